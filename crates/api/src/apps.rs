@@ -1,11 +1,11 @@
-//! `apps.karmada.io/v1alpha1`: WorkloadRebalancer, which has workloads scheduled afresh.
+//! `apps.karmada.io/v1alpha1`: requests to reschedule workloads.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Which workloads shall be placed afresh.
+/// The workloads to reschedule.
 #[derive(CustomResource, JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[kube(
     group = "apps.karmada.io",
@@ -22,7 +22,7 @@ pub struct WorkloadRebalancerSpec {
     #[schemars(length(min = 1))]
     pub workloads: Vec<WorkloadReference>,
 
-    /// How many seconds after it finished the object is deleted. Left out: it stays.
+    /// The number of seconds after which the object is deleted once it has finished. Left out: it is never deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl_seconds_after_finished: Option<i32>,
 }
@@ -45,46 +45,46 @@ pub struct WorkloadReference {
     pub namespace: String,
 }
 
-/// What came of it.
+/// The result of a rebalancing.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkloadRebalancerStatus {
-    /// One entry a workload.
+    /// One entry for each workload.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub observed_workloads: Vec<ObservedWorkload>,
 
-    /// The generation that the status is about.
+    /// The generation that the status was computed from.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub observed_generation: i64,
 
-    /// When every workload was dealt with.
+    /// The time at which the last workload was processed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finish_time: Option<Time>,
 }
 
-/// The result of a workload whose binding was asked for a fresh choice.
+/// The result of a workload: its binding was asked to reschedule.
 pub const SUCCESSFUL: &str = "Successful";
 
-/// The result of one whose binding was not.
+/// The result of a workload: its binding was not asked to reschedule.
 pub const FAILED: &str = "Failed";
 
-/// Why it was not: there is no binding.
+/// The reason of a failure: the binding was not found.
 pub const REFERENCED_BINDING_NOT_FOUND: &str = "ReferencedBindingNotFound";
 
-/// Ours. Why it was not: another component keeps the binding.
+/// Ours. The reason of a failure: the binding is managed by another component.
 pub const BINDING_MANAGED_BY_OTHERS: &str = "BindingManagedByOthers";
 
-/// What came of one workload.
+/// The result for one workload.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 pub struct ObservedWorkload {
-    /// Which workload.
+    /// The workload.
     pub workload: WorkloadReference,
 
     /// Successful or Failed.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub result: String,
 
-    /// Why it failed.
+    /// The reason of a failure.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
 }

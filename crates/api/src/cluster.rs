@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::schema::{is_false, is_zero};
 use crate::work::Resources;
 
-/// How a member cluster is reached and what is known of it beforehand.
+/// The address and credentials of a member cluster, and its declared properties.
 #[derive(CustomResource, JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[kube(
     group = "cluster.karmada.io",
@@ -56,7 +56,7 @@ use crate::work::Resources;
 )]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterSpec {
-    /// What identifies this cluster: the uid of its kube-system namespace.
+    /// The identity of the cluster: the uid of its kube-system namespace.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub id: String,
 
@@ -75,7 +75,7 @@ pub struct ClusterSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub impersonator_secret_ref: Option<LocalSecretReference>,
 
-    /// True accepts any certificate of the cluster's API server. Not for production.
+    /// True: any certificate of the cluster's API server is accepted. Not for production.
     #[serde(
         default,
         rename = "insecureSkipTLSVerification",
@@ -87,11 +87,11 @@ pub struct ClusterSpec {
     #[serde(default, rename = "proxyURL", skip_serializing_if = "String::is_empty")]
     pub proxy_url: String,
 
-    /// Headers that the proxy is sent.
+    /// Headers that are sent to the proxy.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub proxy_header: BTreeMap<String, String>,
 
-    /// Who runs the cluster.
+    /// The provider that runs the cluster.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub provider: String,
 
@@ -107,16 +107,16 @@ pub struct ClusterSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub zones: Vec<String>,
 
-    /// Taints: bindings that do not tolerate them stay away or are evicted.
+    /// Taints: bindings that do not tolerate them are not scheduled to the cluster, or are evicted from it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub taints: Vec<Taint>,
 
-    /// Classes of nodes by size, for estimating how many replicas fit.
+    /// Classes of nodes by size, used to estimate how many replicas fit.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub resource_models: Vec<ResourceModel>,
 }
 
-/// Who moves copies to a cluster.
+/// The component that writes copies to a cluster.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SyncMode {
     /// The control plane writes to the cluster.
@@ -142,7 +142,7 @@ pub struct ResourceModel {
     /// Number of the class; higher ones have larger nodes.
     pub grade: i32,
 
-    /// The sizes that belong to it.
+    /// The sizes of nodes that belong to the class.
     pub ranges: Vec<ResourceModelRange>,
 }
 
@@ -152,16 +152,16 @@ pub struct ResourceModelRange {
     /// Name of the resource.
     pub name: String,
 
-    /// The smallest amount that belongs.
+    /// The smallest amount that belongs to the class.
     #[schemars(schema_with = "crate::schema::quantity")]
     pub min: Quantity,
 
-    /// The smallest amount that no longer belongs.
+    /// The smallest amount above the class.
     #[schemars(schema_with = "crate::schema::quantity")]
     pub max: Quantity,
 }
 
-/// How a member cluster fares.
+/// The observed state of a member cluster.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterStatus {
@@ -178,15 +178,15 @@ pub struct ClusterStatus {
     #[schemars(schema_with = "crate::schema::conditions")]
     pub conditions: Vec<Condition>,
 
-    /// How many nodes the cluster has.
+    /// The number of nodes of the cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node_summary: Option<NodeSummary>,
 
-    /// How much room the cluster has.
+    /// The capacity of the cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resource_summary: Option<ResourceSummary>,
 
-    /// What is being done to repair the cluster.
+    /// The actions under way to repair the cluster.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remedy_actions: Vec<String>,
 }
@@ -213,50 +213,50 @@ pub struct ApiResource {
     pub kind: String,
 }
 
-/// How many nodes a cluster has.
+/// The number of nodes of a cluster.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeSummary {
-    /// All of them.
+    /// All nodes.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub total_num: i32,
 
-    /// Those that are ready.
+    /// The nodes that are ready.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub ready_num: i32,
 }
 
-/// How much room a cluster has.
+/// The capacity of a cluster.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct ResourceSummary {
-    /// What its nodes offer.
+    /// The resources that the nodes offer.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "crate::schema::quantities")]
     pub allocatable: Resources,
 
-    /// What pods that wait for a node ask for.
+    /// The resources that pending pods request.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "crate::schema::quantities")]
     pub allocating: Resources,
 
-    /// What pods on nodes use up.
+    /// The resources that pods on nodes request.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "crate::schema::quantities")]
     pub allocated: Resources,
 
-    /// How many nodes of each class it has.
+    /// The number of nodes of each class.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub allocatable_modelings: Vec<AllocatableModeling>,
 }
 
-/// How many nodes of a class a cluster has.
+/// The number of nodes of a class in a cluster.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 pub struct AllocatableModeling {
     /// Number of the class.
     pub grade: i32,
 
-    /// How many nodes.
+    /// The number of nodes.
     pub count: i32,
 }
 

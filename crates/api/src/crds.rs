@@ -1,8 +1,8 @@
-//! The CustomResourceDefinitions of every group served: one table, and what is made from it.
+//! The CustomResourceDefinitions of all groups: one table, and the functions that build the definitions from it.
 //!
-//! A definition starts as what the types derive. Then it is brought to the reference schema (`tidy`), gets
-//! the rules that a server can check itself ([`rules`]), and loses what the server at hand cannot store
-//! ([`crds`]). The result for a current server is committed as `crds/<group>_<plural>.yaml`.
+//! A definition starts as the schema that the types derive. `tidy` adapts it to the reference schema, [`rules`] adds the rules
+//! that a server can check itself, and [`crds`] removes the fields that an older server cannot store. The result for a current
+//! server is committed as `crds/<group>_<plural>.yaml`.
 
 use std::collections::BTreeMap;
 
@@ -22,9 +22,9 @@ use crate::{apps, cluster, config, kruise, policy, work};
 pub struct CrdEntry {
     /// Name of the definition: `<plural>.<group>`.
     pub name: &'static str,
-    /// What the kind is for, in one line.
+    /// The purpose of the kind, in one line.
     pub summary: &'static str,
-    /// Makes the definition for a current server.
+    /// Builds the definition for a current server.
     pub make: fn() -> CustomResourceDefinition,
 }
 
@@ -118,13 +118,12 @@ pub struct ServerVersion {
 }
 
 impl ServerVersion {
-    /// The first version that checks `x-kubernetes-validations` without being told to. Older ones drop it.
+    /// The first version that checks `x-kubernetes-validations` by default. Older ones drop it.
     pub const CEL_RULES: Self = Self { major: 1, minor: 25 };
-    /// The first version that stores `selectableFields` without being told to. Older ones drop it.
+    /// The first version that stores `selectableFields` by default. Older ones drop it.
     pub const SELECTABLE_FIELDS: Self = Self { major: 1, minor: 31 };
 
-    /// Reads what `/version` answers. Suffixes of vendors, such as `20+`, are ignored; None if no number
-    /// is found.
+    /// Reads a response of `/version`. Suffixes of vendors, such as `20+`, are ignored. `None` if no number is found.
     pub fn parse(major: &str, minor: &str) -> Option<Self> {
         Some(Self {
             major: leading_number(major)?,
@@ -133,8 +132,8 @@ impl ServerVersion {
     }
 }
 
-/// All definitions, sorted by name. With the version of an older server, without what it would drop: then
-/// what it stores equals what was sent. `None` stands for a current server.
+/// Returns all definitions, sorted by name. With the version of an older server they omit the fields that it would drop, so
+/// that the stored definition equals the sent one. `None` stands for a current server.
 pub fn crds(server: Option<ServerVersion>) -> Vec<CustomResourceDefinition> {
     CRDS.iter()
         .map(|entry| {
@@ -147,12 +146,12 @@ pub fn crds(server: Option<ServerVersion>) -> Vec<CustomResourceDefinition> {
         .collect()
 }
 
-/// A definition as YAML, as it is committed and printed. Fails only if the serializer does.
+/// Returns a definition as YAML, as it is committed and printed. Fails only if the serializer does.
 pub fn to_yaml(crd: &CustomResourceDefinition) -> Result<String, serde_saphyr::ser::Error> {
     serde_saphyr::to_string(crd)
 }
 
-/// The committed files: file name in `crds/` to content. What generates and what checks them both use this.
+/// Returns the committed files: file name in `crds/` to content. The generator and the check both use this.
 pub fn files() -> Result<BTreeMap<String, String>, serde_saphyr::ser::Error> {
     crds(None)
         .iter()
@@ -166,7 +165,7 @@ pub fn files() -> Result<BTreeMap<String, String>, serde_saphyr::ser::Error> {
         .collect()
 }
 
-/// A definition that also serves the versions of an older one.
+/// Returns a definition that also serves the versions of an older one.
 fn with_older(
     mut crd: CustomResourceDefinition,
     older: CustomResourceDefinition,
@@ -175,7 +174,7 @@ fn with_older(
     crd
 }
 
-/// A definition that serves its one version as v1beta1 also, with the same fields: nothing converts.
+/// Returns a definition that serves its one version as v1beta1 also, with the same fields and without conversion.
 fn with_beta(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {
     let beta: Vec<_> = crd
         .spec
@@ -191,7 +190,7 @@ fn with_beta(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {
     crd
 }
 
-/// A definition whose objects may have no spec, as the reference has it.
+/// Returns a definition whose objects may have no spec, as in the reference.
 fn without_a_spec(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {
     for schema in crd.spec.versions.iter_mut().filter_map(root) {
         schema.required = schema
@@ -215,8 +214,8 @@ fn finish(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {
     crd
 }
 
-/// Makes a derived schema what the reference has: no `nullable` (a server would then accept an explicit null
-/// where Karmada's refuses it), the type's own fields named, each paragraph of a description on one line.
+/// Adapts a derived schema to the reference: no `nullable` (a server would then accept an explicit null where Karmada's refuses
+/// it), the type's own fields named, each paragraph of a description on one line.
 fn tidy(root: &mut JSONSchemaProps) {
     each(root, &mut |schema| {
         schema.nullable = None;
@@ -229,7 +228,7 @@ fn tidy(root: &mut JSONSchemaProps) {
             *description = paragraphs.join("\n\n");
         }
     });
-    // A server refuses a description on `metadata`: nothing may be said of it.
+    // A server refuses a description on `metadata`.
     let own = [
         (
             "apiVersion",
@@ -251,7 +250,7 @@ fn tidy(root: &mut JSONSchemaProps) {
     }
 }
 
-/// Removes what `server` is too old to store.
+/// Removes the fields that `server` is too old to store.
 fn leave_out(crd: &mut CustomResourceDefinition, server: ServerVersion) {
     for version in &mut crd.spec.versions {
         if server < ServerVersion::SELECTABLE_FIELDS {
@@ -270,7 +269,7 @@ fn root(version: &mut CustomResourceDefinitionVersion) -> Option<&mut JSONSchema
     version.schema.as_mut()?.open_api_v3_schema.as_mut()
 }
 
-/// Calls `visit` for a schema and everything in it.
+/// Calls `visit` for a schema and all schemas in it.
 fn each(schema: &mut JSONSchemaProps, visit: &mut dyn FnMut(&mut JSONSchemaProps)) {
     visit(schema);
     for property in schema.properties.iter_mut().flat_map(BTreeMap::values_mut) {

@@ -1,6 +1,6 @@
 //! A whole object inside another one: a manifest of a Work, the resource of a ResourceDistribution.
 //!
-//! It may be a Secret. So it is never shown: `Debug` names it and leaves the rest out.
+//! It may be a Secret, so its content is never printed: `Debug` prints only what identifies it.
 
 use std::fmt;
 
@@ -14,12 +14,12 @@ use serde_json::Value;
 pub struct EmbeddedObject(pub Value);
 
 impl EmbeddedObject {
-    /// Group and version, as far as it says.
+    /// Group and version; empty if absent.
     pub fn api_version(&self) -> &str {
         self.text("/apiVersion")
     }
 
-    /// Kind, as far as it says.
+    /// Kind; empty if absent.
     pub fn kind(&self) -> &str {
         self.text("/kind")
     }
@@ -29,7 +29,7 @@ impl EmbeddedObject {
         self.text("/metadata/namespace")
     }
 
-    /// Name, as far as it says.
+    /// Name; empty if absent.
     pub fn name(&self) -> &str {
         self.text("/metadata/name")
     }

@@ -10,7 +10,7 @@ macro_rules! table {
         pub mod $name {
             $($(#[$entry])* pub const $constant: &str = $value;)+
 
-            /// Every entry of this table in declaration order: the constant's name and its string.
+            /// All entries of this table in declaration order: the constant's name and its string.
             pub const ALL: &[(&str, &str)] = &[$((stringify!($constant), $constant)),+];
         }
     };
@@ -29,7 +29,7 @@ table! {
         CLUSTER_RESOURCE_BINDING_ID = "clusterresourcebinding.karmada.io/permanent-id";
         /// On a Work and the copy made from it: the Work's permanent id. Push copies do not carry it.
         WORK_ID = "work.karmada.io/permanent-id";
-        /// On a copy on a member: [`super::TRUE`]. Says that some control plane manages it, not which one.
+        /// On a copy on a member: [`super::TRUE`]. Proves that some control plane manages it, not which one.
         MANAGED = "karmada.io/managed";
         /// On objects of the hub that belong to the system: [`super::TRUE`].
         SYSTEM = "karmada.io/system";
@@ -38,9 +38,9 @@ table! {
         DEPENDED_BY_PREFIX = "resourcebinding.karmada.io/depended-by-";
         /// On a binding made by another component: that component's name. Lets the scheduler take it without a policy.
         BINDING_MANAGED_BY = "binding.karmada.io/managed-by";
-        /// On a template that another component takes care of: that component's name. The detector leaves it alone.
+        /// On a template that another component manages: that component's name. The detector ignores the template.
         CLAIMED_BY = "resourcetemplate.karmada.io/claimed-by";
-        /// On any object of the hub: [`super::DELETION_PROTECTED_ALWAYS`] has its deletion refused at admission.
+        /// On any object of the hub: with [`super::DELETION_PROTECTED_ALWAYS`] admission refuses its deletion.
         DELETION_PROTECTED = "resourcetemplate.karmada.io/deletion-protected";
         /// On a workload template: [`super::TRUE`] keeps the replica count found on the member.
         RETAIN_REPLICAS = "resourcetemplate.karmada.io/retain-replicas";
@@ -49,15 +49,16 @@ table! {
         /// Ours. On a copy on a member: the id of the hub that made it, which is the uid of the hub's
         /// `kube-system` namespace. With the binding's namespace and name it proves ownership (architecture 2.3).
         HUB = "entourage.dev/hub";
-        /// Ours. On a copy that a ResourceDistribution made on a member: the id of the hub. Copies on the hub have an owner instead.
+        /// Ours. On a copy that a ResourceDistribution made on a member: the id of the hub. Copies on the hub have an owner
+        /// instead.
         DISTRIBUTED_BY = "entourage.dev/distributed-by";
     }
 }
 
-/// The value of a label that is a flag and set.
+/// The value of a boolean label that is set.
 pub const TRUE: &str = "true";
 
-/// The value of [`label::DELETION_PROTECTED`] that protects.
+/// The value of [`label::DELETION_PROTECTED`] that protects an object from deletion.
 pub const DELETION_PROTECTED_ALWAYS: &str = "Always";
 
 table! {
@@ -87,7 +88,7 @@ table! {
         WORK_NAMESPACE = "work.karmada.io/namespace";
         /// On a copy: name of its Work. Kept on push copies too, where no Work exists.
         WORK_NAME = "work.karmada.io/name";
-        /// On a template (a wish), a Work and a copy: [`super::CONFLICT_OVERWRITE`] or [`super::CONFLICT_ABORT`].
+        /// On a template (a request), a Work and a copy: [`super::CONFLICT_OVERWRITE`] or [`super::CONFLICT_ABORT`].
         CONFLICT_RESOLUTION = "work.karmada.io/conflict-resolution";
         /// On a copy: uid of its template.
         TEMPLATE_UID = "resourcetemplate.karmada.io/uid";
@@ -100,52 +101,54 @@ table! {
         /// Ours. Prefix of an annotation on a member's namespace, one for each hub: the rest of the key is the hub's id, the
         /// value lists, as JSON, the `labels` and `annotations` that this hub set.
         MANAGED_BY_PREFIX = "managed-by.entourage.dev/";
-        /// Ours. On a member's namespace that a hub created there: the hub's id, a slash, the name of the Cluster, and, as soon
-        /// as it is known, a slash and the namespace's uid.
+        /// Ours. On a member's namespace that a hub created there: the hub's id, a slash, the name of the Cluster, and, once
+        /// the uid of the namespace is known, a slash and that uid.
         CREATED_BY = "entourage.dev/created-by";
-        /// kubectl's own record on a template. It never travels: for a Secret it is the whole payload.
+        /// kubectl's own record on a template. It is never propagated: for a Secret it is the whole payload.
         LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration";
-        /// Ours. On a template that a lazy policy claims and that was there before it: which content of the template the
-        /// policy found. Until that changes the policy waits. It does not travel.
+        /// Ours. On a template that existed before the lazy policy that claims it: the version of the content that the policy
+        /// found. The policy waits until the content changes. It is not propagated.
         WAITS = "entourage.dev/activation-waits";
-        /// Ours. On a binding whose policy is lazy: for which content of the template the policy was last applied; after a
-        /// space, the [`WAITS`] that counts no more, because the template has changed since.
+        /// Ours. On a binding whose policy is lazy: the version of the template's content that the policy was last applied to;
+        /// after a space, the [`WAITS`] that no longer applies, because the template has changed since.
         ACTIVATED = "entourage.dev/activated";
-        /// Ours. On the binding of a kind that has a generation: which content of the template its
+        /// Ours. On the binding of a kind that has a generation: the version of the template's content that its
         /// `spec.resource.resourceVersion` stands for, so that a change of status alone does not change it.
         CONTENT = "entourage.dev/content";
-        /// Ours. On a binding that too many others require to show them all: how many referrers `requiredBy` and the
-        /// depended-by labels leave out. They count all the same.
+        /// Ours. On a binding with too many referrers to list them all: the number of referrers that `requiredBy` and the
+        /// depended-by labels omit. They count as referrers all the same.
         REQUIRED_BY_LEFT_OUT = "entourage.dev/required-by-left-out";
-        /// Ours. On a binding that was made again or moved: the clusters, comma separated, where copies may be that it is not
-        /// scheduled to, until its status records the copies or they are gone.
+        /// Ours. On a binding that was created again or rescheduled: the clusters, comma separated, that it is not scheduled to
+        /// and that may have copies, until its status records the copies or they are deleted.
         FORMER_CLUSTERS = "entourage.dev/former-clusters";
-        /// Ours. On a binding: the clusters, comma separated, where the application failed in the version that its template has
-        /// now. They are chosen again only when no other cluster fits.
+        /// Ours. On a binding: the clusters, comma separated, where the application failed in the current version of its
+        /// template. They are scheduled again only if no other cluster fits.
         FAILED_CLUSTERS = "entourage.dev/failed-clusters";
-        /// Ours. On a binding: the labels, as JSON by cluster, that `statePreservation` hands on to copies that replace evicted
+        /// Ours. On a binding: the labels, as JSON by cluster, that `statePreservation` adds to the copies that replace evicted
         /// ones, as long as the workload is scheduled there.
         PRESERVED_LABELS = "entourage.dev/preserved-labels";
-        /// Ours. On a policy, and on the bindings that it makes: a workload that a taint drove out of a cluster goes back there
-        /// when that has been ready for so long, such as `10m`.
+        /// Ours. On a policy, and on the bindings that it makes: a workload that was evicted from a cluster by a taint returns
+        /// to it once the cluster has been ready for this duration, such as `10m`.
         FAIL_BACK = "entourage.dev/fail-back";
-        /// Ours. On a binding whose policy says [`FAIL_BACK`]: the clusters that taints drove the workload out of, as JSON.
+        /// Ours. On a binding whose policy has [`FAIL_BACK`]: the clusters that the workload was evicted from by taints, as
+        /// JSON.
         HOME_CLUSTERS = "entourage.dev/home-clusters";
-        /// Ours. On a policy, and on the bindings that it makes: [`super::TRUE`] has a workload that is evicted wait
-        /// on its new cluster until the data of its claims is there, as [`DATA_RESTORED_AT`] says.
+        /// Ours. On a policy, and on the bindings that it makes: with [`super::TRUE`] an evicted workload waits on its new
+        /// cluster until the data of its claims is restored, as [`DATA_RESTORED_AT`] reports.
         WAIT_FOR_DATA = "entourage.dev/wait-for-data";
-        /// Ours. On a binding whose policy says [`WAIT_FOR_DATA`]: since when the data is awaited, as JSON by cluster.
+        /// Ours. On a binding whose policy has [`WAIT_FOR_DATA`]: the time since which each cluster waits for the data, as JSON
+        /// by cluster.
         AWAITS_DATA = "entourage.dev/awaits-data";
-        /// Ours. On a binding with divided replicas that has a task with purgeMode `Directly`: the replicas that its clusters had
-        /// before, as JSON. They keep them until the copy is gone.
+        /// Ours. On a binding with divided replicas that has a task with purgeMode `Directly`: the replicas that its clusters
+        /// had before, as JSON. They keep them until the copy is deleted.
         SHARES_BEFORE_PURGE = "entourage.dev/shares-before-purge";
-        /// A user's, or a backup tool's. On a claim on a member: when its data was restored there, as an RFC 3339 time.
+        /// Set by a user or a backup tool. On a claim on a member: the time at which its data was restored there, RFC 3339.
         DATA_RESTORED_AT = "entourage.dev/data-restored-at";
-        /// Ours. On a namespace: the namespaces, separated by commas, or `*` for all, whose objects may take along what they
-        /// name in it: by a field that shipped or declared rules read, or by what customizations make of them.
+        /// Ours. On a namespace: the namespaces, separated by commas, or `*` for all, whose objects may have dependencies in
+        /// this namespace: by a field that shipped or declared rules read, or by the result of a customization.
         REFERENCES_FROM = "entourage.dev/references-from";
-        /// Ours. On a Cluster that is being removed: what becomes of its copies, [`super::ON_UNJOIN_RELEASE`] (also
-        /// without the annotation) or [`super::ON_UNJOIN_REMOVE`].
+        /// Ours. On a Cluster that is being removed: the treatment of its copies, [`super::ON_UNJOIN_RELEASE`] (the default) or
+        /// [`super::ON_UNJOIN_REMOVE`].
         ON_UNJOIN = "entourage.dev/on-unjoin";
         /// Ours. On a Cluster: objects there that carry the ownership metadata of this hub and are not managed by it, as
         /// JSON: their `count`, and the first of them in `objects`.
@@ -154,32 +157,33 @@ table! {
         DISTRIBUTED_FROM = "kruise.io/resourcedistribution.resource.from";
         /// On a copy that a ResourceDistribution made: SHA-256 of the resource, hex. Source: ResourceDistribution reference 3.5.
         DISTRIBUTED_HASH = "kruise.io/resourcedistribution.resource.hashcode";
-        /// Ours. On a copy that a ResourceDistribution made on a member: `CLUSTER/NAMESPACE` of the place it was made for.
+        /// Ours. On a copy that a ResourceDistribution made on a member: `CLUSTER/NAMESPACE` of the target that it was made
+        /// for.
         DISTRIBUTED_IN = "entourage.dev/distributed-in";
         /// Ours. On a copy that a ResourceDistribution made: comma separated, sorted keys of the labels and annotations that it
-        /// set, labels with `l:` before them, annotations with `a:`.
+        /// set, labels with the prefix `l:`, annotations with the prefix `a:`.
         DISTRIBUTED_KEYS = "entourage.dev/distributed-keys";
-        /// Ours. On a ResourceDistribution: [`super::TRUE`] confirms that its copies shall go although its targets mean no
+        /// Ours. On a ResourceDistribution: [`super::TRUE`] confirms that its copies are deleted although its targets match no
         /// namespace.
         ALLOW_EMPTY_TARGETS = "entourage.dev/allow-empty-targets";
-        /// Ours. On a ResourceDistribution: `false` keeps copies from being deleted and made again where an update cannot
-        /// change them.
+        /// Ours. On a ResourceDistribution: with `false` a copy that an update cannot change is not deleted and created again.
         ALLOW_RECREATION = "entourage.dev/allow-recreation";
         /// Ours. On a ConfigMap or Secret: the ResourceDistributions that may distribute it, by name, comma separated; `*` for
-        /// all. The consent that `resourceFrom` needs.
+        /// all. `resourceFrom` requires this consent.
         DISTRIBUTION_ALLOWED = "entourage.dev/distribution-allowed";
         /// Ours. On a Namespace: [`super::DENY`] keeps every ResourceDistribution from writing into it.
         DISTRIBUTION = "entourage.dev/distribution";
-        /// Ours. On a Cluster: releases the pause of its deletions that began at this time, as the condition
-        /// [`super::condition::REMOVALS_PAUSED`] tells it, and no other.
+        /// Ours. On a Cluster: resumes its deletions if they were paused at this time, as the condition
+        /// [`super::condition::REMOVALS_PAUSED`] reports it; another pause is not ended.
         RESUME_REMOVALS = "entourage.dev/resume-removals";
-        /// Ours. On a PersistentVolumeClaim or a policy (a wish), and on the bindings that it concerns:
-        /// [`super::VOLUME_RETENTION_DELETE`] has claims that were bound on a member deleted there like anything else.
+        /// Ours. On a PersistentVolumeClaim or a policy (a request), and on the bindings that it applies to: with
+        /// [`super::VOLUME_RETENTION_DELETE`] claims that were bound on a member are deleted there like any other copy.
         VOLUME_RETENTION = "entourage.dev/volume-retention";
         /// Ours. On a PersistentVolumeClaim on a member that was released because it holds data: the ids of the hub and
         /// the cluster and the binding that it was managed by, so that the same one manages it again when the workload returns.
         RELEASED_FROM = "entourage.dev/released-from";
-        /// Ours. On the Secret with a member's credentials: when the token ends, RFC 3339. Absent if it does not.
+        /// Ours. On the Secret with a member's credentials: the time at which the token expires, RFC 3339. Absent if it does
+        /// not.
         TOKEN_EXPIRES = "entourage.dev/token-expires";
         /// Ours. On the Secret with a member's credentials: the name of the Cluster that may use them.
         CREDENTIALS_CLUSTER = "entourage.dev/cluster";
@@ -193,13 +197,14 @@ table! {
     }
 }
 
-/// Value of [`annotation::VOLUME_RETENTION`]: a claim is deleted although it was bound, and its volume as its class says.
+/// Value of [`annotation::VOLUME_RETENTION`]: a claim is deleted although it was bound; its StorageClass decides about the
+/// volume.
 pub const VOLUME_RETENTION_DELETE: &str = "Delete";
 
-/// Value of [`annotation::DISTRIBUTION`] that forbids.
+/// Value of [`annotation::DISTRIBUTION`] that forbids distribution into the namespace.
 pub const DENY: &str = "deny";
 
-/// Value of [`annotation::ON_UNJOIN`]: the copies stay on the member, without our marks.
+/// Value of [`annotation::ON_UNJOIN`]: the copies are kept on the member; their ownership metadata is removed.
 pub const ON_UNJOIN_RELEASE: &str = "Release";
 
 /// Value of [`annotation::ON_UNJOIN`]: the copies are deleted from the member.
@@ -208,7 +213,7 @@ pub const ON_UNJOIN_REMOVE: &str = "Remove";
 /// Value of [`annotation::CONFLICT_RESOLUTION`]: take over an object that is already on the member.
 pub const CONFLICT_OVERWRITE: &str = "overwrite";
 
-/// Value of [`annotation::CONFLICT_RESOLUTION`]: leave an object that is already on the member alone.
+/// Value of [`annotation::CONFLICT_RESOLUTION`]: do not change an object that is already on the member.
 pub const CONFLICT_ABORT: &str = "abort";
 
 table! {
@@ -228,7 +233,7 @@ table! {
         CLUSTER_PROPAGATION_POLICY = "karmada.io/cluster-propagation-policy-controller";
         /// On an independent ResourceBinding with `propagateDeps`.
         DEPENDENCIES = "karmada.io/binding-dependencies-distributor";
-        /// Ours. On a ResourceDistribution whose copies are not collected as garbage: they stay, or lie on members.
+        /// Ours. On a ResourceDistribution whose copies are not garbage collected: they are kept, or are on members.
         DISTRIBUTION = "entourage.dev/distribution";
     }
 }
@@ -236,17 +241,17 @@ table! {
 table! {
     /// Reasons of Kubernetes events. Source: Karmada reference 0.5.
     event {
-        /// Normal, on the workload template: its dependencies were read.
+        /// Normal, on the workload template: its dependencies were interpreted.
         GET_DEPENDENCIES_SUCCEED = "GetDependenciesSucceed";
-        /// Warning, on the workload template: its dependencies could not be read.
+        /// Warning, on the workload template: its dependencies could not be interpreted.
         GET_DEPENDENCIES_FAILED = "GetDependenciesFailed";
-        /// Normal, on the independent binding: its dependencies follow its clusters.
+        /// Normal, on the independent binding: its dependencies are scheduled to its clusters.
         SYNC_DEPENDENCIES_SUCCEED = "SyncScheduleResultToDependenciesSucceed";
-        /// Warning, on the independent binding: some dependency could not be made to follow.
+        /// Warning, on the independent binding: some dependency could not be scheduled to its clusters.
         SYNC_DEPENDENCIES_FAILED = "SyncScheduleResultToDependenciesFailed";
-        /// Warning, on an attached binding: its referrers ask for different conflict or deletion behaviour.
+        /// Warning, on an attached binding: its referrers request different conflict or deletion behaviour.
         DEPENDENCY_POLICY_CONFLICT = "DependencyPolicyConflict";
-        /// Warning, on the template: what people taught us of its kind has no answer about it.
+        /// Warning, on the template: the interpreter of its kind has no response for it.
         NO_ANSWER = "InterpretationFailed";
         /// Normal, on the template: a policy was applied to it.
         APPLY_POLICY_SUCCEED = "ApplyPolicySucceed";
@@ -264,9 +269,9 @@ table! {
         GET_REPLICAS_SUCCEED = "GetReplicasSucceed";
         /// Warning, on the template: its replicas could not be read.
         GET_REPLICAS_FAILED = "GetReplicasFailed";
-        /// Normal, on the binding and its template: clusters were chosen.
+        /// Normal, on the binding and its template: it was scheduled.
         SCHEDULE_BINDING_SUCCEED = "ScheduleBindingSucceed";
-        /// Warning, on the binding and its template: no clusters could be chosen.
+        /// Warning, on the binding and its template: it could not be scheduled.
         SCHEDULE_BINDING_FAILED = "ScheduleBindingFailed";
         /// Normal, on the binding: replicas were taken back from clusters that cannot run them.
         DESCHEDULE_BINDING_SUCCEED = "DescheduleBindingSucceed";
@@ -276,15 +281,15 @@ table! {
         EVICT_WORKLOAD_SUCCEED = "EvictWorkloadFromClusterSucceed";
         /// Warning, on the binding and its template: it could not be evicted from a cluster.
         EVICT_WORKLOAD_FAILED = "EvictWorkloadFromClusterFailed";
-        /// Normal, on the binding and its template: what its clusters shall hold is settled.
+        /// Normal, on the binding and its template: the desired copies of its clusters are computed.
         SYNC_WORK_SUCCEED = "SyncWorkSucceed";
-        /// Warning, on the binding and its template: what its clusters shall hold could not be settled.
+        /// Warning, on the binding and its template: the desired copies of its clusters could not be computed.
         SYNC_WORK_FAILED = "SyncWorkFailed";
         /// Normal: a copy was written to a member.
         SYNC_SUCCEED = "SyncSucceed";
         /// Warning: a copy could not be written to a member.
         SYNC_FAILED = "SyncFailed";
-        /// Warning: copies that are no longer wanted could not be removed.
+        /// Warning: copies that are no longer wanted could not be deleted.
         CLEANUP_WORK_FAILED = "CleanupWorkFailed";
         /// Normal: delivery was suspended or resumed.
         WORK_DISPATCHING = "WorkDispatching";
@@ -296,36 +301,37 @@ table! {
         REFLECT_STATUS_SUCCEED = "ReflectStatusSucceed";
         /// Warning: a copy's status could not be read.
         REFLECT_STATUS_FAILED = "ReflectStatusFailed";
-        /// Normal: a copy's health was judged.
+        /// Normal: a copy's health was interpreted.
         INTERPRET_HEALTH_SUCCEED = "InterpretHealthSucceed";
-        /// Warning: a copy's health could not be judged.
+        /// Warning: a copy's health could not be interpreted.
         INTERPRET_HEALTH_FAILED = "InterpretHealthFailed";
-        /// Ours. Normal, on a ResourceDistribution: every namespace that it means has its copy.
+        /// Ours. Normal, on a ResourceDistribution: every target namespace has its copy.
         DISTRIBUTED = "Distributed";
-        /// Ours. Warning, on a ResourceDistribution: it cannot be distributed as it is written.
+        /// Ours. Warning, on a ResourceDistribution: its spec is invalid.
         DISTRIBUTION_INVALID = "DistributionInvalid";
-        /// Ours. Warning, on a ResourceDistribution: an object of somebody else has the name in some namespace.
+        /// Ours. Warning, on a ResourceDistribution: an object of this name already exists in some namespace and is not
+        /// managed.
         DISTRIBUTION_CONFLICT = "DistributionConflict";
         /// Ours. Warning, on a ResourceDistribution: some copy cannot be read, written or deleted.
         DISTRIBUTION_FAILED = "DistributionFailed";
-        /// Ours. Warning, on a ResourceDistribution: its targets mean no namespace any more, and its copies are kept.
+        /// Ours. Warning, on a ResourceDistribution: its targets match no namespace any more, and its copies are kept.
         DISTRIBUTION_HELD = "DistributionHeld";
-        /// Ours. Warning, on a PersistentVolumeClaim or PersistentVolume of the hub: nothing there removes the finalizer that
-        /// protects it.
+        /// Ours. Warning, on a PersistentVolumeClaim or PersistentVolume of the hub: no controller there removes the finalizer
+        /// that protects it.
         DELETION_BLOCKED = "DeletionBlocked";
         /// Ours. Normal, on a workload and on a PersistentVolumeClaim of it: the claim holds data on a member and is kept there.
         VOLUME_RETAINED = "VolumeRetained";
         /// Ours. Normal, on a binding: its template was deleted with `--cascade=orphan`, and its copies are kept.
         TEMPLATE_ORPHANED = "TemplateOrphaned";
-        /// Ours. Warning, on a policy, an override policy or a Cluster: it says something that has no effect.
+        /// Ours. Warning, on a policy, an override policy or a Cluster: some of its fields have no effect.
         PARTS_WITHOUT_EFFECT = "PartsWithoutEffect";
-        /// Normal, on a Cluster: taints were put on it or taken off it.
+        /// Normal, on a Cluster: taints were added or removed.
         TAINT_CLUSTER_SUCCEED = "TaintClusterSucceed";
-        /// Ours. Warning, on a Cluster: it does not answer, or refuses our credentials.
+        /// Ours. Warning, on a Cluster: it does not respond, or refuses our credentials.
         CLUSTER_NOT_READY = "ClusterNotReady";
-        /// Ours. Warning, on a Cluster: a namespace that was deleted on the hub stays there, because it holds something.
+        /// Ours. Warning, on a Cluster: a namespace that was deleted on the hub is kept on the member, because it is not empty.
         NAMESPACE_KEPT = "NamespaceKept";
-        /// Ours. Warning, on a Cluster: deletions of its copies are paused until somebody releases them.
+        /// Ours. Warning, on a Cluster: deletions of its copies are paused until a user resumes them.
         REMOVALS_PAUSED = "RemovalsPaused";
     }
 }
@@ -333,31 +339,31 @@ table! {
 table! {
     /// Condition types. Source: Karmada reference 1.2 and 1.5, architecture 2.9.
     condition {
-        /// On a binding: clusters were chosen.
+        /// On a binding: it is scheduled to clusters.
         SCHEDULED = "Scheduled";
-        /// On a binding: every chosen cluster holds its copy.
+        /// On a binding: its copies are applied on all target clusters.
         FULLY_APPLIED = "FullyApplied";
-        /// Ours. On a binding: the dependencies of the workload are where the workload is.
+        /// Ours. On a binding: the dependencies of the workload are present on its target clusters.
         DEPENDENCIES_READY = "DependenciesReady";
-        /// Ours. On a binding: it is being evicted from a cluster, and its copy is still there.
+        /// Ours. On a binding: it is being evicted from a cluster, and its copy still exists there.
         EVICTING = "Evicting";
         /// Ours. On a binding: it is to be evicted from a cluster, and no replacement can be scheduled.
         EVICTION_BLOCKED = "EvictionBlocked";
-        /// Ours. On a binding: the copies are healthy, where the kind tells of that.
+        /// Ours. On a binding: the copies are healthy, if the health of the kind is interpreted.
         HEALTHY = "Healthy";
         /// Ours. On a PropagationPolicy: it propagates at least one template.
         MATCHED = "Matched";
-        /// Ours. On a PropagationPolicy or Cluster: whether everything that it says has an effect.
+        /// Ours. On a PropagationPolicy or Cluster: False if some of its fields have no effect.
         EFFECTIVE = "Effective";
-        /// On a Cluster: its API server answers and says that it is healthy.
+        /// On a Cluster: its API server responds and reports that it is healthy.
         READY = "Ready";
         /// On a Cluster: the list of APIs in its status is complete.
         COMPLETE_API_ENABLEMENTS = "CompleteAPIEnablements";
-        /// Ours. On a Cluster that is being removed: False while its copies cannot be accounted for, and why.
+        /// Ours. On a Cluster that is being removed: False while its copies cannot be accounted for, with the cause.
         RELEASED = "Released";
-        /// Ours. On a Cluster: False while it does not tell what copies of some kinds are there.
+        /// Ours. On a Cluster: False while the copies of some kinds cannot be listed there.
         COPIES_WATCHED = "CopiesWatched";
-        /// Ours. On a Cluster: True while deletions of its copies wait for somebody to release them.
+        /// Ours. On a Cluster: True while deletions of its copies wait for a user to resume them.
         REMOVALS_PAUSED = "RemovalsPaused";
         /// On a Work: its copy is on the member.
         APPLIED = "Applied";
@@ -367,7 +373,7 @@ table! {
         DEPENDENCY_POLICY_CONFLICT = "DependencyPolicyConflict";
         /// Ours. On a binding: its template was deleted with `--cascade=orphan`, and its copies are kept as they are.
         ORPHANED = "Orphaned";
-        /// Ours. False: what people taught us of the kind, by a customization, has no answer about the object.
+        /// Ours. False: the interpreter of the kind, a customization or a webhook, has no response for the object.
         INTERPRETED = "Interpreted";
     }
 }
@@ -377,15 +383,15 @@ mod reasons;
 pub use reasons::reason;
 
 table! {
-    /// Taints of a Cluster that the control plane implies, and those that commands set. Source: Karmada reference 4.1.
+    /// Taints of a Cluster that the control plane sets, and those that commands set. Source: Karmada reference 4.1.
     taint {
         /// Ready is False.
         NOT_READY = "cluster.karmada.io/not-ready";
         /// Ready is Unknown.
         UNREACHABLE = "cluster.karmada.io/unreachable";
-        /// Somebody has cordoned the Cluster: with the effect NoSchedule nothing new is scheduled to it.
+        /// The Cluster is cordoned: with the effect NoSchedule no new binding is scheduled to it.
         UNSCHEDULABLE = "cluster.karmada.io/unschedulable";
-        /// Ours. Somebody drains the Cluster: with the effect NoExecute what is scheduled to it is evicted.
+        /// Ours. The Cluster is drained: with the effect NoExecute the bindings that are scheduled to it are evicted.
         DRAIN = "entourage.dev/drain";
     }
 }

@@ -1,12 +1,12 @@
 //! `apps.kruise.io`: one ConfigMap or Secret in many namespaces.
 //!
 //! OpenKruise's kind. Its releases serve v1alpha1; its unreleased v1beta1 renames two fields. Both versions are served with
-//! both names of either field, so that no webhook converts: [`DistributionTargets::selector`] reads the selector under
-//! either name, and the namespaces that failed are told under both. As there, a server takes an object without a spec: it
-//! distributes nothing, and cannot be read as the type.
+//! both names of either field, so that no webhook converts: [`DistributionTargets::selector`] reads the selector under either
+//! name, and the namespaces that failed are reported under both. As in OpenKruise, a server accepts an object without a spec:
+//! it distributes nothing, and cannot be read as the type.
 //!
-//! What is ours, or from the first proposal of the kind, is optional and has no default in the schema: an object of
-//! OpenKruise comes back as it was sent, and means what it means there. Source: ResourceDistribution reference 1 and 6.
+//! Fields of ours, or from the first proposal of the kind, are optional and have no default in the schema: an object of
+//! OpenKruise is returned as it was sent, with the same meaning. Source: ResourceDistribution reference 1 and 6.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ use crate::embedded::EmbeddedObject;
 use crate::policy::ClusterAffinity;
 use crate::schema::{is_false, is_zero};
 
-/// What is put into which namespaces.
+/// The object to distribute and its target namespaces.
 #[derive(CustomResource, JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[kube(
     group = "apps.kruise.io",
@@ -37,28 +37,28 @@ use crate::schema::{is_false, is_zero};
 )]
 #[serde(rename_all = "camelCase")]
 pub struct ResourceDistributionSpec {
-    /// The ConfigMap or Secret, whole; its namespace does not count. Either this or `resourceFrom`.
+    /// The ConfigMap or Secret, whole; its namespace is ignored. Either this or `resourceFrom`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "embedded_resource")]
     pub resource: Option<EmbeddedObject>,
 
-    /// The ConfigMap or Secret that is distributed. Its namespace must consent.
+    /// The existing ConfigMap or Secret that is distributed. It needs the consent of an annotation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resource_from: Option<ResourceSource>,
 
     /// The namespaces.
     pub targets: DistributionTargets,
 
-    /// What happens where an object of this name already exists and is not managed. Absent is as `ignore`.
+    /// The treatment of an object of this name that already exists and is not managed. Left out: as `ignore`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub write_policy: Option<WritePolicy>,
 
-    /// What becomes of the copies when the distribution is deleted. Absent is as `Delete`.
+    /// The treatment of the copies when the distribution is deleted. Left out: as `Delete`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deletion_policy: Option<DeletionPolicy>,
 }
 
-/// A ConfigMap or Secret that stands somewhere.
+/// A ConfigMap or Secret on the hub.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct ResourceSource {
@@ -68,11 +68,11 @@ pub struct ResourceSource {
     /// Its namespace.
     pub namespace: String,
 
-    /// Its name, which is that of the copies, too.
+    /// Its name, which is also that of the copies.
     pub name: String,
 }
 
-/// What can be distributed.
+/// The kinds that can be distributed.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SourceKind {
     /// A ConfigMap.
@@ -82,46 +82,46 @@ pub enum SourceKind {
     Secret,
 }
 
-/// What happens where an object of this name already exists and is not managed.
+/// The treatment of an object of this name that already exists and is not managed.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub enum WritePolicy {
-    /// Nothing is written anywhere while there is one.
+    /// No copy is written while there is one.
     Strict,
     /// It is taken over, unless it has a controller.
     Overwrite,
-    /// It stays, and the namespace counts as failed.
+    /// It is not changed, and the namespace counts as failed.
     #[default]
     Ignore,
 }
 
-/// What becomes of the copies when the distribution is deleted.
+/// The treatment of the copies when the distribution is deleted.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DeletionPolicy {
     /// They are deleted.
     #[default]
     Delete,
-    /// They stay, without an owner.
+    /// They are kept, without an owner.
     Orphan,
 }
 
-/// Namespaces: those that are listed, selected or all, without those that are excluded.
+/// The target namespaces: those that are listed, selected or all, without those that are excluded.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct DistributionTargets {
-    /// Every namespace.
+    /// True: every namespace.
     #[serde(default, skip_serializing_if = "is_false")]
     pub all_namespaces: bool,
 
-    /// Every namespace but those that are named here; being there is what counts, also without an entry.
+    /// Every namespace except those that are named here; the field applies even if the list is empty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub all: Option<Vec<TargetException>>,
 
-    /// Member clusters. When given, the namespaces meant are those of these members instead of those of the hub.
+    /// Member clusters. If given, the targets are namespaces of these members instead of those of the hub.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clusters: Option<ClusterAffinity>,
 
-    /// Namespaces that are left out in any case.
+    /// Namespaces that are excluded in any case.
     #[serde(default, skip_serializing_if = "NamespaceList::is_empty")]
     pub excluded_namespaces: NamespaceList,
 
@@ -143,17 +143,17 @@ pub struct DistributionTargets {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub namespaces: Vec<NamespaceEntry>,
 
-    /// Namespaces in which a workload with such labels lives.
+    /// Namespaces that contain a workload with these labels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "flat_selector")]
     pub workload_label_selector: Option<FlatSelector>,
 }
 
 impl DistributionTargets {
-    /// The selector of namespaces, under whichever of its names it was given. Both at once must be equal.
+    /// Returns the selector of namespaces, under either of its names. Both at once must be equal.
     ///
     /// # Errors
-    /// A sentence for the author when both are given and differ.
+    /// A sentence for the author if both are given and differ.
     pub fn selector(&self) -> Result<Option<&FlatSelector>, String> {
         match (&self.namespace_label_selector, &self.namespace_selector) {
             (Some(one), Some(other)) if one != other => Err(
@@ -165,7 +165,7 @@ impl DistributionTargets {
     }
 }
 
-/// A namespace that is left out of `all`.
+/// A namespace that is excluded from `all`.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 pub struct TargetException {
     /// Its name.
@@ -173,8 +173,8 @@ pub struct TargetException {
     pub exception: String,
 }
 
-/// A label selector, or labels alone as in the first proposal: what is neither `matchLabels` nor `matchExpressions` is a
-/// label that must be there.
+/// A label selector, or labels alone as in the first proposal: a key other than `matchLabels` and `matchExpressions` is a
+/// required label.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct FlatSelector {
@@ -186,16 +186,16 @@ pub struct FlatSelector {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub match_expressions: Vec<LabelSelectorRequirement>,
 
-    /// Labels that stand beside the two.
+    /// Labels given beside the two.
     #[serde(flatten)]
     pub flat: BTreeMap<String, Value>,
 }
 
 impl FlatSelector {
-    /// As a label selector.
+    /// Returns the label selector.
     ///
     /// # Errors
-    /// A sentence for the author: what stands beside the two is no label, or contradicts `matchLabels`.
+    /// A sentence for the author if a key beside the two is not a label, or contradicts `matchLabels`.
     pub fn to_selector(&self) -> Result<LabelSelector, String> {
         let mut labels = self.match_labels.clone();
         for (key, value) in &self.flat {
@@ -222,13 +222,13 @@ impl FlatSelector {
 /// Namespaces by name.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 pub struct NamespaceList {
-    /// One entry a namespace.
+    /// One entry for each namespace.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub list: Vec<NamespaceEntry>,
 }
 
 impl NamespaceList {
-    /// The names.
+    /// Returns the names.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.list.iter().map(|each| each.name.as_str())
     }
@@ -246,27 +246,27 @@ pub struct NamespaceEntry {
     pub name: String,
 }
 
-/// How the copies in the namespaces fare.
+/// The state of the copies in the namespaces.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct ResourceDistributionStatus {
-    /// How many namespaces are meant.
+    /// The number of target namespaces.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub desired: i32,
 
-    /// How many of them hold the resource.
+    /// The number of them with a current copy.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub succeeded: i32,
 
-    /// How many do not.
+    /// The number of them without one.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub failed: i32,
 
-    /// The generation that the status is about.
+    /// The generation that the status was computed from.
     #[serde(default, skip_serializing_if = "is_zero_long")]
     pub observed_generation: i64,
 
-    /// One entry a kind of failure, True where it happened.
+    /// One entry for each kind of failure, True if it happened.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<DistributionCondition>,
 
@@ -274,7 +274,7 @@ pub struct ResourceDistributionStatus {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
 
-    /// What is distributed. It stays what it was first: by it the copies are known.
+    /// The kind and name of the distributed object. They do not change once set: copies are found by them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub distributed: Option<DistributedObject>,
 
@@ -282,12 +282,12 @@ pub struct ResourceDistributionStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conflicting_namespaces: Vec<ConflictingNamespace>,
 
-    /// One entry a member cluster, when the targets name clusters.
+    /// One entry for each member cluster, if the targets name clusters.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub clusters: Vec<ClusterDistribution>,
 }
 
-/// What copies are called.
+/// The kind and name of the copies.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct DistributedObject {
@@ -305,41 +305,41 @@ pub struct ConflictingNamespace {
     /// Its name.
     pub name: String,
 
-    /// The member cluster that it is on; none for the hub.
+    /// The member cluster that it is on; empty for the hub.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub cluster: String,
 
-    /// Kind and name of the object's controller; none if it has none.
+    /// Kind and name of the object's controller; empty if it has none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub owner: String,
 
-    /// Why it counts.
+    /// The reason of the conflict.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
 }
 
-/// How the copies on one member cluster fare.
+/// The state of the copies on one member cluster.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterDistribution {
     /// The member cluster.
     pub name: String,
 
-    /// How many namespaces are meant there.
+    /// The number of target namespaces on it.
     pub desired: i32,
 
-    /// How many of them hold the resource.
+    /// The number of them with a current copy.
     pub succeeded: i32,
 
-    /// How many do not.
+    /// The number of them without one.
     pub failed: i32,
 
-    /// Why not, in words; the first reason.
+    /// The first cause of failure, in words.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
 }
 
-/// Whether one kind of failure happened, and where. Not a condition of Kubernetes: its reason is a text.
+/// The state of one kind of failure. Not a condition of Kubernetes: its reason is a sentence.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct DistributionCondition {
@@ -350,11 +350,11 @@ pub struct DistributionCondition {
     /// True, False or Unknown.
     pub status: String,
 
-    /// When the status last changed.
+    /// The time at which the status last changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_transition_time: Option<Time>,
 
-    /// Why, in words.
+    /// The cause, in words.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
 
@@ -362,11 +362,11 @@ pub struct DistributionCondition {
     #[serde(default, rename = "failedNamespace", skip_serializing_if = "Vec::is_empty")]
     pub failed_namespaces: Vec<String>,
 
-    /// The same, under the name of v1beta1.
+    /// The same namespaces, under the name of v1beta1.
     #[serde(default, rename = "failedNamespaces", skip_serializing_if = "Vec::is_empty")]
     pub failed_namespaces_beta: Vec<String>,
 
-    /// In how many namespaces it happened.
+    /// The number of namespaces where it happened.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub count: i32,
 }
@@ -378,7 +378,7 @@ fn embedded_resource(generator: &mut SchemaGenerator) -> Schema {
     schema
 }
 
-/// A label selector that keeps what it does not know.
+/// A label selector that keeps unknown fields.
 fn flat_selector(generator: &mut SchemaGenerator) -> Schema {
     let mut schema = crate::schema::label_selector(generator);
     schema.insert("x-kubernetes-preserve-unknown-fields".into(), true.into());

@@ -1,11 +1,10 @@
-//! The vocabulary of Entourage: the types of every API group it serves, the table of their CRDs, and every
-//! label, annotation, finalizer, event reason and condition it reads or writes, each named once.
+//! The vocabulary of Entourage: the types of every API group it serves, the table of their CRDs, and every label, annotation,
+//! finalizer, event reason and condition it reads or writes, each defined once.
 //!
-//! The wire format is Karmada's: YAML written for Karmada 1.19 decodes and validates unchanged. What we add
-//! to it lies under `entourage.dev/` or in optional status fields, and says so where it is defined.
-//! Nothing here decides anything and nothing here talks to a server.
+//! The wire format is Karmada's: YAML written for Karmada 1.19 decodes and validates unchanged. Our additions lie under
+//! `entourage.dev/` or in optional status fields, and their definitions say so. The crate contains no decisions and no client.
 
-// The lint takes the like-named parts of two `printcolumn(...)` for one part given twice.
+// The lint takes the equal parts of two `printcolumn(...)` for one part given twice.
 #![allow(clippy::duplicated_attributes)]
 
 pub mod apps;

@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 
 use crate::keys::label;
 
-/// What [`execution_namespace`] puts before a cluster's name.
+/// The prefix that [`execution_namespace`] adds to a cluster's name.
 pub const EXECUTION_NAMESPACE_PREFIX: &str = "karmada-es-";
 
 /// The alphabet of [`safe_encode`]: no vowels, no digits that look like letters.
@@ -15,8 +15,8 @@ const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 
 /// The name of the binding of an object: its name and kind in lower case, `:` replaced by `.`.
 ///
-/// The API group is not part of it, so two groups that serve one kind and name need another name for the
-/// second holder (architecture 6): see [`binding_name_of_group`].
+/// The API group is not part of it, so if two groups serve the same kind and name, the second binding needs another name
+/// (architecture 6): see [`binding_name_of_group`].
 pub fn binding_name(kind: &str, name: &str) -> String {
     format!("{}-{}", name.replace(':', "."), kind).to_lowercase()
 }
@@ -31,8 +31,8 @@ pub fn binding_name_of_group(group: &str, kind: &str, name: &str) -> String {
 }
 
 /// The names that the binding of an object may have, in the order in which they are tried: [`binding_name`],
-/// [`binding_name_of_group`], and one with a hash of group, kind and name, for the third of one name: `a:b:c`, `a.b:c`
-/// and `A.b.c` differ in what the others do not keep.
+/// [`binding_name_of_group`], and one with a hash of group, kind and name, for the third object of one name: `a:b:c`, `a.b:c`
+/// and `A.b.c` have the same first two names.
 pub fn binding_names(group: &str, kind: &str, name: &str) -> [String; 3] {
     let plain = binding_name(kind, name);
     let identity = fnv1a_32(format!("{group}/{kind}/{name}").as_bytes());
@@ -57,7 +57,7 @@ pub fn execution_namespace(cluster: &str) -> String {
     format!("{EXECUTION_NAMESPACE_PREFIX}{cluster}")
 }
 
-/// The cluster whose Works a namespace holds, or None if it is not an execution namespace.
+/// The cluster whose Works a namespace holds, or `None` if it is not an execution namespace.
 pub fn cluster_of_execution_namespace(namespace: &str) -> Option<&str> {
     namespace
         .strip_prefix(EXECUTION_NAMESPACE_PREFIX)
@@ -82,9 +82,8 @@ pub fn safe_encode(hash: u32) -> String {
         .collect()
 }
 
-/// A permanent id: a UUID (RFC 9562, version 8) that is a function of `parts` alone, so that an object made
-/// again gets the id that its predecessor had. Each part counts with its length: `["ab", "c"]` and
-/// `["a", "bc"]` differ.
+/// A permanent id: a UUID (RFC 9562, version 8) that is a function of `parts` alone, so that an object that is created again
+/// gets the id of its predecessor. The length of each part is hashed too: `["ab", "c"]` and `["a", "bc"]` differ.
 pub fn permanent_id(parts: &[&str]) -> String {
     let mut hasher = Sha256::new();
     for part in parts {

@@ -1,5 +1,4 @@
-//! `policy.karmada.io/v1alpha1`: policies, which say which resource templates are propagated, to which clusters, and with
-//! which overrides.
+//! `policy.karmada.io/v1alpha1`: the templates to propagate and their target clusters.
 //!
 //! Source: Karmada reference 1.2 (PropagationSpec fields) and 6.2 (what admission refuses).
 
@@ -33,10 +32,10 @@ pub use placement::{
 };
 pub use taint::{ClusterTaintPolicy, ClusterTaintSpec, MatchCondition, PolicyTaint};
 
-/// The scheduler that takes a policy's bindings unless it names another one.
+/// The scheduler of a policy's bindings unless the policy names another one.
 pub const DEFAULT_SCHEDULER: &str = "default-scheduler";
 
-/// What a policy selects and how that is propagated. A ClusterPropagationPolicy has the same fields.
+/// The templates that a policy selects and their propagation. A ClusterPropagationPolicy has the same fields.
 #[derive(CustomResource, JsonSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[kube(
     group = "policy.karmada.io",
@@ -67,12 +66,12 @@ pub struct PropagationSpec {
     #[serde(default, skip_serializing_if = "is_false")]
     pub association: bool,
 
-    /// Whether everything that a selected workload refers to (ConfigMaps, Secrets, ServiceAccounts, claims)
-    /// is propagated to the same clusters, for as long as the workload is there.
+    /// True: all dependencies of a selected workload (ConfigMaps, Secrets, ServiceAccounts, claims) are propagated to the same
+    /// clusters, for as long as the workload is scheduled there.
     #[serde(default, skip_serializing_if = "is_false")]
     pub propagate_deps: bool,
 
-    /// Where the selected templates go. Without it they go to every cluster.
+    /// The target clusters of the selected templates. Left out: every cluster.
     #[serde(default, skip_serializing_if = "Placement::is_empty")]
     pub placement: Placement,
 
@@ -81,48 +80,47 @@ pub struct PropagationSpec {
     #[serde(default)]
     pub priority: i32,
 
-    /// Whether the policy takes templates over from policies of lower priority that have claimed them.
+    /// Always: the policy takes over templates that policies of lower priority have claimed.
     #[serde(default)]
     pub preemption: Preemption,
 
-    /// Names of OverridePolicies that must exist before anything is propagated: of the same namespace, or in
-    /// a ClusterPropagationPolicy names of ClusterOverridePolicies.
+    /// Names of OverridePolicies that must exist before any template is propagated: of the same namespace, or in a
+    /// ClusterPropagationPolicy names of ClusterOverridePolicies.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dependent_overrides: Vec<String>,
 
-    /// The scheduler that chooses the clusters. It cannot be changed later.
+    /// The scheduler of the bindings. It cannot be changed later.
     #[serde(default = "default_scheduler")]
     pub scheduler_name: String,
 
-    /// What happens when a cluster or the application in it fails. Without it nothing is moved for a
-    /// failing application.
+    /// The treatment of bindings when a cluster or the application in it fails. Left out: a failing application is not evicted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failover: Option<FailoverBehavior>,
 
-    /// What happens when a cluster already holds an object of that name which is not managed: Abort leaves
-    /// it alone, Overwrite takes it over.
+    /// The treatment of an object of that name that already exists on a cluster and is not managed: Abort leaves it unchanged,
+    /// Overwrite takes it over.
     #[serde(default)]
     pub conflict_resolution: ConflictResolution,
 
-    /// When a change of the policy takes effect. Lazy waits for the next change of each template.
+    /// The time at which a change of the policy takes effect. Lazy waits for the next change of each template.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub activation_preference: Option<ActivationPreference>,
 
-    /// Holds delivery back, to all clusters or to some.
+    /// Suspends delivery, to all clusters or to some.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suspension: Option<Suspension>,
 
-    /// Whether the copies on the clusters stay, without ownership metadata, when a user deletes the template, the
-    /// workload or the reference that needed them.
+    /// True: the copies on the clusters are kept, without ownership metadata, when a user deletes the template, the workload or
+    /// the reference that needed them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preserve_resources_on_deletion: Option<bool>,
 
-    /// How early the scheduler takes the bindings of this policy.
+    /// The priority with which the scheduler takes the bindings of this policy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule_priority: Option<SchedulePriority>,
 }
 
-/// Selects templates of any namespace, and cluster-scoped ones, and says to which clusters they are propagated.
+/// Selects templates of any namespace, and cluster-scoped ones, and defines their target clusters.
 pub type ClusterPropagationPolicy = ClusterScoped<PropagationPolicy>;
 
 impl ClusterCounterpart for PropagationPolicy {
@@ -155,11 +153,11 @@ impl Default for PropagationSpec {
     }
 }
 
-/// What came of a policy. An addition of Entourage: Karmada's policies have no status.
+/// The result of a policy. An addition of Entourage: Karmada's policies have no status.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct PropagationStatus {
-    /// Matched: whether any template is propagated by this policy, and if not, why.
+    /// Matched: True if the policy propagates any template, otherwise False with the cause.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "crate::schema::conditions")]
     pub conditions: Vec<Condition>,
@@ -179,27 +177,27 @@ pub struct ResourceSelector {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub namespace: String,
 
-    /// Name of the one template that is meant. With a name, labelSelector is ignored.
+    /// Name of the template. With a name, labelSelector is ignored.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,
 
-    /// Labels of the templates that are meant. Without name and labelSelector all of the kind are.
+    /// Labels of the templates. Without name and labelSelector all templates of the kind are selected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crate::schema::label_selector")]
     pub label_selector: Option<LabelSelector>,
 }
 
-/// What to do about an object that is on a cluster already and that we do not manage.
+/// The treatment of an object that already exists on a cluster and is not managed.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ConflictResolution {
-    /// Leave it alone and report.
+    /// Leave it unchanged and report a conflict.
     #[default]
     Abort,
     /// Take it over.
     Overwrite,
 }
 
-/// Whether a policy takes templates over from others.
+/// Permission to take over templates from other policies.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Preemption {
     /// Take over from policies of lower priority.
@@ -209,27 +207,27 @@ pub enum Preemption {
     Never,
 }
 
-/// When a change of a policy takes effect.
+/// The time at which a change of a policy takes effect.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ActivationPreference {
     /// With the next change of each template.
     Lazy,
 }
 
-/// Holds delivery back. Give one of the two.
+/// Suspends delivery. Give one of the two.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct Suspension {
-    /// True holds delivery back to every cluster.
+    /// True suspends delivery to every cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dispatching: Option<bool>,
 
-    /// Holds delivery back to some clusters.
+    /// Suspends delivery to some clusters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dispatching_on_clusters: Option<SuspendClusters>,
 }
 
-/// The clusters to which delivery is held back.
+/// The clusters to which delivery is suspended.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct SuspendClusters {
@@ -238,7 +236,7 @@ pub struct SuspendClusters {
     pub cluster_names: Vec<String>,
 }
 
-/// Names what a binding's scheduling priority is read from.
+/// The source of a binding's scheduling priority.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct SchedulePriority {

@@ -1,29 +1,29 @@
-//! Schemas that a derive cannot say, and the predicates that keep serialised output minimal.
+//! Schemas that a derive cannot express, and the predicates that keep serialised output minimal.
 //!
-//! The derive describes Rust types; the wire schema is Karmada's, written by Go tools. Where the two differ
-//! by type, a field names one of these functions; where they differ everywhere (`nullable`, formats that
-//! only Rust has), `crds` repairs the finished schema.
+//! The derive describes Rust types; the wire schema is Karmada's, written by Go tools. Where the two differ by type, a field
+//! names one of these functions; where they differ for all types (`nullable`, formats that only Rust has), `crds` adapts the
+//! finished schema.
 
 use k8s_openapi::api::core::v1::NodeSelector;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, LabelSelector};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Value, json};
 
-/// What Go accepts as a quantity, as every Kubernetes CRD states it.
+/// The pattern of a quantity that Go accepts, as every Kubernetes CRD has it.
 const QUANTITY: &str = r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$";
 
-/// What a condition's reason may look like.
+/// The pattern of a condition's reason.
 pub(crate) const REASON: &str = "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$";
 
-/// What a condition's type may look like.
+/// The pattern of a condition's type.
 const CONDITION_TYPE: &str = r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$";
 
-/// False is the zero value: left out of the output.
+/// True for the zero value, which is left out of the output.
 pub(crate) fn is_false(value: &bool) -> bool {
     !*value
 }
 
-/// Zero is the zero value: left out of the output.
+/// True for the zero value, which is left out of the output.
 pub(crate) fn is_zero(value: &i32) -> bool {
     *value == 0
 }
@@ -33,7 +33,7 @@ pub(crate) fn plain_integer(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "integer" })
 }
 
-/// An object whose content is somebody else's business.
+/// An object whose content is not validated.
 pub(crate) fn free_form(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true })
 }
@@ -62,7 +62,7 @@ pub(crate) fn quantities(generator: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "object", "additionalProperties": quantity(generator) })
 }
 
-/// The purge modes that a failing cluster allows: nobody can confirm there, so there is no `Never`.
+/// The purge modes that a failing cluster allows: no user can confirm a deletion there, so there is no `Never`.
 pub(crate) fn cluster_purge_mode(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "string", "enum": ["Directly", "Gracefully"] })
 }
@@ -135,8 +135,8 @@ pub(crate) fn conditions(generator: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "array", "items": condition })
 }
 
-/// Sets `key: atomic` on the subschema at `pointer`. Inlined subschemas only: a pointer that does not
-/// resolve marks nothing, and the comparison with the reference schema fails.
+/// Sets `key: atomic` on the subschema at `pointer`. Inlined subschemas only: a pointer that does not resolve changes nothing,
+/// and the comparison with the reference schema fails.
 fn mark(schema: &mut Schema, pointer: &str, key: &str) {
     if let Some(Value::Object(at)) = schema.pointer_mut(pointer) {
         at.insert(key.into(), "atomic".into());

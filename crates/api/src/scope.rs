@@ -1,7 +1,7 @@
 //! The cluster-scoped counterpart of a namespaced kind: the same fields under another name, without a namespace.
 //!
-//! A twin has no fields of its own. Its definition is made from that of the namespaced kind, so the two
-//! cannot drift apart. What decides holds either of them as the namespaced type; a twin has no namespace.
+//! A counterpart has no fields of its own. Its definition is made from that of the namespaced kind, so the two cannot diverge.
+//! The planners hold either of them as the namespaced type; a counterpart has no namespace.
 
 use std::borrow::Cow;
 use std::ops::{Deref, DerefMut};
@@ -15,23 +15,23 @@ use serde::de::DeserializeOwned;
 use serde::ser::Error;
 use serde::{Deserialize, Serialize, Serializer};
 
-/// A namespaced kind that has a cluster-scoped twin.
+/// A namespaced kind that has a cluster-scoped counterpart.
 pub trait ClusterCounterpart:
     Resource<DynamicType = ()> + CustomResourceExt + Serialize + DeserializeOwned
 {
-    /// The twin's kind.
+    /// The counterpart's kind.
     const KIND: &'static str;
-    /// The twin's plural name.
+    /// The counterpart's plural name.
     const PLURAL: &'static str;
-    /// The name of the twin's definition: plural and group.
+    /// The name of the counterpart's definition: plural and group.
     const CRD_NAME: &'static str;
-    /// What the twin may be called on the command line.
+    /// The short names of the counterpart on the command line.
     const SHORT_NAMES: &'static [&'static str];
-    /// What the twin is, for users.
+    /// The description of the counterpart, for users.
     const DOC: &'static str;
 }
 
-/// The cluster-scoped twin of `T`. It reads as `T` and is written under its own kind.
+/// The cluster-scoped counterpart of `T`. It deserializes as `T` and is serialized under its own kind.
 #[derive(Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(transparent)]
 pub struct ClusterScoped<T>(pub T);

@@ -1,8 +1,8 @@
-//! `work.karmada.io`: bindings, which hold the scheduling result of a template and its status, and Works, which bring copies
+//! `work.karmada.io`: bindings, which hold the target clusters and the state of a template, and Works, which deliver the result
 //! to clusters in pull mode.
 //!
-//! Of a binding `v1alpha2` is stored and used; `v1alpha1` is served because Karmada's CRD lists it ([`legacy`]).
-//! Source: Karmada reference 1.2 (RB spec, RB status) and 2.5 (attached bindings).
+//! Of a binding `v1alpha2` is stored and used; `v1alpha1` is served because Karmada's CRD lists it ([`legacy`]). Source:
+//! Karmada reference 1.2 (RB spec, RB status) and 2.5 (attached bindings).
 
 use std::collections::BTreeMap;
 
@@ -26,8 +26,8 @@ pub use requirements::{
 };
 pub use status::{AggregatedStatusItem, CopyRecord, ResourceBindingStatus, ResourceHealth};
 
-/// Where one template goes. A binding that only referrers ask for ("attached") has `requiredBy` and no
-/// placement; one that a policy asks for ("independent") has a placement; a binding can be both.
+/// The target clusters of one template. An attached binding exists only for referrers: it has `requiredBy` and no placement. An
+/// independent binding is made for a policy and has a placement. A binding can be both.
 #[derive(CustomResource, JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[kube(
     group = "work.karmada.io",
@@ -57,7 +57,7 @@ pub struct ResourceBindingSpec {
     /// The template.
     pub resource: ObjectReference,
 
-    /// Whether the dependencies of the template are propagated to the same clusters.
+    /// True: the dependencies of the template are propagated to the same clusters.
     #[serde(default, skip_serializing_if = "is_false")]
     pub propagate_deps: bool,
 
@@ -65,66 +65,65 @@ pub struct ResourceBindingSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replica_requirements: Option<ReplicaRequirements>,
 
-    /// How many replicas the template asks for.
+    /// The number of replicas of the template.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub replicas: i32,
 
-    /// The parts of a template with several pod templates.
+    /// The components of a template with several pod templates.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub components: Vec<Component>,
 
-    /// The clusters that it is scheduled to.
+    /// The clusters that the template is scheduled to.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub clusters: Vec<TargetCluster>,
 
-    /// The policy's placement. Left out on a binding that only referrers ask for.
+    /// The policy's placement. Left out on an attached binding.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub placement: Option<Placement>,
 
-    /// The clusters that are being left, and how.
+    /// The clusters that the binding is being evicted from, and the manner of the eviction.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub graceful_eviction_tasks: Vec<GracefulEvictionTask>,
 
-    /// The bindings whose templates refer to this one, and their clusters. A view for readers: it is
-    /// computed from the referrers and never read back as truth.
+    /// The bindings whose templates refer to this one, and their clusters. For readers only: the field is computed from the
+    /// referrers and never read back.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub required_by: Vec<BindingSnapshot>,
 
-    /// The scheduler that chooses the clusters.
+    /// The scheduler of the binding.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub scheduler_name: String,
 
-    /// What happens when a cluster or the application in it fails.
+    /// The treatment of the binding when a cluster or the application in it fails.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failover: Option<FailoverBehavior>,
 
-    /// What happens when a cluster already holds an object of that name which is not managed.
+    /// The treatment of an object of that name that already exists on a cluster and is not managed.
     #[serde(default)]
     pub conflict_resolution: ConflictResolution,
 
-    /// When a user asked for rescheduling. Takes effect while it is later than
-    /// status.lastScheduledTime.
+    /// The time at which a user requested rescheduling. Takes effect while it is later than status.lastScheduledTime.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reschedule_triggered_at: Option<Time>,
 
-    /// Holds scheduling or delivery back.
+    /// Suspends scheduling or delivery.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suspension: Option<Suspension>,
 
-    /// Whether the copies on the clusters stay, without ownership metadata, when a user ends what needed them.
+    /// True: the copies on the clusters are kept, without ownership metadata, when a user deletes the object that needed them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preserve_resources_on_deletion: Option<bool>,
 
-    /// How early the scheduler takes the binding.
+    /// The priority with which the scheduler takes the binding.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule_priority: Option<SchedulePriority>,
 
-    /// The affinity groups that the template's labels put it in.
+    /// The affinity groups that the template's labels name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workload_affinity_groups: Option<WorkloadAffinityGroups>,
 }
 
-/// Where one cluster-scoped template goes.
+/// The target clusters of one cluster-scoped template.
 pub type ClusterResourceBinding = ClusterScoped<ResourceBinding>;
 
 impl ClusterCounterpart for ResourceBinding {
@@ -157,28 +156,28 @@ pub struct ObjectReference {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub uid: String,
 
-    /// The resourceVersion that the binding was last made from. It changes only together with content.
+    /// The resourceVersion that the binding was last made from. It changes only together with the content.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub resource_version: String,
 }
 
-/// A cluster and what it gets.
+/// A target cluster and its share of the replicas.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[serde(rename_all = "camelCase")]
 pub struct TargetCluster {
     /// Name of the cluster.
     pub name: String,
 
-    /// How many replicas it gets. 0 or left out for a template without replicas.
+    /// The number of replicas of the cluster. 0 or left out for a template without replicas.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub replicas: i32,
 
-    /// How many replicas of each component it gets.
+    /// The number of replicas of each component.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub components: Vec<TargetComponent>,
 }
 
-/// A binding whose template refers to this binding's template, and where that one is placed.
+/// A binding whose template refers to this binding's template, and its scheduling result.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BindingSnapshot {
     /// Namespace of the referrer's binding. Left out for a cluster-scoped one.
@@ -188,44 +187,44 @@ pub struct BindingSnapshot {
     /// Name of the referrer's binding.
     pub name: String,
 
-    /// The clusters that it was scheduled to.
+    /// The clusters that it is scheduled to.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub clusters: Vec<TargetCluster>,
 }
 
-/// A cluster that is being left.
+/// An eviction from a cluster.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct GracefulEvictionTask {
     /// Name of the cluster.
     pub from_cluster: String,
 
-    /// What happens to the copy there.
+    /// The treatment of the copy there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub purge_mode: Option<PurgeMode>,
 
-    /// How many replicas it had.
+    /// The number of replicas that the cluster had.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replicas: Option<i32>,
 
-    /// Why it is left, in one word.
+    /// The reason of the eviction, in one word.
     #[schemars(length(min = 1, max = 32), regex(pattern = crate::schema::REASON))]
     pub reason: String,
 
-    /// Why it is left, in a sentence.
+    /// The reason of the eviction, in a sentence.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schemars(length(max = 1024))]
     pub message: String,
 
-    /// Who decided it.
+    /// The component that requested the eviction.
     pub producer: String,
 
-    /// How many seconds the copy may stay while the new ones are not healthy. Left out: the default of the
-    /// control plane.
+    /// The number of seconds that the copy may stay while the new ones are not healthy. Left out: the default of the control
+    /// plane.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grace_period_seconds: Option<i32>,
 
-    /// True keeps the copy until a user sets this to false; false has it removed now.
+    /// True keeps the copy until a user sets this to false; false deletes it now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suppress_deletion: Option<bool>,
 
@@ -233,31 +232,31 @@ pub struct GracefulEvictionTask {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub preserved_label_state: BTreeMap<String, String>,
 
-    /// When the task was made.
+    /// The time at which the task was created.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub creation_timestamp: Option<Time>,
 
-    /// The clusters before the one in question failed.
+    /// The target clusters before this one failed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub clusters_before_failover: Vec<String>,
 }
 
-/// Holds scheduling or delivery back.
+/// Suspends scheduling or delivery.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 pub struct Suspension {
-    /// What the policy holds back.
+    /// The suspension of the policy.
     #[serde(flatten)]
     pub dispatch: policy::Suspension,
 
-    /// True holds scheduling back. A policy never sets or clears this.
+    /// True suspends scheduling. A policy never sets or clears this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scheduling: Option<bool>,
 }
 
-/// How early the scheduler takes a binding.
+/// The priority with which the scheduler takes a binding.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 pub struct SchedulePriority {
-    /// The higher, the earlier.
+    /// Bindings with a higher priority are scheduled first.
     #[serde(default)]
     pub priority: i32,
 }
@@ -275,7 +274,7 @@ pub struct WorkloadAffinityGroups {
     pub anti_affinity_group: String,
 }
 
-/// An object that a template refers to: by name, or all that a selector matches. The annotation
+/// An object that a template refers to: by name, or all objects that a selector matches. The annotation
 /// [`crate::keys::annotation::DEPENDENCIES`] holds a JSON array of these.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]

@@ -1,4 +1,4 @@
-//! Creates, updates or deletes one object and says what happened, in kubectl's words.
+//! Creates, updates or deletes one object and reports the result, in kubectl's words.
 
 use std::io::Write;
 
@@ -20,11 +20,11 @@ pub struct Kind {
     pub kind: &'static str,
     /// The resource in URLs.
     pub plural: &'static str,
-    /// Whether its objects lie in namespaces.
+    /// True if its objects have a namespace.
     pub namespaced: bool,
 }
 
-/// Every kind that a command reads or writes.
+/// All kinds that a command reads or writes.
 pub const KINDS: &[Kind] = &[
     CLUSTER,
     CLUSTER_RESOURCE_BINDING,
@@ -39,15 +39,15 @@ pub const KINDS: &[Kind] = &[
 
 /// A member cluster.
 pub const CLUSTER: Kind = cluster_scoped("cluster.karmada.io/v1alpha1", "Cluster", "clusters");
-/// Where a cluster-scoped template goes.
+/// The binding of a cluster-scoped template.
 pub const CLUSTER_RESOURCE_BINDING: Kind = cluster_scoped(
     "work.karmada.io/v1alpha2",
     "ClusterResourceBinding",
     "clusterresourcebindings",
 );
-/// Rights.
+/// A set of rights.
 pub const CLUSTER_ROLE: Kind = cluster_scoped("rbac.authorization.k8s.io/v1", "ClusterRole", "clusterroles");
-/// Who has rights.
+/// A grant of rights to an account.
 pub const CLUSTER_ROLE_BINDING: Kind = cluster_scoped(
     "rbac.authorization.k8s.io/v1",
     "ClusterRoleBinding",
@@ -61,7 +61,7 @@ pub const CRD: Kind = cluster_scoped(
 );
 /// A namespace.
 pub const NAMESPACE: Kind = cluster_scoped("v1", "Namespace", "namespaces");
-/// Where a template goes.
+/// The binding of a namespaced template.
 pub const RESOURCE_BINDING: Kind =
     namespaced("work.karmada.io/v1alpha2", "ResourceBinding", "resourcebindings");
 /// A Secret.
@@ -94,7 +94,7 @@ impl Kind {
         label(self.api_version, self.kind)
     }
 
-    /// The kind as the client library names it.
+    /// The kind in the form of the client library.
     #[must_use]
     pub fn resource(&self) -> ApiResource {
         let (group, version) = self.api_version.split_once('/').unwrap_or(("", self.api_version));
@@ -118,10 +118,10 @@ pub fn label(api_version: &str, kind: &str) -> String {
     }
 }
 
-/// Who writes, as the field managers of an object show it.
+/// The field manager of our writes.
 const FIELD_MANAGER: &str = "entourage";
 
-/// How an object is created or replaced.
+/// The parameters of a create or replace.
 #[must_use]
 pub fn post() -> PostParams {
     PostParams {
@@ -130,7 +130,7 @@ pub fn post() -> PostParams {
     }
 }
 
-/// How an object is patched.
+/// The parameters of a patch.
 #[must_use]
 pub fn patch() -> PatchParams {
     PatchParams {
@@ -139,15 +139,15 @@ pub fn patch() -> PatchParams {
     }
 }
 
-/// A server to write to, and where to say what was done.
+/// A server to write to, and the output of the results.
 pub struct Target<'a> {
     /// The server.
     pub client: Client,
-    /// What it is called in the lines: `hub`, or `member`.
+    /// Its name in the output: `hub`, or `member`.
     pub place: &'static str,
-    /// Whether to write nothing and only say what would be done.
+    /// True to write nothing and only report what would be done.
     pub dry_run: bool,
-    /// Where the lines go.
+    /// The output.
     pub out: &'a mut (dyn Write + Send),
 }
 
@@ -162,30 +162,31 @@ impl Target<'_> {
         }
     }
 
-    /// All objects of a kind, in every namespace.
+    /// All objects of a kind, in all namespaces.
     ///
     /// # Errors
-    /// The server's; in particular 404 when it does not serve the kind.
+    /// The server's; in particular 404 if it does not serve the kind.
     pub async fn list(&self, kind: Kind) -> kube::Result<Vec<DynamicObject>> {
         let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &kind.resource());
         Ok(within(api.list(&ListParams::default())).await?.items)
     }
 
-    /// One object, or `None`.
+    /// One object, or `None` if it is not found.
     ///
     /// # Errors
-    /// Says what could not be read.
+    /// The object that could not be read, and the cause.
     pub async fn get(&self, kind: Kind, namespace: &str, name: &str) -> Result<Option<DynamicObject>> {
         let read = within(self.api(kind, namespace).get_opt(name)).await;
         read.map_err(explain)
             .with_context(|| format!("cannot read {}/{name} on the {}", kind.label(), self.place))
     }
 
-    /// Makes the object hold at least what `desired` says: created when missing, patched when a field differs, else left
-    /// alone. Fields that `desired` does not name stay, fields that are null there go. Returns the object as it is then.
+    /// Makes the object contain at least the fields of `desired`: it is created if missing, patched if a field differs, else
+    /// not changed. Fields that `desired` does not name are kept, fields that are null in it are removed. Returns the resulting
+    /// object.
     ///
     /// # Errors
-    /// Says what could not be read or written; for a Secret never with the server's free text, which may quote values.
+    /// The object that could not be read or written; for a Secret never with the server's free text, which may quote values.
     pub async fn ensure(&mut self, kind: Kind, desired: Value) -> Result<DynamicObject> {
         let text = |pointer: &str| {
             desired
@@ -196,7 +197,7 @@ impl Target<'_> {
         };
         let (namespace, name) = (text("/metadata/namespace"), text("/metadata/name"));
         let object: Option<DynamicObject> = serde_json::from_value(without_nulls(&desired)).ok();
-        // serde's own words could quote a value.
+        // serde's own message could quote a value.
         let object = object.with_context(|| format!("{} {name} is malformed", kind.kind))?;
         let api = self.api(kind, &namespace);
         let live = self.get(kind, &namespace, &name).await?;
@@ -240,7 +241,7 @@ impl Target<'_> {
         Ok(answer)
     }
 
-    /// Deletes an object; says so, or that there was none.
+    /// Deletes an object; reports that, or that it was not found.
     ///
     /// # Errors
     /// The server's, except 404.
@@ -264,7 +265,7 @@ impl Target<'_> {
     /// Writes one line about an object.
     ///
     /// # Errors
-    /// When the line cannot be written.
+    /// The line cannot be written.
     pub fn say(&mut self, kind: Kind, name: &str, what: &str) -> Result<()> {
         let dry = if self.dry_run { " (dry run)" } else { "" };
         writeln!(self.out, "{}: {}/{name} {what}{dry}", self.place, kind.label())
@@ -272,10 +273,10 @@ impl Target<'_> {
     }
 }
 
-/// The namespace called `name`; it exists or an error says why not.
+/// Ensures that the namespace called `name` exists.
 ///
 /// # Errors
-/// As [`Target::ensure`]; also when the namespace is being deleted.
+/// As [`Target::ensure`]; also if the namespace is being deleted.
 pub async fn ensure_namespace(target: &mut Target<'_>, name: &str) -> Result<()> {
     let desired = serde_json::json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
     let namespace = target.ensure(NAMESPACE, desired).await?;
@@ -288,7 +289,7 @@ pub async fn ensure_namespace(target: &mut Target<'_>, name: &str) -> Result<()>
     Ok(())
 }
 
-/// Whether a merge patch of `desired` would leave `live` as it is.
+/// True if a merge patch of `desired` would not change `live`.
 fn covers(live: &Value, desired: &Value) -> bool {
     match (live, desired) {
         (Value::Object(live), Value::Object(desired)) => {
@@ -314,7 +315,8 @@ fn without_nulls(value: &Value) -> Value {
     }
 }
 
-/// What a server leaves out, or what a merge patch removes: null, false, empty lists, and maps of nothing else.
+/// True for values that a server omits, or a merge patch removes: null, false, empty lists, and maps that contain only such
+/// values.
 fn is_nothing(value: &Value) -> bool {
     match value {
         Value::Object(map) => map.values().all(is_nothing),

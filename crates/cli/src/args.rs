@@ -1,16 +1,16 @@
-//! Values of flags that several commands share, and their parsers.
+//! Parsers and values of flags that several commands share.
 
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
 use clap::Args;
 
-/// The namespace on the hub, and on every member, that holds what connects the two. Source: Karmada reference 1.1.
+/// The namespace on the hub, and on every member, for the accounts and credentials. Source: Karmada reference 1.1.
 pub const CLUSTER_NAMESPACE: &str = "karmada-cluster";
 
-/// Longest name of a Cluster: it becomes part of the name of its execution namespace, which has at most 63 characters.
+/// The longest name of a Cluster: it becomes part of the name of its execution namespace, which has at most 63 characters.
 const LONGEST_CLUSTER_NAME: usize = 48;
 
-/// Which hub.
+/// The hub's kubeconfig and context.
 #[derive(Args, Clone, Debug, Default)]
 pub struct HubArgs {
     /// Kubeconfig of the hub (default: $KUBECONFIG or ~/.kube/config)
@@ -31,14 +31,14 @@ pub fn duration(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "give a number and a unit: 500ms, 30s, 5m, 1h".to_owned())
 }
 
-/// Reads how often something is done in a second, such as `0.5` or `20`; answers with the pause between two, in milliseconds.
+/// Reads a rate per second, such as `0.5` or `20`; returns the interval in milliseconds.
 ///
 /// # Errors
 /// A sentence for the user.
 pub fn rate(text: &str) -> Result<i64, String> {
     let rate: f64 = text.parse().unwrap_or_default();
     if rate.is_finite() && (0.0001..=1_000.0).contains(&rate) {
-        // From 1 to 10,000,000: it fits.
+        // From 1 to 10,000,000: no truncation.
         #[expect(clippy::cast_possible_truncation, reason = "see above")]
         Ok((1_000.0 / rate).round() as i64)
     } else {
@@ -65,7 +65,7 @@ pub fn labels(text: &str) -> Result<BTreeMap<String, String>, String> {
     Ok(labels)
 }
 
-/// Checks a label key, which is what the key of a taint is, too: a name, and before it a DNS name and a slash or nothing.
+/// Checks a label key, which is also the format of a taint's key: a name, optionally with a DNS name and a slash before it.
 ///
 /// # Errors
 /// A sentence for the user that names the key.
@@ -83,7 +83,7 @@ pub fn label_key(key: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks a label value, which is what the value of a taint is, too.
+/// Checks a label value, which is also the format of a taint's value.
 ///
 /// # Errors
 /// A sentence for the user that names the value.

@@ -1,19 +1,19 @@
-//! `entourage bench`: measures a control plane through the API that it serves, whoever wrote it.
+//! `entourage bench`: measures a control plane, of any vendor, through the API that it serves.
 //!
-//! The bench is a user: it writes policies, Deployments and what they need to the hub, and sees by watches of the
-//! members when the copies are there. What that costs is asked from outside: CPU time and memory from the operating
-//! system, requests from the API servers' own counters (less the bench's own).
+//! The bench acts as a user: it writes policies, Deployments and their dependencies to the hub, and watches the members for the
+//! copies. Costs are measured from outside: CPU time and memory from the operating system, requests from the API servers' own
+//! counters (less the bench's own).
 //!
-//! | module | what it does |
+//! | module | content |
 //! |---|---|
-//! | [`objects`], [`kind`] | what is written |
-//! | [`server`], [`watch`], [`seen`] | one API server; watches of metadata; waiting for what they show |
+//! | [`objects`], [`kind`] | the written objects |
+//! | [`server`], [`watch`], [`seen`] | one API server; watches of metadata; waiting for their events |
 //! | [`counts`], [`process`], [`meter`] | requests; CPU time and memory; both between two moments |
 //! | [`floor`] | the same objects written by a bare client |
-//! | [`control`], [`child`] | the control plane that is measured |
+//! | [`control`], [`child`] | the measured control plane |
 //! | [`scenario`] | S1 to S8 and the kills, a file each |
-//! | [`compare`] | whether two end states are the same |
-//! | [`options`] | what is asked for |
+//! | [`compare`] | comparison of two end states |
+//! | [`options`] | the parameters |
 //! | [`report`], [`stats`] | JSON, table, medians |
 
 use std::sync::Arc;
@@ -58,27 +58,27 @@ use scenario::Scenario;
 use seen::Seen;
 use server::Server;
 
-/// A bench at work.
+/// The state of a bench.
 pub struct Bench {
-    /// What is asked.
+    /// The parameters.
     pub options: Options,
     /// The hub, then the members.
     pub servers: Vec<Arc<Server>>,
-    /// What the watches show.
+    /// The state of the watches.
     pub seen: Seen,
-    /// What is measured.
+    /// The measured control plane.
     pub control: Control,
-    /// What was found.
+    /// The results.
     pub report: Report,
-    /// Prefixes of the namespaces that were made.
+    /// The worlds, with the prefixes of the namespaces that were created.
     worlds: Vec<World>,
     tasks: JoinSet<()>,
 }
 
-/// Runs the scenarios; the report is there also when one of them fails, and says then why.
+/// Runs the scenarios. Returns the report also if one of them fails, with the error in it.
 ///
 /// # Errors
-/// A server cannot be reached, or the bench would write over what is there.
+/// A server cannot be reached, or the bench would overwrite existing objects.
 pub async fn run(options: Options, control: Control) -> Result<Report> {
     let mut bench = Bench::new(options, control).await?;
     let done = scenario::run(&mut bench).await;
@@ -156,7 +156,7 @@ impl Bench {
         &self.servers[0]
     }
 
-    /// A world of its own namespaces, which are removed at the end.
+    /// Creates a world with its own namespaces, which are removed at the end.
     pub fn world(&mut self, name: &str, workloads: usize) -> World {
         let world = World {
             label: self.options.prefix.clone(),
@@ -174,15 +174,15 @@ impl Bench {
         world
     }
 
-    /// Says something while the bench goes on.
+    /// Prints progress.
     pub fn say(&self, what: &str) {
         eprintln!("bench: {what}");
     }
 
-    /// Measures the floor while no control plane of ours runs, then starts it fresh and waits for the members.
+    /// Measures the floor while our control plane is stopped, then starts it fresh and waits for the members.
     ///
     /// # Errors
-    /// A server's; the control plane does not get ready.
+    /// A server's; or the control plane does not become ready.
     pub async fn floor_then_fresh(&mut self, name: &str, workloads: usize) -> Result<Floor> {
         self.control.stop().await?;
         let floor = self.floor(name, workloads).await?;
@@ -194,25 +194,25 @@ impl Bench {
     /// Starts the control plane fresh and waits for the members.
     ///
     /// # Errors
-    /// It does not get ready.
+    /// It does not become ready.
     pub async fn fresh(&mut self) -> Result<()> {
         self.control.stop().await?;
         self.control.start_fresh(self.options.limit).await?;
         self.members_ready().await
     }
 
-    /// Waits until the servers are at rest.
+    /// Waits until the servers are idle.
     ///
     /// # Errors
-    /// A server's; also when they do not come to rest.
+    /// A server's; or they do not become idle.
     pub async fn at_rest(&self) -> Result<()> {
         meter::settle(&self.servers, self.options.limit).await.map(drop)
     }
 
-    /// Waits until the hub finds every member ready.
+    /// Waits until every member is ready on the hub.
     ///
     /// # Errors
-    /// Names one that is not.
+    /// Names a member that is not.
     pub async fn members_ready(&self) -> Result<()> {
         for (name, _) in &self.options.members {
             self.until_cluster(name, "is not ready", is_ready).await?;
@@ -220,10 +220,10 @@ impl Bench {
         Ok(())
     }
 
-    /// Waits until the hub finds a member not ready.
+    /// Waits until a member is not ready on the hub.
     ///
     /// # Errors
-    /// It goes on finding it ready.
+    /// It stays ready.
     pub async fn member_unready(&self, name: &str) -> Result<()> {
         self.until_cluster(name, "goes on being ready", |cluster| !is_ready(cluster))
             .await
@@ -261,7 +261,7 @@ impl Bench {
     /// A server's.
     pub async fn floor(&mut self, name: &str, workloads: usize) -> Result<Floor> {
         let mut world = self.world(&format!("{name}-floor"), workloads);
-        // Another label, so that the watches do not carry what the floor writes.
+        // Another label, so that the watches do not receive the objects of the floor.
         world.label.push_str("-floor");
         let floor = floor::measure(&self.servers, &world, self.options.in_flight).await?;
         let Floor {
@@ -286,7 +286,7 @@ impl Bench {
         Ok(floor)
     }
 
-    /// Begins to watch the bench's own objects of a kind on the hub.
+    /// Starts to watch the bench's own objects of a kind on the hub.
     ///
     /// # Errors
     /// The hub's.
@@ -300,7 +300,7 @@ impl Bench {
         watch::start(target, self.seen.clone(), &mut self.tasks).await
     }
 
-    /// Begins to watch the members.
+    /// Starts to watch the members.
     ///
     /// # Errors
     /// A member's.

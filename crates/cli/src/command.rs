@@ -29,12 +29,12 @@ pub mod webhook;
 #[derive(Debug, Parser)]
 #[command(name = "entourage", version)]
 pub struct Cli {
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// Every command.
+/// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Measure a control plane on real API servers
@@ -43,9 +43,9 @@ pub enum Command {
     ///
     /// In a pod, without --kubeconfig and --context, the hub is the cluster that the pod runs in.
     Controllers(controllers::ControllersArgs),
-    /// Keep anything new from being scheduled to clusters
+    /// Prevent new bindings from being scheduled to clusters
     ///
-    /// Sets the taint cluster.karmada.io/unschedulable:NoSchedule. What is there stays.
+    /// Sets the taint cluster.karmada.io/unschedulable:NoSchedule. Copies that are there already stay.
     Cordon(cordon::CordonArgs),
     /// Print the CustomResourceDefinitions, or apply them to a hub
     Crds(crds::CrdsArgs),
@@ -56,65 +56,65 @@ pub enum Command {
     /// Sets the taints cluster.karmada.io/unschedulable:NoSchedule and entourage.dev/drain:NoExecute; the controllers evict the
     /// bindings that do not tolerate the second one. `entourage uncordon` removes both.
     Drain(drain::DrainArgs),
-    /// Have a member fail on clusters in this process, and see what moves, how fast, and what is cleaned up
+    /// Cut off a member of clusters in this process, and report evictions, their times, and the cleanup
     ///
-    /// With the sample workloads, or with -f your own. Ends with an error if a running copy ever lacked what it refers to, or if
-    /// a copy is orphaned.
+    /// With the sample workloads, or with -f your own. Ends with an error if a running copy was ever without a dependency, or
+    /// if a copy is orphaned.
     Drill(Box<drill::DrillArgs>),
-    /// Say what would move where if a member failed, what has no other cluster, and which data would remain there
+    /// Report evictions if a member failed, workloads without another cluster, and data that would remain there
     ///
-    /// The same decisions as the controllers', made on a model of the servers: nothing is written.
+    /// Makes the same decisions as the controllers, in a simulation: nothing is written.
     Failover(failover::FailoverArgs),
-    /// Show bindings, copies, clusters or policies: what is where, why, and what is missing
+    /// Show bindings, copies, clusters or policies, with their state and its causes
     ///
-    /// Reads the hub alone; its bindings say what is on the members.
+    /// Reads only the hub; its bindings record the copies on the members.
     Get(get::GetArgs),
-    /// Draw what refers to what, where it is, and what is missing
+    /// Draw references between objects, their clusters, and missing dependencies
     ///
     /// Of a hub, or with -f of files.
     Graph(Box<graph::GraphArgs>),
-    /// Check customizations and hooks, see who answers for a kind, or what is made of objects in files
+    /// Check customizations and webhooks, list the interpreters of a kind, or interpret objects in files
     ///
-    /// Reads files, and calls the hooks among them. Without -f the rules are those that are known without configuration.
+    /// Reads files, and calls the webhooks among them. Without -f only the native and shipped rules apply.
     Interpret(Box<interpret::InterpretArgs>),
     /// Make a cluster a member of a hub
     Join(join::JoinArgs),
-    /// Make a ResourceDistribution out of literals and files, for kustomize or without it
+    /// Generate a ResourceDistribution from literals and files, for kustomize or standalone
     ///
     /// As an exec function of kustomize it reads a ResourceList from standard input. FILE, the configuration alone, or flags
     /// print the object by itself.
     KustomizeGenerator(Box<kustomize_generator::KustomizeGeneratorArgs>),
-    /// Say what an apply would create, change and remove, and where
+    /// Show the objects that an apply would create, change and remove, and their clusters
     ///
-    /// The same decisions as the controllers', made on a model of the servers: nothing is written. Without --kubeconfig and
-    /// --context the files are all there is; with a hub its present state, and that of the members, is read.
+    /// Makes the same decisions as the controllers, in a simulation: nothing is written. Without --kubeconfig and --context
+    /// only the files are used; with a hub, its present state and that of the members are read.
     Plan(Box<plan::PlanArgs>),
     /// Resume deletions on a member that the controllers have paused
     Resume(resume::ResumeArgs),
     /// Set taints of clusters, or remove them
     ///
-    /// kubectl taint does so for Nodes alone.
+    /// kubectl taint supports only Nodes.
     #[command(
         override_usage = "entourage taint [OPTIONS] CLUSTER... [KEY[=VALUE]:EFFECT]... [KEY[:EFFECT]-]..."
     )]
     Taint(taint::TaintArgs),
-    /// Let what is new be scheduled to clusters again
+    /// Allow new bindings to be scheduled to clusters again
     ///
-    /// Removes the taints that `entourage cordon` and `entourage drain` set. What was evicted does not come back by itself.
+    /// Removes the taints that `entourage cordon` and `entourage drain` set. Evicted workloads do not return by themselves.
     Uncordon(cordon::CordonArgs),
-    /// Take a member off a hub
+    /// Remove a member from a hub
     Unjoin(unjoin::UnjoinArgs),
-    /// Start a hub, members and the controllers in this process, to try things out
+    /// Start a hub, members and the controllers in this process, for evaluation
     Up(up::UpArgs),
     /// Run the admission webhook: defaults, rules, protection from deletion
     ///
-    /// Makes its own certificates and registers itself. In a pod, without --kubeconfig and --context, the hub is the cluster
+    /// Creates its own certificates and registers itself. In a pod, without --kubeconfig and --context, the hub is the cluster
     /// that the pod runs in.
     Webhook(webhook::WebhookArgs),
 }
 
 impl Cli {
-    /// How many threads the command is to run on.
+    /// The number of threads for the command.
     #[must_use]
     pub fn worker_threads(&self) -> usize {
         match &self.command {
@@ -123,10 +123,10 @@ impl Cli {
         }
     }
 
-    /// Runs the command to its end; answers with the code to end with.
+    /// Runs the command. Returns the exit code.
     ///
     /// # Errors
-    /// What went wrong and what to do about it, for the person who typed the command.
+    /// The cause and the remedy, for the user of the command.
     pub async fn run(self) -> Result<ExitCode> {
         let out = &mut std::io::stdout();
         let done = match self.command {

@@ -1,4 +1,4 @@
-//! Clients from a kubeconfig, and errors of servers in words for people.
+//! Creates clients from kubeconfigs, and explains errors of servers to the user.
 
 use std::{error::Error as _, ops::Deref, path::Path, sync::Arc, time::Duration};
 
@@ -15,19 +15,19 @@ use kube::{
 use serde_json::{Value, json};
 use tower::service_fn;
 
-/// How long a command waits for an answer that is not a watch.
+/// The deadline of a request that is not a watch.
 const DEADLINE: Duration = Duration::from_secs(10);
 
-/// How long it waits for a connection: less, so that the error says to which server.
+/// The deadline of a connection: shorter, so that the error names the server.
 const CONNECT: Duration = Duration::from_secs(8);
 
-/// The longest answer of an error that is read, in bytes.
+/// The longest error response that is read, in bytes.
 const LARGEST_ERROR: usize = 64 << 10;
 
-/// A client configuration, and where it is from: errors name both.
+/// A client configuration, and its origin: errors name both.
 #[derive(Clone, Debug)]
 pub struct Connection {
-    /// What the client is made of.
+    /// The configuration of the client.
     pub config: Config,
     origin: Origin,
 }
@@ -40,7 +40,7 @@ impl Deref for Connection {
     }
 }
 
-/// A configuration that is from no kubeconfig.
+/// A configuration without a kubeconfig.
 impl From<Config> for Connection {
     fn from(config: Config) -> Self {
         let origin = Origin {
@@ -51,30 +51,30 @@ impl From<Config> for Connection {
     }
 }
 
-/// Which server a client calls, in the words of the command line.
+/// The server of a client, in the words of the command line.
 #[derive(Clone, Debug, Default)]
 struct Origin {
     url: String,
-    /// The context, and the file that it is in.
+    /// The context and its file.
     context: Option<(String, String)>,
-    /// The flags that name another context and another file.
+    /// The flags for another context and another file.
     flags: Flags,
 }
 
-/// The flags that name a context and a file.
+/// The flags for a context and a file.
 #[derive(Clone, Copy, Debug)]
 struct Flags {
     context: &'static str,
     file: &'static str,
 }
 
-/// Those of the hub, which is the only server of most commands.
+/// The flags for the hub, which is the only server of most commands.
 const HUB: Flags = Flags {
     context: "--context",
     file: "--kubeconfig",
 };
 
-/// Those of a member.
+/// The flags for a member.
 const MEMBER: Flags = Flags {
     context: "--cluster-context",
     file: "--cluster-kubeconfig",
@@ -95,7 +95,7 @@ impl Origin {
         }
     }
 
-    /// What to do about a server that cannot be used like this.
+    /// The remedy for a server that cannot be used.
     fn remedy(&self) -> String {
         match &self.context {
             Some(_) => {
@@ -107,15 +107,15 @@ impl Origin {
     }
 }
 
-/// The configuration of the hub that a kubeconfig describes. Without a file: `$KUBECONFIG` or `~/.kube/config`.
+/// The configuration of the hub from a kubeconfig. Without a file: `$KUBECONFIG` or `~/.kube/config`.
 ///
 /// # Errors
-/// Says which file or context is wrong, and which contexts there are.
+/// The invalid file or context, and the existing contexts.
 pub async fn config(kubeconfig: Option<&Path>, context: Option<&str>) -> Result<Connection> {
     read(kubeconfig, context, HUB).await
 }
 
-/// The same of a member, whose flags are others.
+/// The configuration of a member, which has other flags.
 ///
 /// # Errors
 /// As [`config`].
@@ -190,7 +190,7 @@ fn usual_file() -> String {
     named.unwrap_or_else(|| "~/.kube/config".to_owned())
 }
 
-/// Why a kubeconfig cannot be read. Of one that is no YAML not the words of the parser, which could quote a token.
+/// The reason why a kubeconfig cannot be read. For invalid YAML without the parser's message, which could quote a token.
 fn unreadable(file: &str, error: &KubeconfigError, given: bool, flags: Flags) -> anyhow::Error {
     let why = match error {
         KubeconfigError::ReadConfig(cause, _) => cause.to_string(),
@@ -206,7 +206,7 @@ fn unreadable(file: &str, error: &KubeconfigError, given: bool, flags: Flags) ->
     anyhow!("cannot read the kubeconfig {file}: {why}{remedy}")
 }
 
-/// What is wrong with a context, without the words of the parsers, which could quote a key.
+/// The error in a context, without the parsers' messages, which could quote a key.
 fn flaw(error: &KubeconfigError) -> String {
     let of_file = |what: &str, cause: &LoadDataError| match cause {
         LoadDataError::ReadFile(cause, path) => format!("cannot read {what} {}: {cause}", path.display()),
@@ -226,10 +226,10 @@ fn flaw(error: &KubeconfigError) -> String {
     }
 }
 
-/// A client without retries of its own: a command says at once what is wrong, and with which server.
+/// A client without retries of its own: a command reports at once the error and the server.
 ///
 /// # Errors
-/// When the configuration's credentials or proxy cannot be used.
+/// The configuration's credentials or proxy cannot be used.
 pub fn client(connection: impl Into<Connection>) -> Result<Client> {
     let Connection { config, origin } = connection.into();
     let namespace = config.default_namespace.clone();
@@ -249,7 +249,7 @@ pub fn client(connection: impl Into<Connection>) -> Result<Client> {
     Ok(Client::new(service, namespace))
 }
 
-/// The error with the server and the context in its words, if there was no connection.
+/// Adds the server and the context to the error if there was no connection.
 fn unreachable(error: kube::Error, origin: &Origin) -> kube::Error {
     match error {
         kube::Error::Service(cause) => kube::Error::Service(Box::new(Unreachable {
@@ -289,7 +289,7 @@ fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
     innermost.to_string()
 }
 
-/// An answer that refuses the caller, with the server and the context in its words; any other as it is.
+/// Adds the server and the context to a response that refuses the caller; any other is not changed.
 async fn naming(answer: Response<Body>, origin: &Origin) -> Response<Body> {
     let code = answer.status();
     if code != StatusCode::UNAUTHORIZED && code != StatusCode::FORBIDDEN {
@@ -300,7 +300,7 @@ async fn naming(answer: Response<Body>, origin: &Origin) -> Response<Body> {
         Ok(text) => text.to_bytes(),
         Err(_) => Bytes::new(),
     };
-    let told = serde_json::from_slice::<Value>(&text)
+    let explained = serde_json::from_slice::<Value>(&text)
         .ok()
         .and_then(|mut status| {
             let message = status["message"].as_str()?;
@@ -308,7 +308,7 @@ async fn naming(answer: Response<Body>, origin: &Origin) -> Response<Body> {
             let message = if code == StatusCode::UNAUTHORIZED {
                 format!("the credentials are not accepted by {server}{remedy}")
             } else if message.contains("User \"") {
-                // RBAC's own words; others who forbid, as admission does, do so whoever asks.
+                // RBAC's own message; others that forbid, such as admission, do so for any caller.
                 format!("{message} on {server}{remedy}")
             } else {
                 return None;
@@ -317,10 +317,10 @@ async fn naming(answer: Response<Body>, origin: &Origin) -> Response<Body> {
             serde_json::to_vec(&status).ok()
         });
     parts.headers.remove(header::CONTENT_LENGTH);
-    Response::from_parts(parts, Body::from(told.map_or(text, Bytes::from)))
+    Response::from_parts(parts, Body::from(explained.map_or(text, Bytes::from)))
 }
 
-/// A call that does not answer.
+/// A call without a response.
 #[derive(Debug)]
 struct NoAnswer;
 
@@ -332,10 +332,10 @@ impl std::fmt::Display for NoAnswer {
 
 impl std::error::Error for NoAnswer {}
 
-/// One call to a server, which fails when there is no response within ten seconds. Not for watches.
+/// One call to a server, which fails if there is no response within ten seconds. Not for watches.
 ///
 /// # Errors
-/// The call's own; or that there was no answer.
+/// The call's own; or that there was no response.
 pub async fn within<T>(call: impl Future<Output = kube::Result<T>>) -> kube::Result<T> {
     match tokio::time::timeout(DEADLINE, call).await {
         Ok(answer) => answer,
@@ -343,10 +343,10 @@ pub async fn within<T>(call: impl Future<Output = kube::Result<T>>) -> kube::Res
     }
 }
 
-/// The id of a cluster, which is what tells it from every other: the uid of its kube-system namespace.
+/// The id of a cluster, which distinguishes it from every other: the uid of its kube-system namespace.
 ///
 /// # Errors
-/// When the cluster does not answer, or refuses; `which` names it in the message.
+/// The cluster does not respond, or refuses; `which` names it in the message.
 pub async fn cluster_id(client: &Client, which: &str) -> Result<String> {
     let namespaces: Api<Namespace> = Api::all(client.clone());
     let namespace = within(namespaces.get("kube-system"))
@@ -359,8 +359,8 @@ pub async fn cluster_id(client: &Client, which: &str) -> Result<String> {
         .with_context(|| format!("the namespace kube-system of {which} has no uid"))
 }
 
-/// An error of a server in as few words as say it: the server's message, or the innermost cause of a connection that
-/// failed. What an exec plugin printed is left out: it may be a token.
+/// A short form of a server's error: the server's message, or the innermost cause of a failed connection. The output of an exec
+/// plugin is left out: it may be a token.
 #[must_use]
 pub fn explain(error: kube::Error) -> anyhow::Error {
     match error {
@@ -386,7 +386,7 @@ pub fn explain(error: kube::Error) -> anyhow::Error {
     }
 }
 
-/// Whether a server answered 404.
+/// True if a server responded with 404.
 #[must_use]
 pub fn is_not_found(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == 404)
@@ -544,20 +544,20 @@ mod tests {
                 .body(Body::from(body.into_bytes()))
                 .unwrap()
         };
-        let told = async |code, message| {
+        let message_of = async |code, message| {
             let named = naming(answer(code, message), &origin).await;
             let bytes = named.into_body().collect().await.unwrap().to_bytes();
             let status: Value = serde_json::from_slice(&bytes).unwrap();
             status["message"].as_str().unwrap().to_owned()
         };
         for (code, message, needed) in cases {
-            let message = told(code, message).await;
+            let message = message_of(code, message).await;
             for each in needed {
                 assert!(message.contains(each), "{each}: {message}");
             }
         }
-        // What admission forbids is not a matter of who asks.
+        // A denial by admission does not depend on the caller.
         let denied = "admission webhook \"x\" denied the request: no";
-        assert_eq!(told(403, denied).await, denied);
+        assert_eq!(message_of(403, denied).await, denied);
     }
 }

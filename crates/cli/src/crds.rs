@@ -1,4 +1,4 @@
-//! `entourage crds`: prints all CustomResourceDefinitions, or applies them to a hub and waits until it serves them.
+//! `entourage crds`: prints the CustomResourceDefinitions, or applies them to a hub and waits until it serves them.
 
 use std::{io::Write, time::Duration};
 
@@ -15,13 +15,13 @@ use crate::{
     wait::{Waited, until},
 };
 
-/// How long a server may take to serve a new kind.
+/// The time that a server may take to serve a new kind.
 const ESTABLISHED_WITHIN: Duration = Duration::from_secs(30);
 
 /// Flags of `entourage crds`.
 #[derive(Args, Clone, Debug)]
 pub struct CrdsArgs {
-    /// Leave out what this Kubernetes version would drop, e.g. 1.20; without it, or a kubeconfig, for a current one
+    /// Omit fields that this Kubernetes version would drop, e.g. 1.20 (without it and a kubeconfig: for a current one)
     #[arg(long = "for", value_name = "VERSION", value_parser = version, conflicts_with = "apply")]
     pub server: Option<ServerVersion>,
 
@@ -29,7 +29,7 @@ pub struct CrdsArgs {
     #[arg(long)]
     pub apply: bool,
 
-    /// Which hub.
+    /// The hub.
     #[command(flatten)]
     pub hub: HubArgs,
 }
@@ -37,7 +37,7 @@ pub struct CrdsArgs {
 /// Runs the command; YAML or lines go to `out`.
 ///
 /// # Errors
-/// When the hub cannot be reached or refuses a definition.
+/// The hub cannot be reached or refuses a definition.
 pub async fn run(args: CrdsArgs, out: &mut (dyn Write + Send)) -> Result<()> {
     if !args.apply && (args.server.is_some() || (args.hub.kubeconfig.is_none() && args.hub.context.is_none()))
     {
@@ -56,7 +56,7 @@ pub async fn run(args: CrdsArgs, out: &mut (dyn Write + Send)) -> Result<()> {
 /// Creates or replaces the definitions on a hub and waits until it serves them.
 ///
 /// # Errors
-/// Says which definition the hub refused or does not serve in time.
+/// The definition that the hub refused or does not serve in time.
 pub async fn apply(
     hub: &Client,
     definitions: Vec<CustomResourceDefinition>,
@@ -100,7 +100,7 @@ pub async fn apply(
 /// The hub's version.
 ///
 /// # Errors
-/// When it does not answer, or answers something that is no version.
+/// It does not respond, or the response contains no version.
 pub async fn server_version(hub: &Client) -> Result<ServerVersion> {
     let info = hub
         .apiserver_version()
@@ -122,7 +122,7 @@ fn print(definitions: &[CustomResourceDefinition], out: &mut (dyn Write + Send))
     Ok(())
 }
 
-/// Creates or replaces one definition and says which. A replacement that changes nothing leaves the generation as it is.
+/// Creates or replaces one definition and reports it. A replacement that changes nothing does not change the generation.
 async fn write(
     api: &Api<CustomResourceDefinition>,
     name: &str,
@@ -133,7 +133,7 @@ async fn write(
         return api.create(&post, &definition).await.map(|_| "created");
     };
     let before = live.metadata.generation;
-    // What others put on it stays: labels, annotations, finalizers, a conversion webhook.
+    // Metadata of other writers is kept: labels, annotations, finalizers, a conversion webhook.
     definition.metadata = live.metadata;
     definition.metadata.managed_fields = None;
     definition.spec.conversion = definition.spec.conversion.or(live.spec.conversion);
@@ -155,7 +155,7 @@ fn is_established(crd: &CustomResourceDefinition) -> bool {
         .any(|condition| condition.type_ == "Established" && condition.status == "True")
 }
 
-/// What the hub says against a definition.
+/// The reason why the hub does not accept a definition, or `None` if it does.
 fn refusal(crd: &CustomResourceDefinition) -> Option<String> {
     let mut conditions = crd
         .status

@@ -1,9 +1,9 @@
 //! A unified diff of two texts.
 
-/// How many unchanged lines are shown around a change.
+/// The number of unchanged lines shown around a change.
 const CONTEXT: usize = 3;
 
-/// Beyond this many comparisons the changed middle is shown as one block.
+/// The number of comparisons above which the changed middle is shown as one block.
 const MOST: usize = 4_000_000;
 
 /// One line of both, of the first or of the second text.
@@ -14,9 +14,9 @@ enum Line<'a> {
     New(&'a str),
 }
 
-/// The hunks of a unified diff, without the two header lines; empty when the texts are equal.
+/// The hunks of a unified diff, without the two header lines; empty if the texts are equal.
 ///
-/// Cost: O(lines² of what differs), bounded.
+/// Cost: O(lines² of the differing part), bounded.
 #[must_use]
 pub fn unified(before: &str, after: &str) -> String {
     let (one, two): (Vec<&str>, Vec<&str>) = (before.lines().collect(), after.lines().collect());
@@ -60,7 +60,7 @@ fn range(before: usize, count: usize) -> String {
     }
 }
 
-/// Where the hunk that has a change at `at` ends: changes with little between them share one.
+/// The end of the hunk that has a change at `at`: changes with few lines between them share one.
 fn end_of_hunk(lines: &[Line<'_>], at: usize) -> usize {
     let mut last = at;
     for (number, line) in lines.iter().enumerate().skip(at) {
@@ -90,7 +90,7 @@ fn compared<'a>(one: &[&'a str], two: &[&'a str]) -> Vec<Line<'a>> {
     lines
 }
 
-/// By the longest common subsequence.
+/// Compares by the longest common subsequence.
 fn middle<'a>(a: &[&'a str], b: &[&'a str]) -> Vec<Line<'a>> {
     if a.len().saturating_mul(b.len()) > MOST {
         let gone = a.iter().map(|line| Line::Gone(line));

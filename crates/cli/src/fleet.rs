@@ -1,7 +1,7 @@
 //! A hub and members in this process: embedded API servers, and the controllers between them.
 //!
-//! The controllers reach the clusters without sockets; people and their tools over TLS on loopback, with the kubeconfig
-//! files that lie in the fleet's directory.
+//! The controllers reach the clusters without sockets; people and their tools over TLS on loopback, with the kubeconfig files
+//! in the fleet's directory.
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
@@ -34,21 +34,21 @@ mod files;
 mod limits;
 mod switch;
 
-/// How many members join at a time.
+/// The number of concurrent joins.
 const JOINS: usize = 8;
 
-/// How long the controllers may take to end.
+/// The time that the controllers may take to end.
 const STOP: Duration = Duration::from_secs(6);
 
-/// How long is waited for a member that was being removed when the last run ended.
+/// The time to wait for a member that was being removed when the last run ended.
 const REMOVAL: Duration = Duration::from_secs(10);
 
-/// What a fleet leaves on disk.
+/// The files of a fleet on disk.
 #[derive(Clone, Debug)]
 pub enum Place {
-    /// Nothing.
+    /// None.
     Nowhere,
-    /// Kubeconfigs in a new directory, whose name starts so and which goes with the fleet.
+    /// Kubeconfigs in a new directory with this name prefix, which is deleted with the fleet.
     Temporary(&'static str),
     /// Objects, credentials and kubeconfigs in this directory, for the next run.
     Kept(PathBuf),
@@ -61,33 +61,33 @@ pub struct Machine {
     pub name: String,
     /// The cluster.
     pub cluster: Cluster,
-    /// Where it is served.
+    /// Its address.
     pub address: SocketAddr,
     token: files::Token,
-    /// Between the controllers and this cluster.
+    /// The switch between the controllers and this cluster.
     switch: switch::Switch,
 }
 
 impl Machine {
-    /// Its address as kubeconfigs have it.
+    /// Its URL in kubeconfigs.
     #[must_use]
     pub fn endpoint(&self) -> String {
         format!("https://{}", self.address)
     }
 
-    /// A client as its admin, without a socket.
+    /// A client with admin rights, without a socket.
     #[must_use]
     pub fn client(&self) -> kube::Client {
         self.cluster.client()
     }
 }
 
-/// A hub, its members, and the controllers. Ends when it is dropped.
+/// A hub, its members, and the controllers. They end on drop.
 #[derive(Debug)]
 pub struct Fleet {
-    /// Where policies and templates live.
+    /// The cluster with policies and templates.
     pub hub: Machine,
-    /// Where workloads go.
+    /// The target clusters.
     pub members: Vec<Machine>,
     authority: String,
     dir: Option<files::Directory>,
@@ -101,7 +101,7 @@ struct Running {
     task: AbortOnDropHandle<Result<(), entourage_controllers::Error>>,
 }
 
-/// How the controllers of a fleet run: with every feature that there is. In a process of one's own nothing is asked of anybody.
+/// The options of the controllers of a fleet: with all features, since its clusters are only the user's own.
 #[must_use]
 pub fn options() -> Options {
     Options {
@@ -111,17 +111,17 @@ pub fn options() -> Options {
 }
 
 impl Fleet {
-    /// Starts a hub and this many members, `member1` to `memberN`, brings our kinds to the hub, joins the members and starts
-    /// the controllers.
+    /// Starts a hub and the given number of members, `member1` to `memberN`, installs our kinds on the hub, joins the members
+    /// and starts the controllers.
     ///
     /// # Errors
-    /// When a port, a file or a store cannot be had; says which and what to do.
+    /// A port, a file or a store cannot be used, with its name and the remedy.
     pub async fn start(members: usize, place: &Place, controllers: Options) -> Result<Self> {
         limits::suffice(members, matches!(place, Place::Kept(_)))?;
         let kept = files::Kept::open(place, members)?;
         let authority = kept.authority()?;
         let stop = CancellationToken::new();
-        // From here on, what was started ends when this function does not come to its end.
+        // From here on, all that was started ends if this function fails.
         let guard = stop.clone().drop_guard();
         let mut machines = Vec::with_capacity(members + 1);
         for name in names(members) {
@@ -158,7 +158,7 @@ impl Fleet {
         std::iter::once(&self.hub).chain(&self.members)
     }
 
-    /// A kubeconfig with a context for each cluster; that of the hub is the current one. `None` when nothing is on disk.
+    /// A kubeconfig with a context for each cluster; that of the hub is the current one. `None` if nothing is on disk.
     #[must_use]
     pub fn kubeconfig(&self) -> Option<PathBuf> {
         self.dir.as_ref().map(|dir| dir.path().join("kubeconfig"))
@@ -172,7 +172,7 @@ impl Fleet {
             .map(|dir| dir.path().join(format!("{name}.kubeconfig")))
     }
 
-    /// Starts the controllers; does nothing when they run.
+    /// Starts the controllers; does nothing if they run.
     pub fn start_controllers(&mut self, options: Options) {
         if self.controllers.is_some() {
             return;
@@ -186,10 +186,10 @@ impl Fleet {
         });
     }
 
-    /// Ends the controllers in an orderly way.
+    /// Ends the controllers gracefully.
     ///
     /// # Errors
-    /// When they ended with an error, or do not end.
+    /// They ended with an error, or do not end.
     pub async fn stop_controllers(&mut self) -> Result<()> {
         let Some(running) = self.controllers.take() else {
             return Ok(());
@@ -201,10 +201,10 @@ impl Fleet {
             .context("the controllers ended")
     }
 
-    /// Waits until the controllers end, which they do only with an error or when they are told to.
+    /// Waits until the controllers end, which they do only with an error or on request.
     ///
     /// # Errors
-    /// Why they ended.
+    /// Their error.
     pub async fn controllers_ended(&mut self) -> Result<()> {
         match &mut self.controllers {
             Some(running) => (&mut running.task).await?.context("the controllers ended"),
@@ -250,20 +250,20 @@ impl Fleet {
         })
     }
 
-    /// Cuts a member off from the controllers: their requests are refused, and their open watches end. The member runs on and
-    /// [its own client](Machine::client) reaches it.
+    /// Cuts a member off from the controllers: their requests are refused, and their open watches end. The member keeps running
+    /// and [its own client](Machine::client) reaches it.
     ///
     /// # Errors
-    /// When there is no such member.
+    /// There is no such member.
     pub fn cut(&self, member: &str) -> Result<()> {
         self.member(member)?.switch.cut();
         Ok(())
     }
 
-    /// Lets the controllers reach a member again.
+    /// Reconnects a member to the controllers.
     ///
     /// # Errors
-    /// When there is no such member.
+    /// There is no such member.
     pub fn mend(&self, member: &str) -> Result<()> {
         self.member(member)?.switch.mend();
         Ok(())
@@ -272,7 +272,7 @@ impl Fleet {
     /// A member by its name.
     ///
     /// # Errors
-    /// When there is none, with those that there are.
+    /// It is not found; the error lists the members.
     pub fn member(&self, name: &str) -> Result<&Machine> {
         let mut members = self.members.iter();
         members.find(|member| member.name == name).with_context(|| {
@@ -281,10 +281,10 @@ impl Fleet {
         })
     }
 
-    /// Ends everything. What is kept is on disk, and its files are closed, when this returns.
+    /// Ends all of it. When this returns, kept data is on disk, and its files are closed.
     ///
     /// # Errors
-    /// As [`stop_controllers`](Self::stop_controllers), or when somebody else still holds a cluster of a fleet that is kept.
+    /// As [`stop_controllers`](Self::stop_controllers), or another owner still holds a cluster of a fleet that is kept.
     pub async fn end(mut self) -> Result<()> {
         let ended = self.stop_controllers().await;
         let kept = matches!(self.dir, Some(files::Directory::Kept(_)));
@@ -300,7 +300,7 @@ impl Fleet {
     /// Joins the members that are not joined yet. Cost: one list of Clusters, and a few calls for each member.
     async fn join_members(&mut self, controllers: &Options) -> Result<()> {
         let hub = self.hub.client();
-        // Once for all joins, which run at the same time.
+        // Once for all joins, which run concurrently.
         let mut target = Target {
             client: hub.clone(),
             place: "hub",
@@ -314,7 +314,7 @@ impl Fleet {
             .filter_map(|cluster| cluster.metadata.name)
             .collect();
         if !leaving.is_empty() {
-            // The last run ended before its controllers could see to that.
+            // The last run ended before its controllers finished the removal.
             self.start_controllers(controllers.clone());
             leaving = self.still_there(leaving).await?;
         }
@@ -342,7 +342,7 @@ impl Fleet {
             .await
     }
 
-    /// Waits for the removal of these members; those that are not gone in time are returned, and served but not joined.
+    /// Waits for the removal of these members. Those that are not removed in time are returned, and served but not joined.
     async fn still_there(&self, leaving: Vec<String>) -> Result<Vec<String>> {
         let api: Api<DynamicObject> = Api::all_with(self.hub.client(), &CLUSTER.resource());
         let mut left = Vec::new();
@@ -396,7 +396,7 @@ async fn machine(
     let wanted = SocketAddr::from((Ipv4Addr::LOCALHOST, kept.port(name)));
     let bound = listener::listen(cluster.clone(), authority, wanted, stop.clone()).await;
     let address = match bound {
-        // Somebody else has the port of the last run: kubeconfigs are written anew with another one.
+        // Another process has the port of the last run: kubeconfigs are written again with a new one.
         Err(_) if wanted.port() != 0 => {
             let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
             listener::listen(cluster.clone(), authority, any, stop.clone()).await
@@ -435,7 +435,7 @@ fn join_args(name: &str) -> JoinArgs {
     }
 }
 
-/// The service with the User-Agent of the controllers, which managedFields show.
+/// The service with the User-Agent of the controllers, which managedFields contain.
 fn entourage_agent(service: Service) -> Service {
     service.with_agent(concat!("entourage/", env!("CARGO_PKG_VERSION")))
 }

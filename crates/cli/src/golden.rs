@@ -1,4 +1,4 @@
-//! The one runner of golden cases of commands. `UPDATE_GOLDEN=1` writes what is wanted anew.
+//! The runner of golden cases of commands. `UPDATE_GOLDEN=1` rewrites the expected output.
 
 use std::{
     fs,
@@ -14,8 +14,7 @@ pub(crate) fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata").join(name)
 }
 
-/// Runs the `.txt` files of a folder, of which there are so many at least: each is a command line after `#`, and what it
-/// prints.
+/// Runs the `.txt` files of a folder, at least the given number of them: each is a command line after `#`, and its output.
 pub(crate) fn command_lines(name: &str, at_least: usize, printed: impl Fn(Command) -> String) {
     let mut files = entries(name);
     files.retain(|path| path.extension().is_some_and(|extension| extension == "txt"));
@@ -31,7 +30,7 @@ pub(crate) fn command_lines(name: &str, at_least: usize, printed: impl Fn(Comman
     });
 }
 
-/// Runs the folders in a folder, of which there are so many at least: the file `want` of each is what comes of it.
+/// Runs the folders in a folder, at least the given number of them: the file `want` of each is the expected result.
 pub(crate) fn folders(name: &str, want: &str, at_least: usize, outcome: impl Fn(&Path) -> String) {
     compare(name, at_least, entries(name), |case| {
         (case.join(want), outcome(case))
@@ -47,7 +46,7 @@ fn entries(name: &str) -> Vec<PathBuf> {
     all
 }
 
-/// Compares each case's file with what came of it.
+/// Compares each case's file with its result.
 fn compare(name: &str, at_least: usize, cases: Vec<PathBuf>, outcome: impl Fn(&Path) -> (PathBuf, String)) {
     assert!(cases.len() >= at_least, "{name} holds {} cases", cases.len());
     let mut wrong = Vec::new();

@@ -1,12 +1,12 @@
 //! `entourage join`: makes a cluster a member of a hub.
 //!
-//! 1. Look (both servers): who are the two clusters, is the name free, is the member new ([`hub::standing`]).
+//! 1. Read (both servers): the ids of the two clusters, the use of the name, an earlier join of the member ([`hub::standing`]).
 //! 2. Member: namespace, ServiceAccount, rights ([`rights`]), token ([`token`]).
 //! 3. Hub: namespace, Secret with the token, Cluster.
-//! 4. Wait until the controllers find the member ready.
+//! 4. Wait until the controllers report the member as ready.
 //!
-//! Every step looks before it writes: a second run with the same flags changes nothing, and one after an interruption
-//! goes on where the first one stopped.
+//! Every step reads before it writes: a second run with the same flags changes nothing, and one after an interruption continues
+//! where the first one stopped.
 
 use std::{collections::BTreeMap, io::Write, path::PathBuf, time::Duration};
 
@@ -40,7 +40,7 @@ pub struct JoinArgs {
     #[arg(long, value_name = "NAME")]
     pub cluster_context: Option<String>,
 
-    /// Which hub.
+    /// The hub.
     #[command(flatten)]
     pub hub: HubArgs,
 
@@ -48,23 +48,23 @@ pub struct JoinArgs {
     #[arg(long, value_name = "KEY=VALUE,…", value_parser = args::labels, default_value = "", hide_default_value = true)]
     pub labels: std::collections::BTreeMap<String, String>,
 
-    /// Who runs the member, for policies to spread by
+    /// Provider that runs the member, for policies to spread by
     #[arg(long, value_name = "NAME")]
     pub provider: Option<String>,
 
-    /// The region it is in
+    /// Region of the member
     #[arg(long, value_name = "NAME")]
     pub region: Option<String>,
 
-    /// A zone it spans; may be given several times
+    /// Zone of the member; may be given several times
     #[arg(long, value_name = "NAME")]
     pub zone: Vec<String>,
 
-    /// Namespace for what connects the two, on the hub and on the member
+    /// Namespace for the account and the credentials, on the hub and on the member
     #[arg(long, value_name = "NAMESPACE", default_value = CLUSTER_NAMESPACE)]
     pub cluster_namespace: String,
 
-    /// Address at which the controllers reach the member, when it is not the kubeconfig's
+    /// Address at which the controllers reach the member (default: that of the kubeconfig)
     #[arg(long, value_name = "URL")]
     pub api_endpoint: Option<String>,
 
@@ -80,38 +80,38 @@ pub struct JoinArgs {
     #[arg(long, conflicts_with = "allow")]
     pub admin: bool,
 
-    /// A further kind that the controllers may manage there, as in RBAC: services, or networking.k8s.io/ingresses
+    /// Further kind that the controllers may manage there, as in RBAC: services, or networking.k8s.io/ingresses
     #[arg(long, value_name = "[GROUP/]RESOURCE", value_delimiter = ',', value_parser = rights::extra)]
     pub allow: Vec<rights::Extra>,
 
-    /// The cluster takes the place of another one that was joined under this name
+    /// Replace another cluster that was joined under this name
     #[arg(long)]
     pub replace: bool,
 
-    /// What becomes of rights that an earlier join gave and these flags do not name
+    /// Treatment of rights that an earlier join granted and these flags do not name
     #[arg(long, value_enum, default_value_t, value_name = "WHICH")]
     pub rights: Rights,
 
-    /// How long to wait for the member to be ready; 0s does not wait
+    /// Time to wait for the member to be ready; 0s does not wait
     #[arg(long, value_name = "DURATION", value_parser = args::duration, default_value = "30s")]
     pub wait: Duration,
 
-    /// Write nothing; say what would be done
+    /// Write nothing; print what would be done
     #[arg(long)]
     pub dry_run: bool,
 }
 
-/// What becomes of rights on the member that the flags do not name.
+/// The treatment of rights on the member that the flags do not name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Rights {
-    /// They stay.
+    /// They are kept.
     #[default]
     Keep,
-    /// They are taken back: the controllers have the usual rights and those that --allow names.
+    /// They are revoked: the controllers have the usual rights and those that --allow names.
     Minimal,
 }
 
-/// How the controllers will reach a member.
+/// The address and the trust of a member for the controllers.
 #[derive(Clone, Debug)]
 pub struct Reach {
     /// URL of its API server.
@@ -123,7 +123,7 @@ pub struct Reach {
 /// Runs the command; lines go to `out`.
 ///
 /// # Errors
-/// What is wrong and what to do about it. What was done until then stays and is found by the next run.
+/// The cause and the remedy. Objects written before stay and are found by the next run.
 pub async fn run(args: JoinArgs, out: &mut (dyn Write + Send)) -> Result<()> {
     let member = connect::member_config(&args.cluster_kubeconfig, args.cluster_context.as_deref()).await?;
     let hub = connect::config(args.hub.kubeconfig.as_deref(), args.hub.context.as_deref()).await?;
@@ -138,7 +138,7 @@ pub async fn run(args: JoinArgs, out: &mut (dyn Write + Send)) -> Result<()> {
     .await
 }
 
-/// Joins with clients at hand.
+/// Joins with the given clients.
 ///
 /// # Errors
 /// As [`run`].
@@ -159,7 +159,7 @@ pub async fn join(
     join_beside(&clusters, args, hub, member, reach, out).await
 }
 
-/// Joins with clients at hand and the hub's Clusters known.
+/// Joins with the given clients and the hub's Clusters.
 ///
 /// # Errors
 /// As [`run`].
@@ -195,7 +195,7 @@ pub async fn join_beside(
         hub::held(&hub, &args.cluster_namespace, &args.name).await?
     };
     let proxy = hub::proxy(args, clusters, held.proxy.as_deref())?;
-    // Without a Cluster nothing says that the Secret is about this member; that of another one is not sent to it.
+    // Without a Cluster there is no proof that the Secret is for this member; a token of another one is not sent to it.
     let held = held
         .token
         .filter(|_| joined == hub::Standing::Joined && !args.replace);
@@ -255,7 +255,7 @@ pub async fn join_beside(
     hub::wait_ready(&mut target, args, joined).await
 }
 
-/// How the controllers will reach the member, from its kubeconfig and the flags.
+/// The address and the trust of the member for the controllers, from its kubeconfig and the flags.
 fn reach(args: &JoinArgs, config: &Config) -> Result<Reach> {
     if config.accept_invalid_certs && !args.insecure_skip_tls_verification {
         bail!(
@@ -290,7 +290,7 @@ fn reach(args: &JoinArgs, config: &Config) -> Result<Reach> {
 
 /// A certificate as PEM.
 fn pem(der: &[u8]) -> Result<String> {
-    // ByteString is the base64 codec that Kubernetes' own types bring along.
+    // ByteString is the base64 codec of the Kubernetes types.
     let encoded = serde_json::to_value(k8s_openapi::ByteString(der.to_vec()))?;
     let encoded = encoded.as_str().context("a certificate cannot be encoded")?;
     let mut pem = String::from("-----BEGIN CERTIFICATE-----\n");
@@ -309,13 +309,13 @@ fn is_loopback(endpoint: &str) -> bool {
         .any(|start| host.starts_with(start))
 }
 
-/// Marks an object on either side as made by this command.
+/// The labels of an object that this command created on either side.
 #[must_use]
 pub fn made_by_us() -> BTreeMap<&'static str, &'static str> {
     BTreeMap::from([("app.kubernetes.io/managed-by", "entourage")])
 }
 
-/// Whether an object carries the marks of [`made_by_us`].
+/// True if an object carries the labels of [`made_by_us`].
 #[must_use]
 pub fn is_ours(object: &DynamicObject) -> bool {
     let labels = object.metadata.labels.as_ref();

@@ -2,13 +2,13 @@
 //!
 //! - [`command`]: `enum Command`, and one file per command.
 //! - [`args`]: values of flags that several commands share.
-//! - [`connect`]: from a kubeconfig to a client; what an error of a server means to the person at the keyboard.
-//! - [`apply`]: create or update one object and say what happened, in kubectl's words.
+//! - [`connect`]: clients from kubeconfigs; errors of servers, explained for the user.
+//! - [`apply`]: create or update one object and report it, in kubectl's words.
 //! - [`mod@bench`]: measuring a control plane on real API servers.
 //! - [`fleet`]: a hub and members in this process.
 //! - [`manifests`]: objects in files, and applying them.
-//! - [`observe`]: what is on clusters over time.
-//! - [`simulate`]: what would happen, offline or against a hub.
+//! - [`observe`]: the copies on clusters over time.
+//! - [`simulate`]: simulations, offline or against a hub.
 //! - [`wait`]: wait for a condition of one object by watching it.
 
 pub mod apply;
@@ -30,9 +30,9 @@ pub mod observe;
 pub mod simulate;
 pub mod wait;
 
-/// Makes ring the process's TLS provider. Call it first: with two providers compiled in, rustls panics at the first
-/// connection when none was chosen. A second call changes nothing.
+/// Sets ring as the process's TLS provider. Call it first: with two providers compiled in, rustls panics at the first
+/// connection if none was set. A second call changes nothing.
 pub fn install_tls_provider() {
-    // An error means that a provider is installed already, which is what is wanted.
+    // An error means that a provider is already installed, which is fine.
     drop(rustls::crypto::ring::default_provider().install_default());
 }

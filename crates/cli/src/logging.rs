@@ -6,20 +6,20 @@ use anyhow::{Context as _, Result};
 use clap::{Args, ValueEnum};
 use tracing_subscriber::{EnvFilter, fmt};
 
-/// The shape of a log line.
+/// The format of a log line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum LogFormat {
-    /// One line a record, for people.
+    /// One line per record, for people.
     #[default]
     Text,
-    /// One JSON object a record.
+    /// One JSON object per record.
     Json,
 }
 
-/// How to log.
+/// The options of logging.
 #[derive(Args, Clone, Debug)]
 pub struct LogArgs {
-    /// Shape of a log line
+    /// Format of a log line
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     pub log_format: LogFormat,
 
@@ -31,7 +31,7 @@ pub struct LogArgs {
 /// Starts logging for the whole process; call it once.
 ///
 /// # Errors
-/// When the level cannot be read, or logging was started before.
+/// The level is invalid, or logging was started before.
 pub fn init(args: &LogArgs) -> Result<()> {
     let builder = fmt()
         .with_env_filter(filter(&args.log_level)?)
@@ -47,13 +47,13 @@ pub fn init(args: &LogArgs) -> Result<()> {
     started.map_err(|error| anyhow::anyhow!("cannot start logging: {error}"))
 }
 
-/// The client library logs every failed connection as an error of its own without saying to where; whoever made the
-/// request logs it with the cluster's name. Directives are taken as they are.
+/// The client library logs every failed connection as its own error without the server; the caller of the request logs it with
+/// the cluster's name. Directives are not changed.
 fn filter(level: &str) -> Result<EnvFilter> {
     let refused = || format!("--log-level {level:?}: give error, warn, info, debug or trace, or directives");
     let directives = level.contains(['=', ',']);
     if !directives {
-        // A word alone would be taken for the name of a module, and silence everything else.
+        // A single word would be read as the name of a module, and silence all others.
         tracing::Level::from_str(level).with_context(refused)?;
     }
     let quiet = if directives {

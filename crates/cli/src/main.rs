@@ -1,4 +1,4 @@
-//! The `entourage` command. Everything is in the library of the same name.
+//! The `entourage` command. All code is in the library of the same name.
 
 use std::process::ExitCode;
 
@@ -8,7 +8,7 @@ use entourage::command::Cli;
 fn main() -> ExitCode {
     entourage::install_tls_provider();
     let cli = Cli::parse();
-    // Also one thread alone is a pool of one: a script that takes long leaves it to the other tasks.
+    // One thread is a pool, too: a script that takes long leaves it to the other tasks.
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(cli.worker_threads())
         .enable_all()
@@ -19,7 +19,7 @@ fn main() -> ExitCode {
     };
     match done {
         Ok(code) => code,
-        // Whoever read our output has seen enough, as in `entourage crds | head`.
+        // The reader of our output closed it, as in `entourage crds | head`.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {}", words(&error));
@@ -28,7 +28,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// The error and its causes on one line; a cause that the words before it name already is left out.
+/// The error and its causes on one line; a cause that the text before already contains is left out.
 fn words(error: &anyhow::Error) -> String {
     let mut words = String::new();
     for cause in error.chain().map(ToString::to_string) {

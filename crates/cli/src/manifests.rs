@@ -17,37 +17,37 @@ use serde_json::Value;
 
 use crate::{apply::label, connect};
 
-/// Who applies.
+/// The field manager.
 const MANAGER: &str = "entourage";
 
-/// What standard input is called on a command line.
+/// The name of standard input on a command line.
 const STDIN: &str = "-";
 
-/// One object of a file. May be a Secret, so Debug shows no more than [`Display`](fmt::Display).
+/// One object of a file. It may be a Secret, so Debug shows no more than [`Display`](fmt::Display).
 pub struct Manifest {
     object: DynamicObject,
     types: TypeMeta,
     name: String,
-    /// The file, and which of its documents that are not empty when there are several.
+    /// The file, and the number of the document if the file has several that are not empty.
     origin: String,
 }
 
 impl Manifest {
-    /// The object. It may be a Secret: do not show it.
+    /// The object. It may be a Secret: do not print it.
     ///
     /// # Errors
-    /// Never for an object that was read; the type says so all the same.
+    /// Never for an object that was read; the type allows one all the same.
     pub fn value(&self) -> Result<Value> {
         serde_json::to_value(&self.object).map_err(|_| anyhow!("{}: the object cannot be read", self.origin))
     }
 
-    /// The file, and which of its documents.
+    /// The file, and the number of the document.
     #[must_use]
     pub fn origin(&self) -> &str {
         &self.origin
     }
 
-    /// When Helm would run the object instead of applying it: the value of its hook annotation.
+    /// The value of Helm's hook annotation, if Helm would run the object instead of applying it.
     #[must_use]
     pub fn hook(&self) -> Option<&str> {
         let annotations = self.object.metadata.annotations.as_ref()?;
@@ -75,7 +75,7 @@ impl fmt::Debug for Manifest {
 /// The objects of files, of directories' YAML and JSON files in order of their names, and of standard input for `-`.
 ///
 /// # Errors
-/// Which file cannot be read, is no YAML or holds no objects, or which document is no object that can be applied.
+/// The file that cannot be read, is invalid YAML or contains no objects, or the document that cannot be applied.
 pub fn read(paths: &[PathBuf]) -> Result<Vec<Manifest>> {
     read_below(paths, false)
 }
@@ -151,11 +151,11 @@ impl Found {
     }
 }
 
-/// The objects of a text with one or more YAML documents; the items of a List one by one. `origin` is what the text is
-/// called in errors, which never show what it says: it may hold Secrets.
+/// The objects of a text with one or more YAML documents; the items of a List one by one. `origin` names the text in errors,
+/// which never contain its content: it may contain Secrets.
 ///
 /// # Errors
-/// When it is no YAML, or a document is no object that can be applied.
+/// It is invalid YAML, or a document is not an object that can be applied.
 pub fn parse(text: &str, origin: &str) -> Result<Vec<Manifest>> {
     let mut found = Found::default();
     found.add(text, origin)?;
@@ -191,8 +191,8 @@ impl Found {
     }
 }
 
-/// The items of a List, or of a list of one kind such as ConfigMapList, whose items need not say their kind; `None` for an
-/// object, which has a name.
+/// The items of a List, or of a list of one kind such as ConfigMapList, whose items may omit their kind; `None` for an object,
+/// which has a name.
 fn items(document: &Value) -> Option<Vec<Value>> {
     let kind = document["kind"].as_str()?.strip_suffix("List")?;
     let items = document["items"].as_array()?;
@@ -211,10 +211,10 @@ fn items(document: &Value) -> Option<Vec<Value>> {
     Some(items)
 }
 
-/// The YAML documents of a text. `origin` is what the text is called in errors, which never show what it says.
+/// The YAML documents of a text. `origin` names the text in errors, which never contain its content.
 ///
 /// # Errors
-/// When it is no YAML.
+/// It is invalid YAML.
 pub fn documents(text: &str, origin: &str) -> Result<Vec<Value>> {
     // As kubectl reads it: `mode: 0644` is octal.
     let options = serde_saphyr::options! { legacy_octal_numbers: true, with_snippet: false };
@@ -226,7 +226,7 @@ pub fn documents(text: &str, origin: &str) -> Result<Vec<Value>> {
     })
 }
 
-/// The lines, counted from 1, at which the documents of a text begin that hold more than comments.
+/// The lines, counted from 1, at which the documents of a text begin that contain more than comments.
 fn beginnings(text: &str) -> Vec<usize> {
     let mut lines = Vec::new();
     let mut begun = false;
@@ -276,7 +276,7 @@ fn manifest(document: &Value, origin: String) -> Result<Manifest> {
     })
 }
 
-/// Why a value does not have the form that is asked for, in the words of JSON: serde names types of Rust.
+/// The reason why a value does not have the required form, in terms of JSON: serde names types of Rust.
 #[must_use]
 pub fn misfit(error: &serde_json::Error) -> String {
     let text = error.to_string();
@@ -310,10 +310,10 @@ pub fn misfit(error: &serde_json::Error) -> String {
     format!("{found} found where {wanted} is expected")
 }
 
-/// Applies one object server-side and takes over the fields that others own; says what was done.
+/// Applies one object server-side with force, taking over fields of other managers. Returns the result as a line.
 ///
 /// # Errors
-/// When the server does not know its kind or refuses it, with the file that it is from.
+/// The server does not serve its kind or refuses it, with its file.
 pub async fn apply(client: &Client, manifest: &Manifest) -> Result<String> {
     let applied = try_apply(client, manifest).await;
     applied.with_context(|| format!("cannot apply {manifest} of {}", manifest.origin))?;

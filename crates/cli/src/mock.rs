@@ -1,5 +1,5 @@
-//! An API server in memory, as small as the commands' tests allow: objects by path, merge patches that may name the version
-//! they change, lists by field selector `metadata.name`, watches that replay what happens after they were opened.
+//! An in-memory API server with the features that the commands' tests need: objects by path, merge patches that may name the
+//! version they change, lists by field selector `metadata.name`, watches that replay the events after they were opened.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -18,7 +18,7 @@ use tower::service_fn;
 
 type Answer = Response<UnsyncBoxBody<Bytes, Infallible>>;
 
-/// What the server does of its own accord after a call: the method, the path, and the objects by path.
+/// A reaction of the server to a call: the method, the path, and the objects by path.
 pub(crate) type Reaction = Box<dyn Fn(&str, &str, &mut BTreeMap<String, Value>) + Send>;
 
 /// The server. Clones share everything.
@@ -54,7 +54,7 @@ impl Server {
         }
     }
 
-    /// Has the server react to calls.
+    /// Adds a reaction to calls.
     pub(crate) fn reacting(
         self,
         reaction: impl Fn(&str, &str, &mut BTreeMap<String, Value>) + Send + 'static,
@@ -63,13 +63,13 @@ impl Server {
         self
     }
 
-    /// Has the server not serve paths that start so.
+    /// Makes the server not serve paths with this prefix.
     pub(crate) fn without(self, path: &'static str) -> Self {
         self.lock().missing.insert(path);
         self
     }
 
-    /// Has the server serve everything again.
+    /// Makes the server serve all paths again.
     pub(crate) fn serving(&self) {
         self.lock().missing.clear();
     }
@@ -117,7 +117,7 @@ impl Server {
         response(code, &answer)
     }
 
-    /// Tells watchers what differs from `before`.
+    /// Sends watchers the differences from `before`.
     fn publish(&self, before: &BTreeMap<String, Value>) {
         let after = self.lock().objects.clone();
         for (path, object) in &after {
@@ -242,7 +242,7 @@ impl State {
         if let Some(object) = self.objects.get(path) {
             return (200, object.clone());
         }
-        // Behind the version, a collection's path has an odd number of segments, an object's an even one.
+        // After the version, a collection's path has an odd number of segments, an object's an even one.
         let segments = path.split('/').count() - if path.starts_with("/api/") { 3 } else { 4 };
         if segments.is_multiple_of(2) {
             return failure(404, "NotFound");

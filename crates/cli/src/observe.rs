@@ -1,6 +1,6 @@
-//! Changes of copies on clusters over time, each with its time and the revision at which the cluster made it.
+//! The copies on clusters over time: each change of a copy with its time and the revision at which the cluster made it.
 //!
-//! The order of revisions is that of the cluster's store, so what was there together is told without comparing clocks or watches.
+//! The order of revisions is that of the cluster's store, so coexistence is decided without comparing clocks or watches.
 
 use std::{
     collections::BTreeMap,
@@ -31,28 +31,28 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// An object of a cluster after a change.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sighting {
-    /// Which cluster.
+    /// The cluster.
     pub cluster: String,
-    /// Which object.
+    /// The object.
     pub id: ResourceId,
-    /// When the cluster made the change: comparable among the sightings of one cluster.
+    /// The revision of the change: comparable among the sightings of one cluster.
     pub revision: u64,
-    /// When it was seen.
+    /// The time at which it was observed.
     pub at: Instant,
-    /// Whether it was there before anybody looked.
+    /// True if it existed before the observation.
     pub initial: bool,
-    /// How it is; `None`: it is gone.
+    /// Its state; `None`: it was deleted.
     pub copy: Option<Copy>,
 }
 
 /// A copy on a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Copy {
-    /// Whether a hub manages it.
+    /// True if a hub manages it.
     pub managed: bool,
     /// Its replicas; 1 for a kind without any.
     pub replicas: i64,
-    /// Of a claim: whether it is bound, and so may hold data.
+    /// True for a claim that is bound, and so may hold data.
     pub bound: bool,
 }
 
@@ -67,7 +67,7 @@ impl Copy {
     }
 }
 
-/// Watches kinds on clusters as long as it lives.
+/// Watches kinds on clusters until it is dropped.
 #[derive(Debug)]
 pub struct Observer {
     seen: Seen,
@@ -77,11 +77,11 @@ pub struct Observer {
 type Seen = Arc<Mutex<Vec<Sighting>>>;
 
 impl Observer {
-    /// Lists these kinds on every cluster and begins to watch them. A kind that a cluster does not serve is watched from when it
+    /// Lists these kinds on every cluster and starts to watch them. A kind that a cluster does not serve is watched once it
     /// does. Cost: one watch for each kind and cluster.
     ///
     /// # Errors
-    /// When a cluster cannot be read.
+    /// A cluster cannot be read.
     pub async fn start(clusters: &[(String, Client)], kinds: &[Served]) -> Result<Self> {
         let seen = Seen::default();
         let mut watches = Vec::new();
@@ -107,7 +107,7 @@ impl Observer {
         })
     }
 
-    /// Everything that was seen: by cluster, there in the order in which the cluster made the changes.
+    /// All sightings: by cluster, then in the order in which the cluster made the changes.
     #[must_use]
     pub fn sightings(&self) -> Vec<Sighting> {
         let mut all = lock(&self.seen).clone();
@@ -115,7 +115,7 @@ impl Observer {
         all
     }
 
-    /// The copy of an object on a cluster as it was last seen.
+    /// The copy of an object on a cluster as last observed, or `None` if there is none.
     #[must_use]
     pub fn copy(&self, cluster: &str, id: &ResourceId) -> Option<Copy> {
         let seen = lock(&self.seen);
@@ -125,7 +125,7 @@ impl Observer {
 }
 
 fn lock(seen: &Seen) -> MutexGuard<'_, Vec<Sighting>> {
-    // A panic elsewhere leaves whole sightings.
+    // A panic elsewhere leaves only complete sightings.
     seen.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -141,7 +141,7 @@ struct Watch {
 impl Watch {
     async fn run(mut self, mut from: Option<u64>) {
         loop {
-            // What ends a watch is found again by the next list.
+            // The next list covers the events that a closed watch missed.
             let followed = match from {
                 Some(revision) => self.follow(revision).await,
                 None => Ok(()),
@@ -152,7 +152,7 @@ impl Watch {
         }
     }
 
-    /// Takes in what is there; answers with the revision, `None` where the kind is not served.
+    /// Records the listed objects. Returns the revision, or `None` if the kind is not served.
     async fn list(&mut self, initial: bool) -> Result<Option<u64>> {
         let list = match within(self.api.list(&ListParams::default())).await {
             Ok(list) => list,
@@ -219,15 +219,15 @@ impl Watch {
     }
 }
 
-/// The revision that a resourceVersion of the embedded API server is.
+/// The revision as a number, for a resourceVersion of the embedded API server.
 fn number(version: Option<&str>) -> u64 {
     version.and_then(|text| text.parse().ok()).unwrap_or_default()
 }
 
-/// Asks again and again until the answer is no error, for at most `limit`; then the last error.
+/// Retries a check until it succeeds, for at most `limit`.
 ///
 /// # Errors
-/// The last one, when time is up.
+/// The last one, if the time is up.
 pub async fn eventually<T>(
     limit: Duration,
     pause: Duration,
@@ -254,7 +254,7 @@ pub async fn eventually<T>(
     }
 }
 
-/// Whether a condition of an object has a status; its message if it does.
+/// The message of an object's condition if it has this status, otherwise `None`.
 #[must_use]
 pub fn condition<'a>(object: &'a Value, type_: &str, status: &str) -> Option<&'a str> {
     let mut all = object["status"]["conditions"].as_array()?.iter();

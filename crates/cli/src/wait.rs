@@ -1,4 +1,4 @@
-//! Waits for a condition of one object by list and watch, never by sleeping and asking again.
+//! Waits for a condition of one object by list and watch, without polling.
 
 use std::{fmt::Debug, time::Duration};
 
@@ -15,10 +15,10 @@ use crate::connect::within;
 /// The pause after a watch that ended or failed.
 const PAUSE: Duration = Duration::from_millis(250);
 
-/// How a wait ended.
+/// The result of a wait.
 #[derive(Debug)]
 pub enum Waited<K> {
-    /// The condition holds; the object, or `None` when it does not exist.
+    /// The condition holds; the object, or `None` if it does not exist.
     Met(Option<K>),
     /// It did not hold in time; the object as last seen.
     TimedOut(Option<K>),
@@ -27,7 +27,7 @@ pub enum Waited<K> {
 /// Waits until `met` holds for the object called `name` (`None`: it does not exist), for at most `limit`.
 ///
 /// # Errors
-/// Only when the object cannot be read and time is up: then the last error. Before, errors are retried.
+/// Only if the object cannot be read and the time is up: then the last error. Before, errors are retried.
 pub async fn until<K>(
     api: &Api<K>,
     name: &str,
@@ -57,7 +57,7 @@ where
     })
 }
 
-/// One list and one watch; true when the condition was met.
+/// One list and one watch. Returns true if the condition was met.
 async fn round<K>(
     api: &Api<K>,
     name: &str,

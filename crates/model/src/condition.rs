@@ -2,11 +2,11 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
-/// The longest message an API server takes (CRD schema of `conditions`).
+/// The longest message that an API server accepts (CRD schema of `conditions`).
 const LONGEST_MESSAGE: usize = 32_768;
 
-/// Sets a condition. The transition time moves with the status alone; observedGeneration is the generation that was taken
-/// in, also when it changes nothing else: `kubectl wait` waits for that. Answers whether the status changed.
+/// Sets a condition. The transition time changes with the status alone; observedGeneration is the generation that was
+/// processed, also if nothing else changes: `kubectl wait` waits for it. Returns true if the status changed.
 pub fn set(all: &mut Vec<Condition>, mut wanted: Condition) -> bool {
     if wanted.message.len() > LONGEST_MESSAGE {
         let end = (0..=LONGEST_MESSAGE)
@@ -39,12 +39,12 @@ pub fn set(all: &mut Vec<Condition>, mut wanted: Condition) -> bool {
     }
 }
 
-/// Takes a condition away.
+/// Removes a condition.
 pub fn remove(all: &mut Vec<Condition>, type_: &str) {
     all.retain(|each| each.type_ != type_);
 }
 
-/// The status of a condition: `True`, `False`, `Unknown`, or nothing.
+/// The status of a condition: `True`, `False` or `Unknown`, or `None` if there is no such condition.
 #[must_use]
 pub fn status<'a>(all: &'a [Condition], type_: &str) -> Option<&'a str> {
     all.iter()

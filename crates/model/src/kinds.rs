@@ -1,4 +1,4 @@
-//! The kinds of the control plane that are named below their planners.
+//! The kinds of the control plane that crates below the planners refer to.
 
 use crate::object::Gvk;
 
@@ -8,7 +8,7 @@ pub const DISTRIBUTION_API: &str = "apps.kruise.io/v1alpha1";
 /// The kind of ResourceDistributions.
 pub const DISTRIBUTION: &str = "ResourceDistribution";
 
-/// The kind of ResourceDistributions, as the core names kinds.
+/// The kind of ResourceDistributions, as a [`Gvk`].
 #[must_use]
 pub fn distribution() -> Gvk {
     Gvk::new(DISTRIBUTION_API, DISTRIBUTION)
@@ -20,7 +20,7 @@ pub const REBALANCER_API: &str = "apps.karmada.io/v1alpha1";
 /// The kind of WorkloadRebalancers.
 pub const REBALANCER: &str = "WorkloadRebalancer";
 
-/// The kind of WorkloadRebalancers, as the core names kinds.
+/// The kind of WorkloadRebalancers, as a [`Gvk`].
 #[must_use]
 pub fn rebalancer() -> Gvk {
     Gvk::new(REBALANCER_API, REBALANCER)

@@ -1,20 +1,20 @@
-//! The vocabulary of Entourage's decisions: the types that every crate above uses.
+//! The vocabulary of Entourage's decisions: the types that all crates above share.
 //!
-//! Nothing here decides anything, and nothing here reads a clock, sends a request or draws a random number.
+//! The crate contains no decisions; it reads no clock, sends no request and draws no random number.
 //!
-//! | module | words |
+//! | module | content |
 //! |---|---|
 //! | [`object`] | identities and metadata of objects, kinds, times |
 //! | [`server`] | the hub and its members |
-//! | [`kinds`] | the kinds of the control plane that are named below their planners |
-//! | [`scope`] | what tells a kind from its cluster-scoped twin |
+//! | [`kinds`] | the kinds of the control plane that crates below the planners refer to |
+//! | [`scope`] | the differences between a kind and its cluster-scoped counterpart |
 //! | [`selector`] | label selectors |
 //! | [`condition`] | conditions of a status |
-//! | [`problem`] | what is wrong with a field |
+//! | [`problem`] | an error in a field |
 //! | [`rendered`] | an object that is ready to be sent |
 //! | [`marks`] | labels and annotations that prove ownership |
-//! | [`member_namespace`] | what a namespace of a member says of itself |
-//! | [`places`] | where copies of distributions stand, and how each of them does |
+//! | [`member_namespace`] | the ownership metadata and the content of a member's namespace |
+//! | [`places`] | the targets of distributions and the status of the copy in each |
 
 pub mod condition;
 pub mod kinds;

@@ -1,5 +1,4 @@
-//! The managed-by metadata of objects on members: which labels and annotations prove ownership, and what a copy says by
-//! them.
+//! The ownership metadata: our labels and annotations on objects of members.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,7 +9,7 @@ use entourage_api::keys::{annotation, label};
 
 use crate::object::{Meta, NamespacedName, Str, WHOLE_OBJECTS};
 
-/// The labels and annotations that a copy must carry: the template's own and ours.
+/// The labels and annotations that a copy must carry: those of the template and the ownership metadata.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Marks {
     /// Labels.
@@ -27,7 +26,7 @@ impl Marks {
     }
 }
 
-/// Whether a label or annotation is one of ours, or never travels: no override may set, change or remove it.
+/// True if a label or annotation is ownership metadata, or is never propagated: no override may set, change or remove it.
 #[must_use]
 pub fn is_mark(key: &str) -> bool {
     RELEASED_LABELS.contains(&key)
@@ -37,7 +36,7 @@ pub fn is_mark(key: &str) -> bool {
         || key.starts_with(annotation::MANAGED_BY_PREFIX)
 }
 
-/// The binding that a copy says it belongs to.
+/// The binding that the metadata of a copy names, or `None` if it names none.
 #[must_use]
 pub fn owner(copy: &Meta) -> Option<NamespacedName> {
     if let Some(name) = copy.annotation(annotation::RESOURCE_BINDING_NAME) {
@@ -48,11 +47,11 @@ pub fn owner(copy: &Meta) -> Option<NamespacedName> {
     Some(NamespacedName::new("", name))
 }
 
-/// The hash of the labels and annotations that a copy says are set by us, and whether it carries any that are not, or
-/// finalizers: a PUT must then be preceded by a GET, so that they stay.
+/// Returns the hash of the labels and annotations that a copy lists as set by us, and true if it carries any other ones, or
+/// finalizers: a PUT must then be preceded by a GET, so that they are kept.
 ///
-/// A key that we set and that somebody changed or took away makes another hash; so does a change of the lists of keys,
-/// which are annotations of ours themselves.
+/// A key that we set and that another writer changed or removed changes the hash; so does a change of the lists of keys, which
+/// are annotations of ours themselves.
 #[must_use]
 pub fn on(live: &Meta) -> (u64, bool) {
     let keys = |annotation: &str| -> BTreeSet<&str> {
@@ -92,7 +91,7 @@ pub fn hash<'a>(
     hasher.finish()
 }
 
-/// Our labels: who releases a copy takes them off.
+/// Our labels, which are removed when a copy is released.
 pub const RELEASED_LABELS: &[&str] = &[
     label::HUB,
     label::MANAGED,
@@ -103,7 +102,7 @@ pub const RELEASED_LABELS: &[&str] = &[
     label::CLUSTER_PROPAGATION_POLICY_ID,
 ];
 
-/// Our annotations: who releases a copy takes them off.
+/// Our annotations, which are removed when a copy is released.
 pub const RELEASED_ANNOTATIONS: &[&str] = &[
     annotation::RESOURCE_BINDING_NAMESPACE,
     annotation::RESOURCE_BINDING_NAME,

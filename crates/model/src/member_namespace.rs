@@ -1,4 +1,4 @@
-//! The ownership metadata of a member's namespace: who created it, what each hub set there, and what is in it.
+//! A namespace of a member: the hub that created it, the metadata that each hub set, and its content.
 
 pub mod content;
 pub mod list;
@@ -15,24 +15,24 @@ use crate::{
     places::is_denied,
 };
 
-/// What is kept of a namespace of a member.
+/// The cached state of a namespace of a member.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
-    /// The uid the member gave.
+    /// The uid on the member.
     pub uid: Str,
     /// The resourceVersion as served.
     pub resource_version: Str,
     /// The revision as served.
     pub revision: u64,
-    /// What [`annotation::CREATED_BY`] says.
+    /// The value of [`annotation::CREATED_BY`].
     pub created_by: Option<Str>,
-    /// For each hub that says that it set something: its id, and the hash of that as it is now.
-    marks: Box<[(Str, u64)]>,
-    /// It is being deleted.
+    /// For each hub with a list of its metadata: its id, and the hash of that metadata in its current state.
+    hashes: Box<[(Str, u64)]>,
+    /// True if it is being deleted.
     pub deleting: bool,
     /// Its labels.
     pub labels: BTreeMap<Str, Str>,
-    /// Whether its owner keeps distributions out.
+    /// True if its owner forbids distributions.
     pub denied: bool,
 }
 
@@ -44,7 +44,7 @@ impl Seen {
         Self {
             revision: meta.revision(),
             created_by: meta.annotations.get(annotation::CREATED_BY).cloned(),
-            marks: list::hashes(&meta),
+            hashes: list::hashes(&meta),
             deleting: meta.deleting.is_some(),
             denied: is_denied(&meta),
             labels: meta.labels,
@@ -53,25 +53,25 @@ impl Seen {
         }
     }
 
-    /// Whether it says that this hub created it on this cluster, or one that it was made of.
+    /// True if its record names this hub and this cluster as creator, of this namespace or of one that it was copied from.
     pub fn is_of(&self, hub: &str, cluster: &str) -> bool {
         let record = self.created_by.as_deref();
         record.is_some_and(|record| is_of(record, hub, cluster))
     }
 
-    /// Whether it is the very one that this hub created on this cluster.
+    /// True if this hub created this very namespace on this cluster: the record names its uid.
     pub fn is_proven(&self, hub: &str, cluster: &str) -> bool {
         self.created_by.as_deref() == Some(&*proof(hub, cluster, &self.uid))
     }
 
-    /// Whether another hub has a record on it.
+    /// True if another hub has a record on it.
     pub fn has_records_of_others(&self, hub: &str) -> bool {
-        self.marks.iter().any(|(each, _)| **each != *hub)
+        self.hashes.iter().any(|(each, _)| **each != *hub)
     }
 
-    /// Whether what a hub set there is exactly this.
+    /// True if the metadata that a hub set there is exactly this.
     pub fn carries(&self, hub: &str, wanted: &Marks) -> bool {
-        let held = self.marks.iter().find(|(each, _)| **each == *hub);
+        let held = self.hashes.iter().find(|(each, _)| **each == *hub);
         held.map(|(_, hash)| *hash) == hash(wanted)
     }
 }
@@ -81,7 +81,7 @@ fn hash(wanted: &Marks) -> Option<u64> {
     (!none).then(|| wanted.hash())
 }
 
-/// The keys of the labels and of the annotations that a hub set on a member's namespace, and its list of them.
+/// The keys of the labels and of the annotations that a hub set on a member's namespace, and of its list of them.
 pub fn listed(namespace: &Value, hub: &str) -> (Vec<String>, Vec<String>) {
     let List {
         labels,
@@ -91,19 +91,19 @@ pub fn listed(namespace: &Value, hub: &str) -> (Vec<String>, Vec<String>) {
     (labels, annotations)
 }
 
-/// What a namespace says that we create: which hub, on which cluster. It proves nothing yet.
+/// The record on a namespace before its creation: the hub and the cluster. It proves nothing yet.
 #[must_use]
 pub fn creator(hub: &str, cluster: &str) -> String {
     format!("{hub}/{cluster}")
 }
 
-/// What a namespace says that we created: that, and which object it was.
+/// The record on a namespace after its creation: the hub, the cluster and the uid of the namespace.
 #[must_use]
 pub fn proof(hub: &str, cluster: &str, uid: &str) -> String {
     format!("{hub}/{cluster}/{uid}")
 }
 
-/// Whether a record of who created a namespace is of this hub on this cluster, whichever object it is about.
+/// True if a record of a namespace's creation is of this hub on this cluster, whatever uid it names.
 pub fn is_of(record: &str, hub: &str, cluster: &str) -> bool {
     let rest = record.strip_prefix(hub).and_then(|rest| rest.strip_prefix('/'));
     let rest = rest.and_then(|rest| rest.strip_prefix(cluster));

@@ -1,7 +1,7 @@
-//! Names, versions and metadata of objects, as the decisions see them.
+//! The vocabulary of the core: the identity of an object, its observed version, and its cached metadata.
 //!
-//! Nothing here holds a payload. A [`Meta`] keeps labels and annotations without kubectl's last-applied annotation,
-//! which would carry the whole content of a Secret.
+//! No type here holds a payload. A [`Meta`] keeps labels and annotations without kubectl's last-applied annotation, which would
+//! hold the whole content of a Secret.
 
 use std::{
     cmp::Ordering,
@@ -34,10 +34,10 @@ pub fn duration(text: &str) -> Option<Duration> {
 /// A shared, immutable string.
 pub type Str = Arc<str>;
 
-/// The annotation in which `kubectl apply` keeps the whole object; it is dropped on arrival and never travels.
+/// The annotation in which `kubectl apply` keeps the whole object; it is dropped when read and never propagated.
 pub const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// Annotations in which tools keep whole objects, and so whole Secrets: none of them is kept, hashed or carried along.
+/// Annotations in which tools keep whole objects, and so whole Secrets: none of them is cached, hashed or propagated.
 pub const WHOLE_OBJECTS: &[&str] = &[
     LAST_APPLIED,
     "kapp.k14s.io/original",
@@ -71,7 +71,7 @@ impl Time {
 }
 
 /// Group, version and kind. Two versions of a kind are the same kind: an API server serves every object in each of its
-/// versions, so comparing leaves the version out. Which version is asked for is what the Index first met.
+/// versions, so comparing ignores the version. Requests use the version that the Index first observed.
 #[derive(Clone, Debug)]
 pub struct Gvk {
     /// API group; empty for the core group.
@@ -109,13 +109,13 @@ impl Hash for Gvk {
 }
 
 impl Gvk {
-    /// Whether this is the kind of PersistentVolumeClaims.
+    /// True if this is the kind of PersistentVolumeClaims.
     #[must_use]
     pub fn is_claim(&self) -> bool {
         self.group.is_empty() && &*self.kind == "PersistentVolumeClaim"
     }
 
-    /// From an `apiVersion` ("v1", "apps/v1") and a kind.
+    /// Builds the kind from an `apiVersion` ("v1", "apps/v1") and a kind.
     #[must_use]
     pub fn new(api_version: &str, kind: &str) -> Self {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
@@ -126,7 +126,7 @@ impl Gvk {
         }
     }
 
-    /// Whether this is a Namespace.
+    /// True if this is a Namespace.
     #[must_use]
     pub fn is_namespace(&self) -> bool {
         self.group.is_empty() && &*self.kind == "Namespace"
@@ -155,7 +155,7 @@ impl Serialize for Gvk {
     }
 }
 
-/// The identity of an object: what a template on the hub, its binding and its copies have in common.
+/// The identity of an object: shared by a template on the hub, its binding and its copies.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ResourceId {
     /// Group, version and kind.
@@ -167,7 +167,7 @@ pub struct ResourceId {
 }
 
 impl ResourceId {
-    /// An identity from its parts.
+    /// Builds an identity from its parts.
     #[must_use]
     pub fn new(gvk: Gvk, namespace: &str, name: &str) -> Self {
         Self {
@@ -194,7 +194,7 @@ impl Serialize for ResourceId {
     }
 }
 
-/// Namespace and name of an object whose kind is known from where it stands.
+/// Namespace and name of an object whose kind follows from the context.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NamespacedName {
     /// Namespace; empty for a cluster-scoped object.
@@ -229,16 +229,16 @@ impl Serialize for NamespacedName {
     }
 }
 
-/// What is kept of an object's metadata.
+/// The cached part of an object's metadata.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Meta {
-    /// The uid the API server gave.
+    /// The uid that the API server assigned.
     pub uid: Str,
     /// The resourceVersion as served.
     pub resource_version: Str,
     /// `metadata.generation`, for kinds that have one.
     pub generation: Option<i64>,
-    /// What stands in for a generation where a kind has none and a status: the interpreter's `content_number`.
+    /// The substitute of a generation for a kind that has a status and no generation: the interpreter's `content_number`.
     pub content: Option<i64>,
     /// `metadata.creationTimestamp`.
     pub created: Option<Time>,
@@ -274,20 +274,20 @@ impl Meta {
         }
     }
 
-    /// What changes with the object's content alone; `None` where only the resourceVersion tells.
+    /// A number that changes only with the object's content; `None` if only the resourceVersion shows such a change.
     #[must_use]
     pub fn content_generation(&self) -> Option<i64> {
         self.generation.or(self.content)
     }
 
-    /// The resourceVersion as a number, to tell older from newer on one API server
-    /// (resourceVersions of one server are comparable integers, KEP-5504; a value that is none counts as newest).
+    /// The resourceVersion as a number, to order versions of one API server (resourceVersions of one server are comparable
+    /// integers, KEP-5504; a value that is not an integer counts as newest).
     #[must_use]
     pub fn revision(&self) -> u64 {
         revision(&self.resource_version)
     }
 
-    /// Whether this is the very same version of the very same object.
+    /// True if this is the same version of the same object.
     #[must_use]
     pub fn is_same_version(&self, other: &Self) -> bool {
         self.uid == other.uid && self.resource_version == other.resource_version
@@ -305,7 +305,7 @@ impl Meta {
         self.annotations.get(key).map(|value| &**value)
     }
 
-    /// Whether the finalizer is there.
+    /// True if the finalizer is present.
     #[must_use]
     pub fn has_finalizer(&self, finalizer: &str) -> bool {
         self.finalizers.iter().any(|each| &**each == finalizer)
@@ -318,8 +318,9 @@ pub fn revision(resource_version: &str) -> u64 {
     resource_version.parse().unwrap_or(u64::MAX)
 }
 
-/// Whether a deleted object, of which this is the metadata, stays for a while: for its finalizers, or for its grace. A Pod that
-/// goes at once is answered with a deletionTimestamp as well; its end may have been told before this answer comes.
+/// True if a deleted object, of which this is the metadata, still exists for a while: for its finalizers, or for its grace
+/// period. The response for a Pod that is deleted at once has a deletionTimestamp as well; its watch event may arrive before
+/// this response.
 #[must_use]
 pub fn is_held(meta: &Value) -> bool {
     let finalizers = meta["finalizers"].as_array().is_some_and(|all| !all.is_empty());

@@ -1,4 +1,5 @@
-//! The copies of a distribution: their targets, the status of each, and the conditions made of these.
+//! The targets of distributions: places (a namespace of a server), the status of the copy in each, and the conditions made of
+//! these.
 
 use entourage_api::keys::{DENY, annotation};
 use serde::Serialize;
@@ -34,67 +35,67 @@ impl std::fmt::Display for Place {
     }
 }
 
-/// One thing that is done to a copy, as the six conditions name them.
+/// A request for a copy, as the six conditions name them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub enum Step {
-    /// Read it, or what it is made of.
+    /// Read it, or its source.
     Get,
-    /// Make it.
+    /// Create it.
     Create,
-    /// Change it.
+    /// Update it.
     Update,
-    /// Take it away.
+    /// Delete it.
     Delete,
 }
 
-/// How a distribution stands in one place.
+/// The status of a distribution in one target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TargetStatus {
-    /// The copy is there and as it should be.
+    /// The copy exists and is current.
     Done,
-    /// It is to be written, or looked at.
+    /// The copy must be written or read.
     Pending,
-    /// It would be written, but for a conflict elsewhere (writePolicy strict).
+    /// The copy is not written because of a conflict in another target (writePolicy strict).
     Blocked,
-    /// It stands there, is not meant there, and goes.
+    /// The copy is no longer wanted, and is being deleted.
     Leaving,
-    /// It stands there, is not meant there, and is kept until somebody confirms that it shall go.
+    /// The copy is no longer wanted, and is kept until a user confirms its deletion.
     Kept,
-    /// The namespace does not exist, or ends.
+    /// The namespace does not exist, or is being deleted.
     NoNamespace,
-    /// An object of somebody else stands there.
+    /// An object of this name already exists and is not managed.
     Conflict,
     /// The last attempt failed.
     Failed(Step),
 }
 
 impl TargetStatus {
-    /// Whether the place is one of those that the distribution means.
+    /// True if the place is a target of the distribution.
     #[must_use]
     pub const fn is_meant(self) -> bool {
         !matches!(self, Self::Leaving | Self::Kept | Self::Failed(Step::Delete))
     }
 
-    /// Whether something is to be done that nothing stands in the way of.
+    /// True if a request is pending that is not blocked.
     #[must_use]
     pub const fn is_under_way(self) -> bool {
         matches!(self, Self::Pending | Self::Leaving)
     }
 }
 
-/// Whether the owner of a namespace keeps distributions out of it.
+/// True if the owner of a namespace forbids distributions.
 #[must_use]
 pub fn is_denied(namespace: &Meta) -> bool {
     namespace.annotation(annotation::DISTRIBUTION) == Some(DENY)
 }
 
-/// Whether a namespace belongs to the system by its name, however the control plane is set up.
+/// True if a namespace is a system namespace by its name, with any setup of the control plane.
 pub fn is_system(namespace: &str) -> bool {
     const NAMES: [&str; 4] = ["kube-system", "kube-public", "karmada-system", "karmada-cluster"];
     NAMES.contains(&namespace) || namespace.starts_with("karmada-es-")
 }
 
-/// The six conditions in their order, and the verdicts that make each True. Source: ResourceDistribution reference 1.
+/// The six conditions in their order, and the statuses that make each True. Source: ResourceDistribution reference 1.
 pub const CONDITIONS: [(&str, &[TargetStatus]); 6] = [
     ("GetResourceFailed", &[TargetStatus::Failed(Step::Get)]),
     ("CreateResourceFailed", &[TargetStatus::Failed(Step::Create)]),
@@ -104,7 +105,7 @@ pub const CONDITIONS: [(&str, &[TargetStatus]); 6] = [
     ("NamespaceNotExists", &[TargetStatus::NoNamespace]),
 ];
 
-/// The type of the condition that says that an object of somebody else stands there.
+/// The type of the condition for an object that already exists and is not managed.
 pub const CONFLICT: &str = "ConflictOccurred";
 
 /// The text of a condition that is False.

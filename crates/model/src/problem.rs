@@ -1,20 +1,20 @@
-//! Problems of fields, and the rules of Kubernetes for names: the words for all that read what users write.
+//! An error in a field, and the names that Kubernetes accepts: for all readers of user input.
 
 use std::fmt;
 
-/// What is wrong with a field, and what to do about it.
+/// An error in a field, and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Problem {
     /// Path of the field.
     pub field: String,
-    /// What is wrong.
+    /// The cause.
     pub cause: String,
-    /// What would be right.
+    /// The remedy.
     pub remedy: String,
 }
 
 impl Problem {
-    /// From its parts.
+    /// Builds a problem from its parts.
     pub fn new(field: impl Into<String>, cause: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self {
             field: field.into(),
@@ -30,7 +30,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Whether a text can be the key of a label: a name of at most 63 characters, behind a DNS name and a slash if it has one.
+/// True if a text is a valid label key: a name of at most 63 characters, optionally with a DNS name and a slash before it.
 pub fn is_label_key(text: &str) -> bool {
     let name = match text.split_once('/') {
         Some((prefix, name)) if is_subdomain(prefix) => name,
@@ -45,7 +45,7 @@ pub fn is_label_key(text: &str) -> bool {
         && name.chars().all(inner)
 }
 
-/// Whether a text can be the name of most objects, or the domain of a label: a DNS-1123 subdomain.
+/// True if a text is a valid name of most objects, or a valid domain of a label: a DNS-1123 subdomain.
 pub fn is_subdomain(text: &str) -> bool {
     let part = |part: &str| {
         let ends = |c: Option<char>| c.is_some_and(|c| c.is_ascii_lowercase() || c.is_ascii_digit());

@@ -1,14 +1,14 @@
-//! A namespaced kind and its cluster-scoped counterpart: one spec, one planner, and what differs between them.
+//! A namespaced kind and its cluster-scoped counterpart: one spec, one planner, and the differences between the two.
 //!
-//! Policies and bindings are named by [`NamespacedName`]; one without a namespace is the cluster-scoped twin. What differs between
-//! twins stands in the two tables here and nowhere else. Source: Karmada reference 0.2 to 0.4.
+//! Policies and bindings are identified by [`NamespacedName`]; one without a namespace is the cluster-scoped counterpart. All
+//! differences are in the two tables here. Source: Karmada reference 0.2 to 0.4.
 
 use entourage_api::keys::{annotation, finalizer, label};
 use serde_json::{Map, Value, json};
 
 use crate::object::{Meta, NamespacedName, Str};
 
-/// What tells a PropagationPolicy from a ClusterPropagationPolicy.
+/// The differences between a PropagationPolicy and a ClusterPropagationPolicy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PolicyKind {
     /// The kind.
@@ -36,7 +36,7 @@ pub const CLUSTER_POLICY: PolicyKind = PolicyKind {
 /// The group and version of both.
 pub const POLICY_API: &str = "policy.karmada.io/v1alpha1";
 
-/// What tells a ResourceBinding from a ClusterResourceBinding.
+/// The differences between a ResourceBinding and a ClusterResourceBinding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BindingKind {
     /// The kind.
@@ -64,7 +64,7 @@ pub const CLUSTER_BINDING: BindingKind = BindingKind {
 /// The group and version of both.
 pub const BINDING_API: &str = "work.karmada.io/v1alpha2";
 
-/// Which kind of policy this is.
+/// The kind of the policy.
 #[must_use]
 pub fn policy(name: &NamespacedName) -> &'static PolicyKind {
     if name.namespace.is_empty() {
@@ -74,7 +74,7 @@ pub fn policy(name: &NamespacedName) -> &'static PolicyKind {
     }
 }
 
-/// Which kind of override policy this is.
+/// The kind of the override policy.
 #[must_use]
 pub fn override_policy(name: &NamespacedName) -> &'static str {
     if name.namespace.is_empty() {
@@ -84,7 +84,7 @@ pub fn override_policy(name: &NamespacedName) -> &'static str {
     }
 }
 
-/// Which kind of binding an object in this namespace has.
+/// The kind of the binding of an object in this namespace.
 #[must_use]
 pub fn binding(namespace: &str) -> &'static BindingKind {
     if namespace.is_empty() {
@@ -94,7 +94,7 @@ pub fn binding(namespace: &str) -> &'static BindingKind {
     }
 }
 
-/// The policy that an object says claims it; a PropagationPolicy before a ClusterPropagationPolicy.
+/// The policy that the metadata of an object names as its claimant; a PropagationPolicy before a ClusterPropagationPolicy.
 #[must_use]
 pub fn claim_of(meta: &Meta) -> Option<NamespacedName> {
     if let Some(name) = meta.annotation(annotation::PROPAGATION_POLICY_NAME) {
@@ -105,7 +105,7 @@ pub fn claim_of(meta: &Meta) -> Option<NamespacedName> {
     Some(NamespacedName::new("", name))
 }
 
-/// Whether an object carries anything of a claim, whole or not.
+/// True if an object carries any metadata of a claim, complete or not.
 #[must_use]
 pub fn has_claim_metadata(meta: &Meta) -> bool {
     CLAIM_LABELS.iter().any(|key| meta.labels.contains_key(*key))
@@ -114,10 +114,10 @@ pub fn has_claim_metadata(meta: &Meta) -> bool {
             .any(|key| meta.annotations.contains_key(*key))
 }
 
-/// Every label of a claim.
+/// The labels of a claim.
 pub const CLAIM_LABELS: &[&str] = &[label::PROPAGATION_POLICY_ID, label::CLUSTER_PROPAGATION_POLICY_ID];
 
-/// Every annotation of a claim.
+/// The annotations of a claim.
 pub const CLAIM_ANNOTATIONS: &[&str] = &[
     annotation::PROPAGATION_POLICY_NAMESPACE,
     annotation::PROPAGATION_POLICY_NAME,
@@ -143,7 +143,7 @@ pub fn claim(name: &NamespacedName, permanent_id: &str) -> (Pairs, Pairs) {
     (labels, annotations)
 }
 
-/// The metadata of a merge patch that makes `held` carry exactly this claim (`None`: no claim), of either twin.
+/// The metadata of a merge patch that makes `held` carry exactly this claim (`None`: no claim), of either scope.
 #[must_use]
 pub fn claim_patch(held: &Meta, claimed: Option<(&NamespacedName, &str)>) -> Map<String, Value> {
     let (labels, annotations) = claimed.map_or_else(Default::default, |(name, id)| claim(name, id));

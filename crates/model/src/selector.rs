@@ -14,8 +14,8 @@ const LONGEST_NAME: usize = 63;
 /// The longest prefix of a label key, and the longest part of it between two dots.
 const LONGEST_PREFIX: usize = 253;
 
-/// Whether every requirement of the selector holds for these labels. An empty selector matches everything; one that
-/// [`check`] refuses matches nothing. A key that is absent satisfies `NotIn` and `DoesNotExist`.
+/// True if every requirement of the selector holds for these labels. An empty selector matches all labels; one that [`check`]
+/// refuses matches none. An absent key satisfies `NotIn` and `DoesNotExist`.
 #[must_use]
 pub fn matches(selector: &LabelSelector, labels: &BTreeMap<Str, Str>) -> bool {
     check(selector).is_ok()
@@ -31,11 +31,10 @@ pub fn matches(selector: &LabelSelector, labels: &BTreeMap<Str, Str>) -> bool {
             .all(|requirement| holds(requirement, labels))
 }
 
-/// Whether an API server would take the selector.
+/// Succeeds if an API server accepts the selector.
 ///
 /// # Errors
-/// Which requirement is wrong and why, such as
-/// `matchExpressions[0] "zone" In: give at least one value`.
+/// The invalid requirement and the cause, such as `matchExpressions[0] "zone" In: give at least one value`.
 pub fn check(selector: &LabelSelector) -> Result<(), String> {
     for (key, value) in selector.match_labels.iter().flatten() {
         let at = |why: String| format!("matchLabels {key:?}: {why}");
@@ -86,10 +85,10 @@ fn check_requirement(requirement: &LabelSelectorRequirement) -> Result<(), Strin
     }
 }
 
-/// Whether a text can be the key of a label.
+/// Succeeds if a text is a valid label key.
 ///
 /// # Errors
-/// What such a key looks like.
+/// The form of a valid key.
 pub fn check_key(key: &str) -> Result<(), String> {
     let (prefix, name) = key
         .split_once('/')
@@ -110,10 +109,10 @@ pub fn check_key(key: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether a text can be the value of a label.
+/// Succeeds if a text is a valid label value.
 ///
 /// # Errors
-/// What such a value looks like; the text is not in it.
+/// The form of a valid value; the error does not contain the text.
 pub fn check_value(value: &str) -> Result<(), String> {
     if value.is_empty() || is_label_name(value) {
         return Ok(());
@@ -134,7 +133,7 @@ fn is_label_name(text: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(byte))
 }
 
-/// Whether a text can be the name of most objects.
+/// True if a text is a valid name of most objects.
 pub fn is_dns_subdomain(text: &str) -> bool {
     let is_edge = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     text.len() <= LONGEST_PREFIX

@@ -27,10 +27,10 @@ use crate::{
     render_spec::RenderSpec,
 };
 
-/// Why a template is not rendered.
+/// The reason why a template is not rendered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// Service-account tokens are credentials of the hub: they are worth nothing, or too much, on a member.
+    /// Service-account tokens are credentials of the hub: they are either useless or a risk on a member.
     #[error(
         "it is a service-account token Secret, which is never propagated; create a token on the member instead"
     )]
@@ -41,25 +41,24 @@ pub enum Refusal {
     /// The template is being deleted.
     #[error("the template is being deleted")]
     Deleting,
-    /// What people taught us of the kind has no answer.
+    /// The interpreter of the kind has no response.
     #[error(transparent)]
     NoResponse(#[from] InterpretError),
 }
 
-/// Whose an object on a member is.
+/// The owner of an object on a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// It is managed by this hub, see [`ownership`], or it is the very object that was recorded here and carries no other
-    /// hub's id: somebody changed or removed its ownership metadata.
+    /// It is managed by this hub, see [`ownership`], or it is the very object that was recorded here and carries no other hub's
+    /// id: another writer changed or removed its ownership metadata.
     Ours,
-    /// It is not ours, and the policy says Overwrite, or this hub released it from this binding because it holds data.
+    /// It is not managed, and the policy has Overwrite, or this hub released it from this binding because it holds data.
     Adoptable,
-    /// It is not ours, and the policy says Abort.
+    /// It is not managed, and the policy has Abort.
     Foreign,
 }
 
-/// Tells whose an object in a cluster is, where a copy is to be delivered (architecture 2.3; conflictResolution: karmada
-/// reference 1.5).
+/// Returns the owner of an object in a target cluster of a copy (architecture 2.3; conflictResolution: karmada reference 1.5).
 #[must_use]
 pub fn standing(render_spec: &RenderSpec, cluster: &str, live: &Value) -> Standing {
     let live = Meta::of(live);
@@ -68,7 +67,7 @@ pub fn standing(render_spec: &RenderSpec, cluster: &str, live: &Value) -> Standi
         .as_ref()
         .is_some_and(|uid| *uid == live.uid);
     let claim = Claim::of(&live, &render_spec.hub, cluster, &render_spec.binding);
-    // A copy is delivered only where the stored binding accounts for it.
+    // A copy is delivered only if the stored binding accounts for the cluster.
     if claim.is_managed(is_recorded, true) || (is_recorded && !is_of_another_hub(&live, &render_spec.hub)) {
         Standing::Ours
     } else if render_spec.overwrite
@@ -81,18 +80,19 @@ pub fn standing(render_spec: &RenderSpec, cluster: &str, live: &Value) -> Standi
     }
 }
 
-/// What comes next on the way to a copy.
+/// The result of one step of rendering.
 pub enum Step {
     /// The copy is ready.
     Done(Rendered),
-    /// A hook is to be asked; with what it says [heard](entourage_interpreter::layers::Heard::and) the way begins anew.
+    /// A webhook must be called; with its response [added](entourage_interpreter::layers::HookResponses::and) rendering begins
+    /// anew.
     Ask(Inquiry),
 }
 
-/// As [`step`], where hooks are not asked, or were for all that they are about.
+/// As [`step`], for interpretations without webhooks, or with all responses of webhooks.
 ///
 /// # Errors
-/// As those of [`step`], and [`Refusal::NoResponse`] for what was not asked.
+/// As those of [`step`], and [`Refusal::NoResponse`] for a webhook that was not called.
 pub fn render(
     render_spec: &RenderSpec,
     id: &ResourceId,
@@ -109,15 +109,15 @@ pub fn render(
     }
 }
 
-/// Renders the copy of `template` for `cluster`, as far as it can be without asking anybody.
+/// Renders the copy of `template` for `cluster`, as far as possible without calling a webhook.
 ///
-/// With `live`, the object on the member, the kind's retain rule is applied, foreign labels and annotations stay, and
-/// the result carries the live object's resourceVersion, uid, finalizers and ownerReferences, ready for a PUT.
+/// With `live`, the object on the member, the kind's retain rule is applied, labels and annotations of other writers are kept,
+/// and the result carries the live object's resourceVersion, uid, finalizers and ownerReferences, ready for a PUT.
 ///
 /// # Errors
-/// [`Refusal`] when the template must not travel, or an override cannot be applied to it.
+/// [`Refusal`] if the template must not be propagated, or an override cannot be applied to it.
 ///
-/// Cost: O(size of the object), again for each answer of a hook.
+/// Cost: O(size of the object), again for each response of a webhook.
 pub fn step(
     render_spec: &RenderSpec,
     id: &ResourceId,
@@ -175,7 +175,7 @@ pub fn step(
         )?;
     }
     if !render_spec.overrides.is_empty() {
-        // Rules see the labels and annotations that travel.
+        // Rules see the labels and annotations that are propagated.
         let meta = template_meta(&id.gvk, template);
         copy["metadata"] = json!({"name": &*id.name, "labels": with_preserved(&meta, render_spec), "annotations": meta.annotations});
         if !id.namespace.is_empty() {
@@ -200,7 +200,7 @@ pub fn step(
             native.retain(&mut copy, live);
         }
         comes_next(interpretation, Operation::Retain, native.is_some())?;
-        // What this hub set on a namespace before a policy claimed it is no more foreign than what it sets now.
+        // Metadata that this hub set on a namespace before a policy claimed it is ours like the metadata that it sets now.
         let (listed_labels, listed_annotations) = if id.gvk.is_namespace() {
             namespaces::listed(live, &render_spec.hub)
         } else {
@@ -235,8 +235,8 @@ pub fn step(
     Ok(Step::Done(Rendered(copy)))
 }
 
-/// That there is somebody to answer in the place of a hook that is passed over: else the copy would not be what it should be
-/// for as long as nothing changes.
+/// Succeeds if another interpreter follows a webhook that is skipped by its failurePolicy: otherwise the copy would be rendered
+/// incompletely for as long as nothing changes.
 fn comes_next(
     interpretation: &Interpretation,
     operation: Operation,
@@ -248,13 +248,13 @@ fn comes_next(
     }
 }
 
-/// Whether a hook has this operation, and was not asked yet.
+/// True if a webhook has this operation, and was not called yet.
 fn is_to_ask(interpretation: &Interpretation, operation: Operation) -> bool {
     interpretation.asks(operation) && !interpretation.was_heard(operation)
 }
 
-/// Where the rendered copy first differs from the live object in anything that we care for: a path without values, and
-/// without keys of a ConfigMap's or Secret's data.
+/// The first relevant difference between the rendered copy and the live object: a path without values, and without keys of a
+/// ConfigMap's or Secret's data. `None` if there is none.
 #[must_use]
 pub fn difference(rendered: &Rendered, live: &Value) -> Option<String> {
     let same_strings = |field: &str| {
@@ -269,9 +269,9 @@ pub fn difference(rendered: &Rendered, live: &Value) -> Option<String> {
     interpreter::difference(&rendered.0, live)
 }
 
-/// The live object without any of our marks, ready for a PUT: how a copy is released (architecture 2.14). A claim that holds
-/// data keeps a trace of its binding, by which it is managed again.
-/// `None` when it carries none, or those of another hub than `hub` or of another cluster than the one it is in.
+/// The live object without our ownership metadata, ready for a PUT: the release of a copy (architecture 2.14). A claim that
+/// holds data keeps a trace of its binding, by which it is managed again. `None` if it carries no ownership metadata, or that
+/// of another hub than `hub` or of another cluster than the one it is in.
 #[must_use]
 pub fn release(live: &Value, hub: &str, cluster: &str) -> Option<Value> {
     let meta = Meta::of(live);
@@ -301,7 +301,7 @@ pub fn release(live: &Value, hub: &str, cluster: &str) -> Option<Value> {
     changed.then_some(object)
 }
 
-/// As [`release`], but a namespace keeps the record of who created it.
+/// As [`release`], but a namespace keeps the record of its creator.
 #[must_use]
 pub fn hand_over(live: &Value, hub: &str, cluster: &str) -> Option<Value> {
     let mut object = release(live, hub, cluster)?;
@@ -319,12 +319,12 @@ fn holds_data(live: &Value) -> bool {
     interpreter::native(group, version, kind).is_some_and(|native| native.holds_data(live))
 }
 
-/// Whether an object on a member carries the id of another hub: it took the object over, whoever made it.
+/// True if an object on a member carries the id of another hub: that hub manages it now, whatever hub created it.
 fn is_of_another_hub(live: &Meta, hub: &str) -> bool {
     live.label(label::HUB).is_some_and(|other| other != hub)
 }
 
-/// Adds what stands on the live object and was never set by us.
+/// Adds the entries of the live object that were never set by us.
 fn keep_foreign(
     wanted: &mut BTreeMap<Str, Str>,
     standing: &Value,
@@ -353,7 +353,7 @@ mod tests {
     use super::*;
     use entourage_model::object::NamespacedName;
 
-    /// An object with the uid that we wrote, and this hub's id on it.
+    /// An object with the recorded uid, and this hub's id on it.
     fn live(hub: Option<&str>) -> Value {
         let mut live = json!({"metadata": {"name": "a", "namespace": "ns", "uid": "copy", "labels": {},
             "annotations": {"work.karmada.io/namespace": "karmada-es-east"}}});

@@ -1,4 +1,4 @@
-//! ResourceDistributions: the spec as read, and the copies, rendered and compared without deciding anything.
+//! ResourceDistributions and their copies: read, rendered and compared, without decisions.
 
 pub mod hash;
 mod marks;

@@ -1,13 +1,14 @@
-//! Copies: rendered from a template, and compared with the live object on a member.
+//! Copies on members: rendered from a template and a [`RenderSpec`](render_spec::RenderSpec), and compared with the live
+//! object.
 //!
-//! Nothing here decides whether a copy is written, and nothing here sends it.
+//! The crate does not decide whether a copy is written, and sends no request.
 //!
-//! | module | what it knows |
+//! | module | content |
 //! |---|---|
-//! | [`render_spec`] | how a template becomes a copy, as data, and the version of what comes out |
-//! | [`overrides`] | what is changed in copies on some clusters |
-//! | [`mod@copy`] | a template and a recipe become a copy; what differs from it; what is left when it is released |
-//! | [`ownership`] | whether an object on a member is managed by this hub, and the labels and annotations that say so |
+//! | [`render_spec`] | the parameters of rendering, as data, and the version of the result |
+//! | [`overrides`] | the changes of copies on some clusters |
+//! | [`mod@copy`] | rendering of a copy; its difference from the live object; the released object |
+//! | [`ownership`] | the ownership test of an object on a member, and the labels and annotations that prove ownership |
 //! | [`distributed`] | the same for the copies of a ResourceDistribution |
 
 pub mod copy;

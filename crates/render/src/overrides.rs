@@ -1,13 +1,13 @@
-//! Overrides: changes of the copies on some clusters.
+//! Overrides: the changes of the copies on some clusters.
 //!
 //! ```text
 //! OverridePolicies ──select──► rules for (template, cluster), in order ──apply──► the copy, changed
 //!                                             └─────────record──► two annotations on the copy
 //! ```
 //!
-//! Order: every ClusterOverridePolicy before every OverridePolicy of the object's namespace; among each, selectors that
-//! say less before those that say more (everything < labels < name), then by name; the rules of a policy as written. Each
-//! sees what the former made. Source: Karmada reference, appendix C.
+//! Order: every ClusterOverridePolicy before every OverridePolicy of the object's namespace; among each, less specific
+//! selectors before more specific ones (all < labels < name), then by name; the rules of a policy as written. Each rule is
+//! applied to the result of the previous one. Source: Karmada reference, appendix C.
 
 mod apply;
 mod containers;
@@ -39,27 +39,27 @@ use entourage_scheduler::{Candidate, affinity, check};
 /// The rules that apply to one copy, in order.
 pub type Rules = Arc<[Arc<Rule>]>;
 
-/// An OverridePolicy, or a ClusterOverridePolicy, as decisions need it: read once when it arrives, shared by all copies.
+/// An OverridePolicy, or a ClusterOverridePolicy, compiled: read once when it is observed, shared by all copies.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Policy {
-    /// What it selects; empty: everything.
+    /// The selectors; empty: all objects.
     pub selectors: Vec<ResourceSelector>,
     rules: Vec<Aimed>,
 }
 
-/// A rule and where it applies.
+/// A rule and its target clusters.
 #[derive(Clone, Debug, PartialEq)]
 struct Aimed {
     target: Option<ClusterAffinity>,
-    /// As it is applied to Secrets: no part of it depends on the values that it sets, but what is applied.
+    /// The form for Secrets: its record and version do not depend on the values that it sets; it sets the same values.
     to_secrets: Arc<Rule>,
-    /// As it is applied to anything else.
+    /// The form for all other objects.
     to_others: Arc<Rule>,
 }
 
 impl Policy {
-    /// From a policy's name (without a namespace for a ClusterOverridePolicy), metadata and spec. The same generation of
-    /// the same object makes an equal policy.
+    /// Compiles a policy from its name (without a namespace for a ClusterOverridePolicy), metadata and spec. The same
+    /// generation of the same object makes an equal policy.
     ///
     /// Cost: O(size of the spec).
     #[must_use]
@@ -75,7 +75,7 @@ impl Policy {
                 &rule.overriders,
             ));
         }
-        // The deprecated pair counts where there are no rules.
+        // The deprecated pair applies if there are no rules.
         if rules.is_empty() && !spec.overriders.is_empty() {
             let target = spec.target_cluster.as_ref();
             rules.push(Aimed::new(name, meta, "spec", target, &spec.overriders));
@@ -86,19 +86,19 @@ impl Policy {
         }
     }
 
-    /// Whether it has no rule that would change anything.
+    /// True if it has no rule that would change anything.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rules.iter().all(|rule| rule.to_others.overriders.is_empty())
     }
 
-    /// Whether a rule applies on a cluster. One whose target cannot be read applies everywhere, and fails there.
+    /// True if a rule applies on a cluster. A rule with an invalid target applies everywhere, and fails there.
     #[must_use]
     pub fn aims_at(&self, cluster: &Candidate<'_>) -> bool {
         self.rules.iter().any(|rule| rule.is_for(cluster))
     }
 
-    /// Whether a rule looks at labels or fields of clusters, so that a change of a Cluster may change what applies.
+    /// True if a rule depends on labels or fields of clusters, so that a change of a Cluster may change the rules that apply.
     #[must_use]
     pub fn looks_at_clusters(&self) -> bool {
         let looks =
@@ -134,7 +134,7 @@ impl Aimed {
             Some(generation) => format!("g{generation}"),
             None => format!("v{}", meta.resource_version),
         };
-        // Not part of the record, and yet it decides whether the rule can be applied.
+        // Not part of the record, but it decides whether the rule can be applied.
         let mut content = vec![&*name.namespace, at, &*to_others.record];
         content.extend(to_others.unusable.as_deref());
         let version = digest(&content);
@@ -153,7 +153,7 @@ impl Aimed {
         self.to_others.unusable.is_some() || target.is_none_or(|target| affinity::selects(target, cluster))
     }
 
-    /// The rule for an object.
+    /// The form of the rule for an object.
     fn rule_for(&self, id: &ResourceId) -> &Arc<Rule> {
         if record::is_secret(id) {
             &self.to_secrets
@@ -174,16 +174,16 @@ fn digest(parts: &[&str]) -> [u8; 8] {
     digest
 }
 
-/// One rule of a policy. Neither `Debug` nor `Serialize` show the values that it sets: they may be meant for a Secret.
+/// One rule of a policy. Neither `Debug` nor `Serialize` print the values that it sets: they may be meant for a Secret.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Rule {
     /// The policy; without a namespace it is a ClusterOverridePolicy.
     policy: NamespacedName,
-    /// Where in the policy, such as `spec.overrideRules[0]`.
+    /// The path in the policy, such as `spec.overrideRules[0]`.
     at: String,
     overriders: Arc<Overriders>,
-    /// Why it cannot be used: its targetCluster cannot be read. Such a rule applies everywhere, and fails there: to leave
-    /// it out would deliver objects without it.
+    /// The reason why it cannot be used: its targetCluster is invalid. Such a rule applies everywhere, and fails there: to
+    /// leave it out would deliver objects without it.
     unusable: Option<String>,
     /// Its entry in the annotation, with and without the values that it sets.
     record: String,
@@ -192,8 +192,8 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// Changes whenever the rule does. It is stored, as part of a copy's source version: for a Secret it tells the policy's
-    /// uid and generation, never what is set there, of which not even a digest may be stored.
+    /// Changes whenever the rule does. It is stored, as part of a copy's source version: for a Secret it depends on the
+    /// policy's uid and generation, never on the values, of which not even a digest may be stored.
     #[must_use]
     pub fn version(&self) -> [u8; 8] {
         self.version
@@ -209,7 +209,7 @@ impl Rule {
         self.policy.namespace.is_empty()
     }
 
-    /// Whether it may change labels or annotations.
+    /// True if it may change labels or annotations.
     pub fn touches_metadata(&self) -> bool {
         const METADATA: &str = "/metadata";
         let rules = &self.overriders;

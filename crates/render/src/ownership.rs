@@ -1,7 +1,8 @@
-//! Ownership: the one predicate that says whether an object on a member is managed by this hub.
+//! The ownership test of an object on a member: the one predicate, shared by the planners and the executors.
 //!
-//! Metadata alone proves nothing: whoever copies or restores an object copies it too. An object is managed in a cluster only
-//! if its metadata names this hub and *this* cluster, and either it is the very object that was recorded there, or it names
+//! Metadata alone proves nothing: it is copied with the object when an object is duplicated or restored. An object is managed
+//! in a cluster only if its metadata names this hub and *this* cluster, and either it is the very object that was recorded
+//! there, or it names the binding of its template, and that binding, as stored, accounts for the cluster.
 //! the binding of its template, and that binding, as stored, accounts for the cluster.
 
 pub mod metadata;
@@ -16,19 +17,19 @@ use entourage_model::{
     object::{Meta, NamespacedName},
 };
 
-/// What the metadata of an object on a member says, held against who asks.
+/// The claims in the metadata of an object on a member, compared with the hub, cluster and binding in question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Claim {
-    /// It names this hub.
+    /// True if it names this hub.
     pub hub: bool,
-    /// It names the execution namespace of the cluster it is in.
+    /// True if it names the execution namespace of the cluster it is in.
     pub cluster: bool,
-    /// It names the binding of its template.
+    /// True if it names the binding of its template.
     pub binding: bool,
 }
 
 impl Claim {
-    /// As an object in `cluster` makes it.
+    /// The claim of an object in `cluster`.
     #[must_use]
     pub fn of(live: &Meta, hub: &str, cluster: &str, binding: &NamespacedName) -> Self {
         Self {
@@ -38,27 +39,27 @@ impl Claim {
         }
     }
 
-    /// Whether the object is managed by this hub. `is_recorded`: its uid is the one recorded for this cluster;
-    /// `is_accounted`: the stored binding accounts for this cluster.
+    /// True if the object is managed by this hub. `is_recorded`: its uid is the one recorded for this cluster; `is_accounted`:
+    /// the stored binding accounts for this cluster.
     #[must_use]
     pub fn is_managed(self, is_recorded: bool, is_accounted: bool) -> bool {
         self.hub && self.cluster && (is_recorded || (self.binding && is_accounted))
     }
 }
 
-/// Whether the metadata of an object names the execution namespace of this cluster.
+/// True if the metadata of an object names the execution namespace of this cluster.
 #[must_use]
 pub fn names_cluster(live: &Meta, cluster: &str) -> bool {
     let namespace = live.annotation(annotation::WORK_NAMESPACE);
     namespace.and_then(names::cluster_of_execution_namespace) == Some(cluster)
 }
 
-/// What is left on a claim that is released: whose it was.
+/// The value of the annotation that remains on a released claim: its hub, cluster and binding.
 pub(crate) fn trace(hub: &str, cluster: &str, binding: &NamespacedName) -> String {
     format!("{hub}/{cluster}/{}/{}", binding.namespace, binding.name)
 }
 
-/// Whether a claim was released by this hub in this cluster, from this binding: a copy of it elsewhere was not.
+/// True if a claim was released by this hub in this cluster, from this binding: false for a duplicate of it elsewhere.
 pub(crate) fn was_released_from(live: &Meta, hub: &str, cluster: &str, binding: &NamespacedName) -> bool {
     live.annotation(annotation::RELEASED_FROM) == Some(&trace(hub, cluster, binding))
 }

@@ -1,4 +1,4 @@
-//! The inputs of a rendering as data, and the version of its result.
+//! The parameters of rendering a copy, as data, and the version of the result.
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
@@ -10,13 +10,13 @@ use entourage_model::object::{Meta, NamespacedName, Str};
 
 use crate::overrides::Rules;
 
-/// The version of the renderer. A new one re-renders and compares; copies that come out equal are not written.
+/// The version of the renderer. A new one renders and compares all copies again; equal copies are not written.
 pub const RENDERER: u32 = 1;
 
-/// How a template becomes a copy on one cluster: data only, no payload.
+/// The parameters of rendering a template for one cluster: data only, no payload.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RenderSpec {
-    /// Our hub's id: the uid of its kube-system namespace. On a copy it is the proof of ownership.
+    /// The hub's id: the uid of its kube-system namespace. On a copy it is the proof of ownership.
     pub hub: Str,
     /// The binding the copy belongs to.
     pub binding: NamespacedName,
@@ -24,26 +24,27 @@ pub struct RenderSpec {
     pub permanent_id: Str,
     /// Replicas on this cluster, for kinds that have them; `None` leaves the template's own.
     pub replicas: Option<i32>,
-    /// How often a Job's pods must succeed on this cluster; `None` leaves the template's own.
+    /// The number of a Job's pods that must succeed on this cluster; `None` leaves the template's own.
     pub completions: Option<i64>,
-    /// What is changed in it, in this order.
+    /// The override rules, in their order.
     pub overrides: Rules,
-    /// Labels that the copy which it replaces hands on.
+    /// Labels that are preserved from the replaced copy.
     pub preserved: BTreeMap<Str, Str>,
-    /// Whether an object that is not ours may be taken over (`conflictResolution: Overwrite`).
+    /// True if an object that is not managed may be taken over (`conflictResolution: Overwrite`).
     pub overwrite: bool,
-    /// What people taught us of the kind.
+    /// The interpretation of the kind.
     pub interpretation: Interpretation,
-    /// The uid of the copy as we last wrote it: an object with this uid is ours even if somebody took our marks off.
+    /// The uid of the copy as last written: an object with this uid is managed even if another writer removed its ownership
+    /// metadata.
     pub written_uid: Option<Str>,
 }
 
-/// The version of a copy's source: what was rendered, from which template content, by which renderer.
+/// The version of a copy's source: the rendered template content, the parameters and the renderer.
 ///
-/// `<uid>.<generation or resourceVersion>.<hash>[.<overrides>]`; the hash covers labels, annotations and the recipe, the last
-/// part the rules of override policies, where there are any. It never covers
-/// the object's content (architecture 2.5: no digest of a Secret is stored anywhere): content is told apart by
-/// uid and generation, or what stands in for it, or by uid and resourceVersion where the kind has neither.
+/// `<uid>.<generation or resourceVersion>.<hash>[.<overrides>]`; the hash covers labels, annotations and the [`RenderSpec`],
+/// the last part the rules of override policies, if there are any. It never covers the object's content (architecture 2.5: no
+/// digest of a Secret is stored anywhere): content is identified by uid and generation, or the substitute of a generation, or
+/// by uid and resourceVersion if the kind has neither.
 ///
 /// Cost: O(labels and annotations).
 #[must_use]
@@ -100,7 +101,7 @@ pub fn source_version(template: &Meta, render_spec: &RenderSpec) -> String {
     text
 }
 
-/// Which rules of override policies a source version was rendered with, to be compared with another; `None` for none.
+/// The part of a source version that identifies the rules of override policies, or `None` if there are none.
 #[must_use]
 pub fn overrides_of(source: &str) -> Option<&str> {
     source.splitn(4, '.').nth(3)

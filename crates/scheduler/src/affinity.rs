@@ -1,4 +1,4 @@
-//! Cluster affinity: matching of a cluster.
+//! Selection of clusters by an affinity.
 
 use entourage_api::{
     cluster::Cluster,
@@ -8,8 +8,7 @@ use entourage_api::{
 use crate::request::Candidate;
 use entourage_model::selector;
 
-/// Whether all parts of the affinity that are given select the cluster and it is not excluded. Exclusion wins over
-/// being named.
+/// True if all given parts of the affinity select the cluster and it is not excluded. Exclusion takes precedence over names.
 pub fn selects(affinity: &ClusterAffinity, candidate: &Candidate<'_>) -> bool {
     let is_in = |names: &[String]| names.iter().any(|name| name == candidate.name);
     !is_in(&affinity.exclude)
@@ -25,7 +24,7 @@ pub fn selects(affinity: &ClusterAffinity, candidate: &Candidate<'_>) -> bool {
             .all(|requirement| holds(requirement, candidate.cluster))
 }
 
-/// The zones a cluster spans; the deprecated single one counts where `zones` is empty.
+/// The zones that a cluster spans; the deprecated single one applies if `zones` is empty.
 pub(super) fn zones(cluster: &Cluster) -> &[String] {
     if cluster.spec.zones.is_empty() {
         single(&cluster.spec.zone)
@@ -34,7 +33,7 @@ pub(super) fn zones(cluster: &Cluster) -> &[String] {
     }
 }
 
-/// Whether the field selector's requirement can be read.
+/// Succeeds if the field selector's requirement is valid.
 pub(super) fn check(requirement: &FieldRequirement) -> Result<(), String> {
     if !["provider", "region", "zone"].contains(&requirement.key.as_str()) {
         return Err(format!(
@@ -54,8 +53,8 @@ pub(super) fn check(requirement: &FieldRequirement) -> Result<(), String> {
     Ok(())
 }
 
-/// `In` needs a value, and every one that the cluster has among the listed: what spans zones a and b is not within
-/// zone a. `NotIn` needs none of them among the listed, so a cluster whose field is not set passes.
+/// True if the requirement holds. `In` needs a value, and all values of the cluster among the listed: a cluster that spans
+/// zones a and b is not within zone a. `NotIn` needs none of them among the listed, so a cluster whose field is not set passes.
 /// Source: Karmada's field selector, whose zone rule this is; provider and region have at most one value.
 fn holds(requirement: &FieldRequirement, cluster: &Cluster) -> bool {
     let found = match requirement.key.as_str() {

@@ -1,4 +1,4 @@
-//! Assignment: the clusters chosen among those that fit, and the replicas of each.
+//! The step from the clusters that fit to the scheduling result, with the replicas of each.
 
 use entourage_api::{
     keys::reason,
@@ -13,21 +13,21 @@ use crate::{
     spread,
 };
 
-/// Why a group of clusters is not used.
+/// The reason why a group of clusters is not used.
 pub(super) struct ScheduleError {
     /// The reason for the condition `Scheduled`.
     pub(super) reason: &'static str,
-    /// What to do, where the survey does not say it.
+    /// The remedy, if the message of the filters does not contain it.
     pub(super) why: Option<String>,
 }
 
-/// Chooses among the clusters that fit and says how many replicas each gets; sorted by name.
+/// Selects among the clusters that fit and assigns replicas to each; sorted by name.
 ///
-/// What was placed by the same placement for as many replicas stays as it is while replicas are divided: a cluster that
-/// joins moves no pods. Everything else is chosen again each time, with the present targets first.
+/// While replicas are divided, a result of the same placement for the same number of replicas is kept: a cluster that joins
+/// moves no pods. Every other result is computed anew each time, with the present targets first.
 ///
 /// # Errors
-/// No cluster fits, or not the way the placement asks for.
+/// No cluster fits, or the placement's constraints cannot be met.
 pub(super) fn assign(
     round: &Round<'_>,
     survey: &FilterResult<'_>,
@@ -49,12 +49,12 @@ pub(super) fn assign(
     })
 }
 
-/// Whether replicas are divided among clusters.
+/// True if replicas are divided among clusters.
 pub(super) fn is_divided(placement: &Placement) -> bool {
     placement.replica_scheduling_type() == ReplicaSchedulingType::Divided
 }
 
-/// All replicas on each chosen cluster; 0 for a kind without.
+/// All replicas on each selected cluster; 0 for a kind without replicas.
 fn everywhere(
     request: &Request<'_>,
     survey: &FilterResult<'_>,
@@ -97,8 +97,8 @@ fn divided(
     })))
 }
 
-/// The clusters that replicas are divided among. Who weighs nothing gets nothing, so it must not stand in for a cluster
-/// that does.
+/// The clusters that replicas are divided among. A cluster with weight 0 gets no replicas, so it is left out before the spread
+/// constraints select.
 fn weighed<'a>(request: &Request<'_>, survey: &FilterResult<'a>) -> Result<Vec<spread::Ranked<'a>>, String> {
     let all = survey.fitting.iter().map(|candidate| spread::Ranked {
         candidate,
@@ -114,7 +114,7 @@ fn weighed<'a>(request: &Request<'_>, survey: &FilterResult<'a>) -> Result<Vec<s
     chosen(request, ranked, weightless)
 }
 
-/// Those that the spread constraints choose; all without constraints.
+/// The clusters that the spread constraints select; all without constraints.
 fn chosen<'a>(
     request: &Request<'_>,
     ranked: Vec<spread::Ranked<'a>>,
@@ -130,8 +130,8 @@ fn chosen<'a>(
     })
 }
 
-/// Scaled down to nothing: the copies stay where they are with no replicas, as a single cluster keeps the object. What is
-/// not placed yet waits where its replicas will be divided.
+/// The result for 0 replicas: the copies stay on their clusters without replicas, like an object on a single cluster. A binding
+/// that is not scheduled yet gets the clusters that its replicas will be divided among.
 fn asleep(request: &Request<'_>, survey: &FilterResult<'_>) -> Result<Vec<TargetCluster>, String> {
     let staying: Vec<TargetCluster> = survey
         .fitting
@@ -146,7 +146,7 @@ fn asleep(request: &Request<'_>, survey: &FilterResult<'_>) -> Result<Vec<Target
     Ok(staying)
 }
 
-/// Whether what is placed still answers the request: as many replicas, by the same placement, on clusters that may stay.
+/// True if the present result still fulfils the request: as many replicas, by the same placement, on clusters that may stay.
 fn stands(request: &Request<'_>, survey: &FilterResult<'_>, replicas: i32) -> bool {
     let placed: i64 = request
         .current
@@ -162,8 +162,8 @@ fn stands(request: &Request<'_>, survey: &FilterResult<'_>, replicas: i32) -> bo
         && is_same(request)
 }
 
-/// Whether the present targets were chosen by this placement. Other groups of clusterAffinities than the one in use may
-/// have changed. Source: Karmada reference 1.3 (doSchedule, 1).
+/// True if the present targets were scheduled by this placement. Other groups of clusterAffinities than the one in use may have
+/// changed. Source: Karmada reference 1.3 (doSchedule, 1).
 fn is_same(request: &Request<'_>) -> bool {
     let now = request.placement;
     if serde_json::to_string(now).is_ok_and(|text| text == request.applied) {

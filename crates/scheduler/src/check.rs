@@ -1,14 +1,14 @@
-//! Placements that this version does not support. They are refused, with what to write instead.
+//! The features of a placement that this version supports. Others are refused, with the remedy.
 
 use entourage_api::policy::{ClusterAffinity, DivisionPreference, Placement};
 
 use crate::{affinity, assign, request::Request, spread, taint};
 use entourage_model::selector;
 
-/// Whether this version can do what the request asks for, as far as that shows without looking at clusters.
+/// Succeeds if this version supports the request, as far as that is visible without the clusters.
 ///
 /// # Errors
-/// A message that names the field, says why and what to do.
+/// A message that names the field, the cause and the remedy.
 pub(super) fn supported(request: &Request<'_>) -> Result<(), String> {
     let placement = request.placement;
     check_affinities(placement)?;
@@ -31,7 +31,7 @@ pub(super) fn supported(request: &Request<'_>) -> Result<(), String> {
     }
 }
 
-/// Fixed weights are understood; what needs to know how much room a cluster has is not.
+/// Fixed weights are supported; weights that depend on the capacity of clusters are not.
 fn check_division(placement: &Placement) -> Result<(), String> {
     let Some(strategy) = &placement.replica_scheduling else {
         return Ok(());
@@ -91,10 +91,10 @@ fn check_affinities(placement: &Placement) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether an affinity can be read.
+/// Succeeds if an affinity is valid.
 ///
 /// # Errors
-/// Which of its fields cannot, and why, such as `labelSelector: …`.
+/// The invalid field and the cause, such as `labelSelector: …`.
 pub fn check_affinity(wanted: &ClusterAffinity) -> Result<(), String> {
     if let Some(labels) = &wanted.label_selector {
         selector::check(labels).map_err(|why| format!("labelSelector: {why}"))?;

@@ -1,11 +1,11 @@
-//! The fields of a Cluster that scheduling reads.
+//! Accessors of a Cluster object.
 
 use entourage_api::{
     cluster::{ApiEnablement, Cluster},
     keys::condition,
 };
 
-/// The status of its condition Ready.
+/// The status of its condition Ready, or `None` if it has no such condition.
 pub(crate) fn ready(cluster: &Cluster) -> Option<&str> {
     let conditions = cluster.status.iter().flat_map(|status| &status.conditions);
     conditions

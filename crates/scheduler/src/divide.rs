@@ -1,7 +1,7 @@
-//! Division of replicas among the chosen clusters: Webster's method, also called Sainte-Laguë.
+//! The division of replicas among the selected clusters: Webster's method, also called Sainte-Laguë.
 //!
-//! Seats go one by one to whom `weight / (2 × seats + 1)` is largest for. So one replica more or less changes the share
-//! of one cluster only. Source: Karmada reference 1.3 (Assign).
+//! Each seat goes to the holder with the largest `weight / (2 × seats + 1)`. So one replica more or less changes the share of
+//! one cluster only. Source: Karmada reference 1.3 (Assign).
 
 use entourage_api::{names, policy::Placement};
 
@@ -22,12 +22,12 @@ pub fn weight(placement: &Placement, candidate: &Candidate<'_>) -> i64 {
         .unwrap_or(0)
 }
 
-/// Divides seats among holders of weights: a share for each, in their order; the sum is `seats`. Where nobody has a
-/// weight, everybody weighs the same.
+/// Divides seats among holders of weights: a share for each, in their order; the sum is `seats`. If no holder has a weight, all
+/// weigh the same.
 ///
-/// Of two with the same claim the one with fewer seats comes first, then the one with the smaller name, or with the
-/// larger one where `uid` hashes to an odd number, so that remainders of many workloads do not all fall to one cluster.
-/// Source: Karmada reference 1.3.
+/// Of two with the same claim the one with fewer seats comes first, then the one with the smaller name, or with the larger one
+/// if `uid` hashes to an odd number, so that remainders of many workloads do not all fall to one cluster. Source: Karmada
+/// reference 1.3.
 ///
 /// Cost: O(holders²), whatever the number of seats.
 #[must_use]
@@ -43,7 +43,7 @@ pub fn apportion(seats: i64, holders: &[(&str, i64)], uid: &str) -> Vec<i64> {
     }
     let is_descending = names::fnv1a_32(uid.as_bytes()) % 2 == 1;
     let count = i128::try_from(holders.len()).unwrap_or(i128::MAX);
-    // Claims above the threshold total / (2 × seats − holders) are fewer than the seats: they are met at once.
+    // Claims above the threshold total / (2 × seats − holders) are fewer than the seats: they are granted at once.
     let steep = (2 * i128::from(seats) - count).max(0);
     let mut shares: Vec<i128> = weights
         .iter()
@@ -75,7 +75,7 @@ pub fn apportion(seats: i64, holders: &[(&str, i64)], uid: &str) -> Vec<i64> {
         .collect()
 }
 
-/// As [`apportion`], but each of the `reserved` gets one seat at least; there are as many seats as these.
+/// As [`apportion`], but each of the `reserved` gets at least one seat; there are at least as many seats as reserved holders.
 ///
 /// Cost: O(holders³) when seats have to be kept for them.
 pub(super) fn apportion_reserving(
@@ -93,7 +93,7 @@ pub(super) fn apportion_reserving(
         for (place, share) in places.iter().zip(apportion(seats - kept, &others, uid)) {
             shares[*place] = share;
         }
-        // With fewer seats for all, who got none gets none: one is all that it will get.
+        // With fewer seats for all, a holder without a seat stays without: one seat is all that it will get.
         let short: Vec<usize> = places
             .into_iter()
             .filter(|place| reserved[*place] && shares[*place] == 0)
@@ -222,7 +222,7 @@ mod tests {
             }
         }
 
-        /// One replica more is one more for one cluster and nothing less for any other, at any scale.
+        /// One replica more is one more for one cluster and none less for any other, at any scale.
         #[test]
         fn one_more_seat_moves_no_other(
             seats in prop_oneof![0..100_i64, 0..i64::from(i32::MAX)],

@@ -1,4 +1,4 @@
-//! The explanation of a scheduling result: clusters by filter, as text for people.
+//! The result of the filters for all clusters, and its message for a person.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,14 +15,14 @@ pub(super) struct FilterResult<'a> {
     round: &'a Round<'a>,
     /// Those that fit, by name.
     pub(super) fitting: Vec<&'a Candidate<'a>>,
-    /// How many were left out for which reason; the number is the filter's place in [`FILTERS`].
+    /// The number of clusters left out for each reason; the first number is the filter's position in [`FILTERS`].
     left_out: BTreeMap<(usize, FilterReason), usize>,
     /// Names in the affinity that no Cluster has.
     unknown: BTreeSet<&'a str>,
 }
 
 impl<'a> FilterResult<'a> {
-    /// Asks every filter about every cluster.
+    /// Applies every filter to every cluster.
     pub(super) fn of(round: &'a Round<'a>, candidates: &'a [Candidate<'a>]) -> Self {
         let mut fitting = Vec::new();
         let mut left_out = BTreeMap::new();
@@ -48,19 +48,19 @@ impl<'a> FilterResult<'a> {
         }
     }
 
-    /// Whether this cluster fits.
+    /// True if this cluster fits.
     pub(super) fn fits(&self, name: &str) -> bool {
         self.fitting
             .binary_search_by_key(&name, |candidate| candidate.name)
             .is_ok()
     }
 
-    /// How the policy calls the affinity.
+    /// The field of the policy that holds the affinity.
     pub(super) fn path(&self) -> &str {
         &self.round.path
     }
 
-    /// How many of all clusters fit, and why the others do not.
+    /// A message with the number of clusters that fit, and the reasons of the others.
     pub(super) fn failure(&self) -> String {
         let all = self.fitting.len() + self.left_out.values().sum::<usize>();
         let is_one_of_several = !self.round.request.placement.cluster_affinities.is_empty();
@@ -76,8 +76,8 @@ impl<'a> FilterResult<'a> {
         self.finish(message, 0)
     }
 
-    /// What is worth telling although clusters were found: clusters that the policy selects and that were left out
-    /// all the same, and names that no Cluster has.
+    /// A note on a successful result: clusters that the policy selects and that were left out, and names that no Cluster has.
+    /// `None` if there are none.
     pub(super) fn note(&self) -> Option<String> {
         let left_out: usize = self
             .left_out
@@ -134,7 +134,7 @@ impl<'a> FilterResult<'a> {
     }
 }
 
-/// The first filter that leaves the cluster out, by its place in [`FILTERS`], and why it does.
+/// The first filter that leaves the cluster out, by its position in [`FILTERS`], and its reason; `None` if the cluster fits.
 fn objection(round: &Round<'_>, candidate: &Candidate<'_>) -> Option<(usize, FilterReason)> {
     let verdicts = FILTERS.iter().enumerate();
     verdicts

@@ -1,4 +1,4 @@
-//! The filters: each passes a cluster or gives the reason why not.
+//! The filters: each decides whether a cluster may be scheduled to, and gives a reason if not.
 
 use entourage_api::cluster::Cluster;
 
@@ -10,23 +10,23 @@ use crate::{
 };
 use entourage_model::object::Gvk;
 
-/// Why a cluster was left out, worded to follow a number: "2 *not selected by clusterAffinity*".
+/// The reason why a cluster was left out, worded to follow a number: "2 *not selected by clusterAffinity*".
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FilterReason(pub String);
 
 /// One row of [`FILTERS`].
 #[derive(Clone, Copy, Debug)]
 pub struct Filter {
-    /// The word for it in explanations and in the documentation.
+    /// Its name in explanations and in the documentation.
     pub name: &'static str,
-    /// What it asks of a cluster, in one line.
+    /// Its requirement on a cluster, in one line.
     pub summary: &'static str,
-    /// Whether the cluster passes.
+    /// Succeeds if the cluster passes.
     pub check: fn(&Round<'_>, &Candidate<'_>) -> Result<(), FilterReason>,
 }
 
-/// Every filter, in the order in which they are asked; a cluster is counted under the first that leaves it out.
-/// The first one is the policy's own selection: what it leaves out was never meant.
+/// All filters, in the order in which they are applied; a cluster is counted under the first that leaves it out. The first one
+/// is the policy's own selection: clusters that it leaves out are not mentioned in notes.
 pub const FILTERS: &[Filter] = &[
     Filter {
         name: "clusterAffinity",
@@ -70,8 +70,8 @@ fn selected(round: &Round<'_>, candidate: &Candidate<'_>) -> Result<(), FilterRe
     }
 }
 
-/// A target stays one until its Cluster is gone, which waits until its copies are accounted for: until then what runs there
-/// is not begun elsewhere, too.
+/// A cluster stays a target until its Cluster object is deleted, which waits until its copies are accounted for: until then its
+/// workloads are not started elsewhere, too.
 fn staying(round: &Round<'_>, candidate: &Candidate<'_>) -> Result<(), FilterReason> {
     if candidate.deleting && !round.request.is_current(candidate.name) {
         Err(FilterReason("being deleted".into()))
@@ -111,11 +111,11 @@ fn served(round: &Round<'_>, candidate: &Candidate<'_>) -> Result<(), FilterReas
     )))
 }
 
-/// Whether a cluster serves a kind, as far as is known. An incomplete list counts as a list: a kind that discovery did not find
-/// would be refused on delivery.
+/// True if a cluster serves a kind, or if its list of APIs is empty. An incomplete list counts as a list: a kind that discovery
+/// did not find would be refused on delivery.
 pub fn serves(cluster: &Cluster, gvk: &Gvk) -> bool {
     let known = enablements(cluster);
-    // Most groups differ in length already: no more is looked at.
+    // Most groups differ in length: then the texts are not compared.
     let length = gvk.version.len()
         + if gvk.group.is_empty() {
             0

@@ -26,9 +26,9 @@ struct Case {
     uid: String,
     #[serde(default)]
     current: Current,
-    /// The placement that `current` was chosen by.
+    /// The placement that `current` was scheduled by.
     applied: Option<Placement>,
-    /// That was this very placement.
+    /// `current` was scheduled by the placement of this case.
     #[serde(default)]
     settled: bool,
     /// The group in use.
@@ -88,7 +88,7 @@ struct Member {
     zones: Vec<String>,
     #[serde(default)]
     taints: Vec<Taint>,
-    /// apiVersion and kind each; left out: not known.
+    /// apiVersion and kind each; left out: unknown.
     #[serde(default)]
     serves: Vec<String>,
     #[serde(default = "yes")]
@@ -102,7 +102,7 @@ struct Member {
 
 #[test]
 fn every_case_comes_out_as_its_file_says() {
-    golden::run("scheduler", 20, |case: &Case| told(&outcome(case)));
+    golden::run("scheduler", 20, |case: &Case| describe(&outcome(case)));
 }
 
 /// A filter without a case is a filter that nobody has seen at work. Of two clusters that it tells apart the change from one
@@ -245,7 +245,7 @@ fn cluster(member: &Member) -> Cluster {
     cluster
 }
 
-fn told(outcome: &Outcome) -> String {
+fn describe(outcome: &Outcome) -> String {
     let mut text = String::from("want:\n");
     match outcome {
         Outcome::Placed {

@@ -1,8 +1,8 @@
-//! The scheduler: it filters the clusters, chooses among those that pass, and divides the replicas among the chosen ones.
+//! Scheduling: filter the clusters, select among those that pass, divide the replicas among the selected ones.
 //!
-//! The filters are a table, [`FILTERS`]. What a placement asks for and this version does not do is refused with a
-//! message, never ignored. The outcome depends on what a [`Request`] holds and on the clusters, on nothing else; asked
-//! again with what came out, the same comes out. Source: Karmada reference 1.2 (placement) and 1.3 (scheduler).
+//! The filters are a table, [`FILTERS`]. A placement with a feature that this version does not support is refused with a
+//! message, never ignored. The outcome depends only on the [`Request`] and on the clusters; scheduling again with the outcome
+//! as current state has the same outcome. Source: Karmada reference 1.2 (placement) and 1.3 (scheduler).
 
 pub mod affinity;
 mod assign;

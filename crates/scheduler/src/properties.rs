@@ -1,4 +1,4 @@
-//! Laws of the scheduler over generated clusters and placements.
+//! Invariants of the scheduler over generated clusters and placements.
 
 use std::collections::BTreeMap;
 
@@ -224,7 +224,7 @@ proptest! {
         let Outcome::Placed { clusters: after, affinity: in_use, .. } = &second else { panic!("{second:?}") };
         prop_assert_eq!((clusters, affinity), (after, in_use));
         prop_assert_eq!(&second, &schedule(&Request { current: after, ..again }, &candidates));
-        // Nor does it move before the group is recorded.
+        // Nor does it change before the group is recorded.
         let unrecorded = outcome(&placement, clusters, &members);
         prop_assert_eq!(chosen(&first), chosen(&unrecorded));
     }
@@ -257,8 +257,8 @@ proptest! {
         }
     }
 
-    /// Whoever is placed while nothing is wrong stays when taints come, a cluster turns not ready or discovery
-    /// loses the kind.
+    /// A current target that was scheduled without problems is kept when taints are added, a cluster turns not ready or
+    /// discovery loses the kind.
     #[test]
     fn taints_and_missing_apis_drive_no_current_target_away(members in members(), placement in placement()) {
         let healthy: Vec<Member> = members
@@ -277,8 +277,7 @@ proptest! {
         prop_assert_eq!(chosen(&before), chosen(&after), "{:?}", after);
     }
 
-    /// What was chosen under constraints keeps them, and is chosen again; from other targets as many of them stay as
-    /// in any choice.
+    /// A result under constraints meets them, and is stable; from other targets as many of them stay as in any valid result.
     #[test]
     fn constraints_hold_and_what_they_chose_is_chosen_again(
         members in vec(spread_member(), 0..9),
@@ -349,7 +348,7 @@ proptest! {
         prop_assert!(matches!(outcome, Outcome::Placed { .. }), "{outcome:?}");
     }
 
-    /// Divided replicas add up, no cluster has a copy without one, and they stay until something asks for a change.
+    /// Divided replicas add up, no cluster has a copy without one, and the result is stable until the request changes.
     #[test]
     fn divided_replicas_add_up_and_stay(
         (members, fewer) in members().prop_flat_map(|all| {
@@ -376,7 +375,7 @@ proptest! {
             Outcome::Placed { clusters: after, .. } => prop_assert_eq!(&after, &clusters),
             failed => prop_assert!(false, "{failed:?}"),
         }
-        // One more, on the same clusters: nobody loses any.
+        // One more, on the same clusters: no cluster loses any.
         let scaled = Request { replicas: Some(replicas + 1), ..settled };
         if let Outcome::Placed { clusters: after, .. } = schedule(&scaled, &few) {
             let of = |all: &[TargetCluster], name: &str| {
@@ -387,7 +386,7 @@ proptest! {
         }
     }
 
-    /// Whatever the group in use: something is placed if any group fits.
+    /// Whatever the group in use: a result exists if any group fits.
     #[test]
     fn no_group_in_use_is_a_dead_end(members in members(), placement in placement(), group in "[01]?") {
         let gvk = Gvk::new("apps/v1", "Deployment");
@@ -398,7 +397,7 @@ proptest! {
         prop_assert_eq!(is_placed(&schedule(&first, &candidates)), is_placed(&schedule(&later, &candidates)));
     }
 
-    /// A fresh choice does not depend on what is placed.
+    /// A fresh result does not depend on the present targets.
     #[test]
     fn a_fresh_choice_forgets_the_present_targets(
         members in members(), placement in placement(), current in names(), group in "[01]?",
@@ -464,7 +463,7 @@ fn constraints() -> impl Strategy<Value = Vec<SpreadConstraint>> {
     })
 }
 
-/// Every set of clusters that keeps the constraints, by trying all.
+/// All sets of clusters that meet the constraints, by brute force.
 fn subsets_that_hold<'a>(members: &'a [Member], constraints: &[SpreadConstraint]) -> Vec<Vec<&'a str>> {
     let groups = |constraint: &SpreadConstraint, member: &'a Member| -> Vec<&'a str> {
         match constraint.spread_by_field {
@@ -515,7 +514,7 @@ fn divided(weights: Vec<(ClusterAffinity, i64)>) -> ReplicaSchedulingStrategy {
 /// Groups of a member: its region, zones and rack.
 type Groups = (String, Vec<String>, String);
 
-/// What is chosen when the bounds leave exactly what some of the members have.
+/// The result if the bounds equal the groups of some of the members.
 fn as_bounded_by(members: Vec<Groups>, some: &[usize]) -> Outcome {
     let count = |groups: Vec<&String>| {
         groups
@@ -553,7 +552,7 @@ fn as_bounded_by(members: Vec<Groups>, some: &[usize]) -> Outcome {
     outcome(&placement, &[], &named(members))
 }
 
-/// What the search gave up on while it looked at the same choices in every order.
+/// A case that an earlier search gave up on, because it visited the same choices in every order.
 #[test]
 fn sixteen_members_in_many_groups_are_few_enough_for_a_search() {
     let members = [

@@ -1,4 +1,4 @@
-//! The request to the scheduler, and its result.
+//! The request to the scheduler, and its outcome.
 
 use std::collections::BTreeMap;
 
@@ -9,49 +9,49 @@ use entourage_api::{
 };
 use entourage_model::object::{Gvk, Str};
 
-/// A cluster that may be chosen.
+/// A cluster that may be scheduled to.
 #[derive(Clone, Copy, Debug)]
 pub struct Candidate<'a> {
     /// Its name.
     pub name: &'a str,
     /// The labels of its Cluster object.
     pub labels: &'a BTreeMap<Str, Str>,
-    /// Its Cluster object; of its metadata nothing is read.
+    /// Its Cluster object; its metadata is not read.
     pub cluster: &'a Cluster,
-    /// Whether it answers and says that it is healthy. One that is not counts as tainted with
-    /// `cluster.karmada.io/not-ready:NoSchedule`, or with `cluster.karmada.io/unreachable:NoSchedule` when its condition
-    /// Ready is Unknown.
+    /// True if it responds and reports that it is healthy. Otherwise it counts as tainted with
+    /// `cluster.karmada.io/not-ready:NoSchedule`, or with `cluster.karmada.io/unreachable:NoSchedule` if its condition Ready is
+    /// Unknown.
     pub ready: bool,
-    /// Whether its Cluster object is being deleted.
+    /// True if its Cluster object is being deleted.
     pub deleting: bool,
 }
 
-/// What is to be placed.
+/// A template to schedule.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
     /// The policy's placement.
     pub placement: &'a Placement,
     /// The kind of the template.
     pub gvk: &'a Gvk,
-    /// How many replicas the template asks for; `None` for a kind without replicas.
+    /// The number of replicas of the template; `None` for a kind without replicas.
     pub replicas: Option<i32>,
-    /// The uid of the template; it decides who gets a replica that two clusters have the same claim to.
+    /// The uid of the template; it decides between two clusters with the same claim to a replica.
     pub uid: &'a str,
-    /// Where it is placed now. Taints and missing APIs do not drive it away from there.
+    /// The present targets. Taints and missing APIs do not evict it from them.
     pub current: &'a [TargetCluster],
-    /// The placement that the present targets were chosen by, as JSON; empty if that is not known.
+    /// The placement that the present targets were scheduled by, as JSON; empty if unknown.
     pub applied: &'a str,
-    /// The name of the group of `clusterAffinities` in use, empty for none; `None` if that was not recorded yet: then it
-    /// is the first one that selects all present targets.
+    /// The name of the group of `clusterAffinities` in use, empty for none; `None` if that was not recorded yet: then it is the
+    /// first one that selects all present targets.
     pub affinity: Option<&'a str>,
-    /// Whether a user asked for a choice as if nothing were placed.
+    /// True if a user requested scheduling as if there were no present targets.
     pub fresh: bool,
     /// The clusters that it is being evicted from.
     pub evicted: &'a [Str],
 }
 
 impl<'a> Request<'a> {
-    /// Something of which nothing is placed yet.
+    /// A request for a template that is not scheduled yet.
     #[must_use]
     pub fn first(placement: &'a Placement, gvk: &'a Gvk, replicas: Option<i32>) -> Self {
         Self {
@@ -67,31 +67,31 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// Whether the cluster is a target already.
+    /// True if the cluster is a present target.
     pub(crate) fn is_current(&self, cluster: &str) -> bool {
         self.current.iter().any(|target| target.name == cluster)
     }
 }
 
-/// What came of it.
+/// The outcome of scheduling.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// There is at least one cluster.
+    /// There is at least one target cluster.
     Placed {
         /// The clusters, sorted by name, each with its replicas (0 for a kind without).
         clusters: Vec<TargetCluster>,
         /// The name of the group of `clusterAffinities` that is used; empty without groups.
         affinity: String,
-        /// What a reader should know all the same: selected clusters that were left out, names that no Cluster has.
-        /// Empty if there is nothing. It says nothing about clusters that the policy does not select, so that the
-        /// condition does not change with each cluster that joins.
+        /// A note for readers: selected clusters that were left out, names that no Cluster has. Empty if there is nothing to
+        /// note. It omits clusters that the policy does not select, so that the condition does not change with each cluster
+        /// that joins.
         note: String,
     },
-    /// There is none, or the placement asks for something that this version does not do.
+    /// There is no target cluster, or the placement has a feature that this version does not support.
     Failed {
         /// The reason for the condition `Scheduled`; of the table `entourage_api::keys::reason`.
         reason: &'static str,
-        /// What was asked for, why it failed and what to do.
+        /// The request, the cause and the remedy.
         message: String,
     },
 }
@@ -99,11 +99,11 @@ pub enum Outcome {
 /// One group of clusters that is tried.
 #[derive(Clone, Debug)]
 pub struct Round<'a> {
-    /// What is to be placed.
+    /// The request.
     pub request: Request<'a>,
     /// The clusters that are allowed; `None` allows all.
     pub affinity: Option<&'a ClusterAffinity>,
-    /// How the policy calls the affinity: `clusterAffinity` or `clusterAffinities[1]`.
+    /// The field of the policy that holds the affinity: `clusterAffinity` or `clusterAffinities[1]`.
     pub path: String,
     /// The name of the group; empty for `clusterAffinity`.
     pub name: &'a str,

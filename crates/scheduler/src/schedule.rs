@@ -10,13 +10,12 @@ use crate::{
     request::{Candidate, Outcome, Request, Round},
 };
 
-/// Chooses clusters. The same request and clusters give the same outcome, in whatever order the clusters come.
+/// Schedules a template. The same request and clusters give the same outcome, whatever the order of the clusters.
 ///
-/// `clusterAffinities` are tried in their order, from the one in use on, until one fits; an earlier one is returned to
-/// only when a fresh choice is asked for, or when neither the one in use nor any later one fits. Source: Karmada reference
-/// 1.3 (the order).
+/// `clusterAffinities` are tried in their order, from the one in use on, until one fits; an earlier one is used again only if a
+/// fresh result is requested, or if neither the one in use nor any later one fits. Source: Karmada reference 1.3 (the order).
 ///
-/// Cost: O(clusters × what the placement lists), per group that is looked at.
+/// Cost: O(clusters × entries of the placement), per group that is tried.
 #[must_use]
 pub fn schedule(request: &Request<'_>, candidates: &[Candidate<'_>]) -> Outcome {
     if let Err(message) = check::supported(request) {
@@ -83,13 +82,13 @@ fn placed(round: &Round<'_>, clusters: Vec<TargetCluster>, note: String) -> Outc
 /// What the rounds that are not used have to say.
 #[derive(Default)]
 struct ScheduleTrace {
-    /// The reason of the last one that failed.
+    /// The reason of the last round that failed.
     reason: &'static str,
     /// For the condition, if no round fits.
     messages: Vec<String>,
     /// For the note, if a later round fits.
     notes: Vec<String>,
-    /// For the note, if an earlier round is returned to.
+    /// For the note, if an earlier round is used again.
     misses: Vec<String>,
 }
 
@@ -112,15 +111,15 @@ impl ScheduleTrace {
     }
 
     fn fits_again(&mut self, survey: &FilterResult<'_>) {
-        let told = format!(
+        let message = format!(
             "{} fits again; set spec.rescheduleTriggeredAt to return to it",
             survey.path()
         );
-        self.messages.push(told.clone());
-        self.notes.push(told);
+        self.messages.push(message.clone());
+        self.notes.push(message);
     }
 
-    /// The note where nothing but an earlier round fits.
+    /// The note if only an earlier round fits.
     fn returned(mut self, used: &FilterResult<'_>) -> String {
         self.notes = std::mem::take(&mut self.misses);
         self.note(used)
@@ -135,7 +134,7 @@ impl ScheduleTrace {
     }
 }
 
-/// The request as if nothing were placed.
+/// The request without present targets.
 fn unplaced<'a>(request: &Request<'a>) -> Request<'a> {
     Request {
         current: &[],
@@ -145,8 +144,8 @@ fn unplaced<'a>(request: &Request<'a>) -> Request<'a> {
     }
 }
 
-/// Whether the group that was recorded as the one in use selects none of the present targets: they are newer than the record.
-/// One that selects some of them was made smaller.
+/// True if the group that is recorded as in use selects none of the present targets: they are newer than the record. If it
+/// selects some of them, the group has shrunk.
 fn is_outdated(request: &Request<'_>, candidates: &[Candidate<'_>], name: &str) -> bool {
     let mut terms = request.placement.cluster_affinities.iter();
     let mut present = candidates
@@ -159,7 +158,7 @@ fn is_outdated(request: &Request<'_>, candidates: &[Candidate<'_>], name: &str) 
             .is_some_and(|term| !present.any(|each| affinity::selects(&term.affinity, each)))
 }
 
-/// The first group that selects all present targets: the one in use, where none was recorded since they were chosen.
+/// The first group that selects all present targets: the one in use, if none was recorded since they were scheduled.
 fn in_use<'a>(request: &Request<'a>, candidates: &[Candidate<'_>]) -> Option<&'a str> {
     let mut terms = request.placement.cluster_affinities.iter();
     let present = || candidates.iter().filter(|each| request.is_current(each.name));

@@ -1,9 +1,9 @@
-//! Spread constraints: a choice of clusters that satisfies all of them.
+//! The selection among the clusters that fit, so that every spread constraint holds.
 //!
-//! A constraint sorts the clusters into groups (each cluster by itself, or by region, zone, provider or a label) and
-//! bounds how many groups are used. As many groups as the bounds allow are used, then as many clusters. Among several
-//! ways to do that the one that keeps more of the current targets is taken, then the one with the heavier clusters,
-//! then the one with the smaller names. Source: Karmada reference 1.3 (Select); zones, providers and labels are ours.
+//! A constraint sorts the clusters into groups (each cluster by itself, or by region, zone, provider or a label) and limits the
+//! number of groups used. As many groups as the limits allow are used, then as many clusters. Among several such selections the
+//! one that keeps more of the current targets is taken, then the one with the heavier clusters, then the one with the smaller
+//! names. Source: Karmada reference 1.3 (Select); zones, providers and labels are ours.
 
 use std::{
     cmp::Reverse,
@@ -14,24 +14,24 @@ use entourage_api::policy::{SpreadConstraint, SpreadField};
 
 use crate::{affinity, request::Candidate};
 
-/// How many attempts a search may take. Constraints that contradict each other must not cost more than this.
+/// The most attempts of a search. Constraints that contradict each other must not cost more than this.
 const LONGEST_SEARCH: u32 = 1_000;
 
-/// A cluster that fits, with what speaks for it.
+/// A cluster that fits, with its ranking.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ranked<'a> {
     /// The cluster.
     pub(super) candidate: &'a Candidate<'a>,
-    /// Whether it is a target already.
+    /// True if it is a present target.
     pub(super) current: bool,
-    /// Its static weight; the same for all where weights play no part.
+    /// Its static weight; the same for all if weights do not apply.
     pub(super) weight: i64,
 }
 
-/// Chooses clusters, in the order of what speaks for them. What was chosen is chosen again from the same clusters when it is current.
+/// Selects clusters in the order of their ranking. A current selection is selected again from the same clusters.
 ///
 /// # Errors
-/// Which constraint cannot hold, and what to do.
+/// The constraint that cannot hold, and the remedy.
 ///
 /// Cost: O(clusters × clusters taken × constraints) with constraints, else O(clusters).
 pub(super) fn choose<'a>(
@@ -62,13 +62,13 @@ pub(super) fn choose<'a>(
     Ok(taken.filter(|(_, taken)| *taken).map(|(each, _)| each).collect())
 }
 
-/// Which of the clusters that were chosen need a replica each, so that every lower bound holds among the clusters that
-/// get one: nobody where the shares see to that.
+/// Returns true for each selected cluster that needs a replica so that every lower bound holds among the clusters with
+/// replicas; false for all if the shares already ensure that.
 ///
-/// `chosen` is in the order of [`choose`]; `shares` says how many of the `seats` each would get.
+/// `chosen` is in the order of [`choose`]; `shares` has the number of `seats` that each would get.
 ///
 /// # Errors
-/// Which constraint asks for more groups than so many replicas can be in.
+/// The constraint that requires more groups than the replicas can cover.
 ///
 /// Cost: that of [`choose`].
 pub(super) fn reserved(
@@ -105,7 +105,7 @@ pub(super) fn reserved(
     })
 }
 
-/// What to do when a search came back with nothing and so many steps left.
+/// The message for a search that found nothing, with the number of steps left.
 fn no_choice(clusters: usize, steps: u32) -> String {
     let found = if steps > 0 {
         format!("no choice among the {clusters} clusters that fit meets")
@@ -126,7 +126,7 @@ fn axes(constraints: &[SpreadConstraint], ranked: &[Ranked<'_>]) -> Vec<Axis> {
         .collect()
 }
 
-/// Whether the constraints can be read.
+/// Succeeds if the constraints are valid.
 pub(super) fn check(constraints: &[SpreadConstraint]) -> Result<(), String> {
     let mut seen = BTreeSet::new();
     for (position, constraint) in constraints.iter().enumerate() {
@@ -150,7 +150,7 @@ pub(super) fn check(constraints: &[SpreadConstraint]) -> Result<(), String> {
     Ok(())
 }
 
-/// What a cluster lacks to belong to a group of the constraint; `None` if it belongs to one.
+/// The property that a cluster lacks to belong to a group of the constraint; `None` if it belongs to one.
 pub(super) fn lacks(constraint: &SpreadConstraint, candidate: &Candidate<'_>) -> Option<String> {
     if !groups(constraint, candidate).is_empty() {
         return None;
@@ -161,7 +161,7 @@ pub(super) fn lacks(constraint: &SpreadConstraint, candidate: &Candidate<'_>) ->
     })
 }
 
-/// The groups a cluster belongs to. Several only for zones: a cluster that spans two is in both.
+/// The groups of a cluster. Several only for zones: a cluster that spans two is in both.
 fn groups<'a>(constraint: &'a SpreadConstraint, candidate: &Candidate<'a>) -> Vec<&'a str> {
     let spec = &candidate.cluster.spec;
     let single = |value: &'a str| {
@@ -184,7 +184,7 @@ fn groups<'a>(constraint: &'a SpreadConstraint, candidate: &Candidate<'a>) -> Ve
     }
 }
 
-/// The field a constraint spreads by; `None` for a label. With neither it is the cluster (Karmada reference 6.1).
+/// The field that a constraint spreads by; `None` for a label. With neither it is the cluster (Karmada reference 6.1).
 fn field(constraint: &SpreadConstraint) -> Option<SpreadField> {
     match constraint.spread_by_field {
         None if !constraint.spread_by_label.is_empty() => None,
@@ -192,7 +192,7 @@ fn field(constraint: &SpreadConstraint) -> Option<SpreadField> {
     }
 }
 
-/// A field's groups, as one and as many.
+/// The name of a field's groups, singular and plural.
 fn noun(field: SpreadField) -> (&'static str, &'static str) {
     match field {
         SpreadField::Cluster => ("cluster", "clusters"),
@@ -202,17 +202,17 @@ fn noun(field: SpreadField) -> (&'static str, &'static str) {
     }
 }
 
-/// One constraint, seen over the clusters that fit.
+/// One constraint, applied to the clusters that fit.
 struct Axis {
-    /// Its place in the policy.
+    /// Its position in the policy.
     position: usize,
-    /// What its groups are called.
+    /// The name of its groups.
     noun: String,
-    /// Whether each cluster is a group of its own.
+    /// True if each cluster is a group of its own.
     is_by_cluster: bool,
     min: usize,
     max: usize,
-    /// How many groups there are.
+    /// The number of groups.
     groups: usize,
     /// The groups of each cluster, by number.
     of: Vec<Vec<usize>>,
@@ -273,7 +273,7 @@ impl Axis {
     }
 }
 
-/// The clusters taken so far, by their place in the ranking, and the groups that they are in.
+/// The clusters taken so far, by their position in the ranking, and their groups.
 #[derive(Clone)]
 struct Choice {
     taken: Vec<bool>,
@@ -290,13 +290,13 @@ impl Choice {
         }
     }
 
-    /// How many groups of an axis the cluster would add.
+    /// The number of groups of an axis that the cluster would add.
     fn opens(&self, axes: &[Axis], axis: usize, cluster: usize) -> usize {
         let groups = &axes[axis].of[cluster];
         groups.iter().filter(|group| !self.used[axis][**group]).count()
     }
 
-    /// In how many axes the cluster would add a group; `None` if it is taken or would be one group too many.
+    /// The number of axes to which the cluster would add a group; `None` if it is taken or would exceed an upper bound.
     fn gain(&self, axes: &[Axis], cluster: usize) -> Option<usize> {
         if self.taken[cluster] {
             return None;
@@ -322,7 +322,7 @@ impl Choice {
         }
     }
 
-    /// How many more clusters may be taken.
+    /// The number of clusters that may still be taken.
     fn room(&self, axes: &[Axis]) -> usize {
         let by_cluster = axes
             .iter()
@@ -334,14 +334,14 @@ impl Choice {
             .unwrap_or(usize::MAX)
     }
 
-    /// How many more clusters an axis asks for, at least: as few as add the most groups each.
+    /// The least number of further clusters that an axis requires: each adds the most groups possible.
     fn needed(&self, axes: &[Axis], axis: usize) -> usize {
         let most = axes[axis].of.iter().map(Vec::len).max().unwrap_or(0);
         let lacking = axes[axis].min.saturating_sub(self.counts[axis]);
         lacking.div_ceil(most.max(1))
     }
 
-    /// The constraints that ask for more groups.
+    /// The constraints that require more groups.
     fn lacking(&self, axes: &[Axis]) -> impl Iterator<Item = usize> {
         let counts = axes.iter().zip(&self.counts).enumerate();
         counts
@@ -350,10 +350,10 @@ impl Choice {
     }
 }
 
-/// Takes clusters while the upper bounds let it: current ones before others, those that open groups before others.
+/// Takes clusters while the upper bounds allow it: current ones before others, those that open groups before others.
 ///
-/// A cluster that is one too many once stays so, and no more can be taken in the end: that is why a choice that is
-/// current is chosen again, whole and without an addition.
+/// A cluster that exceeds a bound once always does, and at the end no more can be taken: therefore a current selection is
+/// selected again, complete and without an addition.
 fn fill(axes: &[Axis], ranked: &[Ranked<'_>], choice: &mut Choice) {
     if axes.iter().all(|axis| axis.is_by_cluster) {
         let room = axes.iter().map(|axis| axis.max).min().unwrap_or(usize::MAX);
@@ -386,11 +386,11 @@ fn fill(axes: &[Axis], ranked: &[Ranked<'_>], choice: &mut Choice) {
     }
 }
 
-/// Looks for a choice that meets every lower bound within the upper ones: those that open the most of what is lacking
-/// first, then in the order of the ranking. It finds one if there is one and the steps suffice: any choice that does it has
-/// a cluster that opens a group of what is lacking, whichever lower bound is looked at. The one that the fewest clusters
-/// can help is. `open` are the clusters that may still be taken: once all choices with a cluster were looked at, the others
-/// are without it, so that no choice is looked at twice.
+/// Searches a choice that meets every lower bound within the upper ones: clusters that open most of the missing groups first,
+/// then in the order of the ranking. It finds one if there is one and the steps suffice: for any lower bound that is not met,
+/// each valid choice has a cluster that opens one of its missing groups. The search branches on the bound that the fewest
+/// clusters can help. `open` are the clusters that may still be taken: once all choices with a cluster are visited, the others
+/// are searched without it, so that no choice is visited twice.
 fn search(axes: &[Axis], choice: &Choice, open: &[bool], steps: &mut u32) -> Option<Choice> {
     let lacking: Vec<usize> = choice.lacking(axes).collect();
     if lacking.is_empty() {
@@ -428,7 +428,7 @@ fn search(axes: &[Axis], choice: &Choice, open: &[bool], steps: &mut u32) -> Opt
     };
     let mut candidates: Vec<usize> = helpers(axis).collect();
     candidates.sort_by_key(|cluster| Reverse(help(cluster)));
-    // Clusters in the same groups are as good as each other: one of them is tried, and with it all of them.
+    // Clusters in the same groups are equivalent: only one of them is tried.
     let mut tried: BTreeSet<Vec<&[usize]>> = BTreeSet::new();
     let mut open = open.to_vec();
     for cluster in candidates {

@@ -5,18 +5,18 @@ use k8s_openapi::api::core::v1::{Taint, Toleration};
 
 use crate::{cluster::ready, request::Candidate};
 
-/// The effect that has what is placed evicted, too.
+/// The effect that also evicts scheduled bindings.
 pub const NO_EXECUTE: &str = "NoExecute";
 
-/// The effects that keep new bindings away; PreferNoSchedule does not.
+/// The effects that prevent scheduling of new bindings; PreferNoSchedule does not.
 const REPELLING: [&str; 2] = ["NoSchedule", NO_EXECUTE];
 
-/// Whether what does not tolerate a taint is not placed anew where it is.
+/// True if a taint prevents scheduling of new bindings that do not tolerate it.
 pub fn keeps_away(taint: &Taint) -> bool {
     REPELLING.contains(&taint.effect.as_str())
 }
 
-/// The first taint of the cluster that keeps bindings away and is not tolerated, as `{key=value:effect}`.
+/// The first taint of the cluster that prevents scheduling and is not tolerated, as `{key=value:effect}`.
 pub(super) fn untolerated(candidate: &Candidate<'_>, tolerations: &[Toleration]) -> Option<String> {
     // Source: Karmada reference, cluster taints by condition: False is not ready, Unknown is unreachable.
     let key = match ready(candidate.cluster) {
@@ -41,8 +41,8 @@ pub(super) fn untolerated(candidate: &Candidate<'_>, tolerations: &[Toleration])
         .map(display)
 }
 
-/// Whether two lists of taints keep the same bindings away, and evict the same ones at the same time: when a taint was added
-/// counts only for NoExecute.
+/// True if two lists of taints prevent scheduling of the same bindings, and evict the same ones at the same time: the time at
+/// which a taint was added matters only for NoExecute.
 pub(super) fn is_same(old: &[Taint], new: &[Taint]) -> bool {
     old.len() == new.len()
         && old.iter().zip(new).all(|(old, new)| {
@@ -53,7 +53,7 @@ pub(super) fn is_same(old: &[Taint], new: &[Taint]) -> bool {
         })
 }
 
-/// Whether the toleration can be read.
+/// Succeeds if the toleration is valid.
 pub(super) fn check(toleration: &Toleration) -> Result<(), String> {
     let has_key = !value(&toleration.key).is_empty();
     let has_value = !value(&toleration.value).is_empty();
@@ -74,7 +74,8 @@ pub(super) fn check(toleration: &Toleration) -> Result<(), String> {
     }
 }
 
-/// `tolerationSeconds` plays no part: it limits how long what is placed stays, not whether it is placed.
+/// True if the toleration matches. `tolerationSeconds` is ignored: it limits how long a scheduled binding stays, not whether it
+/// is scheduled.
 pub fn tolerates(toleration: &Toleration, taint: &Taint) -> bool {
     let effect = value(&toleration.effect);
     let key = value(&toleration.key);

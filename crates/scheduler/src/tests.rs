@@ -1,4 +1,4 @@
-//! The table of filters, and which changes of a Cluster matter.
+//! The table of filters, and the relevant changes of a Cluster.
 
 use std::collections::BTreeSet;
 

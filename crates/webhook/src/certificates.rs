@@ -1,6 +1,6 @@
-//! The authority and the certificate of the webhook: made, read from a Secret, renewed in time.
+//! Our own certificate authority and certificate: created, read from their stored form, renewed in time.
 //!
-//! Nothing here reads a clock or speaks to anybody. Time is rounded to days, as certificates are made.
+//! Nothing here reads a clock or uses the network. Time is rounded to days, as certificates are made.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -17,14 +17,14 @@ use rustls::{
     pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime, pem::PemObject as _},
 };
 
-/// How many days an authority lasts, and with how many left it is renewed.
+/// The lifetime of an authority in days, and the days left at which it is renewed.
 const AUTHORITY_DAYS: (i64, i64) = (3650, 365);
 
-/// The same of a certificate.
+/// The same for a certificate.
 const LEAF_DAYS: (i64, i64) = (365, 120);
 
-/// How long what is trusted now stays trusted when all is made anew: until every replica has found the new certificate, and
-/// not longer, for the old authority's key may be why somebody deleted it.
+/// The time for which the present authority stays trusted when all is created anew: until every replica has loaded the new
+/// certificate, and not longer, because a leak of the old authority's key may be the reason why the Secret was deleted.
 const HANDOVER: SignedDuration = SignedDuration::from_mins(10);
 
 /// Keys of the stored form: a Secret of type `kubernetes.io/tls` with an authority beside it.
@@ -33,27 +33,27 @@ pub mod key {
     pub const CERTIFICATE: &str = "tls.crt";
     /// Its private key, PEM.
     pub const KEY: &str = "tls.key";
-    /// The authority's certificate, and behind it that of the one before, PEM.
+    /// The authority's certificate, followed by that of the previous one, PEM.
     pub const AUTHORITY: &str = "ca.crt";
     /// The authority's private key, PEM.
     pub const AUTHORITY_KEY: &str = "ca.key";
-    /// Until when the certificate and the authority last, and for whom the certificate is, JSON.
+    /// The expiry of the certificate and the authority, and the names of the certificate, JSON.
     pub const TERMS: &str = "terms.json";
 }
 
-/// For whom and how long.
+/// The names of a certificate and its expiry.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Terms {
     names: Vec<String>,
     not_after: Timestamp,
     authority_not_after: Timestamp,
-    /// Until when the authority before this one is trusted, where that has an end of its own.
+    /// The time until which the previous authority is trusted, if that is limited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     handover_until: Option<Timestamp>,
 }
 
-/// Everything that is needed to serve, and to make the next certificate.
+/// The certificate and key to serve with, and the authority that signs the next certificate.
 #[derive(Clone)]
 pub struct Identity {
     parts: BTreeMap<String, Vec<u8>>,
@@ -70,23 +70,23 @@ impl std::fmt::Debug for Identity {
     }
 }
 
-/// What is to be done about a stored identity.
+/// The treatment of a stored identity.
 #[derive(Debug)]
 pub enum Step {
-    /// Nothing.
+    /// Keep it.
     Keep(Identity),
-    /// This is to be stored in its place.
+    /// Store this one in its place.
     Store(Identity),
-    /// There is none, or none that can be used, for this reason: [`anew`] makes one.
+    /// There is none, or it is invalid for this reason: [`anew`] creates one.
     Anew(String),
 }
 
-/// What is to be done about what is stored, at `now`, for a server of these names: an identity that can be used, is for
-/// them and lasts is kept; a certificate that does not last is made by the same authority; an authority that does not last
-/// is replaced, and stays trusted for what it has signed.
+/// Returns the treatment of the stored identity, at `now`, for a server of these names: a valid identity for these names that
+/// does not expire soon is kept; a certificate that expires soon is replaced by one of the same authority; an authority that
+/// expires soon is replaced, and stays trusted for the certificates that it has signed.
 ///
 /// # Errors
-/// When a name cannot stand in a certificate, or there is no randomness.
+/// A name is invalid in a certificate, or there is no randomness.
 pub fn step(
     stored: Option<&BTreeMap<String, Vec<u8>>>,
     names: &[String],
@@ -112,11 +112,11 @@ pub fn step(
     }
 }
 
-/// An authority and a certificate made anew. `trusted`: the bundle that the API server goes by now, PEM. Its first
-/// certificate stays trusted for a while, since other replicas still serve by it.
+/// Creates an authority and a certificate. `trusted`: the bundle that the API server uses now, PEM. Its first certificate stays
+/// trusted for a while, since other replicas still serve with it.
 ///
 /// # Errors
-/// When a name cannot stand in a certificate, or there is no randomness.
+/// A name is invalid in a certificate, or there is no randomness.
 pub fn anew(trusted: &str, names: &[String], now: Timestamp) -> Result<Identity, String> {
     let before = first_certificate(trusted);
     match authorities(before.as_bytes()) {
@@ -132,13 +132,13 @@ impl Identity {
         &self.parts
     }
 
-    /// Whom clients are to trust, as a `caBundle`: base64 of PEM.
+    /// The authorities that clients must trust, as a `caBundle`: base64 of PEM.
     #[must_use]
     pub fn bundle(&self) -> String {
         STANDARD.encode(self.text(key::AUTHORITY))
     }
 
-    /// Puts its configuration in the place of another. Returns whether it is another.
+    /// Replaces another configuration by its own. Returns true if they differ.
     pub fn replace(&self, current: &mut Option<(Vec<u8>, Arc<ServerConfig>)>) -> bool {
         let certificate = self.parts.get(key::CERTIFICATE).cloned().unwrap_or_default();
         if current.as_ref().is_some_and(|(known, _)| *known == certificate) {
@@ -148,7 +148,7 @@ impl Identity {
         true
     }
 
-    /// What a server is configured with that shows it.
+    /// The TLS configuration of a server with this identity.
     pub(crate) fn config(&self) -> ServerConfig {
         ServerConfig::clone(&self.config)
     }
@@ -158,7 +158,7 @@ impl Identity {
         String::from_utf8_lossy(bytes).into_owned()
     }
 
-    /// Reads the stored form, and makes sure that its parts belong together: else it would be served, and believed by nobody.
+    /// Reads the stored form, and checks that its parts belong together: otherwise no client would trust the server.
     fn of(parts: BTreeMap<String, Vec<u8>>) -> Result<Self, String> {
         let part = |name: &str| parts.get(name).ok_or_else(|| format!("{name} is missing"));
         let within = |name: &'static str| move |error: String| format!("{name}: {error}");
@@ -170,7 +170,7 @@ impl Identity {
         let authority_key = KeyPair::from_pem(&authority_key)
             .map_err(|error| within(key::AUTHORITY_KEY)(error.to_string()))?;
         let provider = Arc::new(rustls::crypto::ring::default_provider());
-        // A certificate holds its public key whole.
+        // A certificate contains its whole public key.
         let public = authority_key.subject_public_key_info();
         if !authorities[0]
             .windows(public.len())
@@ -195,7 +195,7 @@ impl Identity {
         })
     }
 
-    /// The same, trusted by its own authority only.
+    /// The same identity, trusted by its own authority only.
     fn alone(&self) -> Result<Self, String> {
         let mut parts = self.parts.clone();
         let terms = Terms {
@@ -210,8 +210,8 @@ impl Identity {
         Self::of(parts)
     }
 
-    /// A fresh certificate by the authority of `known`, or by a fresh one, which stands in front of `before`, trusted until
-    /// some time or as long as it lasts.
+    /// Creates a certificate, signed by the authority of `known`, or by a new authority, which precedes `before` in the bundle.
+    /// `before` stays trusted until the given time, or as long as the new authority.
     fn made(
         known: Option<&Self>,
         (before, until): (&str, Option<Timestamp>),
@@ -275,7 +275,7 @@ fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
     Ok(all)
 }
 
-/// The same, each of which can be an authority.
+/// The same, each of which is a valid authority.
 fn authorities(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
     let all = certificates(pem)?;
     for one in &all {
@@ -285,7 +285,7 @@ fn authorities(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
     Ok(all)
 }
 
-/// Whether an authority signed a certificate for the names and the time that the terms say.
+/// Succeeds if an authority signed a certificate for the names and the time of the terms.
 fn signed(
     chain: &[CertificateDer<'static>],
     authority: &CertificateDer<'static>,
@@ -297,10 +297,10 @@ fn signed(
     let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider)
         .build()
         .map_err(|error| error.to_string())?;
-    // Not by a clock: what ended is renewed, and not thrown away.
+    // Independent of the present time: an expired certificate is renewed, not discarded.
     let last = u64::try_from(terms.not_after.as_second()).unwrap_or_default();
     let last = UnixTime::since_unix_epoch(Duration::from_secs(last.saturating_sub(1)));
-    // A name that no client could ask for says nothing.
+    // A name that no client can request is not verified.
     let names = terms
         .names
         .iter()
@@ -313,7 +313,7 @@ fn signed(
     Ok(())
 }
 
-/// What every authority's certificate says beside its key, and until when.
+/// The parameters of an authority's certificate beside its key, and its expiry.
 fn authority_params(now: Timestamp) -> Result<(CertificateParams, Timestamp), rcgen::Error> {
     let mut params = CertificateParams::new(Vec::new())?;
     params.distinguished_name = DistinguishedName::new();
@@ -330,7 +330,7 @@ fn authority_params(now: Timestamp) -> Result<(CertificateParams, Timestamp), rc
     Ok((params, until))
 }
 
-/// Makes a certificate valid since yesterday, clocks may differ, and for so many days. Returns its end.
+/// Makes a certificate valid from yesterday, since clocks may differ, for the given number of days. Returns its expiry.
 fn dated(params: &mut CertificateParams, now: Timestamp, lasting: i64) -> Timestamp {
     let at = |time: Timestamp| {
         let date = time.to_zoned(TimeZone::UTC).date();
@@ -340,7 +340,7 @@ fn dated(params: &mut CertificateParams, now: Timestamp, lasting: i64) -> Timest
     let end = now + days(lasting);
     params.not_before = at(now - days(1));
     params.not_after = at(end);
-    // Its day begins at midnight.
+    // The expiry is rounded down to midnight.
     Timestamp::from_second(end.as_second() - end.as_second().rem_euclid(86_400)).unwrap_or(end)
 }
 
@@ -413,7 +413,7 @@ mod tests {
         let second = stored(step(Some(first.parts()), &names, at(3285)).unwrap());
         let (old, new) = (first.text(key::AUTHORITY), second.text(key::AUTHORITY));
         assert!(new.ends_with(&old) && new.len() > old.len());
-        // Only the one before: bundles do not grow.
+        // Only the previous authority: bundles do not grow.
         let third = stored(step(Some(second.parts()), &names, at(2 * 3285)).unwrap());
         assert!(!third.text(key::AUTHORITY).contains(&old));
         assert!(third.text(key::AUTHORITY).ends_with(first_certificate(&new)));
@@ -447,7 +447,7 @@ mod tests {
                 assert!(is_anew(&parts), "{part} is another's");
             }
         }
-        // What belongs together, by another authority or for another name.
+        // Parts that belong together, of another authority or for another name.
         for (taken, from) in [
             ([key::CERTIFICATE, key::KEY], &other),
             ([key::AUTHORITY, key::AUTHORITY_KEY], &other),
@@ -492,7 +492,7 @@ mod tests {
             step(Some(alone.parts()), &names, begin + minute * 11).unwrap(),
             Step::Keep(_)
         ));
-        // What was there is not taken along when it is nonsense.
+        // An invalid bundle is not kept.
         assert!(
             anew("nonsense", &names, begin)
                 .unwrap()

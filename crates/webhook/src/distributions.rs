@@ -1,5 +1,5 @@
-//! Requests to the hub before a ResourceDistribution is admitted: the rights of its author, and a trial of a copy. What to
-//! ask and what to make of the answers is the core's.
+//! The requests to the hub before a ResourceDistribution is admitted: is its author allowed to write the copies, and would a
+//! server accept a copy. The core defines the requests and evaluates the responses.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -16,25 +16,25 @@ use tokio::task::JoinSet;
 
 use crate::review::Author;
 
-/// Questions about rights at a time.
+/// The number of concurrent requests about rights.
 const AT_ONCE: usize = 32;
 
-/// Asks the hub.
+/// The client of the hub for these requests.
 #[derive(Clone)]
 pub(crate) struct Distributions {
     client: Client,
-    /// Where copies are tried: a namespace of ours.
+    /// The namespace for the dry runs of copies: one of ours.
     namespace: String,
-    /// Whether authors' rights are asked about.
+    /// True if the rights of authors are checked.
     authorize: bool,
 }
 
-/// Why a write may not be.
+/// The reason why a write is denied.
 #[derive(Debug)]
 pub(crate) enum Denial {
-    /// The author may not, or a server would not.
+    /// The author lacks rights, or a server would refuse the copy.
     Refused(Refusal),
-    /// It could not be found out whether the author may.
+    /// The rights of the author are unknown.
     Unknown(String),
 }
 
@@ -47,11 +47,11 @@ impl Distributions {
         }
     }
 
-    /// Warnings for the author. A server that cannot be asked about a copy is no reason to refuse; one that cannot be asked
-    /// about rights is.
+    /// Returns warnings for the author. A server that does not respond about a copy is no reason to refuse; one that does not
+    /// respond about rights is.
     ///
     /// # Errors
-    /// Why the write may not be.
+    /// The reason why the write is denied.
     pub(crate) async fn judged(
         &self,
         inquiry: &Inquiry,
@@ -95,7 +95,7 @@ impl Distributions {
         Err(Denial::Refused(rights.refusal(&author.username, &denied)))
     }
 
-    /// Those of some rights that an author lacks, in their order.
+    /// Those rights that an author lacks, in their order.
     async fn denied(&self, wanted: &[Access], author: &Author) -> Result<Vec<Access>, Denial> {
         let mut lacking = BTreeSet::new();
         for (at, some) in wanted.chunks(AT_ONCE).enumerate() {
@@ -115,7 +115,7 @@ impl Distributions {
                         Some(_) => (place, None),
                         None => (place, Some("the answer says nothing".to_owned())),
                     },
-                    Ok((place, Err(error))) => (place, Some(told(&error))),
+                    Ok((place, Err(error))) => (place, Some(describe(&error))),
                     Err(_) => (0, Some("the question was dropped".to_owned())),
                 };
                 if let Some(why) = why {
@@ -128,7 +128,7 @@ impl Distributions {
         Ok(lacking.collect())
     }
 
-    /// A create that nothing comes of.
+    /// Creates a copy as a dry run.
     async fn tried(&self, trial: &Trial) -> Answer {
         let path = format!("/api/v1/namespaces/{}/{}", self.namespace, trial.plural);
         let params = PostParams {
@@ -143,7 +143,7 @@ impl Distributions {
         };
         match self.client.request_text(request).await {
             Ok(_) => Answer::Taken,
-            // What is wrong with an object is found before it is compared with what is there.
+            // A server validates an object before it compares it with the existing one.
             Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => Answer::Taken,
             Err(kube::Error::Api(status)) => {
                 let causes = status.details.iter().flat_map(|details| &details.causes);
@@ -180,8 +180,8 @@ fn question(access: &Access, author: &Author) -> SubjectAccessReview {
     }
 }
 
-/// A failure to ask about rights: nothing of an object is in it.
-fn told(error: &kube::Error) -> String {
+/// Describes a failed request about rights, without any content of an object.
+fn describe(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) => format!("{} {}", status.code, status.reason),
         _ => "the hub does not respond".to_owned(),

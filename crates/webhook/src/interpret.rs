@@ -1,7 +1,7 @@
-//! For authors of interpreter webhooks: implement [`Interpret`] for a kind, and [`serve`] it.
+//! For authors of interpreter webhooks: implement [`Interpret`] for the objects of a kind, and [`serve`] it.
 //!
-//! Both contracts are answered at every path: `ResourceInterpreterContext` and `ExploreReview`. An operation that is not
-//! implemented is refused; name in the rules of the configuration only those that are.
+//! Both contracts are served at every path: `ResourceInterpreterContext` and `ExploreReview`. An operation that is not
+//! implemented is refused; name only implemented operations in the rules of the configuration.
 //!
 //! ```no_run
 //! # use entourage_webhook::interpret::{self, Answered, Interpret, Interpreter};
@@ -48,21 +48,21 @@ mod tests;
 
 use message::{Message, Reply};
 
-/// What a hook answers.
+/// The response of a webhook.
 pub type Answered<T> = Result<T, Refusal>;
 
-/// Why a hook does not answer: a sentence for whoever wrote the object, without Secrets.
+/// The reason why a webhook has no response: a sentence for the author of the object, without values of Secrets.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Refusal {
-    /// As the status of HTTP: 400 for a bad object, 501 for what is not implemented.
+    /// The HTTP status: 400 for a bad object, 501 for an operation that is not implemented.
     pub code: u16,
-    /// What is wrong and what to do.
+    /// The cause and the remedy.
     pub message: String,
 }
 
 impl Refusal {
-    /// The object cannot be understood.
+    /// The object cannot be interpreted.
     #[must_use]
     pub fn bad(message: impl Into<String>) -> Self {
         Self {
@@ -79,104 +79,104 @@ impl Refusal {
     }
 }
 
-/// How objects of a kind are understood. Each operation is asked on a thread where it may wait; objects are as an API server
-/// serves them.
+/// The interpretation of a kind. Each operation is called on a thread where it may block; objects have the form in which an API
+/// server serves them.
 pub trait Interpret: Send + Sync + 'static {
-    /// How many replicas a template asks for, and what one of them needs.
+    /// Returns the number of replicas of a template, and the requirements of one replica.
     ///
     /// # Errors
-    /// As every operation: what is wrong with the object.
+    /// As for every operation: the error in the object.
     fn replicas(&self, template: &Value) -> Answered<(u32, Option<ReplicaRequirements>)> {
         let _ = template;
         Err(Refusal::unsupported())
     }
 
-    /// The parts of a template with several pod templates; asked by Karmada's contract only.
+    /// Returns the components of a template with several pod templates; called by Karmada's contract only.
     ///
     /// # Errors
-    /// What is wrong with the object.
+    /// The error in the object.
     fn components(&self, template: &Value) -> Answered<Vec<Component>> {
         let _ = template;
         Err(Refusal::unsupported())
     }
 
-    /// A copy with so many replicas.
+    /// Returns a copy with the given number of replicas.
     ///
     /// # Errors
-    /// What is wrong with the object.
+    /// The error in the object.
     fn revise_replicas(&self, copy: Value, replicas: i64) -> Answered<Value> {
         let _ = (copy, replicas);
         Err(Refusal::unsupported())
     }
 
-    /// A template on its way to becoming a copy, without what stays on the hub. Asked only where a rule names `Prune` or
-    /// `ExplorePacking`.
+    /// Returns a template without the fields that stay on the hub, the first step to a copy. Called only if a rule names
+    /// `Prune` or `ExplorePacking`.
     ///
     /// # Errors
-    /// What is wrong with the object.
+    /// The error in the object.
     fn prune(&self, copy: Value) -> Answered<Value> {
         let _ = copy;
         Err(Refusal::unsupported())
     }
 
-    /// The copy that is wanted, with what belongs to the member taken over from the live one.
+    /// Returns the desired copy, with the fields that belong to the member taken from the live one.
     ///
     /// # Errors
-    /// What is wrong with the objects.
+    /// The error in the objects.
     fn retain(&self, desired: Value, live: &Value) -> Answered<Value> {
         let _ = (desired, live);
         Err(Refusal::unsupported())
     }
 
-    /// What of a live copy's status is worth reporting.
+    /// Returns the part of a live copy's status that is reported.
     ///
     /// # Errors
-    /// What is wrong with the object.
+    /// The error in the object.
     fn status(&self, live: &Value) -> Answered<Option<Value>> {
         let _ = live;
         Err(Refusal::unsupported())
     }
 
-    /// A template with the status that is made of its copies'.
+    /// Returns a template with the status that is aggregated from its copies.
     ///
     /// # Errors
-    /// What is wrong with the objects.
+    /// The error in the objects.
     fn aggregate_status(&self, template: Value, items: &[AggregatedStatusItem]) -> Answered<Value> {
         let _ = (template, items);
         Err(Refusal::unsupported())
     }
 
-    /// Whether a live copy does well.
+    /// Returns true if a live copy is healthy.
     ///
     /// # Errors
-    /// What is wrong with the object.
+    /// The error in the object.
     fn is_healthy(&self, live: &Value) -> Answered<bool> {
         let _ = live;
         Err(Refusal::unsupported())
     }
 
-    /// What a template needs, to be taken along.
+    /// Returns the dependencies of a template.
     ///
     /// # Errors
-    /// What is wrong with the object.
+    /// The error in the object.
     fn dependencies(&self, template: &Value) -> Answered<Vec<DependentObjectReference>> {
         let _ = template;
         Err(Refusal::unsupported())
     }
 }
 
-/// The HTTP side of an [`Interpret`]: a service of hyper, for a server of one's own too. Cheap to clone.
+/// The HTTP side of an [`Interpret`]: a service of hyper, usable in other servers too. Cheap to clone.
 #[derive(Clone)]
 pub struct Interpreter(Arc<dyn Interpret>);
 
 impl Interpreter {
-    /// Around an interpreter.
+    /// Wraps an interpreter.
     #[must_use]
     pub fn new(interpret: impl Interpret) -> Self {
         Self(Arc::new(interpret))
     }
 
-    /// The answer to one request: a message of either contract that is posted, or a look at the server's health.
+    /// Responds to one request: a posted message of either contract, or a health check.
     pub async fn answer<B>(&self, request: Request<B>) -> Response<Full<Bytes>>
     where
         B: http_body::Body<Data = Bytes>,
@@ -196,7 +196,7 @@ impl Interpreter {
             Err(why) => return listener::text(StatusCode::BAD_REQUEST, format!("{why}\n")),
         };
         let interpret = self.0.clone();
-        // An interpreter may wait, and one that panics is one request's trouble.
+        // An interpreter may block, and one that panics fails one request only.
         let replied = tokio::task::spawn_blocking(move || message.replied(&*interpret)).await;
         match replied {
             Ok(Reply::Message(message)) => listener::json(&message),
@@ -211,7 +211,7 @@ impl Interpreter {
     }
 }
 
-/// Nothing is known of what is inside.
+/// The content is unknown.
 impl fmt::Debug for Interpreter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Interpreter").finish_non_exhaustive()
@@ -233,7 +233,7 @@ where
     }
 }
 
-/// Serves until `stop`; requests that have begun are answered, if they end soon.
+/// Serves until `stop`; requests in progress are finished, within a limit.
 pub async fn serve(
     listener: TcpListener,
     tls: ServerConfig,
@@ -248,10 +248,10 @@ pub async fn serve(
     .await;
 }
 
-/// TLS with a certificate, the chain behind it, and its key, both PEM, as in a Secret of type `kubernetes.io/tls`.
+/// TLS with a certificate, its chain, and its key, both PEM, as in a Secret of type `kubernetes.io/tls`.
 ///
 /// # Errors
-/// What is wrong with them; nothing of the key.
+/// The error in them, without any part of the key.
 pub fn tls(chain: &[u8], key: &[u8]) -> Result<ServerConfig, String> {
     let chain: Vec<_> = CertificateDer::pem_slice_iter(chain)
         .collect::<Result<_, _>>()
@@ -267,11 +267,11 @@ pub fn tls(chain: &[u8], key: &[u8]) -> Result<ServerConfig, String> {
     Ok(offering_h2(config))
 }
 
-/// TLS with a certificate that is made for these names, and the `caBundle` that clients trust it by, in base64 of PEM. For
-/// trying out: who restarts has another.
+/// TLS with a certificate that is created for these names, and the `caBundle` for clients to trust it, in base64 of PEM. For
+/// tests: a restart creates another one.
 ///
 /// # Errors
-/// When a name cannot stand in a certificate.
+/// A name is invalid in a certificate.
 pub fn self_signed(names: &[String], now: Timestamp) -> Result<(ServerConfig, String), String> {
     let identity = certificates::anew("", names, now)?;
     Ok((offering_h2(identity.config()), identity.bundle()))

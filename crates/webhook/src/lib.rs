@@ -1,4 +1,4 @@
-//! The admission webhook: the hub's API server sends objects, and gets the answer of `entourage-core`.
+//! Admission over HTTPS: the hub's API server sends the objects that users write, and `entourage-core` decides.
 //!
 //! ```text
 //! API server ──AdmissionReview──► server ──► review ──► core::admission ──► patch, or refusal
@@ -6,17 +6,18 @@
 //!      └── configurations, caBundle ◄── register ◄── certificates ◄──► Secret on the hub
 //! ```
 //!
-//! | module | what it does |
+//! | module | content |
 //! |---|---|
-//! | [`review`] | from the JSON of a review to the JSON of its answer |
-//! | `distributions` | what the hub is asked about a ResourceDistribution and its author |
-//! | [`server`] | admission's routes, and the looks at other objects |
-//! | `listener` | HTTPS: bounds, deadlines, a graceful end |
-//! | [`interpret`] | for authors of hooks that interpret kinds: from a trait to a server of both contracts |
-//! | [`certificates`] | an authority and a certificate of our own, and when they are renewed |
-//! | [`register`] | the Secret that replicas share, and the configurations that point here |
+//! | [`review`] | from the JSON of a review to the JSON of its response |
+//! | `distributions` | requests to the hub about a ResourceDistribution and its author |
+//! | [`server`] | the routes of admission, and the lists of other objects |
+//! | `listener` | HTTPS: limits, deadlines, graceful shutdown |
+//! | [`interpret`] | for authors of interpreter webhooks: from a trait to a server of both contracts |
+//! | [`certificates`] | our own authority and certificate, and their renewal |
+//! | [`register`] | the Secret that replicas share, and the configurations that point to this server |
 //!
-//! The control plane does not need it: whatever passes while it is down is judged again when it is planned.
+//! The control plane does not need the webhook: objects that are written while it is down are validated again when they are
+//! planned.
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
@@ -43,18 +44,18 @@ pub use options::{Error, Options};
 use register::Registrar;
 use server::Server;
 
-/// How soon a round that failed is made again.
+/// The time after which a failed round is retried.
 const AGAIN: Duration = Duration::from_secs(5);
 
-/// What time it is.
+/// The source of the present time.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
-/// Serves until `stop`: makes or loads certificates, listens, points the hub's configurations here, and looks after all of
-/// it once a round. `ready` is told the address when the hub has been told. At `stop` it says that it is not ready, takes
-/// its configurations off the hub if it is to, and serves on for a moment.
+/// Serves until `stop`: creates or loads certificates, listens, points the hub's configurations to itself, and checks all of it
+/// once a round. `ready` receives the address once the hub has the configurations. At `stop` it reports that it is not ready,
+/// removes its configurations from the hub if it should, and serves for a while longer.
 ///
 /// # Errors
-/// When the address cannot be had. A hub that refuses or does not answer is asked until it does; that is logged.
+/// The address cannot be bound. A hub that refuses or does not respond is retried; that is logged.
 pub async fn run(
     options: Options,
     client: kube::Client,
@@ -74,7 +75,7 @@ pub async fn run(
         .unwrap_or_else(|| Address::Url(format!("https://{bound}")));
     let registrar = Registrar::new(client.clone(), &options, address);
     let (tls, current) = watch::channel(None);
-    let (told, is_ready) = watch::channel(false);
+    let (registered, is_ready) = watch::channel(false);
     let distributions = Distributions::new(
         client.clone(),
         options.namespace.clone(),
@@ -101,7 +102,7 @@ pub async fn run(
         };
         wait = match done {
             Ok(()) => {
-                if !told.send_replace(true) {
+                if !registered.send_replace(true) {
                     info!(%bound, "the hub sends its reviews here");
                 }
                 if let Some(ready) = ready.take() {
@@ -115,15 +116,15 @@ pub async fn run(
             }
         };
     }
-    told.send_replace(false);
+    registered.send_replace(false);
     if options.remove_on_exit {
         match registrar.remove().await {
             Ok(()) => info!(name = NAME, "the configurations are removed from the hub"),
             Err(error) => warn!(%error, "the configurations stay on the hub: remove them, or start again"),
         }
     }
-    // A rolling update sends reviews here until its Service knows better, an API server until it has heard of the removal:
-    // a connection that is refused is a write that is refused.
+    // During a rolling update the Service still sends reviews here for a while, and an API server does until it observes the
+    // removal: a refused connection is a refused write.
     tokio::time::sleep(options.linger).await;
     end.cancel();
     let _ = served.await;

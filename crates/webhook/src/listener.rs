@@ -1,6 +1,6 @@
-//! A TLS listener: bounded connections and time, a graceful end.
+//! A TLS listener for HTTP services: limits on connections and time, graceful shutdown.
 //!
-//! A new certificate is used by the next connection. HTTP/2 is spoken where the certificate's configuration offers it.
+//! The next connection uses a new certificate. HTTP/2 is offered if the TLS configuration of the certificate offers it.
 
 use std::{convert::Infallible, future::Future, sync::Arc, time::Duration};
 
@@ -22,22 +22,22 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::{debug, warn};
 
-/// Connections at a time; more wait to be accepted.
+/// The number of concurrent connections; more wait to be accepted.
 const CONNECTIONS: usize = 256;
 
-/// Requests at a time on one connection of HTTP/2.
+/// The number of concurrent requests on one HTTP/2 connection.
 const STREAMS: u32 = 128;
 
-/// For a handshake, for headers, and for a body.
+/// The deadline of a handshake, of headers, and of a body.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How long requests that have begun may take to end.
+/// The time that requests in progress have to finish at shutdown.
 const END: Duration = Duration::from_secs(5);
 
 /// The certificate's bytes, and the configuration made of it; `None` until there is one.
 pub(crate) type Current = Option<(Vec<u8>, Arc<ServerConfig>)>;
 
-/// Serves until `stop`; requests that have begun are answered, if they end soon.
+/// Serves until `stop`; requests in progress are finished, within a limit.
 pub(crate) async fn serve<A, F>(
     listener: TcpListener,
     tls: watch::Receiver<Current>,
@@ -57,7 +57,7 @@ pub(crate) async fn serve<A, F>(
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => stream,
                 Err(error) => {
-                    // Out of file descriptors, as a rule: accepting again at once would spin.
+                    // Usually a lack of file descriptors: accepting again at once would spin.
                     warn!(%error, "cannot accept a connection");
                     tokio::time::sleep(Duration::from_millis(100)).await;
                     continue;
@@ -98,7 +98,7 @@ async fn connection<A, F>(
         async move { Ok::<_, Infallible>(answer.await) }
     });
     let stream = TokioIo::new(stream);
-    // Both kinds of connection are driven alike and have no trait in common.
+    // Both kinds of connection are driven in the same way and have no trait in common.
     macro_rules! drive {
         ($connection:expr) => {{
             let connection = $connection;
@@ -131,10 +131,10 @@ async fn connection<A, F>(
     }
 }
 
-/// The body of a request that posts JSON, at most so many bytes of it; `what` is posted, for texts.
+/// Returns the body of a request that posts JSON, up to a limit of bytes; `what` names the content in messages.
 ///
 /// # Errors
-/// The answer to a request that does something else.
+/// The response to any other request.
 pub(crate) async fn posted<B>(
     request: Request<B>,
     what: &str,
@@ -170,7 +170,7 @@ where
     }
 }
 
-/// An answer in words.
+/// A response with text.
 pub(crate) fn text(code: StatusCode, body: impl Into<Bytes>) -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::new(body.into()));
     *response.status_mut() = code;
@@ -179,7 +179,7 @@ pub(crate) fn text(code: StatusCode, body: impl Into<Bytes>) -> Response<Full<By
     response
 }
 
-/// An answer as JSON.
+/// A response with JSON.
 pub(crate) fn json(body: &serde_json::Value) -> Response<Full<Bytes>> {
     let mut response = text(StatusCode::OK, body.to_string());
     let json = header::HeaderValue::from_static("application/json");

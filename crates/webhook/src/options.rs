@@ -1,4 +1,4 @@
-//! Options of the webhook, and errors that end it.
+//! The options of the webhook, and its permanent errors.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -7,26 +7,26 @@ use entourage_core::admission::{Settings, configuration::Address};
 /// The deadline of a call to the hub.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(5);
 
-/// How the webhook runs.
+/// The options of the webhook.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Where it listens; port 0 takes any.
+    /// The address to listen on; port 0 takes any port.
     pub bind: SocketAddr,
-    /// Where the hub's API server finds it; `None`: at the address that it listens on.
+    /// The address at which the hub's API server reaches it; `None`: the address that it listens on.
     pub address: Option<Address>,
-    /// Where the Secret with its certificates lies, and where copies are tried, without a trace.
+    /// The namespace of the Secret with its certificates, and of dry runs of copies.
     pub namespace: String,
     /// Name of that Secret.
     pub secret: String,
-    /// What is allowed.
+    /// The settings of the rules.
     pub settings: Settings,
-    /// Whether authors of ResourceDistributions must be allowed to write the copies themselves.
+    /// True if authors of ResourceDistributions must be allowed to write the copies themselves.
     pub authorize_distributions: bool,
-    /// Whether its configurations are removed from the hub when it ends: on a machine where nothing will come in its place.
+    /// True if its configurations are removed from the hub at shutdown: for a machine where nothing replaces it.
     pub remove_on_exit: bool,
-    /// How often certificates and configurations are looked after.
+    /// The interval between checks of certificates and configurations.
     pub round: Duration,
-    /// How long it serves on at its end: whoever sends reviews here hears a moment later that it goes.
+    /// The time for which it serves after `stop`: API servers and Services observe the shutdown with a delay.
     pub linger: Duration,
 }
 
@@ -46,34 +46,34 @@ impl Default for Options {
     }
 }
 
-/// What can go wrong for good.
+/// Permanent errors.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The address cannot be had.
+    /// The address cannot be bound.
     #[error("cannot listen on {address}: {error}; choose another with --bind-address and --port")]
     Bind {
-        /// Which one.
+        /// The address.
         address: SocketAddr,
-        /// Why.
+        /// The cause.
         error: std::io::Error,
     },
-    /// The hub refuses, or does not answer.
+    /// The hub refuses, or does not respond.
     #[error("{what}: {error}")]
     Hub {
-        /// What was tried.
+        /// The request.
         what: String,
-        /// Why it failed.
+        /// The cause.
         error: Box<kube::Error>,
     },
-    /// A certificate cannot be made or used.
+    /// A certificate cannot be created or used.
     #[error("cannot make a certificate for {names}: {error}")]
     Certificate {
-        /// For whom.
+        /// The names in it.
         names: String,
-        /// Why.
+        /// The cause.
         error: String,
     },
-    /// Others write the Secret whenever we do.
+    /// Another writer changes the Secret with each of our writes.
     #[error("the Secret {0} changes faster than it can be written; is another program managing it?")]
     Raced(String),
 }

@@ -1,5 +1,5 @@
-//! Objects of the webhook on the hub: the Secret with its certificates, which replicas share, and the two configurations
-//! that point to it. Nothing is written that is there already.
+//! The objects of the webhook on the hub: the Secret with its certificates, which replicas share, and the two configurations
+//! that point to it. Objects that are up to date are not written.
 
 use std::collections::BTreeMap;
 
@@ -25,10 +25,10 @@ use crate::{
     certificates::{self, Identity, Step},
 };
 
-/// How often a write is tried again because somebody was faster.
+/// The number of attempts of a write that conflicts with other writers.
 const TRIES: usize = 5;
 
-/// Keeps what is on the hub.
+/// Maintains these objects on the hub.
 pub(crate) struct Registrar {
     client: Client,
     address: Address,
@@ -46,7 +46,7 @@ impl Registrar {
         }
     }
 
-    /// The identity to serve with at `now`: the stored one, or one that is made and stored.
+    /// Returns the identity to serve with at `now`: the stored one, or a new one that is stored.
     pub(crate) async fn identity(&self, now: Timestamp) -> Result<Identity, Error> {
         let secrets: Api<Secret> = Api::namespaced(self.client.clone(), &self.namespace);
         let names = self.address.names();
@@ -87,7 +87,7 @@ impl Registrar {
                     info!(secret = place, "certificates made and stored");
                     return Ok(identity);
                 }
-                // Another replica was faster: its certificates are as good.
+                // Another replica was faster: its certificates are equivalent.
                 Err(error) if code(&error) == Some(409) => {}
                 Err(error) if code(&error) == Some(404) => self.make_namespace().await?,
                 Err(error) => return Err(error),
@@ -96,7 +96,7 @@ impl Registrar {
         Err(Error::Raced(place))
     }
 
-    /// Whom the hub's API server trusts now, PEM; empty when nobody.
+    /// The authorities that the hub's API server trusts now, PEM; empty if there are none.
     async fn trusted(&self) -> Result<String, Error> {
         let api: Api<ValidatingWebhookConfiguration> = Api::all(self.client.clone());
         let what = || format!("cannot read the ValidatingWebhookConfiguration {NAME}");
@@ -152,15 +152,15 @@ impl Registrar {
         }
     }
 
-    /// Points the hub's configurations here.
+    /// Points the hub's configurations to this server.
     pub(crate) async fn register(&self, bundle: &str) -> Result<(), Error> {
         let [mutating, validating] = configuration::configurations(&self.address, bundle);
-        // Judgement before defaults: what one fills in, the other must know.
+        // Validation before mutation: defaults that one sets must be valid for the other.
         self.kept::<ValidatingWebhookConfiguration>(&validating).await?;
         self.kept::<MutatingWebhookConfiguration>(&mutating).await
     }
 
-    /// Makes a configuration say what it should, if it does not.
+    /// Writes a configuration if it differs from the desired one.
     async fn kept<K>(&self, wanted: &Value) -> Result<(), Error>
     where
         K: Resource<DynamicType = ()> + Serialize + DeserializeOwned + Clone + std::fmt::Debug + Send + Sync,
@@ -198,7 +198,7 @@ impl Registrar {
         Err(Error::Raced(format!("{kind} {NAME}")))
     }
 
-    /// Removes the configurations from the hub. The certificates stay.
+    /// Removes the configurations from the hub. The certificates are kept.
     pub(crate) async fn remove(&self) -> Result<(), Error> {
         self.removed::<MutatingWebhookConfiguration>().await?;
         self.removed::<ValidatingWebhookConfiguration>().await
@@ -223,11 +223,11 @@ fn parts(secret: &Secret) -> BTreeMap<String, Vec<u8>> {
     data.map(|(name, part)| (name.clone(), part.0.clone())).collect()
 }
 
-/// What narrows the objects that a hook is asked about: left out, or empty, it narrows nothing, and not every server knows
-/// all of it.
+/// The fields that restrict the objects of a webhook: an absent or empty field restricts nothing, and older servers do not know
+/// all of them.
 const NARROWING: [&str; 3] = ["namespaceSelector", "objectSelector", "matchConditions"];
 
-/// Whether a configuration asks all that is wanted: nothing of it is missing, and nothing narrows it that should not.
+/// True if a live configuration covers the desired one: no field is missing, and no other restriction is set.
 fn keeps(live: &Value, wanted: &Value) -> bool {
     let hooks = |configuration: &Value| configuration["webhooks"].as_array().cloned().unwrap_or_default();
     let narrowed = |hook: &Value, by: &str| match &hook[by] {
@@ -242,7 +242,7 @@ fn keeps(live: &Value, wanted: &Value) -> bool {
         })
 }
 
-/// Whether a value says all that is wanted; a server adds what it takes for granted.
+/// True if a value contains all fields of the desired one; a server adds defaults.
 fn says(live: &Value, wanted: &Value) -> bool {
     match (live, wanted) {
         (Value::Object(live), Value::Object(wanted)) => wanted
@@ -270,7 +270,7 @@ async fn called<T>(
     }
 }
 
-/// The HTTP status of an answer that was none.
+/// The HTTP status of an error response, or `None` if there was no response.
 fn code(error: &Error) -> Option<u16> {
     match error {
         Error::Hub { error, .. } => match &**error {
@@ -301,7 +301,7 @@ mod tests {
     fn what_somebody_adds_to_narrow_what_is_judged_is_a_difference() {
         let wanted = json!({"webhooks": [{"name": "a"}, {"name": "b", "objectSelector": {"matchLabels": {"x": "y"}}}]});
         let mut live = wanted.clone();
-        // As servers fill it in.
+        // The form that servers default it to.
         live["webhooks"][0]["objectSelector"] = json!({});
         for hook in [0, 1] {
             live["webhooks"][hook]["namespaceSelector"] = json!({});

@@ -1,5 +1,4 @@
-//! Reviews: from the JSON of a request to the JSON of its response. Nothing is read but what a rule looks at, nothing is
-//! logged.
+//! Converts the JSON of a review to the JSON of its response. Reads only the fields that rules need, and logs nothing.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +10,10 @@ use entourage_core::admission::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// The versions of reviews that are answered.
+/// The supported versions of reviews.
 const VERSIONS: [&str; 2] = ["admission.k8s.io/v1", "admission.k8s.io/v1beta1"];
 
-/// A review as it came.
+/// A review as received.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Review {
@@ -52,17 +51,17 @@ struct Asked {
     old_object: Option<Value>,
 }
 
-/// Who asks for a write.
+/// The user who requests a write.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(default)]
 pub struct Author {
     /// The name of the user.
     pub username: String,
-    /// What tells users of one name apart; often empty.
+    /// Distinguishes users of the same name; often empty.
     pub uid: String,
     /// The user's groups.
     pub groups: Vec<String>,
-    /// What else authentication says.
+    /// Further attributes of the authentication.
     pub extra: BTreeMap<String, Vec<String>>,
 }
 
@@ -84,21 +83,21 @@ pub struct Others<'a> {
     pub version: &'a str,
     /// Their kind.
     pub kind: &'a str,
-    /// Where they are; `None`: everywhere.
+    /// Their namespace; `None`: all namespaces.
     pub namespace: Option<&'a str>,
 }
 
-/// What is asked for.
+/// The type of a review.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Question {
-    /// What is to be filled in.
+    /// Mutation: defaults are filled in.
     Mutate,
-    /// Whether it may be.
+    /// Validation: the write is allowed or denied.
     Validate,
 }
 
 impl Question {
-    /// The question that is asked at a path.
+    /// The type of the reviews at a path, or `None` for other paths.
     #[must_use]
     pub fn at(path: &str) -> Option<Self> {
         match path {
@@ -113,9 +112,9 @@ impl Review {
     /// Reads a review.
     ///
     /// # Errors
-    /// What is wrong with the body, for whoever sent it; nothing of its content.
+    /// The error in the body, for the sender, without any of its content.
     pub fn read(body: &[u8]) -> Result<Self, String> {
-        // The reader's own words may quote what it reads.
+        // The parser's own message may quote the body.
         let review: Self = serde_json::from_slice(body).map_err(|error| {
             format!(
                 "the body is not an AdmissionReview: {:?} error at line {} column {}",
@@ -133,7 +132,7 @@ impl Review {
         Ok(review)
     }
 
-    /// The objects that must be known to judge it.
+    /// The objects that the rules compare it with, or `None` if they need none.
     #[must_use]
     pub fn looks_around(&self) -> Option<Others<'_>> {
         let asked = self.request.as_ref()?;
@@ -150,7 +149,7 @@ impl Review {
         })
     }
 
-    /// The answer. `others`: the objects that [`looks_around`](Self::looks_around) asks for.
+    /// Returns the response. `others`: the objects of [`looks_around`](Self::looks_around).
     #[must_use]
     pub fn answered(&self, question: Question, others: &[Value], settings: Settings) -> Value {
         let request = self
@@ -158,7 +157,7 @@ impl Review {
             .as_ref()
             .and_then(|asked| asked.request(others, settings));
         let Some(request) = request else {
-            // Subresources and operations that no rule is about.
+            // Subresources and operations without rules.
             return self.answer(&json!({"allowed": true}));
         };
         let response = match question {
@@ -179,8 +178,8 @@ impl Review {
         self.answer(&response)
     }
 
-    /// What only the hub can say before a write may be that the rules have nothing against, who writes, and whether it is a
-    /// change.
+    /// The requests to the hub for a write that the rules allow, its author, and true if it is an update; `None` if no request
+    /// is needed.
     #[must_use]
     pub fn inquiry(&self) -> Option<(Inquiry, &Author, bool)> {
         let asked = self.request.as_ref()?;
@@ -189,14 +188,14 @@ impl Review {
         Some((inquiry::inquiry(&request)?, &asked.user_info, is_change))
     }
 
-    /// The answer to a write that may be, with the warnings of the rules and more of them for its author.
+    /// The response to an allowed write, with the warnings of the rules and further ones for its author.
     #[must_use]
     pub fn allowed(&self, more: &[String]) -> Value {
         let mut response = json!({"allowed": true});
         let asked = self.request.as_ref();
         let request = asked.and_then(|asked| asked.request(&[], Settings::default()));
-        let doubts = request.as_ref().map(admission::warnings).unwrap_or_default();
-        let warnings: Vec<String> = doubts
+        let noted = request.as_ref().map(admission::warnings).unwrap_or_default();
+        let warnings: Vec<String> = noted
             .iter()
             .map(ToString::to_string)
             .chain(more.to_vec())
@@ -207,7 +206,7 @@ impl Review {
         self.answer(&response)
     }
 
-    /// The answer to a write that may not be.
+    /// The response to a denied write.
     #[must_use]
     pub fn denied(&self, refusal: &Refusal) -> Value {
         let asked = self.request.as_ref();
@@ -218,7 +217,7 @@ impl Review {
         }
     }
 
-    /// The answer to a review that cannot be judged now.
+    /// The response to a review that cannot be decided now.
     #[must_use]
     pub fn unanswerable(&self, why: &str) -> Value {
         self.answer(&json!({"allowed": false, "status": {"code": 503, "reason": "ServiceUnavailable", "message": why}}))
@@ -232,7 +231,7 @@ impl Review {
 }
 
 impl Asked {
-    /// The request as the rules take it; `None` when there is no rule about such.
+    /// The request in the form for the rules; `None` if no rule applies.
     fn request<'a>(&'a self, others: &'a [Value], settings: Settings) -> Option<Request<'a>> {
         if !self.sub_resource.is_empty() {
             return None;

@@ -1,6 +1,6 @@
 //! HTTPS: `POST /mutate`, `POST /validate`, `GET /healthz`, `GET /readyz`.
 //!
-//! Bounded in every direction: what the listener bounds, bytes of a body, and the looks at other objects.
+//! All resources are limited: those that the listener limits, the size of a body, and the time for lists of other objects.
 
 use std::time::Duration;
 
@@ -22,18 +22,18 @@ use crate::{
     review::{Others, Question, Review},
 };
 
-/// The largest review that is read, in bytes: two objects of the largest size that an API server stores, and their books.
+/// The largest accepted review, in bytes: two objects of the largest size that an API server stores, and their metadata.
 pub const LARGEST: usize = 8 << 20;
 
-/// How long a look at other objects may take: less than the API server waits for us when something is made. A change that
-/// has to wait longer than a second passes.
+/// The deadline for requests to the hub: less than the API server's timeout for a create. On an update its timeout is a second,
+/// after which it admits the object.
 const LOOK: Duration = Duration::from_secs(2);
 
-/// How long a look at other objects may take when something changes: less than the second that the API server waits for us
-/// then, since it lets a change pass that it gets no answer to.
+/// The deadline for requests about rights and dry runs on an update: less than the API server's timeout of a second, since it
+/// admits an update without a response.
 const LOOK_AT_CHANGE: Duration = Duration::from_millis(700);
 
-/// What every connection shares.
+/// The state that all connections share.
 #[derive(Clone)]
 pub(crate) struct Server {
     client: kube::Client,
@@ -60,7 +60,7 @@ impl Server {
         }
     }
 
-    /// Serves until `stop`; requests that have begun are answered, if they end soon.
+    /// Serves until `stop`; requests in progress are finished, within a limit.
     pub(crate) async fn serve(self, listener: TcpListener, stop: CancellationToken) {
         let tls = self.tls.clone();
         listener::serve(listener, tls, stop, move |request| {
@@ -70,7 +70,7 @@ impl Server {
         .await;
     }
 
-    /// The answer to one request.
+    /// Responds to one request.
     pub(crate) async fn answer<B>(&self, request: Request<B>) -> Response<Full<Bytes>>
     where
         B: http_body::Body<Data = Bytes>,
@@ -128,7 +128,7 @@ impl Server {
         }
     }
 
-    /// What a write is compared with.
+    /// Lists the objects that a write is compared with.
     async fn others(&self, others: Others<'_>) -> Result<Vec<Value>, String> {
         let kind = others.kind;
         let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(others.group, others.version, kind));

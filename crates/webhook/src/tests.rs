@@ -1,4 +1,4 @@
-//! The webhook through its front door, beside a hub that is a map.
+//! The webhook over HTTPS, with an in-memory hub.
 
 use std::{
     collections::BTreeMap,
@@ -26,7 +26,7 @@ use super::*;
 
 mod distributions;
 
-/// A hub that keeps objects by their paths, and counts writes.
+/// A hub that stores objects by their paths, and counts writes.
 #[derive(Clone, Default)]
 struct Hub(Arc<Mutex<(BTreeMap<String, Value>, u64)>>);
 
@@ -114,7 +114,7 @@ impl Hub {
         }
     }
 
-    /// Who may do what: what stands under `/rights/USER` lists `verb resource namespace/name`.
+    /// The rights of users: the value of `/rights/USER` lists `verb resource namespace/name`.
     fn judge(&self, mut review: Value) -> (u16, Value) {
         let asked = &review["spec"]["resourceAttributes"];
         let word = |key: &str| asked[key].as_str().unwrap_or_default().to_owned();
@@ -139,7 +139,7 @@ impl Hub {
         (201, review)
     }
 
-    /// A dry run: what stands under `/trial` is the answer, code first; else the object.
+    /// A dry run: the value of `/trial` is the response, code first; by default the object.
     fn trial(&self, path: &str, body: Value) -> (u16, Value) {
         self.note(&format!("/tried{path}"), &body);
         let answer = self.get("/trial");
@@ -337,7 +337,7 @@ async fn a_protected_secret_stays_and_nothing_of_it_is_told() {
         (&json!(false), &json!(403))
     );
     assert!(!response.to_string().contains("YzRuNHJ5"));
-    // Nor when the review is no review.
+    // Nor if the body is not a review.
     let broken = r#"{"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": {"uid": 5, "object": "YzRuNHJ5"}}"#;
     let (code, body) = asked(&server, "POST", "/validate", "application/json", broken).await;
     assert!(code == 400 && !body.contains("YzRuNHJ5"), "{body}");
@@ -413,11 +413,11 @@ struct Running {
 }
 
 async fn start(hub: &Hub, options: Options, clock: &Arc<AtomicI64>) -> Running {
-    let (tell, told) = oneshot::channel();
+    let (tell, ready) = oneshot::channel();
     let stop = CancellationToken::new();
     let days = clock.clone();
     let clock: Clock = Arc::new(move || {
-        // Clients look at the real clock.
+        // Clients use the real clock.
         Timestamp::now() + jiff::SignedDuration::from_hours(24 * days.load(Ordering::Relaxed))
     });
     let options = Options {
@@ -427,14 +427,14 @@ async fn start(hub: &Hub, options: Options, clock: &Arc<AtomicI64>) -> Running {
         ..options
     };
     let task = tokio::spawn(run(options, hub.client(), clock, Some(tell), stop.clone()));
-    let address = tokio::time::timeout(Duration::from_secs(10), told)
+    let address = tokio::time::timeout(Duration::from_secs(10), ready)
         .await
         .expect("soon")
         .expect("it runs");
     Running { address, stop, task }
 }
 
-/// The certificate that a webhook shows to whoever trusts a bundle; `None` when it is not believed.
+/// The certificate of a webhook as a client with a bundle receives it; `None` if the client does not trust it.
 async fn shown(address: SocketAddr, bundle: &str) -> Option<Vec<u8>> {
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(&STANDARD.decode(bundle).expect("base64")) {
@@ -462,7 +462,7 @@ async fn shown(address: SocketAddr, bundle: &str) -> Option<Vec<u8>> {
         .body(Full::new(Bytes::new()))
         .expect("a request");
     let response = sender.send_request(request).await.expect("an answer");
-    // 503 at its end: it answers, and says that it goes.
+    // 503 during shutdown: it responds, and reports that it is not ready.
     assert!([200, 503].contains(&response.status().as_u16()));
     connection.abort();
     Some(certificate)
@@ -493,7 +493,7 @@ async fn certificates_are_made_once_shared_and_renewed_without_a_restart() {
     .await
     .expect("soon");
     assert_eq!((hub.writes(), writes), (3, 3));
-    // Another replica takes what is there.
+    // Another replica uses the existing certificates.
     let options = Options {
         address: Some(Address::Url(format!("https://{}", first.address))),
         ..Options::default()
@@ -501,7 +501,7 @@ async fn certificates_are_made_once_shared_and_renewed_without_a_restart() {
     let second = start(&hub, options, &today).await;
     assert_eq!(shown(second.address, &bundle(&hub)).await.as_ref(), Some(&before));
     assert_eq!(hub.writes(), writes);
-    // Its time comes.
+    // The certificate expires.
     today.store(0, Ordering::Relaxed);
     for address in [first.address, second.address] {
         let renewed = async {
@@ -578,7 +578,7 @@ async fn after_its_secret_is_deleted_old_and_new_certificates_are_believed_and_t
     let both = bundle(&hub);
     let pem = |bundle: &str| String::from_utf8(STANDARD.decode(bundle).expect("base64")).expect("PEM");
     assert!(pem(&both).ends_with(&pem(&old)));
-    // A replica that has not looked yet shows the old one: the bundle stands for it as well.
+    // A replica that has not reloaded yet serves the old one: the bundle contains its authority as well.
     let after = shown(running.address, &both).await.expect("believed");
     assert_ne!(after, before);
     assert_eq!(shown(running.address, &old).await, None);
@@ -607,7 +607,7 @@ async fn at_its_end_it_serves_on_until_its_configurations_are_gone_and_a_moment_
     assert!(TcpStream::connect(running.address).await.is_err());
 }
 
-/// Waits until something holds.
+/// Waits until a condition holds.
 async fn until(holds: impl Fn() -> bool) {
     let waiting = async {
         while !holds() {

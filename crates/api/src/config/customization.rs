@@ -1,4 +1,4 @@
-//! A kind that is interpreted by Lua scripts.
+//! Customizations: kinds that are interpreted by Lua scripts or rules.
 
 use kube::CustomResource;
 use schemars::JsonSchema;
@@ -29,15 +29,15 @@ pub struct CustomizationSpec {
     /// The kind.
     pub target: CustomizationTarget,
 
-    /// Whether the dependencies that it finds replace those that the layers below know (the pods of a Deployment, say), or
-    /// are added to them. Of several customizations of a kind all must say Add.
+    /// Replace: the dependencies of this customization replace those of the lower layers (the pods of a Deployment, say). Add:
+    /// they are added to them. With several customizations of a kind, each must be Add for that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub merge: Option<MergeDependencies>,
 
-    /// The scripts. An operation without one is left to the others that know the kind.
+    /// The scripts. An operation without a script is left to the other interpreters of the kind.
     pub customizations: CustomizationRules,
 
-    /// Rules that need no script. An operation that has a script is the script's.
+    /// Rules that need no script. A script for the same operation takes precedence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub declarative: Option<DeclarativeRules>,
 }
@@ -53,13 +53,13 @@ pub struct CustomizationTarget {
     pub kind: String,
 }
 
-/// What becomes of dependencies that are known without a customization.
+/// The treatment of dependencies that lower layers find.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MergeDependencies {
-    /// They are left to the customization, as in Karmada.
+    /// They are replaced by those of the customization, as in Karmada.
     #[default]
     Replace,
-    /// They are taken along, too.
+    /// They are kept, and those of the customization are added.
     Add,
 }
 
@@ -67,16 +67,16 @@ pub enum MergeDependencies {
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct CustomizationRules {
-    /// `Retain(desiredObj, observedObj)` returns the object to write: what of the copy on the cluster is kept.
+    /// `Retain(desiredObj, observedObj)` returns the object to write, with the fields that are kept from the copy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retention: Option<Script>,
 
-    /// `GetReplicas(desiredObj)` returns the number of replicas and what one of them needs.
+    /// `GetReplicas(desiredObj)` returns the number of replicas and the requirements of one replica.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replica_resource: Option<Script>,
 
-    /// `GetComponents(desiredObj)` returns the parts of an object with several pod templates: name, replicas
-    /// and what one replica needs.
+    /// `GetComponents(desiredObj)` returns the components of an object with several pod templates: name, replicas and the
+    /// requirements of one replica.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub component_resource: Option<Script>,
 
@@ -84,7 +84,7 @@ pub struct CustomizationRules {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replica_revision: Option<Script>,
 
-    /// `ReflectStatus(observedObj)` returns the part of the copy's status that is worth reporting.
+    /// `ReflectStatus(observedObj)` returns the part of the copy's status that is reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status_reflection: Option<Script>,
 
@@ -92,7 +92,7 @@ pub struct CustomizationRules {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status_aggregation: Option<Script>,
 
-    /// `InterpretHealth(observedObj)` returns whether the copy is healthy.
+    /// `InterpretHealth(observedObj)` returns true if the copy is healthy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub health_interpretation: Option<Script>,
 

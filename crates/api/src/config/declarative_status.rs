@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A number and what it is when absent.
+/// A number and its value if absent.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct NumberAt {
@@ -12,42 +12,41 @@ pub struct NumberAt {
     #[schemars(length(max = 512))]
     pub path: String,
 
-    /// What it is when absent.
+    /// The value if the field is absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default: Option<i64>,
 }
 
-/// Which part of a copy's status is reported.
+/// The part of a copy's status that is reported.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct ReflectionRule {
-    /// Paths within the status, names of members only. All of it without any.
+    /// Paths within the status, names of members only. Without any, the whole status.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), inner(length(max = 512)))]
     pub paths: Vec<String>,
 
-    /// Whether the generation of the copy, and that of the object that it was made from, are reported too, as
-    /// `generation` and `resourceTemplateGeneration`. An aggregated observedGeneration needs them.
+    /// True: the generation of the copy, and that of the template that it was made from, are reported too, as `generation` and
+    /// `resourceTemplateGeneration`. An aggregated observedGeneration needs them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub generations: bool,
 }
 
-/// How the object's own status is made.
+/// The rules that compute the object's own status.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct AggregationRule {
-    /// Fields of the status. Others stay as they are.
+    /// Fields of the status. Other fields are not changed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     pub fields: Vec<AggregatedField>,
 
-    /// Whether `observedGeneration` becomes the object's generation once every cluster has its content and has
-    /// observed it.
+    /// True: `observedGeneration` is set to the object's generation once every cluster has applied and observed it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub observed_generation: bool,
 }
 
-/// A field of a status and how it is made of those of all clusters.
+/// A field of the status and the rule that merges it from those of all clusters.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct AggregatedField {
@@ -55,7 +54,7 @@ pub struct AggregatedField {
     #[schemars(length(max = 512))]
     pub path: String,
 
-    /// How.
+    /// The rule.
     pub merge: Merge,
 
     /// In Conditions: the types that are bad when True. All others are bad when False.
@@ -64,7 +63,7 @@ pub struct AggregatedField {
     pub bad_when_true: Vec<String>,
 }
 
-/// How one value is made of many.
+/// A rule that merges the values of many clusters into one.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Merge {
     /// The sum of numbers.
@@ -86,31 +85,31 @@ pub enum Merge {
     Conditions,
 }
 
-/// When a copy is healthy: when all of these hold. Unknown while it has no status.
+/// The rules for the health of a copy: it is healthy if all of them hold, and unknown while it has no status.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct HealthRule {
-    /// Whether `status.observedGeneration` has to be `metadata.generation`.
+    /// True: `status.observedGeneration` must equal `metadata.generation`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub observed_generation: bool,
 
-    /// What conditions in `status.conditions` have to say.
+    /// Requirements on conditions in `status.conditions`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]
     pub conditions: Vec<ConditionCheck>,
 
-    /// What texts have to say.
+    /// Requirements on strings.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]
     pub phases: Vec<PhaseCheck>,
 
-    /// What numbers have to be.
+    /// Requirements on numbers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]
     pub comparisons: Vec<Comparison>,
 }
 
-/// What a condition has to say.
+/// A requirement on a condition.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct ConditionCheck {
@@ -118,16 +117,16 @@ pub struct ConditionCheck {
     #[serde(rename = "type")]
     pub type_: String,
 
-    /// Its status when healthy. True without this.
+    /// Its status if the copy is healthy. Left out: True.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<String>,
 
-    /// Whether a copy without the condition is healthy, too. It is unknown without this.
+    /// True: a copy without the condition is healthy, too. Otherwise its health is unknown.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub may_be_absent: bool,
 }
 
-/// What a text has to say.
+/// A requirement on a string.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct PhaseCheck {
@@ -135,28 +134,28 @@ pub struct PhaseCheck {
     #[schemars(length(max = 512))]
     pub path: String,
 
-    /// What it says when healthy. With no list, everything that is not unhealthy.
+    /// The values of a healthy copy. With no list, every value that is not in unhealthy.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     pub healthy: Vec<String>,
 
-    /// What it says when unhealthy. With no list, everything that is not healthy. With both, all else is unknown.
+    /// The values of an unhealthy copy. With no list, every value that is not in healthy. With both, other values mean unknown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     pub unhealthy: Vec<String>,
 
-    /// What it is when absent. It is unknown without this.
+    /// The value if the field is absent. Left out: the health is then unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default: Option<String>,
 }
 
-/// That a number is at least another.
+/// The requirement that a number is at least another.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct Comparison {
-    /// This number.
+    /// The number.
     pub number: NumberAt,
 
-    /// The other one.
+    /// Its lower limit.
     pub at_least: NumberAt,
 }

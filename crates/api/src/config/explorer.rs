@@ -1,5 +1,5 @@
-//! ResourceExploringWebhookConfiguration: the form that Karmada's proposal of interpreter webhooks had before they were
-//! renamed. Configurations written for it are served as they are.
+//! Kinds that are interpreted by webhooks: the form that Karmada's proposal of the webhooks had before they were renamed.
+//! Configurations written for it are served as they are.
 
 use kube::CustomResource;
 use schemars::JsonSchema;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::hook::WebhookClientConfig;
 
-/// What a hook can be asked, and `*` for everything.
+/// The operations of a webhook, and `*` for all of them.
 pub const OPERATIONS: &[&str] = &[
     "*",
     "ExploreReplica",
@@ -20,7 +20,7 @@ pub const OPERATIONS: &[&str] = &[
     "ExploreDependencies",
 ];
 
-/// Hooks. The fields stand beside the metadata, not in a spec.
+/// Interpreter webhooks. The fields lie beside the metadata, not in a spec.
 #[derive(CustomResource, JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[kube(
     group = "config.karmada.io",
@@ -33,12 +33,12 @@ pub const OPERATIONS: &[&str] = &[
     derive = "Default"
 )]
 pub struct ExploringWebhooks {
-    /// The hooks.
+    /// The webhooks.
     #[schemars(length(max = 64))]
     pub webhooks: Vec<ExploringWebhook>,
 }
 
-/// A hook and what it is asked.
+/// A webhook and the operations that it is called for.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct ExploringWebhook {
@@ -46,36 +46,34 @@ pub struct ExploringWebhook {
     #[schemars(length(max = 253))]
     pub name: String,
 
-    /// How it is reached.
+    /// The address of the webhook.
     pub client_config: WebhookClientConfig,
 
-    /// What it is asked. One rule that fits is enough.
+    /// The operations that it is called for. One rule that matches is enough.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     pub rules: Vec<ExploringRule>,
 
-    /// What happens when it fails. Fail: the operation is retried until it succeeds. Ignore: as if there were no
-    /// hook.
+    /// The treatment of a failed call. Fail: the operation is retried until it succeeds. Ignore: the webhook is skipped.
     #[serde(default)]
     pub failure_policy: FailurePolicy,
 
-    /// How many seconds it has for an answer, 1 to 30.
+    /// The number of seconds that a call may take, 1 to 30.
     #[serde(default = "default_timeout")]
     pub timeout_seconds: i32,
 
-    /// The versions of the messages that it understands, the one it likes best first. v1alpha1 must be one
-    /// of them.
+    /// The versions of the messages that the webhook supports, most preferred first. v1alpha1 must be one of them.
     #[schemars(length(max = 16))]
     pub explore_review_versions: Vec<String>,
 }
 
-/// What holds when a hook fails to answer.
+/// The treatment of a failed call of a webhook.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FailurePolicy {
-    /// Nothing goes on until it answers.
+    /// The operation waits until a call succeeds.
     #[default]
     Fail,
-    /// As if there were no hook.
+    /// The webhook is skipped.
     Ignore,
 }
 
@@ -83,7 +81,7 @@ pub enum FailurePolicy {
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct ExploringRule {
-    /// What the hook is asked.
+    /// The operations.
     #[schemars(length(max = 16))]
     pub operations: Vec<String>,
 
@@ -99,19 +97,19 @@ pub struct ExploringRule {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub resources: Vec<String>,
 
-    /// Which of them: Cluster, Namespaced or `*`. Left out: all.
+    /// The scope of the resources: Cluster, Namespaced or `*`. Left out: both.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scope: Option<RuleScope>,
 }
 
-/// Which resources a rule is about.
+/// The scope of the resources that a rule applies to.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RuleScope {
-    /// Those of the cluster as a whole.
+    /// Cluster-scoped resources.
     Cluster,
-    /// Those in namespaces.
+    /// Namespaced resources.
     Namespaced,
-    /// All.
+    /// Both.
     #[serde(rename = "*")]
     All,
 }

@@ -1,22 +1,22 @@
-//! The address and CA of a webhook, as configurations give them.
+//! The address of an interpreter webhook.
 
 use k8s_openapi::ByteString;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How a hook is reached: url or service, one of the two.
+/// The address of a webhook: url or service, one of the two.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct WebhookClientConfig {
-    /// Its address, such as `https://hooks.example.com/interpret`.
+    /// Its URL, such as `https://hooks.example.com/interpret`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
 
-    /// The Service that it is behind.
+    /// The Service in front of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service: Option<ServiceReference>,
 
-    /// The certificates to trust, PEM. Left out: those that the system trusts.
+    /// The certificates to trust, PEM. Left out: the certificates that the system trusts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crate::schema::bytes")]
     pub ca_bundle: Option<ByteString>,
@@ -31,11 +31,11 @@ pub struct ServiceReference {
     /// Its name.
     pub name: String,
 
-    /// The path of the hook's address.
+    /// The path of the webhook's URL.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
 
-    /// The port. 443 when left out.
+    /// The port. Left out: 443.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<i32>,
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::hook::WebhookClientConfig;
 
-/// What a hook can be asked, and `*` for everything. Source: Karmada reference 3.4.
+/// The operations of a webhook, and `*` for all of them. Source: Karmada reference 3.4.
 pub const OPERATIONS: &[&str] = &[
     "*",
     "InterpretReplica",
@@ -20,7 +20,7 @@ pub const OPERATIONS: &[&str] = &[
     "InterpretDependency",
 ];
 
-/// Hooks. The fields stand beside the metadata, not in a spec.
+/// Interpreter webhooks. The fields lie beside the metadata, not in a spec.
 #[derive(CustomResource, JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[kube(
     group = "config.karmada.io",
@@ -33,12 +33,12 @@ pub const OPERATIONS: &[&str] = &[
     derive = "Default"
 )]
 pub struct InterpreterWebhooks {
-    /// The hooks.
+    /// The webhooks.
     #[schemars(length(max = 64))]
     pub webhooks: Vec<InterpreterWebhook>,
 }
 
-/// A hook and what it is asked.
+/// A webhook and the operations that it is called for.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct InterpreterWebhook {
@@ -46,20 +46,19 @@ pub struct InterpreterWebhook {
     #[schemars(length(max = 253))]
     pub name: String,
 
-    /// How it is reached.
+    /// The address of the webhook.
     pub client_config: WebhookClientConfig,
 
-    /// What it is asked. One rule that fits is enough.
+    /// The operations that it is called for. One rule that matches is enough.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     pub rules: Vec<InterpreterRule>,
 
-    /// How many seconds it has for an answer, 1 to 30. Left out: 10.
+    /// The number of seconds that a call may take, 1 to 30. Left out: 10.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<i32>,
 
-    /// The versions of the messages that it understands, the one it likes best first. v1alpha1 must be one
-    /// of them.
+    /// The versions of the messages that the webhook supports, most preferred first. v1alpha1 must be one of them.
     #[schemars(length(max = 16))]
     pub interpreter_context_versions: Vec<String>,
 }
@@ -68,7 +67,7 @@ pub struct InterpreterWebhook {
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct InterpreterRule {
-    /// What the hook is asked.
+    /// The operations.
     #[schemars(length(max = 16))]
     pub operations: Vec<String>,
 

@@ -1,7 +1,7 @@
-//! The promises of a CRD as text: one line for each path of each version, and a line for names, columns and subresources.
+//! The contract of a CRD as text: one line for each path of each version, and a line for names, columns and subresources.
 //!
-//! The lines of the reference schemas are committed; a test holds ours against them. Descriptions,
-//! validation rules and `anyOf` of int-or-string are left out, as is everything that a line does not name.
+//! The lines of the reference schemas are committed; a test compares ours with them. Descriptions, validation rules and `anyOf`
+//! of int-or-string are left out, as is every keyword that is not in [`KEYWORDS`].
 
 use serde_json::Value;
 
@@ -25,9 +25,9 @@ const KEYWORDS: &[(&str, &str)] = &[
     ("x-kubernetes-embedded-resource", "embedded-resource"),
 ];
 
-/// The lines of a CustomResourceDefinition given as JSON: `<plural> <version> <path> <type> <format>
-/// [required] [keyword=value …]`. In a path `.name` is a property, `[]` the items of a list and `{}` the
-/// values of a map; `-` stands for no type or format.
+/// Returns the lines of a CustomResourceDefinition given as JSON: `<plural> <version> <path> <type> <format> [required]
+/// [keyword=value …]`. In a path `.name` is a property, `[]` the items of a list and `{}` the values of a map; `-` stands for
+/// no type or format.
 pub fn facts(crd: &Value) -> Vec<String> {
     let plural = text(crd, "/spec/names/plural");
     let names = &crd["spec"]["names"];
@@ -72,7 +72,7 @@ pub fn facts(crd: &Value) -> Vec<String> {
     lines
 }
 
-/// Adds the line of `schema` at `path` and of everything in it.
+/// Adds the line of `schema` at `path` and of all schemas in it.
 fn walk(prefix: &str, path: &str, schema: &Value, required: bool, lines: &mut Vec<String>) {
     let shown = if path.is_empty() { "." } else { path };
     let mut line = format!(

@@ -1,14 +1,12 @@
-//! Validation rules in CEL that API servers apply to our kinds themselves.
+//! Validation rules in CEL that a server checks itself on objects of our kinds.
 //!
-//! Only rules that cost little: a server estimates a rule's cost from the longest list and the longest text
-//! that a request can hold, and refuses the whole definition when the estimate is too high. So lists that a
-//! rule compares with themselves, and texts that it searches, have limits in the schema, far above what
-//! anybody writes; `crds/tests.rs` lists them.
+//! The rules are cheap: a server estimates a rule's cost from the longest list and the longest text that a request can hold,
+//! and refuses the whole definition when the estimate is too high. So lists that a rule compares with themselves, and texts
+//! that it searches, have limits in the schema, far above any real object; `crds/tests.rs` lists them.
 //!
-//! What a rule cannot see (labels, the namespace, other objects) is left to `entourage webhook` and to the
-//! planners, which refuse it with a condition. Defaults that depend on other fields are theirs, too: a
-//! schema has only defaults that always hold.
-//! Source: Karmada reference 6.2, and 3.4 for hooks.
+//! Facts that a rule cannot see (labels, the namespace, other objects) are checked by `entourage webhook` and by the planners,
+//! which reject the object with a condition. They also set defaults that depend on other fields: a schema has only defaults
+//! that always hold. Source: Karmada reference 6.2, and 3.4 for webhooks.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray, ValidationRule,
@@ -22,21 +20,20 @@ mod policy;
 
 /// One rule.
 pub struct Rule {
-    /// Names of the definitions that have it.
+    /// Names of the definitions that the rule is added to.
     pub crds: &'static [&'static str],
-    /// Where in the schema of each version: property names, `[]` for the items of a list. Often one place.
+    /// Paths in the schema of each version: property names, `[]` for the items of a list. Usually one.
     pub paths: &'static [Path],
     /// The expression; `self` is the value at the path.
     pub rule: &'static str,
-    /// What the author of a refused object is told.
+    /// The message to the author of a rejected object.
     pub message: &'static str,
 }
 
-/// A place in a schema.
+/// A path in a schema.
 pub type Path = &'static [&'static str];
 
-/// The rules by what they are about. The one place to add some; each rule has a refused object in
-/// `testdata/rules.yaml`.
+/// The rules by subject. The one place to add a rule; each rule has a rejected object in `testdata/rules.yaml`.
 const RULES: &[&[Rule]] = &[
     cluster::RULES,
     distribution::RULES,
@@ -45,7 +42,7 @@ const RULES: &[&[Rule]] = &[
     policy::RULES,
 ];
 
-/// Every rule.
+/// All rules.
 pub fn rules() -> impl Iterator<Item = &'static Rule> {
     RULES.iter().copied().flatten()
 }
@@ -85,7 +82,7 @@ pub(super) fn add(crd: &mut CustomResourceDefinition) {
     }
 }
 
-/// The schema at a path, if there is one.
+/// The schema at a path, or `None` if there is none.
 fn resolve<'a>(schema: &'a mut JSONSchemaProps, path: &[&str]) -> Option<&'a mut JSONSchemaProps> {
     let Some((step, rest)) = path.split_first() else {
         return Some(schema);

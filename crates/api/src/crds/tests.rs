@@ -1,4 +1,4 @@
-//! What the CRDs must keep of the reference schemas, and what makes them good ones.
+//! The parts of the reference schemas that the CRDs must keep, and the quality of the CRDs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::*;
 
-/// Where ours differs from the reference schema, on purpose: `(part of the reference line, reason)`.
+/// Deliberate differences from the reference schema: `(part of the reference line, reason)`.
 const STRICTER: &[(&str, &str)] = &[
     (
         "clusters v1alpha1 .spec.syncMode string -",
@@ -40,8 +40,8 @@ const STRICTER: &[(&str, &str)] = &[
     ),
 ];
 
-/// Lists and texts with a limit that the reference schema does not have: far above what anybody writes, it keeps the
-/// estimated cost of a rule within what servers allow. Parts of reference lines.
+/// Lists and texts with a limit that the reference schema does not have: far above any real object, it keeps the estimated cost
+/// of a rule within what servers allow. Parts of reference lines.
 const LIMITED: &[&str] = &[
     ".fieldSelector.matchExpressions array",
     ".targetCluster.labelSelector.matchExpressions array",
@@ -251,13 +251,13 @@ fn server_versions_are_read_with_and_without_suffix() {
     assert_eq!(ServerVersion::parse("", ""), None);
 }
 
-/// The part of a line that names a path, column or property of a CRD, without what is said of it.
+/// The part of a line that names a path, column or property of a CRD, without its attributes.
 fn path_of(line: &str) -> String {
     let words = if line.contains(" #column ") { 4 } else { 3 };
     line.split(' ').take(words).collect::<Vec<_>>().join(" ")
 }
 
-/// A line without what it says of the longest list and the longest text.
+/// A line without the limits of lists and texts.
 fn without_limits(line: &str) -> String {
     let is_limit = |word: &str| word.starts_with("maxItems=") || word.starts_with("maxLength=");
     line.split(' ')

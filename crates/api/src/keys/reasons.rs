@@ -11,35 +11,35 @@ table! {
         NO_CLUSTER_FIT = "NoClusterFit";
         /// Scheduled is False: the clusters that fit cannot take all replicas.
         UNSCHEDULABLE = "Unschedulable";
-        /// Scheduled is False: a quota of the federation is used up.
+        /// Scheduled is False: a quota of the federation is exhausted.
         QUOTA_EXCEEDED = "QuotaExceeded";
         /// FullyApplied is True.
         FULLY_APPLIED_SUCCESS = "FullyAppliedSuccess";
-        /// Ours. FullyApplied is False: members are being written to.
+        /// Ours. FullyApplied is False: copies are being written to members.
         DELIVERING = "Delivering";
         /// FullyApplied is False.
         FULLY_APPLIED_FAILED = "FullyAppliedFailed";
         /// Ours. Healthy is True.
         ALL_HEALTHY = "AllHealthy";
-        /// Ours. Healthy is False: some copy says that it is not ready.
+        /// Ours. Healthy is False: some copy is not healthy.
         UNHEALTHY = "Unhealthy";
         /// Ours. DependenciesReady is True.
         DEPENDENCIES_DELIVERED = "DependenciesDelivered";
         /// Ours. DependenciesReady is False: an object that is referred to does not exist on the hub.
         DEPENDENCY_MISSING = "DependencyMissing";
-        /// Ours. DependenciesReady is False: an object that is referred to is not on some cluster yet.
+        /// Ours. DependenciesReady is False: a dependency is not yet present on some target cluster.
         NOT_DELIVERED = "NotDelivered";
         /// Ours. Effective is False.
         PARTS_WITHOUT_EFFECT = "PartsWithoutEffect";
         /// Ours. Matched is True.
         TEMPLATES_MATCHED = "TemplatesMatched";
-        /// Ours. Matched is False: no template is selected, or others hold those that are.
+        /// Ours. Matched is False: no template matches, or other policies have claimed those that match.
         NO_TEMPLATE = "NoTemplate";
-        /// Ours. Matched is False: a selector cannot be used.
+        /// Ours. Matched is False: a selector is invalid.
         INVALID_SELECTOR = "InvalidSelector";
-        /// Ours. Matched is False: the policies of the namespace name more kinds than are looked for.
+        /// Ours. Matched is False: the policies of the namespace name more kinds than are watched.
         TOO_MANY_KINDS = "TooManyKinds";
-        /// Ours. Matched is False: the hub does not let the controllers claim a template that the policy selects.
+        /// Ours. Matched is False: the hub does not allow the controllers to claim a template that the policy selects.
         CLAIM_REFUSED = "ClaimRefused";
         /// Ours. Matched is False: an override policy that the policy depends on does not exist.
         DEPENDENT_OVERRIDE_MISSING = "DependentOverrideMissing";
@@ -59,28 +59,29 @@ table! {
         SUSPEND_DISPATCHING = "SuspendDispatching";
         /// Ready of a Cluster is True.
         CLUSTER_READY = "ClusterReady";
-        /// Ready of a Cluster is False: it answers, and says that it is not healthy.
+        /// Ready of a Cluster is False: it responds and reports that it is not healthy.
         CLUSTER_NOT_READY = "ClusterNotReady";
         /// Ready of a Cluster is False: it cannot be reached.
         CLUSTER_NOT_REACHABLE = "ClusterNotReachable";
-        /// Ours. Ready of a Cluster is False: it answers, and so late that it cannot be used.
+        /// Ours. Ready of a Cluster is False: it responds too slowly to be used.
         CLUSTER_API_SLOW = "ClusterAPISlow";
-        /// Ours. Ready of a Cluster is False: it refuses the token of its Secret, or what our account asks for.
+        /// Ours. Ready of a Cluster is False: it refuses the token of its Secret, or the requests of our account.
         CREDENTIALS_REFUSED = "CredentialsRefused";
-        /// Ours. Ready of a Cluster is Unknown: more than half of the members stopped answering together, so the fault is
-        /// most likely on the hub's side.
+        /// Ours. Ready of a Cluster is Unknown: more than half of the members stopped responding at the same time, so the fault
+        /// is most likely on the hub's side.
         HUB_CUT_OFF = "HubCutOff";
-        /// Ready of a Cluster is False: another physical cluster answers than the one that `spec.id` names.
+        /// Ready of a Cluster is False: the responding physical cluster is not the one that `spec.id` names.
         CLUSTER_ID_CHANGED = "ClusterIDChanged";
-        /// Ready of a Cluster is False: an older Cluster stands for the same physical cluster.
+        /// Ready of a Cluster is False: an older Cluster object represents the same physical cluster.
         CLUSTER_ID_CONFLICT = "ClusterIDConflict";
-        /// Ready of a Cluster is False: it answers, and our account may not read which cluster it is.
+        /// Ready of a Cluster is False: it responds, and our account may not read its id.
         CLUSTER_ID_UNKNOWN = "ClusterIDUnknown";
-        /// Ready of a Cluster is Unknown: nobody reported on it in time.
+        /// Ready of a Cluster is Unknown: no status was reported in time.
         CLUSTER_STATUS_UNKNOWN = "ClusterStatusUnknown";
         /// Ours. Ready of a Cluster is False: `spec.secretRef` names a Secret that is not for this Cluster.
         CREDENTIALS_NOT_FOR_CLUSTER = "CredentialsNotForCluster";
-        /// Ours. Ready of a Cluster is False: its endpoint, proxy or verification of certificates is not what its Secret is for.
+        /// Ours. Ready of a Cluster is False: its endpoint, proxy or verification of certificates is not the one that its
+        /// Secret is bound to.
         CREDENTIALS_NOT_FOR_ADDRESS = "CredentialsNotForAddress";
         /// Ours. Ready of a Cluster is False: the address at which its Secret is first used cannot be recorded on the Secret.
         CREDENTIALS_NOT_RECORDED = "CredentialsNotRecorded";
@@ -88,25 +89,26 @@ table! {
         FULL_API_ENABLEMENTS = "FullAPIEnablements";
         /// CompleteAPIEnablements is False: some groups could not be discovered.
         PARTIAL_API_ENABLEMENTS = "PartialAPIEnablements";
-        /// CompleteAPIEnablements is False: nothing could be discovered.
+        /// CompleteAPIEnablements is False: no group could be discovered.
         EMPTY_API_ENABLEMENTS = "EmptyAPIEnablements";
-        /// Ours. Released of a Cluster is False: the member refuses to our account what copies may stand there of.
+        /// Ours. Released of a Cluster is False: the member does not allow our account to read kinds that may have copies
+        /// there.
         RIGHTS_MISSING = "RightsMissing";
-        /// Ours. Released of a Cluster is False: the member does not answer, so its copies are not accounted for.
+        /// Ours. Released of a Cluster is False: the member does not respond, so its copies are not accounted for.
         COPIES_UNKNOWN = "CopiesUnknown";
-        /// Ours. CopiesWatched of a Cluster is False: the member answers, and does not list some kinds.
+        /// Ours. CopiesWatched of a Cluster is False: the member responds, and lists of some kinds fail.
         LIST_FAILS = "ListFails";
         /// Ours. RemovalsPaused is True: more copies were deleted within a minute than no edit explains.
         UNEXPLAINED_REMOVALS = "UnexplainedRemovals";
-        /// Ours. RemovalsPaused is True: no object whose copies the member holds is on the hub any more.
+        /// Ours. RemovalsPaused is True: none of the templates of the member's copies exists on the hub any more.
         HUB_LOOKS_EMPTY = "HubLooksEmpty";
         /// Ours. RemovalsPaused is True: the hub was restored to an earlier state.
         HUB_ROLLED_BACK = "HubRolledBack";
         /// Ours. RemovalsPaused is True: more copies were deleted within a minute than `--removal-budget` allows.
         REMOVAL_BUDGET_EXCEEDED = "RemovalBudgetExceeded";
-        /// Ours. RemovalsPaused is True: a deletion waits for a list of the hub that cannot be had.
+        /// Ours. RemovalsPaused is True: a deletion waits for a list of the hub that fails.
         HUB_NOT_SYNCED = "HubNotSynced";
-        /// Ours. RemovalsPaused is False: somebody released them.
+        /// Ours. RemovalsPaused is False: a user resumed the deletions.
         REMOVALS_RESUMED = "RemovalsResumed";
         /// Of `Evicting`: the binding has eviction tasks.
         GRACEFUL_EVICTION = "GracefulEviction";

@@ -1,9 +1,9 @@
-//! The tables of keys: nothing twice, and only what servers accept.
+//! The tables of keys: no duplicates, and only keys that servers accept.
 
 use super::*;
 use std::collections::BTreeSet;
 
-/// Every table by its name.
+/// The tables by their names.
 const TABLES: &[(&str, &[(&str, &str)])] = &[
     ("label", label::ALL),
     ("annotation", annotation::ALL),
@@ -30,7 +30,7 @@ fn labels_annotations_and_finalizers_are_qualified_names() {
                 .split_once('/')
                 .unwrap_or_else(|| panic!("{table} {constant}"));
             assert!(domain.contains('.'), "{table} {constant}");
-            // Of a prefix the rest of the name is made elsewhere.
+            // The rest of a key with a prefix is computed.
             let is_whole = !constant.ends_with("_PREFIX");
             assert!(
                 !(is_whole && name.is_empty()) && name.len() <= 63,

@@ -1,47 +1,46 @@
-//! The failover of a policy: what happens when a cluster, or the application in it, fails.
+//! The treatment of failing clusters and applications.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What is done when something fails. Source: Karmada reference 1.2.
+/// The treatment of failing clusters and applications. Source: Karmada reference 1.2.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct FailoverBehavior {
-    /// When the application in a cluster fails. Without it the application is never moved for that.
+    /// The treatment of an application that fails in a cluster. Left out: it is not evicted for that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub application: Option<ApplicationFailoverBehavior>,
 
-    /// When a cluster fails. Without it the defaults of the control plane hold.
+    /// The treatment of a failing cluster. Left out: the defaults of the control plane apply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster: Option<ClusterFailoverBehavior>,
 }
 
-/// What is done when the application in a cluster fails.
+/// The treatment of an application that fails in a cluster.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct ApplicationFailoverBehavior {
-    /// When the application counts as failed.
+    /// The conditions under which the application counts as failed.
     pub decision_conditions: DecisionConditions,
 
-    /// What happens to the copy in the cluster that is left.
+    /// The treatment of the copy in the cluster that the workload is evicted from.
     #[serde(default)]
     pub purge_mode: PurgeMode,
 
-    /// How many seconds a copy that is purged Gracefully may stay while the new one is not healthy.
-    /// 600 when left out.
+    /// The number of seconds that a copy that is purged Gracefully may stay while the new one is not healthy. Left out: 600.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grace_period_seconds: Option<i32>,
 
-    /// What of the old copy's status the new copy gets.
+    /// The parts of the old copy's status that the new copy gets as labels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state_preservation: Option<StatePreservation>,
 }
 
-/// When an application counts as failed.
+/// The conditions under which an application counts as failed.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct DecisionConditions {
-    /// For how many seconds it may be unhealthy.
+    /// The number of seconds that it may be unhealthy.
     #[serde(default = "default_toleration_seconds")]
     pub toleration_seconds: i32,
 }
@@ -54,36 +53,36 @@ impl Default for DecisionConditions {
     }
 }
 
-/// What is done when a cluster fails.
+/// The treatment of a failing cluster.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterFailoverBehavior {
-    /// What happens to the copy in the cluster that is left.
+    /// The treatment of the copy in the cluster that the workload is evicted from.
     #[serde(default)]
     #[schemars(schema_with = "crate::schema::cluster_purge_mode")]
     pub purge_mode: PurgeMode,
 
-    /// What of the old copy's status the new copy gets.
+    /// The parts of the old copy's status that the new copy gets as labels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state_preservation: Option<StatePreservation>,
 }
 
-/// What happens to the copy in a cluster that is left.
+/// The treatment of the copy in a cluster that the workload is evicted from.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PurgeMode {
-    /// It is removed first; the new copy waits for that.
+    /// It is deleted first; the new copy waits for that.
     Directly,
-    /// It is removed when the new copy is healthy or the grace period is over.
+    /// It is deleted when the new copy is healthy or the grace period is over.
     #[default]
     Gracefully,
-    /// It stays until a user confirms its removal.
+    /// It is kept until a user confirms its deletion.
     Never,
 }
 
-/// What of a copy's status is handed to its successor.
+/// The parts of a copy's status that its successor gets as labels.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 pub struct StatePreservation {
-    /// What is read and which label it becomes.
+    /// The values that are read and the labels that they become.
     #[schemars(length(max = 64))]
     pub rules: Vec<StatePreservationRule>,
 }
@@ -96,7 +95,7 @@ pub struct StatePreservationRule {
     #[schemars(length(max = 317))]
     pub alias_label_name: String,
 
-    /// Where the value is found in the status, as a JSONPath such as {.revision}.
+    /// The value in the status, as a JSONPath such as {.revision}.
     pub json_path: String,
 }
 

@@ -1,7 +1,7 @@
-//! OverridePolicy and ClusterOverridePolicy: changes of the copies on some clusters.
+//! Changes of the copies on some clusters.
 //!
-//! The fields are declared in the order in which Karmada writes them: the rules that were applied to a copy are
-//! recorded as JSON text in its annotations, where the order shows. Source: Karmada reference, appendix C.
+//! The fields are declared in the order in which Karmada writes them: the rules that were applied to a copy are recorded as
+//! JSON text in its annotations, where the order is visible. Source: Karmada reference, appendix C.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::{ClusterAffinity, ResourceSelector};
 use crate::scope::{ClusterCounterpart, ClusterScoped};
 
-/// What a policy changes, in which copies. A ClusterOverridePolicy has the same fields.
+/// The changes of a policy and the copies that they apply to. A ClusterOverridePolicy has the same fields.
 #[derive(CustomResource, JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[kube(
     group = "policy.karmada.io",
@@ -28,11 +28,11 @@ use crate::scope::{ClusterCounterpart, ClusterScoped};
 )]
 #[serde(rename_all = "camelCase")]
 pub struct OverrideSpec {
-    /// The objects whose copies are changed; one that matches any of these is. Left out: every object.
+    /// The objects whose copies are changed; one that matches any of these is selected. Left out: every object.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub resource_selectors: Vec<ResourceSelector>,
 
-    /// What is changed on which clusters. The rules are applied in this order, each to what the former made.
+    /// The changes and their clusters. The rules are applied in this order, each to the result of the previous one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 1024))]
     pub override_rules: Vec<RuleWithCluster>,
@@ -41,7 +41,7 @@ pub struct OverrideSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target_cluster: Option<ClusterAffinity>,
 
-    /// Deprecated: use overrideRules. What is changed.
+    /// Deprecated: use overrideRules. The changes.
     #[serde(default, skip_serializing_if = "Overriders::is_empty")]
     pub overriders: Overriders,
 }
@@ -58,7 +58,7 @@ impl ClusterCounterpart for OverridePolicy {
                                clusters.";
 }
 
-/// What is changed on which clusters.
+/// Changes and the clusters that they apply to.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct RuleWithCluster {
@@ -66,7 +66,7 @@ pub struct RuleWithCluster {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target_cluster: Option<ClusterAffinity>,
 
-    /// What is changed.
+    /// The changes.
     pub overriders: Overriders,
 }
 
@@ -105,25 +105,25 @@ pub struct Overriders {
 }
 
 impl Overriders {
-    /// Whether nothing is changed.
+    /// True if there are no changes.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// What an overrider does.
+/// The operator of an overrider.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub enum OverriderOperator {
     /// Adds the value.
     Add,
-    /// Removes what is there.
+    /// Removes the existing value.
     Remove,
-    /// Replaces what is there by the value.
+    /// Replaces the existing value.
     Replace,
 }
 
-/// What an overrider of a list does.
+/// The operator of an overrider of a list.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub enum ListOperator {
@@ -139,7 +139,7 @@ pub struct PlaintextOverrider {
     /// The field, as a JSON pointer such as /spec/replicas.
     pub path: String,
 
-    /// What is done: add makes or inserts, replace and remove need something that is there.
+    /// The operator: add creates or inserts, replace and remove need an existing value.
     pub operator: OverriderOperator,
 
     /// The value of add and replace.
@@ -159,7 +159,7 @@ pub struct ImageOverrider {
     /// The part of the image, which reads as `[registry/]repository[:tag][@digest]`.
     pub component: ImageComponent,
 
-    /// What is done to the part: add appends the value to it.
+    /// The operator: add appends the value to the part.
     pub operator: OverriderOperator,
 
     /// The value of add and replace.
@@ -179,7 +179,7 @@ pub struct ImagePredicate {
 pub enum ImageComponent {
     /// The server, with its port, such as registry.example:5000.
     Registry,
-    /// What lies between the registry and the tag, such as library/nginx.
+    /// The part between the registry and the tag, such as library/nginx.
     Repository,
     /// The tag or the digest, such as v1.19.1 or sha256:dbcc….
     Tag,
@@ -192,7 +192,7 @@ pub struct CommandArgsOverrider {
     /// Name of the container.
     pub container_name: String,
 
-    /// What is done.
+    /// The operator.
     pub operator: ListOperator,
 
     /// The values that are appended or removed.
@@ -203,7 +203,7 @@ pub struct CommandArgsOverrider {
 /// Changes labels or annotations.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
 pub struct LabelAnnotationOverrider {
-    /// What is done: add sets, replace sets only what is there, remove removes what is there.
+    /// The operator: add sets, replace sets only existing keys, remove removes existing keys.
     pub operator: OverriderOperator,
 
     /// The keys, with their values for add and replace.
@@ -217,7 +217,7 @@ pub struct FieldOverrider {
     /// The field that holds the document, as a JSON pointer such as /data/config.yaml.
     pub field_path: String,
 
-    /// Changes of a JSON document. Not next to yaml.
+    /// Changes of a JSON document. Not together with yaml.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub json: Vec<PatchOperation>,
 
@@ -233,7 +233,7 @@ pub struct PatchOperation {
     /// The field of the document, as a JSON pointer.
     pub sub_path: String,
 
-    /// What is done: add makes or inserts, replace and remove need something that is there.
+    /// The operator: add creates or inserts, replace and remove need an existing value.
     pub operator: OverriderOperator,
 
     /// The value of add and replace.

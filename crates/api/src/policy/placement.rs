@@ -1,48 +1,48 @@
-//! Placement: the clusters of a template, and the division of its replicas.
+//! The target clusters of templates and the division of their replicas.
 //!
-//! The fields are declared in the order in which Karmada writes them: the placement is also stored as JSON
-//! text, in the annotation `policy.karmada.io/applied-placement`, where the order shows.
+//! The fields are declared in the order in which Karmada writes them: the placement is also stored as JSON text, in the
+//! annotation `policy.karmada.io/applied-placement`, where the order is visible.
 
 use k8s_openapi::api::core::v1::Toleration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Where templates go. Empty: to every cluster. Source: Karmada reference 1.2.
+/// The target clusters of templates. Empty: every cluster. Source: Karmada reference 1.2.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct Placement {
-    /// The clusters that are allowed. Excludes clusterAffinities.
+    /// The allowed clusters. Mutually exclusive with clusterAffinities.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster_affinity: Option<ClusterAffinity>,
 
-    /// Groups of clusters, tried in this order until one fits. Excludes clusterAffinity.
+    /// Groups of clusters, tried in this order until one fits. Mutually exclusive with clusterAffinity.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 256))]
     pub cluster_affinities: Vec<ClusterAffinityTerm>,
 
-    /// Taints of clusters that are put up with.
+    /// Taints of clusters that are tolerated.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 1024))]
     pub cluster_tolerations: Vec<Toleration>,
 
-    /// Over how many groups of clusters the choice is spread.
+    /// The number of groups of clusters that the scheduling result is spread over.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     pub spread_constraints: Vec<SpreadConstraint>,
 
-    /// How replicas are divided among the scheduled clusters. Without it each cluster gets all of them.
+    /// The division of replicas among the target clusters. Left out: each cluster gets all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replica_scheduling: Option<ReplicaSchedulingStrategy>,
 
-    /// Which workloads share a cluster or avoid each other.
+    /// The workloads that share a cluster or avoid each other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workload_affinity: Option<WorkloadAffinity>,
 }
 
 impl Placement {
-    /// How replicas are divided: Duplicated without `replicaScheduling`, Divided where it names no type.
-    /// Source: Karmada reference 1.2.
+    /// Returns the type of division: Duplicated without `replicaScheduling`, Divided if it names no type. Source: Karmada
+    /// reference 1.2.
     pub fn replica_scheduling_type(&self) -> ReplicaSchedulingType {
         match &self.replica_scheduling {
             None => ReplicaSchedulingType::Duplicated,
@@ -50,7 +50,7 @@ impl Placement {
         }
     }
 
-    /// Whether nothing is asked for, so that every cluster is allowed.
+    /// True if nothing is required, so that every cluster is allowed.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -73,7 +73,7 @@ pub struct ClusterAffinity {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cluster_names: Vec<String>,
 
-    /// Names of clusters that are left out.
+    /// Names of clusters that are excluded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub exclude: Vec<String>,
 }
@@ -90,17 +90,17 @@ pub struct ClusterAffinityTerm {
     #[serde(flatten)]
     pub affinity: ClusterAffinity,
 
-    /// Further groups that take, in this order, what the clusters of the group cannot.
+    /// Further groups that take, in this order, the replicas that do not fit into the group.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16))]
     pub overflow_affinities: Vec<OverflowAffinity>,
 }
 
-/// A named group of clusters that takes what others cannot.
+/// A named group of clusters that takes the replicas that do not fit into others.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct OverflowAffinity {
-    /// Name of the group, unique among the further groups and not that of the group which they help out.
+    /// Name of the group, unique among the further groups and different from that of the main group.
     #[schemars(length(min = 1, max = 32))]
     pub affinity_name: String,
 
@@ -119,13 +119,13 @@ pub struct FieldSelector {
     pub match_expressions: Vec<FieldRequirement>,
 }
 
-/// What a field of a Cluster must be.
+/// A requirement on a field of a Cluster.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldRequirement {
     /// The field: provider, region or zone.
     pub key: String,
 
-    /// How it relates to the values: In or NotIn.
+    /// The relation to the values: In or NotIn.
     pub operator: String,
 
     /// The values.
@@ -134,7 +134,7 @@ pub struct FieldRequirement {
     pub values: Vec<String>,
 }
 
-/// Over how many groups of clusters the choice is spread. Give spreadByField or spreadByLabel, not both.
+/// The number of groups of clusters that the scheduling result is spread over. Give spreadByField or spreadByLabel, not both.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct SpreadConstraint {
@@ -146,18 +146,18 @@ pub struct SpreadConstraint {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub spread_by_label: String,
 
-    /// The most groups to use. Left out or 0: no limit.
+    /// The largest number of groups. Left out or 0: no limit.
     #[serde(default, skip_serializing_if = "is_zero")]
     #[schemars(schema_with = "crate::schema::plain_integer")]
     pub max_groups: i64,
 
-    /// The fewest groups to use. Left out or 0: one.
+    /// The smallest number of groups. Left out or 0: one.
     #[serde(default, skip_serializing_if = "is_zero")]
     #[schemars(schema_with = "crate::schema::plain_integer")]
     pub min_groups: i64,
 }
 
-/// The fields of a Cluster that make groups.
+/// The fields of a Cluster that define groups.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[serde(rename_all = "lowercase")]
 pub enum SpreadField {
@@ -171,15 +171,15 @@ pub enum SpreadField {
     Provider,
 }
 
-/// How replicas are divided.
+/// The division of replicas.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, PartialEq, Default)]
 #[serde(rename_all = "camelCase")]
 pub struct ReplicaSchedulingStrategy {
-    /// Whether each cluster gets all replicas or a part of them.
+    /// Duplicated: each cluster gets all replicas. Divided: each gets a part of them.
     #[serde(default)]
     pub replica_scheduling_type: ReplicaSchedulingType,
 
-    /// How the parts are found. Left out with Divided: Weighted.
+    /// The rule for the parts. Left out with Divided: Weighted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replica_division_preference: Option<DivisionPreference>,
 
@@ -188,8 +188,8 @@ pub struct ReplicaSchedulingStrategy {
     pub weight_preference: Option<ClusterPreferences>,
 }
 
-/// Whether each cluster gets all replicas. The default is that of a `replicaScheduling` which names no type;
-/// see [`Placement::replica_scheduling_type`] for one that is absent.
+/// The type of division. The default is that of a `replicaScheduling` which names no type; see
+/// [`Placement::replica_scheduling_type`] for one that is absent.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReplicaSchedulingType {
     /// Each cluster gets all replicas.
@@ -199,7 +199,7 @@ pub enum ReplicaSchedulingType {
     Divided,
 }
 
-/// How replicas are divided among clusters.
+/// The rule that divides replicas among clusters.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DivisionPreference {
     /// Among as few clusters as can take them.
@@ -208,7 +208,7 @@ pub enum DivisionPreference {
     Weighted,
 }
 
-/// The weights of clusters. dynamicWeight, when given, wins.
+/// The weights of clusters. dynamicWeight, if given, takes precedence.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterPreferences {
@@ -216,7 +216,7 @@ pub struct ClusterPreferences {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub static_weight_list: Vec<StaticClusterWeight>,
 
-    /// What weights are computed from.
+    /// The source of computed weights.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dynamic_weight: Option<DynamicWeight>,
 }
@@ -233,14 +233,14 @@ pub struct StaticClusterWeight {
     pub weight: i64,
 }
 
-/// What weights are computed from.
+/// The source of computed weights.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DynamicWeight {
-    /// How many replicas a cluster can take.
+    /// The number of replicas that a cluster can take.
     AvailableReplicas,
 }
 
-/// Which workloads share a cluster or avoid each other.
+/// The workloads that share a cluster or avoid each other.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkloadAffinity {

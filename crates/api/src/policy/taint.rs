@@ -1,4 +1,4 @@
-//! Taints that follow from the conditions of Clusters.
+//! Taints that are derived from the conditions of Clusters.
 
 use kube::CustomResource;
 use schemars::JsonSchema;
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::ClusterAffinity;
 
-/// Which Clusters get which taints, and when. Source: Karmada reference 4.1.
+/// The taints of Clusters and the conditions that set them. Source: Karmada reference 4.1.
 #[derive(CustomResource, JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[kube(
     group = "policy.karmada.io",
@@ -18,15 +18,15 @@ use super::ClusterAffinity;
 )]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterTaintSpec {
-    /// The Clusters that the policy is about. Left out: all.
+    /// The Clusters that the policy applies to. Left out: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target_clusters: Option<ClusterAffinity>,
 
-    /// What a Cluster's conditions must be for the taints to be put on it; all must hold. Left out: never.
+    /// Requirements on a Cluster's conditions for adding the taints; all must hold. Left out: never.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub add_on_conditions: Vec<MatchCondition>,
 
-    /// What a Cluster's conditions must be for the taints to be removed; all must hold. Left out: never.
+    /// Requirements on a Cluster's conditions for removing the taints; all must hold. Left out: never.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remove_on_conditions: Vec<MatchCondition>,
 
@@ -35,28 +35,28 @@ pub struct ClusterTaintSpec {
     pub taints: Vec<PolicyTaint>,
 }
 
-/// What one condition of a Cluster must be.
+/// A requirement on one condition of a Cluster.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct MatchCondition {
     /// Type of the condition, such as Ready.
     pub condition_type: String,
 
-    /// How its status relates to the values: In or NotIn.
+    /// The relation of its status to the values: In or NotIn.
     pub operator: String,
 
     /// The values: True, False, Unknown.
     pub status_values: Vec<String>,
 }
 
-/// A taint that a policy puts on Clusters.
+/// A taint that a policy adds to Clusters.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 pub struct PolicyTaint {
     /// Key.
     #[schemars(length(max = 317))]
     pub key: String,
 
-    /// What it does to bindings that do not tolerate it: NoSchedule or NoExecute.
+    /// Its effect on bindings that do not tolerate it: NoSchedule or NoExecute.
     #[schemars(length(max = 32))]
     pub effect: String,
 

@@ -1,4 +1,4 @@
-//! Twins as they are written, read and defined.
+//! Cluster-scoped counterparts as they are written, read and defined.
 
 use serde_json::{Value, json};
 

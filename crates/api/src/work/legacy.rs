@@ -1,5 +1,5 @@
-//! `work.karmada.io/v1alpha1`: the first shape of a ResourceBinding. It is served so that clients which
-//! still ask for it get an answer; nothing here reads or writes it.
+//! `work.karmada.io/v1alpha1`: the first version of a ResourceBinding. It is served for clients that still request it;
+//! Entourage neither reads nor writes it.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::CustomResource;
@@ -10,7 +10,7 @@ use super::Resources;
 use crate::schema::{is_false, is_zero};
 use crate::scope::ClusterCounterpart;
 
-/// Where one template goes, in the first version of the API.
+/// The target clusters of one template, in the first version of the API.
 #[derive(CustomResource, JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[kube(
     group = "work.karmada.io",
@@ -30,7 +30,7 @@ pub struct ResourceBindingSpec {
     /// The template.
     pub resource: ObjectReference,
 
-    /// The clusters that it is scheduled to.
+    /// The clusters that the template is scheduled to.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub clusters: Vec<TargetCluster>,
 }
@@ -69,32 +69,32 @@ pub struct ObjectReference {
     #[schemars(schema_with = "crate::schema::quantities")]
     pub resource_per_replicas: Resources,
 
-    /// How many replicas the template asks for.
+    /// The number of replicas of the template.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub replicas: i32,
 }
 
-/// A cluster and what it gets.
+/// A target cluster and its number of replicas.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 pub struct TargetCluster {
     /// Name of the cluster.
     pub name: String,
 
-    /// How many replicas it gets.
+    /// The number of replicas.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub replicas: i32,
 }
 
-/// How a binding's template fares.
+/// The state of a binding's template.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct ResourceBindingStatus {
-    /// What holds for the binding as a whole.
+    /// The conditions of the binding as a whole.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "crate::schema::conditions")]
     pub conditions: Vec<Condition>,
 
-    /// One entry a cluster.
+    /// One entry for each cluster.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub aggregated_status: Vec<AggregatedStatusItem>,
 }
@@ -106,16 +106,16 @@ pub struct AggregatedStatusItem {
     /// Name of the cluster.
     pub cluster_name: String,
 
-    /// The part of the copy's status that is worth reporting.
+    /// The part of the copy's status that is reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crate::schema::free_form")]
     pub status: Option<serde_json::Value>,
 
-    /// Whether the copy is applied on the cluster.
+    /// True if the copy is applied on the cluster.
     #[serde(default, skip_serializing_if = "is_false")]
     pub applied: bool,
 
-    /// Why it does not.
+    /// The reason why it is not applied.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub applied_message: String,
 }

@@ -1,4 +1,4 @@
-//! Work: the manifests of one cluster in pull mode, as its agent fetches them.
+//! Works: the desired objects of one cluster in pull mode, for its agent.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::CustomResource;
@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use super::ResourceHealth;
 use crate::embedded::EmbeddedObject;
 
-/// What a cluster shall hold. Lies in the namespace of that cluster, `karmada-es-<cluster>`.
-/// Source: Karmada reference 1.5.
+/// The desired objects of a cluster. Lies in the namespace of that cluster, `karmada-es-<cluster>`. Source: Karmada reference
+/// 1.5.
 #[derive(CustomResource, JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[kube(
     group = "work.karmada.io",
@@ -40,11 +40,11 @@ pub struct WorkSpec {
     #[serde(default, skip_serializing_if = "WorkloadTemplate::is_empty")]
     pub workload: WorkloadTemplate,
 
-    /// True holds delivery back.
+    /// True suspends delivery.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suspend_dispatching: Option<bool>,
 
-    /// Whether the objects stay on the cluster, without our marks, when the Work is deleted.
+    /// True: the objects are kept on the cluster, without ownership metadata, when the Work is deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preserve_resources_on_deletion: Option<bool>,
 }
@@ -52,7 +52,7 @@ pub struct WorkSpec {
 /// Objects for a cluster.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 pub struct WorkloadTemplate {
-    /// The objects as the cluster gets them, each whole.
+    /// The objects in the form for the cluster, each whole.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub manifests: Vec<EmbeddedObject>,
 }
@@ -63,7 +63,7 @@ impl WorkloadTemplate {
     }
 }
 
-/// How the objects of a Work fare.
+/// The state of the objects of a Work.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkStatus {
@@ -72,23 +72,23 @@ pub struct WorkStatus {
     #[schemars(schema_with = "crate::schema::conditions")]
     pub conditions: Vec<Condition>,
 
-    /// One entry an object.
+    /// One entry for each object.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub manifest_statuses: Vec<ManifestStatus>,
 }
 
-/// How one object fares.
+/// The state of one object.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 pub struct ManifestStatus {
-    /// Which object.
+    /// The object.
     pub identifier: ResourceIdentifier,
 
-    /// The part of its status that is worth reporting.
+    /// The part of its status that is reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crate::schema::free_form")]
     pub status: Option<serde_json::Value>,
 
-    /// Whether it is healthy.
+    /// Its health.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub health: Option<ResourceHealth>,
 }
@@ -96,7 +96,7 @@ pub struct ManifestStatus {
 /// Names an object of a Work.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResourceIdentifier {
-    /// Its place among the manifests, from 0.
+    /// Its index in the manifests, from 0.
     #[schemars(schema_with = "crate::schema::plain_integer")]
     pub ordinal: i64,
 

@@ -1,4 +1,4 @@
-//! The resources, nodes and priority class that one replica of a template asks of a cluster.
+//! The requirements of a template's replicas.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ pub struct ReplicaRequirements {
     #[schemars(schema_with = "crate::schema::quantities")]
     pub resource_request: Resources,
 
-    /// The namespace whose quota it uses up.
+    /// The namespace whose quota it counts against.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub namespace: String,
 
@@ -45,28 +45,28 @@ pub struct NodeClaim {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub node_selector: BTreeMap<String, String>,
 
-    /// Taints of the node that are put up with.
+    /// Taints of the node that are tolerated.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tolerations: Vec<Toleration>,
 }
 
-/// One part of a template with several pod templates.
+/// One component of a template with several pod templates.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct Component {
-    /// Name of the part, unique in the template.
+    /// Name of the component, unique in the template.
     #[schemars(length(max = 32))]
     pub name: String,
 
-    /// How many replicas the part asks for.
+    /// The number of replicas of the component.
     pub replicas: i32,
 
-    /// The requirements of one of them.
+    /// The requirements of one replica.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replica_requirements: Option<ComponentReplicaRequirements>,
 }
 
-/// What one replica of a part needs.
+/// The requirements of one replica of a component.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct ComponentReplicaRequirements {
@@ -84,12 +84,12 @@ pub struct ComponentReplicaRequirements {
     pub priority_class_name: String,
 }
 
-/// How many replicas of a part a cluster gets.
+/// The number of replicas of a component for a cluster.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TargetComponent {
-    /// Name of the part.
+    /// Name of the component.
     pub name: String,
 
-    /// How many replicas.
+    /// The number of replicas.
     pub replicas: i32,
 }

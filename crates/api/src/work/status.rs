@@ -1,4 +1,4 @@
-//! The status of a binding: conditions, and one item for each cluster.
+//! The state of a template on its clusters.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use schemars::JsonSchema;
@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::schema::is_false;
 
-/// How a binding's template fares. Source: Karmada reference 1.2; `copy` of an entry is ours.
+/// The state of a binding's template. Source: Karmada reference 1.2; `copy` of an entry is ours.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct ResourceBindingStatus {
-    /// The generation of the binding that the scheduler last answered.
+    /// The generation of the binding that the scheduler last processed.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub scheduler_observed_generation: i64,
 
@@ -18,17 +18,17 @@ pub struct ResourceBindingStatus {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub scheduler_observing_affinity_name: String,
 
-    /// When it was last scheduled.
+    /// The time at which it was last scheduled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_scheduled_time: Option<Time>,
 
-    /// Scheduled, FullyApplied and DependenciesReady.
+    /// The conditions of the binding, such as Scheduled, FullyApplied and DependenciesReady.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "crate::schema::conditions")]
     pub conditions: Vec<Condition>,
 
-    /// One entry a cluster that has a copy or may have one, sorted by cluster. An entry stays until the
-    /// copy is known to be gone, so this is also the record of what is where.
+    /// One entry for each cluster that has a copy or may have one, sorted by cluster. An entry is kept until the copy is proven
+    /// absent, so the list is also the record of the existing copies.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub aggregated_status: Vec<AggregatedStatusItem>,
 }
@@ -40,20 +40,20 @@ pub struct AggregatedStatusItem {
     /// Name of the cluster.
     pub cluster_name: String,
 
-    /// The part of the copy's status that is worth reporting.
+    /// The part of the copy's status that is reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crate::schema::free_form")]
     pub status: Option<serde_json::Value>,
 
-    /// Whether the copy is applied on the cluster.
+    /// True if the copy is applied on the cluster.
     #[serde(default, skip_serializing_if = "is_false")]
     pub applied: bool,
 
-    /// Why it does not.
+    /// The reason why it is not applied.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub applied_message: String,
 
-    /// Whether the copy is healthy.
+    /// The health of the copy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub health: Option<ResourceHealth>,
 
@@ -61,18 +61,18 @@ pub struct AggregatedStatusItem {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub copy: Option<CopyRecord>,
 
-    /// Since when the copy has not been healthy. An addition of Entourage; other readers may ignore it.
+    /// The time since which the copy has not been healthy. An addition of Entourage; other readers may ignore it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unhealthy_since: Option<Time>,
 }
 
-/// The copy on a cluster as it was last written. While the cluster still shows the same uid and version,
-/// and the template is still at the same source version, there is nothing to do, after a restart too.
-/// Source: architecture 2.5. It holds no digest of a Secret.
+/// The copy on a cluster as it was last written. While the cluster still has the same uid and version, and the template is
+/// still at the same source version, there is nothing to write, after a restart too. Source: architecture 2.5. It holds no
+/// digest of a Secret.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct CopyRecord {
-    /// The copy's uid: a copy with another uid is not the one that we wrote.
+    /// The copy's uid: a copy with another uid is not the one that was written.
     pub uid: String,
 
     /// The copy's resourceVersion after the write, for a kind without generation and status.
@@ -89,14 +89,14 @@ pub struct CopyRecord {
     pub source: String,
 }
 
-/// Whether a copy is healthy.
+/// The health of a copy.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ResourceHealth {
-    /// It works as it should.
+    /// The copy works.
     Healthy,
-    /// It does not.
+    /// The copy does not work.
     Unhealthy,
-    /// It cannot be told.
+    /// The health cannot be determined.
     Unknown,
 }
 

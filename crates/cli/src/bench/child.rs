@@ -1,4 +1,4 @@
-//! The control plane as a child process: started, probed for readiness, ended gracefully or killed.
+//! The control plane as a child process: start, readiness, termination and kill.
 
 use std::{
     fs::File,
@@ -11,17 +11,17 @@ use anyhow::{Context as _, Result, bail};
 use http::{Request, Uri, uri::PathAndQuery};
 use kube::{Client, Config, client::ClientBuilder};
 
-/// The pause between two looks at a child; they are local and cheap.
+/// The interval between checks of a child; they are local and cheap.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// How a control plane is started.
+/// The command and the endpoint of a control plane.
 #[derive(Clone, Debug)]
 pub struct ChildConfig {
     /// A command line for `sh`.
     pub command: String,
-    /// Answers 200 when the control plane is ready.
+    /// URL that responds with 200 once the control plane is ready.
     pub ready_url: String,
-    /// Where the child's output goes.
+    /// The file for the child's output.
     pub log: PathBuf,
 }
 
@@ -35,10 +35,10 @@ pub struct Controllers {
 }
 
 impl Controllers {
-    /// Starts it; it is not ready then.
+    /// Starts it; it is not ready yet.
     ///
     /// # Errors
-    /// The command cannot be started, or the log not be written.
+    /// The command cannot be started, or the log cannot be written.
     pub fn start(render_spec: &ChildConfig) -> Result<Self> {
         let log = open(&render_spec.log)?;
         let url: Uri = render_spec
@@ -77,10 +77,10 @@ impl Controllers {
         self.child.id()
     }
 
-    /// Waits until it says that it is ready; gives the time since its start.
+    /// Waits until it reports that it is ready. Returns the time since its start.
     ///
     /// # Errors
-    /// It ended, or time is up; both with the end of its log.
+    /// It exited, or the time is up; both with the end of its log.
     pub async fn ready(&mut self, limit: Duration) -> Result<Duration> {
         loop {
             if let Some(status) = self.child.try_wait()? {
@@ -102,10 +102,10 @@ impl Controllers {
         }
     }
 
-    /// Asks it to end, waits until it has; gives the time that took.
+    /// Terminates it and waits until it has exited. Returns the time that took.
     ///
     /// # Errors
-    /// It does not end in time; it is killed then.
+    /// It does not exit in time; then it is killed.
     pub async fn terminate(mut self, limit: Duration) -> Result<Duration> {
         let begin = Instant::now();
         let pid = self.pid().to_string();
@@ -126,10 +126,10 @@ impl Controllers {
         Ok(begin.elapsed())
     }
 
-    /// Ends it at once, without a word.
+    /// Kills it.
     ///
     /// # Errors
-    /// It had ended by itself.
+    /// It had exited by itself.
     pub fn kill(mut self) -> Result<()> {
         if let Some(status) = self.child.try_wait()? {
             bail!(
@@ -157,7 +157,7 @@ impl Controllers {
 
 impl Drop for Controllers {
     fn drop(&mut self) {
-        // An error means that it has ended already.
+        // An error means that it has exited already.
         drop(self.child.kill());
         drop(self.child.wait());
     }

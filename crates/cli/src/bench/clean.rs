@@ -1,4 +1,4 @@
-//! Removal of everything that a bench wrote.
+//! Removal of everything that the bench created on the servers.
 
 use std::{
     collections::BTreeSet,
@@ -13,13 +13,13 @@ use super::{
     objects::World,
 };
 
-/// How long namespaces may take to go at the end.
+/// The time that the deletion of namespaces may take at the end.
 const CLEANED_WITHIN: Duration = Duration::from_secs(180);
 
-/// Deletes every namespace that was made, on all servers, and waits until they are gone; then what the floor defined.
+/// Deletes all namespaces that were created, on all servers, and waits until they are gone; then the definition of the floor.
 ///
 /// # Errors
-/// A server's; also when a namespace stays.
+/// A server's; or a namespace is not deleted in time.
 pub(super) async fn clean(bench: &mut Bench) -> Result<()> {
     bench.tasks.shutdown().await;
     bench.say("cleaning up");

@@ -1,7 +1,7 @@
-//! Comparison of two end states, without what no two runs can share: uids, versions, times, permanent ids.
+//! Comparison of two end states without the values that differ between any two runs: uids, versions, times, permanent ids.
 //!
-//! Versions and times are masked. An id (a UUID, wherever it stands) is replaced by the place of its first appearance,
-//! so that two states are equal only when their ids also refer to each other in the same way.
+//! Versions and times are masked. An id (a UUID, at any path) is replaced by the path of its first occurrence, so that two
+//! states are equal only if their ids also refer to each other in the same way.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -10,8 +10,8 @@ use serde_json::{Map, Value};
 /// An end state: every object under `server Kind namespace/name`.
 pub type State = BTreeMap<String, Value>;
 
-/// Fields whose value is a version, wherever they are. `source` and `entourage.dev/content` are versions of a template:
-/// its uid, its generation and a hash of its labels and annotations, among which is a permanent id.
+/// Fields whose value is a version, at any path. `source` and `entourage.dev/content` are versions of a template: its uid, its
+/// generation and a hash of its labels and annotations, which include a permanent id.
 const VERSIONS: &[&str] = &[
     "entourage.dev/content",
     "generation",
@@ -22,10 +22,10 @@ const VERSIONS: &[&str] = &[
     "source",
 ];
 
-/// Fields of metadata that no reader looks at.
+/// Fields of metadata that are ignored.
 const DROPPED: &[&str] = &["managedFields", "selfLink"];
 
-/// Kinds whose values are not shown.
+/// Kinds whose values are not printed.
 const SILENT: &[&str] = &[" Secret ", " ConfigMap "];
 
 /// The length of a UUID.
@@ -34,13 +34,13 @@ const UUID: usize = 36;
 /// One difference.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// Which object.
+    /// The object.
     pub object: String,
-    /// Where in it; empty when the object as a whole is missing on one side.
+    /// The path in it; empty if the whole object is missing on one side.
     pub path: String,
-    /// What the first state holds there, cut short.
+    /// The value in the first state, shortened.
     pub left: Option<String>,
-    /// What the second state holds there, cut short.
+    /// The value in the second state, shortened.
     pub right: Option<String>,
 }
 
@@ -58,7 +58,7 @@ impl fmt::Display for Difference {
     }
 }
 
-/// Every difference between two states, sorted by object and place.
+/// All differences between two states, sorted by object and path.
 #[must_use]
 pub fn compare(left: &State, right: &State) -> Vec<Difference> {
     let (left, right) = (masked(left), masked(right));
@@ -79,7 +79,7 @@ pub fn compare(left: &State, right: &State) -> Vec<Difference> {
     found
 }
 
-/// The state without what no two runs share.
+/// The state without the values that differ between any two runs.
 #[must_use]
 pub fn masked(state: &State) -> State {
     let plain: State = state
@@ -96,7 +96,7 @@ pub fn masked(state: &State) -> State {
         .collect()
 }
 
-/// Masks versions and times, and unfolds JSON in annotations so that it is masked too.
+/// Masks versions and times, and parses JSON in annotations so that it is masked too.
 fn plain(value: &Value) -> Value {
     match value {
         Value::Object(map) => {
@@ -180,7 +180,7 @@ fn ids(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Whether a text is a time as Kubernetes writes it, such as 2026-11-20T15:07:25Z, with or without fractions.
+/// True if a text is a time as Kubernetes writes it, such as 2026-11-20T15:07:25Z, with or without fractions.
 fn is_time(text: &str) -> bool {
     let pattern = "0000-00-00T00:00:00";
     let digit = |(pattern, byte): (u8, u8)| {

@@ -1,4 +1,4 @@
-//! The control plane that is measured: a child of the bench, or processes that somebody else runs.
+//! The measured control plane: a child of the bench, or existing processes.
 
 use std::{
     process::Command,
@@ -9,10 +9,10 @@ use anyhow::{Context as _, Result, bail};
 
 use super::child::{ChildConfig, Controllers};
 
-/// How long a control plane may take to end.
+/// The time that a control plane may take to exit.
 const END: Duration = Duration::from_secs(30);
 
-/// The control plane that is measured.
+/// The measured control plane.
 #[derive(Default)]
 pub struct Control {
     render_spec: Option<ChildConfig>,
@@ -22,7 +22,7 @@ pub struct Control {
 }
 
 impl Control {
-    /// A child that is made by a recipe; or, without one, processes and a command that restarts them.
+    /// A child that is started with a [`ChildConfig`]; or, without one, processes and a command that restarts them.
     #[must_use]
     pub fn new(render_spec: Option<ChildConfig>, pids: Vec<u32>, restart: Option<String>) -> Self {
         Self {
@@ -33,7 +33,7 @@ impl Control {
         }
     }
 
-    /// The processes to account for.
+    /// The processes to measure.
     #[must_use]
     pub fn pids(&self) -> Vec<u32> {
         self.child
@@ -41,30 +41,30 @@ impl Control {
             .map_or_else(|| self.pids.clone(), |child| vec![child.pid()])
     }
 
-    /// Whether it is a child of the bench.
+    /// True if it is a child of the bench.
     #[must_use]
     pub fn is_child(&self) -> bool {
         self.render_spec.is_some()
     }
 
-    /// Whether it can be restarted at all.
+    /// True if it can be restarted.
     #[must_use]
     pub fn can_restart(&self) -> bool {
         self.is_child() || self.restart.is_some()
     }
 
-    /// Starts the child anew and waits until it is ready; gives the time that took, from the start of the process. Does
-    /// nothing when the control plane is not the bench's child.
+    /// Restarts the child and waits until it is ready. Returns the time that took, from the start of the process. Does nothing
+    /// if the control plane is not the bench's child.
     ///
     /// # Errors
-    /// It does not start, end or get ready.
+    /// It does not start, exit or become ready.
     pub async fn start_fresh(&mut self, limit: Duration) -> Result<Duration> {
         self.stop().await?;
         self.spawn()?;
         self.ready(limit).await
     }
 
-    /// Starts the child; it is not ready then.
+    /// Starts the child; it is not ready yet.
     ///
     /// # Errors
     /// It does not start.
@@ -75,10 +75,10 @@ impl Control {
         Ok(())
     }
 
-    /// Waits until the child is ready; gives the time since its start.
+    /// Waits until the child is ready. Returns the time since its start.
     ///
     /// # Errors
-    /// It does not get ready.
+    /// It does not become ready.
     pub async fn ready(&mut self, limit: Duration) -> Result<Duration> {
         match &mut self.child {
             Some(child) => child.ready(limit).await,
@@ -86,10 +86,10 @@ impl Control {
         }
     }
 
-    /// Ends the child in an orderly way; gives the time that took.
+    /// Terminates the child. Returns the time that took.
     ///
     /// # Errors
-    /// It does not end.
+    /// It does not exit.
     pub async fn stop(&mut self) -> Result<Duration> {
         match self.child.take() {
             Some(child) => child.terminate(END).await,
@@ -100,12 +100,12 @@ impl Control {
     /// Kills the child.
     ///
     /// # Errors
-    /// There is none, or it had ended by itself.
+    /// There is none, or it had exited by itself.
     pub fn kill(&mut self) -> Result<()> {
         self.child.take().context("no control plane is running")?.kill()
     }
 
-    /// Runs the command that restarts processes of somebody else; gives the time it took.
+    /// Runs the command that restarts existing processes. Returns the time it took.
     ///
     /// # Errors
     /// The command fails.
@@ -116,7 +116,7 @@ impl Control {
         if !status.success() {
             bail!("{command} ended with {status}");
         }
-        // The processes that were named have ended.
+        // The named processes have exited.
         self.pids.clear();
         Ok(begin.elapsed())
     }

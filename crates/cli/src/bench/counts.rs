@@ -1,4 +1,4 @@
-//! Requests to an API server, from its own counter `apiserver_request_total`.
+//! The requests to an API server, from its own counter `apiserver_request_total`.
 
 use std::collections::BTreeMap;
 
@@ -15,14 +15,14 @@ pub struct Request {
     pub group: String,
     /// Plural of the kind.
     pub resource: String,
-    /// Such as `status`, or empty.
+    /// For example `status`, or empty.
     pub subresource: String,
 }
 
-/// How many of each.
+/// The number of each kind of request.
 pub type Counts = BTreeMap<Request, u64>;
 
-/// What becomes of a request in a report.
+/// The class of a request in a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Class {
     Write,
@@ -30,12 +30,12 @@ enum Class {
     Watch,
     Event,
     Lease,
-    /// What API servers and their controller managers do by themselves, also without any control plane.
+    /// Requests of API servers and their controller managers themselves, also without any control plane.
     Upkeep,
 }
 
-/// Resources that API servers and their controller managers write by themselves: each new namespace gets a
-/// ServiceAccount and a ConfigMap of its own accord, the server refreshes its own Endpoints, and so on.
+/// Resources that API servers and their controller managers write themselves: each new namespace gets a ServiceAccount and a
+/// ConfigMap, the server refreshes its own Endpoints, and so on.
 const UPKEEP: &[&str] = &[
     "apiservices.apiregistration.k8s.io",
     "customresourcedefinitions.apiextensions.k8s.io",
@@ -47,7 +47,7 @@ const UPKEEP: &[&str] = &[
     "services",
 ];
 
-/// Requests of some servers over some time. The bench's own are not in it.
+/// Requests to some servers during some time, without the bench's own.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Requests {
     /// Writes of objects: their sum.
@@ -60,7 +60,7 @@ pub struct Requests {
     pub events: u64,
     /// Writes of Leases.
     pub leases: u64,
-    /// What API servers and their controller managers write by themselves.
+    /// Writes of API servers and their controller managers themselves.
     pub upkeep: u64,
     /// Writes by verb and resource, such as `PUT resourcebindings.work.karmada.io/status`.
     pub writes_by: BTreeMap<String, u64>,
@@ -69,7 +69,7 @@ pub struct Requests {
 }
 
 impl Request {
-    /// A request for a kind that the bench knows.
+    /// A request for a kind of the bench.
     #[must_use]
     pub fn of(verb: &str, kind: Kind, subresource: &str) -> Self {
         Self {
@@ -136,7 +136,7 @@ pub fn parse(metrics: &str) -> Counts {
     counts
 }
 
-/// What was counted between two readings, less what the caller did itself.
+/// The requests between two readings, less those of the caller itself.
 #[must_use]
 pub fn between(before: &Counts, after: &Counts, own: &Counts) -> Counts {
     let less = |request: &Request, count: u64| {
@@ -150,7 +150,7 @@ pub fn between(before: &Counts, after: &Counts, own: &Counts) -> Counts {
     rest.filter(|(_, count)| *count > 0).collect()
 }
 
-/// How many of the requests are writes of objects: no Events, Leases or upkeep.
+/// The number of requests that are writes of objects: no Events, Leases or upkeep.
 #[must_use]
 pub fn object_writes(counts: &Counts) -> u64 {
     counts
@@ -182,7 +182,7 @@ impl Requests {
     }
 }
 
-/// The labels and the value of a sample, whose name and opening brace are gone.
+/// The labels and the value of a sample, without its name and opening brace.
 fn split(rest: &str) -> Option<(BTreeMap<String, String>, u64)> {
     let mut labels = BTreeMap::new();
     let mut rest = rest;

@@ -1,19 +1,19 @@
 //! The floor: the same objects written by a bare client at full speed.
 //!
-//! What it writes, and nothing else:
+//! It writes only:
 //!
-//! - on the hub each Deployment once (POST), as the bench itself does in S1; and for each template that travels (every
-//!   Deployment, ConfigMap and Secret) a binding of the size that a control plane writes: one POST and one PUT of its
-//!   status. The bindings are objects of the bench's own copy of the ResourceBinding definition, with the same schema and
-//!   a status subresource, so that the same work falls to the server and no control plane looks at them;
-//! - on each member one POST for each copy, with the marks that copies carry.
+//! - on the hub each Deployment once (POST), as the bench itself does in S1; and for each propagated template (every
+//!   Deployment, ConfigMap and Secret) a binding of the size that a control plane writes: one POST and one PUT of its status.
+//!   The bindings are objects of the bench's own copy of the ResourceBinding definition, with the same schema and a status
+//!   subresource, so that the server does the same work and no control plane reads them;
+//! - on each member one POST for each copy, with the ownership metadata of copies.
 //!
-//! No reads, no watches, no claims of templates, no order among objects beyond that of the list, a fixed number of
-//! requests in flight per server. Namespaces exist before. The time is from the first request to the last answer.
-//! It is deliberately less than any control plane must do: a ratio of 1 cannot be reached.
+//! No reads, no watches, no claims of templates, no order among objects beyond that of the list, a fixed number of requests in
+//! flight per server. Namespaces exist before. The time is from the first request to the last response. It is deliberately less
+//! than any control plane must do: a ratio of 1 cannot be reached.
 //!
-//! Two more floors come with it: one edit of a ConfigMap on the hub and then on all members at once (for S2), and the
-//! deletion of everything that was written, one DELETE per object (for S5).
+//! There are two further floors: one edit of a ConfigMap on the hub and then on all members at once (for S2), and the deletion
+//! of all written objects, one DELETE per object (for S5).
 
 use std::{
     sync::Arc,
@@ -41,23 +41,23 @@ mod bodies;
 
 use bodies::{binding, copy, status};
 
-/// Edits of which the time is taken.
+/// The number of measured edits.
 const EDITS: usize = 20;
 
-/// What a bare client needs.
+/// The costs of a bare client.
 #[derive(Clone, Debug)]
 pub struct Floor {
-    /// Seconds to write everything.
+    /// Seconds to write all objects.
     pub write_s: f64,
-    /// Requests that took.
+    /// The number of requests for that.
     pub writes: usize,
-    /// Half of the edits were on the hub and all members after this, in milliseconds.
+    /// The median time of an edit on the hub and all members, in milliseconds.
     pub edit_p50_ms: f64,
-    /// Seconds to delete everything.
+    /// Seconds to delete all objects.
     pub delete_s: f64,
 }
 
-/// Makes the hub serve the kind that the floor writes. Call [`remove_definition`] at the end.
+/// Creates the definition of the floor's kind on the hub. Call [`remove_definition`] at the end.
 ///
 /// # Errors
 /// The hub does not serve ResourceBindings, or refuses.
@@ -100,7 +100,7 @@ pub async fn add_definition(hub: &Server) -> Result<()> {
     Ok(())
 }
 
-/// Undoes [`add_definition`], and deletes every object of it.
+/// Reverts [`add_definition`], and deletes all objects of the kind.
 ///
 /// # Errors
 /// The hub refuses.
@@ -113,7 +113,7 @@ pub async fn remove_definition(hub: &Server) -> Result<()> {
     }
 }
 
-/// Writes, edits and deletes a world; `limit` requests are in flight per server. The servers' first is the hub.
+/// Writes, edits and deletes a world; `limit` requests are in flight per server. The first of the servers is the hub.
 ///
 /// # Errors
 /// A server's.

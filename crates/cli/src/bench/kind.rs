@@ -1,4 +1,4 @@
-//! The kinds that a bench writes or watches, and their paths on a server.
+//! The kinds that a bench reads or writes, and their paths on a server.
 
 /// One kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -15,7 +15,7 @@ pub enum Kind {
     Policy,
     /// ResourceBinding.
     Binding,
-    /// The bench's own copy of the ResourceBinding definition, which no control plane looks at: what the floor writes.
+    /// The bench's own copy of the ResourceBinding definition, which no control plane reads: the floor's kind.
     FloorBinding,
     /// ResourceDistribution.
     Distribution,
@@ -23,10 +23,10 @@ pub enum Kind {
     Cluster,
 }
 
-/// Group of the definition that the floor writes.
+/// The group of the floor's kind.
 pub const FLOOR_GROUP: &str = "bench.entourage.dev";
 
-/// What a kind is called: group, version, plural, kind.
+/// The names of a kind: group, version, plural, kind.
 type Row = (Kind, &'static str, &'static str, &'static str, &'static str);
 
 const ROWS: &[Row] = &[
@@ -72,7 +72,7 @@ const ROWS: &[Row] = &[
 ];
 
 impl Kind {
-    /// The kinds that members get from a bench.
+    /// The kinds that the bench propagates to members.
     pub const COPIED: [Self; 3] = [Self::Deployment, Self::ConfigMap, Self::Secret];
 
     fn row(self) -> Row {
@@ -107,7 +107,7 @@ impl Kind {
         }
     }
 
-    /// The path of its objects in a namespace, or everywhere when the namespace is empty.
+    /// The path of its objects in a namespace, or in all namespaces if the namespace is empty.
     #[must_use]
     pub fn path(self, namespace: &str) -> String {
         let (_, group, version, plural, _) = self.row();
@@ -129,14 +129,14 @@ impl Kind {
 pub struct ObjectId {
     /// Its kind.
     pub kind: Kind,
-    /// Its namespace; empty when the kind has none.
+    /// Its namespace; empty if the kind has none.
     pub namespace: String,
     /// Its name.
     pub name: String,
 }
 
 impl ObjectId {
-    /// The id made of its parts.
+    /// Builds an id from its parts.
     #[must_use]
     pub fn new(kind: Kind, namespace: impl Into<String>, name: impl Into<String>) -> Self {
         Self {

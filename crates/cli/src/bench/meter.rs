@@ -1,4 +1,4 @@
-//! The difference between two moments: time, the control plane's CPU and memory, the API servers' requests.
+//! A measurement between two moments: time, the control plane's CPU and memory, the API servers' requests.
 
 use std::{
     sync::Arc,
@@ -15,18 +15,18 @@ use super::{
     server::Server,
 };
 
-/// The pause between two looks at the API servers' counters while they come to rest.
+/// The interval between reads of the API servers' counters while waiting for them to become idle.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Looks without a new write after which servers are at rest.
+/// The number of reads without a new write after which servers are idle.
 const QUIET: usize = 2;
 
-/// What one run of a scenario cost.
+/// The costs of one run of a scenario.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Figures {
-    /// Seconds until the members showed what was asked.
+    /// Seconds until the members reached the goal.
     pub wall_s: f64,
-    /// Seconds from then until no server had a new write; everything below is counted until there.
+    /// Seconds from then until no server had a new write; all figures below include this time.
     pub settle_s: f64,
     /// CPU seconds of the bench itself, which runs on the same machine.
     pub bench_cpu_s: f64,
@@ -49,27 +49,27 @@ pub struct Process {
     pub cpu_s: f64,
     /// The most memory it had resident, in bytes.
     pub rss_peak_bytes: u64,
-    /// Whether that is since its start, because the system does not let it begin anew.
+    /// True if that is since its start, because the system does not allow a reset.
     pub rss_peak_since_start: bool,
     /// Memory resident at the end, in bytes.
     pub rss_final_bytes: u64,
 }
 
-/// A measurement that has begun.
+/// A running measurement.
 pub struct Meter {
     servers: Vec<Arc<Server>>,
     before: Vec<(Counts, Counts)>,
-    /// pid, CPU seconds, whether the peak began anew.
+    /// pid, CPU seconds, true if the peak was reset.
     processes: Vec<(u32, f64, bool)>,
     bench_cpu_s: f64,
     began: Instant,
 }
 
 impl Meter {
-    /// Begins. The servers' first is the hub.
+    /// Starts. The first of the servers is the hub.
     ///
     /// # Errors
-    /// A server does not show its metrics, or a process has ended.
+    /// A server does not serve its metrics, or a process has exited.
     pub async fn start(servers: &[Arc<Server>], pids: &[u32]) -> Result<Self> {
         let before = read(servers).await?;
         let processes = pids.iter().map(|pid| {
@@ -85,23 +85,23 @@ impl Meter {
         })
     }
 
-    /// When it began.
+    /// The time of its start.
     #[must_use]
     pub fn began(&self) -> Instant {
         self.began
     }
 
-    /// Waits until the servers are at rest and ends. `converged` is when the goal was reached; `pids` are the processes
-    /// that there are now.
+    /// Waits until the servers are idle and ends. `converged` is the time at which the goal was reached; `pids` are the present
+    /// processes.
     ///
     /// # Errors
-    /// As [`Meter::start`]; also when the servers do not come to rest in time.
+    /// As [`Meter::start`]; also if the servers do not become idle in time.
     pub async fn settle(self, converged: Instant, pids: &[u32], limit: Duration) -> Result<Figures> {
         let (quiet_since, after) = settle(&self.servers, limit).await?;
         self.figures(converged, quiet_since, &after, pids)
     }
 
-    /// Ends now, at rest or not.
+    /// Ends now, idle or not.
     ///
     /// # Errors
     /// As [`Meter::start`].
@@ -151,10 +151,10 @@ impl Meter {
     }
 }
 
-/// Waits until no server counts a new write of an object; gives the first moment at which that was so, and the counters.
+/// Waits until no server counts a new write of an object. Returns the first moment at which that was so, and the counters.
 ///
 /// # Errors
-/// As [`Meter::start`]; also when that does not happen in time.
+/// As [`Meter::start`]; also if that does not happen in time.
 pub async fn settle(servers: &[Arc<Server>], limit: Duration) -> Result<(Instant, Vec<(Counts, Counts)>)> {
     let began = Instant::now();
     let mut last = read(servers).await?;

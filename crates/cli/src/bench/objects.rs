@@ -1,8 +1,8 @@
-//! The objects of a bench: workloads and their dependencies, the same for the same parameters.
+//! The objects of a bench: a world of workloads and their dependencies, the same for the same parameters.
 //!
-//! N Deployments over some namespaces, each with two ConfigMaps of its own (one as a volume, one as `envFrom`), a Secret
-//! of its own (a volume) and a Secret that its namespace shares (`envFrom`). Contents are about 1 KB of text that
-//! follows from the object's name.
+//! N Deployments in some namespaces, each with two ConfigMaps of its own (one as a volume, one as `envFrom`), a Secret of its
+//! own (a volume) and a Secret that its namespace shares (`envFrom`). Contents are about 1 KB of text that is derived from the
+//! object's name.
 
 use std::collections::BTreeSet;
 
@@ -10,11 +10,11 @@ use serde_json::{Map, Value, json};
 
 use super::kind::{Kind, ObjectId};
 
-/// On every object of a bench, with the prefix as value. Copies keep it, so that members can be watched by it.
+/// On every object of a bench, with the prefix as value. Copies have it too, so that members can be watched by it.
 pub const LABEL: &str = "bench.entourage.dev/run";
 
-/// An annotation that is changed together with the content: a watch of metadata alone sees by it that the new content
-/// has come.
+/// An annotation that is changed together with the content: it shows a watch of metadata alone that the new content has
+/// arrived.
 pub const STEP: &str = "bench.entourage.dev/step";
 
 /// Bytes of content of a ConfigMap or a Secret.
@@ -28,13 +28,13 @@ const SHARED: &str = "shared";
 pub struct World {
     /// Value of [`LABEL`].
     pub label: String,
-    /// The namespaces are called this and a number.
+    /// The prefix of the namespaces' names; a number follows.
     pub namespace_prefix: String,
-    /// How many Deployments.
+    /// The number of Deployments.
     pub workloads: usize,
-    /// How many namespaces they lie in.
+    /// The number of their namespaces.
     pub namespaces: usize,
-    /// Every policy chooses these members.
+    /// The target clusters of every policy.
     pub members: Vec<String>,
 }
 
@@ -43,7 +43,7 @@ pub struct World {
 pub enum Own {
     /// The ConfigMap that it mounts.
     Mounted,
-    /// The ConfigMap that it reads as environment; it is the one that S5 drops.
+    /// The ConfigMap that it reads as environment; S5 removes this reference.
     Environment,
     /// The Secret that it mounts.
     Secret,
@@ -90,7 +90,7 @@ impl World {
         )
     }
 
-    /// The Secret that a namespace shares.
+    /// The Secret that the workloads of a namespace share.
     #[must_use]
     pub fn shared_id(namespace: &str) -> ObjectId {
         ObjectId::new(Kind::Secret, namespace, SHARED)
@@ -108,7 +108,7 @@ impl World {
         json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": {LABEL: self.label}}})
     }
 
-    /// What comes first: a policy and the shared Secret of each namespace, then each workload's dependencies.
+    /// The objects that are written first: a policy and the shared Secret of each namespace, then each workload's dependencies.
     #[must_use]
     pub fn first(&self) -> Vec<(ObjectId, Value)> {
         let mut all = Vec::new();
@@ -124,7 +124,7 @@ impl World {
         all
     }
 
-    /// Every Deployment.
+    /// All Deployments.
     #[must_use]
     pub fn deployments(&self) -> Vec<(ObjectId, Value)> {
         (0..self.workloads)
@@ -132,7 +132,7 @@ impl World {
             .collect()
     }
 
-    /// What each member holds when everything has arrived.
+    /// The copies of each member when all objects are propagated.
     #[must_use]
     pub fn copies(&self) -> BTreeSet<ObjectId> {
         let first = self

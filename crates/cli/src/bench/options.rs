@@ -1,17 +1,17 @@
-//! Options of a bench.
+//! The parameters of a bench.
 
 use std::{path::PathBuf, time::Duration};
 
 use super::scenario::Scenario;
 
-/// What is measured, and how.
+/// The parameters of a bench.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The scenarios.
     pub scenarios: Vec<Scenario>,
-    /// SIGKILLs in a further run of S1; 0 for no such run.
+    /// The number of SIGKILLs in a further run of S1; 0 for no such run.
     pub kills: usize,
-    /// The hub; without it as kubectl finds it.
+    /// The kubeconfig of the hub; `None`: as kubectl finds it.
     pub hub: Option<PathBuf>,
     /// The members: name on the hub, kubeconfig.
     pub members: Vec<(String, PathBuf)>,
@@ -21,20 +21,20 @@ pub struct Options {
     pub workloads: usize,
     /// Deployments in each run of S6.
     pub failover_sizes: Vec<usize>,
-    /// Namespaces that they lie in.
+    /// Their namespaces.
     pub namespaces: usize,
-    /// How often each scenario runs.
+    /// The number of runs of each scenario.
     pub runs: usize,
     /// Requests in flight per server.
     pub in_flight: usize,
     /// First part of every namespace's name, and value of the label of every object.
     pub prefix: String,
-    /// How long one step of a scenario may take.
+    /// The time limit of one step of a scenario.
     pub limit: Duration,
-    /// How long S3 is.
+    /// The duration of S3.
     pub idle: Duration,
-    /// Whether everything is left on the servers.
+    /// True if all objects are kept on the servers.
     pub keep: bool,
-    /// For the report: how the control plane is started.
+    /// For the report: the command that starts the control plane.
     pub controllers: Option<String>,
 }

@@ -5,10 +5,10 @@ use std::{fs, path::PathBuf};
 use anyhow::{Context as _, Result};
 use serde::Serialize;
 
-/// Clock ticks a second in `/proc/PID/stat`: fixed to 100 in the interface that Linux gives to programs.
+/// Clock ticks per second in `/proc/PID/stat`: fixed to 100 in the interface that Linux gives to programs.
 const TICKS: f64 = 100.0;
 
-/// What a process has used.
+/// The resources that a process has used.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Usage {
     /// The process.
@@ -23,10 +23,10 @@ pub struct Usage {
     pub rss_bytes: u64,
 }
 
-/// Asks about a process.
+/// Reads the usage of a process.
 ///
 /// # Errors
-/// When there is no such process, or no `/proc`.
+/// There is no such process, or no `/proc`.
 pub fn usage(pid: u32) -> Result<Usage> {
     let read = |file: &str| {
         let path = path(pid, file);
@@ -35,7 +35,7 @@ pub fn usage(pid: u32) -> Result<Usage> {
     let (stat, status) = (read("stat")?, read("status")?);
     let parsed = cpu_seconds(&stat).zip(name(&stat));
     let (cpu_s, name) = parsed.with_context(|| format!("/proc/{pid}/stat is not understood"))?;
-    // A process that has ended and was not waited for has no memory lines.
+    // A process that has exited and was not waited for has no memory lines.
     let rss_peak_bytes = kilobytes(&status, "VmHWM:").unwrap_or_default() * 1024;
     let rss_bytes = kilobytes(&status, "VmRSS:").unwrap_or_default() * 1024;
     Ok(Usage {
@@ -47,14 +47,14 @@ pub fn usage(pid: u32) -> Result<Usage> {
     })
 }
 
-/// Lets the peak of a process's resident memory begin anew; false when the system does not allow it, and the peak stays
-/// that since the process's start.
+/// Resets the peak of a process's resident memory. Returns false if the system does not allow it, and the peak stays that since
+/// the process's start.
 #[must_use]
 pub fn forget_peak(pid: u32) -> bool {
     fs::write(path(pid, "clear_refs"), "5").is_ok()
 }
 
-/// CPU seconds of this process so far; 0 where there is no `/proc`.
+/// CPU seconds of this process so far; 0 without `/proc`.
 #[must_use]
 pub fn own_cpu_seconds() -> f64 {
     usage(std::process::id()).map_or(0.0, |usage| usage.cpu_s)
@@ -64,8 +64,8 @@ fn path(pid: u32, file: &str) -> PathBuf {
     PathBuf::from(format!("/proc/{pid}/{file}"))
 }
 
-/// Fields 14 and 15. The second field, the program's name, may hold spaces and parentheses, so counting starts behind
-/// the last `)`.
+/// Fields 14 and 15. The second field, the program's name, may contain spaces and parentheses, so counting starts after the
+/// last `)`.
 fn cpu_seconds(stat: &str) -> Option<f64> {
     let (_, rest) = stat.rsplit_once(')')?;
     let mut fields = rest.split_whitespace().skip(11);

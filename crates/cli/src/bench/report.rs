@@ -1,4 +1,4 @@
-//! The report of a bench: JSON with stable names for programs, a table for people.
+//! The results of a bench: JSON with stable names for programs, a table for people.
 
 use std::{collections::BTreeMap, fmt::Write as _, fs};
 
@@ -6,24 +6,24 @@ use serde::Serialize;
 
 use super::{meter::Figures, stats};
 
-/// Everything that was found.
+/// All results.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
-    /// The version of this form; it changes when a name changes its meaning.
+    /// The version of this format; it changes when a name changes its meaning.
     pub format: u32,
     /// The version of the bench.
     pub entourage: String,
-    /// When it began, RFC 3339.
+    /// The start time, RFC 3339.
     pub date: String,
     /// The machine that the bench ran on.
     pub machine: Machine,
     /// Version of each server, by name.
     pub servers: BTreeMap<String, String>,
-    /// What was asked for.
+    /// The parameters.
     pub parameters: Parameters,
     /// One entry per scenario and number of workloads, in the order in which they first ran.
     pub scenarios: Vec<Scenario>,
-    /// Why the bench ended early.
+    /// The reason why the bench ended early.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
@@ -41,29 +41,29 @@ pub struct Machine {
     pub memory_bytes: u64,
 }
 
-/// What was asked for.
+/// The parameters.
 #[derive(Clone, Debug, Serialize)]
 pub struct Parameters {
     /// Deployments in S1 to S5.
     pub workloads: usize,
-    /// Namespaces that they lie in.
+    /// Their namespaces.
     pub namespaces: usize,
     /// Members.
     pub members: usize,
-    /// How often each scenario ran.
+    /// The number of runs of each scenario.
     pub runs: usize,
     /// Requests in flight per server, of the bench and of the floor.
     pub in_flight: usize,
-    /// How the control plane was started, if the bench started it.
+    /// The command that started the control plane, if the bench started it.
     pub controllers: Option<String>,
 }
 
 /// The runs of one scenario.
 #[derive(Clone, Debug, Serialize)]
 pub struct Scenario {
-    /// Such as `S1`.
+    /// For example `S1`.
     pub scenario: String,
-    /// What it is.
+    /// Its title.
     pub title: String,
     /// Deployments.
     pub workloads: usize,
@@ -76,12 +76,12 @@ pub struct Scenario {
 /// One run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Run {
-    /// What was measured from outside.
+    /// The costs measured from outside.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub figures: Option<Figures>,
-    /// What the scenario adds, by name; the unit is the end of the name.
+    /// The values of the scenario, by name; the unit is the end of the name.
     pub values: BTreeMap<String, f64>,
-    /// What a reader should know.
+    /// Notes for the reader.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
@@ -101,7 +101,7 @@ impl Run {
         }
     }
 
-    /// Every figure that has a median, by name.
+    /// All figures that have a median, by name.
     fn flat(&self) -> BTreeMap<String, f64> {
         let mut all = self.values.clone();
         let Some(figures) = &self.figures else { return all };
@@ -219,7 +219,7 @@ impl Report {
 }
 
 impl Machine {
-    /// This machine, as far as `/proc` tells.
+    /// This machine, as far as `/proc` describes it.
     #[must_use]
     pub fn here() -> Self {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
@@ -244,7 +244,7 @@ impl Machine {
     }
 }
 
-/// With as many decimals as say something.
+/// A number with a reasonable number of decimals.
 fn number(value: f64) -> String {
     match value.abs() {
         _ if value.fract() == 0.0 => format!("{value}"),

@@ -1,4 +1,4 @@
-//! The scenarios, a file each; and what they share: writing a world to the hub, waiting for its copies, removing it.
+//! The scenarios, a file each; and their shared steps: writing a world to the hub, waiting for its copies, removing it.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ pub mod update;
 /// A scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum Scenario {
-    /// The floor alone: what a bare client needs; no control plane takes part
+    /// The floor alone: the cost of a bare client, without a control plane
     #[value(name = "floor")]
     Floor,
     /// Cold propagation
@@ -44,7 +44,7 @@ pub enum Scenario {
     /// Restart of the control plane
     #[value(name = "S4", alias = "s4")]
     Restart,
-    /// Removal of references, then of everything
+    /// Removal of references, then of all workloads
     #[value(name = "S5", alias = "s5")]
     Removal,
     /// Failover off a tainted member
@@ -53,7 +53,7 @@ pub enum Scenario {
     /// S1 at 100, 300 and 900 Deployments
     #[value(name = "S7", alias = "s7")]
     Growth,
-    /// Distribution into as many namespaces as --workloads says
+    /// Distribution into as many namespaces as --workloads
     #[value(name = "S8", alias = "s8")]
     Distribution,
     /// S1 to S7
@@ -100,7 +100,7 @@ impl Scenario {
     }
 }
 
-/// Runs the scenarios that were asked for, in their order.
+/// Runs the requested scenarios, in their order.
 ///
 /// # Errors
 /// The first that fails; those before are in the report.
@@ -163,7 +163,7 @@ pub async fn run(bench: &mut Bench) -> Result<()> {
     Ok(())
 }
 
-/// S1 to S5 on one world. S1 makes it, so it always runs.
+/// S1 to S5 on one world. S1 creates it, so it always runs.
 async fn one_world(bench: &mut Bench, number: usize, asked: &[Scenario]) -> Result<()> {
     let (name, workloads) = (format!("r{number}"), bench.options.workloads);
     let floor = bench.floor_then_fresh(&name, workloads).await?;
@@ -210,7 +210,7 @@ pub async fn namespaces(server: &Server, world: &World) -> Result<()> {
 /// Creates an object that must not exist yet.
 ///
 /// # Errors
-/// The server's; also when it exists.
+/// The server's; also if it already exists.
 pub async fn create(server: &Server, id: &ObjectId, object: &Value) -> Result<()> {
     match server.create(id, object).await?.0 {
         Written::Done => Ok(()),
@@ -221,7 +221,7 @@ pub async fn create(server: &Server, id: &ObjectId, object: &Value) -> Result<()
     }
 }
 
-/// Creates objects on the hub, as fast as it takes them.
+/// Creates objects on the hub, as fast as it accepts them.
 ///
 /// # Errors
 /// The server's.
@@ -233,7 +233,7 @@ pub async fn create_all(bench: &Bench, objects: &[(ObjectId, Value)]) -> Result<
         .await
 }
 
-/// Deletes objects on the hub, as fast as it takes them.
+/// Deletes objects on the hub, as fast as it accepts that.
 ///
 /// # Errors
 /// The server's.
@@ -247,10 +247,10 @@ pub async fn delete_all(bench: &Bench, ids: impl IntoIterator<Item = ObjectId>) 
         .await
 }
 
-/// Writes everything of a world but the Deployments, and waits until the servers are at rest.
+/// Writes all objects of a world except the Deployments, and waits until the servers are idle.
 ///
 /// # Errors
-/// A server's; also when the servers do not come to rest.
+/// A server's; also if the servers do not become idle.
 pub async fn prepare(bench: &Bench, world: &World) -> Result<()> {
     namespaces(bench.hub(), world).await?;
     create_all(bench, &world.first()).await?;
@@ -260,7 +260,7 @@ pub async fn prepare(bench: &Bench, world: &World) -> Result<()> {
         .map(drop)
 }
 
-/// A copy on every member of each of these.
+/// The copies of these objects on every member.
 pub fn everywhere(bench: &Bench, ids: impl IntoIterator<Item = ObjectId>) -> Vec<(Place, ObjectId)> {
     let places = 1..bench.servers.len();
     ids.into_iter()
@@ -268,10 +268,10 @@ pub fn everywhere(bench: &Bench, ids: impl IntoIterator<Item = ObjectId>) -> Vec
         .collect()
 }
 
-/// Removes a world without measuring it: the workloads, then, when their copies are gone, the rest.
+/// Removes a world without measuring it: the workloads, then, when their copies are deleted, the rest.
 ///
 /// # Errors
-/// A server's; also when something stays.
+/// A server's; also if an object is not deleted in time.
 pub async fn remove(bench: &Bench, world: &World) -> Result<()> {
     let limit = bench.options.limit;
     let gone = bench.seen.wish(Wish::Absent, everywhere(bench, world.copies()));
@@ -282,10 +282,11 @@ pub async fn remove(bench: &Bench, world: &World) -> Result<()> {
     remove_rest(bench, world).await
 }
 
-/// Removes what is left of a world on the hub when its copies are gone, and waits until its bindings are gone too.
+/// Removes the remaining objects of a world on the hub when its copies are deleted, and waits until its bindings are deleted
+/// too.
 ///
 /// # Errors
-/// A server's; also when a binding stays.
+/// A server's; also if a binding is not deleted in time.
 pub async fn remove_rest(bench: &Bench, world: &World) -> Result<()> {
     let started = std::time::Instant::now();
     loop {

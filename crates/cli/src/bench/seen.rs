@@ -1,8 +1,8 @@
-//! Observations of the watches, and waiting for enough of them.
+//! The state that the watches have shown, and waiting for it.
 //!
-//! The [`Ledger`] is plain data: events go in, and a wish ("these copies, on these servers, there / gone / at that
-//! step") is a set of what is still outstanding, which events make smaller. Its last entry goes at the moment that ends
-//! the wait: nothing is polled.
+//! The [`Ledger`] is plain data: events go in, and a wish ("these copies, on these servers, present / absent / at that step")
+//! is a set of outstanding objects, which events reduce. The event that removes its last entry ends the wait: nothing is
+//! polled.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
@@ -15,10 +15,10 @@ use tokio::sync::watch;
 
 use super::kind::ObjectId;
 
-/// A server, by its place in the list of all servers.
+/// A server, by its index in the list of all servers.
 pub type Place = usize;
 
-/// What is wished of each object.
+/// The expected state of each object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wish {
     /// It exists.
@@ -29,27 +29,27 @@ pub enum Wish {
     Step(String),
 }
 
-/// When a wish came true of an object.
+/// The time at which an object fulfilled a wish.
 #[derive(Clone, Copy, Debug)]
 pub struct Fulfilled {
-    /// As the bench saw it: each kind has a watch of its own, so the order between kinds may be another one.
+    /// As the bench observed it: each kind has its own watch, so the order between kinds may differ.
     pub at: Instant,
-    /// As the server wrote it: its resourceVersion, which is etcd's revision and so in order for all objects of a server.
+    /// As the server wrote it: its resourceVersion, which is etcd's revision and so ordered for all objects of a server.
     pub revision: u64,
 }
 
-/// What has been seen, and what is waited for.
+/// The observed objects, and the wish.
 #[derive(Debug, Default)]
 pub struct Ledger {
-    /// Every object seen and not gone, with its step.
+    /// All objects that exist, with their step.
     objects: HashMap<(Place, ObjectId), Option<String>>,
     wish: Option<(Wish, HashSet<(Place, ObjectId)>)>,
-    /// What has come true of the wish, and when.
+    /// The objects that fulfilled the wish, with the time.
     fulfilled: BTreeMap<(Place, ObjectId), Fulfilled>,
 }
 
 impl Ledger {
-    /// An object is there, with this step, since this revision. True when the wish has come a step closer.
+    /// Records that an object exists, with this step, at this revision. Returns true if it fulfils the wish.
     pub fn present(&mut self, place: Place, id: ObjectId, step: Option<String>, revision: u64) -> bool {
         let key = (place, id);
         let closer = match &mut self.wish {
@@ -65,7 +65,7 @@ impl Ledger {
         closer
     }
 
-    /// An object is gone. True when the wish has come a step closer.
+    /// Records that an object is deleted. Returns true if that fulfils the wish.
     pub fn gone(&mut self, place: Place, id: ObjectId) -> bool {
         let key = (place, id);
         self.objects.remove(&key);
@@ -75,7 +75,7 @@ impl Ledger {
         }
     }
 
-    /// From now on this is wished. Gives how many are outstanding.
+    /// Sets the wish. Returns the number of outstanding objects.
     pub fn arm(&mut self, wish: Wish, of: impl IntoIterator<Item = (Place, ObjectId)>) -> usize {
         let open = |key: &(Place, ObjectId)| match (&wish, self.objects.get(key)) {
             (Wish::Present, found) => found.is_none(),
@@ -89,7 +89,7 @@ impl Ledger {
         count
     }
 
-    /// What is outstanding, sorted.
+    /// The outstanding objects, sorted.
     #[must_use]
     pub fn outstanding(&self) -> BTreeSet<(Place, ObjectId)> {
         self.wish
@@ -98,7 +98,7 @@ impl Ledger {
             .unwrap_or_default()
     }
 
-    /// Every object of a server that is there.
+    /// All objects that exist on a server.
     #[must_use]
     pub fn on(&self, place: Place) -> BTreeSet<ObjectId> {
         self.objects
@@ -117,13 +117,13 @@ impl Ledger {
 #[derive(Clone, Debug)]
 pub struct Seen {
     ledger: Arc<Mutex<Ledger>>,
-    /// How much is outstanding, and when that was last changed.
+    /// The number of outstanding objects, and the time of its last change.
     progress: watch::Sender<(usize, Instant)>,
     names: Arc<[String]>,
 }
 
 impl Seen {
-    /// For servers with these names, in the order of their places.
+    /// For servers with these names, in the order of their indexes.
     #[must_use]
     pub fn new(names: Vec<String>) -> Self {
         Self {
@@ -155,13 +155,13 @@ impl Seen {
         self.lock().on(place)
     }
 
-    /// What has come there of the last wish, and when.
+    /// The objects that fulfilled the last wish, with the time.
     #[must_use]
     pub fn fulfilled(&self) -> BTreeMap<(Place, ObjectId), Fulfilled> {
         self.lock().fulfilled.clone()
     }
 
-    /// Begins to wait; call it before what causes the change.
+    /// Starts to wait; call it before the action that causes the change.
     pub fn wish(&self, wish: Wish, of: impl IntoIterator<Item = (Place, ObjectId)>) -> Wait<'_> {
         let mut ledger = self.lock();
         let left = ledger.arm(wish, of);
@@ -177,7 +177,7 @@ impl Seen {
     }
 }
 
-/// A wish that may have come true.
+/// A wish that is being waited for.
 #[derive(Debug)]
 pub struct Wait<'a> {
     seen: &'a Seen,
@@ -185,16 +185,16 @@ pub struct Wait<'a> {
 }
 
 impl Wait<'_> {
-    /// How much is outstanding.
+    /// The number of outstanding objects.
     #[must_use]
     pub fn left(&self) -> usize {
         self.progress.borrow().0
     }
 
-    /// Waits until at most `left` are outstanding; gives the moment.
+    /// Waits until at most `left` are outstanding. Returns the moment.
     ///
     /// # Errors
-    /// Time is up; names some of what is missing.
+    /// The time is up; names some of the outstanding objects.
     pub async fn down_to(&mut self, left: usize, limit: Duration) -> Result<Instant> {
         let wait = self.progress.wait_for(|(now, _)| *now <= left);
         if let Ok(Ok(progress)) = tokio::time::timeout(limit, wait).await {
@@ -221,7 +221,7 @@ impl Wait<'_> {
         )
     }
 
-    /// Waits until the wish has come true; gives the moment.
+    /// Waits until the wish is fulfilled. Returns the moment.
     ///
     /// # Errors
     /// As [`Wait::down_to`].

@@ -1,4 +1,4 @@
-//! One API server, and the count of what the bench itself asked of it.
+//! One API server, and the count of the bench's own requests to it.
 
 use std::{
     path::Path,
@@ -22,7 +22,7 @@ use crate::connect;
 /// The deadline of one request.
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// How often a request is repeated that the server was too busy to take, and the pause before that.
+/// The number of retries of a request that the server was too busy to accept, and the pause before each.
 const BUSY: (usize, Duration) = (20, Duration::from_millis(100));
 
 const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
@@ -32,9 +32,9 @@ const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=met
 pub struct Server {
     /// `hub`, or the member's name on the hub.
     pub name: String,
-    /// Such as `v1.33.1`.
+    /// For example `v1.33.1`.
     pub version: String,
-    /// For what needs no counting.
+    /// The client for requests that are not counted.
     pub client: Client,
     own: Mutex<Counts>,
 }
@@ -49,11 +49,11 @@ pub struct Metadata {
     pub namespace: String,
     /// Its version.
     pub resource_version: String,
-    /// Of its annotations only the bench's own.
+    /// Its annotations, only the bench's own.
     pub annotations: Annotations,
 }
 
-/// Of the annotations only the bench's own.
+/// The bench's own annotations.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct Annotations {
     /// [`super::objects::STEP`].
@@ -64,7 +64,7 @@ pub struct Annotations {
 /// A list of metadata.
 #[derive(Debug, Deserialize)]
 pub struct List {
-    /// The list's own.
+    /// The metadata of the list.
     pub metadata: Metadata,
     /// An empty list may be null.
     #[serde(default)]
@@ -86,14 +86,14 @@ impl List {
     }
 }
 
-/// How a write ended.
+/// The result of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Written {
-    /// As asked.
+    /// Success.
     Done,
-    /// There is no such object.
+    /// The object was not found.
     Missing,
-    /// There is one already.
+    /// The object already exists.
     Exists,
 }
 
@@ -116,7 +116,7 @@ impl Server {
         })
     }
 
-    /// POST. An object that exists already is no error.
+    /// POST. An object that already exists is not an error.
     ///
     /// # Errors
     /// The server's, with the object's name.
@@ -159,7 +159,7 @@ impl Server {
     /// DELETE.
     ///
     /// # Errors
-    /// The server's, with the object's name; an object that does not exist is none.
+    /// The server's, with the object's name; an object that is not found is not an error.
     pub async fn delete(&self, id: &ObjectId) -> Result<Written> {
         let path = format!("{}/{}", id.kind.path(&id.namespace), id.name);
         self.write(Method::DELETE, id, "", path, None)
@@ -167,7 +167,7 @@ impl Server {
             .map(|(written, _)| written)
     }
 
-    /// The metadata of the objects of a kind in a namespace (everywhere when it is empty).
+    /// The metadata of the objects of a kind in a namespace (all namespaces if it is empty).
     ///
     /// # Errors
     /// The server's.
@@ -195,7 +195,7 @@ impl Server {
             .unwrap_or_default())
     }
 
-    /// Opens a watch of metadata; gives its lines.
+    /// Opens a watch of metadata. Returns its lines.
     ///
     /// # Errors
     /// The server's.
@@ -219,10 +219,10 @@ impl Server {
             .map_err(connect::explain)
     }
 
-    /// What the server was asked so far, and what the bench itself asked so far.
+    /// The requests to the server so far, and the bench's own so far.
     ///
     /// # Errors
-    /// The server's, also when it does not show its metrics.
+    /// The server's, also if it does not serve its metrics.
     pub async fn counts(&self) -> Result<(Counts, Counts)> {
         let own = self.own().clone();
         let request = HttpRequest::get("/metrics").body(Vec::new())?;
@@ -286,7 +286,7 @@ impl Server {
                     busy += 1;
                     tokio::time::sleep(BUSY.1).await;
                 }
-                // The contents are the bench's own: nothing in a message is secret.
+                // The contents are the bench's own: no message contains a secret.
                 Err(error) => return Err(connect::explain(error)).with_context(what),
             }
         }

@@ -2,10 +2,10 @@
 
 use serde::Serialize;
 
-/// How a set of durations is spread, in milliseconds.
+/// The distribution of a set of durations, in milliseconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Spread {
-    /// How many.
+    /// The number of durations.
     pub count: usize,
     /// Half of them took at most this.
     pub p50_ms: f64,
@@ -18,7 +18,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Of values in milliseconds, in any order.
+    /// Computes it from values in milliseconds, in any order.
     #[must_use]
     pub fn of(values: &[f64]) -> Self {
         Self {
@@ -31,7 +31,7 @@ impl Spread {
     }
 }
 
-/// The smallest value that at least `percent` of the values do not exceed (nearest rank); 0 when there is none.
+/// The smallest value that at least `percent` of the values do not exceed (nearest rank); 0 if there are none.
 #[must_use]
 pub fn percentile(values: &[f64], percent: f64) -> f64 {
     let mut sorted = values.to_vec();
@@ -43,7 +43,7 @@ pub fn percentile(values: &[f64], percent: f64) -> f64 {
         .unwrap_or_default()
 }
 
-/// The middle value, or the mean of the two in the middle; 0 when there is none.
+/// The middle value, or the mean of the two in the middle; 0 if there are none.
 #[must_use]
 pub fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();

@@ -1,5 +1,5 @@
-//! Watches of metadata that keep the ledger: one per server and kind, narrowed by the bench's own label where copies
-//! carry it. A watch that ends goes on from where it was.
+//! Watches of metadata that maintain the ledger: one per server and kind, restricted by the bench's own label if copies carry
+//! it. A watch that ends is resumed from its last version.
 
 use std::{sync::Arc, time::Duration};
 
@@ -32,12 +32,12 @@ struct Object {
     metadata: Metadata,
 }
 
-/// What a watch is of.
+/// The target of a watch.
 #[derive(Clone)]
 pub struct Target {
     /// The server.
     pub server: Arc<Server>,
-    /// Its place in the ledger.
+    /// Its index in the ledger.
     pub place: Place,
     /// The kind.
     pub kind: Kind,
@@ -45,7 +45,7 @@ pub struct Target {
     pub label: Option<String>,
 }
 
-/// Lists what there is and starts to watch from there; returns when the list is in the ledger.
+/// Lists the existing objects and starts a watch from there. Returns when the list is in the ledger.
 ///
 /// # Errors
 /// The list's.

@@ -14,7 +14,7 @@ use crate::{
 /// Flags of `entourage bench`.
 #[derive(Args, Clone, Debug)]
 pub struct BenchArgs {
-    /// What to measure
+    /// Scenarios to run
     #[arg(
         value_name = "SCENARIO",
         value_enum,
@@ -32,7 +32,7 @@ pub struct BenchArgs {
     pub member: Vec<(String, PathBuf)>,
 
     /// The process of a member's API server on this machine; given for the first two members, S6 also measures the failover off
-    /// one that is stopped (SIGSTOP) and does not answer
+    /// one that is stopped (SIGSTOP) and does not respond
     #[arg(long, value_name = "NAME=PID", value_parser = member_pid)]
     pub member_pid: Vec<(String, u32)>,
 
@@ -44,27 +44,27 @@ pub struct BenchArgs {
     #[arg(long, value_name = "NUMBERS", value_delimiter = ',', default_values_t = [10, 1000], value_parser = positive)]
     pub failover_sizes: Vec<usize>,
 
-    /// Namespaces that they lie in
+    /// Namespaces of these Deployments
     #[arg(long, value_name = "NUMBER", default_value_t = 10, value_parser = positive)]
     pub namespaces: usize,
 
-    /// How often each scenario runs; the median is reported
+    /// Number of runs of each scenario; the median is reported
     #[arg(long, value_name = "NUMBER", default_value_t = 3, value_parser = positive)]
     pub runs: usize,
 
-    /// Command that starts the control plane: the bench then starts, stops and accounts for it
+    /// Command that starts the control plane: the bench then starts, stops and measures it
     #[arg(long, value_name = "COMMAND", conflicts_with_all = ["pid", "restart_command"])]
     pub controllers: Option<String>,
 
-    /// URL that answers 200 when that control plane is ready
+    /// URL that responds with 200 once that control plane is ready
     #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8080/readyz")]
     pub ready_url: String,
 
-    /// File to which that control plane's output is added; without it one in the directory for temporary files
+    /// File to which that control plane's output is appended (default: a file in the directory for temporary files)
     #[arg(long, value_name = "FILE")]
     pub controllers_log: Option<PathBuf>,
 
-    /// A process of a control plane that runs already; may be given several times
+    /// A process of an existing control plane; may be given several times
     #[arg(long, value_name = "PID")]
     pub pid: Vec<u32>,
 
@@ -72,7 +72,7 @@ pub struct BenchArgs {
     #[arg(long, value_name = "COMMAND")]
     pub restart_command: Option<String>,
 
-    /// Also: a run of S1 in which the control plane is killed so often, whose end must be that of an undisturbed run
+    /// Also: a run of S1 with this number of kills of the control plane; its end state must be that of an undisturbed run
     #[arg(long, value_name = "NUMBER", default_value_t = 0, requires = "controllers")]
     pub kill: usize,
 
@@ -80,15 +80,15 @@ pub struct BenchArgs {
     #[arg(long, value_name = "NUMBER", default_value_t = 16, value_parser = positive)]
     pub in_flight: usize,
 
-    /// First part of the names of the namespaces that are made, and value of the label of every object
+    /// Prefix of the names of created namespaces, and value of the label of every object
     #[arg(long, value_name = "NAME", default_value = "bench", value_parser = args::cluster_name)]
     pub prefix: String,
 
-    /// How long one step of a scenario may take
+    /// Time limit of one step of a scenario
     #[arg(long, value_name = "DURATION", value_parser = args::duration, default_value = "5m")]
     pub limit: Duration,
 
-    /// How long S3 looks at the idle control plane
+    /// Time for which S3 observes the idle control plane
     #[arg(long, value_name = "DURATION", value_parser = args::duration, default_value = "60s")]
     pub idle: Duration,
 
@@ -96,7 +96,7 @@ pub struct BenchArgs {
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
 
-    /// Leave everything on the servers
+    /// Keep all objects on the servers
     #[arg(long)]
     pub keep: bool,
 }
@@ -104,13 +104,13 @@ pub struct BenchArgs {
 /// Runs the command; the table goes to `out`.
 ///
 /// # Errors
-/// A server cannot be reached, or a scenario did not come to its end; the report of the others is written all the same.
+/// A server cannot be reached, or a scenario failed; the report of the others is written all the same.
 pub async fn run(args: BenchArgs, out: &mut (dyn Write + Send)) -> Result<()> {
     let (options, control) = options(&args);
     let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     let report = tokio::select! {
         report = crate::bench::run(options, control) => report?,
-        // What was begun is dropped, and with it the control plane that was started.
+        // The bench is dropped, and with it the control plane that it started.
         _ = interrupt.recv() => bail!("interrupted; what was written stays on the servers"),
         _ = terminate.recv() => bail!("interrupted; what was written stays on the servers"),
     };
@@ -125,7 +125,7 @@ pub async fn run(args: BenchArgs, out: &mut (dyn Write + Send)) -> Result<()> {
     }
 }
 
-/// The flags as the bench takes them.
+/// The flags as options of the bench.
 fn options(args: &BenchArgs) -> (Options, Control) {
     let log = args.controllers_log.clone().unwrap_or_else(|| {
         std::env::temp_dir().join(format!("entourage-bench-controllers-{}.log", std::process::id()))

@@ -27,7 +27,7 @@ pub(super) const IN_POD: &str = "KUBERNETES_SERVICE_HOST";
 /// Flags of `entourage controllers`.
 #[derive(Args, Clone, Debug)]
 pub struct ControllersArgs {
-    /// Which hub; in a pod and without a kubeconfig, the cluster that the pod runs in.
+    /// The hub; in a pod and without a kubeconfig, the cluster that the pod runs in.
     #[command(flatten)]
     pub hub: HubArgs,
 
@@ -36,67 +36,67 @@ pub struct ControllersArgs {
         hide_default_value = true, long_help = features::help())]
     pub feature_gates: FeatureGates,
 
-    /// Namespace on the hub in which the members' credentials lie; a Cluster cannot name a Secret elsewhere
+    /// Namespace on the hub with the members' credentials; a Cluster cannot name a Secret elsewhere
     #[arg(long, value_name = "NAMESPACE", default_value = CLUSTER_NAMESPACE)]
     pub cluster_namespace: String,
 
-    /// How long copies of a dependency stay that was deleted on the hub while a workload still refers to it
+    /// Time for which copies of a dependency are kept that was deleted on the hub while a workload still refers to it
     #[arg(long, value_name = "DURATION", value_parser = args::duration, default_value = "5s")]
     pub dependency_deletion_grace: Duration,
 
-    /// How long the first release of a workload to a member waits for its dependencies there
+    /// Maximum time for which the first write of a workload to a member waits for its dependencies there
     #[arg(long, value_name = "DURATION", value_parser = args::duration, default_value = "30s")]
     pub dependency_wait: Duration,
 
-    /// How long a member must fail its probes before its Cluster is not ready. Also how close together members must stop
-    /// answering for the hub itself to count as cut off
+    /// Time for which a member must fail its probes before its Cluster is not ready. Also the time within which members must
+    /// stop responding for the hub itself to count as cut off
     #[arg(long, value_name = "DURATION", value_parser = args::duration, default_value = "30s")]
     pub cluster_failure_threshold: Duration,
 
-    /// How long a member that was not ready must answer its probes before its Cluster is ready
+    /// Time for which a member that was not ready must pass its probes before its Cluster is ready
     #[arg(long, value_name = "DURATION", value_parser = args::duration, default_value = "0s")]
     pub cluster_success_threshold: Duration,
 
-    /// How many copies may be deleted on a member in a minute, even where a user's edit explains it; beyond that, deletions there
-    /// pause until `entourage resume`. Without it only deletions that no edit explains are limited
+    /// Maximum number of copies that may be deleted on a member in a minute, even if a user's edit explains it; beyond that,
+    /// deletions there pause until `entourage resume`. Without it only deletions that no edit explains are limited
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
     pub removal_budget: Option<u32>,
 
-    /// How many bindings are evicted from clusters in a second, in the whole fleet, such as 0.5. Without it there is no limit
+    /// Maximum number of bindings that are evicted per second in the whole fleet, such as 0.5 (default: no limit)
     #[arg(long, value_name = "RATE", value_parser = args::rate)]
     pub eviction_rate: Option<i64>,
 
-    /// How many bindings are evicted in a second from the members of a region
+    /// Maximum number of bindings that are evicted per second from the members of a region
     #[arg(long, value_name = "RATE", value_parser = args::rate)]
     pub eviction_rate_per_region: Option<i64>,
 
-    /// How many bindings are evicted in a second from a member
+    /// Maximum number of bindings that are evicted per second from a member
     #[arg(long, value_name = "RATE", value_parser = args::rate)]
     pub eviction_rate_per_cluster: Option<i64>,
 
-    /// How long an evicted copy stays at most while its replacement is not healthy, where the policy gives no grace period
+    /// Maximum time for which an evicted copy is kept while its replacement is not healthy, if the policy gives no grace period
     #[arg(long, value_name = "DURATION", value_parser = args::duration, default_value = "10m")]
     pub graceful_eviction_timeout: Duration,
 
-    /// How many custom kinds the PropagationPolicies of a namespace may have looked for
+    /// Maximum number of custom kinds that the PropagationPolicies of a namespace may have watched
     #[arg(long, value_name = "COUNT", default_value_t = KINDS_PER_NAMESPACE)]
     pub kinds_per_namespace: usize,
 
-    /// Act only while holding a Lease on the hub; a further process stands by. Without it a process starts only while nobody
-    /// holds the Lease
+    /// Act only while holding a Lease on the hub; further processes are standbys. Without it a process starts only while no
+    /// process holds the Lease
     #[arg(long, value_name = "BOOL", default_value_t = true, default_missing_value = "true", num_args = 0..=1,
         action = clap::ArgAction::Set)]
     pub leader_elect: bool,
 
-    /// How long after the leader's last renewal another process may take over
+    /// Time after the leader's last renewal after which another process may take over
     #[arg(long, value_name = "DURATION", value_parser = args::duration, default_value = "15s")]
     pub leader_elect_lease_duration: Duration,
 
-    /// How long after its last renewal the leader goes on; it bounds each request to the rest of the lease
+    /// Time after its last renewal for which the leader acts; it limits each request to the rest of the lease
     #[arg(long, value_name = "DURATION", value_parser = args::duration, default_value = "10s")]
     pub leader_elect_renew_deadline: Duration,
 
-    /// How often the leader renews, and the others look
+    /// Interval at which the leader renews the Lease, and the others read it
     #[arg(long, value_name = "DURATION", value_parser = args::duration, default_value = "2s")]
     pub leader_elect_retry_period: Duration,
 
@@ -104,17 +104,17 @@ pub struct ControllersArgs {
     #[arg(long, value_name = "ADDRESS", value_parser = health_address, default_value = "127.0.0.1:8080")]
     pub health_addr: HealthAddress,
 
-    /// How many threads carry out work; more than two bring nothing, and each costs memory
+    /// Number of executor threads; more than two have no benefit, and each costs memory
     #[arg(long, hide = true, value_name = "COUNT", default_value_t = default_threads(),
         value_parser = clap::value_parser!(u16).range(1..))]
     pub worker_threads: u16,
 
-    /// How to log.
+    /// Logging.
     #[command(flatten)]
     pub log: LogArgs,
 }
 
-/// One thread up to two processors, two beyond: the API servers on the other end are the slower side.
+/// One thread up to two processors, two beyond: the API servers are slower than the controllers.
 pub(super) fn default_threads() -> u16 {
     if std::thread::available_parallelism().is_ok_and(|cores| cores.get() > 2) {
         2
@@ -123,14 +123,14 @@ pub(super) fn default_threads() -> u16 {
     }
 }
 
-/// Where health and metrics are served; `None` nowhere.
+/// The address of health and metrics; `None` if they are not served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HealthAddress(pub Option<SocketAddr>);
 
-/// Runs the controllers to their end.
+/// Runs the controllers until they end.
 ///
 /// # Errors
-/// When the hub cannot be reached at all with this configuration, or the controllers give up.
+/// The hub cannot be reached with this configuration, or the controllers end with an error.
 pub async fn run(args: ControllersArgs) -> Result<()> {
     logging::init(&args.log)?;
     let in_pod = std::env::var_os(IN_POD).is_some();
@@ -154,7 +154,7 @@ pub(super) async fn hub(args: &HubArgs, in_pod: bool) -> Result<Connection> {
     connect::config(args.kubeconfig.as_deref(), args.context.as_deref()).await
 }
 
-/// The flags as the controllers take them.
+/// The flags as options of the controllers.
 fn options(args: &ControllersArgs) -> Options {
     Options {
         propagate_deps: args.feature_gates.is_on(features::PROPAGATE_DEPS),
@@ -185,7 +185,7 @@ fn options(args: &ControllersArgs) -> Options {
     }
 }
 
-/// The first signal asks for an orderly end; the second ends the process at once.
+/// The first signal requests a graceful shutdown; the second ends the process at once.
 pub(super) async fn stop_on((mut interrupt, mut terminate): (Signal, Signal), stop: CancellationToken) {
     for exit in [false, true] {
         tokio::select! {

@@ -1,4 +1,4 @@
-//! `entourage cordon` and `entourage uncordon`: stop and resume scheduling to Clusters.
+//! `entourage cordon` and `entourage uncordon`: prevent or allow scheduling of new bindings to Clusters.
 
 use std::io::Write;
 
@@ -25,11 +25,11 @@ pub struct CordonArgs {
     #[arg(value_name = "CLUSTER", required = true, value_parser = args::cluster_name)]
     pub names: Vec<String>,
 
-    /// Which hub.
+    /// The hub.
     #[command(flatten)]
     pub hub: HubArgs,
 
-    /// Write nothing; say what would be done
+    /// Write nothing; print what would be done
     #[arg(long)]
     pub dry_run: bool,
 }
@@ -37,7 +37,7 @@ pub struct CordonArgs {
 /// Runs `entourage cordon`; lines go to `out`.
 ///
 /// # Errors
-/// What is wrong and what to do about it.
+/// The cause and the remedy.
 pub async fn run(args: CordonArgs, out: &mut (dyn Write + Send)) -> Result<()> {
     let hub = hub(&args).await?;
     cordon(&args, hub, entourage_controllers::clock::now(), out).await
@@ -46,7 +46,7 @@ pub async fn run(args: CordonArgs, out: &mut (dyn Write + Send)) -> Result<()> {
 /// Runs `entourage uncordon`; lines go to `out`.
 ///
 /// # Errors
-/// What is wrong and what to do about it.
+/// The cause and the remedy.
 pub async fn run_uncordon(args: CordonArgs, out: &mut (dyn Write + Send)) -> Result<()> {
     let hub = hub(&args).await?;
     uncordon(&args, hub, entourage_controllers::clock::now(), out).await
@@ -57,7 +57,7 @@ pub(super) fn cordoned() -> Change {
     Change::set(taint::UNSCHEDULABLE, Effect::NoSchedule)
 }
 
-/// What is said of a Cluster that is to be cordoned.
+/// The line about a cordoned Cluster.
 pub(super) fn said_of_cordon(outcome: &Outcome) -> &'static str {
     if outcome.has_set(taint::UNSCHEDULABLE) {
         "cordoned"
@@ -66,7 +66,7 @@ pub(super) fn said_of_cordon(outcome: &Outcome) -> &'static str {
     }
 }
 
-/// Cordons with a client at hand.
+/// Cordons with the given client.
 ///
 /// # Errors
 /// As [`run`].
@@ -80,7 +80,7 @@ pub async fn cordon(args: &CordonArgs, hub: Client, now: Time, out: &mut (dyn Wr
     carry_out(&wish, &mut target(args, hub, out), now).await
 }
 
-/// Uncordons with a client at hand: also what `entourage drain` sets is removed.
+/// Uncordons with the given client: the taint of `entourage drain` is removed too.
 ///
 /// # Errors
 /// As [`run_uncordon`].

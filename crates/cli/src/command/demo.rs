@@ -1,4 +1,4 @@
-//! `entourage demo`: the main job on embedded clusters, step by step, each checked on the members.
+//! `entourage demo`: propagation on embedded clusters, step by step, each verified on the members.
 
 use std::{io::Write, time::Instant};
 
@@ -21,34 +21,34 @@ mod tree;
 use cluster::{CONFIG_MAP, DEPLOYMENT, POLICY, See};
 use look::Look;
 
-/// The example of docs/concepts.md, as it lies in `config/samples/myapp`.
+/// The example of docs/concepts.md, from `config/samples/myapp`.
 const SAMPLE: [&str; 3] = [
     include_str!("../../../../config/samples/myapp/deployment.yaml"),
     include_str!("../../../../config/samples/myapp/policy.yaml"),
     include_str!("../../../../config/samples/myapp/configmap.yaml"),
 ];
 
-/// How many members the demo has.
+/// The number of members.
 const MEMBERS: usize = 3;
 
 /// Flags of `entourage demo`.
 #[derive(Args, Clone, Debug)]
 pub struct DemoArgs {}
 
-/// Runs the demo; ends with an error when anything did not hold.
+/// Runs the demo; ends with an error if any check failed.
 ///
 /// # Errors
-/// What did not hold, and where.
+/// The failed check and the cluster.
 pub async fn run(_: DemoArgs, out: &mut (dyn Write + Send)) -> Result<()> {
     logging::init(&LogArgs {
         log_format: LogFormat::default(),
-        // The last step is about a member that fails, which the controllers warn of.
+        // In the last step a member fails, which the controllers log as a warning.
         log_level: "error".to_owned(),
     })?;
     play(Look::of_stdout(), out).await
 }
 
-/// A demo under way.
+/// The state of a demo.
 struct Demo<'a> {
     fleet: Fleet,
     look: Look,
@@ -223,7 +223,7 @@ impl Demo<'_> {
         .await
     }
 
-    /// The controllers keep nothing but what is on the servers.
+    /// The controllers have no state beyond the objects on the servers.
     async fn restarts(&mut self) -> Result<()> {
         self.step("Restart the controllers, and change the Deployment while none run")?;
         self.until(Instant::now(), "everything is settled", async |see| {
@@ -260,7 +260,7 @@ impl Demo<'_> {
         .await
     }
 
-    /// The heading of the next step.
+    /// Prints the heading of the next step.
     fn step(&mut self, text: &str) -> Result<()> {
         self.step += 1;
         writeln!(
@@ -278,14 +278,14 @@ impl Demo<'_> {
         Ok(())
     }
 
-    /// Patches an object on the hub; when it did.
+    /// Patches an object on the hub. Returns the time before the request.
     async fn patch(&mut self, kind: &cluster::Kind, name: &str, patch: &Value) -> Result<Instant> {
         let begin = Instant::now();
         See::new(&self.fleet).patch(kind, name, patch).await?;
         Ok(begin)
     }
 
-    /// Waits until a claim holds, and says how long after `begin` it did.
+    /// Waits until a check succeeds, and prints its time since `begin`.
     async fn until(
         &mut self,
         begin: Instant,

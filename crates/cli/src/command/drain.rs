@@ -1,6 +1,6 @@
-//! `entourage drain`: evicts all workloads from a Cluster and waits until no binding is left there.
+//! `entourage drain`: evicts the bindings of a Cluster, and waits until none is left there.
 //!
-//! The command sets two taints. It is the controllers that evict what does not tolerate them.
+//! The command sets two taints. The controllers evict the bindings that do not tolerate them.
 
 use std::{collections::BTreeMap, io::Write, time::Duration};
 
@@ -32,7 +32,7 @@ mod remaining;
 
 use remaining::{Progress, Remaining, remaining};
 
-/// The pause between two looks at the bindings.
+/// The interval between lists of the bindings.
 const POLL: Duration = Duration::from_secs(1);
 
 /// Flags of `entourage drain`.
@@ -42,20 +42,20 @@ pub struct DrainArgs {
     #[arg(value_name = "CLUSTER", value_parser = args::cluster_name)]
     pub name: String,
 
-    /// Which hub.
+    /// The hub.
     #[command(flatten)]
     pub hub: HubArgs,
 
-    /// Wait until no binding has the cluster any more; --wait=false does not
+    /// Wait until no binding is on the cluster any more; --wait=false does not wait
     #[arg(long, value_name = "BOOL", default_value_t = true, default_missing_value = "true", num_args = 0..=1,
         require_equals = true, action = clap::ArgAction::Set)]
     pub wait: bool,
 
-    /// How long to wait
+    /// Time to wait
     #[arg(long, value_name = "DURATION", value_parser = args::duration, default_value = "10m")]
     pub timeout: Duration,
 
-    /// Write nothing; say what would be done
+    /// Write nothing; print what would be done
     #[arg(long)]
     pub dry_run: bool,
 }
@@ -63,7 +63,7 @@ pub struct DrainArgs {
 /// Runs the command; lines go to `out`.
 ///
 /// # Errors
-/// What is wrong and what to do about it; or which bindings are left, and why.
+/// The cause and the remedy; or the remaining bindings, with the causes.
 pub async fn run(args: DrainArgs, out: &mut (dyn Write + Send)) -> Result<()> {
     let hub = connect::config(args.hub.kubeconfig.as_deref(), args.hub.context.as_deref()).await?;
     drain(
@@ -75,7 +75,7 @@ pub async fn run(args: DrainArgs, out: &mut (dyn Write + Send)) -> Result<()> {
     .await
 }
 
-/// Drains with a client at hand.
+/// Drains with the given client.
 ///
 /// # Errors
 /// As [`run`].
@@ -100,7 +100,7 @@ pub async fn drain(args: &DrainArgs, hub: Client, now: Time, out: &mut (dyn Writ
         },
     };
     let waits = args.wait && !args.dry_run;
-    // What leaves at once was there, too. A hub that cannot be asked is told of once the taints are set.
+    // Bindings that are evicted at once count, too. A hub that cannot be read is reported once the taints are set.
     let before = if waits {
         bindings_on(&target, &args.name).await.ok()
     } else {
@@ -113,8 +113,8 @@ pub async fn drain(args: &DrainArgs, hub: Client, now: Time, out: &mut (dyn Writ
     wait(&mut target, &args.name, before, args.timeout).await
 }
 
-/// Waits until no binding is left; `before`: those that were there before the drain, if that is known. Costs two lists of all
-/// bindings every second. An error after the first look is retried.
+/// Waits until no binding is left; `before`: the bindings before the drain, if known. Costs two lists of all bindings every
+/// second. An error after the first list is retried.
 async fn wait(
     target: &mut Target<'_>,
     name: &str,
@@ -151,7 +151,7 @@ async fn wait(
     writeln!(target.out, "cluster/{name} drained").context("cannot write to the terminal")
 }
 
-/// The bindings that have not left the cluster, by name.
+/// The bindings that are still on the cluster, by name.
 async fn bindings_on(target: &Target<'_>, name: &str) -> Result<BTreeMap<String, Remaining>> {
     let params = ListParams::default().limit(PAGE);
     let mut there = BTreeMap::new();

@@ -1,7 +1,7 @@
-//! `entourage drill`: a failover on embedded clusters in this process, watched copy by copy.
+//! `entourage drill`: a failover on embedded clusters in this process, with every change of a copy observed.
 //!
-//! A member is cut off from the controllers, its workloads move, it comes back and is cleaned up. What is told is what was
-//! seen on the members ([`crate::observe`]); `entourage failover --dry-run` says before what is to be expected.
+//! A member is cut off from the controllers, its workloads are evicted, it is reconnected and cleaned up. The report is based
+//! on observations of the members ([`crate::observe`]); `entourage failover --dry-run` predicts the result.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -38,7 +38,7 @@ use hub::Binding;
 use moves::{arrived, tell_moves, victim};
 use report::{Cleaned, Healed, Report, millis};
 
-/// What is drilled without -f: a workload that moves, one with a claim, and one that has no other cluster.
+/// The objects without -f: a workload that is evicted, one with a claim, and one that has no other cluster.
 const SAMPLE: [(&str, &str); 3] = [
     (
         "config/samples/failover/web.yaml",
@@ -54,60 +54,60 @@ const SAMPLE: [(&str, &str); 3] = [
     ),
 ];
 
-/// What evicts from a member that is down, unless the files say it.
+/// The policy that evicts from a member that is down, unless the files contain one.
 pub(super) const TAINT_POLICY: (&str, &str) = (
     "config/samples/failover/taint-policy.yaml",
     include_str!("../../../../config/samples/failover/taint-policy.yaml"),
 );
 
-/// How long a member must fail its probes, and how often it is probed: a drill need not wait as long as operation does.
+/// The time for which a member must fail its probes, and their interval: shorter than in operation.
 pub(super) const THRESHOLD: Duration = Duration::from_millis(500);
 const PROBES: Duration = Duration::from_millis(200);
 
-/// The pause between two looks at the hub.
+/// The interval between reads of the hub.
 const POLL: Duration = Duration::from_millis(20);
 
-/// For how long no binding may change before the hub counts as settled.
+/// The time without a change of a binding after which the hub counts as settled.
 const QUIET: Duration = Duration::from_millis(400);
 
 /// Flags of `entourage drill`.
 #[derive(Args, Clone, Debug)]
 pub struct DrillArgs {
-    /// The member that fails, such as member2; without it the one with the most workloads
+    /// The member that fails, such as member2 (default: the one with the most workloads)
     #[arg(value_name = "CLUSTER", value_parser = args::cluster_name)]
     pub cluster: Option<String>,
 
-    /// What is drilled; without it config/samples/failover.
+    /// The objects to use; without it config/samples/failover.
     #[command(flatten)]
     pub files: FileArgs,
 
-    /// How many members there are: member1, member2 and so on
+    /// Number of members: member1, member2 and so on
     #[arg(long, value_name = "COUNT", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=100))]
     pub members: u16,
 
-    /// How long it may take in all
+    /// Time limit of the whole drill
     #[arg(long, value_name = "DURATION", value_parser = args::duration, default_value = "60s")]
     pub timeout: Duration,
 
-    /// How to print it
+    /// Output format
     #[arg(short = 'o', long, value_enum, default_value_t)]
     pub output: Output,
 }
 
-/// Runs the command; what was found goes to `out`.
+/// Runs the command; the report goes to `out`.
 ///
 /// # Errors
-/// What cannot be started or applied, and what did not hold.
+/// An error in starting or applying, or a failed check.
 pub async fn run(args: DrillArgs, out: &mut (dyn Write + Send)) -> Result<()> {
     logging::init(&LogArgs {
         log_format: LogFormat::default(),
-        // A member that fails is what this is about.
+        // A failing member is expected here.
         log_level: "error".to_owned(),
     })?;
     drill(&args, out).await
 }
 
-/// How the controllers of a fleet run in which a member is to fail soon.
+/// The options of the controllers of a fleet in which a member is about to fail.
 pub(super) fn options() -> Options {
     Options {
         cluster_failure_threshold: THRESHOLD,
@@ -132,7 +132,7 @@ pub async fn drill(args: &DrillArgs, out: &mut (dyn Write + Send)) -> Result<()>
             .iter()
             .map(|member| (member.name.clone(), member.client()))
             .collect(),
-        told: args.output == Output::Text,
+        verbose: args.output == Output::Text,
         fleet,
         out,
     };
@@ -172,19 +172,19 @@ fn objects(files: &FileArgs) -> Result<Vec<Manifest>> {
     Ok(all)
 }
 
-/// A drill under way.
+/// The state of a drill.
 struct Drill<'a> {
     fleet: Fleet,
     hub: Client,
     members: Vec<(String, Client)>,
-    /// When the time is up.
+    /// The time limit.
     ends: Instant,
-    /// Whether it is told as it goes.
-    told: bool,
+    /// True if progress is printed.
+    verbose: bool,
     out: &'a mut (dyn Write + Send),
 }
 
-/// What was there before the member was cut off.
+/// The state before the member was cut off.
 struct Before {
     bindings: BTreeMap<ResourceId, Binding>,
     needs: BTreeMap<ResourceId, BTreeSet<ResourceId>>,
@@ -219,9 +219,9 @@ impl Drill<'_> {
         Ok(report)
     }
 
-    /// Applies what is drilled, and waits until all of it is where it is to be.
+    /// Applies the objects, and waits until all copies are on their target clusters.
     async fn prepare(&mut self, objects: &[Manifest]) -> Result<BTreeMap<ResourceId, Binding>> {
-        // A member that is not ready yet would be left out, and who has what would differ from drill to drill.
+        // A member that is not ready yet would be left out, and the scheduling result would differ from drill to drill.
         self.until(async |hub| {
             for (name, _) in &self.members {
                 ensure!(hub::cluster(hub, name).await?.ready, "{name} is not Ready yet");
@@ -274,7 +274,7 @@ impl Drill<'_> {
         ))
     }
 
-    /// Cuts the member off and waits until what can move has moved. Answers when it was cut off.
+    /// Cuts the member off and waits until all evictable workloads are evicted. Returns the time of the cut.
     async fn fail(&mut self, before: &Before, report: &mut Report) -> Result<Instant> {
         let victim = report.cluster.clone();
         self.fleet.cut(&victim)?;
@@ -323,7 +323,7 @@ impl Drill<'_> {
         Ok(killed)
     }
 
-    /// Lets the member be reached again, and waits until nothing is left to do.
+    /// Reconnects the member, and waits until nothing is left to do.
     async fn heal(&mut self, before: &Before, report: &mut Report) -> Result<()> {
         let victim = report.cluster.clone();
         self.fleet.mend(&victim)?;
@@ -341,7 +341,7 @@ impl Drill<'_> {
             Ok(_) => self.settled(Some(&victim)).await.map(drop),
             Err(_) => Ok(()),
         };
-        // The hub was watched to be quiet for that long.
+        // The hub was observed to be idle for that long.
         let settled_after = mended.elapsed().saturating_sub(QUIET);
         let seen = before.observer.sightings();
         let mut cleaned = Vec::new();
@@ -381,7 +381,7 @@ impl Drill<'_> {
         Ok(())
     }
 
-    /// Waits until every binding is settled, and none has changed for a while; of a member that was back also until no taint
+    /// Waits until every binding is settled, and none has changed for a while; with a reconnected member also until no taint
     /// evicts from it.
     async fn settled(&self, back: Option<&str>) -> Result<BTreeMap<ResourceId, Binding>> {
         self.quietly(async |hub| {
@@ -402,7 +402,7 @@ impl Drill<'_> {
         .await
     }
 
-    /// Waits until a claim about the bindings holds, and none of them has changed for a while.
+    /// Waits until a check of the bindings succeeds, and none of them has changed for a while.
     async fn quietly(
         &self,
         holds: impl AsyncFn(&Client) -> Result<BTreeMap<ResourceId, Binding>>,
@@ -428,9 +428,9 @@ impl Drill<'_> {
         eventually(left, POLL, async || holds(hub).await).await
     }
 
-    /// Tells how far it is, to people.
+    /// Prints progress, for people.
     fn say(&mut self, text: &str) -> Result<()> {
-        if self.told {
+        if self.verbose {
             write!(self.out, "{text}")?;
             self.out.flush()?;
         }

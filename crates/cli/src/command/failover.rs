@@ -1,5 +1,5 @@
-//! `entourage failover --dry-run CLUSTER`: simulates the failure of a member: what moves where, what has no other cluster,
-//! and which data remains. The same decisions as the controllers', made on a model of the servers: nothing is written.
+//! `entourage failover --dry-run CLUSTER`: evictions if a member failed, workloads without another cluster, and data that would
+//! remain there. Makes the same decisions as the controllers, in a simulation: nothing is written.
 
 use std::{collections::BTreeSet, fmt::Write as _, io::Write};
 
@@ -23,7 +23,7 @@ use crate::{
 
 pub mod taints;
 
-/// When the taint was added: limited tolerations are over.
+/// The time at which the taint was added: limited tolerations are over.
 const LONG_AGO: &str = "1970-01-01T00:00:00Z";
 
 /// Flags of `entourage failover`.
@@ -33,56 +33,56 @@ pub struct FailoverArgs {
     #[arg(value_name = "CLUSTER", value_parser = args::cluster_name)]
     pub name: String,
 
-    /// Only say what would happen. There is nothing else: `entourage drain` moves workloads off a member
+    /// Only simulate. Required; `entourage drain` evicts workloads from a member
     #[arg(long, required = true)]
     pub dry_run: bool,
 
-    /// Key of the NoExecute taint that the failed member is taken to have
+    /// Key of the NoExecute taint of the simulated failure
     #[arg(long, value_name = "KEY", default_value = taint::NOT_READY)]
     pub taint: String,
 
-    /// Which hub.
+    /// The hub.
     #[command(flatten)]
     pub hub: HubArgs,
 
-    /// Where the members, and the objects on them, come from
+    /// Source of the members, and of the objects on them
     #[arg(long, value_enum, default_value_t)]
     pub members: MembersFrom,
 
-    /// Namespace of the hub that holds the members' credentials
+    /// Namespace of the hub with the members' credentials
     #[arg(long, value_name = "NAMESPACE", default_value = CLUSTER_NAMESPACE)]
     pub cluster_namespace: String,
 
-    /// How to print it
+    /// Output format
     #[arg(short = 'o', long, value_enum, default_value_t)]
     pub output: Output,
 }
 
-/// What would become of the workloads of a member.
+/// The predicted result for the workloads of a member.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Forecast {
     /// The member.
     pub cluster: String,
-    /// Workloads that would be moved.
+    /// Workloads that would be evicted.
     pub moves: Vec<Move>,
-    /// Workloads that would have to leave, and have no other cluster.
+    /// Workloads that would have to be evicted, and have no other cluster.
     pub blocked: Vec<Stays>,
     /// Workloads that tolerate the taint.
     pub tolerate: Vec<String>,
-    /// Claims whose data would stay behind.
+    /// Claims whose data would remain on it.
     pub data: Vec<String>,
 }
 
-/// A workload that would be moved.
+/// A workload that would be evicted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Move {
     /// `Deployment shop/web`.
     pub object: String,
-    /// Its clusters then, each with its replicas.
+    /// Its new scheduling result, each cluster with its replicas.
     pub to: Vec<(String, i64)>,
-    /// Those among them that are new.
+    /// The new ones of these clusters.
     pub new: Vec<String>,
-    /// What would be delivered before it.
+    /// The dependencies that would be delivered before it.
     pub dependencies: Vec<String>,
 }
 
@@ -91,14 +91,14 @@ pub struct Move {
 pub struct Stays {
     /// `Deployment shop/web`.
     pub object: String,
-    /// Why no other cluster fits.
+    /// The reason why no other cluster fits.
     pub why: String,
 }
 
 /// Runs the command; the forecast goes to `out`.
 ///
 /// # Errors
-/// What is wrong with the hub or the name, and what to do about it.
+/// An error with the hub or the name, and the remedy.
 pub async fn run(args: FailoverArgs, out: &mut (dyn Write + Send)) -> Result<()> {
     let hub = connect::config(args.hub.kubeconfig.as_deref(), args.hub.context.as_deref()).await?;
     let simulated = simulate(&args, &connect::client(hub)?).await?;
@@ -115,7 +115,7 @@ pub async fn run(args: FailoverArgs, out: &mut (dyn Write + Send)) -> Result<()>
     Ok(())
 }
 
-/// Simulates the failure with a client at hand.
+/// Simulates the failure with the given client.
 ///
 /// # Errors
 /// As [`run`].
@@ -157,7 +157,7 @@ fn failed(name: &str, spec: &Value, key: &str) -> Value {
     json!({"apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster", "metadata": {"name": name}, "spec": spec})
 }
 
-/// Reads the objects of the hub as they would be then.
+/// Derives the forecast from the simulated objects of the hub.
 #[must_use]
 pub fn forecast<'a>(objects: impl Iterator<Item = &'a Value>, cluster: &str) -> Forecast {
     let mut forecast = Forecast {

@@ -1,4 +1,4 @@
-//! `entourage get`: bindings, copies, clusters, policies, overrides and distributions in tables. It reads the hub alone.
+//! `entourage get`: tables of bindings, copies, clusters, policies, overrides and distributions. Reads only the hub.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -38,30 +38,30 @@ mod table;
 
 use table::View;
 
-/// What is shown.
+/// The kind of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Resource {
-    /// Where each template is scheduled, by which policy, and its state
+    /// The target clusters of each template, its policy, and its state
     #[value(alias = "binding", alias = "rb", alias = "crb")]
     Bindings,
-    /// Each object on each cluster: its state, its health, what depends on it there
+    /// Each object on each cluster: its state, its health, and its dependents there
     #[value(alias = "copy")]
     Copies,
-    /// The members: ready since when, version, copies, taints
+    /// The members: ready since, version, copies, taints
     #[value(alias = "cluster")]
     Clusters,
-    /// What each policy selects, and its target clusters
+    /// The templates that each policy selects, and its target clusters
     #[value(alias = "policy", alias = "pp", alias = "cpp")]
     Policies,
-    /// What each override policy selects, and how many copies it changes
+    /// The templates that each override policy selects, and the number of copies it changes
     #[value(alias = "override", alias = "op", alias = "cop")]
     Overrides,
-    /// Each ConfigMap or Secret for many namespaces: where it is present, where not, and why
+    /// Each ConfigMap or Secret for many namespaces: the namespaces with and without it, and the causes
     #[value(alias = "distribution", alias = "distributor", alias = "rd")]
     Distributions,
 }
 
-/// How it is printed.
+/// The output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Output {
     /// A table with further columns
@@ -70,33 +70,33 @@ pub enum Output {
     Json,
     /// The rows as YAML
     Yaml,
-    /// Names alone
+    /// Only names
     Name,
 }
 
 /// Flags of `entourage get`.
 #[derive(Args, Clone, Debug)]
 pub struct GetArgs {
-    /// What to show
+    /// Kind of rows to show
     #[arg(value_enum)]
     pub what: Resource,
 
-    /// Only this one: the name of a binding, a template, a cluster, a policy, a distribution
+    /// Only the row with this name: of a binding, a template, a cluster, a policy, a distribution
     pub name: Option<String>,
 
-    /// Which hub.
+    /// The hub.
     #[command(flatten)]
     pub hub: HubArgs,
 
-    /// Which namespace; without it that of the context, else default
+    /// Namespace (default: that of the context, else default)
     #[arg(short = 'n', long, value_name = "NAMESPACE")]
     pub namespace: Option<String>,
 
-    /// All namespaces, and what lies in none
+    /// All namespaces, and cluster-scoped objects
     #[arg(short = 'A', long, conflicts_with = "namespace")]
     pub all_namespaces: bool,
 
-    /// How to print it; without it a table
+    /// Output format (default: a table)
     #[arg(short = 'o', long, value_enum)]
     pub output: Option<Output>,
 }
@@ -104,7 +104,7 @@ pub struct GetArgs {
 /// Runs the command; the table goes to `out`.
 ///
 /// # Errors
-/// What cannot be read and what to do about it; or that there is nothing of the name.
+/// An object that cannot be read and the remedy; or that the name is not found.
 pub async fn run(args: GetArgs, out: &mut (dyn Write + Send)) -> Result<()> {
     let config = connect::config(args.hub.kubeconfig.as_deref(), args.hub.context.as_deref()).await?;
     let namespace = args.namespace.clone().unwrap_or(config.default_namespace.clone());
@@ -117,7 +117,7 @@ pub async fn run(args: GetArgs, out: &mut (dyn Write + Send)) -> Result<()> {
     Ok(())
 }
 
-/// What was read of the hub.
+/// The objects read from the hub.
 #[derive(Debug, Default)]
 pub struct Seen {
     /// ResourceBindings and ClusterResourceBindings.
@@ -132,9 +132,9 @@ pub struct Seen {
     pub labels: BTreeMap<ResourceId, BTreeMap<Str, Str>>,
     /// ResourceDistributions.
     pub distributions: Vec<Value>,
-    /// ConfigMaps and Secrets of the hub with the names that are distributed; metadata alone.
+    /// ConfigMaps and Secrets of the hub with the names that are distributed; only metadata.
     pub distributed: Vec<Value>,
-    /// Kinds and names of those that cannot be read, and why: bindings can be shown all the same.
+    /// Kinds and names of those that cannot be read, with the causes: bindings are shown all the same.
     pub unread: Vec<(String, String, String)>,
 }
 
@@ -212,13 +212,13 @@ async fn read(hub: &Client, args: &GetArgs, namespace: &str) -> Result<Seen> {
         }
         Resource::Policies => {
             seen.policies = read(&policies[..1], namespace).await?;
-            // These are for every namespace.
+            // These apply to every namespace.
             seen.policies.extend(read(&policies[1..], "").await?);
             seen.bindings = read(&bindings, "").await?;
         }
         Resource::Overrides => {
             seen.overrides = read(&overrides[..1], namespace).await?;
-            // These are for every namespace.
+            // These apply to every namespace.
             seen.overrides.extend(read(&overrides[1..], "").await?);
             seen.clusters = read(&[cluster], "").await?;
             seen.bindings = read(&bindings, "").await?;
@@ -244,7 +244,7 @@ async fn read(hub: &Client, args: &GetArgs, namespace: &str) -> Result<Seen> {
     Ok(seen)
 }
 
-/// Metadata of the ConfigMaps or Secrets of one name: what they hold is not asked for.
+/// Metadata of the ConfigMaps or Secrets of one name: their content is not requested.
 async fn of_name(hub: &Client, kind: &str, namespace: &str, name: &str) -> kube::Result<Vec<Value>> {
     let plural = match kind {
         "ConfigMap" => "configmaps",
@@ -291,10 +291,10 @@ async fn metadata(
     }
 }
 
-/// What was read, as asked for; `namespace` is empty for all of them.
+/// The output; `namespace` is empty for all namespaces.
 ///
 /// # Errors
-/// When there is nothing of the name.
+/// The name is not found.
 pub fn shown(args: &GetArgs, namespace: &str, seen: &Seen, now: Time) -> Result<String> {
     let name = args.name.as_deref();
     let (view, within) = match args.what {
@@ -314,11 +314,11 @@ pub fn shown(args: &GetArgs, namespace: &str, seen: &Seen, now: Time) -> Result<
         let value = args.what.to_possible_value();
         let mut words = value.iter().flat_map(|value| value.get_name_and_aliases());
         let what = words.next().unwrap_or_default();
-        // The first alias is the word for one of them.
+        // The first alias is the singular.
         let one = words.next().unwrap_or(what);
         return match name {
             Some(name) => bail!("{one} {name:?} not found{here}; entourage get {what} -A lists all"),
-            // A program gets what it reads otherwise, with nothing in it.
+            // A program gets the same format, without rows.
             None if !matches!(args.output, None | Some(Output::Wide)) => print(&view, args.output, namespace),
             None => Ok(format!("No {what} found{here}.\n")),
         };

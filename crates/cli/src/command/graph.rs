@@ -1,4 +1,4 @@
-//! `entourage graph`: references between objects, the clusters of each, and missing dependencies.
+//! `entourage graph`: references between objects, their clusters, and missing dependencies.
 
 use std::{collections::BTreeSet, io::Write};
 
@@ -17,7 +17,7 @@ use crate::{
     connect, manifests,
     simulate::{
         Assumed, interpreters,
-        live::{self as rehearsed_live, LiveOptions, MembersFrom},
+        live::{self as simulate_live, LiveOptions, MembersFrom},
         offline,
     },
 };
@@ -30,7 +30,7 @@ mod tests;
 
 pub use live::of_hub;
 
-/// How a graph is drawn.
+/// The format of a graph.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Output {
     /// A tree of lines
@@ -47,19 +47,19 @@ pub enum Output {
 /// Flags of `entourage graph`.
 #[derive(Args, Clone, Debug)]
 pub struct GraphArgs {
-    /// Of files instead of a hub; with --kubeconfig of the hub as it would be with the files applied.
+    /// The graph of files instead of a hub; with --kubeconfig of the hub as it would be with the files applied.
     #[command(flatten)]
     pub files: FileArgs,
 
-    /// Which hub.
+    /// The hub.
     #[command(flatten)]
     pub hub: HubArgs,
 
-    /// Of files without Clusters: the members to assume
+    /// For files without Clusters: the members to assume
     #[arg(long, value_name = "NAME,…", value_delimiter = ',', value_parser = args::cluster_name, requires = "filename")]
     pub clusters: Vec<String>,
 
-    /// Which namespace; without it that of the context, else default
+    /// Namespace (default: that of the context, else default)
     #[arg(short = 'n', long, value_name = "NAMESPACE")]
     pub namespace: Option<String>,
 
@@ -67,15 +67,15 @@ pub struct GraphArgs {
     #[arg(short = 'A', long, conflicts_with = "namespace")]
     pub all_namespaces: bool,
 
-    /// Only what objects of this kind need, and what needs them
+    /// Only objects of this kind, their dependencies, and their dependents
     #[arg(long, value_name = "KIND")]
     pub kind: Option<String>,
 
-    /// Only what objects of this name need, and what needs them
+    /// Only objects of this name, their dependencies, and their dependents
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
 
-    /// How to draw it
+    /// Output format
     #[arg(short = 'o', long, value_enum, default_value_t)]
     pub output: Output,
 }
@@ -83,7 +83,7 @@ pub struct GraphArgs {
 /// Runs the command; the graph goes to `out`.
 ///
 /// # Errors
-/// What is wrong with the files or the hub, and what to do about it.
+/// An error with the files or the hub, and the remedy.
 pub async fn run(args: GraphArgs, out: &mut (dyn Write + Send)) -> Result<()> {
     let on_hub = args.hub.kubeconfig.is_some() || args.hub.context.is_some();
     let drawing = if args.files.filename.is_empty() || on_hub {
@@ -107,10 +107,10 @@ pub async fn run(args: GraphArgs, out: &mut (dyn Write + Send)) -> Result<()> {
     Ok(())
 }
 
-/// The graph of files alone, which need not hold a policy.
+/// The graph of files alone, which need not contain a policy.
 ///
 /// # Errors
-/// When a file is no manifest.
+/// A file is not a manifest.
 pub fn of_files(args: &GraphArgs) -> Result<Drawing> {
     let manifests = manifests::read_below(&args.files.filename, args.files.recursive)?;
     let objects = objects(&manifests)?;
@@ -119,10 +119,10 @@ pub fn of_files(args: &GraphArgs) -> Result<Drawing> {
     let hooks = interpreters::hooks(&objects);
     let simulated = match offline::simulate(objects.clone(), &args.clusters, namespace, &controllers) {
         Ok(simulated) => simulated,
-        // No cluster is known: what refers to what can be drawn all the same.
+        // No cluster is given: references can be drawn all the same.
         Err(_) => offline::simulate(objects, &["none".to_owned()], namespace, &controllers)?,
     };
-    let mut drawing = of_rehearsal(&simulated.simulation);
+    let mut drawing = of_simulation(&simulated.simulation);
     drawing.remarks.extend(hooks);
     Ok(drawing)
 }
@@ -137,28 +137,28 @@ async fn of_files_on(args: &GraphArgs, hub: &Client, namespace: String) -> Resul
     };
     let objects = objects(&manifests)?;
     let hooks = interpreters::hooks(&objects);
-    let simulated = rehearsed_live::simulate(hub, objects, &options).await?;
+    let simulated = simulate_live::simulate(hub, objects, &options).await?;
     let mut drawing = touched(&simulated.simulation);
     drawing.remarks.extend(hooks);
     Ok(drawing)
 }
 
-/// What the hub holds in the model, by what it is taught there.
-fn of_rehearsal(simulation: &Simulation) -> Drawing {
+/// The graph of the hub in the simulation, with its interpreters.
+fn of_simulation(simulation: &Simulation) -> Drawing {
     let objects: Vec<_> = simulation.hub().collect();
     Drawing::of(objects.into_iter(), |gvk| simulation.index().interpretation(gvk))
 }
 
-/// What the files touch, what that needs, and what needs it.
+/// The objects of the files, their dependencies, and their dependents.
 fn touched(simulation: &Simulation) -> Drawing {
     let given: BTreeSet<&ResourceId> = simulation.given().collect();
-    of_rehearsal(simulation).around(|id| given.contains(id))
+    of_simulation(simulation).around(|id| given.contains(id))
 }
 
-/// The graph as asked for.
+/// The output.
 ///
 /// # Errors
-/// When nothing fits the focus.
+/// No object matches --kind and --name.
 pub fn drawn(args: &GraphArgs, drawing: Drawing) -> Result<String> {
     let is = |wanted: &Option<String>, text: &str| {
         wanted

@@ -1,8 +1,8 @@
-//! `entourage interpret`: checks customizations and webhooks, names the layer that answers for a kind, and interprets
-//! objects in files.
+//! `entourage interpret`: validates customizations and webhooks, lists the interpreters of a kind, or interprets objects in
+//! files.
 //!
-//! The flags and the form of the output are those that users of `karmadactl interpret` know. Without -f the rules are those
-//! that are known without configuration. Hooks among the files are called, nothing else is.
+//! The flags and the form of the output are those of `karmadactl interpret`. Without -f only the native and shipped rules
+//! apply. The command calls only the webhooks in the files.
 
 use std::{io::Write, path::PathBuf, process::ExitCode};
 
@@ -31,31 +31,31 @@ mod tests;
 use given::Given;
 use reach::{HookUrl, hook_url};
 
-/// The operations, as Karmada calls them.
+/// The operations, with Karmada's names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Operation {
-    /// What of the copy on a member is kept: needs both files
+    /// The fields of the copy on a member that are kept: needs both files
     #[value(name = "Retain", alias = "retain")]
     Retain,
-    /// How many replicas, and what one of them needs
+    /// The number of replicas, and the requirements of one replica
     #[value(name = "InterpretReplica", alias = "interpretReplica")]
     Replica,
-    /// The parts of an object with several pod templates
+    /// The components of an object with several pod templates
     #[value(name = "InterpretComponent", alias = "interpretComponent")]
     Component,
     /// The object with another number of replicas: needs --desired-replica
     #[value(name = "ReviseReplica", alias = "reviseReplica")]
     Revise,
-    /// What of a copy's status is reported
+    /// The part of a copy's status that is reported
     #[value(name = "InterpretStatus", alias = "interpretStatus")]
     Status,
-    /// The object with the status that is made of its copies': needs --status-file
+    /// The object with the status that is aggregated from its copies: needs --status-file
     #[value(name = "AggregateStatus", alias = "aggregateStatus")]
     Aggregate,
-    /// Whether a copy does well
+    /// The health of a copy
     #[value(name = "InterpretHealth", alias = "interpretHealth")]
     Health,
-    /// What the object needs
+    /// The dependencies of the object
     #[value(name = "InterpretDependency", alias = "interpretDependency")]
     Dependency,
 }
@@ -64,25 +64,25 @@ pub enum Operation {
 #[derive(Args, Clone, Debug)]
 #[command(group = ArgGroup::new("what").required(true).args(["check", "layers", "operation"]))]
 pub struct InterpretArgs {
-    /// ResourceInterpreterCustomizations, and configurations of hooks, which are called; CustomResourceDefinitions say what kinds
-    /// are called: a file, a directory, or standard input (-); may be given several times
+    /// ResourceInterpreterCustomizations, and configurations of webhooks, which are called; CustomResourceDefinitions provide
+    /// the names of kinds: a file, a directory, or standard input (-); may be given several times
     #[arg(short = 'f', long = "filename", value_name = "FILE|DIR|-", num_args = 1..)]
     pub filename: Vec<PathBuf>,
 
-    /// Where a hook is called instead of where its configuration says; may be given several times. One behind a Service must
-    /// have a certificate for the Service's name there, too
+    /// URL of a webhook, instead of the one in its configuration; may be given several times. The certificate of one behind a
+    /// Service must be valid for the Service's name there, too
     #[arg(long, value_name = "CONFIGURATION/WEBHOOK=URL", value_parser = hook_url, requires = "filename")]
     pub hook_url: Vec<HookUrl>,
 
-    /// Say whether the customizations and hooks are right; no hook is called
+    /// Validate the customizations and webhooks; no webhook is called
     #[arg(long, requires = "filename")]
     pub check: bool,
 
-    /// Say who answers for the object's kind, operation by operation; nobody is asked
+    /// List the interpreters of the object's kind for each operation; none is called
     #[arg(long)]
     pub layers: bool,
 
-    /// What is asked
+    /// Operation to run
     #[arg(long, value_enum, value_name = "OPERATION")]
     pub operation: Option<Operation>,
 
@@ -94,7 +94,7 @@ pub struct InterpretArgs {
     #[arg(long, value_name = "FILE")]
     pub observed_file: Option<PathBuf>,
 
-    /// What each cluster reported: a list of {clusterName, status, …}, or documents of them
+    /// The status of each cluster: a list of {clusterName, status, …}, or documents of them
     #[arg(long, value_name = "FILE")]
     pub status_file: Option<PathBuf>,
 
@@ -103,10 +103,11 @@ pub struct InterpretArgs {
     pub desired_replica: Option<i64>,
 }
 
-/// Runs the command; answers with 1 when a customization or a hook is wrong. `notes` is for what is not part of the answer.
+/// Runs the command. Returns 1 if a customization or a webhook is invalid. `notes` receives messages that are not part of the
+/// result.
 ///
 /// # Errors
-/// A file that cannot be read, a flag that is missing, or why there is no answer.
+/// A file that cannot be read, a missing flag, or the reason why there is no response.
 pub async fn run(args: &InterpretArgs, out: &mut impl Write, notes: &mut impl Write) -> Result<ExitCode> {
     let given = Given::read(&args.filename, &args.hook_url)?;
     if args.check {
@@ -123,7 +124,7 @@ pub async fn run(args: &InterpretArgs, out: &mut impl Write, notes: &mut impl Wr
     Ok(ExitCode::SUCCESS)
 }
 
-/// The objects that are asked about. Either stands in for the other.
+/// The interpreted objects. Either replaces the other.
 struct Objects {
     desired: Option<Value>,
     observed: Option<Value>,
@@ -217,7 +218,7 @@ async fn execute(
     Ok(())
 }
 
-/// The parts of an answer, by the names that users of Karmada know.
+/// The parts of a response, by Karmada's names.
 fn shown(answer: Answer) -> Vec<(&'static str, Value)> {
     match answer {
         Answer::Replicas {

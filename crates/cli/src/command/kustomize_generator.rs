@@ -1,8 +1,8 @@
-//! `entourage kustomize-generator`: generates a ResourceDistribution from literals and files: as a function of kustomize,
-//! from a configuration file, or from flags.
+//! `entourage kustomize-generator`: generates a ResourceDistribution from literals and files: as a function of kustomize, from
+//! a configuration in a file, or from flags.
 //!
-//! What kustomize builds may be somebody else's: a configuration reaches the files below the current directory and no others.
-//! Flags are the user's own, and reach what the user does.
+//! The input of kustomize may be of another author: a configuration may only read files below the current directory. Flags are
+//! the user's own, and may read all files of the user.
 
 use std::{
     collections::BTreeMap,
@@ -22,14 +22,14 @@ mod files;
 #[cfg(test)]
 mod golden;
 
-/// The versions of a ResourceList that kustomize has sent; an answer has the version of what it answers.
+/// The versions of a ResourceList that kustomize has sent; a response has the version of its request.
 const LIST_VERSIONS: [&str; 3] = [
     "config.kubernetes.io/v1",
     "config.kubernetes.io/v1beta1",
     "config.kubernetes.io/v1alpha1",
 ];
 
-/// Which flag says what a field of the configuration would, the longer ones first.
+/// The flags of the fields of the configuration, the longer ones first.
 const FLAGS: [(&str, &str); 8] = [
     ("targets.includedNamespaces", "--namespace"),
     ("targets.excludedNamespaces", "--exclude-namespace"),
@@ -45,15 +45,15 @@ const FLAGS: [(&str, &str); 8] = [
 #[derive(Args, Clone, Debug)]
 #[command(group = ArgGroup::new("targets").multiple(true))]
 pub struct KustomizeGeneratorArgs {
-    /// A file with a ResourceDistributionGenerator; without it and without flags, a ResourceList is read from standard input
+    /// A file with a ResourceDistributionGenerator (default, without flags: a ResourceList from standard input)
     #[arg(value_name = "FILE", conflicts_with = "name")]
     pub config: Option<PathBuf>,
 
-    /// Name of the ResourceDistribution; flags then say what a file would
+    /// Name of the ResourceDistribution; the other flags then replace the file
     #[arg(long, value_name = "NAME", requires_all = ["kind", "resource_name", "targets"])]
     pub name: Option<String>,
 
-    /// What is distributed
+    /// Kind of the distributed object
     #[arg(long, value_name = "KIND", requires = "name", value_parser = ["ConfigMap", "Secret"])]
     pub kind: Option<String>,
 
@@ -62,11 +62,11 @@ pub struct KustomizeGeneratorArgs {
     pub resource_name: Option<String>,
 
     /// A key and its value; may be given several times
-    // Debug must not show it, and neither must an error: what begins with a dash would be told as an unknown flag.
+    // Debug must not print it, and neither must an error: a value that begins with a dash would be reported as an unknown flag.
     #[arg(long, value_name = "KEY=VALUE", requires = "name", allow_hyphen_values = true)]
     pub from_literal: Vec<SecretString>,
 
-    /// A file that becomes the value of a key, by default of its own name; may be given several times
+    /// A file whose content becomes the value of a key, by default its own name; may be given several times
     #[arg(long, value_name = "[KEY=]PATH", requires = "name")]
     pub from_file: Vec<String>,
 
@@ -74,7 +74,7 @@ pub struct KustomizeGeneratorArgs {
     #[arg(long, value_name = "PATH", requires = "name")]
     pub from_env_file: Vec<String>,
 
-    /// Type of the Secret, Opaque without it
+    /// Type of the Secret (default: Opaque)
     #[arg(long = "type", value_name = "TYPE", requires = "name")]
     pub secret_type: Option<String>,
 
@@ -86,7 +86,7 @@ pub struct KustomizeGeneratorArgs {
     #[arg(long, value_name = "NAMESPACE", num_args = 1.., requires = "name", group = "targets")]
     pub namespace: Vec<String>,
 
-    /// Leave these namespaces out in any case
+    /// Exclude these namespaces in any case
     #[arg(long, value_name = "NAMESPACE", num_args = 1.., requires = "name", group = "targets")]
     pub exclude_namespace: Vec<String>,
 }
@@ -94,8 +94,8 @@ pub struct KustomizeGeneratorArgs {
 /// Runs the command; YAML goes to `out`.
 ///
 /// # Errors
-/// Everything that keeps the object from being made, without any content of it. A ResourceList is answered all the same, with
-/// the errors as its `results`.
+/// All errors in the input, without any content of it. A ResourceList has a response all the same, with the errors as its
+/// `results`.
 pub async fn run(args: KustomizeGeneratorArgs, out: &mut (dyn Write + Send)) -> Result<()> {
     let here = std::env::current_dir().context("cannot tell the current directory")?;
     let around = Surroundings {
@@ -125,7 +125,7 @@ pub async fn run(args: KustomizeGeneratorArgs, out: &mut (dyn Write + Send)) -> 
     of_list(&text, &around, out)
 }
 
-/// What a configuration may ask for besides itself.
+/// The inputs of a configuration besides itself.
 struct Surroundings<'a> {
     /// The current directory.
     here: &'a Path,
@@ -133,7 +133,7 @@ struct Surroundings<'a> {
     environment: BTreeMap<String, Vec<u8>>,
 }
 
-/// Which files may be read.
+/// The files that may be read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Reach {
     /// Those below the current directory.
@@ -142,7 +142,7 @@ enum Reach {
     Anywhere,
 }
 
-/// The way of kustomize's functions: a ResourceList comes, and a ResourceList goes.
+/// The interface of kustomize's functions: a ResourceList in, a ResourceList out.
 fn of_list(text: &str, around: &Surroundings<'_>, out: &mut dyn Write) -> Result<()> {
     let (list, made) = match one_document(text, "standard input") {
         Ok(list) => {
@@ -162,7 +162,7 @@ fn of_list(text: &str, around: &Surroundings<'_>, out: &mut dyn Write) -> Result
         }
         Err(wrongs) => {
             answer["results"] = results(&list["functionConfig"], &wrongs);
-            Err(told(&wrongs))
+            Err(report(&wrongs))
         }
     };
     print(&answer, out)?;
@@ -186,11 +186,11 @@ fn function_config(list: &Value) -> Result<&Value, Vec<Wrong>> {
     Ok(&list["functionConfig"])
 }
 
-/// The older way of kustomize's plug-ins, and of people: a configuration in a file.
+/// The interface of kustomize's older plug-ins, and of people: a configuration in a file.
 fn of_config(text: &str, origin: &str, around: &Surroundings<'_>, out: &mut dyn Write) -> Result<()> {
     let config = one_document(text, origin)?;
     let object =
-        made(&config, around, Reach::Below).map_err(|wrongs| told(&wrongs).context(origin.to_owned()))?;
+        made(&config, around, Reach::Below).map_err(|wrongs| report(&wrongs).context(origin.to_owned()))?;
     print(&object, out)
 }
 
@@ -244,7 +244,7 @@ fn of_flags(
                 why: in_flags(&wrong.why),
             })
             .collect();
-        told(&wrongs)
+        report(&wrongs)
     })?;
     print(&object, out)
 }
@@ -270,7 +270,7 @@ fn one_document(text: &str, origin: &str) -> Result<Value> {
     }
 }
 
-/// As the specification of functions writes errors.
+/// The errors in the form of the specification of functions.
 fn results(config: &Value, wrongs: &[Wrong]) -> Value {
     let about = ["apiVersion", "kind"].map(|key| &config[key]);
     let name = &config["metadata"]["name"];
@@ -287,8 +287,8 @@ fn results(config: &Value, wrongs: &[Wrong]) -> Value {
     wrongs.iter().map(of).collect()
 }
 
-/// The same for people.
-fn told(wrongs: &[Wrong]) -> anyhow::Error {
+/// The errors in the form for people.
+fn report(wrongs: &[Wrong]) -> anyhow::Error {
     const WHAT: &str = "the ResourceDistribution cannot be made";
     match wrongs {
         [wrong] => anyhow!("{WHAT}: {wrong}"),
@@ -307,7 +307,7 @@ fn wrong(why: String) -> Vec<Wrong> {
 }
 
 fn print(object: &Value, out: &mut dyn Write) -> Result<()> {
-    // Lines are never folded: not every reader joins them in the same way.
+    // Lines are never folded: readers differ in how they join them.
     let options = serde_saphyr::ser_options! { folded_wrap_chars: usize::MAX };
     // Its own error may quote a value.
     let text = serde_saphyr::to_string_with_options(object, options)

@@ -1,4 +1,4 @@
-//! `entourage resume`: releases deletions on a member that the controllers have paused.
+//! `entourage resume`: resumes deletions on a member that the controllers have paused.
 
 use std::{io::Write, time::Duration};
 
@@ -25,11 +25,11 @@ pub struct ResumeArgs {
     #[arg(value_name = "CLUSTER", value_parser = args::cluster_name)]
     pub name: String,
 
-    /// Which hub.
+    /// The hub.
     #[command(flatten)]
     pub hub: HubArgs,
 
-    /// How long to wait for the controllers to go on; 0s does not wait
+    /// Time to wait for the controllers to resume; 0s does not wait
     #[arg(long, value_name = "DURATION", value_parser = args::duration, default_value = "30s")]
     pub wait: Duration,
 }
@@ -37,13 +37,13 @@ pub struct ResumeArgs {
 /// Runs the command; lines go to `out`.
 ///
 /// # Errors
-/// What is wrong and what to do about it.
+/// The cause and the remedy.
 pub async fn run(args: ResumeArgs, out: &mut (dyn Write + Send)) -> Result<()> {
     let hub = connect::config(args.hub.kubeconfig.as_deref(), args.hub.context.as_deref()).await?;
     resume(&args, connect::client(hub)?, out).await
 }
 
-/// Resumes with a client at hand. The annotation names the pause that was read, so that a later one is not released with it.
+/// Resumes with the given client. The annotation names the pause that was read, so that a later one is not ended with it.
 ///
 /// # Errors
 /// As [`run`].
@@ -96,7 +96,7 @@ pub async fn resume(args: &ResumeArgs, hub: Client, out: &mut (dyn Write + Send)
     }
 }
 
-/// Whether deletions wait for the hub, and not for a person.
+/// True if deletions wait for the hub, and not for a person.
 fn is_blind(cluster: &DynamicObject) -> bool {
     let all = cluster
         .data
@@ -107,7 +107,7 @@ fn is_blind(cluster: &DynamicObject) -> bool {
         .any(|each| each["type"] == condition::REMOVALS_PAUSED && each["reason"] == reason::HUB_NOT_SYNCED)
 }
 
-/// Since when deletions on a Cluster are paused, as its condition says it, and why.
+/// The start of the pause of deletions on a Cluster, as its condition reports it, and the reason; `None` if there is no pause.
 fn pause(cluster: &DynamicObject) -> Option<(&str, &str)> {
     let mut all = cluster.data.pointer("/status/conditions")?.as_array()?.iter();
     let held = all.find(|each| each["type"] == condition::REMOVALS_PAUSED && each["status"] == "True")?;

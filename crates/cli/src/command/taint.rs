@@ -1,4 +1,4 @@
-//! `entourage taint`: sets and removes taints of Clusters, in the syntax of `kubectl taint`, which handles Nodes alone.
+//! `entourage taint`: adds and removes taints of Clusters, with the syntax of `kubectl taint`, which supports only Nodes.
 //!
 //! `cordon`, `uncordon` and `drain` do the same with taints of their own ([`super::cordon`], [`super::drain`]).
 
@@ -20,23 +20,23 @@ use write::{Wish, carry_out};
 /// Flags of `entourage taint`.
 #[derive(Args, Clone, Debug)]
 pub struct TaintArgs {
-    /// Clusters, and then what becomes of their taints: KEY[=VALUE]:EFFECT sets one, KEY:EFFECT- removes it, KEY- removes those
+    /// Clusters, followed by changes of their taints: KEY[=VALUE]:EFFECT sets one, KEY:EFFECT- removes it, KEY- removes those
     /// of every effect
     ///
-    /// The effects are NoSchedule, which keeps what is not there yet away; NoExecute, which also evicts what does not tolerate
-    /// it; and PreferNoSchedule, which is stored and has no effect.
+    /// The effects are NoSchedule, which prevents new bindings from being scheduled to the cluster; NoExecute, which also
+    /// evicts bindings that do not tolerate it; and PreferNoSchedule, which is stored and has no effect.
     #[arg(value_name = "CLUSTER|TAINT", required = true, value_parser = change::word)]
     pub words: Vec<Word>,
 
-    /// Change the value of a taint whose key and effect are there already
+    /// Change the value of an existing taint with this key and effect
     #[arg(long)]
     pub overwrite: bool,
 
-    /// Which hub.
+    /// The hub.
     #[command(flatten)]
     pub hub: HubArgs,
 
-    /// Write nothing; say what would be done
+    /// Write nothing; print what would be done
     #[arg(long)]
     pub dry_run: bool,
 }
@@ -44,9 +44,9 @@ pub struct TaintArgs {
 /// Runs the command; lines go to `out`.
 ///
 /// # Errors
-/// What is wrong and what to do about it.
+/// The cause and the remedy.
 pub async fn run(args: TaintArgs, out: &mut (dyn Write + Send)) -> Result<()> {
-    // Before a kubeconfig is asked for: what is wrong with the words is wrong everywhere.
+    // Before a kubeconfig is required: an error in the arguments does not depend on it.
     sorted_out(&args.words)?;
     let hub = connect::config(args.hub.kubeconfig.as_deref(), args.hub.context.as_deref()).await?;
     taint(
@@ -58,7 +58,7 @@ pub async fn run(args: TaintArgs, out: &mut (dyn Write + Send)) -> Result<()> {
     .await
 }
 
-/// Taints with a client at hand.
+/// Taints with the given client.
 ///
 /// # Errors
 /// As [`run`].
@@ -72,7 +72,7 @@ pub async fn taint(args: &TaintArgs, hub: Client, now: Time, out: &mut (dyn Writ
         } else {
             Rule::Strict
         },
-        words: |outcome| vec![said(outcome)],
+        words: |outcome| vec![line(outcome)],
     };
     let mut target = Target {
         client: hub,
@@ -83,7 +83,7 @@ pub async fn taint(args: &TaintArgs, hub: Client, now: Time, out: &mut (dyn Writ
     carry_out(&wish, &mut target, now).await
 }
 
-/// The Clusters and the changes of a command line, in this order as kubectl has them.
+/// The Clusters and the changes of a command line, which must be in this order as for kubectl.
 fn sorted_out(words: &[Word]) -> Result<(Vec<String>, Vec<Change>)> {
     let (mut clusters, mut changes) = (Vec::new(), Vec::<Change>::new());
     for word in words {
@@ -107,8 +107,8 @@ fn sorted_out(words: &[Word]) -> Result<(Vec<String>, Vec<Change>)> {
     Ok((clusters, changes))
 }
 
-/// What is said of a Cluster.
-fn said(outcome: &Outcome) -> &'static str {
+/// The line about a Cluster.
+fn line(outcome: &Outcome) -> &'static str {
     match (outcome.set.is_empty(), outcome.removed.is_empty()) {
         (true, true) => "unchanged",
         (false, true) => "tainted",

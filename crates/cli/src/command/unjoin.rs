@@ -1,7 +1,7 @@
 //! `entourage unjoin`: removes a member from a hub.
 //!
-//! The Cluster is told what becomes of its copies (an annotation) and deleted; the controllers carry that out on the
-//! member and then let the Cluster go (a finalizer). Credentials are removed last, since that work needs them.
+//! An annotation of the Cluster requests that its copies are released or deleted, and the Cluster is deleted; the controllers
+//! do that on the member and then remove their finalizer. Credentials are removed last, since that work needs them.
 
 use std::{collections::BTreeSet, io::Write, path::PathBuf, time::Duration};
 
@@ -25,7 +25,7 @@ use crate::{
     wait::{Waited, until},
 };
 
-/// How many copies are named when they stay behind.
+/// The number of orphaned copies that are named.
 const NAMED: usize = 20;
 
 /// Flags of `entourage unjoin`.
@@ -35,7 +35,7 @@ pub struct UnjoinArgs {
     #[arg(value_parser = args::cluster_name)]
     pub name: String,
 
-    /// Which hub.
+    /// The hub.
     #[command(flatten)]
     pub hub: HubArgs,
 
@@ -47,7 +47,7 @@ pub struct UnjoinArgs {
     #[arg(long, value_name = "NAME", requires = "cluster_kubeconfig")]
     pub cluster_context: Option<String>,
 
-    /// Namespace of what connects the two, on the hub and on the member
+    /// Namespace of the account and the credentials, on the hub and on the member
     #[arg(long, value_name = "NAMESPACE", default_value = CLUSTER_NAMESPACE)]
     pub cluster_namespace: String,
 
@@ -55,11 +55,11 @@ pub struct UnjoinArgs {
     #[arg(long)]
     pub remove_copies: bool,
 
-    /// Do not wait for the member, which is gone for good: its copies stay as they are
+    /// Do not wait for the member, which is gone permanently: its copies are orphaned
     #[arg(long, conflicts_with = "remove_copies")]
     pub force: bool,
 
-    /// How long to wait for the copies to be released or removed
+    /// Time to wait for the copies to be released or removed
     #[arg(long, value_name = "DURATION", value_parser = args::duration, default_value = "60s")]
     pub wait: Duration,
 }
@@ -67,7 +67,7 @@ pub struct UnjoinArgs {
 /// Runs the command; lines go to `out`.
 ///
 /// # Errors
-/// What is wrong and what to do about it. The next run goes on where this one stopped.
+/// The cause and the remedy. The next run continues where this one stopped.
 pub async fn run(args: UnjoinArgs, out: &mut (dyn Write + Send)) -> Result<()> {
     let hub = connect::config(args.hub.kubeconfig.as_deref(), args.hub.context.as_deref()).await?;
     let member = match &args.cluster_kubeconfig {
@@ -79,7 +79,7 @@ pub async fn run(args: UnjoinArgs, out: &mut (dyn Write + Send)) -> Result<()> {
     unjoin(&args, connect::client(hub)?, member, out).await
 }
 
-/// Unjoins with clients at hand.
+/// Unjoins with the given clients.
 ///
 /// # Errors
 /// As [`run`].
@@ -105,7 +105,7 @@ pub async fn unjoin(
     let named = |cluster: &&DynamicObject| cluster.metadata.name.as_deref() == Some(name);
     match clusters.iter().find(named) {
         Some(cluster) => remove_cluster(&mut target, args, cluster).await?,
-        // An earlier run may have come so far.
+        // An earlier run may have stopped here.
         None if is_left(&target, args, member.as_ref(), &account).await? => {
             target.say(CLUSTER, name, "not found")?;
         }
@@ -137,7 +137,7 @@ pub async fn unjoin(
     }
 }
 
-/// Whether something of a member is left although its Cluster is gone: its Secret on the hub, or our account there.
+/// True if objects of a member exist although its Cluster was deleted: its Secret on the hub, or our account there.
 async fn is_left(
     hub: &Target<'_>,
     args: &UnjoinArgs,
@@ -161,7 +161,7 @@ async fn is_left(
     Ok(account.is_some())
 }
 
-/// Which members there are, for who named another one.
+/// The existing members, for a message about an unknown name.
 pub(super) fn members(clusters: &[DynamicObject]) -> String {
     let names: Vec<&str> = clusters
         .iter()
@@ -179,8 +179,8 @@ pub(super) fn members(clusters: &[DynamicObject]) -> String {
     format!("members: {}{more}", names[..names.len().min(NAMED)].join(", "))
 }
 
-/// The kubeconfig must lead to the cluster that the name stands for, or stood for: what is removed there cuts off
-/// whatever cluster it is.
+/// Fails unless the kubeconfig is for the cluster that the name represents, or did: the removal there would cut off another
+/// cluster.
 async fn check_member(member: &Client, hub_id: &str, clusters: &[DynamicObject], name: &str) -> Result<()> {
     let id = connect::cluster_id(member, "the member").await?;
     if id == hub_id {
@@ -214,7 +214,7 @@ async fn remove_cluster(target: &mut Target<'_>, args: &UnjoinArgs, cluster: &Dy
     } else {
         ON_UNJOIN_RELEASE
     };
-    // The uid keeps both writes from another Cluster that got this name meanwhile.
+    // The uid prevents both writes from changing another Cluster that got this name meanwhile.
     let body =
         json!({"metadata": {"uid": cluster.metadata.uid, "annotations": {annotation::ON_UNJOIN: wish}}});
     match connect::within(api.patch(name, &patch(), &Patch::Merge(&body))).await {
@@ -234,7 +234,7 @@ async fn remove_cluster(target: &mut Target<'_>, args: &UnjoinArgs, cluster: &Dy
     }
     let mut left = None;
     if args.force {
-        // Before the finalizer goes: the controllers forget what was on a member that is no more.
+        // Before the finalizer is removed: then the controllers drop the record of the member's copies.
         left = copies_on(target, name).await;
         drop_finalizer(target, name).await?;
     }
@@ -270,8 +270,8 @@ async fn remove_cluster(target: &mut Target<'_>, args: &UnjoinArgs, cluster: &Dy
     }
 }
 
-/// Why a member that leaves is still there, and what to do: what the controllers say of its rights, else whether it
-/// answers, and the copies that are recorded there.
+/// The reason why a leaving member still exists, and the remedy: the controllers' report on its rights, else its readiness, and
+/// the recorded copies.
 async fn what_holds(target: &Target<'_>, name: &str, cluster: &Value) -> String {
     let again = "run this again to go on waiting, or with --force to orphan its copies";
     let conditions = cluster.pointer("/status/conditions").and_then(Value::as_array);
@@ -309,7 +309,7 @@ async fn drop_finalizer(target: &Target<'_>, name: &str) -> Result<()> {
     };
     let mut left = cluster.metadata.finalizers.unwrap_or_default();
     left.retain(|each| each != finalizer::CLUSTER);
-    // With the resourceVersion, somebody else's change of the list is not lost.
+    // With the resourceVersion, another writer's change of the list is not lost.
     let body =
         json!({"metadata": {"finalizers": left, "resourceVersion": cluster.metadata.resource_version}});
     let api = target.api(CLUSTER, "");
@@ -321,7 +321,7 @@ async fn drop_finalizer(target: &Target<'_>, name: &str) -> Result<()> {
     }
 }
 
-/// What the bindings say is on a member; `None` when they cannot be listed.
+/// The copies on a member according to the bindings; `None` if they cannot be listed.
 async fn copies_on(target: &Target<'_>, name: &str) -> Option<BTreeSet<String>> {
     let bindings = target.list(RESOURCE_BINDING).await.ok()?;
     let there = bindings
@@ -331,7 +331,7 @@ async fn copies_on(target: &Target<'_>, name: &str) -> Option<BTreeSet<String>> 
     Some(there.map(resource).collect())
 }
 
-/// Says which copies are still on a member that was given up.
+/// Reports the copies that are orphaned on a member.
 fn report_left_behind(target: &mut Target<'_>, name: &str, left: Option<BTreeSet<String>>) -> Result<()> {
     let Some(left) = left else {
         writeln!(
@@ -358,7 +358,7 @@ fn report_left_behind(target: &mut Target<'_>, name: &str, left: Option<BTreeSet
     Ok(())
 }
 
-/// Whether a binding says that its copy is on the cluster: for its own sake, for a referrer's, or still.
+/// True if a binding has its copy on the cluster: scheduled, required by a referrer, or still recorded.
 fn is_on(binding: &Value, cluster: &str) -> bool {
     let names = |value: &Value, list: &str, field: &str| {
         let entries = value.pointer(list).and_then(Value::as_array);
@@ -370,7 +370,7 @@ fn is_on(binding: &Value, cluster: &str) -> bool {
         || referrers.is_some_and(|all| all.iter().any(|referrer| names(referrer, "/clusters", "name")))
 }
 
-/// What a binding is for.
+/// The template of a binding.
 fn resource(binding: &Value) -> String {
     let text = |field: &str| {
         binding["spec"]["resource"][field]
@@ -381,7 +381,7 @@ fn resource(binding: &Value) -> String {
     format!("{} {}/{}", text("kind"), text("namespace"), text("name"))
 }
 
-/// Deletes the member's Secret on the hub, unless somebody else made it.
+/// Deletes the member's Secret on the hub, unless another tool created it.
 async fn remove_secret(target: &mut Target<'_>, namespace: &str, name: &str) -> Result<()> {
     let Some(secret) = target.get(SECRET, namespace, name).await? else {
         return target.say(SECRET, name, "not found");

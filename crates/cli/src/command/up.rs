@@ -18,17 +18,17 @@ use crate::{
     manifests::{self, Manifest},
 };
 
-/// How many kubeconfig paths are listed before the rest is only counted.
+/// The number of kubeconfig paths that are listed; the others are counted.
 const LISTED: usize = 5;
 
 /// Flags of `entourage up`.
 #[derive(Args, Clone, Debug)]
 pub struct UpArgs {
-    /// How many members
+    /// Number of members
     #[arg(long, value_name = "COUNT", default_value_t = 3, value_parser = clap::value_parser!(u16).range(..=1000))]
     pub members: u16,
 
-    /// Keep everything in this directory and go on from there the next time; without it nothing is kept
+    /// Keep all data in this directory and continue with it the next time (default: nothing is kept)
     #[arg(long, value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
 
@@ -36,7 +36,7 @@ pub struct UpArgs {
     #[arg(long, value_name = "FILE|DIR|-")]
     pub apply: Vec<PathBuf>,
 
-    /// What the controllers log to the terminal: error, warn, info, debug, trace, or directives
+    /// Log level of the controllers on the terminal: error, warn, info, debug, trace, or directives
     #[arg(long, default_value = "warn", value_name = "LEVEL")]
     pub log_level: String,
 }
@@ -44,7 +44,7 @@ pub struct UpArgs {
 /// Runs until SIGINT or SIGTERM.
 ///
 /// # Errors
-/// When something cannot be started or a file cannot be applied; what was started is ended.
+/// An error in starting or applying; all that was started is ended.
 pub async fn run(args: UpArgs, out: &mut (dyn Write + Send)) -> Result<()> {
     logging::init(&LogArgs {
         log_format: logging::LogFormat::default(),
@@ -71,7 +71,7 @@ pub async fn run(args: UpArgs, out: &mut (dyn Write + Send)) -> Result<()> {
     served.and(ended)
 }
 
-/// Says what there is, applies the objects, and stays until the controllers end, which they do only with an error.
+/// Prints the addresses, applies the objects, and waits until the controllers end, which they do only with an error.
 async fn serve(
     fleet: &mut Fleet,
     objects: &[Manifest],
@@ -126,7 +126,7 @@ fn tell(fleet: &Fleet, begin: Instant, kept: bool, out: &mut (dyn Write + Send))
     Ok(())
 }
 
-/// A path as a shell takes it for one word.
+/// A path quoted as one word for a shell.
 fn quoted(path: &Path) -> String {
     let text = path.display().to_string();
     let plain = |letter: char| letter.is_alphanumeric() || "/._-+:@%,=".contains(letter);

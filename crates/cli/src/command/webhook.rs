@@ -1,4 +1,4 @@
-//! `entourage webhook`: runs the admission webhook until SIGINT or SIGTERM.
+//! `entourage webhook`: validates the objects written on a hub, until SIGINT or SIGTERM.
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -27,7 +27,7 @@ use crate::{
 /// Flags of `entourage webhook`.
 #[derive(Args, Clone, Debug)]
 pub struct WebhookArgs {
-    /// Which hub; in a pod and without a kubeconfig, the cluster that the pod runs in.
+    /// The hub; in a pod and without a kubeconfig, the cluster that the pod runs in.
     #[command(flatten)]
     pub hub: HubArgs,
 
@@ -39,59 +39,60 @@ pub struct WebhookArgs {
     #[arg(long, value_name = "PORT", default_value_t = 8443)]
     pub port: u16,
 
-    /// Service on the hub behind which the hub's API server finds this webhook: NAMESPACE/NAME, or NAMESPACE/NAME:PORT
+    /// Service on the hub through which the hub's API server reaches this webhook: NAMESPACE/NAME, or NAMESPACE/NAME:PORT
     #[arg(long, value_name = "SERVICE", value_parser = service, conflicts_with = "url")]
     pub service: Option<Address>,
 
-    /// URL at which the hub's API server finds this webhook: `https://HOST[:PORT]`; without it and --service, where it listens
+    /// URL at which the hub's API server reaches this webhook: `https://HOST[:PORT]` (default, without --service: the address
+    /// it listens on)
     #[arg(long, value_name = "URL", value_parser = url)]
     pub url: Option<Address>,
 
-    /// Namespace on the hub in which the Secret entourage-webhook with its certificates lies
+    /// Namespace on the hub of the Secret entourage-webhook with its certificates
     #[arg(long, value_name = "NAMESPACE", default_value = "karmada-system")]
     pub namespace: String,
 
-    /// Let ClusterTaintPolicies set NoExecute taints, which evict workloads
+    /// Allow ClusterTaintPolicies to set NoExecute taints, which evict workloads
     #[arg(long)]
     pub allow_no_execute_taint_policy: bool,
 
-    /// How many custom kinds the PropagationPolicies of a namespace may name; the controllers have the same flag
+    /// Maximum number of custom kinds that the PropagationPolicies of a namespace may name; the controllers have the same flag
     #[arg(long, value_name = "COUNT", default_value_t = KINDS_PER_NAMESPACE)]
     pub kinds_per_namespace: usize,
 
-    /// How many resource selectors a PropagationPolicy may have
+    /// Maximum number of resource selectors that a PropagationPolicy may have
     #[arg(long, value_name = "COUNT", default_value_t = SELECTORS_PER_POLICY)]
     pub selectors_per_policy: usize,
 
-    /// Whether authors of ResourceDistributions must be allowed to write the copies themselves, and to read what is distributed
+    /// Require that authors of ResourceDistributions may write the copies themselves, and read the distributed object
     #[arg(long, action = ArgAction::Set, default_value_t = true, num_args = 0..=1, default_missing_value = "true", value_name = "BOOL")]
     pub authorize_distributions: bool,
 
-    /// Whether to remove the configurations from the hub at the end; auto: when only this machine can reach the webhook
+    /// Remove the configurations from the hub at the end; auto: if only this machine can reach the webhook
     #[arg(long, value_enum, default_value_t, value_name = "WHEN")]
     pub remove_on_exit: RemoveOnExit,
 
-    /// How to log.
+    /// Logging.
     #[command(flatten)]
     pub log: LogArgs,
 }
 
-/// When to remove the configurations at the end.
+/// The condition for removing the configurations at the end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum RemoveOnExit {
-    /// On an address of loopback, where nothing will come in its place.
+    /// On a loopback address, where nothing replaces it.
     #[default]
     Auto,
-    /// Always: nothing is judged until the next one starts.
+    /// Always: no write is validated until the next one starts.
     True,
     /// Never: policies cannot be written until the next one starts.
     False,
 }
 
-/// Runs the webhook to its end.
+/// Runs the webhook until it ends.
 ///
 /// # Errors
-/// When the flags contradict each other, the hub's configuration is not usable, or the address cannot be had.
+/// The flags contradict each other, the hub's configuration is not usable, or the address cannot be bound.
 pub async fn run(args: WebhookArgs) -> Result<()> {
     logging::init(&args.log)?;
     let options = options(&args)?;
@@ -107,7 +108,7 @@ pub async fn run(args: WebhookArgs) -> Result<()> {
         .context("the webhook stopped")
 }
 
-/// The flags as the webhook takes them.
+/// The flags as options of the webhook.
 fn options(args: &WebhookArgs) -> Result<Options> {
     let WebhookArgs {
         hub: _,

@@ -1,4 +1,4 @@
-//! The files of a fleet: kubeconfigs; credentials, ports and stores, too, when it is kept.
+//! The files of a fleet on disk: kubeconfigs; for a kept fleet also credentials, ports and stores.
 
 use std::{
     collections::BTreeMap,
@@ -27,7 +27,7 @@ impl Token {
         Self(random.iter().map(|byte| format!("{byte:02x}")).collect())
     }
 
-    /// For whoever is to be let in.
+    /// The value, for authentication.
     pub(super) fn expose(&self) -> &str {
         &self.0
     }
@@ -39,7 +39,7 @@ impl fmt::Debug for Token {
     }
 }
 
-/// A fleet's directory; a temporary one goes with its last owner.
+/// A fleet's directory; a temporary one is deleted with its last owner.
 #[derive(Clone, Debug)]
 pub(super) enum Directory {
     Temporary(Arc<TempDir>),
@@ -58,10 +58,10 @@ impl Directory {
 /// The mode of a directory with credentials.
 const PRIVATE: u32 = 0o700;
 
-/// What is remembered of a fleet from one run to the next.
+/// The data that a fleet keeps from one run to the next.
 #[derive(Debug, Default, Deserialize, Serialize)]
 struct Memory {
-    /// How many members it has: another number is another fleet.
+    /// The number of its members: another number is another fleet.
     members: usize,
     authority: Option<KeptAuthority>,
     clusters: BTreeMap<String, Remembered>,
@@ -79,14 +79,14 @@ struct Remembered {
     port: u16,
 }
 
-/// Where a fleet's files are, and what the last run left there.
+/// The directory of a fleet, and the data of the last run in it.
 pub(super) struct Kept {
     dir: Option<Directory>,
     memory: Memory,
 }
 
 impl Kept {
-    /// Makes the directory, or reads what an earlier run left in it.
+    /// Creates the directory, or reads the data of an earlier run in it.
     pub(super) fn open(place: &Place, members: usize) -> Result<Self> {
         let mut memory = Memory {
             members,
@@ -124,7 +124,7 @@ impl Kept {
         Ok(Self { dir, memory })
     }
 
-    /// Where kubeconfigs go.
+    /// The directory for kubeconfigs.
     pub(super) fn directory(&self) -> Option<Directory> {
         self.dir.clone()
     }
@@ -136,7 +136,7 @@ impl Kept {
         }
     }
 
-    /// The certificate authority of the last run, or a fresh one.
+    /// The certificate authority of the last run, or a new one.
     pub(super) fn authority(&self) -> Result<Authority> {
         let made = match &self.memory.authority {
             Some(kept) => Authority::restored(&kept.certificate, &kept.key.0),
@@ -159,12 +159,12 @@ impl Kept {
             .map_or(0, |remembered| remembered.port)
     }
 
-    /// The file that holds a cluster's objects; `None`: nothing is kept.
+    /// The file with a cluster's objects; `None`: nothing is kept.
     pub(super) fn store(&self, name: &str) -> Option<PathBuf> {
         self.kept().map(|dir| dir.join(format!("{name}.store")))
     }
 
-    /// Remembers a fleet for the next run.
+    /// Stores a fleet for the next run.
     pub(super) fn remember<'a>(
         &self,
         members: usize,
@@ -224,7 +224,7 @@ fn remembered(dir: &Path, members: usize) -> Result<Memory> {
     Ok(Memory { members, ..memory })
 }
 
-/// Writes a file that only its owner may read: it holds a token. Replaces it as a whole.
+/// Writes a file that only its owner may read: it contains a token. Replaces it atomically.
 pub(super) fn private(path: &Path, text: &str) -> Result<()> {
     let dir = path.parent().context("a file lies in a directory")?;
     let written = (|| {
@@ -243,7 +243,7 @@ pub(super) fn kubeconfig<'a>(
     authority: &str,
     machines: impl Iterator<Item = &'a Machine> + Clone,
 ) -> Result<String> {
-    // ByteString serialises to base64, which is what the field holds.
+    // ByteString serialises to base64, which the field requires.
     let authority = serde_json::to_value(k8s_openapi::ByteString(authority.as_bytes().to_vec()))?;
     let current = machines
         .clone()

@@ -1,8 +1,8 @@
-//! A switch that cuts a member off from the controllers: requests fail as those to a host that is down do.
+//! Cuts a member off from the controllers, and reconnects it: requests fail as those to a host that is down.
 //!
-//! A [`Switch`] stands between the controllers and one cluster. Cutting it ends what is under way, open watches included; until
-//! it is mended every request is refused. The cluster itself runs on, and its own clients reach it: what the controllers see is
-//! what a dead cluster and a broken network look like from their side.
+//! A [`Switch`] is between the controllers and one cluster. A cut ends all open requests, watches included; until it is
+//! reconnected every request is refused. The cluster itself keeps running, and its own clients reach it: the controllers
+//! observe the same as with a dead cluster or a broken network.
 
 use std::{
     io,
@@ -19,23 +19,23 @@ use http_body_util::{BodyStream, StreamBody};
 use kube::client::Body;
 use tokio::sync::watch;
 
-/// The body of an answer, which fails when the cluster is cut off while it is read.
+/// The body of a response, which fails if the cluster is cut off while it is read.
 type Frames = Pin<Box<dyn Stream<Item = io::Result<Frame<Bytes>>> + Send>>;
 
-/// How the way to a cluster is.
+/// The state of a switch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct State {
     cut: bool,
-    /// How often it was cut: what began before a cut does not outlive it, however soon it was mended.
+    /// The number of cuts: a request that began before a cut does not survive it, however soon it is reconnected.
     cuts: u64,
 }
 
-/// Cuts one cluster off and mends that.
+/// Cuts one cluster off and reconnects it.
 #[derive(Debug, Default)]
 pub(super) struct Switch(watch::Sender<State>);
 
 impl Switch {
-    /// Ends every request and watch under way, and has those that follow refused.
+    /// Ends every open request and watch, and refuses those that follow.
     pub(super) fn cut(&self) {
         self.0.send_modify(|state| {
             state.cut = true;
@@ -43,7 +43,7 @@ impl Switch {
         });
     }
 
-    /// Lets requests pass again.
+    /// Accepts requests again.
     pub(super) fn mend(&self) {
         self.0.send_modify(|state| state.cut = false);
     }
@@ -65,7 +65,7 @@ pub(super) struct Switched {
 }
 
 impl Switched {
-    /// The same with another service of the same cluster.
+    /// The same switch with another service of the same cluster.
     pub(super) fn map(self, change: impl FnOnce(Service) -> Service) -> Self {
         Self {
             service: change(self.service),
@@ -124,7 +124,7 @@ fn until_cut(body: BodyStream<entourage_apiserver::Body>, line: Line, began: Sta
     Box::pin(frames)
 }
 
-/// What a request sees of a switch.
+/// A request's view of a switch.
 #[derive(Clone)]
 struct Line(watch::Receiver<State>);
 
@@ -133,7 +133,7 @@ impl Line {
         *self.0.borrow()
     }
 
-    /// Ends when the cluster is cut off after that. A switch that is gone cuts nothing.
+    /// Returns when the cluster is cut off after that state. A dropped switch cuts nothing.
     async fn is_cut_after(&mut self, began: State) {
         if self.0.wait_for(|state| state.cuts != began.cuts).await.is_err() {
             std::future::pending::<()>().await;

@@ -1,8 +1,8 @@
-//! What RBAC rules grant beyond others: an account that is joined again keeps what it was given before.
+//! RBAC rules that grant more than others: an account that is joined again keeps its earlier rights.
 
 use serde_json::{Value, json};
 
-/// `wanted`, and what `held` grants beyond it, as rules; and that in words, nothing if there is none.
+/// `wanted` with the further grants of `held`, as rules; and these grants in words, empty if there are none.
 #[must_use]
 pub fn merged(wanted: &Value, held: &Value) -> (Value, Vec<String>) {
     let mut rules = wanted.as_array().cloned().unwrap_or_default();
@@ -19,7 +19,7 @@ pub fn merged(wanted: &Value, held: &Value) -> (Value, Vec<String>) {
     (Value::Array(rules), words)
 }
 
-/// The part of a rule that others do not grant: its resources, or paths, that lack something, with all of its verbs.
+/// The part of a rule that others do not grant: its resources, or paths, that are not covered, with all of its verbs.
 fn beyond(rule: &Value, others: &[Value]) -> Option<(Value, Vec<String>)> {
     let (names, verbs) = (strings(rule, "resourceNames"), strings(rule, "verbs"));
     let lacks = |grant: &dyn Fn(&str) -> Grant| verbs.iter().any(|verb| !is_granted(&grant(verb), others));
@@ -63,12 +63,12 @@ fn beyond(rule: &Value, others: &[Value]) -> Option<(Value, Vec<String>)> {
     Some((rule, words))
 }
 
-/// One verb on one thing.
+/// One verb on one resource or path.
 enum Grant {
     Resource {
         group: String,
         resource: String,
-        /// Empty for every object.
+        /// Empty for all objects.
         names: Vec<String>,
         verb: String,
     },
@@ -141,7 +141,7 @@ mod tests {
         for (before, now, kept) in cases {
             let (rules, words) = merged(&of(now), &of(before));
             assert_eq!(words, kept, "{before:?} then {now:?}");
-            // Nothing is lost, and nothing more is added by the next run.
+            // No grant is lost, and the next run adds none.
             assert_eq!(merged(&rules, &of(before)).1, [""; 0]);
             assert_eq!(merged(&rules, &of(now)).1, [""; 0]);
             assert_eq!(

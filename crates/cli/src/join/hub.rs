@@ -1,4 +1,4 @@
-//! The hub's half of a join: is the name free, the Secret, the Cluster, and the wait until it is ready.
+//! The hub's half of a join: the use of the name, the Secret, the Cluster, and the wait until it is ready.
 
 use anyhow::{Context as _, Result, bail};
 use entourage_api::keys::{TRUE, annotation, condition, label};
@@ -13,22 +13,22 @@ use crate::{
     wait::{Waited, until},
 };
 
-/// What the hub holds for the member before the join.
+/// The state of the member on the hub before the join.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// Nothing: the member is new.
+    /// No objects: the member is new.
     New,
-    /// Its Cluster: this is a second join.
+    /// Its Cluster exists: this is a second join.
     Joined,
-    /// Its Cluster, which is being removed: rights can still be given, which that may wait for.
+    /// Its Cluster exists and is being removed: rights can still be granted, which the removal may wait for.
     Leaving,
 }
 
-/// Whether `name` may stand for the cluster with this id beside these Clusters. With `replace` it may take the place of
-/// another one.
+/// Returns the state of `name` for the cluster with this id among these Clusters. With `replace` it may replace another
+/// cluster.
 ///
 /// # Errors
-/// When the name stands for another cluster, or the member is joined under another name; each with the way out.
+/// The name is used for another cluster, or the member is joined under another name; each with the remedy.
 pub fn standing(clusters: &[DynamicObject], name: &str, member_id: &str, replace: bool) -> Result<Standing> {
     let id = |cluster: &DynamicObject| text(&cluster.data, "/spec/id").to_owned();
     let named = |cluster: &&DynamicObject| cluster.metadata.name.as_deref() == Some(name);
@@ -63,7 +63,7 @@ pub fn standing(clusters: &[DynamicObject], name: &str, member_id: &str, replace
 /// All Clusters of the hub.
 ///
 /// # Errors
-/// When the hub cannot be read, or does not serve the kind: then with the command that brings it.
+/// The hub cannot be read, or does not serve the kind: then with the command that installs it.
 pub async fn list_clusters(hub: &Target<'_>) -> Result<Vec<DynamicObject>> {
     match hub.list(CLUSTER).await {
         Ok(clusters) => Ok(clusters),
@@ -76,20 +76,19 @@ pub async fn list_clusters(hub: &Target<'_>) -> Result<Vec<DynamicObject>> {
     }
 }
 
-/// What the hub holds for the member from an earlier join.
+/// The objects of an earlier join on the hub.
 #[derive(Default)]
 pub struct Held {
     /// The token.
     pub token: Option<token::Token>,
-    /// The proxy that the token may be sent through, empty for none; `None` when an older version wrote the Secret.
+    /// The proxy that the token may be sent through, empty for none; `None` if an older version wrote the Secret.
     pub proxy: Option<String>,
 }
 
-/// The Secret that the hub holds for the member, from an earlier join.
+/// The content of the member's Secret on the hub, from an earlier join.
 ///
 /// # Errors
-/// When the Secret cannot be read, or somebody else made it: it is not ours to replace, and what it holds is not sent to
-/// the member.
+/// The Secret cannot be read, or another tool created it: then it is not replaced, and its content is not sent to the member.
 pub async fn held(hub: &Target<'_>, namespace: &str, name: &str) -> Result<Held> {
     let Some(secret) = hub.get(SECRET, namespace, name).await? else {
         return Ok(Held::default());
@@ -112,10 +111,10 @@ pub async fn held(hub: &Target<'_>, namespace: &str, name: &str) -> Result<Held>
     })
 }
 
-/// The proxy through which the member is reached: that of the flag, else the one that its Cluster has.
+/// The proxy of the member: that of the flag, else that of its Cluster.
 ///
 /// # Errors
-/// When somebody changed the Cluster's since the Secret was written: then the flag must say which is meant.
+/// The Cluster's proxy was changed since the Secret was written: then the flag must confirm it.
 pub fn proxy(args: &JoinArgs, clusters: &[DynamicObject], recorded: Option<&str>) -> Result<String> {
     if let Some(given) = &args.proxy_url {
         return Ok(given.clone());
@@ -155,7 +154,7 @@ pub async fn ensure_secret(
         proxy,
         insecure: args.insecure_skip_tls_verification,
     };
-    // null removes what an earlier join left there.
+    // null removes annotations of an earlier join.
     let mut annotations = json!({
         annotation::CREDENTIALS_PROXY: null, annotation::CREDENTIALS_INSECURE: null, annotation::TOKEN_EXPIRES: token.expires,
     });
@@ -173,7 +172,7 @@ pub async fn ensure_secret(
     hub.ensure(SECRET, object).await.map(drop)
 }
 
-/// Writes the Cluster. Fields of flags that are not given stay as they are.
+/// Writes the Cluster. Fields of flags that are not given are not changed.
 ///
 /// # Errors
 /// As [`Target::ensure`].
@@ -211,10 +210,10 @@ pub async fn ensure_cluster(
     hub.ensure(CLUSTER, object).await.map(drop)
 }
 
-/// Waits until the controllers find the member ready, and says what to try next.
+/// Waits until the controllers report the member as ready, and prints the next steps.
 ///
 /// # Errors
-/// When it is not ready in time: with the controllers' reason, or that none has looked at it.
+/// It is not ready in time: with the controllers' reason, or that no controller has reported on it.
 pub async fn wait_ready(hub: &mut Target<'_>, args: &JoinArgs, before: Standing) -> Result<()> {
     let name = &args.name;
     let api = hub.api(CLUSTER, "");
@@ -255,7 +254,7 @@ pub async fn wait_ready(hub: &mut Target<'_>, args: &JoinArgs, before: Standing)
     }
 }
 
-/// Status of a Cluster's condition Ready, and its reason and message; `None` when no controller has looked at it.
+/// Status of a Cluster's condition Ready, and its reason and message; `None` if no controller has reported on it.
 #[must_use]
 pub fn ready(cluster: &Value) -> Option<(&str, String)> {
     let conditions = cluster.pointer("/status/conditions")?.as_array()?;

@@ -1,4 +1,4 @@
-//! Joins against servers in memory.
+//! Joins against in-memory servers.
 
 use serde_json::{Value, json};
 
@@ -29,7 +29,7 @@ fn reached() -> Reach {
     }
 }
 
-/// A hub whose controllers find every Cluster ready at once.
+/// A hub whose controllers report every Cluster as ready at once.
 fn hub() -> Server {
     Server::new("hub-id").reacting(|_, path, objects| {
         if let Some(cluster) = objects.get_mut(path).filter(|_| path.contains("/clusters/")) {
@@ -117,13 +117,13 @@ async fn the_secret_says_where_its_token_may_be_sent_and_follows_the_flags() {
         "entourage.dev/proxy-url": "http://proxy:3128", "entourage.dev/insecure-skip-tls-verification": "true",
     });
     assert_eq!(annotations(), wanted);
-    // A flag that is not given leaves the proxy; it is still the one that the Secret names.
+    // Without the flag the proxy is kept; it is still the one that the Secret names.
     joined("m1 --insecure-skip-tls-verification", &hub, &member)
         .await
         .0
         .unwrap();
     assert_eq!(annotations(), wanted);
-    // What somebody made of the Cluster meanwhile is not taken over unseen.
+    // A change of the Cluster by another writer is not adopted silently.
     let mut cluster = hub.object(CLUSTER).unwrap();
     cluster["spec"]["proxyURL"] = json!("http://evil:3128");
     hub.put(CLUSTER, cluster);
@@ -281,7 +281,7 @@ async fn a_name_that_stands_for_another_cluster_is_refused() {
         "{error}"
     );
     assert_eq!(other.take_writes(), Vec::<String>::new());
-    // That is meant: the token of the other one is not sent to it.
+    // With the flag: the token of the other cluster is not sent to it.
     joined("m1 --replace", &hub, &other).await.0.unwrap();
     assert_eq!(hub.object(CLUSTER).unwrap()["spec"]["id"], "another-id");
 }

@@ -1,7 +1,7 @@
 //! The token with which the controllers call a member.
 //!
-//! First choice is a Secret of type service-account-token, which the member's token controller fills and which is valid
-//! until it is deleted. Where no such controller runs, a token is requested; that one ends some day.
+//! The first choice is a Secret of type service-account-token, which the member's token controller fills and which is valid
+//! until it is deleted. If no such controller runs, a token is requested, which expires.
 
 use std::time::Duration;
 
@@ -26,13 +26,13 @@ use crate::{
     wait::{Waited, until},
 };
 
-/// How long the token controller may take.
+/// The time that the token controller may take.
 const FILLED_WITHIN: Duration = Duration::from_secs(5);
 
-/// What is asked for when a token is requested; servers may give less.
+/// The requested lifetime of a token; servers may grant less.
 const REQUESTED: i64 = 365 * 24 * 3600;
 
-/// A requested token that ends sooner than this is replaced.
+/// A requested token that expires sooner than this is replaced.
 const RENEWED_BEFORE: SignedDuration = SignedDuration::from_hours(90 * 24);
 
 /// A bearer token. No `Debug`: it is a secret.
@@ -40,14 +40,14 @@ const RENEWED_BEFORE: SignedDuration = SignedDuration::from_hours(90 * 24);
 pub struct Token {
     /// The token itself.
     pub value: String,
-    /// When it ends, RFC 3339; `None` when it does not.
+    /// The time at which it expires, RFC 3339; `None` if it does not.
     pub expires: Option<String>,
 }
 
-/// A token for the account: `held`, if the member still accepts it for long enough, else a new one.
+/// Returns a token for the account: `held`, if the member still accepts it for long enough, else a new one.
 ///
 /// # Errors
-/// When the member gives none.
+/// The member issues none.
 pub async fn obtain(
     target: &mut Target<'_>,
     namespace: &str,
@@ -84,7 +84,7 @@ pub fn secret_name(account: &str) -> String {
     format!("{account}-token")
 }
 
-/// The token of the Secret; `None` when nobody fills it.
+/// The token of the Secret; `None` if no token controller fills it.
 async fn from_secret(target: &mut Target<'_>, namespace: &str, account: &str) -> Result<Option<String>> {
     let name = secret_name(account);
     let object = json!({
@@ -153,7 +153,7 @@ async fn request(target: &mut Target<'_>, namespace: &str, account: &str) -> Res
     Ok(Token { value, expires })
 }
 
-/// Whether the member takes the token for the user.
+/// True if the member accepts the token for the user.
 async fn is_accepted(target: &Target<'_>, token: &str, user: &str) -> bool {
     let reviews: Api<TokenReview> = Api::all(target.client.clone());
     let spec = TokenReviewSpec {

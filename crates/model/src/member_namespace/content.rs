@@ -1,10 +1,11 @@
-//! The content of a member's namespace that the hub deleted: Kubernetes' own objects, objects that leave anyway, or content.
+//! The content of a member's namespace that was deleted on the hub: Kubernetes' own objects, objects that are about to be
+//! deleted, or content.
 //!
-//! Kubernetes puts the account `default` with its tokens into each namespace, the ConfigMap with the cluster's root
-//! certificate, and Events. What has an owner follows that one; what is being deleted leaves soon, and so do the Endpoints of
-//! a Service that is gone. What leaves is waited for: that it leaves must be seen. A copy of a distribution that this hub
-//! accounts for is no content. Everything else is, a PersistentVolumeClaim before all, and so is what another hub manages,
-//! whatever it is.
+//! Kubernetes creates the ServiceAccount `default` with its tokens in each namespace, the ConfigMap with the cluster's root
+//! certificate, and Events. An object with an owner is deleted with it; an object that is being deleted disappears soon, and so
+//! do the Endpoints of a deleted Service. Such objects are waited for: their absence must be observed. A copy of a distribution
+//! that this hub accounts for is not content. Every other object is, a PersistentVolumeClaim in particular, and so is any
+//! object that another hub manages.
 
 use std::collections::BTreeSet;
 
@@ -13,27 +14,27 @@ use serde_json::Value;
 
 use crate::object::Str;
 
-/// How many objects are named.
+/// The number of objects that a message names.
 const NAMED: usize = 5;
 
-/// What a look into a namespace found.
+/// The result of an inspection of a namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Contents {
-    /// Nothing but what Kubernetes puts there itself, and copies of distributions that this hub accounts for.
+    /// Only objects that Kubernetes creates itself, and copies of distributions that this hub accounts for.
     Nothing,
-    /// That, and objects that leave soon: which, for a person.
+    /// Also objects that are about to be deleted: their names, for a person.
     Leaving(String),
-    /// Content: what, for a person.
+    /// Content: its names, for a person.
     Held(String),
-    /// A kind may not be listed: which, and why. Only a person can change that.
+    /// A kind may not be listed: the kind and the cause. Only a person can change that.
     Unknown(String),
-    /// A kind could not be listed this time: which, and why.
+    /// The list of a kind failed this time: the kind and the cause.
     NoResponse(String),
-    /// The hub has the namespace after all.
+    /// The namespace exists on the hub again.
     OnHub,
 }
 
-/// A look into a namespace, object by object.
+/// An inspection of a namespace, object by object.
 #[derive(Debug)]
 pub struct Look<'a> {
     hub: &'a str,
@@ -42,23 +43,23 @@ pub struct Look<'a> {
     leaving: Found,
 }
 
-/// What was found, of which a few are named: a namespace may hold any number of objects.
+/// The objects found. Only a few are named: a namespace may hold any number of objects.
 #[derive(Debug, Default)]
 struct Found {
     names: Vec<String>,
     count: usize,
-    /// Whether there may be more that nobody looked at.
+    /// True if some objects were not inspected.
     is_cut: bool,
 }
 
-/// Whether objects of a resource are never content, so that it need not be listed.
+/// True if objects of a resource are never content, so that the resource need not be listed.
 #[must_use]
 pub fn is_passing(group: &str, resource: &str) -> bool {
     matches!((group, resource), ("" | "events.k8s.io", "events"))
 }
 
 impl<'a> Look<'a> {
-    /// A look on behalf of a hub; `copies` are the uids of copies of its distributions.
+    /// Begins an inspection for a hub; `copies` are the uids of copies of its distributions.
     #[must_use]
     pub fn new(hub: &'a str, copies: &'a BTreeSet<Str>) -> Self {
         Self {
@@ -69,18 +70,18 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// Whether enough content was found: what else there is changes neither what happens nor what can be named.
+    /// True if enough content was found: further objects change neither the result nor the names in it.
     #[must_use]
     pub const fn has_enough(&self) -> bool {
         self.content.count > NAMED
     }
 
-    /// Notes that not everything was looked at, because there was enough.
+    /// Records that some objects were not inspected, because enough content was found.
     pub const fn cut(&mut self) {
         self.content.is_cut = true;
     }
 
-    /// Takes in the metadata of one object.
+    /// Adds the metadata of one object.
     pub fn add(&mut self, (group, kind): (&str, &str), object: &Value) {
         let meta = &object["metadata"];
         let name = format!("{kind} {}", meta["name"].as_str().unwrap_or_default());
@@ -98,20 +99,20 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// Takes in what another look into the same namespace found.
+    /// Adds the result of another inspection of the same namespace.
     pub fn join(&mut self, other: Self) {
         self.content.join(other.content);
         self.leaving.join(other.leaving);
     }
 
-    /// What was found.
+    /// The result.
     #[must_use]
     pub fn contents(&self) -> Contents {
         if self.content.count > 0 {
-            return Contents::Held(self.content.told());
+            return Contents::Held(self.content.summary());
         }
         if self.leaving.count > 0 {
-            return Contents::Leaving(self.leaving.told());
+            return Contents::Leaving(self.leaving.summary());
         }
         Contents::Nothing
     }
@@ -132,7 +133,7 @@ impl Found {
         self.is_cut |= other.is_cut;
     }
 
-    fn told(&self) -> String {
+    fn summary(&self) -> String {
         let some = self.names.join(", ");
         match self.count - self.names.len() {
             0 => some,
@@ -148,7 +149,7 @@ fn is_kubernetes_own((group, kind): (&str, &str), meta: &Value) -> bool {
         ("" | "events.k8s.io", "Event") => true,
         ("", "ServiceAccount") => is_named("default"),
         ("", "ConfigMap") => is_named("kube-root-ca.crt"),
-        // The tokens that Kubernetes before 1.24 made by itself. One that a user made has another name.
+        // The tokens that Kubernetes before 1.24 created itself. A token of a user has another name.
         ("", "Secret") => {
             meta["annotations"]["kubernetes.io/service-account.name"] == "default"
                 && meta["name"]
@@ -159,8 +160,8 @@ fn is_kubernetes_own((group, kind): (&str, &str), meta: &Value) -> bool {
     }
 }
 
-/// Whether something else ends an object: its deletion has begun, its owner takes it along, or it is of a Service that ended.
-/// Whether that is so is seen when it is gone.
+/// True if the object will be deleted without us: its deletion has begun, its owner is garbage collected with it, or it belongs
+/// to a deleted Service. The deletion is proven only by its absence.
 fn leaves((group, kind): (&str, &str), meta: &Value) -> bool {
     let has_owner = meta["ownerReferences"]
         .as_array()
@@ -213,7 +214,7 @@ mod tests {
             )
         };
         assert_eq!(look(&[copy("c")]), Contents::Nothing);
-        // Somebody copied it, with its labels.
+        // A user copied it, with its labels.
         assert_eq!(look(&[copy("x")]), Contents::Held("ConfigMap pull".into()));
     }
 
@@ -231,7 +232,7 @@ mod tests {
             ("", "Endpoints", json!({"name": "outside"})),
             ("discovery.k8s.io", "EndpointSlice", json!({"name": "outside-1"})),
             ("example.dev", "Event", json!({"name": "party"})),
-            // Its own kind of the same name.
+            // Another kind of the same name.
             ("example.dev", "ServiceAccount", json!({"name": "default"})),
             ("", "Pod", json!({})),
         ];
@@ -302,7 +303,7 @@ mod tests {
         let leaving = [owned.clone(), going, endpoints];
         let words = "ReplicaSet web-1, PersistentVolumeClaim data, Endpoints web";
         assert_eq!(look(&leaving), Contents::Leaving(words.into()));
-        // Who follows an owner that is content is not named beside it.
+        // An object whose owner is content is not named beside the owner.
         let owner = ("apps", "Deployment", json!({"name": "web", "uid": "u"}));
         assert_eq!(look(&[owned, owner]), Contents::Held("Deployment web".into()));
     }

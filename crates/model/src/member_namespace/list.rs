@@ -1,7 +1,7 @@
-//! The annotation in which a hub lists what it set on a member's namespace.
+//! The metadata that a hub set on a member's namespace: an annotation of each hub lists the keys.
 //!
-//! A member may belong to several hubs, and no namespace has one owner. Each hub keeps its list under its own id and
-//! takes away only what stands there.
+//! A member may belong to several hubs, and no namespace has one owner. Each hub keeps its list under its own id and removes
+//! only the keys in it.
 
 use entourage_api::keys::annotation;
 use serde::{Deserialize, Serialize};
@@ -28,7 +28,7 @@ pub fn key(hub: &str) -> String {
 }
 
 impl List {
-    /// The list of a hub as it stands on a namespace; empty if there is none, or none that can be read.
+    /// The list of a hub on a namespace; empty if there is none, or if it cannot be read.
     pub fn on(namespace: &Meta, hub: &str) -> Self {
         Self::read(namespace.annotation(&key(hub)).unwrap_or_default())
     }
@@ -37,7 +37,7 @@ impl List {
         serde_json::from_str(text).unwrap_or_default()
     }
 
-    /// Adds the list of what these are to these.
+    /// Adds to `marks` the annotation that lists the keys of `marks`.
     pub fn add(hub: &str, marks: &mut Marks) {
         let list = Self {
             labels: marks.labels.keys().map(ToString::to_string).collect(),
@@ -48,8 +48,8 @@ impl List {
     }
 }
 
-/// For each hub that has a list on a namespace: its id, and the hash of what it set there as it is now, to be compared
-/// with [`Marks::hash`]. Cost: O(labels and annotations) for each.
+/// For each hub that has a list on a namespace: its id, and the hash of the listed metadata in its current state, to be
+/// compared with [`Marks::hash`]. Cost: O(labels and annotations) for each.
 pub fn hashes(namespace: &Meta) -> Box<[(Str, u64)]> {
     let lists = namespace.annotations.iter().filter_map(|(key, text)| {
         let hub = key.strip_prefix(annotation::MANAGED_BY_PREFIX)?;

@@ -1,4 +1,4 @@
-//! Tables of selectors: what they match, and why some are refused.
+//! Tables of selectors: their matches, and the causes of errors.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};

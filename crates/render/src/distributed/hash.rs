@@ -5,9 +5,9 @@ use serde_json::{Number, Value};
 use sha2::{Digest as _, Sha256};
 
 /// Lower-case hex SHA-256 of a resource as a Go server serves it: compact JSON, keys sorted by their bytes at every level,
-/// characters that mean something in HTML escaped. Source: ResourceDistribution reference 3.5.
+/// characters with a meaning in HTML escaped. Source: ResourceDistribution reference 3.5.
 ///
-/// The hash is for others to read; nothing is decided by it alone. Cost: O(size of the resource), without a copy of it.
+/// The hash is for other readers; no decision depends on it alone. Cost: O(size of the resource), without a copy of it.
 #[must_use]
 pub fn resource_hash(resource: &Value) -> String {
     let mut hash = Sha256::new();
@@ -21,7 +21,7 @@ pub fn resource_hash(resource: &Value) -> String {
     hex
 }
 
-/// Where the bytes go, in pieces.
+/// The receiver of the bytes, in pieces.
 pub(super) type Sink<'a> = dyn FnMut(&[u8]) + 'a;
 
 /// Writes a value as a Go server serves it.
@@ -43,7 +43,7 @@ pub(super) fn write(value: &Value, sink: &mut Sink<'_>) {
             sink(b"]");
         }
         Value::Object(map) => {
-            // Whether a map of serde_json is sorted is a feature that any crate of a build can switch off.
+            // Whether a map of serde_json is sorted depends on a feature that any crate of a build can switch off.
             let mut fields: Vec<_> = map.iter().collect();
             fields.sort_unstable_by_key(|(key, _)| *key);
             sink(b"{");
@@ -60,7 +60,7 @@ pub(super) fn write(value: &Value, sink: &mut Sink<'_>) {
     }
 }
 
-/// What fits into 64 signed bits is an integer to a Kubernetes server, everything else is a float.
+/// A number that fits into 64 signed bits is an integer to a Kubernetes server, every other number is a float.
 fn write_number(number: &Number, sink: &mut Sink<'_>) {
     if let Some(integer) = number.as_i64() {
         sink(integer.to_string().as_bytes());
@@ -69,8 +69,8 @@ fn write_number(number: &Number, sink: &mut Sink<'_>) {
     }
 }
 
-/// The shortest digits that mean the number; with an exponent below 1e-6 and from 1e21 on, one of two digits or more only
-/// when it is positive.
+/// The shortest digits of the number; with an exponent below 1e-6 and from 1e21 on, of at least two digits only if it is
+/// positive.
 fn float_text(float: f64) -> String {
     let size = float.abs();
     if size == 0.0 || (1e-6..1e21).contains(&size) {
@@ -83,8 +83,8 @@ fn float_text(float: f64) -> String {
     }
 }
 
-/// Text in quotes. Backspace and form feed have short escapes from Go 1.22 on, and here; a server that was built with an
-/// older one writes them as `\u0008` and `\u000c`: there, the hash of such a text is another.
+/// Text in quotes. Backspace and form feed have short escapes from Go 1.22 on, and here; a server that was built with an older
+/// Go writes them as `\u0008` and `\u000c`: its hash of such a text differs.
 fn write_text(text: &str, sink: &mut Sink<'_>) {
     sink(b"\"");
     let mut plain = 0;
@@ -144,8 +144,8 @@ mod tests {
         );
     }
 
-    /// Each value, what Go's encoding/json writes for it by its documentation, and the hash of that, which is what
-    /// `printf %s TEXT | sha256sum` prints.
+    /// Each value, its encoding by Go's encoding/json according to the documentation, and the hash of that, which is the output
+    /// of `printf %s TEXT | sha256sum`.
     fn vectors() -> Vec<(Value, &'static str, &'static str)> {
         vec![
             (

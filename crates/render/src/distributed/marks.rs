@@ -1,4 +1,4 @@
-//! The ownership metadata of a copy of a distribution, and the labels and annotations that the distribution set.
+//! The ownership metadata of a distribution's copy, and the record of the labels and annotations that the distribution set.
 
 use std::collections::BTreeSet;
 
@@ -11,10 +11,10 @@ use super::{
 };
 use entourage_model::problem::is_subdomain;
 
-/// Tells whose an object is. An earlier distribution of the same name is another one: it has another uid.
+/// Returns the owner of an object. An earlier distribution of the same name is another one: it has another uid.
 ///
-/// What a control plane delivered to this cluster is held although it has no controller: who takes it over fights with that
-/// control plane, which may be our own.
+/// A copy that a control plane delivered to this cluster is held although it has no controller: taking it over would contend
+/// with that control plane, which may be our own.
 #[must_use]
 pub fn standing(render_spec: &DistributionRenderSpec, live: &Value) -> Standing {
     if is_marked(render_spec, live) {
@@ -23,7 +23,7 @@ pub fn standing(render_spec: &DistributionRenderSpec, live: &Value) -> Standing 
     holder(live).map_or(Standing::Free, Standing::Held)
 }
 
-/// Whose an object is that is not the asking distribution's, for a person; `None` when it is nobody's.
+/// The owner of an object that is not of the given distribution, for a person; `None` if it has no owner.
 pub(super) fn holder(live: &Value) -> Option<String> {
     if let Some(controller) = owners(live).find(|owner| is_controller(owner)) {
         let text = |field: &str| clipped(controller[field].as_str().unwrap_or_default());
@@ -48,8 +48,8 @@ pub(super) fn holder(live: &Value) -> Option<String> {
     None
 }
 
-/// The live object without our marks, ready for a PUT; `None` when it carries none of this distribution. What the
-/// distribution set of labels and annotations stays, as its data does.
+/// The live object without our ownership metadata, ready for a PUT; `None` if it carries none of this distribution. Labels and
+/// annotations that the distribution set are kept, like its data.
 #[must_use]
 pub fn release(render_spec: &DistributionRenderSpec, live: &Value) -> Option<Value> {
     let is_ours = |owner: &Value| render_spec.mark == Mark::Owner && is_uid(owner, &render_spec.uid);
@@ -68,7 +68,7 @@ pub fn release(render_spec: &DistributionRenderSpec, live: &Value) -> Option<Val
     Some(object)
 }
 
-/// The annotations that say what a copy is.
+/// The annotations that identify a copy.
 pub(super) const RECORDS: &[&str] = &[
     annotation::DISTRIBUTED_FROM,
     annotation::DISTRIBUTED_HASH,
@@ -84,7 +84,7 @@ pub(super) struct Keys {
 }
 
 impl Keys {
-    /// All keys of two maps.
+    /// The keys of two maps.
     pub(super) fn of(labels: &Map<String, Value>, annotations: &Map<String, Value>) -> Self {
         Self {
             labels: labels.keys().cloned().collect(),
@@ -92,7 +92,7 @@ impl Keys {
         }
     }
 
-    /// Those that an object says were set. A key that no distribution sets is not among them, whoever wrote it there.
+    /// The keys that an object lists as set. A key that no distribution sets is omitted, whoever wrote it there.
     pub(super) fn on(live: &Value) -> Self {
         let written = &live["metadata"]["annotations"][annotation::DISTRIBUTED_KEYS];
         let mut keys = Self::default();
@@ -109,7 +109,7 @@ impl Keys {
         keys
     }
 
-    /// Those of `labels` or `annotations`.
+    /// The keys of `labels` or `annotations`.
     pub(super) fn in_field(&self, field: &str) -> &BTreeSet<String> {
         match field {
             "labels" => &self.labels,
@@ -117,7 +117,7 @@ impl Keys {
         }
     }
 
-    /// As [`annotation::DISTRIBUTED_KEYS`] holds them.
+    /// The value of [`annotation::DISTRIBUTED_KEYS`].
     pub(super) fn written(&self) -> String {
         let annotations = self.annotations.iter().map(|key| format!("a:{key}"));
         let labels = self.labels.iter().map(|key| format!("l:{key}"));
@@ -125,9 +125,10 @@ impl Keys {
     }
 }
 
-/// The owners of a copy: those of the live object, and the distribution where it is one. A server takes one controller.
+/// The owners of a copy: those of the live object, and the distribution if ownership is by ownerReference. A server accepts one
+/// controller.
 ///
-/// A reference of ours that stands there in the other version of the kind stays as it is.
+/// An existing reference of ours in the other version of the kind is not changed.
 pub(super) fn owners_of_copy(render_spec: &DistributionRenderSpec, live: &Value) -> Vec<Value> {
     let mut all: Vec<Value> = owners(live).cloned().collect();
     if render_spec.mark != Mark::Owner {
@@ -152,7 +153,7 @@ pub(super) fn owners_of_copy(render_spec: &DistributionRenderSpec, live: &Value)
     all
 }
 
-/// Whether a live object has the distribution among its owners that a copy has for its controller.
+/// True if a live object has the distribution among its owners that a copy has as its controller.
 pub(super) fn has_owner_of(copy: &Value, live: &Value) -> bool {
     let without_version = |owner: &Value| {
         let mut owner = owner.clone();
@@ -183,8 +184,8 @@ fn is_marked(render_spec: &DistributionRenderSpec, live: &Value) -> bool {
     }
 }
 
-/// How a copy on a member names the place that it was made for. Whoever copies or restores a copy elsewhere copies this, too:
-/// there it is nobody's.
+/// The place that a copy on a member was made for, as its annotation has it. A copy that is duplicated or restored elsewhere
+/// carries the same annotation: there it has no owner.
 pub(super) fn place(cluster: &str, namespace: &str) -> String {
     format!("{cluster}/{namespace}")
 }
@@ -202,7 +203,7 @@ fn is_uid(owner: &Value, uid: &str) -> bool {
     !uid.is_empty() && owner["uid"] == uid
 }
 
-/// Whether an owner is of the group of distributions, in any version.
+/// True if an owner is of the group of distributions, in any version.
 fn is_of_group(owner: &Value) -> bool {
     let group = owner["apiVersion"].as_str().and_then(|text| text.split_once('/'));
     group.is_some_and(|(group, _)| group == API_GROUP)
@@ -214,7 +215,7 @@ fn take_out(meta: &mut Map<String, Value>, field: &str, keys: &[&str]) {
     }
 }
 
-/// No longer than names are: the text ends up in a status, as often as there are namespaces.
+/// Cuts a text to the longest length of a name: it is written into a status, once for each namespace.
 fn clipped(text: &str) -> &str {
     let end = text.char_indices().nth(253).map_or(text.len(), |(at, _)| at);
     &text[..end]

@@ -1,7 +1,7 @@
-//! The normal form of a ConfigMap or Secret: equal for two objects that mean the same to a server.
+//! The normal form of a ConfigMap or Secret: two objects with the same meaning to a server have the same one.
 //!
-//! A server stores bytes. It folds `stringData` into `data`, writes base64 without line breaks, and gives a Secret without
-//! a type the type Opaque; compared as they were written, such a resource and its copies would differ for ever.
+//! A server stores bytes. It merges `stringData` into `data`, writes base64 without line breaks, and gives a Secret without a
+//! type the type Opaque; compared in their written form, such a resource and its copies would always differ.
 
 use base64::{
     Engine as _,
@@ -17,8 +17,8 @@ use entourage_model::{marks::is_mark, rendered::wipe};
 /// The type of a Secret that names none.
 pub(super) const OPAQUE: &str = "Opaque";
 
-/// The fields of an object that copies hold beside their metadata: none but those of the kind, without what says nothing
-/// (`immutable: false`, null, an empty map). Values that no server takes are left as they are, or out.
+/// The fields of a copy beside its metadata: only those of the kind, without empty ones (`immutable: false`, null, an empty
+/// map). Values that no server accepts are kept unchanged, or omitted.
 ///
 /// Cost: O(size of the object).
 pub(super) fn content(kind: &str, object: &Value) -> Map<String, Value> {
@@ -59,14 +59,14 @@ pub(super) fn secret_type(secret: &Value) -> &str {
         .unwrap_or(OPAQUE)
 }
 
-/// The bytes that a base64 text means to a server; line breaks and blanks in it mean nothing. `None` when it means none.
+/// The bytes of a base64 text as a server decodes it; line breaks and blanks in it are ignored. `None` if it is invalid.
 pub(super) fn decoded(text: &str) -> Option<Zeroizing<Vec<u8>>> {
     let dense: Zeroizing<Vec<u8>> =
         Zeroizing::new(text.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect());
     LENIENT.decode(dense.as_slice()).ok().map(Zeroizing::new)
 }
 
-/// A text, as a server reads a value of a map of texts: null is the empty one. `None` for everything else.
+/// The text of a map value, as a server reads it: null is the empty text. `None` for every other type.
 pub(super) fn text(value: &Value) -> Option<&str> {
     match value {
         Value::Null => Some(""),
@@ -81,22 +81,23 @@ pub(super) fn travelling(map: &Value) -> Map<String, Value> {
     kept
 }
 
-/// Whether a label or annotation goes from a resource to its copies. What claims the resource for a policy does not claim
-/// them; what a control plane records on an object, ours or another, is about that object; and where a tool keeps the whole
-/// object, the whole Secret would travel. A wish that is written on templates does: how conflicts on members end.
+/// True if a label or annotation is propagated from a resource to its copies. The claim of the resource by a policy does not
+/// claim the copies; the records of a control plane, ours or another, are about the object that they are on; and in an
+/// annotation in which a tool keeps the whole object, the whole Secret would be propagated. A request on templates is
+/// propagated: conflict resolution.
 pub(super) fn travels(key: &str) -> bool {
     key == annotation::CONFLICT_RESOLUTION
         || !(is_mark(key) || NEVER.iter().any(|prefix| key.starts_with(prefix)))
 }
 
-/// Prefixes of keys that stay where they are: claims of policies, records of distributions.
+/// Prefixes of keys that are not propagated: claims of policies, records of distributions.
 const NEVER: &[&str] = &[
     "clusterpropagationpolicy.karmada.io/",
     "propagationpolicy.karmada.io/",
     "kruise.io/resourcedistribution.resource.",
 ];
 
-/// As servers, whose library is not strict about the last bits.
+/// Like servers, whose library accepts any trailing bits.
 const LENIENT: GeneralPurpose = GeneralPurpose::new(
     &ALPHABET,
     GeneralPurposeConfig::new()
@@ -108,7 +109,7 @@ fn canonical(text: &str) -> String {
     decoded(text).map_or_else(|| text.to_owned(), |bytes| STANDARD.encode(bytes.as_slice()))
 }
 
-/// The texts of a map, changed.
+/// The texts of a map, each changed.
 fn mapped(map: &Value, change: impl Fn(&str) -> String) -> Map<String, Value> {
     let all = map.as_object().into_iter().flatten();
     all.filter_map(|(key, value)| Some((key.clone(), change(text(value)?).into())))

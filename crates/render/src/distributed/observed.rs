@@ -1,4 +1,4 @@
-//! The facts that are kept of a distribution and of an object with the name of its resource. No content.
+//! The cached state of a distribution, and of an object with the name of a distributed object. Without content.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -20,43 +20,44 @@ use entourage_model::{
     problem::{Problem, is_subdomain},
 };
 
-/// What decisions need of a ResourceDistribution.
+/// The cached state of a ResourceDistribution.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Distribution {
     /// Its metadata.
     pub meta: Meta,
-    /// What it says, or everything that is wrong with that, in a sentence.
+    /// Its spec, or all errors in it, in a sentence.
     pub spec: Result<Spec, String>,
     /// Its status as stored.
     pub status: Value,
 }
 
-/// What a ResourceDistribution says.
+/// The spec of a ResourceDistribution, compiled.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spec {
     /// ConfigMap or Secret.
     pub gvk: Gvk,
     /// The name of the copies.
     pub name: Str,
-    /// Changes with what copies hold; of this process only. Without the source's own version where it has one.
+    /// Changes with the content of copies; of this process only. Without the source's own version if it has one.
     pub content: u64,
-    /// The object that is distributed, where it stands by itself.
+    /// The object that is distributed, if `resourceFrom` names one.
     pub source: Option<ResourceId>,
-    /// It says another kind or name than its status has, past the rules that keep the two from changing. Kind and name here
-    /// are those of the status, by which its copies are known, and nothing is written: this says why.
+    /// It names another kind or name than its status has, past the rules that keep the two from changing. Kind and name here
+    /// are those of the status, by which its copies are found, and no copy is written: this is the cause for the user.
     pub renamed: Option<String>,
     /// The namespaces.
     pub targets: Targets,
-    /// The members whose namespaces are meant; `None` for the hub's.
+    /// The members whose namespaces are targets; `None` for the hub's.
     pub clusters: Option<ClusterAffinity>,
-    /// What happens where an object of this name already exists and is not managed.
+    /// The treatment of an object of this name that already exists and is not managed.
     pub write_policy: WritePolicy,
-    /// What becomes of the copies when the distribution is deleted.
+    /// The treatment of the copies when the distribution is deleted.
     pub deletion_policy: DeletionPolicy,
 }
 
 impl Spec {
-    /// Whether copies must be taken away by us when the distribution ends: garbage collection would not, or not right.
+    /// True if we must delete or release the copies before the distribution is deleted: garbage collection does not do it, or
+    /// not correctly.
     #[must_use]
     pub fn needs_finalizer(&self) -> bool {
         self.clusters.is_some() || self.deletion_policy == DeletionPolicy::Orphan
@@ -74,26 +75,26 @@ impl Distribution {
         }
     }
 
-    /// Whether a policy took it: then it is carried out on members, by whatever does so there, and not here.
+    /// True if a policy claims it: then it is propagated to members and distributed by their controllers, and not here.
     #[must_use]
     pub fn is_claimed(&self) -> bool {
         is_claimed(&self.meta)
     }
 
-    /// Whether somebody confirmed that copies go although no namespace is selected.
+    /// True if a user confirmed that copies are deleted although no namespace is selected.
     #[must_use]
     pub fn may_be_empty(&self) -> bool {
         self.meta.annotation(annotation::ALLOW_EMPTY_TARGETS) == Some(entourage_api::keys::TRUE)
     }
 
-    /// Whether a copy that cannot be updated may be deleted and made again.
+    /// True if a copy that cannot be updated may be deleted and created again.
     #[must_use]
     pub fn may_recreate(&self) -> bool {
         self.meta.annotation(annotation::ALLOW_RECREATION) != Some("false")
     }
 
-    /// Whether copies of it may stand on members: it means them, or it did before, as its finalizer tells, which is there
-    /// before any copy, or its status, where the finalizer is there for another reason.
+    /// True if copies of it may exist on members: its targets are members, or were before, as its finalizer shows, which is
+    /// added before any copy is written, or its status, if the finalizer has another reason.
     #[must_use]
     pub fn looks_at_members(&self) -> bool {
         let was_there = self.status["clusters"]
@@ -103,7 +104,7 @@ impl Distribution {
         self.spec.is_ok() && (may_mean_any || was_there)
     }
 
-    /// Whether a copy of it may stand on any member, whatever its status lists.
+    /// True if a copy of it may exist on any member, whatever its status lists.
     #[must_use]
     pub fn may_be_on_any_member(&self) -> bool {
         self.spec.as_ref().is_ok_and(|spec| {
@@ -112,26 +113,26 @@ impl Distribution {
         })
     }
 
-    /// The members on which copies may stand from before it meant none; as its status has them.
+    /// The members that may have copies from before its targets were namespaces of the hub; as its status has them.
     #[must_use]
     pub fn was_reported_on(&self) -> Option<&Value> {
         let means_members = self.spec.as_ref().is_ok_and(|spec| spec.clusters.is_some());
         self.status.get("clusters").filter(|_| !means_members)
     }
 
-    /// Whether its status lists a member.
+    /// True if its status lists a member.
     #[must_use]
     pub fn reported_on(&self, cluster: &str) -> bool {
         let mut all = self.status["clusters"].as_array().into_iter().flatten();
         all.any(|each| each["name"] == *cluster)
     }
 
-    /// Whether its status says nothing: it is new, or the hub was restored without it.
+    /// True if its status is empty: it is new, or the hub was restored without the status.
     pub fn has_no_report(&self) -> bool {
         self.status["clusters"].is_null() && self.status["conditions"].is_null()
     }
 
-    /// Whether its status says the same of places as another one's, but for the members that are listed.
+    /// True if its status reports the same targets as another one's, apart from the list of members.
     pub fn reports_as(&self, other: &Self) -> bool {
         let but_members = |status: &Value| {
             let fields = status.as_object().into_iter().flatten();
@@ -143,7 +144,7 @@ impl Distribution {
         but_members(&self.status) == but_members(&other.status)
     }
 
-    /// The generation that its status is about.
+    /// The generation that its status was computed from.
     #[must_use]
     pub fn observed_generation(&self) -> i64 {
         self.status["observedGeneration"].as_i64().unwrap_or_default()
@@ -155,7 +156,7 @@ fn read(spec: &Value) -> Result<Spec, String> {
         return Err("it has no spec: say what is distributed, and where to".into());
     }
     let spec = ResourceDistributionSpec::deserialize(spec).map_err(|_| {
-        // Not the deserializer's words: they may quote what is distributed.
+        // Not the deserializer's message: it may quote the distributed object.
         "its spec cannot be read: compare it with kubectl explain resourcedistribution.spec".to_owned()
     })?;
     let targets = Targets::compile(&spec.targets).map_err(|all| sentence(&all))?;
@@ -191,7 +192,7 @@ fn read(spec: &Value) -> Result<Spec, String> {
     })
 }
 
-/// Under the kind and the name that it was first distributed as, where a status tells of any.
+/// Returns the spec with the kind and the name that it was first distributed as, if a status records them.
 fn as_recorded(mut spec: Spec, recorded: &Value) -> Spec {
     let text = |field: &str| recorded[field].as_str().unwrap_or_default();
     let (kind, name) = (text("kind"), text("name"));
@@ -212,28 +213,29 @@ fn sentence(problems: &[Problem]) -> String {
     all.join(". ")
 }
 
-/// What is kept of an object that has the kind and the name of what is distributed: a copy, the source, or somebody else's.
+/// The cached state of an object that has the kind and the name of a distributed object: a copy, the source, or an object that
+/// is not managed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ObservedObject {
     /// Its uid.
     pub uid: Str,
     /// Its resourceVersion.
     pub resource_version: Str,
-    /// It is being deleted.
+    /// Its deletionTimestamp.
     pub deleting: Option<Time>,
     /// The uid of its controller.
     pub controller: Option<Str>,
-    /// Whose it is, for a person; `None` when it is nobody's.
+    /// Its owner, for a person; `None` if it has none.
     pub holder: Option<String>,
-    /// The distribution that it says it is from.
+    /// The distribution that its annotation names.
     pub from: Option<Str>,
-    /// The hub that made it, on a member.
+    /// The id of the hub that made it, on a member.
     pub hub: Option<Str>,
     /// The place that it was made for, on a member; see [`annotation::DISTRIBUTED_IN`].
     pub place: Option<Str>,
-    /// Which distributions may distribute it, if its owner said so.
+    /// The distributions that may distribute it, if its owner consented to any.
     pub allowed: Option<Str>,
-    /// Whether it carries labels, annotations, finalizers or owners of others, or may carry data that others were asked for,
+    /// True if it carries labels, annotations, finalizers or owners of others, or may carry data that other controllers inject,
     /// which an update keeps: it is read before.
     pub foreign: bool,
 }
@@ -273,7 +275,7 @@ impl ObservedObject {
         revision(&self.resource_version)
     }
 
-    /// Whether an object in a place is a copy of a distribution: on the hub by its owner's uid, on a member by our hub's id,
+    /// True if an object in a place is a copy of a distribution: on the hub by its owner's uid, on a member by our hub's id,
     /// the name, and the place itself.
     #[must_use]
     pub fn is_of(&self, distribution: &Str, uid: &str, hub: &str, place: &Place) -> bool {
@@ -288,7 +290,7 @@ impl ObservedObject {
         }
     }
 
-    /// Whether its owner lets a distribution have it: its name, or `*`, is listed.
+    /// True if its owner allows a distribution to distribute it: its name, or `*`, is listed.
     #[must_use]
     pub fn consents_to(&self, distribution: &str) -> bool {
         let mut names = self.allowed.iter().flat_map(|names| names.split(','));
@@ -301,14 +303,14 @@ impl ObservedObject {
         version(&self.uid, &self.resource_version)
     }
 
-    /// Whose it is, for a person.
+    /// Its owner, for a person; empty if it has none.
     #[must_use]
     pub fn owner(&self) -> String {
         self.holder.clone().unwrap_or_default()
     }
 }
 
-/// Whether a policy claims a distribution: its members carry it out then.
+/// True if a policy claims a distribution: it is distributed by its members then.
 #[must_use]
 pub fn is_claimed(meta: &Meta) -> bool {
     [label::CLUSTER_PROPAGATION_POLICY_ID, label::PROPAGATION_POLICY_ID]
@@ -324,8 +326,8 @@ pub fn version(uid: &str, resource_version: &str) -> u64 {
     hasher.finish()
 }
 
-/// Whether labels or annotations stand there that no distribution set. A copy that does not say what was set counts as
-/// having some.
+/// True if there are labels or annotations that no distribution set. A copy without the record of its keys counts as having
+/// some.
 fn is_foreign(meta: &Meta) -> bool {
     let Some(keys) = meta.annotations.get(annotation::DISTRIBUTED_KEYS) else {
         return true;

@@ -15,7 +15,7 @@ use entourage_interpreter as interpreter;
 use entourage_model::object::Str;
 pub use entourage_model::rendered::Rendered;
 
-/// How a copy is made: data only, no content.
+/// The parameters of rendering a copy: data only, no content.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct DistributionRenderSpec {
     /// The distribution's name.
@@ -24,13 +24,13 @@ pub struct DistributionRenderSpec {
     pub uid: Str,
     /// The namespace of the copy.
     pub namespace: Str,
-    /// How the copy says whose it is.
+    /// The form of the ownership metadata.
     pub mark: Mark,
-    /// Whether an object without a controller is taken over (writePolicy overwrite).
+    /// True if an object without a controller is taken over (writePolicy overwrite).
     pub take_over: bool,
 }
 
-/// How a copy says whose it is.
+/// The form of the ownership metadata of a copy.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub enum Mark {
     /// By a controller ownerReference: on the hub, where the distribution is.
@@ -44,26 +44,27 @@ pub enum Mark {
     },
 }
 
-/// Whose an object is.
+/// The owner of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Standing {
     /// It is a copy of this distribution.
     Ours,
-    /// It is nobody's: it has no controller.
+    /// It has no owner: it has no controller.
     Free,
-    /// Its controller, as `Kind name`, or the distribution or hub that it says it is of.
+    /// Its controller, as `Kind name`, or the distribution or hub that its metadata names.
     Held(String),
 }
 
-/// Renders the copy. With `live` the labels, annotations, finalizers and owners of others stay, and it carries uid and
+/// Renders the copy. With `live` the labels, annotations, finalizers and owners of others are kept, and it carries uid and
 /// resourceVersion, ready for a PUT.
 ///
-/// Three states meet in labels and annotations: what the resource says, what the live object has, and what it says that a
-/// distribution set ([`annotation::DISTRIBUTED_KEYS`]); what was set and is in the resource no more goes. OpenKruise leaves
-/// no such record: on its copies everything stays that the resource does not set.
+/// Three states are merged in labels and annotations: those of the resource, those of the live object, and those that the
+/// record on the live object lists as set by a distribution ([`annotation::DISTRIBUTED_KEYS`]); those that were set and are no
+/// longer in the resource are removed. OpenKruise writes no such record: on its copies all keys that the resource does not set
+/// are kept.
 ///
-/// A resource that stands somewhere comes [`sanitised`](template::sanitised), so that the hash on its copies is that of what
-/// travels. Cost: O(size of the objects).
+/// A resource from `resourceFrom` must be [`sanitised`](template::sanitised), so that the hash on its copies is that of the
+/// propagated content. Cost: O(size of the objects).
 #[must_use]
 pub fn render(render_spec: &DistributionRenderSpec, resource: &Value, live: Option<&Value>) -> Rendered {
     let mut copy = Rendered(template::sanitised(resource));
@@ -111,9 +112,9 @@ pub fn render(render_spec: &DistributionRenderSpec, resource: &Value, live: Opti
     copy
 }
 
-/// Where a copy, rendered with the live object, first differs from it: a path without values and without keys of data. What
-/// others set on the live object is no difference, and neither is a missing record of keys: a copy that OpenKruise wrote is
-/// written again when something else changes, not for that.
+/// The first difference between a copy, rendered with the live object, and the live object: a path without values and without
+/// keys of data. Entries that others set on the live object are no difference, and neither is a missing record of keys: a copy
+/// that OpenKruise wrote is written again when something else changes, not for that.
 ///
 /// Cost: O(size of the objects).
 #[must_use]
@@ -139,8 +140,8 @@ pub fn difference(rendered: &Rendered, live: &Value) -> Option<String> {
     interpreter::difference(copy, content_of(live, copy).object())
 }
 
-/// Why a live object cannot become the rendered copy by an update, so that it must be deleted and made again: it is
-/// immutable, or a Secret of another type. `None` when it can.
+/// The reason why a live object cannot become the rendered copy by an update, so that it must be deleted and created again: it
+/// is immutable, or a Secret of another type. `None` if an update is possible.
 #[must_use]
 pub fn must_be_recreated(rendered: &Rendered, live: &Value) -> Option<&'static str> {
     let copy = rendered.object();
@@ -151,29 +152,29 @@ pub fn must_be_recreated(rendered: &Rendered, live: &Value) -> Option<&'static s
     (is_immutable && interpreter::differs(copy, content_of(live, copy).object())).then_some("it is immutable")
 }
 
-/// Annotations and labels with which a ConfigMap asks a controller of its cluster to put certificates into it.
+/// Annotations and labels with which a ConfigMap requests that a controller of its cluster injects certificates.
 const INJECTIONS: &[(&str, &str)] = &[
     ("annotations", "service.beta.openshift.io/inject-cabundle"),
     ("labels", "config.openshift.io/inject-trusted-cabundle"),
 ];
 
-/// What a live object holds, in the normal form, to be compared with a copy.
+/// The content of a live object in the normal form, to be compared with a copy.
 fn content_of(live: &Value, copy: &Value) -> Rendered {
     let kind = copy["kind"].as_str().unwrap_or_default();
     Rendered(Value::Object(normal::content(kind, live)))
 }
 
-/// Whether the resource asks; what others ask for on one copy is theirs to fight about.
+/// True if the resource requests injection; a request on a single copy is ignored, and its injected data is overwritten.
 fn asks_for_injection(copy: &Value) -> bool {
     copy["kind"] == "ConfigMap" && may_be_injected(&copy["metadata"])
 }
 
-/// Whether an object with this metadata, if it is a ConfigMap, may hold what was asked for.
+/// True if an object with this metadata, if it is a ConfigMap, may hold injected data.
 pub(super) fn may_be_injected(meta: &Value) -> bool {
     INJECTIONS.iter().any(|(field, key)| meta[field][key] == TRUE)
 }
 
-/// Keeps the data that the resource does not have: whoever was asked for it would put it back, again and again.
+/// Keeps the data that the resource does not have: the injecting controller would add it again after each write.
 fn keep_injected(copy: &mut Value, live: &Value) {
     let mut data = taken(copy, "data");
     for (key, value) in live["data"].as_object().into_iter().flatten() {
@@ -186,7 +187,7 @@ fn keep_injected(copy: &mut Value, live: &Value) {
     }
 }
 
-/// Takes a map out of a sanitised resource, which is an object; an empty one where there is none.
+/// Takes a map out of a sanitised resource, which is an object; an empty one if there is none.
 fn taken(copy: &mut Value, field: &str) -> Map<String, Value> {
     match copy.as_object_mut().and_then(|fields| fields.remove(field)) {
         Some(Value::Object(map)) => map,
@@ -194,7 +195,7 @@ fn taken(copy: &mut Value, field: &str) -> Map<String, Value> {
     }
 }
 
-/// Adds what stands on the live object and was set by others.
+/// Adds the entries of the live object that were set by others.
 fn keep_foreign(wanted: &mut Map<String, Value>, standing: &Value, set_before: &BTreeSet<String>) {
     for (key, value) in standing.as_object().into_iter().flatten() {
         if value.is_string() && !set_before.contains(key) && !wanted.contains_key(key) {
@@ -203,7 +204,7 @@ fn keep_foreign(wanted: &mut Map<String, Value>, standing: &Value, set_before: &
     }
 }
 
-/// How copies in a place say whose they are.
+/// Returns the form of the ownership metadata of copies in a place.
 #[must_use]
 pub fn mark(place: &entourage_model::places::Place, hub: &Str) -> Mark {
     match &place.cluster {

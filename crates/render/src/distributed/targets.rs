@@ -2,17 +2,17 @@
 //!
 //! ```text
 //! A  allNamespaces: true              every namespace
-//! B  all                              every namespace but its exceptions; being there is what counts, also as []
+//! B  all                              every namespace but its exceptions; the field applies also as []
 //! C  includedNamespaces, namespaces   these, whether they exist or not
 //! D  namespaceLabelSelector           those with such labels; also as namespaceSelector
-//! E  workloadLabelSelector            those in which such a workload lives
+//! E  workloadLabelSelector            those that contain such a workload
 //!
-//! meant = (A ∪ B ∪ C ∪ D ∪ E) − excludedNamespaces
+//! targets = (A ∪ B ∪ C ∪ D ∪ E) − excludedNamespaces
 //! ```
 //!
-//! Beside A, C adds nothing: a namespace that is named and does not exist is not counted then. So it is in OpenKruise.
-//! A selector without a requirement selects nothing, against the custom of Kubernetes: there, too. Source:
-//! ResourceDistribution reference 3.3, 6.3 and 6.4; rules 8 to 10 of its section 2.
+//! Beside A, C adds nothing: a namespace that is named and does not exist is not counted then, as in OpenKruise. A selector
+//! without a requirement selects nothing, unlike elsewhere in Kubernetes, and as in OpenKruise. Source: ResourceDistribution
+//! reference 3.3, 6.3 and 6.4; rules 8 to 10 of its section 2.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,17 +27,17 @@ mod tests;
 
 pub use candidates::Candidates;
 
-/// What to write where a namespace is named.
+/// The remedy for an invalid namespace name.
 const NAME_ONE: &str = "give a name of at most 63 lower-case letters, digits and '-' that begins and ends with a letter or digit";
 
-/// Targets, compiled: nothing of them can fail any more.
+/// Targets, compiled and valid.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Targets {
     /// A.
     everything: bool,
     /// B, with its exceptions.
     all_but: Option<BTreeSet<Str>>,
-    /// C, without what is excluded.
+    /// C, without the excluded namespaces.
     named: BTreeSet<Str>,
     /// D; a selector that selects nothing is left out.
     labels: Option<LabelSelector>,
@@ -47,10 +47,10 @@ pub struct Targets {
 }
 
 impl Targets {
-    /// Compiles targets. `targets.clusters` is not looked at: it says whose namespaces are meant, not which. Cost: O(size).
+    /// Compiles targets. `targets.clusters` is ignored: it names the servers, not the namespaces. Cost: O(size).
     ///
     /// # Errors
-    /// Everything that is wrong with them.
+    /// All errors in the targets.
     pub fn compile(targets: &DistributionTargets) -> Result<Self, Vec<Problem>> {
         let mut problems = Vec::new();
         let all_but = targets.all.as_ref().map(|all| {
@@ -86,7 +86,7 @@ impl Targets {
                 "give one of them",
             ));
         }
-        // Both are looked at, even if they differ: each may have a fault of its own.
+        // Both are compiled, even if they differ: each may have an error of its own.
         let one = compiled(
             "namespaceLabelSelector",
             targets.namespace_label_selector.as_ref(),
@@ -115,8 +115,8 @@ impl Targets {
         })
     }
 
-    /// Whether a namespace is meant, given its labels and whether a workload that is selected lives in it. Namespaces of the
-    /// system are the caller's business. Cost: O(requirements of the selector · log labels).
+    /// True if a namespace is a target, given its labels and whether it contains a selected workload. System namespaces are
+    /// excluded by the caller. Cost: O(requirements of the selector · log labels).
     #[must_use]
     pub fn means(&self, namespace: &str, labels: &BTreeMap<Str, Str>, has_workload: bool) -> bool {
         let is_selected = || {
@@ -136,39 +136,39 @@ impl Targets {
         exceptions.is_some_and(|exceptions| !exceptions.contains(namespace))
     }
 
-    /// The namespaces that are meant by name, whether they exist or not; sorted, without those that are excluded.
+    /// The namespaces that are targets by name, whether they exist or not; sorted, without those that are excluded.
     #[must_use]
     pub fn named(&self) -> &BTreeSet<Str> {
         &self.named
     }
 
-    /// Whether a namespace that does not exist is meant, and so counted as failed.
+    /// True if a namespace that does not exist is a target, and so counts as failed.
     #[must_use]
     pub fn mean_missing(&self, namespace: &str) -> bool {
         !self.everything && self.named.contains(namespace)
     }
 
-    /// The selector of workloads; none where it has no requirement, and so selects nothing.
+    /// The selector of workloads, or `None` if it has no requirement, and so selects nothing.
     #[must_use]
     pub fn workloads(&self) -> Option<&LabelSelector> {
         self.workloads.as_ref()
     }
 
-    /// Whether no namespace can be meant, whatever exists: nothing names, selects or takes all. Selectors that contradict
-    /// themselves are not found out.
+    /// True if no namespace can be a target, whatever exists: nothing names, selects or includes all. Selectors that contradict
+    /// themselves are not detected.
     #[must_use]
     pub fn mean_nothing(&self) -> bool {
         !self.mean_more_than_names() && self.named.is_empty()
     }
 
-    /// Whether namespaces may be meant that are not named.
+    /// True if namespaces may be targets that are not named.
     #[must_use]
     pub fn mean_more_than_names(&self) -> bool {
         self.everything || self.all_but.is_some() || self.labels.is_some() || self.workloads.is_some()
     }
 }
 
-/// The names in a list; what is wrong with them is added to the problems. One that is there twice does no harm.
+/// The names in a list; errors in them are added to the problems. A duplicate is harmless.
 fn names_of<'a>(
     names: impl Iterator<Item = &'a str>,
     path: impl Fn(usize) -> String,
@@ -190,7 +190,7 @@ fn names_of<'a>(
     found
 }
 
-/// A selector, if there is one and it selects anything; what is wrong with it is added to the problems.
+/// A selector, or `None` if there is none or it selects nothing; errors in it are added to the problems.
 fn compiled(
     field: &str,
     selector: Option<&FlatSelector>,
@@ -224,7 +224,7 @@ fn problem(field: &str, cause: impl Into<String>, remedy: &str) -> Problem {
     Problem::new(format!("spec.targets.{field}"), cause, remedy)
 }
 
-/// Whether a text can be a namespace's name: a label of RFC 1123.
+/// True if a text is a valid namespace name: a label of RFC 1123.
 pub fn is_dns_label(text: &str) -> bool {
     let bytes = text.as_bytes();
     let is_edge = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();

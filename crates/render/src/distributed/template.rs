@@ -1,4 +1,4 @@
-//! The resource of a distribution: whether it can be distributed, and which of its fields are.
+//! The distributed object: its validation, and the part of it that copies get.
 //!
 //! The same rules hold at admission and for the controller, which is as safe without the webhook.
 
@@ -20,18 +20,18 @@ use entourage_model::{
     rendered::Rendered,
 };
 
-/// What decisions need to know of what is distributed.
+/// The cached facts about a distributed object.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Subject {
     /// ConfigMap or Secret.
     pub gvk: Gvk,
     /// Its name.
     pub name: Str,
-    /// Changes with what copies hold; of this process only.
+    /// Changes with the content of copies; of this process only.
     pub content: u64,
 }
 
-/// Without the number: it is a digest, of a Secret perhaps.
+/// Without the number: it is a digest, possibly of a Secret.
 impl fmt::Debug for Subject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Subject")
@@ -41,11 +41,11 @@ impl fmt::Debug for Subject {
     }
 }
 
-/// Reads `spec.resource`. Of an object that stands somewhere, read the [`sanitised`] form: what a server writes into its
-/// metadata is no content of the copies. Source: ResourceDistribution reference 2 and 6.6.
+/// Reads `spec.resource`. Of an object from `resourceFrom`, read the [`sanitised`] form: the metadata that a server writes is
+/// not content of the copies. Source: ResourceDistribution reference 2 and 6.6.
 ///
 /// # Errors
-/// Everything that is wrong with it, without any of its content.
+/// All errors in it, without any of its content.
 ///
 /// Cost: O(size of the resource).
 pub fn read(resource: &Value) -> Result<Subject, Vec<Problem>> {
@@ -87,8 +87,8 @@ pub fn read(resource: &Value) -> Result<Subject, Vec<Problem>> {
     })
 }
 
-/// What copies hold of a resource: normalised, with the labels and annotations that travel and nothing else in its metadata
-/// but the name. What is sanitised stays as it is when it is sanitised again.
+/// The content of a resource's copies: normalised, with the labels and annotations that are propagated and no other metadata
+/// than the name. Sanitising twice has the same result as once.
 ///
 /// Cost: O(size of the resource). The result may be a Secret, and is not wiped by itself.
 #[must_use]
@@ -114,13 +114,13 @@ pub fn sanitised(resource: &Value) -> Value {
     Value::Object(copy)
 }
 
-/// All that a server takes of values, together, in bytes: `MaxSecretSize` of Kubernetes, which counts for ConfigMaps, too.
+/// The limit of a server for all values together, in bytes: `MaxSecretSize` of Kubernetes, which applies to ConfigMaps, too.
 const MOST_BYTES: usize = 1 << 20;
 
 /// The kinds that are distributed.
 const KINDS: &[&str] = &["ConfigMap", "Secret"];
 
-/// The hash on the copies is a part of what they hold: two ways to write one resource have different ones.
+/// The hash on the copies is part of their content: two spellings of one resource have different hashes.
 fn number(resource: &Value) -> u64 {
     let mut hasher = DefaultHasher::new();
     let copy = Rendered(sanitised(resource));
@@ -140,7 +140,7 @@ fn kind(resource: &Value) -> Option<&'static str> {
     known.filter(|_| resource["apiVersion"] == "v1")
 }
 
-/// Names nothing but group and kind: a Secret whose kind is mistyped is a Secret still.
+/// Names only group and kind: a Secret whose kind is misspelled is still a Secret.
 fn wrong_kind(resource: &Value) -> Problem {
     let text = |field: &str| resource[field].as_str().unwrap_or_default();
     let (kind, api_version) = (text("kind"), text("apiVersion"));
@@ -230,7 +230,7 @@ fn check_content(kind: &str, resource: &Value, problems: &mut Vec<Problem>) {
     }
 }
 
-/// The map, if it is one; null counts as none. Its values must be texts.
+/// The map, or `None` if it is null or not a map. Its values must be texts.
 fn texts<'a>(value: &'a Value, field: &str, problems: &mut Vec<Problem>) -> Option<&'a Map<String, Value>> {
     match value {
         Value::Null => None,
@@ -248,7 +248,7 @@ fn texts<'a>(value: &'a Value, field: &str, problems: &mut Vec<Problem>) -> Opti
     }
 }
 
-/// As [`texts`]; its keys must be such as data may have.
+/// As [`texts`]; its keys must be valid keys of data.
 fn keyed<'a>(
     resource: &'a Value,
     field: &str,
@@ -265,7 +265,7 @@ fn keyed<'a>(
     Some(map)
 }
 
-/// As Kubernetes has it: what can be the name of a file in a volume.
+/// True if Kubernetes accepts a key of data: it must be a valid file name in a volume.
 fn is_key(key: &str) -> bool {
     let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     (1..=253).contains(&key.len()) && key.bytes().all(is_allowed) && key != "." && !key.starts_with("..")
@@ -280,7 +280,7 @@ fn plain_bytes(map: Option<&Map<String, Value>>) -> usize {
     values.filter_map(normal::text).map(str::len).sum()
 }
 
-/// How many bytes the values mean whose keys count; all of them must mean some.
+/// The number of bytes of the values whose keys count; all of them must be valid.
 fn encoded_bytes(
     field: &str,
     map: Option<&Map<String, Value>>,
@@ -356,7 +356,7 @@ mod tests {
             "spec.resource: its values are 1048577 bytes together, and a server takes 1048576; \
              remove some of them, or distribute them as several objects"
         );
-        // What stringData hides does not count.
+        // Values that stringData overrides do not count.
         let mut hidden = secret(&json!({"a": "YWFhYQ=="}));
         hidden["stringData"] = json!({"a": most});
         assert!(read(&hidden).is_ok());

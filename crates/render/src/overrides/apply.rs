@@ -1,8 +1,8 @@
-//! Applying rules to an object.
+//! Application of rules to an object.
 //!
-//! What makes a copy ours, and what the object is, cannot be changed: its apiVersion, kind and name, metadata other than
-//! labels and annotations, status, and the labels and annotations that we keep ourselves. A map of these that is set or
-//! removed as a whole keeps the latter.
+//! Ownership and identity of a copy cannot be changed: its apiVersion, kind and name, metadata other than labels and
+//! annotations, status, and our own labels and annotations. If a rule sets or removes a whole map of labels or annotations, our
+//! entries are kept.
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
@@ -18,23 +18,23 @@ use entourage_model::{
 /// The maps in an object's metadata that may be changed.
 const MAPS: [&str; 2] = ["labels", "annotations"];
 
-/// A rule that cannot be applied. It names the policy, the rule, what in it is at fault, and what to do; never anything of
-/// the object or the values that the rule sets.
+/// A rule that cannot be applied. It names the policy, the rule, the cause, and the remedy; never any content of the object or
+/// the values that the rule sets.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct BadOverride {
     /// Policy and place in it, such as `OverridePolicy default/o spec.overrideRules[0].overriders.plaintext[1]`.
     pub at: String,
     /// The cluster that the copy is for.
     pub cluster: Str,
-    /// What is wrong, and what to do.
+    /// The cause and the remedy.
     pub why: String,
 }
 
-/// What [`BadOverride`] says between what is wrong and where.
+/// The text in [`BadOverride`] between the location and the cause.
 const CANNOT: &str = " cannot be applied for cluster ";
 
 impl BadOverride {
-    /// Whether a message, such as one that a status holds, tells of a bad override.
+    /// True if a message, such as one in a status, reports a bad override.
     pub fn is_told_by(message: &str) -> bool {
         message.contains(CANNOT)
     }
@@ -46,8 +46,8 @@ impl fmt::Display for BadOverride {
     }
 }
 
-/// Applies rules in their order to the copy that is rendered for a cluster. `object` has the template's labels and
-/// annotations, and none of our marks, status or other metadata than name and namespace.
+/// Applies rules in their order to the copy that is rendered for a cluster. `object` has the template's labels and annotations,
+/// and no ownership metadata, no status and no other metadata than name and namespace.
 ///
 /// # Errors
 /// The first rule that cannot be applied. The object is then of no use.
@@ -73,7 +73,7 @@ pub fn apply(
     Ok(())
 }
 
-/// Applies what rules do to labels and annotations, and nothing else of them.
+/// Applies only those changes of rules that affect labels and annotations.
 ///
 /// # Errors
 /// As [`apply`]. Labels and annotations are then as they were.
@@ -110,11 +110,11 @@ pub fn apply_to_metadata(
     Ok(())
 }
 
-/// What rules are applied for.
+/// The target of rules.
 struct Target<'a> {
     id: &'a ResourceId,
     cluster: &'a str,
-    /// The whole object, or its labels and annotations only.
+    /// True for the whole object, false for its labels and annotations only.
     all: bool,
 }
 
@@ -190,13 +190,13 @@ impl Target<'_> {
     }
 }
 
-/// Whether what is at a path may belong to labels or annotations. Of the rest of metadata nothing can change.
+/// True if a path may belong to labels or annotations. The rest of metadata cannot change.
 fn reaches_maps(path: &str) -> bool {
     let field = path.strip_prefix("/metadata").map(|rest| rest.split('/').nth(1));
     field.is_some_and(|field| field.is_none_or(|field| MAPS.contains(&field)))
 }
 
-/// Makes the maps that rules may add to, and answers which there were.
+/// Creates the maps that rules may add to. Returns true for each that existed.
 fn prepare(object: &mut Value) -> [bool; 2] {
     MAPS.map(|field| {
         let map = &mut object["metadata"][field];
@@ -208,7 +208,7 @@ fn prepare(object: &mut Value) -> [bool; 2] {
     })
 }
 
-/// Removes the maps that were made and not needed.
+/// Removes the created maps that are still empty.
 fn tidy(object: &mut Value, had: [bool; 2]) {
     let Some(metadata) = object["metadata"].as_object_mut() else {
         return;
@@ -224,11 +224,11 @@ fn tidy(object: &mut Value, had: [bool; 2]) {
     }
 }
 
-/// What of an object cannot be changed, as it was.
+/// The parts of an object that cannot be changed, in their original state.
 struct Fixed {
     identity: [Value; 2],
     metadata: BTreeMap<String, Value>,
-    marks: [BTreeMap<String, Value>; 2],
+    managed: [BTreeMap<String, Value>; 2],
 }
 
 impl Fixed {
@@ -242,12 +242,12 @@ impl Fixed {
                 .filter(|(key, _)| !MAPS.contains(&key.as_str()))
                 .map(|(key, value)| (key.clone(), value.clone()))
                 .collect(),
-            marks: MAPS.map(|field| marks(&object["metadata"][field])),
+            managed: MAPS.map(|field| managed_entries(&object["metadata"][field])),
         }
     }
 
-    /// Puts our marks back after the map as a whole was set or removed, which is to speak of the user's own entries. Those
-    /// that the new map names itself stay as it says: [`Self::check`] refuses them.
+    /// Restores our metadata after the map as a whole was set or removed, which is meant for the user's own entries only.
+    /// Entries of ours that the new map sets itself are left as they are: [`Self::check`] refuses them.
     fn restore(&self, object: &mut Value, path: &str) {
         let Some(place) = MAPS
             .iter()
@@ -262,13 +262,13 @@ impl Fixed {
             .entry(MAPS[place])
             .or_insert_with(|| Value::Object(Map::new()));
         if let Some(map) = map.as_object_mut() {
-            for (key, value) in &self.marks[place] {
+            for (key, value) in &self.managed[place] {
                 map.entry(key).or_insert_with(|| value.clone());
             }
         }
     }
 
-    /// Whether all of it still is as it was, and labels and annotations are what they must be.
+    /// Succeeds if all fixed parts are unchanged, and labels and annotations are maps of texts.
     fn check(&self, object: &Value) -> Result<(), String> {
         for (field, was) in ["apiVersion", "kind"].iter().zip(&self.identity) {
             if object[*field] != *was {
@@ -291,7 +291,7 @@ impl Fixed {
                 ));
             }
         }
-        for (field, was) in MAPS.iter().zip(&self.marks) {
+        for (field, was) in MAPS.iter().zip(&self.managed) {
             let map = match metadata.get(*field) {
                 None => &Value::Null,
                 Some(map) => map,
@@ -302,7 +302,7 @@ impl Fixed {
             if !strings || !(map.is_null() || map.is_object()) {
                 return Err(format!("metadata.{field} maps keys to strings: quote the value"));
             }
-            let now = marks(map);
+            let now = managed_entries(map);
             let changed = now
                 .keys()
                 .chain(was.keys())
@@ -318,7 +318,7 @@ impl Fixed {
     }
 }
 
-fn marks(map: &Value) -> BTreeMap<String, Value> {
+fn managed_entries(map: &Value) -> BTreeMap<String, Value> {
     let entries = map.as_object().into_iter().flatten();
     entries
         .filter(|(key, _)| is_mark(key))

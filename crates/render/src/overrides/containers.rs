@@ -12,11 +12,11 @@ use entourage_model::object::Gvk;
 /// The lists of containers in a pod spec.
 const LISTS: [&str; 2] = ["containers", "initContainers"];
 
-/// Changes one field that holds an image, or, where none is named, the images of all containers and init containers.
-/// An object of a kind that runs no pods, or that nothing is known of, has none; a container without an image keeps none.
+/// Changes one field that holds an image, or, without a predicate, the images of all containers and init containers. An object
+/// of a kind that runs no pods, or that has no interpreter, has no containers; a container without an image is not changed.
 ///
 /// # Errors
-/// The field, and what is wrong there.
+/// The field and the cause.
 pub(super) fn revise_images(gvk: &Gvk, object: &mut Value, change: &ImageOverrider) -> Result<(), String> {
     if let Some(predicate) = &change.predicate {
         let Value::String(image) = patch::find(object, &predicate.path)? else {
@@ -35,10 +35,11 @@ pub(super) fn revise_images(gvk: &Gvk, object: &mut Value, change: &ImageOverrid
     })
 }
 
-/// Appends to, or removes from, the `field` (command or args) of the container of that name. Without such a container
-/// nothing changes: a rule is often for many workloads.
+/// Appends to, or removes from, the `field` (command or args) of the container of that name. Without such a container nothing
+/// changes: a rule often applies to many workloads.
 ///
 /// # Errors
+/// The field exists and is not a list.
 /// The field is there and no list.
 pub(super) fn revise_words(
     gvk: &Gvk,
@@ -73,7 +74,7 @@ pub(super) fn revise_words(
 }
 
 /// Calls `change` with every container of the object and its name: those of the pod spec of a native kind, and those that
-/// shipped rules say that a third-party kind has.
+/// shipped rules define for a third-party kind.
 fn each_container(
     gvk: &Gvk,
     object: &mut Value,
@@ -89,7 +90,7 @@ fn each_container(
     Ok(())
 }
 
-/// Where the containers are, as JSON pointers, each once: a change that appends may come only once.
+/// The JSON pointers of the containers, each once: a change that appends must be made only once.
 fn places(gvk: &Gvk, object: &Value) -> BTreeSet<String> {
     let Some(native) = interpreter::native(&gvk.group, &gvk.version, &gvk.kind) else {
         return BTreeSet::new();

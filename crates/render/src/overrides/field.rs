@@ -1,7 +1,8 @@
 //! Changes of a JSON or YAML document that a string of the object holds.
 //!
-//! The document is read, changed and written anew: what is not changed keeps its meaning, not its layout or comments
-//! (as in Karmada). What could not keep its meaning is refused: several documents in one string, and what [`kept`] finds.
+//! The document is parsed, changed and serialised: unchanged parts keep their meaning, not their layout or comments (as in
+//! Karmada). A document that would lose its meaning is refused: several documents in one string, and those that [`kept`]
+//! refuses.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use entourage_api::policy::{FieldOverrider, PatchOperation};
@@ -11,7 +12,7 @@ use zeroize::{Zeroize as _, Zeroizing};
 use super::{kept, patch};
 use entourage_model::rendered::wipe;
 
-/// How a document is written.
+/// The format of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     Json,
@@ -29,15 +30,14 @@ impl Form {
 
 /// Changes the document at `change.field_path`. In the data of a Secret it is decoded and encoded again.
 ///
-/// # Errors
-/// Which operation, and what is wrong. No message holds anything of the document.
+/// The operation and the cause. No message holds any content of the document.
 pub(super) fn revise(is_secret: bool, object: &mut Value, change: &FieldOverrider) -> Result<(), String> {
     let path = &change.field_path;
     let (form, operations) = match (&*change.yaml, &*change.json) {
         ([], []) => return Err("neither json nor yaml says what to change".into()),
         ([], json) => (Form::Json, json),
         (yaml, []) => (Form::Yaml, yaml),
-        // A text is one of the two: whichever was left out would be so without a word.
+        // A text is one of the two: operations of the other format would be dropped silently.
         _ => {
             return Err(
                 "both json and yaml say what to change; give operations under the one that the text is"
@@ -73,7 +73,7 @@ fn revised(form: Form, text: &str, operations: &[PatchOperation]) -> Result<Stri
     let written = match form {
         Form::Json => serde_json::to_string(&document.0).ok(),
         Form::Yaml => {
-            // Lines are never folded: not every reader joins them in the same way.
+            // Lines are never folded: readers differ in how they join them.
             let options = serde_saphyr::ser_options! { folded_wrap_chars: usize::MAX };
             serde_saphyr::to_string_with_options(&document.0, options).ok()
         }
@@ -81,7 +81,7 @@ fn revised(form: Form, text: &str, operations: &[PatchOperation]) -> Result<Stri
     written.ok_or_else(|| format!("the changed document cannot be written as {}", form.name()))
 }
 
-/// Reads a document as Kubernetes' own tools would: YAML 1.1 where the versions differ.
+/// Parses a document as Kubernetes' own tools do: YAML 1.1 where the versions differ.
 fn read(form: Form, text: &str) -> Result<Value, String> {
     let unreadable = || format!("the value is not one {} document", form.name());
     let document = Wiped(match form {
@@ -105,7 +105,7 @@ fn decode(field: &str) -> Option<String> {
     std::str::from_utf8(&bytes).ok().map(ToOwned::to_owned)
 }
 
-/// A document that may be a Secret's.
+/// A document that may be part of a Secret.
 struct Wiped(Value);
 
 impl Wiped {
@@ -222,8 +222,8 @@ mod tests {
             (Form::Yaml, "on: y\n", "key"),
         ];
         for (form, text, why) in cases {
-            let told = read(form, text).expect_err(text);
-            assert!(told.contains(why), "{text}: {told}");
+            let error = read(form, text).expect_err(text);
+            assert!(error.contains(why), "{text}: {error}");
         }
         let kept = [
             (

@@ -42,7 +42,7 @@ fn every_case_comes_out_as_its_file_says() {
     golden::run("overrides", 30, |case: &Case| golden::wanted(&outcome(case)));
 }
 
-/// The changed object with what is recorded on it, or the error; what is wrong may never show a canary.
+/// The changed object with its record, or the error; an error must never contain a canary.
 fn outcome(case: &Case) -> Value {
     let policies: Vec<(NamespacedName, Policy)> = case
         .policies

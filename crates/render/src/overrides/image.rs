@@ -1,6 +1,6 @@
 //! Image references: `[registry/]repository[:tag][@digest]`, and the change of one part.
 //!
-//! Source: the grammar of the distribution project; what of a name is the registry is Docker's rule.
+//! Source: the grammar of the distribution project; the split of registry and repository is Docker's rule.
 
 use entourage_api::policy::{ImageComponent, ImageOverrider, OverriderOperator};
 
@@ -12,13 +12,13 @@ const SHORTEST_HASH: usize = 32;
 
 /// The image with one part changed.
 ///
-/// - `Registry` and `Repository`: `add` appends to the part, `replace` sets it, `remove` takes it away. A digest stays:
-///   it tells the content, wherever that is fetched from.
-/// - `Tag`: the tag, or the digest where there is no tag. A new tag or digest takes the place of both; `add` leaves an
-///   image that has only a digest as it is, since nothing can be appended to one.
+/// - `Registry` and `Repository`: `add` appends to the part, `replace` sets it, `remove` removes it. A digest is kept: it
+///   identifies the content, whatever registry serves it.
+/// - `Tag`: the tag, or the digest if there is no tag. A new tag or digest replaces both; `add` does not change an image that
+///   has only a digest, since nothing can be appended to one.
 ///
 /// # Errors
-/// What is wrong: the image cannot be read, or what would come out is none. The image itself is not named.
+/// The cause: the image is invalid, or the result would be. The error does not contain the image.
 pub(super) fn revise(image: &str, change: &ImageOverrider) -> Result<String, String> {
     let mut parts = Image::read(image).map_err(|why| format!("the present image is not valid: {why}"))?;
     let value = &change.value;
@@ -124,7 +124,7 @@ impl Image {
     }
 }
 
-/// Docker's rule: `library/nginx` is all repository, `registry.example/nginx` is not.
+/// True by Docker's rule if the first part is a server: `library/nginx` is all repository, `registry.example/nginx` is not.
 fn names_a_server(first: &str) -> bool {
     first.contains(['.', ':']) || first == "localhost" || first.contains(|c: char| c.is_ascii_uppercase())
 }
@@ -151,12 +151,12 @@ fn is_registry(text: &str) -> bool {
         }
         None => host.split('.').all(is_label),
     };
-    // With underscores it is no name of a host, but the part of a path that the grammar takes it for.
+    // With underscores it is not a host name, but the part of a path that the grammar accepts.
     (is_host || (port.is_none() && is_path_part(host)))
         && port.is_none_or(|port| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// Letters and digits, parted by one dot, one or two underscores, or any number of dashes.
+/// True if a text consists of letters and digits, separated by one dot, one or two underscores, or any number of dashes.
 fn is_path_part(part: &str) -> bool {
     let mut separator = String::new();
     let mut letters = 0;

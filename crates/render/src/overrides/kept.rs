@@ -1,7 +1,7 @@
-//! Losses of a JSON or YAML document that is read and written again.
+//! Checks for content of a JSON or YAML document that would be lost if the document were parsed and serialised again.
 //!
-//! Reading takes a document for values: text, numbers, lists, maps from text. A document may say more than that. What is
-//! wrong is told in words that hold nothing of the document.
+//! A parser reads a document as values: text, numbers, lists, maps from text. A document may contain more than that. Errors
+//! contain no content of the document.
 
 use granit_parser::{Event, Parser, ScalarStyle};
 use serde_json::Value;
@@ -11,10 +11,10 @@ const KEY: &str = "it has a key that is not a string, such as a number or yes: w
 const TAG: &str = "it holds a tag, and tags cannot be kept: take it out";
 const DIRECTIVE: &str = "it holds a directive such as %YAML, and directives cannot be kept: take it out";
 
-/// Whether everything in a JSON document that can be read is kept.
+/// Succeeds if all content of a valid JSON document is kept.
 ///
 /// # Errors
-/// What is not. Cost: O(size of the text).
+/// The content that is lost. Cost: O(size of the text).
 pub(super) fn check_json(text: &str) -> Result<(), &'static str> {
     let mut rest = text;
     while let Some(at) = rest.find(|c: char| c == '"' || c == '-' || c.is_ascii_digit()) {
@@ -35,12 +35,12 @@ pub(super) fn check_json(text: &str) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// Whether everything in a YAML document that can be read is kept. `read` reads a scalar by itself.
+/// Succeeds if all content of a valid YAML document is kept. `read` parses a single scalar.
 ///
 /// # Errors
-/// What is not; nothing of a text that is no YAML. Cost: O(size of the text).
+/// The content that is lost; no error for a text that is not YAML. Cost: O(size of the text).
 pub(super) fn check_yaml(text: &str, read: impl Fn(&str) -> Option<Value>) -> Result<(), &'static str> {
-    // Of each open list nothing, of each open map whether a key comes next.
+    // `None` for each open list; for each open map, true if a key comes next.
     let mut open: Vec<Option<bool>> = Vec::new();
     let mut parser = Parser::new_from_str(text);
     while let Some(Ok((event, _))) = parser.next_event() {
@@ -75,7 +75,7 @@ pub(super) fn check_yaml(text: &str, read: impl Fn(&str) -> Option<Value>) -> Re
 
 fn check_plain(text: &str, is_key: bool, read: impl Fn(&str) -> Option<Value>) -> Result<(), &'static str> {
     if is_key {
-        // A lone y or n is text to the tools of Kubernetes, as which it is read.
+        // A lone y or n is text to the tools of Kubernetes, and is read as such.
         let is_text =
             ["<<", "y", "Y", "n", "N"].contains(&text) || read(text).is_none_or(|value| value.is_string());
         return if is_text { Ok(()) } else { Err(KEY) };
@@ -104,7 +104,7 @@ fn length_of_string(text: &str) -> usize {
     text.len()
 }
 
-/// Whether a value is what a text says, where it is a fraction: whole numbers are exact, or else become fractions.
+/// True if a value equals its text, for fractions: whole numbers are exact, or else become fractions.
 fn is_exact(text: &str, value: &Value) -> bool {
     let Some(number) = value.as_number().filter(|number| number.is_f64()) else {
         return true;

@@ -3,11 +3,11 @@
 use entourage_api::policy::{LabelAnnotationOverrider, OverriderOperator};
 use serde_json::{Map, Value, json};
 
-/// Changes `field` (labels or annotations) of an object's metadata: `add` sets, `replace` sets what is there, `remove`
-/// removes what is there, whatever its value. What is not there to be replaced or removed is passed over, as in Karmada.
+/// Changes `field` (labels or annotations) of an object's metadata: `add` sets, `replace` sets existing keys, `remove` removes
+/// existing keys, whatever their value. Keys that do not exist are skipped by replace and remove, as in Karmada.
 ///
 /// # Errors
-/// The field is there and no map.
+/// The field exists and is not a map.
 pub(super) fn revise(
     object: &mut Value,
     field: &str,

@@ -5,18 +5,18 @@
 use entourage_api::policy::OverriderOperator;
 use serde_json::Value;
 
-/// The most steps of a pointer, and the deepest value that is put at its end: what is made stays readable for
-/// parsers that give up at a depth of 128.
+/// The most steps of a pointer, and the greatest depth of a value that is set at its end: the result stays readable for parsers
+/// that fail at a depth of 128.
 const DEEPEST: usize = 60;
 
 /// The longest pointer, in bytes.
 const LONGEST: usize = 4096;
 
-/// Applies one operation to a document. `add` to an object sets, to a list inserts; `-` is the end of a list, and a
-/// negative index counts from its end, as in Karmada. `replace` and `remove` need something that is there.
+/// Applies one operation to a document. `add` to an object sets, to a list inserts; `-` is the end of a list, and a negative
+/// index counts from its end, as in Karmada. `replace` and `remove` need an existing value.
 ///
 /// # Errors
-/// What is wrong and what to do, for the policy's author; the document is then unchanged.
+/// The cause and the remedy, for the policy's author; the document is then unchanged.
 pub(super) fn apply(
     document: &mut Value,
     pointer: &str,
@@ -122,7 +122,7 @@ fn reach<'a>(document: &'a mut Value, steps: &[String]) -> Result<&'a mut Value,
     Ok(at)
 }
 
-/// A position in a list of `len` places, written without a plus or leading zeros (RFC 6901, section 4).
+/// A position in a list of length `len`, written without a plus or leading zeros (RFC 6901, section 4).
 fn index(step: &str, len: usize) -> Result<usize, String> {
     let number: i64 = step
         .parse()
@@ -280,8 +280,8 @@ mod tests {
     #[test]
     fn a_position_is_written_in_one_way() {
         for step in ["+1", "01", "-0", "-01", "", "1.0", " 1"] {
-            let told = outcome(&json!([1, 2, 3]), &format!("/{step}"), "replace", &json!(0)).unwrap_err();
-            assert!(told.contains("not a position in a list"), "{told}");
+            let error = outcome(&json!([1, 2, 3]), &format!("/{step}"), "replace", &json!(0)).unwrap_err();
+            assert!(error.contains("not a position in a list"), "{error}");
         }
     }
 

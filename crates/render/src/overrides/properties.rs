@@ -1,4 +1,4 @@
-//! What holds whatever a policy says.
+//! Invariants that hold for any policy.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -222,7 +222,7 @@ fn a_rule_shows_no_values_and_changes_its_version_with_them() {
     assert_eq!(one[0].version(), with("canary")[0].version());
 }
 
-/// A digest of a value that few people choose is the value. What tells a change is the policy's generation.
+/// A digest of a value that can be guessed reveals the value. A change is detected by the policy's generation instead.
 #[test]
 fn the_version_of_a_rule_for_a_secret_follows_the_policy_and_not_the_value() {
     let meta = |uid: &str, generation: i64, revision: &str| Meta {

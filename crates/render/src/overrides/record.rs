@@ -1,4 +1,4 @@
-//! The annotations that record the applied override rules on a copy, as Karmada writes them.
+//! The record on a copy of the rules that were applied to it: two annotations, as Karmada writes them.
 
 use std::sync::Arc;
 
@@ -12,8 +12,8 @@ use serde_json::Value;
 use super::Rule;
 use entourage_model::object::{ResourceId, Str};
 
-/// The longest text of one annotation, in bytes; an API server takes 256 KiB for all of an object's together. A longer one
-/// names the policies only.
+/// The longest text of one annotation, in bytes; an API server accepts 256 KiB for all annotations of an object together. A
+/// longer record names the policies only.
 pub const RECORD_LIMIT: usize = 64 * 1024;
 
 /// One entry of an annotation, with its fields in Karmada's order.
@@ -24,9 +24,9 @@ struct Entry<'a> {
     overriders: &'a Overriders,
 }
 
-/// The annotations of a copy that tell which rules were applied: key and JSON, none where no rule was. Entries are sorted
-/// by the policy's name. On a Secret the values of plaintext and field overriders are null: no annotation shows what is
-/// in a Secret.
+/// The annotations of a copy that record the applied rules: key and JSON, none if no rule was applied. Entries are sorted by
+/// the policy's name. On a Secret the values of plaintext and field overriders are null: no annotation contains values of a
+/// Secret.
 ///
 /// Cost: O(size of the rules).
 #[must_use]
@@ -60,24 +60,24 @@ pub fn records(rules: &[Arc<Rule>], id: &ResourceId) -> Vec<(&'static str, Str)>
     records
 }
 
-/// Whether an object is a Secret.
+/// True if an object is a Secret.
 pub(super) fn is_secret(id: &ResourceId) -> bool {
     id.gvk.group.is_empty() && *id.gvk.kind == *"Secret"
 }
 
-/// Whether what an object holds is nobody's business. A distribution may hold a Secret.
+/// True if an object may contain a Secret's values. A distribution may contain a Secret.
 fn may_hold_secret(id: &ResourceId) -> bool {
     is_secret(id) || *id.gvk.kind == *entourage_model::kinds::DISTRIBUTION
 }
 
-/// The JSON of one entry. Like Karmada's it is fit for HTML.
+/// The JSON of one entry. Like Karmada's it is escaped for HTML.
 pub(super) fn entry(policy_name: &str, overriders: &Overriders) -> String {
     let entry = Entry {
         policy_name,
         overriders,
     };
     let mut text = serde_json::to_string(&entry).unwrap_or_default();
-    // These stand in JSON within strings only.
+    // In JSON these characters occur within strings only.
     for (plain, escaped) in [
         ('<', "\\u003c"),
         ('>', "\\u003e"),
@@ -92,7 +92,7 @@ pub(super) fn entry(policy_name: &str, overriders: &Overriders) -> String {
     text
 }
 
-/// What the overriders change, without what they set there.
+/// The overriders without the values that they set.
 pub(super) fn without_values(overriders: &Overriders) -> Overriders {
     let mut bare = overriders.clone();
     for each in &mut bare.plaintext {

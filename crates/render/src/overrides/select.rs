@@ -1,4 +1,4 @@
-//! Selection of the rules that apply to a copy, in their order.
+//! Selection of the rules that apply to a copy, and their order.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -16,11 +16,11 @@ use entourage_scheduler::Candidate;
 pub struct Candidates<'a> {
     /// ClusterOverridePolicies, in any order.
     pub cluster_wide: Vec<(&'a NamespacedName, &'a Policy)>,
-    /// OverridePolicies of the object's namespace, in any order; those of another are passed over.
+    /// OverridePolicies of the object's namespace, in any order; those of another namespace are ignored.
     pub of_namespace: Vec<(&'a NamespacedName, &'a Policy)>,
 }
 
-/// How much a selector says. Of two policies the one that says more is applied later and wins.
+/// The specificity of a selector. Of two policies the more specific one is applied later and wins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Specificity {
     All,
@@ -45,7 +45,7 @@ pub fn select(
         return rules.into();
     }
     let (mut labels, mut annotations) = (labels.clone(), BTreeMap::new());
-    // What cannot be applied fails the copy: then it does not matter what else would apply.
+    // A rule that cannot be applied fails the copy: then it does not matter which other rules would apply.
     let _ = apply_to_metadata(&rules, cluster.name, &mut labels, &mut annotations);
     let own: Vec<_> = candidates
         .of_namespace
@@ -76,7 +76,7 @@ fn of_scope(
         .collect()
 }
 
-/// How exactly a policy selects an object; `None` when it does not.
+/// The specificity with which a policy selects an object; `None` if it does not.
 fn specificity(policy: &Policy, id: &ResourceId, labels: &BTreeMap<Str, Str>) -> Option<Specificity> {
     if policy.selectors.is_empty() {
         return Some(Specificity::All);

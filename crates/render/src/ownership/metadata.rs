@@ -1,4 +1,5 @@
-//! The labels and annotations of a copy: the template's own and ours (karmada reference 0.2, 0.3, observed example).
+//! The labels and annotations of a copy: the template's own and the ownership metadata (karmada reference 0.2, 0.3, observed
+//! example).
 
 use std::collections::BTreeMap;
 
@@ -16,7 +17,7 @@ use entourage_model::{
 
 use crate::{overrides, render_spec::RenderSpec};
 
-/// Those of a copy, from a template's metadata and what overrides do to it (karmada reference 0.2, 0.3, observed example).
+/// Returns those of a copy, from a template's metadata and its overrides (karmada reference 0.2, 0.3, observed example).
 #[must_use]
 pub fn of(template: &Meta, render_spec: &RenderSpec, id: &ResourceId, cluster: &str) -> Marks {
     let mut labels = with_preserved(template, render_spec);
@@ -33,7 +34,7 @@ pub fn of(template: &Meta, render_spec: &RenderSpec, id: &ResourceId, cluster: &
         annotations.remove(of_ours);
     }
     annotations.retain(|key, _| !key.starts_with(annotation::MANAGED_BY_PREFIX));
-    // What cannot be applied is not rendered: it does not matter what the copy would say.
+    // A copy with a rule that cannot be applied is not rendered: then the result does not matter.
     let _ = overrides::apply_to_metadata(&render_spec.overrides, cluster, &mut labels, &mut annotations);
     labels.insert(label::MANAGED.into(), "true".into());
     labels.insert(label::HUB.into(), render_spec.hub.clone());
@@ -78,7 +79,7 @@ pub fn of(template: &Meta, render_spec: &RenderSpec, id: &ResourceId, cluster: &
     Marks { labels, annotations }
 }
 
-/// The labels of a template, and those that its copy is told by the one that it replaces. Overrides see both.
+/// The labels of a template, and those preserved from the copy that it replaces. Overrides see both.
 pub(crate) fn with_preserved(template: &Meta, render_spec: &RenderSpec) -> BTreeMap<Str, Str> {
     let mut labels = template.labels.clone();
     let preserved = render_spec.preserved.iter().filter(|(key, _)| !is_mark(key));

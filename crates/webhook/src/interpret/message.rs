@@ -1,4 +1,4 @@
-//! From the JSON of a message, of either contract, to the JSON of its answer. Nothing of it is logged.
+//! Converts the JSON of a message, of either contract, to the JSON of its response. No content is logged.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use entourage_api::work::AggregatedStatusItem;
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::{Answered, Interpret, Refusal};
 
-/// A message that was understood.
+/// A valid message.
 pub(super) struct Message {
     contract: Contract,
     api_version: String,
@@ -35,19 +35,19 @@ struct Request {
     aggregated_status: Option<Vec<AggregatedStatusItem>>,
 }
 
-/// What is sent back.
+/// The response.
 pub(super) enum Reply {
-    /// With success.
+    /// Success.
     Message(Value),
-    /// The older contract has no word for it: the status of HTTP says it.
+    /// The older contract has no field for it: the HTTP status reports it.
     Refusal(Refusal),
 }
 
 impl Message {
     /// # Errors
-    /// What is wrong with the body, for whoever sent it; nothing of its content.
+    /// The error in the body, for the sender, without any of its content.
     pub(super) fn read(body: &[u8]) -> Result<Self, String> {
-        // The reader's own words may quote what it reads.
+        // The parser's own message may quote the body.
         let mut message: Value = serde_json::from_slice(body).map_err(|error| {
             let (line, column) = (error.line(), error.column());
             format!(
@@ -84,7 +84,7 @@ impl Message {
         })
     }
 
-    /// The answer that an interpreter gives.
+    /// Calls the interpreter and returns its response.
     pub(super) fn replied(self, interpret: &dyn Interpret) -> Reply {
         let (contract, uid) = (self.contract, self.request.uid.clone());
         let api_version = self.api_version.clone();
@@ -149,7 +149,7 @@ impl Message {
     }
 }
 
-/// The patch that makes one object of the other, if they differ.
+/// The patch from one object to the other, if they differ.
 fn changed(before: &Value, after: &Value) -> Value {
     let patch = patch::between(before, after);
     if patch.is_empty() {

@@ -1,4 +1,4 @@
-//! An interpreter through its front door: what the core asks is understood, and the core understands what is answered.
+//! An interpreter over HTTP: it accepts the core's requests, and the core accepts its responses.
 
 use entourage_core::interpreter::{
     hook::{Contract, Hook, LARGEST as LARGEST_ANSWER, Subject},
@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::*;
 
-/// Has every operation.
+/// Implements every operation.
 struct Whole;
 
 impl Interpret for Whole {
@@ -69,7 +69,7 @@ impl Interpret for Whole {
     }
 }
 
-/// Has none.
+/// Implements no operation.
 struct Empty;
 
 impl Interpret for Empty {}
@@ -108,7 +108,7 @@ async fn posted(interpreter: &Interpreter, method: &str, media: &str, body: Stri
     )
 }
 
-/// What a hook answers to a question, or the status with which it does not.
+/// The response of a webhook to a request, or the status of its failure.
 async fn asked(
     interpret: impl Interpret,
     contract: Contract,

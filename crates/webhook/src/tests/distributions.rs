@@ -1,4 +1,4 @@
-//! ResourceDistributions: rules, rights and trials, through the front door.
+//! ResourceDistributions: rules, rights and dry runs, over HTTPS.
 
 use super::*;
 
@@ -16,7 +16,7 @@ fn named(names: &[&str]) -> Value {
     json!({"includedNamespaces": {"list": names}})
 }
 
-/// A review of somebody's write.
+/// A review of a user's write.
 fn written_by(author: &str, object: &Value, old: Option<&Value>) -> Value {
     let operation = if old.is_some() { "UPDATE" } else { "CREATE" };
     let mut review = review("ResourceDistribution", operation, object);
@@ -26,13 +26,13 @@ fn written_by(author: &str, object: &Value, old: Option<&Value>) -> Value {
     review
 }
 
-async fn told(hub: &Hub, review: &Value) -> Value {
+async fn response_to(hub: &Hub, review: &Value) -> Value {
     let response = judged(&server(hub), "/validate", review).await;
     assert!(!response.to_string().contains(CANARY), "{response}");
     response
 }
 
-/// A hub on which jane may do some things.
+/// A hub on which jane has some rights.
 fn hub_where_jane_may(rights: &[&str]) -> Hub {
     let hub = Hub::default();
     hub.put("/rights/jane", json!(rights));
@@ -50,10 +50,10 @@ async fn whoever_may_write_everywhere_may_distribute_everywhere() {
         named(&["a"]),
         json!({"namespaceSelector": {"matchLabels": {"a": "b"}}}),
     ] {
-        let response = told(&hub, &written_by("jane", &distribution(&targets), None)).await;
+        let response = response_to(&hub, &written_by("jane", &distribution(&targets), None)).await;
         assert_eq!(response, json!({"allowed": true, "uid": "u1"}), "{targets}");
     }
-    // Who asks is told whole, and nothing is kept.
+    // The author's attributes are complete, and nothing is stored.
     let asked = hub.get("/asked");
     assert_eq!(
         asked[0],
@@ -61,7 +61,7 @@ async fn whoever_may_write_everywhere_may_distribute_everywhere() {
             "resourceAttributes": asked[0]["resourceAttributes"]})
     );
     assert_eq!((hub.noted("/asked"), hub.writes()), (8, 0));
-    // A copy is tried where the webhook lives, without what is not distributed.
+    // The dry run is in the webhook's namespace, without metadata that is not propagated.
     assert_eq!(hub.noted(TRIED), 4);
     assert_eq!(hub.get(TRIED)[0]["metadata"], json!({"name": "registry"}));
 }
@@ -72,7 +72,7 @@ async fn what_may_not_be_meant_is_allowed_with_a_warning_beside_that_of_a_trial(
     let flat = distribution(&json!({"namespaceSelector": {"a": "b"}}));
     let warning = "spec.targets.namespaceSelector: labels beside matchLabels are read as matchLabels; write them \
                    under matchLabels: OpenKruise drops them where they are";
-    let response = told(&hub, &written_by("jane", &flat, None)).await;
+    let response = response_to(&hub, &written_by("jane", &flat, None)).await;
     assert_eq!(
         (&response["allowed"], &response["warnings"]),
         (&json!(true), &json!([warning]))
@@ -81,11 +81,11 @@ async fn what_may_not_be_meant_is_allowed_with_a_warning_beside_that_of_a_trial(
         "/trial",
         json!([403, {"kind": "Status", "code": 403, "reason": "Forbidden", "message": CANARY}]),
     );
-    let response = told(&hub, &written_by("jane", &flat, None)).await;
+    let response = response_to(&hub, &written_by("jane", &flat, None)).await;
     let warnings = response["warnings"].as_array().expect("warnings");
     assert_eq!((warnings.len(), &warnings[0]), (2, &json!(warning)));
-    // Nobody is asked about targets that mean nothing: the warning comes all the same.
-    let response = told(&hub, &written_by("joe", &distribution(&json!({})), None)).await;
+    // No rights are checked for targets without namespaces: the warning is still returned.
+    let response = response_to(&hub, &written_by("joe", &distribution(&json!({})), None)).await;
     assert!(
         response["warnings"][0]
             .as_str()
@@ -93,14 +93,14 @@ async fn what_may_not_be_meant_is_allowed_with_a_warning_beside_that_of_a_trial(
             .contains("no namespace is selected"),
         "{response}"
     );
-    // A write that leaves it as it was says nothing again, and one that is refused only why.
+    // An unchanged write has no warning, and a refused one only its cause.
     let mut finalized = flat.clone();
     finalized["metadata"]["finalizers"] = json!(["entourage.dev/distribution"]);
-    let response = told(&hub, &written_by("entourage", &finalized, Some(&flat))).await;
+    let response = response_to(&hub, &written_by("entourage", &finalized, Some(&flat))).await;
     assert_eq!(response, json!({"allowed": true, "uid": "u1"}));
     let mut refused = flat;
     refused["spec"]["resource"]["kind"] = json!("Pod");
-    let response = told(&hub, &written_by("jane", &refused, None)).await;
+    let response = response_to(&hub, &written_by("jane", &refused, None)).await;
     assert_eq!(
         (&response["allowed"], &response["warnings"]),
         (&json!(false), &Value::Null)
@@ -115,9 +115,9 @@ async fn whoever_may_write_in_some_namespaces_names_them() {
         "create secrets b/",
     ];
     let hub = hub_where_jane_may(&some);
-    let allowed = told(&hub, &written_by("jane", &distribution(&named(&["a"])), None)).await;
+    let allowed = response_to(&hub, &written_by("jane", &distribution(&named(&["a"])), None)).await;
     assert_eq!(allowed["allowed"], true, "{allowed}");
-    let response = told(
+    let response = response_to(
         &hub,
         &written_by("jane", &distribution(&named(&["a", "b"])), None),
     )
@@ -131,7 +131,7 @@ async fn whoever_may_write_in_some_namespaces_names_them() {
         "spec.targets: \"jane\" may not update secrets \"registry\" in namespace \"b\", and this would do it for them; \
          grant it with a Role there, or remove the namespace from the targets"
     );
-    let response = told(
+    let response = response_to(
         &hub,
         &written_by("jane", &distribution(&json!({"all": []})), None),
     )
@@ -156,14 +156,14 @@ async fn as_many_namespaces_as_are_asked_about_one_by_one_are_asked_about_in_tim
     });
     let rights: Vec<String> = rights.collect();
     let hub = hub_where_jane_may(&rights.iter().map(String::as_str).collect::<Vec<_>>());
-    let response = told(
+    let response = response_to(
         &hub,
         &written_by("jane", &distribution(&named(&names[..100])), None),
     )
     .await;
     assert_eq!(response["allowed"], true, "{response}");
     assert_eq!(hub.noted("/asked"), 202);
-    let response = told(&hub, &written_by("jane", &distribution(&named(&names)), None)).await;
+    let response = response_to(&hub, &written_by("jane", &distribution(&named(&names)), None)).await;
     let message = response["status"]["message"].as_str().expect("text");
     assert!(
         message.contains("at most 100 namespaces instead of 101"),
@@ -177,14 +177,14 @@ async fn what_stands_elsewhere_must_be_readable_for_the_author() {
     object["spec"]["resource"] = Value::Null;
     object["spec"]["resourceFrom"] = json!({"kind": "Secret", "namespace": "base", "name": "registry"});
     let hub = hub_where_jane_may(&EVERYWHERE);
-    let response = told(&hub, &written_by("jane", &object, None)).await;
+    let response = response_to(&hub, &written_by("jane", &object, None)).await;
     assert_eq!(
         response["status"]["message"],
         "spec.resourceFrom: \"jane\" may not get secrets \"registry\" in namespace \"base\", and this would do it for them; \
          grant it with a Role there, or distribute what the author may read"
     );
     let hub = hub_where_jane_may(&[&EVERYWHERE[..], &["get secrets base/registry"]].concat());
-    let response = told(&hub, &written_by("jane", &object, None)).await;
+    let response = response_to(&hub, &written_by("jane", &object, None)).await;
     assert_eq!((&response["allowed"], hub.noted(TRIED)), (&json!(true), 0));
 }
 
@@ -195,20 +195,20 @@ async fn what_leaves_the_spec_alone_is_judged_by_nobody() {
     let mut new = old.clone();
     new["metadata"]["finalizers"] = json!(["f"]);
     new["status"] = json!({"desired": 4});
-    let response = told(
+    let response = response_to(
         &hub,
         &written_by("system:serviceaccount:karmada-system:entourage", &new, Some(&old)),
     )
     .await;
     assert_eq!(response, json!({"allowed": true, "uid": "u1"}));
     assert_eq!(hub.noted(TRIED), 0);
-    // What is on its way out may change, too.
+    // An object that is being deleted may change, too.
     new["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
     new["spec"]["targets"] = json!({});
-    let response = told(&hub, &written_by("jane", &new, Some(&old))).await;
+    let response = response_to(&hub, &written_by("jane", &new, Some(&old))).await;
     assert_eq!(response["allowed"], true);
     let removed = review("ResourceDistribution", "DELETE", &old);
-    assert_eq!(told(&hub, &removed).await["allowed"], true);
+    assert_eq!(response_to(&hub, &removed).await["allowed"], true);
 }
 
 #[tokio::test]
@@ -216,11 +216,11 @@ async fn a_change_of_targets_is_judged_without_trying_the_copy_again() {
     let hub = hub_where_jane_may(&["create secrets a/", "update secrets a/registry"]);
     let (old, new) = (distribution(&named(&["b"])), distribution(&named(&["a"])));
     assert_eq!(
-        told(&hub, &written_by("jane", &new, Some(&old))).await["allowed"],
+        response_to(&hub, &written_by("jane", &new, Some(&old))).await["allowed"],
         true
     );
     assert_eq!(
-        told(&hub, &written_by("jane", &old, Some(&new))).await["status"]["code"],
+        response_to(&hub, &written_by("jane", &old, Some(&new))).await["status"]["code"],
         403
     );
     assert_eq!(hub.noted(TRIED), 0);
@@ -231,7 +231,7 @@ async fn where_nobody_can_say_what_an_author_may_do_nothing_is_taken() {
     let hub = Hub::default();
     let (old, new) = (distribution(&named(&["b"])), distribution(&named(&["a"])));
     for old in [None, Some(&old)] {
-        let response = told(&hub, &written_by("jane", &new, old)).await;
+        let response = response_to(&hub, &written_by("jane", &new, old)).await;
         assert_eq!(
             (&response["allowed"], &response["status"]["code"]),
             (&json!(false), &json!(503))
@@ -293,7 +293,7 @@ async fn a_copy_that_a_server_would_refuse_is_refused_in_words_without_its_conte
             {"reason": "FieldValueRequired", "field": "data[.dockerconfigjson]", "message": CANARY},
         ])),
     );
-    let response = told(&hub, &write).await;
+    let response = response_to(&hub, &write).await;
     let status = &response["status"];
     assert_eq!(
         (&status["code"], &status["reason"]),
@@ -310,7 +310,7 @@ async fn a_copy_that_a_server_would_refuse_is_refused_in_words_without_its_conte
         ["spec.resource.data", "spec.resource.data[.dockerconfigjson]"]
     );
     hub.put("/trial", refused(json!([])));
-    let response = told(&hub, &write).await;
+    let response = response_to(&hub, &write).await;
     let message = response["status"]["message"].as_str().expect("text");
     assert!(
         message.starts_with("spec.resource: a server refuses it: 422 Invalid;"),
@@ -331,7 +331,7 @@ async fn a_server_that_may_not_be_asked_about_a_copy_gives_a_warning() {
         let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason,
             "message": format!("secrets \"registry\": {CANARY}")});
         hub.put("/trial", json!([code, status]));
-        let response = told(&hub, &write).await;
+        let response = response_to(&hub, &write).await;
         assert_eq!(response["allowed"], true);
         let warning = response["warnings"][0].as_str().unwrap_or_default();
         assert_eq!(warning.contains(&format!("{code} {reason}")), warns, "{response}");
@@ -343,7 +343,7 @@ async fn what_the_rules_refuse_is_not_asked_about() {
     let hub = Hub::default();
     let mut object = distribution(&named(&["a", "B"]));
     object["spec"]["resource"]["apiVersion"] = "apps/v1".into();
-    let response = told(&hub, &written_by("jane", &object, None)).await;
+    let response = response_to(&hub, &written_by("jane", &object, None)).await;
     assert_eq!(response["status"]["code"], 422);
     assert_eq!(
         response["status"]["details"]["causes"].as_array().map(Vec::len),

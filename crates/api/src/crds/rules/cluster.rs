@@ -1,4 +1,4 @@
-//! What is checked on Clusters and on what taints them.
+//! The rules for Clusters and for ClusterTaintPolicies.
 
 use super::Rule;
 

@@ -1,6 +1,7 @@
-//! What is checked on ResourceDistributions.
+//! The rules for ResourceDistributions.
 //!
-//! Of what is distributed a rule sees what every object has: `apiVersion`, `kind` and the name. No message says more.
+//! Of the distributed object a rule sees only the fields that every object has: `apiVersion`, `kind` and the name. No message
+//! contains more.
 
 use super::Rule;
 
@@ -20,7 +21,7 @@ pub(super) const RULES: &[Rule] = &[
                has(self.kind) && (self.kind == 'ConfigMap' || self.kind == 'Secret')",
         message: "only a ConfigMap or a Secret of apiVersion v1 is distributed",
     },
-    // Copies under the old name would be nobody's. Whatever had no name had no copies.
+    // Copies under the old name would be orphaned. A resource without a name had no copies.
     Rule {
         crds: DISTRIBUTIONS,
         paths: &[&["spec"]],

@@ -1,4 +1,4 @@
-//! What is checked on configurations of hooks.
+//! The rules for configurations of interpreter webhooks.
 
 use super::Rule;
 

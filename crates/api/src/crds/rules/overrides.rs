@@ -1,6 +1,7 @@
-//! What is checked on OverridePolicies and ClusterOverridePolicies.
+//! The rules for OverridePolicies and ClusterOverridePolicies.
 //!
-//! The operations of rules lie in lists of lists, which no rule looks at: what is wrong there is said where it is applied.
+//! The operations of override rules lie in lists of lists, which no CEL rule visits: errors there are reported when they are
+//! applied.
 
 use super::{
     Path, Rule,
@@ -12,7 +13,7 @@ const OVERRIDES: &[&str] = &[
     "overridepolicies.policy.karmada.io",
 ];
 
-/// The requirements of every field selector that chooses clusters.
+/// The requirements of every field selector for clusters.
 const FIELD_REQUIREMENTS: &[Path] = &[
     &["spec", "targetCluster", "fieldSelector", "matchExpressions", "[]"],
     &[
@@ -26,7 +27,7 @@ const FIELD_REQUIREMENTS: &[Path] = &[
     ],
 ];
 
-/// The requirements of every label selector that chooses clusters.
+/// The requirements of every label selector for clusters.
 const LABEL_REQUIREMENTS: &[Path] = &[
     &["spec", "targetCluster", "labelSelector", "matchExpressions", "[]"],
     &[
@@ -40,7 +41,7 @@ const LABEL_REQUIREMENTS: &[Path] = &[
     ],
 ];
 
-/// The type of label selectors is not ours: here is how many requirements one of them may have.
+/// The type of label selectors is not ours, so its limit on requirements is set here.
 pub(super) const LIMITS: &[(&[&str], &[Path], i64)] = &[(
     OVERRIDES,
     &[
@@ -58,7 +59,7 @@ pub(super) const LIMITS: &[(&[&str], &[Path], i64)] = &[(
 )];
 
 pub(super) const RULES: &[Rule] = &[
-    // Such a rule fails on every cluster, and only there: it is better not to be written.
+    // Such a rule would fail on every cluster when it is applied: it is rejected when it is written.
     Rule {
         crds: OVERRIDES,
         paths: FIELD_REQUIREMENTS,
@@ -84,7 +85,7 @@ pub(super) const RULES: &[Rule] = &[
         rule: "!has(self.overrideRules) || !has(self.targetCluster)",
         message: "overrideRules and the deprecated targetCluster are mutually exclusive: move it into a rule",
     },
-    // Clients written in Go send an empty `overriders` along.
+    // Clients written in Go also send an empty `overriders`.
     Rule {
         crds: OVERRIDES,
         paths: &[&["spec"]],

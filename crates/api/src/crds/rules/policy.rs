@@ -1,4 +1,4 @@
-//! What is checked on policies.
+//! The rules for propagation policies.
 
 use super::{Path, Rule};
 
@@ -7,7 +7,7 @@ const POLICIES: &[&str] = &[
     "propagationpolicies.policy.karmada.io",
 ];
 
-/// The requirements of every field selector that chooses clusters.
+/// The requirements of every field selector for clusters.
 const FIELD_REQUIREMENTS: &[Path] = &[
     &[
         "spec",
@@ -227,18 +227,18 @@ pub(super) const RULES: &[Rule] = &[
     },
 ];
 
-/// What a field selector looks at, as a rule and its message.
+/// The keys that a field selector may name, as a rule and its message.
 pub(super) const FIELD_KEY: (&str, &str) = (
     "self.key == 'provider' || self.key == 'region' || self.key == 'zone'",
     "the key of a field selector is provider, region or zone; for anything else use labelSelector",
 );
 
-/// How it does.
+/// The operators of a field selector, as a rule and its message.
 pub(super) const FIELD_OPERATOR: (&str, &str) = (
     "self.operator == 'In' || self.operator == 'NotIn'",
     "the operator of a field selector is In or NotIn",
 );
 
-/// Whether a text may be the key of a label.
+/// The CEL expression that is true if `self` is a valid label key.
 const LABEL_KEY: &str = "self.matches('^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?\
                          [A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$')";

@@ -1,4 +1,4 @@
-//! What the floor writes: bindings and copies of the size that a control plane writes, with marks that mean nothing.
+//! The objects of the floor: bindings and copies of the size that a control plane writes, with placeholder ownership metadata.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::bench::{
     objects::World,
 };
 
-/// Stands for every id.
+/// The placeholder of every id.
 const MARK: &str = "4efd799d-5b87-4acd-ad2d-df789084d1b8";
 
 /// A binding of the size that a control plane writes.
@@ -80,7 +80,7 @@ pub(super) fn status(world: &World) -> Value {
     })
 }
 
-/// A copy with the marks that copies carry.
+/// A copy with the ownership metadata of copies.
 pub(super) fn copy(id: &ObjectId, mut object: Value) -> Value {
     let labels = &mut object["metadata"]["labels"];
     labels["karmada.io/managed"] = json!("true");

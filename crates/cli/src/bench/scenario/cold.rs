@@ -1,16 +1,16 @@
-//! S1, cold propagation: policies, ConfigMaps and Secrets are there and the servers at rest; then all Deployments are
-//! created as fast as the hub takes them. Done when every member shows every Deployment and everything it needs. The
-//! clock starts with the first request.
+//! S1, cold propagation: policies, ConfigMaps and Secrets exist and the servers are idle; then all Deployments are created as
+//! fast as the hub accepts them. Done when every member has every Deployment and all its dependencies. The clock starts with
+//! the first request.
 
 use anyhow::{Context as _, Result};
 
 use super::{Scenario, create_all, everywhere, prepare};
 use crate::bench::{Bench, floor::Floor, meter::Meter, objects::World, report::Run, seen::Wish};
 
-/// Runs it. The world is there afterwards.
+/// Runs it. The world exists afterwards.
 ///
 /// # Errors
-/// Says what is missing where.
+/// Names the missing copies and their members.
 pub async fn run(bench: &mut Bench, world: &World, floor: Option<&Floor>, as_: Scenario) -> Result<()> {
     prepare(bench, world).await?;
     let meter = Meter::start(&bench.servers, &bench.control.pids()).await?;

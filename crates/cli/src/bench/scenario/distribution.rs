@@ -1,6 +1,7 @@
-//! S8, distribution: one ResourceDistribution brings a Secret of a kilobyte into as many namespaces as the other scenarios
-//! have Deployments. Measured are the first copies, an edit, namespaces that are created one after the other once all is at
-//! rest, an idle while, a restart, and the end. The namespaces stay away from members, whose part the others measure.
+//! S8, distribution: one ResourceDistribution writes a Secret of a kilobyte into as many namespaces as the other scenarios have
+//! Deployments. Measured are the first copies, an edit, namespaces that are created one after the other once all is idle, an
+//! idle period, a restart, and the removal. The namespaces are not propagated to members, whose cost the other scenarios
+//! measure.
 
 use std::time::Instant;
 
@@ -28,10 +29,10 @@ const CONTENT: usize = 1024;
 /// The hub, in the list of servers.
 const HUB: Place = 0;
 
-/// Runs it, from nothing to nothing. The control plane must run with the gate ResourceDistributionGate.
+/// Runs it, from an empty hub to an empty hub. The control plane must run with the gate ResourceDistributionGate.
 ///
 /// # Errors
-/// A server's; also when copies do not come, or do not go.
+/// A server's; also if copies are not created, or not deleted, in time.
 pub async fn run(bench: &mut Bench, number: usize) -> Result<()> {
     let count = bench.options.workloads;
     let prefix = format!("{}-d{number}", bench.options.prefix);

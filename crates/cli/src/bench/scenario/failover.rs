@@ -1,6 +1,6 @@
 //! S6, failover: workloads with four dependencies each are on one of two members, and that member is tainted with NoExecute.
-//! Each time runs from sending the taint to the moment at which the other member shows the workload and all that it needs.
-//! Done when it shows them all. Once more with a member that does not respond, where the bench may stop its API server.
+//! Each time runs from sending the taint to the moment at which the other member has the workload and all its dependencies.
+//! Done when it has all of them. Repeated with a member that does not respond, if the bench may stop its API server.
 
 use std::{collections::BTreeMap, process::Command, sync::Arc};
 
@@ -22,7 +22,7 @@ use crate::bench::{
 /// The key of the taint.
 const TAINT: &str = "bench.entourage.dev/broken";
 
-/// A member whose API server is stopped. It goes on when this is dropped.
+/// A member whose API server is stopped. It is continued on drop.
 struct Stopped(u32);
 
 impl Stopped {
@@ -50,7 +50,7 @@ fn signal(pid: u32, which: &str) -> Result<()> {
 /// Runs it.
 ///
 /// # Errors
-/// Says what is missing where.
+/// Names the missing copies and their members.
 pub async fn run(bench: &mut Bench, number: usize) -> Result<()> {
     ensure!(bench.servers.len() > 2, "S6 needs two members");
     let pids: Vec<u32> = bench.options.members[..2]
@@ -71,7 +71,7 @@ pub async fn run(bench: &mut Bench, number: usize) -> Result<()> {
         let mut world = bench.world(&format!("{kind}{number}x{workloads}"), workloads);
         world.members.truncate(2);
         let run = one(bench, &world, stops.then_some(&pids[..])).await;
-        // A member must not stay tainted, whatever came of it.
+        // A member must not stay tainted, also after an error.
         for member in &world.members {
             set_taints(bench, member, &json!([])).await?;
         }
@@ -90,7 +90,7 @@ pub async fn run(bench: &mut Bench, number: usize) -> Result<()> {
     Ok(())
 }
 
-/// `stops`: the API servers of both members; that of the one that is left is stopped before.
+/// `stops`: the API servers of both members; that of the evicted one is stopped before.
 async fn one(bench: &Bench, world: &World, stops: Option<&[u32]>) -> Result<Run> {
     prepare(bench, world).await?;
     let one_cluster = json!({"spec": {"placement": {"spreadConstraints": [
@@ -101,7 +101,7 @@ async fn one(bench: &Bench, world: &World, stops: Option<&[u32]>) -> Result<Run>
             .patch(&World::policy_id(&namespace), &one_cluster)
             .await?;
     }
-    // Which of the two it is, is the control plane's to say: the first copy tells.
+    // The control plane decides which of the two members it is: the first copy shows it.
     let first = bench.seen.wish(Wish::Present, [(1, world.deployment_id(0))]);
     create_all(bench, &world.deployments()).await?;
     let from: Place = match first.met(bench.options.limit / 4).await {
@@ -173,7 +173,7 @@ fn needed(world: &World, workload: usize) -> [ObjectId; 5] {
     ]
 }
 
-/// How many workloads were there before one of their dependencies was, by the order in which the server wrote them.
+/// The number of workloads that existed before one of their dependencies did, by the order in which the server wrote them.
 fn late(world: &World, to: Place, times: &BTreeMap<(Place, ObjectId), Fulfilled>) -> u32 {
     let is_late = |workload: &usize| {
         let mut all = needed(world, *workload)

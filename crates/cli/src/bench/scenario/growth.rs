@@ -1,5 +1,5 @@
-//! S7, growth: S1 at three sizes, with a control plane that starts fresh for each when the bench starts it. The cost of
-//! one Deployment should not depend on how many there are.
+//! S7, growth: S1 at three sizes, with a control plane that starts fresh for each if the bench starts it. The cost of one
+//! Deployment should not depend on their number.
 
 use anyhow::Result;
 

@@ -1,4 +1,4 @@
-//! S3, idle: nothing happens for a minute. What is counted is the control plane's alone, as far as servers can tell.
+//! S3, idle: a minute without changes. Only the control plane's requests are counted, as far as servers can distinguish them.
 
 use anyhow::Result;
 
@@ -8,7 +8,7 @@ use crate::bench::{Bench, meter::Meter, objects::World, report::Run};
 /// Runs it.
 ///
 /// # Errors
-/// A server does not show its metrics, or the control plane has ended.
+/// A server does not serve its metrics, or the control plane has exited.
 pub async fn run(bench: &mut Bench, world: &World) -> Result<()> {
     let meter = Meter::start(&bench.servers, &bench.control.pids()).await?;
     tokio::time::sleep(bench.options.idle).await;

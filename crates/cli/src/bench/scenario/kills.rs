@@ -1,5 +1,5 @@
-//! SIGKILLs spread over S1: whatever moment the control plane dies at, the end must be the same as that of an
-//! undisturbed run. Both runs use the same names, one after the other, because names are hashed into other names.
+//! SIGKILLs spread over S1: at whatever moment the control plane is killed, the end state must be that of an undisturbed run.
+//! Both runs use the same names, one after the other, because names are hashed into other names.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -16,16 +16,16 @@ use crate::bench::{
     seen::Wish,
 };
 
-/// How long events of writes that were made before a kill may take to arrive.
+/// The time that events of writes made before a kill may take to arrive.
 const LATE: Duration = Duration::from_millis(200);
 
-/// Differences that are shown.
+/// The number of differences that are printed.
 const SHOWN: usize = 20;
 
-/// Runs it with so many kills.
+/// Runs it with the given number of kills.
 ///
 /// # Errors
-/// The end states differ; says in what. Or a run does not come to its end.
+/// The end states differ, with the differences; or a run does not finish.
 pub async fn run(bench: &mut Bench, kills: usize) -> Result<()> {
     if !bench.control.is_child() {
         bail!("--kill needs --controllers: the bench kills only what it has started");
@@ -66,7 +66,7 @@ async fn state_after(bench: &mut Bench, world: &World, kills: usize) -> Result<S
     let killing = async {
         let mut left = total;
         for number in 1..=kills {
-            // At its share of the way, and not before a copy was written since the last kill.
+            // At an even share of the run, and only once a copy was written since the last kill.
             let share = total - total * number / (kills + 1);
             wait.down_to(share.min(left.saturating_sub(1)), limit).await?;
             control.kill()?;
@@ -93,7 +93,7 @@ async fn state_after(bench: &mut Bench, world: &World, kills: usize) -> Result<S
     Ok(state)
 }
 
-/// Everything in a world's namespaces that takes part.
+/// The compared objects in a world's namespaces.
 async fn state(bench: &Bench, world: &World) -> Result<State> {
     let mut state = State::new();
     for (place, server) in bench.servers.iter().enumerate() {

@@ -1,5 +1,5 @@
-//! S5, removal: workloads drop a reference to a ConfigMap that nobody else needs, until it is gone from all members;
-//! then all Deployments are deleted, until every copy is gone from the members and every binding from the hub.
+//! S5, removal: workloads drop a reference to a ConfigMap with no other referrer, until it is deleted from all members; then
+//! all Deployments are deleted, until every copy is deleted from the members and every binding from the hub.
 
 use anyhow::{Context as _, Result};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
@@ -23,12 +23,12 @@ const DROPS: usize = 50;
 /// Name of the second half in reports.
 const ALL: &str = "S5-all";
 
-/// Runs it. Of the world, only what is not a workload is left on the hub.
+/// Runs it. Only the objects of the world that are not workloads remain on the hub.
 ///
 /// # Errors
-/// Says what is still there.
+/// Names the objects that still exist.
 pub async fn run(bench: &mut Bench, world: &World, floor: Option<&Floor>) -> Result<()> {
-    // Its copies carry the bench's label and bindings do not; so this watch is for this scenario alone.
+    // Its copies carry the bench's label and bindings do not; so this watch is only for this scenario.
     let mut tasks = JoinSet::new();
     let target = watch::Target {
         server: bench.servers[0].clone(),

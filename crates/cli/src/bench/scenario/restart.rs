@@ -1,5 +1,5 @@
-//! S4, restart: the control plane is asked to end and started again while nothing else happens. Ideally it writes
-//! nothing. Steady is the moment after which the new process uses less than a tenth of a processor.
+//! S4, restart: the control plane is terminated and started again without other changes. Ideally it writes nothing. Steady is
+//! the moment after which the new process uses less than a tenth of a processor.
 
 use std::time::{Duration, Instant};
 
@@ -8,16 +8,16 @@ use anyhow::Result;
 use super::Scenario;
 use crate::bench::{Bench, meter::Meter, objects::World, process, report::Run};
 
-/// How long the CPU time of the new process is looked at, and how often.
+/// The time for which the CPU time of the new process is observed, and the interval.
 const WATCHED: (Duration, Duration) = (Duration::from_secs(8), Duration::from_millis(100));
 
 /// CPU seconds in one such interval above which a process is not steady.
 const BUSY: f64 = 0.015;
 
-/// Runs it, or says that it cannot.
+/// Runs it, or reports that it cannot.
 ///
 /// # Errors
-/// The control plane does not end or does not get ready.
+/// The control plane does not exit or does not become ready.
 pub async fn run(bench: &mut Bench, world: &World) -> Result<()> {
     if !bench.control.can_restart() {
         bench.say("S4 is left out: give --controllers or --restart-command");

@@ -1,6 +1,6 @@
-//! S2, update of dependencies: ConfigMaps that workloads mount are edited one at a time, then Secrets that the workloads
-//! of a namespace share. Each time runs from sending the edit to the moment at which the last member shows it; the next
-//! edit follows at once.
+//! S2, update of dependencies: ConfigMaps that workloads mount are edited one at a time, then Secrets that the workloads of a
+//! namespace share. Each time runs from sending the edit to the moment at which the last member has it; the next edit follows
+//! at once.
 
 use std::time::Instant;
 
@@ -27,7 +27,7 @@ const SECRETS: usize = 10;
 /// Runs it.
 ///
 /// # Errors
-/// Says which edit did not arrive where.
+/// Names the edit that did not arrive and the member.
 pub async fn run(bench: &mut Bench, world: &World, floor: Option<&Floor>) -> Result<()> {
     let config_maps = (0..CONFIG_MAPS).map(|number| world.own_id(number % world.workloads, Own::Mounted));
     let namespaces: Vec<_> = world.namespaces().collect();
@@ -40,7 +40,7 @@ pub async fn run(bench: &mut Bench, world: &World, floor: Option<&Floor>) -> Res
         .settle(Instant::now(), &bench.control.pids(), bench.options.limit)
         .await?;
 
-    // The sum of the edits' times says nothing that the times do not.
+    // The sum of the edits' times adds nothing to the times.
     figures.wall_s = 0.0;
     let mut run = Run::new(Some(figures), []);
     let spreads = [
@@ -73,7 +73,7 @@ pub async fn run(bench: &mut Bench, world: &World, floor: Option<&Floor>) -> Res
     Ok(())
 }
 
-/// Edits each; gives the times in milliseconds, from sending the edit and from the hub's answer to it.
+/// Makes each edit. Returns the times in milliseconds, from sending the edit and from the hub's response to it.
 async fn edits(bench: &Bench, world: &World, ids: Vec<ObjectId>) -> Result<(Vec<f64>, Vec<f64>)> {
     let (mut from_request, mut from_answer) = (Vec::new(), Vec::new());
     for (number, id) in ids.into_iter().enumerate() {

@@ -2,18 +2,18 @@
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
-/// A behaviour that can be turned off.
+/// A behaviour that can be switched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Feature {
-    /// Name on the command line. Where Karmada has the same gate, its name.
+    /// Name on the command line; Karmada's name if it has the same gate.
     pub name: &'static str,
-    /// Whether it is on unless told otherwise.
+    /// True if it is on by default.
     pub default: bool,
-    /// What it does, in one line.
+    /// Its effect, in one line.
     pub summary: &'static str,
 }
 
-/// Every feature gate.
+/// The feature gates.
 pub const FEATURES: &[Feature] = &[
     Feature {
         name: PROPAGATE_DEPS,
@@ -32,27 +32,27 @@ pub const FEATURES: &[Feature] = &[
     },
 ];
 
-/// ResourceDistributions are carried out. OpenKruise's gate, with its default.
+/// Reconciles ResourceDistributions. OpenKruise's gate, with its default.
 pub const RESOURCE_DISTRIBUTION: &str = "ResourceDistributionGate";
 
-/// Workloads are evicted. Karmada's gate; there it is off.
+/// Evicts workloads. Karmada's gate; there it is off.
 pub const FAILOVER: &str = "Failover";
 
-/// Dependencies travel with workloads.
+/// Propagates dependencies with workloads.
 pub const PROPAGATE_DEPS: &str = "PropagateDeps";
 
-/// What was said on the command line.
+/// The values given on the command line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FeatureGates(BTreeMap<&'static str, bool>);
 
 impl FeatureGates {
-    /// What was said of a feature.
+    /// The value given for a feature, or `None` if none was given.
     #[must_use]
     pub fn said(&self, name: &str) -> Option<bool> {
         self.0.get(name).copied()
     }
 
-    /// Whether a feature of [`FEATURES`] is on; an unknown name is off.
+    /// True if a feature of [`FEATURES`] is on; an unknown name is off.
     #[must_use]
     pub fn is_on(&self, name: &str) -> bool {
         self.said(name)
@@ -63,7 +63,7 @@ impl FeatureGates {
 /// Reads `NAME=true,NAME=false`.
 ///
 /// # Errors
-/// A sentence for the user: an unknown name with the known ones, a value that is no boolean, a name given twice.
+/// A sentence for the user: an unknown name with the known ones, a value that is not a boolean, a duplicate name.
 pub fn parse(text: &str) -> Result<FeatureGates, String> {
     let mut gates = BTreeMap::new();
     for pair in text.split(',').map(str::trim).filter(|pair| !pair.is_empty()) {

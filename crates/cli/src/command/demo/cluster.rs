@@ -1,4 +1,4 @@
-//! What the demo looks at: templates and bindings on the hub, copies on the members.
+//! The objects of the demo: templates and bindings on the hub, copies on the members.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::{connect, fleet::Fleet};
 
-/// How long a claim may take to hold.
+/// The time that a check may take to succeed.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A kind by the path of its collection.
@@ -88,7 +88,7 @@ impl See {
         get(client, &kind.path(name)).await
     }
 
-    /// Whether an object is on these members and on no other.
+    /// Succeeds if an object is on these members and on no other.
     pub(super) async fn is_exactly_on(&self, kind: &Kind, name: &str, wanted: &[&str]) -> Result<()> {
         let mut holders = Vec::new();
         for (member, client) in &self.members {
@@ -102,7 +102,7 @@ impl See {
         Ok(())
     }
 
-    /// Whether the binding of the Deployment says that everything is applied on so many members.
+    /// Succeeds if the binding of the Deployment is applied on this number of members.
     pub(super) async fn is_settled(&self, members: usize) -> Result<()> {
         let binding = self.binding("myapp-deployment").await?;
         let entries = binding["status"]["aggregatedStatus"]
@@ -116,7 +116,8 @@ impl See {
         Ok(())
     }
 
-    /// uid and resourceVersion of all that a change of the Deployment does not concern, and the uid of the Deployment's copies.
+    /// uid and resourceVersion of all objects that a change of the Deployment does not affect, and the uid of the Deployment's
+    /// copies.
     pub(super) async fn versions(&self) -> Result<BTreeMap<String, Vec<Value>>> {
         let mut versions = BTreeMap::new();
         let mut add = |place: &str, object: Option<Value>, fields: &[&str]| {
@@ -173,7 +174,7 @@ async fn get(client: &Client, path: &str) -> Result<Option<Value>> {
     }
 }
 
-/// Asks until the answer is no error.
+/// Retries a check until it succeeds.
 pub(super) async fn eventually(probe: impl AsyncFn() -> Result<()>) -> Result<()> {
     let until = Instant::now() + PATIENCE;
     loop {

@@ -1,4 +1,4 @@
-//! The last step of the demo: a member stops answering, and comes back.
+//! The last step of the demo: a member stops responding, and returns.
 
 use std::time::Instant;
 
@@ -22,7 +22,7 @@ use crate::{
 /// The member that fails.
 const DEAD: &str = "member3";
 
-/// The one that takes its part.
+/// The member that replaces it.
 const HEIR: &str = "member1";
 
 impl Demo<'_> {
@@ -119,7 +119,8 @@ impl Demo<'_> {
         .await
     }
 
-    /// The Deployment refers to its ConfigMap again, may be on any two members, and dead members are evicted from.
+    /// Restores the Deployment's reference to its ConfigMap, allows any two members, and has workloads evicted from failed
+    /// members.
     async fn prepare(&mut self) -> Result<()> {
         let hub = self.fleet.hub.client();
         let begin = Instant::now();
@@ -171,7 +172,7 @@ async fn observer(fleet: &Fleet) -> Result<Observer> {
     Observer::start(&clients, &served).await
 }
 
-/// At which revision of a cluster an object came, or went.
+/// The revision of a cluster at which an object appeared, or disappeared.
 fn changed(seen: &[Sighting], cluster: &str, id: &ResourceId, came: bool) -> Result<u64> {
     let mut changes = seen
         .iter()

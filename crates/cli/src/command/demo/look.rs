@@ -1,8 +1,8 @@
-//! Colours, where there is a terminal that wants them.
+//! Colours, if standard output is a terminal and they are wanted.
 
 use std::io::IsTerminal as _;
 
-/// How text is decorated.
+/// The decoration of text.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Look {
     colours: bool,

@@ -1,4 +1,4 @@
-//! The tree workload → dependencies → clusters, and a binding without what nobody reads.
+//! The tree workload → dependencies → clusters, and a binding without fields for machines.
 
 use anyhow::Result;
 use serde_json::Value;
@@ -39,7 +39,7 @@ fn title(binding: &Value) -> String {
     format!("{} {}", text(&resource["kind"]), text(&resource["name"]))
 }
 
-/// A line for each member that has a copy: its name and how the copy is.
+/// A line for each member that has a copy: its name and the state of the copy.
 fn places(binding: &Value) -> Vec<String> {
     let entries = binding["status"]["aggregatedStatus"].as_array();
     let mut lines: Vec<String> = entries
@@ -66,7 +66,7 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-/// A binding with its kind, its name, its spec and what holds it.
+/// A binding reduced to its kind, name, spec and owners.
 pub(super) fn shortened(binding: &Value) -> Value {
     let mut binding = binding.clone();
     if let Some(metadata) = binding["metadata"].as_object_mut() {

@@ -1,4 +1,4 @@
-//! What is left on a cluster that is drained, and the words about it. Nothing here asks a server.
+//! The bindings that remain on a drained cluster, and the messages about them. No I/O.
 
 use std::{collections::BTreeMap, collections::BTreeSet, io::Write, time::Duration};
 
@@ -8,20 +8,20 @@ use entourage_core::failover::tolerance::tolerates_without_end;
 use k8s_openapi::api::core::v1::{Taint, Toleration};
 use serde_json::Value;
 
-/// How many bindings are named when they do not leave.
+/// The number of remaining bindings that a message names.
 const NAMED: usize = 5;
 
 /// A binding that is still on the cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Remaining {
-    /// Why, in a sentence.
+    /// The cause, in a sentence.
     pub(super) why: String,
-    /// Whether it tolerates the taint for ever: then nobody evicts it.
+    /// True if it tolerates the taint without a limit: then it is not evicted.
     pub(super) tolerates: bool,
 }
 
-/// `namespace/name` of a binding that has the cluster or is being evicted from it, and why it is there; `None` of any other.
-/// Dependencies follow their dependents and are not counted.
+/// `namespace/name` of a binding that is scheduled to the cluster or being evicted from it, and the cause; `None` for any
+/// other. Dependencies follow their dependents and are not counted.
 pub(super) fn remaining(binding: &Value, cluster: &str) -> Option<(String, Remaining)> {
     let entry = |pointer: &str, field: &str| {
         let mut all = binding.pointer(pointer)?.as_array()?.iter();
@@ -49,7 +49,7 @@ pub(super) fn remaining(binding: &Value, cluster: &str) -> Option<(String, Remai
     Some((name, Remaining { why, tolerates }))
 }
 
-/// The condition that says why it cannot be evicted from the cluster, or scheduled at all; null while that is not known to be so.
+/// The condition with the reason why it cannot be evicted from the cluster, or not be scheduled at all; null if there is none.
 fn unscheduled<'a>(binding: &'a Value, cluster: &str) -> &'a Value {
     let all = binding.pointer("/status/conditions").and_then(Value::as_array);
     let mut each = all.into_iter().flatten();
@@ -73,7 +73,7 @@ fn first_of(texts: [&Value; 2], otherwise: &str) -> String {
         .to_owned()
 }
 
-/// Whether the placement tolerates the taint for ever.
+/// True if the placement tolerates the taint without a limit.
 fn tolerates(binding: &Value) -> bool {
     let stored = binding.pointer("/spec/placement/clusterTolerations");
     let tolerations: Vec<Toleration> = stored
@@ -87,17 +87,17 @@ fn tolerates(binding: &Value) -> bool {
     tolerates_without_end(&tolerations, &drain)
 }
 
-/// How far a drain is.
+/// The progress of a drain.
 #[derive(Debug)]
 pub(super) struct Progress<'a> {
     cluster: &'a str,
-    /// Every binding that was there at some time.
+    /// All bindings seen on the cluster.
     all: BTreeSet<String>,
     there: BTreeMap<String, Remaining>,
 }
 
 impl<'a> Progress<'a> {
-    /// Of a drain that begins with these.
+    /// The progress of a drain that begins with these bindings.
     pub(super) fn new(cluster: &'a str, there: BTreeMap<String, Remaining>) -> Self {
         Self {
             cluster,
@@ -106,12 +106,12 @@ impl<'a> Progress<'a> {
         }
     }
 
-    /// Whether none is left.
+    /// True if none is left.
     pub(super) fn is_done(&self) -> bool {
         self.there.is_empty()
     }
 
-    /// Says how many are waited for.
+    /// Prints the number of bindings to wait for.
     pub(super) fn begin(&self, out: &mut (dyn Write + Send)) -> Result<()> {
         let cluster = self.cluster;
         match self.there.len() {
@@ -122,7 +122,7 @@ impl<'a> Progress<'a> {
         .context("cannot write to the terminal")
     }
 
-    /// Takes over what is there now; a line for each that has left.
+    /// Updates the remaining bindings; prints a line for each that has left.
     pub(super) fn advance(
         &mut self,
         now: BTreeMap<String, Remaining>,
@@ -148,7 +148,7 @@ impl<'a> Progress<'a> {
         Ok(())
     }
 
-    /// Why waiting longer is of no use: all that is left tolerates the taint.
+    /// The reason why further waiting is useless: all remaining bindings tolerate the taint. `None` if some do not.
     pub(super) fn stuck(&self) -> Option<String> {
         let cluster = self.cluster;
         let is_stuck = !self.is_done() && self.there.values().all(|each| each.tolerates);
@@ -165,7 +165,7 @@ impl<'a> Progress<'a> {
         })
     }
 
-    /// What is left after waiting so long, and why.
+    /// The remaining bindings after the timeout, with the causes.
     pub(super) fn timed_out(&self, limit: Duration) -> String {
         let cluster = self.cluster;
         let idle = if self.there.len() == self.all.len() {

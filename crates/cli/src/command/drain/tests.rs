@@ -1,4 +1,4 @@
-//! Waits, against a server in memory whose bindings leave while time passes.
+//! Waits, against an in-memory server whose bindings are evicted while time passes.
 
 use clap::Parser as _;
 use serde_json::{Value, json};
@@ -45,7 +45,7 @@ async fn a_drain_ends_when_the_last_binding_has_left() {
     let hub = hub();
     let evicting = hub.clone();
     tokio::spawn(async move {
-        // Evicted, but its copy is still there.
+        // Evicted, but its copy still exists.
         let mut evicted = binding("web", &["m2"]);
         evicted["spec"]["gracefulEvictionTasks"] = json!([{"fromCluster": "m1"}]);
         sleep(Duration::from_millis(1_500)).await;
@@ -112,8 +112,8 @@ fn what_has_left_before_the_first_look_is_counted() {
             "binding shop/db has left; 1 of 2 bindings have left m1",
         ]
     );
-    let told = progress.timed_out(Duration::from_secs(5));
-    assert!(!told.contains("None has left"), "{told}");
+    let message = progress.timed_out(Duration::from_secs(5));
+    assert!(!message.contains("None has left"), "{message}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -133,7 +133,7 @@ async fn a_hub_that_fails_in_between_does_not_end_the_drain() {
     done.unwrap();
     assert!(out.ends_with("cluster/m1 drained\n"), "{out}");
 
-    // Not so when it never answers: the drain cannot say that nothing is left.
+    // An error if it never responds: then it is unknown if a binding is left.
     let (done, _) = drained("m1", &self::hub().without(WORK)).await;
     let error = format!("{:#}", done.unwrap_err());
     assert!(
@@ -164,7 +164,7 @@ fn a_toleration_without_seconds_keeps_a_binding_for_ever() {
         ),
         (json!([{"key": "other", "operator": "Exists"}]), false),
         (json!([{"operator": "Exists", "tolerationSeconds": 5}]), false),
-        // The first one that matches counts.
+        // The first one that matches applies.
         (
             json!([{"operator": "Exists"}, {"operator": "Exists", "tolerationSeconds": 5}]),
             true,
@@ -182,7 +182,7 @@ fn a_toleration_without_seconds_keeps_a_binding_for_ever() {
         binding["spec"]["placement"] = json!({"clusterTolerations": tolerations});
         let (_, left) = remaining(&binding, "m1").unwrap();
         assert_eq!(left.tolerates, stays, "{binding}");
-        // Once it is evicted, its tolerations play no part.
+        // Once it is evicted, its tolerations are ignored.
         binding["spec"]["gracefulEvictionTasks"] = json!([{"fromCluster": "m1"}]);
         assert!(!remaining(&binding, "m1").unwrap().1.tolerates);
     }

@@ -1,4 +1,4 @@
-//! What follows from the sightings of a drill: gaps, times of arrival, and copies that lacked what they refer to. No I/O.
+//! Results derived from the observations of a drill: gaps, times of arrival, and copies without a dependency. No I/O.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -9,17 +9,17 @@ use entourage_core::object::ResourceId;
 
 use crate::observe::{Copy, Sighting};
 
-/// Each time that a running copy began to lack a dependency: what, where, and what it lacked. Per cluster the changes are taken in
-/// the order in which the cluster made them. Cost: O(sightings × references of a workload).
+/// Each time that a running copy began to lack a dependency: the copy, the cluster, and the dependency. The changes of a
+/// cluster are taken in the order in which the cluster made them. Cost: O(sightings × references of a workload).
 pub(super) fn lacks(
     sightings: &[Sighting],
     needs: &BTreeMap<ResourceId, BTreeSet<ResourceId>>,
     killed: Instant,
 ) -> Vec<String> {
     let mut there: BTreeMap<&str, BTreeMap<&ResourceId, Copy>> = BTreeMap::new();
-    let mut told: BTreeSet<(&str, &ResourceId, &ResourceId)> = BTreeSet::new();
+    let mut reported: BTreeSet<(&str, &ResourceId, &ResourceId)> = BTreeSet::new();
     let mut found = Vec::new();
-    // What was there before anybody looked was listed kind by kind: it is complete only when all of it is in.
+    // The objects before the observation were listed kind by kind: the state is complete only after all of them.
     let (before, after): (Vec<&Sighting>, Vec<&Sighting>) =
         sightings.iter().partition(|sighting| sighting.initial);
     for sighting in before {
@@ -34,7 +34,7 @@ pub(super) fn lacks(
                 continue;
             }
             for each in needed.iter().filter(|each| !held.contains_key(each)) {
-                if told.insert((cluster, workload, each)) {
+                if reported.insert((cluster, workload, each)) {
                     let when = offset(sighting.at, killed);
                     found.push(format!("{workload} was on {cluster} without {each} ({when})"));
                 }
@@ -52,7 +52,8 @@ fn set<'a>(there: &mut BTreeMap<&'a str, BTreeMap<&'a ResourceId, Copy>>, sighti
     };
 }
 
-/// For how long, since a cluster was killed, the others held fewer replicas than all of them held before; `None`: they still do.
+/// The time after the kill of a cluster during which the others held fewer replicas than all of them before; `None`: they still
+/// do.
 pub(super) fn gap(
     sightings: &[Sighting],
     workload: &ResourceId,
@@ -91,7 +92,7 @@ fn replicas(sighting: &Sighting) -> i64 {
     sighting.copy.map_or(0, |copy| copy.replicas)
 }
 
-/// When the last of these objects came to one of these clusters after the kill; zero: they were there.
+/// The time after the kill at which the last of these objects came to one of these clusters; zero: they were there before.
 pub(super) fn arrival(
     sightings: &[Sighting],
     objects: &BTreeSet<ResourceId>,

@@ -1,4 +1,4 @@
-//! What the hub says during a drill: bindings, the Cluster that fails, and which dependencies its workloads have.
+//! The state of the hub during a drill: bindings, the failing Cluster, and the dependencies of its workloads.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +19,7 @@ use crate::{
     },
 };
 
-/// A binding as the hub holds it.
+/// A binding of the hub.
 #[derive(Clone, Debug)]
 pub(super) struct Binding {
     pub(super) id: ResourceId,
@@ -27,7 +27,7 @@ pub(super) struct Binding {
 }
 
 impl Binding {
-    /// Whether a policy places it; else it follows those that require it.
+    /// True if a policy schedules it; otherwise it follows its dependents.
     pub(super) fn is_workload(&self) -> bool {
         !self.object["spec"]["placement"].is_null()
     }
@@ -36,12 +36,12 @@ impl Binding {
         self.object["spec"]["propagateDeps"] == true
     }
 
-    /// Where it is scheduled to, each with its replicas.
+    /// Its target clusters, each with its replicas.
     pub(super) fn clusters(&self) -> BTreeMap<String, i64> {
         targets(&self.object["spec"]["clusters"]).collect()
     }
 
-    /// Where a copy is accounted for: where it is scheduled to, where it is required, where it is evicted from.
+    /// The clusters where a copy is accounted for: those it is scheduled to, required on, or being evicted from.
     pub(super) fn accounted(&self) -> BTreeSet<String> {
         let required = self.object["spec"]["requiredBy"].as_array();
         let required = required.into_iter().flatten();
@@ -58,13 +58,13 @@ impl Binding {
             .collect()
     }
 
-    /// Why no other cluster fits, where it is to be evicted.
+    /// The reason why no other cluster fits, if its eviction is blocked.
     pub(super) fn blocked(&self) -> Option<&str> {
         let why = condition(&self.object, condition::EVICTION_BLOCKED, "True")?;
         Some(why.rsplit_once("can be scheduled: ").map_or(why, |(_, why)| why))
     }
 
-    /// Whether a cluster reports that its copy does not run.
+    /// True if a cluster reports that its copy is not healthy.
     pub(super) fn is_unhealthy_on(&self, cluster: &str) -> bool {
         let items = self.object["status"]["aggregatedStatus"].as_array();
         let mut items = items.into_iter().flatten();
@@ -73,7 +73,7 @@ impl Binding {
         })
     }
 
-    /// What keeps it from being settled; nothing: its copies are where they are wanted, healthy, and nowhere else.
+    /// The reason why it is not settled; `None` if its copies are on their clusters, healthy, and on no others.
     pub(super) fn unsettled(&self) -> Option<String> {
         let id = &self.id;
         let evicted = self.evicted_from();
@@ -124,7 +124,7 @@ pub(super) fn joined(names: &BTreeSet<String>) -> String {
     names.iter().map(String::as_str).collect::<Vec<_>>().join(", ")
 }
 
-/// All bindings of the hub, by what they bind.
+/// All bindings of the hub, by their templates.
 pub(super) async fn bindings(hub: &Client) -> Result<BTreeMap<ResourceId, Binding>> {
     let mut all = BTreeMap::new();
     for kind in [RESOURCE_BINDING, CLUSTER_RESOURCE_BINDING] {
@@ -163,7 +163,7 @@ pub(super) async fn kinds<'a>(
     Ok(gvks.iter().filter_map(|gvk| kinds.get(gvk).cloned()).collect())
 }
 
-/// What each workload refers to, does not do without, and takes along: read from the workloads, not from their bindings.
+/// The required dependencies of each workload that are propagated with it: read from the workloads, not from their bindings.
 pub(super) async fn needs(
     hub: &Client,
     bindings: &BTreeMap<ResourceId, Binding>,
@@ -179,7 +179,7 @@ pub(super) async fn needs(
     Ok(needs.collect())
 }
 
-/// How a Cluster is.
+/// The state of a Cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ClusterState {
     pub(super) ready: bool,
@@ -199,14 +199,15 @@ pub(super) async fn cluster(hub: &Client, name: &str) -> Result<ClusterState> {
     })
 }
 
-/// The key of the taint that the ClusterTaintPolicies of the hub have a dead member evicted by; `None` without such a policy.
+/// The key of the taint with which the ClusterTaintPolicies of the hub evict from a failed member; `None` without such a
+/// policy.
 pub(super) async fn evicting_taint(hub: &Client) -> Result<Option<String>> {
     let policies = taints::policies(hub).await?;
     Ok(taints::evicting_key(&policies).map(str::to_owned))
 }
 
-/// Copies that a hub manages on these clusters and that no binding accounts for; then what the bindings account for and is not
-/// there. Read from the clusters themselves.
+/// Copies that a hub manages on these clusters and that no binding accounts for; then copies that bindings account for and that
+/// do not exist. Read from the clusters themselves.
 pub(super) async fn left_over(
     clusters: &[(String, Client)],
     kinds: &[Served],

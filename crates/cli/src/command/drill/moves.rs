@@ -1,4 +1,4 @@
-//! Who fails in a drill, and what becomes of each of its workloads.
+//! The choice of the failing member, and the result for each of its workloads.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{command::failover::Stays, observe::Observer};
 
-/// Who fails: the one that is named, or the one with the most workloads; of several the first.
+/// The failing member: the one that is named, or the one with the most workloads; of several the first.
 pub(super) fn victim(
     named: Option<&str>,
     bindings: &BTreeMap<ResourceId, Binding>,
@@ -42,7 +42,7 @@ pub(super) fn victim(
     Ok(name)
 }
 
-/// Whether a workload of a dead member is where it goes; an error says what it waits for.
+/// Succeeds if a workload of a failed member is where it must be; the error names the reason.
 pub(super) fn arrived(binding: &Binding, victim: &str, stays: bool, observer: &Observer) -> Result<()> {
     let (id, clusters) = (&binding.id, binding.clusters());
     if clusters.contains_key(victim) {
@@ -68,7 +68,7 @@ pub(super) fn arrived(binding: &Binding, victim: &str, stays: bool, observer: &O
     Ok(())
 }
 
-/// Says what became of each workload of the dead member.
+/// Reports the result for each workload of the failed member.
 pub(super) fn tell_moves(
     before: &Before,
     of_it: &[&Binding],

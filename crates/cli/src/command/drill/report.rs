@@ -1,4 +1,4 @@
-//! What a drill found: as lines, and as one JSON object.
+//! The results of a drill: as lines, and as one JSON object.
 
 use std::{collections::BTreeMap, fmt::Write as _, time::Duration};
 
@@ -7,37 +7,37 @@ use serde::Serialize;
 
 use crate::command::failover::{Forecast, Stays};
 
-/// What a drill found.
+/// The results of a drill.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Report {
     /// The member that was cut off.
     pub cluster: String,
-    /// How many members there are.
+    /// The number of members.
     pub members: usize,
-    /// What was to be expected, as `entourage failover --dry-run` says it.
+    /// The prediction of `entourage failover --dry-run`.
     pub forecast: Forecast,
-    /// When the hub said that the member is not ready, after the cut.
+    /// The time from the cut until the hub reported the member as not ready.
     pub not_ready_after_ms: Option<u64>,
-    /// Workloads that moved.
+    /// Evicted workloads.
     pub moved: Vec<Moved>,
     /// Workloads that have no other cluster.
     pub blocked: Vec<Stays>,
     /// Workloads that tolerate the taint.
     pub tolerate: Vec<String>,
-    /// Claims whose data remains there.
+    /// Claims whose data remains on it.
     pub data: Vec<String>,
-    /// Where it went otherwise than foretold.
+    /// The differences from the prediction.
     pub differences: Vec<String>,
-    /// What became of the member when it was back.
+    /// The result after the member was reconnected.
     pub healed: Option<Healed>,
-    /// How many changes of copies were seen in all.
+    /// The number of observed changes of copies.
     pub changes: usize,
-    /// What must not be: copies without their dependencies, what did not move or settle in time, what is left over.
+    /// Failed checks: copies without their dependencies, workloads that were not evicted or settled in time, orphaned copies.
     pub problems: Vec<String>,
 }
 
-/// A workload that moved.
+/// An evicted workload.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Moved {
@@ -45,39 +45,39 @@ pub struct Moved {
     pub object: String,
     /// The member that was cut off.
     pub from: String,
-    /// The clusters that took its part, each with the replicas that it has now.
+    /// Its new clusters, each with its replicas.
     pub to: BTreeMap<String, i64>,
-    /// What it refers to.
+    /// Its dependencies.
     pub dependencies: Vec<String>,
-    /// When the last of these was on all of them, after the cut; 0: they were there before.
+    /// The time from the cut until the last of these was on all of them; 0: they were there before.
     pub dependencies_after_ms: u64,
-    /// When the workload was on all of them, after the cut; 0: it was there before.
+    /// The time from the cut until the workload was on all of them; 0: it was there before.
     pub replacement_after_ms: u64,
-    /// For how long fewer replicas were on reachable members than before; `None`: until the member was back.
+    /// The time with fewer replicas on reachable members than before; `None`: until the member was reconnected.
     pub gap_ms: Option<u64>,
 }
 
-/// What became of the member when it was back.
+/// The result after the member was reconnected.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Healed {
-    /// When the hub said that it is ready, after it was mended.
+    /// The time until the hub reported it as ready.
     pub ready_after_ms: u64,
-    /// What was taken away there.
+    /// The removed copies.
     pub cleaned: Vec<Cleaned>,
-    /// When nothing was left to do.
+    /// The time until nothing was left to do.
     pub settled_after_ms: u64,
 }
 
-/// A copy that was taken away.
+/// A removed copy.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Cleaned {
     /// `Deployment shop/web`.
     pub object: String,
-    /// `deleted`, or `released`: it stays and is not managed any more.
+    /// `deleted`, or `released`: it is kept and not managed any more.
     pub how: &'static str,
-    /// When, after the member was mended.
+    /// The time since the member was reconnected.
     pub after_ms: u64,
 }
 
@@ -87,10 +87,10 @@ pub(super) fn millis(duration: Duration) -> u64 {
 }
 
 impl Report {
-    /// Compares what happened with what was foretold.
+    /// Compares the result with the prediction.
     pub(super) fn compare(&mut self) {
-        let (said, mut found) = (self.forecast.clone(), Vec::new());
-        for each in &said.moves {
+        let (predicted, mut found) = (self.forecast.clone(), Vec::new());
+        for each in &predicted.moves {
             let moved = self.moved.iter().find(|moved| moved.object == each.object);
             let Some(moved) = moved else {
                 found.push(format!("{} was predicted to move, and did not", each.object));
@@ -115,7 +115,7 @@ impl Report {
                 ));
             }
         }
-        let unforeseen = |object: &String| !said.moves.iter().any(|each| each.object == *object);
+        let unforeseen = |object: &String| !predicted.moves.iter().any(|each| each.object == *object);
         let moved = self.moved.iter().map(|each| &each.object);
         found.extend(
             moved
@@ -123,27 +123,35 @@ impl Report {
                 .map(|object| format!("{object} moved, and was predicted to stay")),
         );
         let objects = |all: &[Stays]| all.iter().map(|each| each.object.clone()).collect::<Vec<_>>();
-        for (what, said, is) in [
+        for (what, predicted, is) in [
             (
                 "to have no other cluster",
-                objects(&said.blocked),
+                objects(&predicted.blocked),
                 objects(&self.blocked),
             ),
-            ("to tolerate it", said.tolerate.clone(), self.tolerate.clone()),
-            ("to leave its data there", said.data.clone(), self.data.clone()),
+            (
+                "to tolerate it",
+                predicted.tolerate.clone(),
+                self.tolerate.clone(),
+            ),
+            (
+                "to leave its data there",
+                predicted.data.clone(),
+                self.data.clone(),
+            ),
         ] {
-            let lost = said.iter().filter(|each| !is.contains(each));
+            let lost = predicted.iter().filter(|each| !is.contains(each));
             found.extend(lost.map(|each| format!("{each} was predicted {what}, and was not")));
-            let new = is.iter().filter(|each| !said.contains(each));
+            let new = is.iter().filter(|each| !predicted.contains(each));
             found.extend(new.map(|each| format!("{each} was found {what}, which was not predicted")));
         }
         self.differences = found;
     }
 
-    /// What happened while the member was cut off.
+    /// The events while the member was cut off.
     ///
     /// # Errors
-    /// Never; the formatter says otherwise.
+    /// Never; the type of the formatter allows one.
     pub fn failure(&self) -> Result<String> {
         let (mut text, cluster) = (String::new(), &self.cluster);
         if let Some(after) = self.not_ready_after_ms {
@@ -171,7 +179,7 @@ impl Report {
         Ok(text)
     }
 
-    /// What happened when the member was back, and the verdict.
+    /// The events after the member was reconnected, and the conclusion.
     ///
     /// # Errors
     /// As [`failure`](Self::failure).
@@ -221,7 +229,7 @@ fn placed(name: &str, replicas: i64) -> String {
     }
 }
 
-/// The table of what moved.
+/// The table of evicted workloads.
 fn table(moved: &[Moved]) -> Result<String> {
     let heading = ["WORKLOAD", "FROM", "TO", "DEPENDENCIES", "REPLACEMENT", "GAP"].map(str::to_owned);
     let mut rows = vec![heading];

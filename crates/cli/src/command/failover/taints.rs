@@ -1,4 +1,4 @@
-//! The ClusterTaintPolicies of a hub, as far as they evict from members that are down.
+//! The ClusterTaintPolicies of a hub that evict from members that are down.
 
 use anyhow::{Context as _, Result};
 use entourage_api::keys::condition;
@@ -16,10 +16,10 @@ use crate::{
     },
 };
 
-/// The ClusterTaintPolicies of a hub; none where it does not serve the kind.
+/// The ClusterTaintPolicies of a hub; none if it does not serve the kind.
 ///
 /// # Errors
-/// When they cannot be read.
+/// They cannot be read.
 pub async fn policies(hub: &Client) -> Result<Vec<Value>> {
     let served = Served {
         resource: ApiResource {
@@ -39,7 +39,7 @@ pub async fn policies(hub: &Client) -> Result<Vec<Value>> {
     }
 }
 
-/// The key of the NoExecute taint that a policy puts on members that are not ready.
+/// The key of the NoExecute taint that a policy adds to members that are not ready, or `None` if there is none.
 #[must_use]
 pub fn evicting_key(policies: &[Value]) -> Option<&str> {
     let on_ready = |policy: &&Value| {
@@ -51,8 +51,7 @@ pub fn evicting_key(policies: &[Value]) -> Option<&str> {
     taints.find(|taint| taint["effect"] == "NoExecute")?["key"].as_str()
 }
 
-/// The policies about this NoExecute taint, without the conditions on which they take it off: a member that failed does not meet
-/// them.
+/// The policies for this NoExecute taint, without the conditions that remove it: a failed member does not meet them.
 pub(super) fn kept(policies: &[Value], key: &str) -> Vec<Value> {
     let is_about = |policy: &&Value| {
         let mut taints = each(&policy["spec"]["taints"]);

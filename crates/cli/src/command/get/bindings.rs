@@ -1,4 +1,4 @@
-//! `entourage get bindings`: where each template goes, by which policy, and how far it is.
+//! `entourage get bindings`: the target clusters of each template, its policy, and its progress.
 
 use std::collections::BTreeSet;
 
@@ -46,7 +46,7 @@ pub(super) fn view(seen: &Seen, name: Option<&str>, now: Time) -> View {
     }
 }
 
-/// Whether a name is the binding's or its template's.
+/// True if a name is the binding's or its template's.
 pub(super) fn is_of(binding: &Value, name: &str) -> bool {
     text(binding, "/metadata/name") == name || text(binding, "/spec/resource/name") == name
 }
@@ -60,7 +60,7 @@ pub(super) fn template(binding: &Value) -> String {
     )
 }
 
-/// The clusters that the binding is for: its own, and those of whoever needs it.
+/// The clusters of the binding: its own, and those of its dependents.
 pub(super) fn clusters(binding: &Value) -> BTreeSet<String> {
     let required = items(binding, "/spec/requiredBy")
         .iter()
@@ -69,7 +69,7 @@ pub(super) fn clusters(binding: &Value) -> BTreeSet<String> {
     all.map(|target| text(target, "/name").to_owned()).collect()
 }
 
-/// The bindings whose workloads need it, on one cluster or anywhere.
+/// The bindings of its dependents, on one cluster or on any.
 pub(super) fn needed_by(binding: &Value, cluster: Option<&str>) -> Vec<String> {
     let of = |each: &&Value| {
         cluster.is_none_or(|cluster| {
@@ -82,7 +82,7 @@ pub(super) fn needed_by(binding: &Value, cluster: Option<&str>) -> Vec<String> {
     required.map(|each| text(each, "/name").to_owned()).collect()
 }
 
-/// Whether a copy is on the cluster, as the hub recorded it.
+/// The recorded copy of the binding on the cluster, or `None` if there is none.
 pub(super) fn copy<'a>(binding: &'a Value, cluster: &str) -> Option<&'a Value> {
     items(binding, "/status/aggregatedStatus")
         .iter()
@@ -146,7 +146,7 @@ pub(super) fn policy_of(binding: &Value) -> Option<NamespacedName> {
     scope::claim_of(&Meta::of(binding))
 }
 
-/// The messages of what is not as it should be: cause and remedy.
+/// The messages of failed conditions: cause and remedy.
 fn problem(binding: &Value) -> String {
     let types = [
         condition::SCHEDULED,

@@ -1,4 +1,4 @@
-//! `entourage get clusters`: the members, how they are, and how much is on them.
+//! `entourage get clusters`: the members, their state, and the number of copies on them.
 
 use entourage_api::keys::condition;
 use entourage_core::object::Time;

@@ -111,7 +111,8 @@ fn copied(seen: &Seen, name: Option<&str>) -> Vec<Row> {
     rows
 }
 
-/// From `apps/v1 Deployment shop/web`, or without a namespace; `None` if it has another name than the one asked for.
+/// The row of an object such as `apps/v1 Deployment shop/web`, or without a namespace; `None` if it has another name than the
+/// requested one.
 fn copied_row(cluster: &str, object: &str, asked: Option<&str>) -> Option<Row> {
     let mut words = object.split(' ');
     let (api_version, kind, path) = (words.next()?, words.next()?, words.next()?);
@@ -141,10 +142,10 @@ fn copied_row(cluster: &str, object: &str, asked: Option<&str>) -> Option<Row> {
     })
 }
 
-/// How the copy is: `Applied`; `Pending`, not written yet; `Suspended` by the policy; `Conflict`, kept out by an object of
-/// somebody else; `Override`, an override policy cannot be applied; `Contended`, another writer there keeps changing it; `Refused`
-/// by the member; `Leaving`, not wanted any more and not known to be gone; `Unknown`, as last recorded, since the member
-/// does not answer.
+/// The state of the copy: `Applied`; `Pending`, not written yet; `Suspended` by the policy; `Conflict`, an object that is not
+/// managed already exists; `Override`, an override policy cannot be applied; `Contended`, another writer there keeps changing
+/// it; `Refused` by the member; `Leaving`, not wanted any more and not proven deleted; `Unknown`, as last recorded, since the
+/// member does not respond.
 fn state(seen: &Seen, item: &Value, cluster: &str, wanted: bool) -> (&'static str, String) {
     let message = text(item, "/appliedMessage").to_owned();
     let member = seen
@@ -161,7 +162,7 @@ fn state(seen: &Seen, item: &Value, cluster: &str, wanted: bool) -> (&'static st
         () if silent => "Unknown",
         () => match AggregatedStatusItem::deserialize(item).map(|item| told(&item)) {
             Ok(Told::Applied) => "Applied",
-            // There may be no entry yet.
+            // The entry may not exist yet.
             Ok(Told::Pending) | Err(_) => "Pending",
             Ok(Told::Suspended) => "Suspended",
             Ok(Told::Foreign) => "Conflict",
@@ -215,7 +216,7 @@ mod tests {
         policy("PropagationPolicy", name, &spec)
     }
 
-    /// What the control plane writes for these objects, where `foreign` stands on the member already.
+    /// The objects that the control plane writes for these objects, if `foreign` already exists on the member.
     fn written(objects: Vec<Value>, foreign: &str) -> Seen {
         let mut simulation = Simulation::new(Config::new("hub"), Time(1_700_000_000_000));
         for object in objects {

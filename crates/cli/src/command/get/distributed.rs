@@ -1,5 +1,5 @@
-//! Copies that ResourceDistributions made on the hub, among `entourage get copies`: who made each, from what, and whether
-//! that is what it says now. Their metadata alone is read, never what they hold.
+//! Copies that ResourceDistributions made on the hub, among `entourage get copies`: the distribution of each, its source, and
+//! true if it is current. Only their metadata is read, never their content.
 
 use entourage_api::keys::annotation;
 use entourage_core::distribution::hash::resource_hash;
@@ -11,7 +11,7 @@ use super::{
     table::{Row, items, text},
 };
 
-/// Where such a copy stands.
+/// The cluster column of such a copy.
 const HUB: &str = "(hub)";
 
 /// One row for each copy on the hub.
@@ -33,13 +33,13 @@ pub(super) fn rows(seen: &Seen, name: Option<&str>) -> Vec<Row> {
 /// Copies that cannot be read.
 fn unread((kind, name, why): &(String, String, String)) -> Row {
     let message = format!("the hub does not let you list the {kind}s of this name: {why}");
-    let told = Told {
+    let copy = CopyState {
         state: "Unknown",
         from: None,
         current: None,
         message,
     };
-    made(kind, "", name, "", "", &told)
+    made(kind, "", name, "", "", &copy)
 }
 
 fn own<'a>(object: &'a Value, key: &str) -> &'a str {
@@ -52,18 +52,18 @@ fn row(seen: &Seen, object: &Value) -> Row {
     let at = |pointer| text(object, pointer);
     let maker = own(object, annotation::DISTRIBUTED_FROM);
     let hash = own(object, annotation::DISTRIBUTED_HASH);
-    let told = told(seen, object, maker);
+    let copy = state_of(seen, object, maker);
     made(
         at("/kind"),
         at("/metadata/namespace"),
         at("/metadata/name"),
         maker,
         hash,
-        &told,
+        &copy,
     )
 }
 
-fn made(kind: &str, namespace: &str, name: &str, maker: &str, hash: &str, told: &Told) -> Row {
+fn made(kind: &str, namespace: &str, name: &str, maker: &str, hash: &str, copy: &CopyState) -> Row {
     let by = if maker.is_empty() {
         String::new()
     } else {
@@ -75,31 +75,32 @@ fn made(kind: &str, namespace: &str, name: &str, maker: &str, hash: &str, told: 
             namespace.to_owned(),
             format!("{kind} {name}"),
             HUB.to_owned(),
-            told.state.to_owned(),
+            copy.state.to_owned(),
             String::new(),
             String::new(),
             by,
-            told.message.clone(),
+            copy.message.clone(),
         ],
         item: json!({
-            "apiVersion": "v1", "kind": kind, "namespace": namespace, "name": name, "cluster": "", "state": told.state,
-            "distribution": maker, "from": told.from, "hash": hash, "current": told.current, "message": told.message,
+            "apiVersion": "v1", "kind": kind, "namespace": namespace, "name": name, "cluster": "", "state": copy.state,
+            "distribution": maker, "from": copy.from, "hash": hash, "current": copy.current, "message": copy.message,
         }),
     }
 }
 
-/// What can be said of a copy.
-struct Told {
+/// The derived state of a copy.
+struct CopyState {
     state: &'static str,
-    /// `resource`, or `Kind namespace/name`; nothing when its maker is gone.
+    /// `resource`, or `Kind namespace/name`; `None` if its distribution was deleted.
     from: Option<String>,
-    /// Whether it is of what its maker says now; nothing where that would take reading what is distributed.
+    /// True if it matches the present spec of its distribution; `None` if deciding that requires the content of the distributed
+    /// object.
     current: Option<bool>,
     message: String,
 }
 
-fn told(seen: &Seen, object: &Value, maker: &str) -> Told {
-    let unknown = |message: String| Told {
+fn state_of(seen: &Seen, object: &Value, maker: &str) -> CopyState {
+    let unknown = |message: String| CopyState {
         state: "Unknown",
         from: None,
         current: None,
@@ -130,7 +131,7 @@ fn told(seen: &Seen, object: &Value, maker: &str) -> Told {
     }
     if !source.namespace.is_empty() {
         let from = format!("{kind} {}/{name}", source.namespace);
-        return Told {
+        return CopyState {
             state: "Applied",
             current: None,
             message: format!("made from {from}"),
@@ -139,7 +140,7 @@ fn told(seen: &Seen, object: &Value, maker: &str) -> Told {
     }
     let wanted = resource_hash(&distribution["spec"]["resource"]);
     let current = own(object, annotation::DISTRIBUTED_HASH) == wanted;
-    Told {
+    CopyState {
         state: if current { "Applied" } else { "Pending" },
         from: Some("resource".to_owned()),
         current: Some(current),

@@ -1,4 +1,5 @@
-//! `entourage get distributions`: one ConfigMap or Secret in many namespaces: how many hold it, which do not, and why.
+//! `entourage get distributions`: one ConfigMap or Secret in many namespaces: the namespaces with and without it, and the
+//! causes.
 
 use std::borrow::Cow;
 
@@ -18,7 +19,7 @@ pub(super) fn view(seen: &Seen, name: Option<&str>, now: Time) -> View {
         .filter(|each| name.is_none_or(|name| text(each, "/metadata/name") == name))
         .collect();
     all.sort_by_key(|each| text(each, "/metadata/name"));
-    // One is shown with all that lacks.
+    // A single distribution is shown with all its failures.
     let more = match (name, all.first()) {
         (Some(_), Some(one)) => [failures(one), clusters(seen, one)]
             .into_iter()
@@ -49,11 +50,11 @@ pub(super) fn view(seen: &Seen, name: Option<&str>, now: Time) -> View {
     }
 }
 
-/// What is distributed: the resource inside, or an object that stands somewhere.
+/// The distributed object: the embedded resource, or an object on the hub.
 pub(super) struct Source<'a> {
     pub(super) kind: &'a str,
     pub(super) name: &'a str,
-    /// The namespace that it stands in; empty when it is inside.
+    /// Its namespace; empty for an embedded resource.
     pub(super) namespace: &'a str,
 }
 
@@ -126,7 +127,7 @@ fn row(seen: &Seen, distribution: &Value, with_failures: bool, now: Time) -> Row
     }
 }
 
-/// How it stands in a sentence. OpenKruise has none: then the first reason.
+/// Its state in a sentence. OpenKruise writes none: then the first reason.
 fn message(distribution: &Value) -> Cow<'_, str> {
     let description = text(distribution, "/status/description");
     if !description.is_empty() {
@@ -149,7 +150,7 @@ fn condition<'a>(distribution: &'a Value, type_: &str) -> Option<&'a Value> {
     all.find(|each| each["type"] == type_)
 }
 
-/// The namespaces that a condition names, under either of the field's names.
+/// The failed namespaces of a condition, under either of the field's names.
 fn named(condition: &Value) -> &[Value] {
     match items(condition, "/failedNamespace") {
         [] => items(condition, "/failedNamespaces"),
@@ -157,21 +158,21 @@ fn named(condition: &Value) -> &[Value] {
     }
 }
 
-/// In how many namespaces a condition is True; OpenKruise names them all and has no count.
+/// The number of namespaces for which a condition is True; OpenKruise lists them all and writes no count.
 fn how_many(condition: &Value) -> i64 {
     let named = i64::try_from(named(condition).len()).unwrap_or(i64::MAX);
     condition["count"].as_i64().unwrap_or_default().max(named)
 }
 
-/// The namespaces that lack it, condition by condition, each with the reason as far as it is told: a condition has one
-/// reason, that of its first namespace, and a conflict tells whose object is in the way.
+/// The namespaces without it, condition by condition, each with the reason as far as it is recorded: a condition has one
+/// reason, that of its first namespace, and a conflict names the owner of the existing object.
 fn failures(distribution: &Value) -> View {
     let mut rows = Vec::new();
     for each in items(distribution, "/status/conditions") {
         if each["status"] != "True" {
             continue;
         }
-        let (type_, told) = (text(each, "/type"), text(each, "/reason"));
+        let (type_, first) = (text(each, "/type"), text(each, "/reason"));
         let named = named(each);
         for (at, place) in named.iter().filter_map(Value::as_str).enumerate() {
             let owner = owner(distribution, place).filter(|_| type_ == "ConflictOccurred");
@@ -180,7 +181,7 @@ fn failures(distribution: &Value) -> View {
                     "an object that is not managed by it already exists; it has no controller".to_owned()
                 }
                 Some(owner) => format!("an object of {owner} already exists"),
-                None if at == 0 => told.to_owned(),
+                None if at == 0 => first.to_owned(),
                 None => String::new(),
             };
             rows.push(failure(place, type_, reason));
@@ -189,7 +190,7 @@ fn failures(distribution: &Value) -> View {
         if more > 0 {
             rows.push(failure(&format!("and {more} more"), type_, String::new()));
         } else if named.is_empty() {
-            rows.push(failure("", type_, told.to_owned()));
+            rows.push(failure("", type_, first.to_owned()));
         }
     }
     View {
@@ -211,7 +212,7 @@ fn failure(place: &str, condition: &str, reason: String) -> Row {
     }
 }
 
-/// Whose object is in the way in a place (`namespace`, or `cluster/namespace`); empty if it has no controller.
+/// The owner of the conflicting object in a target (`namespace`, or `cluster/namespace`); empty if it has no controller.
 fn owner<'a>(distribution: &'a Value, place: &str) -> Option<&'a str> {
     let (cluster, namespace) = place.split_once('/').unwrap_or(("", place));
     let mut all = items(distribution, "/status/conflictingNamespaces").iter();
@@ -219,7 +220,7 @@ fn owner<'a>(distribution: &'a Value, place: &str) -> Option<&'a str> {
     all.find(of_it).map(|each| text(each, "/owner"))
 }
 
-/// The policy that takes it to members; empty if none does.
+/// The policy that propagates it to members; empty if there is none.
 fn claimed_by(distribution: &Value) -> &str {
     let annotations = &distribution["metadata"]["annotations"];
     annotations[annotation::CLUSTER_PROPAGATION_POLICY_NAME]
@@ -227,7 +228,7 @@ fn claimed_by(distribution: &Value) -> &str {
         .unwrap_or_default()
 }
 
-/// How it stands on each member. Where a policy takes it, its binding tells: what the status lists is from before.
+/// Its state on each member. If a policy propagates it, its binding has the state: the list in its status is outdated.
 fn clusters(seen: &Seen, distribution: &Value) -> View {
     let all: Vec<Value> = if claimed_by(distribution).is_empty() {
         items(distribution, "/status/clusters").to_vec()
@@ -261,7 +262,7 @@ fn clusters(seen: &Seen, distribution: &Value) -> View {
     }
 }
 
-/// What the members report of it, as its binding has it.
+/// The status that the members report for it, as recorded on its binding.
 fn reported(seen: &Seen, distribution: &Value) -> Vec<Value> {
     let is_its = |binding: &&Value| {
         let resource = &binding["spec"]["resource"];

@@ -1,5 +1,5 @@
-//! The golden cases of `entourage get`: files in `testdata/get`, each a command line after `#`, and what comes out of
-//! `testdata/get/hub.yaml`. `UPDATE_GOLDEN=1` rewrites what comes out.
+//! The golden cases of `entourage get`: files in `testdata/get`, each a command line after `#`, and its output for
+//! `testdata/get/hub.yaml`. `UPDATE_GOLDEN=1` rewrites the output.
 
 use entourage_core::object::Time;
 

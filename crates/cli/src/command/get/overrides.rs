@@ -1,4 +1,5 @@
-//! `entourage get overrides`: what each override policy selects, and how many copies it changes. What changes none says why.
+//! `entourage get overrides`: the templates that each override policy selects, and the number of copies it changes, or why
+//! none.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +19,7 @@ use super::{
     table::{Row, Shown, View, items, names, since, text},
 };
 
-/// A cluster as rules look at it.
+/// The properties of a cluster that rules depend on.
 struct Member {
     name: String,
     labels: BTreeMap<Str, Str>,
@@ -80,7 +81,7 @@ pub(super) fn view(seen: &Seen, name: Option<&str>, now: Time) -> View {
     }
 }
 
-/// The kinds that override policies select by labels: of those the labels must be known.
+/// The kinds that override policies select by labels: the labels of their templates must be read.
 pub(super) fn selected_by_labels(policies: &[Value]) -> BTreeSet<Gvk> {
     let selectors = policies
         .iter()
@@ -168,8 +169,8 @@ fn row(policy: &Value, members: &[Member], objects: &[Propagated], now: Time) ->
     }
 }
 
-/// The clusters that a policy is for, how many copies it changes, and why none. OverridePolicies are matched with the labels of
-/// the templates, not with what ClusterOverridePolicies make of them.
+/// The clusters of a policy, the number of copies it changes, and the reason if none. OverridePolicies are matched with the
+/// labels of the templates, not with the result of ClusterOverridePolicies.
 fn effect_of(
     name: &NamespacedName,
     spec: &OverrideSpec,
@@ -199,7 +200,7 @@ fn effect_of(
         copies += here.filter(changes).count();
     }
     let clusters = aimed.iter().map(|member| member.name.clone()).collect();
-    // Most namespaces have no binding: which of them a policy changes is not read here.
+    // Most namespaces have no binding: the namespaces that a policy changes are not read here.
     let selectors = &spec.resource_selectors;
     let is_for_namespaces = name.namespace.is_empty()
         && (selectors.is_empty() || selectors.iter().any(|selector| selector.kind == "Namespace"));

@@ -1,4 +1,4 @@
-//! `entourage get policies`: what each policy selects, how much that is, and where it goes.
+//! `entourage get policies`: the templates that each policy selects, their number, and its target clusters.
 
 use entourage_api::{
     keys::condition,
@@ -60,8 +60,8 @@ pub(super) fn find<'a>(seen: &'a Seen, name: &NamespacedName) -> Option<&'a Valu
     seen.policies.iter().find(|policy| named(policy) == *name)
 }
 
-/// How a policy means a template: `name`, `labels` or `kind`, and its priority if it has one. The template is not read:
-/// where its labels would tell, both ways are named.
+/// The match of a policy with a template: `name`, `labels` or `kind`, and its priority if it has one. The template is not read:
+/// if the match depends on its labels, both possibilities are named.
 pub(super) fn matched_by(policy: &Value, resource: &Value) -> String {
     let Ok(spec) = PropagationSpec::deserialize(&policy["spec"]) else {
         return "unreadable".to_owned();
@@ -159,7 +159,7 @@ pub(super) fn selector(selector: &Value) -> String {
         .to_owned()
 }
 
-/// The placement in a few words.
+/// The placement in short form.
 fn placement(placement: &Value) -> String {
     let Ok(placement) = Placement::deserialize(placement) else {
         return if placement.is_null() {

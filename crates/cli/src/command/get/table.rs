@@ -1,15 +1,15 @@
-//! Tables as kubectl prints them, and what their cells are made of.
+//! Tables as kubectl prints them, and helpers for their cells.
 
 use entourage_core::object::Time;
 use serde_json::Value;
 
-/// Between two columns.
+/// The gap between two columns.
 const GAP: &str = "   ";
 
-/// What a cell without content shows.
+/// The text of an empty cell.
 const NONE: &str = "-";
 
-/// When a column is shown.
+/// The condition for a column to be shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shown {
     Always,
@@ -19,7 +19,7 @@ pub(super) enum Shown {
     AllNamespaces,
 }
 
-/// Rows, and how they are shown as a table.
+/// Rows, and their form as a table.
 #[derive(Debug)]
 pub(super) struct View {
     pub(super) columns: Vec<(&'static str, Shown)>,
@@ -89,7 +89,7 @@ fn cell(cells: &[String], column: usize) -> &str {
     }
 }
 
-/// A text of an object; empty when it is not there.
+/// A text of an object; empty if absent.
 pub(super) fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
     object
         .pointer(pointer)
@@ -97,7 +97,7 @@ pub(super) fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
         .unwrap_or_default()
 }
 
-/// A list of an object; empty when it is not there.
+/// A list of an object; empty if absent.
 pub(super) fn items<'a>(object: &'a Value, pointer: &str) -> &'a [Value] {
     object
         .pointer(pointer)
@@ -105,7 +105,7 @@ pub(super) fn items<'a>(object: &'a Value, pointer: &str) -> &'a [Value] {
         .map_or(&[], Vec::as_slice)
 }
 
-/// A condition of an object; null when it is not there.
+/// A condition of an object; null if absent.
 pub(super) fn condition<'a>(object: &'a Value, type_: &str) -> &'a Value {
     let all = items(object, "/status/conditions");
     all.iter()
@@ -113,7 +113,7 @@ pub(super) fn condition<'a>(object: &'a Value, type_: &str) -> &'a Value {
         .unwrap_or(&Value::Null)
 }
 
-/// Names on one line: all of them, or the first three and how many more.
+/// Names on one line: all of them, or the first three and the number of the others.
 pub(super) fn names(all: &[String], every: bool) -> String {
     const SHOWN: usize = 3;
     if every || all.len() <= SHOWN {
@@ -122,7 +122,7 @@ pub(super) fn names(all: &[String], every: bool) -> String {
     format!("{},+{}", all[..SHOWN].join(","), all.len() - SHOWN)
 }
 
-/// How long ago a time of an object was: `5s`, `12m`, `3h`, `9d`.
+/// The time since a time of an object: `5s`, `12m`, `3h`, `9d`.
 pub(super) fn since(time: &str, now: Time) -> String {
     let Ok(time) =
         serde_json::from_value::<k8s_openapi::apimachinery::pkg::apis::meta::v1::Time>(Value::from(time))

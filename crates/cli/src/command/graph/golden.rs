@@ -1,5 +1,5 @@
-//! The golden cases of `entourage graph`: files in `testdata/graph`, each a command line after `#`, and what comes out of
-//! the manifests beside it. `UPDATE_GOLDEN=1` rewrites what comes out.
+//! The golden cases of `entourage graph`: files in `testdata/graph`, each a command line after `#`, and its output for the
+//! manifests beside it. `UPDATE_GOLDEN=1` rewrites the output.
 
 use super::{drawn, of_files};
 use crate::{command::Command, golden};

@@ -1,4 +1,4 @@
-//! The graph of a hub, as its controllers see it: with what its customizations teach.
+//! The graph of a hub, as its controllers compute it: with its customizations.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,11 +22,11 @@ use crate::{
     },
 };
 
-/// The graph of a namespace of a hub; of all when it is empty. Objects that refer to nothing are read as metadata: no
-/// Secret's content is.
+/// The graph of a namespace of a hub; of all if it is empty. Kinds without references are read as metadata: the content of a
+/// Secret is never read.
 ///
 /// # Errors
-/// When the hub cannot be read.
+/// The hub cannot be read.
 pub async fn of_hub(hub: &Client, namespace: &str) -> Result<Drawing> {
     let mut kinds = Kinds::default();
     let mut all: BTreeMap<ResourceId, Value> = BTreeMap::new();
@@ -47,7 +47,7 @@ pub async fn of_hub(hub: &Client, namespace: &str) -> Result<Drawing> {
         .map(|gvk| (gvk, scope(&namespace.into())))
         .collect();
     let mut listed = BTreeSet::new();
-    // The first round reads what refers to others, the next ones what was referred to.
+    // The first round reads the kinds with references, the next ones the referenced objects.
     let mut drawing = loop {
         kinds
             .learn(hub, wanted.iter().map(|(gvk, _)| gvk.clone()))
@@ -59,7 +59,7 @@ pub async fn of_hub(hub: &Client, namespace: &str) -> Result<Drawing> {
             };
             match read(hub, gvk, served, within, &interpreters).await {
                 Ok(objects) => all.extend(objects),
-                // Who looks at a namespace need not have rights in others.
+                // A user of one namespace need not have rights in others.
                 Err(error) if **within != *namespace => {
                     remarks.insert(format!(
                         "{within}: {error:#}; what is needed of it is drawn as missing"
@@ -78,7 +78,7 @@ pub async fn of_hub(hub: &Client, namespace: &str) -> Result<Drawing> {
             .iter()
             .flat_map(|(id, object)| selected_kinds(&interpreters.of(&id.gvk), id, object));
         let needed: BTreeSet<(Gvk, Str)> = named.chain(selected).collect();
-        // Where something lies, its binding does.
+        // The binding of an object is in the same namespace.
         let bindings = needed.iter().filter(|(_, namespace)| !namespace.is_empty());
         let bindings = bindings.map(|(_, namespace)| (binding(&scope::BINDING), namespace.clone()));
         wanted = needed
@@ -100,14 +100,14 @@ pub async fn of_hub(hub: &Client, namespace: &str) -> Result<Drawing> {
     })
 }
 
-/// What refers to others, in the version in which people taught us of it, and bindings. Where something is taught, also
-/// namespaces: they say what may be named from outside.
+/// The kinds with references, each in the version of its customizations, and bindings. With customizations also namespaces:
+/// their annotations allow references from other namespaces.
 fn first(interpreters: &InterpreterSnapshot) -> BTreeSet<Gvk> {
     let shipped = shipped::all().iter().map(|kind| kind as &dyn NativeKind);
     let native = NATIVE.iter().copied().chain(shipped).map(NativeKind::gvk);
     let native = native.map(|gvk| Gvk::new(&join(gvk.group, gvk.version), gvk.kind));
     let mut all: BTreeSet<Gvk> = BTreeSet::new();
-    // Kinds compare without their version: the first one stays.
+    // Kinds are compared without their version: the first one is kept.
     for gvk in interpreters.kinds().cloned().chain(native) {
         if interpreters.of(&gvk).refers(&gvk) && !all.contains(&gvk) {
             all.insert(gvk);
@@ -156,7 +156,8 @@ async fn read(
             let meta = object.metadata;
             let (name, namespace) = (meta.name.unwrap_or_default(), meta.namespace.unwrap_or_default());
             let mut kept = json!({"namespace": namespace, "name": name, "labels": meta.labels});
-            // What a namespace lets be named from outside. Of other kinds annotations may hold whole objects.
+            // The references from other namespaces that a namespace allows. Annotations of other kinds may contain whole
+            // objects.
             if &*gvk.kind == "Namespace" {
                 kept["annotations"] = json!(meta.annotations);
             }

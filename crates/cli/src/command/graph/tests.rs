@@ -1,4 +1,4 @@
-//! What of a hub is drawn, by itself and next to files.
+//! The graph of a hub, by itself and together with files.
 
 use entourage_core::{index::Config, object::Time, simulation::Progress};
 use serde_json::{Value, json};
@@ -29,7 +29,7 @@ fn what_the_files_do_not_touch_is_not_drawn() {
     assert_eq!(drawn, ["ConfigMap shop/settings", "Deployment shop/web"]);
 }
 
-/// A hub that serves these kinds: group and version, kind, plural, whether in namespaces.
+/// A hub that serves these kinds: group and version, kind, plural, true if namespaced.
 fn hub(kinds: &[(&str, &str, &str, bool)]) -> Server {
     let server = Server::new("hub");
     for (version, ..) in kinds {
@@ -64,7 +64,7 @@ const HOOKS: (&str, &str, &str, bool) = (
     false,
 );
 
-/// A Shop that names a ConfigMap of its own namespace and one of the vault, which is there.
+/// Adds a Shop that refers to a ConfigMap of its own namespace and to one of the vault, which exists.
 fn stock(server: &Server) {
     let names = json!([{"namespace": "shop", "name": "goods"}, {"namespace": "vault", "name": "keys"}]);
     server.put(
@@ -105,10 +105,10 @@ end";
 async fn a_hub_is_drawn_with_what_its_customizations_teach() {
     let server = hub(&[NAMESPACES, CONFIG_MAPS, SHOPS, CUSTOMIZATIONS]);
     stock(&server);
-    let untaught = of_hub(&server.client(), "").await.unwrap();
-    assert_eq!((untaught.nodes.len(), untaught.remarks.len()), (0, 0));
+    let unconfigured = of_hub(&server.client(), "").await.unwrap();
+    assert_eq!((unconfigured.nodes.len(), unconfigured.remarks.len()), (0, 0));
     teach(&server, SCRIPT);
-    // The vault does not let it yet.
+    // The vault does not allow it yet.
     let alone = "Shop shop/corner         goes nowhere\n└─ ConfigMap shop/goods  missing\n";
     assert_eq!(text::draw(&of_hub(&server.client(), "").await.unwrap()), alone);
     consent(&server);

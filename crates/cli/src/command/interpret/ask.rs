@@ -1,4 +1,4 @@
-//! All layers asked in their order: customizations, hooks, what is known without configuration.
+//! Calls all layers in their order: customizations, webhooks, native and shipped rules.
 
 use std::io::Write;
 
@@ -16,11 +16,12 @@ use entourage_lua::Lua;
 
 use super::given::Given;
 
-/// Who answers to a question about an object of a kind, and what: one, or for dependencies all that add up. Empty if nobody
-/// has the operation. What only a person wants to know goes to `notes`: hooks that have no answer and need not have one.
+/// Returns the interpreters of an operation for an object, with their responses: one, or for dependencies all that are added
+/// up. Empty if no layer has the operation. Webhooks that failed and are skipped by their failurePolicy are reported in
+/// `notes`.
 ///
 /// # Errors
-/// Who has no answer, and why; `notes` cannot be written.
+/// The interpreter that failed, and the cause; or `notes` cannot be written.
 pub(super) async fn ask(
     given: &Given,
     gvk: &Gvk,

@@ -1,5 +1,5 @@
-//! Whether customizations and hooks are right: each rule is compiled, and whoever else has its operation is named; each
-//! hook could be called. Nobody is called.
+//! Validation of customizations and webhooks: each rule is compiled, and other holders of its operation are named; for each
+//! webhook its configuration is checked. No webhook is called.
 
 use std::{collections::BTreeMap, io::Write, process::ExitCode};
 
@@ -14,7 +14,7 @@ use rustls::pki_types::{CertificateDer, pem::PemObject as _};
 
 use super::given::{Configuration, Given, Read};
 
-/// The operations in the order that users of Karmada see them, and their names.
+/// The operations in Karmada's order, with their names.
 pub(super) const OPERATIONS: [(Operation, &str); 8] = [
     (Operation::Retain, "Retain"),
     (Operation::Replicas, "InterpretReplica"),
@@ -29,7 +29,7 @@ pub(super) const OPERATIONS: [(Operation, &str); 8] = [
 /// The group of the configurations.
 const GROUP: &str = "config.karmada.io";
 
-/// Says what is right and what is not; 1 when something is not.
+/// Reports the result of each check. Returns 1 if one failed.
 pub(super) fn run(given: &Given, out: &mut impl Write) -> Result<ExitCode> {
     let mut wrong = customizations(&given.customizations, out)?;
     for each in &given.configurations {
@@ -38,7 +38,7 @@ pub(super) fn run(given: &Given, out: &mut impl Write) -> Result<ExitCode> {
     Ok(ExitCode::from(u8::from(wrong)))
 }
 
-/// Says for each operation of each customization whether its rule is right.
+/// Reports for each operation of each customization if its rule is valid. Returns true if one is not.
 fn customizations(given: &[Read<ResourceInterpreterCustomization>], out: &mut impl Write) -> Result<bool> {
     let mut wrong = false;
     let mut holders: BTreeMap<(&str, &str, Operation), &str> = BTreeMap::new();
@@ -55,7 +55,7 @@ fn customizations(given: &[Read<ResourceInterpreterCustomization>], out: &mut im
             let word = match checked.get(&operation) {
                 None => "UNSET".to_owned(),
                 Some(Err(why)) => format!("ERROR: {why}"),
-                // Dependencies of several add up.
+                // Dependencies of several customizations are added up.
                 Some(Ok(())) if operation == Operation::References => "PASS".to_owned(),
                 Some(Ok(())) => match holders.insert(key, name) {
                     None => "PASS".to_owned(),
@@ -71,7 +71,7 @@ fn customizations(given: &[Read<ResourceInterpreterCustomization>], out: &mut im
     Ok(wrong)
 }
 
-/// Says of each hook of a configuration whether it could be called, and asked what its rules say.
+/// Reports for each webhook of a configuration if it can be called, with valid rules. Returns true if one cannot.
 fn configuration(given: &Read<Configuration>, out: &mut impl Write) -> Result<bool> {
     let configuration = &given.object;
     let refused = refused(configuration);
@@ -101,7 +101,7 @@ fn configuration(given: &Read<Configuration>, out: &mut impl Write) -> Result<bo
     Ok(wrong)
 }
 
-/// What the hub would refuse.
+/// The errors for which the hub would refuse it.
 fn refused(configuration: &Configuration) -> Vec<admission::Problem> {
     let request = Request {
         group: GROUP,
@@ -140,7 +140,7 @@ fn call(hook: &Hook) -> Option<String> {
     })
 }
 
-/// Which operation its rules name that there is not, or that they name none.
+/// The operation in its rules that does not exist, or the error that they name none; `None` if they are valid.
 fn operations(configuration: &Configuration, entry: &serde_json::Value) -> Option<String> {
     let contract = configuration.contract;
     let rules = entry["rules"].as_array().map_or(&[][..], Vec::as_slice);

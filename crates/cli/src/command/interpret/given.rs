@@ -1,4 +1,4 @@
-//! What the files of -f say about kinds: customizations, hooks, and definitions, which say what a kind is called.
+//! The files of -f: customizations, webhooks, and definitions, which have the names of kinds.
 
 use std::path::PathBuf;
 
@@ -24,36 +24,36 @@ use crate::{
     simulate::kinds,
 };
 
-/// Everything that -f holds.
+/// The content of -f.
 #[derive(Default)]
 pub(super) struct Given {
     pub(super) customizations: Vec<Read<ResourceInterpreterCustomization>>,
     pub(super) configurations: Vec<Read<Configuration>>,
     /// CustomResourceDefinitions.
     definitions: Vec<Value>,
-    /// Where Services are that --hook-url names.
+    /// The hosts of Services that --hook-url names.
     pub(super) reach: Reach,
 }
 
-/// An object and where it was read.
+/// An object and its file.
 pub(super) struct Read<T> {
     pub(super) origin: String,
     pub(super) object: T,
 }
 
-/// A configuration of hooks, of either contract.
+/// A configuration of webhooks, of either contract.
 pub(super) struct Configuration {
     pub(super) contract: Contract,
     pub(super) hooks: Vec<Hook>,
-    /// As it is written; holds no Secret.
+    /// As written; contains no Secret.
     pub(super) value: Value,
 }
 
 impl Given {
-    /// Reads the files; hooks are where `urls` say.
+    /// Reads the files; webhooks have the addresses in `urls`.
     ///
     /// # Errors
-    /// Which file cannot be read, or holds an object that says nothing about kinds; which URL is for no hook.
+    /// The file that cannot be read, or contains an object of another kind; the URL that matches no webhook.
     pub(super) fn read(paths: &[PathBuf], urls: &[HookUrl]) -> Result<Self> {
         let mut given = Self::default();
         let manifests = if paths.is_empty() {
@@ -126,13 +126,13 @@ impl Given {
         all.map(|each| each.object.clone()).collect()
     }
 
-    /// All hooks.
+    /// All webhooks.
     pub(super) fn hooks(&self) -> impl Iterator<Item = &Hook> {
         self.configurations.iter().flat_map(|each| &each.object.hooks)
     }
 
-    /// What the kind of an object is called in addresses, and whether its objects lie in namespaces. A definition among the
-    /// files says so; else the plural is guessed, and a kind that nobody knows lies where the object does.
+    /// The plural name of an object's kind, and true if the kind is namespaced. They are those of a definition among the files;
+    /// otherwise the plural is guessed, and an unknown kind has the scope of the object.
     pub(super) fn place(&self, gvk: &Gvk, object: &Value) -> (String, bool) {
         let defines = |definition: &&Value| {
             let spec = &definition["spec"];

@@ -1,4 +1,4 @@
-//! Who answers for a kind, operation by operation. Nobody is asked.
+//! The interpreters of a kind for each operation. None is called.
 
 use std::io::Write;
 

@@ -1,7 +1,7 @@
-//! Where hooks are that are not called where their configuration says: --hook-url.
+//! Other addresses of webhooks than those in their configuration: --hook-url.
 //!
-//! The certificate of a hook behind a Service must be for the Service's name wherever it is reached, so that a port that
-//! `kubectl port-forward` opened is trusted as the Service is, and as little as it.
+//! The certificate of a webhook behind a Service must be valid for the Service's name at any address, so that a port of
+//! `kubectl port-forward` is trusted like the Service, and no more than it.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -21,7 +21,7 @@ pub struct HookUrl {
     path: String,
 }
 
-/// Reads what stands behind --hook-url.
+/// Reads the value of --hook-url.
 ///
 /// # Errors
 /// A sentence for the user.
@@ -45,16 +45,16 @@ pub(super) fn hook_url(text: &str) -> Result<HookUrl, String> {
     })
 }
 
-/// The Services that can be reached, by namespace and name, and their hosts.
+/// The Services with another address, by namespace and name, and their hosts.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Reach(BTreeMap<(String, String), String>);
 
 impl Reach {
-    /// Has the hook that a URL is for called there; of a configuration without it nothing changes. The path of a Service's
-    /// reference stays where the URL has none.
+    /// Sets the address of the webhook that a URL is for; a configuration without that webhook does not change. The path of a
+    /// Service's reference is kept if the URL has none.
     ///
     /// # Errors
-    /// When a Service would be in two places.
+    /// A Service would have two addresses.
     pub(super) fn lead(&mut self, configuration: &mut Value, to: &HookUrl) -> Result<()> {
         let of = configuration["metadata"]["name"].as_str().unwrap_or_default();
         let Some(name) = to.hook.strip_prefix(of).and_then(|rest| rest.strip_prefix('/')) else {
@@ -90,12 +90,12 @@ impl Reach {
         Ok(())
     }
 
-    /// Whether it is said where a Service is.
+    /// True if a Service has another address.
     pub(super) fn knows(&self, namespace: &str, name: &str) -> bool {
         self.0.contains_key(&(namespace.to_owned(), name.to_owned()))
     }
 
-    /// For who calls hooks.
+    /// The resolver for the caller of webhooks.
     pub(super) fn services(&self) -> Arc<dyn Services> {
         Arc::new(self.clone())
     }

@@ -1,4 +1,4 @@
-//! Golden cases: command lines over files, and what they print.
+//! Golden cases: command lines over files, and their output.
 
 use futures::FutureExt as _;
 
@@ -25,7 +25,7 @@ fn every_command_line_prints_what_is_written_after_it() {
         ] {
             path.iter_mut().for_each(here);
         }
-        // No command line of these calls anybody.
+        // No command line of these calls a webhook.
         let (mut out, mut notes) = (Vec::new(), Vec::new());
         let ended = match run(&args, &mut out, &mut notes).now_or_never().expect("no call") {
             Ok(code) => format!("{code:?}\n"),

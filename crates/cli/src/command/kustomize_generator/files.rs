@@ -1,4 +1,4 @@
-//! Reading the files that a configuration names. Errors do not show the path: it may be a value that belongs to the literals.
+//! Reads the files that a configuration names. Errors do not contain the path: it may be a value that belongs to the literals.
 
 use std::{
     fs, io,
@@ -7,10 +7,10 @@ use std::{
 
 use super::Reach;
 
-/// The content of a file.
+/// Returns the content of a file.
 ///
 /// # Errors
-/// Why it cannot be had, and what to do about it.
+/// The reason why it cannot be read, and the remedy.
 pub(super) fn load(here: &Path, reach: Reach, path: &str) -> Result<Vec<u8>, String> {
     let unreadable = |error: io::Error| match error.kind() {
         io::ErrorKind::NotFound => "not found; paths begin at the current directory".to_owned(),

@@ -1,5 +1,5 @@
 //! The golden cases of `entourage kustomize-generator`: folders in `testdata/kustomize-generator`, each with a `config.yaml`
-//! and the files that it names, and the ResourceList that comes out in `want.yaml`. `UPDATE_GOLDEN=1` rewrites `want.yaml`.
+//! and the files that it names, and the resulting ResourceList in `want.yaml`. `UPDATE_GOLDEN=1` rewrites `want.yaml`.
 
 use std::{collections::BTreeMap, fs, path::Path};
 
@@ -17,7 +17,7 @@ fn every_case_comes_out_as_its_folder_says() {
     });
 }
 
-/// What kustomize gets. A file with the configuration has the same result, and no error shows a canary.
+/// The response to kustomize. A file with the configuration has the same result, and no error contains a canary.
 fn answered(case: &Path, config: &str) -> String {
     let around = Surroundings {
         here: case,
@@ -43,14 +43,20 @@ fn answered(case: &Path, config: &str) -> String {
             assert!(object.is_ok(), "{}: {:?}", case.display(), object.err());
         }
         Err(error) => {
-            let (told, told_alone) = (error.to_string(), format!("{:#}", ended_alone.unwrap_err()));
-            assert!(told_alone.ends_with(&told), "{told_alone}");
+            let (reported, reported_alone) = (error.to_string(), format!("{:#}", ended_alone.unwrap_err()));
+            assert!(reported_alone.ends_with(&reported), "{reported_alone}");
             assert_eq!(alone, "", "{}", case.display());
             assert_eq!(read["items"], serde_json::json!([]), "{}", case.display());
             for result in read["results"].as_array().unwrap() {
-                assert!(told.contains(result["message"].as_str().unwrap()), "{told}");
+                assert!(
+                    reported.contains(result["message"].as_str().unwrap()),
+                    "{reported}"
+                );
             }
-            assert!(!format!("{answer}{told}").contains("canary"), "{answer}{told}");
+            assert!(
+                !format!("{answer}{reported}").contains("canary"),
+                "{answer}{reported}"
+            );
         }
     }
     answer

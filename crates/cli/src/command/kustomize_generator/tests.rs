@@ -1,4 +1,4 @@
-//! What the golden cases cannot show: flags, lists that are none, and YAML that others read.
+//! Cases beyond the golden ones: flags, invalid lists, and YAML for other readers.
 
 use clap::Parser as _;
 
@@ -20,7 +20,7 @@ fn flags(line: &[&str]) -> KustomizeGeneratorArgs {
     *args
 }
 
-/// What the flags print, read again, or the error.
+/// The output of the flags, parsed again, or the error.
 fn of(here: &Path, line: &[&str]) -> Result<Value, String> {
     let args = flags(line);
     let mut out = Vec::new();
@@ -36,7 +36,7 @@ fn flags_say_what_a_file_would() {
     let here = above.path().join("here");
     std::fs::create_dir(&here).unwrap();
     std::fs::write(here.join("e"), "A=1\n").unwrap();
-    // What a user types reaches what the user does.
+    // Flags may read all files of the user.
     std::fs::write(above.path().join("config.json"), "{}").unwrap();
     let line = "--name rd --kind Secret --resource-name pull --type example.com/t --from-literal b=2 \
                 --from-file .json=../config.json --from-env-file e --all-namespaces --namespace a b --namespace c \
@@ -158,7 +158,7 @@ fn an_answer_has_the_version_of_its_question() {
     assert_eq!(answer["apiVersion"], "config.kubernetes.io/v1alpha1");
 }
 
-/// What a reader of YAML 1.1 could take for something else, and what has lines, comes back as it went.
+/// Values that a YAML 1.1 parser could misread, and values with several lines, are unchanged after a round trip.
 #[test]
 fn values_and_keys_survive_the_way_through_yaml() {
     let here = tempfile::tempdir().unwrap();

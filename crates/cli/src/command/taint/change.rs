@@ -1,4 +1,4 @@
-//! What becomes of a Cluster's taints: read from the command line, and decided for one Cluster. Nothing here asks a server.
+//! Changes of a Cluster's taints: parsed from the command line, and computed for one Cluster. No I/O.
 
 use std::fmt;
 
@@ -10,18 +10,18 @@ use crate::args;
 /// The effect of a taint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// Keeps away what is not there yet.
+    /// Prevents scheduling of new bindings.
     NoSchedule,
     /// Stored, without an effect.
     PreferNoSchedule,
-    /// Keeps away, and evicts what is there.
+    /// Prevents scheduling, and evicts scheduled bindings.
     NoExecute,
 }
 
 impl Effect {
     const ALL: [Self; 3] = [Self::NoSchedule, Self::PreferNoSchedule, Self::NoExecute];
 
-    /// As it is written in a taint.
+    /// Its name in a taint.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -32,10 +32,10 @@ impl Effect {
     }
 }
 
-/// A change of one taint; what identifies a taint of a Cluster is its key together with its effect.
+/// A change of one taint; a taint of a Cluster is identified by its key and its effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// The taint is there, with this value.
+    /// The taint exists, with this value.
     Set {
         /// Its key.
         key: String,
@@ -44,17 +44,17 @@ pub enum Change {
         /// Its effect.
         effect: Effect,
     },
-    /// The taint is not there.
+    /// The taint does not exist.
     Remove {
         /// Its key.
         key: String,
-        /// Its effect; `None`: whatever the effect.
+        /// Its effect; `None`: any effect.
         effect: Option<Effect>,
     },
 }
 
 impl Change {
-    /// The taint without a value.
+    /// Sets the taint without a value.
     #[must_use]
     pub fn set(key: &str, effect: Effect) -> Self {
         Self::Set {
@@ -64,7 +64,7 @@ impl Change {
         }
     }
 
-    /// No such taint.
+    /// Removes the taint.
     #[must_use]
     pub fn remove(key: &str, effect: Effect) -> Self {
         Self::Remove {
@@ -88,7 +88,7 @@ impl Change {
         }
     }
 
-    /// Whether both are about the same taint, or may be.
+    /// True if both apply to the same taint, or may do so.
     #[must_use]
     pub fn overlaps(&self, other: &Self) -> bool {
         let is_same_effect = match (self.effect(), other.effect()) {
@@ -98,13 +98,13 @@ impl Change {
         self.key() == other.key() && is_same_effect
     }
 
-    /// Whether it is about this taint of a Cluster.
+    /// True if it applies to this taint of a Cluster.
     fn is_of(&self, taint: &Value) -> bool {
         let effect = self.effect();
         taint["key"] == self.key() && effect.is_none_or(|effect| taint["effect"] == effect.name())
     }
 
-    /// The taint as kubectl names it: without its value.
+    /// The taint in kubectl's form: without its value.
     fn taint(&self) -> String {
         match self.effect() {
             Some(effect) => format!("{}:{}", self.key(), effect.name()),
@@ -134,7 +134,7 @@ pub enum Word {
     Change(Change),
 }
 
-/// Reads an argument: what contains `=` or `:` or ends in `-` is about a taint, as in kubectl, anything else names a Cluster.
+/// Parses an argument: a text that contains `=` or `:` or ends in `-` is a change, as in kubectl, any other is a Cluster.
 ///
 /// # Errors
 /// A sentence for the user.
@@ -157,7 +157,7 @@ pub fn word(text: &str) -> Result<Word, String> {
     Ok(Word::Change(change))
 }
 
-/// Key, value and effect of `KEY[=VALUE][:EFFECT]`, each of them valid.
+/// Key, value and effect of `KEY[=VALUE][:EFFECT]`, each validated.
 fn parts(text: &str) -> Result<(&str, &str, Option<Effect>), String> {
     let (left, effect) = match text.split_once(':') {
         Some((left, effect)) => (left, Some(self::effect(effect)?)),
@@ -177,47 +177,47 @@ fn effect(text: &str) -> Result<Effect, String> {
     })
 }
 
-/// What counts as wrong.
+/// The changes that count as errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
-    /// Another value of a taint that is there, and the removal of one that is not.
+    /// Another value of an existing taint, and the removal of a taint that does not exist.
     Strict,
-    /// The removal of a taint that is not there.
+    /// The removal of a taint that does not exist.
     Overwrite,
-    /// Nothing: a taint that is there keeps its value.
+    /// None: an existing taint keeps its value.
     Idempotent,
 }
 
-/// What becomes of the taints of one Cluster.
+/// The resulting taints of one Cluster.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-    /// All taints as they are then.
+    /// All resulting taints.
     pub taints: Vec<Value>,
-    /// Keys of those that are new or have another value.
+    /// Keys of the new taints, and of those with another value.
     pub set: Vec<String>,
-    /// Keys of those that are gone.
+    /// Keys of the removed taints.
     pub removed: Vec<String>,
 }
 
 impl Outcome {
-    /// Whether there is nothing to write.
+    /// True if there is nothing to write.
     #[must_use]
     pub fn is_unchanged(&self) -> bool {
         self.set.is_empty() && self.removed.is_empty()
     }
 
-    /// Whether a taint with this key is new or has another value.
+    /// True if a taint with this key is new or has another value.
     #[must_use]
     pub fn has_set(&self, key: &str) -> bool {
         self.set.iter().any(|each| each == key)
     }
 }
 
-/// Decides what becomes of the taints of the Cluster called `cluster`. Taints keep their order and fields that are not known
-/// here; new ones come last. One that evicts says since when: tolerations with seconds are counted from there.
+/// Computes the taints of the Cluster called `cluster`. Taints keep their order and unknown fields; new ones come last. A
+/// NoExecute taint has its time: tolerations with seconds are counted from there.
 ///
 /// # Errors
-/// Everything that is wrong, one sentence each.
+/// All errors, one sentence each.
 pub fn decide(
     cluster: &str,
     taints: &[Value],
@@ -269,7 +269,7 @@ pub fn decide(
     }
 }
 
-/// Gives a taint its value, and the time if it evicts.
+/// Sets the value of a taint, and the time if it evicts.
 fn give(taint: &mut Value, value: &str, effect: Effect, now: Time) {
     if let (true, Some(fields)) = (value.is_empty(), taint.as_object_mut()) {
         fields.remove("value");

@@ -1,5 +1,5 @@
-//! The golden cases of `entourage taint`, `cordon`, `uncordon` and `drain`: files in `testdata/taint`, each a command line after
-//! `#`, what it prints, and what is written to the hub of `testdata/taint/hub.yaml`. `UPDATE_GOLDEN=1` rewrites what comes out.
+//! The golden cases of `entourage taint`, `cordon`, `uncordon` and `drain`: files in `testdata/taint`, each a command line
+//! after `#`, its output, and its writes to the hub of `testdata/taint/hub.yaml`. `UPDATE_GOLDEN=1` rewrites the results.
 
 use std::fmt::Write as _;
 
@@ -18,7 +18,7 @@ const NOW: Time = Time(1_767_229_200_999);
 #[test]
 fn every_command_line_prints_and_writes_what_its_file_says() {
     golden::command_lines("taint", 30, |command| {
-        // Time passes when all else waits.
+        // Time advances when all tasks wait.
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .start_paused(true)

@@ -1,4 +1,4 @@
-//! How arguments are read, and what happens when somebody else writes meanwhile.
+//! Parsing of arguments, and conflicts with other writers.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -86,8 +86,8 @@ fn what_a_server_would_not_store_is_refused_before_anything_is_sent() {
         ("a=b=c:NoSchedule", r#""b=c" is not a label value"#),
         ("a=-b:NoSchedule", r#""-b" is not a label value"#),
     ] {
-        let said = word(text).unwrap_err();
-        assert!(said.contains(why), "{text}: {said}");
+        let error = word(text).unwrap_err();
+        assert!(error.contains(why), "{text}: {error}");
     }
     let long = |count| format!("{}=v:NoSchedule", "x".repeat(count));
     assert!(word(&long(63)).is_ok() && word(&long(64)).is_err());
@@ -95,7 +95,7 @@ fn what_a_server_would_not_store_is_refused_before_anything_is_sent() {
 
 #[tokio::test]
 async fn what_somebody_else_writes_meanwhile_is_kept() {
-    // Whoever writes m2 does so when the command has read both and written m1.
+    // The other writer changes m2 after the command has read both and written m1.
     let hub = Server::new("hub-id").reacting(|method, written, objects| {
         if method == "PATCH" && written == path("m1") {
             let mut theirs = cluster("m2", "7");
@@ -136,7 +136,7 @@ async fn what_somebody_else_did_meanwhile_is_not_done_again() {
 
 #[tokio::test]
 async fn a_cluster_that_never_stops_changing_is_an_error_after_some_attempts() {
-    // Whoever writes it does so after each look at it.
+    // The other writer changes it after each read.
     let versions = AtomicUsize::new(2);
     let hub = Server::new("hub-id").reacting(move |method, _, objects| {
         let version = versions.fetch_add(1, Ordering::Relaxed).to_string();

@@ -1,4 +1,4 @@
-//! Carries a wish about taints out on Clusters: all are checked, then each that differs is written.
+//! Applies changes of taints to Clusters: all are validated, then each that differs is written.
 
 use anyhow::{Context as _, Result, bail};
 use entourage_core::object::Time;
@@ -13,18 +13,18 @@ use crate::{
     join::hub::list_clusters,
 };
 
-/// How often a Cluster is read again that somebody else wrote meanwhile; its controllers write its status now and then.
+/// The number of attempts on a conflict with another writer of the Cluster; its controllers write its status now and then.
 const ATTEMPTS: usize = 5;
 
-/// What shall become of the taints of Clusters.
+/// The requested changes of Clusters' taints.
 pub struct Wish<'a> {
     /// Names of the Clusters.
     pub clusters: &'a [String],
     /// The changes, the same for each.
     pub changes: &'a [Change],
-    /// What counts as wrong.
+    /// The changes that count as errors.
     pub rule: Rule,
-    /// What is said of a Cluster.
+    /// The lines about a Cluster.
     pub words: fn(&Outcome) -> Vec<&'static str>,
 }
 
@@ -36,10 +36,10 @@ impl Wish<'_> {
     }
 }
 
-/// Carries the wish out: one list, and one write for each Cluster that changes. The first is written when all are found right.
+/// Applies the changes: one list, and one write for each Cluster that changes. The first write follows the validation of all.
 ///
 /// # Errors
-/// Everything that is wrong with any of the Clusters; or what cannot be read or written.
+/// All errors of all Clusters; or an error in reading or writing.
 pub async fn carry_out(wish: &Wish<'_>, target: &mut Target<'_>, now: Time) -> Result<()> {
     let known = list_clusters(target).await?;
     let (mut found, mut missing, mut wrong) = (Vec::new(), Vec::new(), Vec::new());
@@ -75,7 +75,7 @@ pub async fn carry_out(wish: &Wish<'_>, target: &mut Target<'_>, now: Time) -> R
     Ok(())
 }
 
-/// Writes what differs. Decided anew when somebody else wrote the Cluster meanwhile: nothing of theirs is lost.
+/// Writes a Cluster that differs. On a conflict the taints are computed again: no change of another writer is lost.
 async fn write(
     wish: &Wish<'_>,
     target: &Target<'_>,
@@ -92,7 +92,7 @@ async fn write(
         if outcome.is_unchanged() || target.dry_run {
             return Ok(outcome);
         }
-        // An empty list would stay in the object as such.
+        // An empty list would be stored as such.
         let taints = (!outcome.taints.is_empty()).then_some(&outcome.taints);
         let version = &cluster.metadata.resource_version;
         let body = json!({"metadata": {"resourceVersion": version}, "spec": {"taints": taints}});

@@ -1,4 +1,4 @@
-//! Unjoins against servers in memory.
+//! Unjoins against in-memory servers.
 
 use serde_json::json;
 
@@ -54,7 +54,7 @@ fn hub() -> Server {
     hub
 }
 
-/// The same with controllers that let a deleted Cluster go.
+/// The same with controllers that remove the finalizer of a deleted Cluster.
 fn hub_with_controllers() -> Server {
     hub().reacting(|_, path, objects| {
         if objects

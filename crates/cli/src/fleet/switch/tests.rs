@@ -1,4 +1,4 @@
-//! The switch before an embedded cluster.
+//! The switch in front of an embedded cluster.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use kube::{Api, Client, api::WatchParams};
 
 use super::Switch;
 
-/// How long something that must happen may take.
+/// The time that an expected event may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 fn behind(switch: &Switch) -> Client {

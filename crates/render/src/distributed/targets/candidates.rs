@@ -1,13 +1,13 @@
-//! Distributions by what they may mean: an index over compiled targets.
+//! An index of distributions by their possible targets.
 //!
-//! Targets stand in a bucket for each way in which they may mean a namespace. A label selector stands under one thing that
-//! it demands, since it can only match where that is there:
+//! Targets are in one bucket for each way in which they may match a namespace. A label selector is in the bucket of one of its
+//! requirements, since it can only match a namespace that meets it:
 //!
-//! | demanded | buckets |
+//! | requirement | buckets |
 //! |---|---|
-//! | a label with one value of a few | one for each of the values |
+//! | a label with one of some values | one for each of the values |
 //! | a label, whatever its value | one for the key |
-//! | only that labels or values are absent | the one that is always looked at |
+//! | only that labels or values are absent | the one that is always visited |
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,23 +16,23 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use super::Targets;
 use entourage_model::object::Str;
 
-/// Where targets stand.
+/// The bucket of targets.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Bucket {
-    /// They may mean any namespace: all are meant, or what is selected cannot be looked up.
+    /// They may match any namespace: all are targets, or the selector cannot be indexed.
     Any,
     /// They select by workloads.
     Workloads,
     /// They name this namespace.
     NamespacedName(Str),
-    /// They demand this label with this value.
+    /// They require this label with this value.
     Labelled(Str, Str),
-    /// They demand this label.
+    /// They require this label.
     Keyed(Str),
 }
 
-/// Which distributions may mean a namespace: a namespace event costs what can match, not all of them. A distribution is in
-/// it once: before it comes with other targets it is taken away with those that it came with.
+/// An index of the distributions that may match a namespace: a namespace event costs the number of candidates, not of all
+/// distributions. A distribution is in it once: before it is inserted with other targets, it is removed with the previous ones.
 #[derive(Clone, Debug, Default)]
 pub struct Candidates {
     buckets: BTreeMap<Bucket, BTreeSet<Str>>,
@@ -49,7 +49,7 @@ impl Candidates {
         }
     }
 
-    /// Takes away a distribution that was added with the same targets. Cost: as [`insert`](Self::insert).
+    /// Removes a distribution that was added with the same targets. Cost: as [`insert`](Self::insert).
     pub fn remove(&mut self, distribution: &Str, targets: &Targets) {
         for bucket in buckets(targets) {
             if let Some(distributions) = self.buckets.get_mut(&bucket) {
@@ -61,8 +61,8 @@ impl Candidates {
         }
     }
 
-    /// Distributions that may mean a namespace with these labels; those that select by workloads are among them. Some of
-    /// them may not mean it, none that does is missing. Cost: O(labels · log size + candidates).
+    /// The distributions that may match a namespace with these labels, including those that select by workloads. Some of them
+    /// may not match; none that matches is missing. Cost: O(labels · log size + candidates).
     #[must_use]
     pub fn of(&self, namespace: &str, labels: &BTreeMap<Str, Str>) -> BTreeSet<Str> {
         let found = wanted(namespace, labels).filter_map(|bucket| self.buckets.get(&bucket));
@@ -74,13 +74,13 @@ impl Candidates {
         self.buckets.get(&Bucket::Workloads).into_iter().flatten()
     }
 
-    /// How many entries there are; 0 once everything was taken away.
+    /// The number of entries; 0 once all distributions are removed.
     #[must_use]
     pub fn size(&self) -> usize {
         self.buckets.values().map(BTreeSet::len).sum()
     }
 
-    /// How many entries [`of`](Self::of) looks at.
+    /// The number of entries that [`of`](Self::of) visits.
     #[cfg(test)]
     pub(super) fn looked_at(&self, namespace: &str, labels: &BTreeMap<Str, Str>) -> usize {
         let found = wanted(namespace, labels).filter_map(|bucket| self.buckets.get(&bucket));
@@ -88,7 +88,7 @@ impl Candidates {
     }
 }
 
-/// The buckets in which a namespace with these labels is looked for.
+/// The buckets of the distributions that may match a namespace with these labels.
 fn wanted<'a>(namespace: &'a str, labels: &'a BTreeMap<Str, Str>) -> impl Iterator<Item = Bucket> + use<'a> {
     let always = [
         Bucket::Any,
@@ -104,10 +104,10 @@ fn wanted<'a>(namespace: &'a str, labels: &'a BTreeMap<Str, Str>) -> impl Iterat
     always.into_iter().chain(labelled)
 }
 
-/// The buckets in which targets stand: always the same for equal targets.
+/// The buckets of targets: always the same for equal targets.
 fn buckets(targets: &Targets) -> Vec<Bucket> {
     if targets.everything || targets.all_but.is_some() {
-        // Whatever else they say, they are found there.
+        // They are found there, whatever else they select.
         let workloads = targets.workloads.as_ref().map(|_| Bucket::Workloads);
         return [Bucket::Any].into_iter().chain(workloads).collect();
     }
@@ -126,7 +126,7 @@ fn buckets(targets: &Targets) -> Vec<Bucket> {
     buckets
 }
 
-/// What a selector demands, in as few buckets as it can be: the first of its labels, else the shortest list of values, else
+/// The buckets of a selector's requirement, as few as possible: the first of its labels, else the shortest list of values, else
 /// the first key.
 fn demanded(selector: &LabelSelector) -> Vec<Bucket> {
     if let Some((key, value)) = selector.match_labels.iter().flatten().next() {

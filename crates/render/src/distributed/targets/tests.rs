@@ -1,4 +1,4 @@
-//! The algebra of targets against a set computation of its own, and the index against all of them.
+//! The algebra of targets against an independent set computation, and the index against all of them.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -24,7 +24,7 @@ fn labels(pairs: &[(&str, &str)]) -> BTreeMap<Str, Str> {
         .collect()
 }
 
-/// The namespaces of five that are meant, none of which has labels or workloads.
+/// The target namespaces among five, none of which has labels or workloads.
 fn meant(value: &Value) -> Vec<&'static str> {
     let targets = targets(value);
     let all = NAMESPACES.into_iter();
@@ -53,7 +53,7 @@ fn each_way_to_mean_namespaces_means_them() {
             json!({"includedNamespaces": {"list": [{"name": "a"}]}, "namespaces": [{"name": "b"}]}),
             vec!["a", "b"],
         ),
-        // An exception is of `all` alone, an exclusion of everything.
+        // An exception applies only to `all`, an exclusion to all fields.
         (
             json!({"all": [{"exception": "a"}], "namespaces": [{"name": "a"}]}),
             all.clone(),
@@ -71,7 +71,7 @@ fn each_way_to_mean_namespaces_means_them() {
             vec![],
         ),
         (json!({"workloadLabelSelector": {}}), vec![]),
-        // Whose namespaces they are does not matter here.
+        // The clusters are irrelevant here.
         (
             json!({"clusters": {"clusterNames": ["m"]}, "namespaces": [{"name": "b"}]}),
             vec!["b"],
@@ -281,7 +281,7 @@ fn arb_targets() -> impl Strategy<Value = Value> {
         )
 }
 
-/// A namespace: its name, its labels, and whether workloads live in it that any selector selects.
+/// A namespace: its name, its labels, and true if it contains workloads that any selector selects.
 type Namespace = (&'static str, BTreeMap<Str, Str>, bool);
 
 fn arb_namespaces() -> impl Strategy<Value = Vec<Namespace>> {
@@ -299,7 +299,7 @@ fn arb_namespaces() -> impl Strategy<Value = Vec<Namespace>> {
     })
 }
 
-/// The sets of the module's head, computed as sets over the JSON.
+/// The sets of the module's documentation, computed as sets over the JSON.
 fn by_sets(targets: &Value, namespaces: &[Namespace]) -> BTreeSet<&'static str> {
     let every: BTreeSet<&'static str> = namespaces.iter().map(|(name, ..)| *name).collect();
     let in_list = |list: &Value, key: &str| -> BTreeSet<&'static str> {
@@ -403,7 +403,7 @@ proptest! {
             for (namespace, labels, _) in &namespaces {
                 let found = index.of(namespace, labels);
                 for (name, targets) in &there {
-                    // Whether a workload lives there is not known yet.
+                    // It is not yet known if the namespace contains a selected workload.
                     let may = targets.means(namespace, labels, true);
                     prop_assert!(!may || found.contains(name), "{name} is missing in {namespace}: {targets:?}");
                 }

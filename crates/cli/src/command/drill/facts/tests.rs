@@ -1,4 +1,4 @@
-//! Sightings as they are made, and what is read from them.
+//! Sightings, and the facts derived from them.
 
 use entourage_core::object::Gvk;
 
@@ -23,7 +23,7 @@ impl ScheduleTrace {
         }
     }
 
-    /// What was there before.
+    /// A copy from before the observation.
     fn held(mut self, cluster: &str, id: &ResourceId, replicas: i64) -> Self {
         self.tell(cluster, id, 0, true, Some(replicas));
         self

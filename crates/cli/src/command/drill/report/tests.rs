@@ -1,9 +1,9 @@
-//! What a report says of a drill that went as predicted, and of one that did not.
+//! The reports of a drill that went as predicted, and of one that did not.
 
 use super::*;
 use crate::command::failover::Move;
 
-fn foretold() -> Forecast {
+fn predicted() -> Forecast {
     Forecast {
         cluster: "member1".into(),
         moves: vec![Move {
@@ -21,7 +21,7 @@ fn report() -> Report {
     Report {
         cluster: "member1".into(),
         members: 3,
-        forecast: foretold(),
+        forecast: predicted(),
         not_ready_after_ms: Some(500),
         moved: vec![Moved {
             object: "Deployment shop/web".into(),

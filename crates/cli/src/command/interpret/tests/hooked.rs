@@ -1,4 +1,4 @@
-//! Hooks that are called: a real server behind TLS on the loopback.
+//! Webhooks that are called: a real server behind TLS on the loopback.
 
 use std::{
     fs,
@@ -22,7 +22,7 @@ use crate::{
     golden::folder,
 };
 
-/// Says of Shops what nobody else says, and how often it was asked.
+/// Interprets Shops in a distinguishable way, and counts its calls.
 #[derive(Clone, Default)]
 struct Shops(Arc<AtomicUsize>);
 
@@ -69,7 +69,7 @@ impl Interpret for Shops {
     }
 }
 
-/// The server, and files that name it. Dropped, it is gone.
+/// The server, and files that name it. The server ends on drop.
 struct Fake {
     shops: Shops,
     port: u16,
@@ -79,7 +79,7 @@ struct Fake {
 }
 
 impl Fake {
-    /// With a certificate for this name.
+    /// Starts it with a certificate for this name.
     async fn start(name: &str) -> Self {
         crate::install_tls_provider();
         let names = [name.to_owned()];
@@ -106,7 +106,7 @@ impl Fake {
         json!({"url": format!("https://127.0.0.1:{}/x", self.port)})
     }
 
-    /// A file with a hook for everything in Karmada's words.
+    /// A file with a webhook for all operations in Karmada's contract.
     fn interpreter(&self, client: Value) -> PathBuf {
         let rules = json!([{"operations": ["*"], "apiGroups": ["*"], "apiVersions": ["*"], "kinds": ["*"]}]);
         self.write(
@@ -116,7 +116,7 @@ impl Fake {
         )
     }
 
-    /// As [`Self::interpreter`] in the words of the proposal.
+    /// As [`Self::interpreter`] in the contract of the proposal.
     fn explorer(&self, client: Value, policy: &str) -> PathBuf {
         let rules =
             json!([{"operations": ["*"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*"]}]);
@@ -137,7 +137,7 @@ impl Fake {
     }
 }
 
-/// What a command line prints on standard output, on standard error, or why it fails.
+/// The output of a command line on standard output and standard error, or its error.
 async fn printed(hooks: &Path, line: &str) -> Result<(String, String), String> {
     let words = ["entourage", "interpret", "-f", hooks.to_str().unwrap()];
     let rest = line.split_whitespace().map(|word| match word {
@@ -198,7 +198,7 @@ async fn a_hook_among_the_files_answers_in_the_words_of_either_contract() {
         }
     }
     assert_eq!(fake.asked(), 8);
-    // Neither asks anybody.
+    // Neither calls a webhook.
     for line in ["--check", "--layers --desired-file shop.yaml"] {
         printed(&interpreter.0, line).await.unwrap();
     }
@@ -220,7 +220,7 @@ async fn a_customization_is_asked_before_a_hook_and_a_hook_before_what_is_known(
         .await
         .unwrap();
     assert!(out.contains("name: till") && !out.contains("native"), "{out}");
-    // A customization that adds adds to what the hook finds.
+    // A customization with Add adds its dependencies to those of the webhook.
     let line = "adding.yaml --operation InterpretDependency --desired-file web.yaml";
     let (out, _) = printed(&hooks, line).await.unwrap();
     let headings: Vec<_> = out.lines().filter(|line| line.starts_with('#')).collect();
@@ -237,7 +237,7 @@ async fn a_customization_is_asked_before_a_hook_and_a_hook_before_what_is_known(
 async fn a_hook_without_an_answer_is_an_error_or_where_it_may_be_ignored_a_note() {
     let fake = Fake::start("127.0.0.1").await;
     let line = "--operation InterpretHealth --observed-file copy.yaml";
-    // The proposal has no words for a refusal.
+    // The proposal's contract has no field for a refusal.
     for (hooks, refusal) in [
         (fake.interpreter(fake.url()), "spec.size is too small"),
         (fake.explorer(fake.url(), "Fail"), "answers with status 400"),
@@ -265,7 +265,7 @@ async fn a_hook_without_an_answer_is_an_error_or_where_it_may_be_ignored_a_note(
     );
     let nobody = printed(&ignored, line).await.unwrap_err();
     assert!(nobody.contains("no customization, no hook"), "{nobody}");
-    // A server that is not there.
+    // A server that does not exist.
     let gone = json!({"url": "https://127.0.0.1:1/x"});
     let error = printed(&fake.interpreter(gone), line).await.unwrap_err();
     assert!(error.contains("cannot connect to 127.0.0.1:1"), "{error}");
@@ -283,14 +283,14 @@ async fn a_hook_behind_a_service_is_reached_where_the_flag_says_and_trusted_as_t
     let hooks = right.interpreter(service.clone());
     let (out, _) = printed(&hooks, &line(right.port)).await.unwrap();
     assert!(out.contains("\n30\n"), "{out}");
-    // Whoever is at that address needs the Service's certificate.
+    // The server at that address needs the Service's certificate.
     let other = Fake::start("127.0.0.1").await;
     let error = printed(&other.interpreter(service), &line(other.port))
         .await
         .unwrap_err();
     assert!(error.contains("no TLS with interpreter.team.svc"), "{error}");
     assert_eq!((right.asked(), other.asked()), (1, 0));
-    // A URL takes the place of a URL.
+    // A URL replaces a URL.
     let gone = other.interpreter(json!({"url": "https://127.0.0.1:1/x"}));
     printed(&gone, &line(other.port)).await.unwrap();
     assert_eq!(other.asked(), 1);
