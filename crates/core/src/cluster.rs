@@ -30,7 +30,7 @@ const PULL: &str = "spec.syncMode Pull is stored and has no effect in this versi
                     mode";
 
 /// The maximum number of refused kinds that are reported with the member's message.
-const TOLD: usize = 3;
+const MAX_NAMED: usize = 3;
 
 /// Plans a Cluster. Cost: O(kinds it serves + ClusterTaintPolicies); O(entities) while it is being deleted.
 #[must_use]
@@ -40,17 +40,17 @@ pub fn plan(index: &Index, name: &Str, now: Time) -> Plan {
     };
     if member.object.spec.sync_mode == SyncMode::Pull {
         // Its agent writes the conditions that its taints follow from.
-        return tainted(index, name, member, tell_pull(name, member, now), now);
+        return tainted(index, name, member, report_pull_mode(name, member, now), now);
     }
     if member.meta.deleting.is_some() {
         let mut plan = leave(index, name, member, now);
         // While it waits, Ready still reports the state of the member.
         if plan.changes.is_empty() && member.meta.has_finalizer(finalizer::CLUSTER) {
-            let told = ready::plan(index, name, member, now);
-            if !told.changes.is_empty() {
-                return told;
+            let reported = ready::plan(index, name, member, now);
+            if !reported.changes.is_empty() {
+                return reported;
             }
-            plan.again_at = plan.again_at.into_iter().chain(told.again_at).min();
+            plan.again_at = plan.again_at.into_iter().chain(reported.again_at).min();
         }
         return plan;
     }
@@ -91,7 +91,7 @@ fn tainted(index: &Index, name: &Str, member: &Member, plan: Plan, now: Time) ->
 }
 
 /// Reports that nothing is delivered to a cluster in Pull mode. Its agent owns the rest of the status.
-fn tell_pull(name: &Str, member: &Member, now: Time) -> Plan {
+fn report_pull_mode(name: &Str, member: &Member, now: Time) -> Plan {
     let mut status = member.object.status.clone().unwrap_or_default();
     let before = status.conditions.clone();
     let turned = conditions::set(
@@ -158,8 +158,8 @@ fn leave(index: &Index, name: &Str, member: &Member, now: Time) -> Plan {
     let refused = refused.collect::<Vec<_>>();
     let is_silent = is_silent(index, member, now);
     let silent = is_silent && (unknown().next().is_some() || index.resources().any(|(id, _)| may_stand(id)));
-    if let Some(told) = tell_what_holds(name, member, &refused, silent, now) {
-        return told;
+    if let Some(reported) = report_blocking_kinds(name, member, &refused, silent, now) {
+        return reported;
     }
     if let Some((id, _)) = index.resources().find(|(id, _)| may_stand(id)) {
         return Plan::wait(format!("{id} may still exist there"));
@@ -187,7 +187,7 @@ fn is_silent(index: &Index, member: &Member, now: Time) -> bool {
 
 /// Reports what only a user can change about a member that is being removed: the kinds that it forbids to our account although
 /// copies of them may exist there, or that it does not respond. On transition; nothing if that is reported already.
-fn tell_what_holds(
+fn report_blocking_kinds(
     name: &Str,
     member: &Member,
     refused: &[(&Gvk, &String)],
@@ -215,7 +215,7 @@ fn tell_what_holds(
     } else if refused.is_empty() {
         conditions::remove(&mut status.conditions, condition::RELEASED);
     } else {
-        let told = told_kinds(refused);
+        let reported = named_kinds(refused);
         let resources: Option<Vec<String>> = refused
             .iter()
             .map(|(gvk, _)| resource_of(&member.object, gvk))
@@ -225,7 +225,7 @@ fn tell_what_holds(
             |all| format!("--allow {}", all.join(",")),
         );
         let message = format!(
-            "copies may exist on {name} of kinds that the joined account may no longer list and watch: {told}. \
+            "copies may exist on {name} of kinds that the joined account may no longer list and watch: {reported}. \
              Grant the rights with `entourage join {name} {flag}` and the --allow that it was joined with, or \
              orphan the copies with `entourage unjoin {name} --force`"
         );
@@ -245,19 +245,19 @@ fn tell_what_holds(
 }
 
 /// Some kinds with their messages, and the number of the others.
-fn told_kinds(kinds: &[(&Gvk, &String)]) -> String {
-    let told: Vec<String> = kinds
+fn named_kinds(kinds: &[(&Gvk, &String)]) -> String {
+    let reported: Vec<String> = kinds
         .iter()
-        .take(TOLD)
+        .take(MAX_NAMED)
         .map(|(gvk, why)| format!("{} {} ({why})", gvk.api_version(), gvk.kind))
         .collect();
-    let more = kinds.len().saturating_sub(TOLD);
+    let more = kinds.len().saturating_sub(MAX_NAMED);
     let more = if more == 0 {
         String::new()
     } else {
         format!(" and {more} more")
     };
-    format!("{}{more}", told.join(", "))
+    format!("{}{more}", reported.join(", "))
 }
 
 /// A kind as `--allow` names it, or `None` if the member was never seen to serve it.

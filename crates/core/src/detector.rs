@@ -283,8 +283,8 @@ fn report(index: &Index, name: &NamespacedName, policy: &Policy, now: Time) -> P
     if turned && !good {
         plan.changes.push(warning(event::APPLY_POLICY_FAILED, message));
     }
-    let told = without_effect.map(|message| warning(event::PARTS_WITHOUT_EFFECT, message));
-    plan.changes.extend(told);
+    let effect_event = without_effect.map(|message| warning(event::PARTS_WITHOUT_EFFECT, message));
+    plan.changes.extend(effect_event);
     plan
 }
 

@@ -436,7 +436,7 @@ fn blocked(due: &[(&TargetCluster, Cause)], why: &str) -> String {
     if due.is_empty() {
         return String::new();
     }
-    let told: Vec<String> = due
+    let reasons: Vec<String> = due
         .iter()
         .map(|(target, cause)| match cause {
             Cause::Taint(taint) => format!("{} (taint {taint} is not tolerated)", target.name),
@@ -445,5 +445,8 @@ fn blocked(due: &[(&TargetCluster, Cause)], why: &str) -> String {
             }
         })
         .collect();
-    format!("It is to be evicted from {}, and stays, {why}", told.join(", "))
+    format!(
+        "It is to be evicted from {}, and stays, {why}",
+        reasons.join(", ")
+    )
 }

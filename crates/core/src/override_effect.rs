@@ -40,8 +40,8 @@ pub(crate) fn plan(index: &Index, name: &NamespacedName, now: Time) -> Plan {
     match why_none(index, name, policy, reaches.iter()) {
         None => Plan::nothing(),
         Some(why) => {
-            let told = format!("{} {name} changes no copy: {why}", scope::override_policy(name));
-            Plan::one(Change::Refuse(told), "it changes no copy")
+            let message = format!("{} {name} changes no copy: {why}", scope::override_policy(name));
+            Plan::one(Change::Refuse(message), "it changes no copy")
         }
     }
 }

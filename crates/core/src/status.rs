@@ -393,7 +393,7 @@ fn item(id: &ResourceId, place: &Place<'_>, held: Option<&AggregatedStatusItem>)
     let told = held;
     // After a start the stored item is the only earlier result of a hook or script that fails now.
     let lacks = |operation| live.and_then(|live| live.lacks(operation));
-    let said = |operation| held.filter(|_| lacks(operation).is_some());
+    let earlier = |operation| held.filter(|_| lacks(operation).is_some());
     let held = held.filter(|_| !place.answers && live.is_none());
     let applied = place.applied();
     let health = match live.and_then(|live| live.health) {
@@ -401,9 +401,9 @@ fn item(id: &ResourceId, place: &Place<'_>, held: Option<&AggregatedStatusItem>)
         Some(Health::Unhealthy) => ResourceHealth::Unhealthy,
         Some(Health::Unknown) => {
             let is_passing = lacks(Operation::Health).is_some_and(InterpretError::is_passing);
-            said(Operation::Health)
+            earlier(Operation::Health)
                 .filter(|_| is_passing)
-                .and_then(|said| said.health)
+                .and_then(|earlier| earlier.health)
                 .unwrap_or(ResourceHealth::Unknown)
         }
         None if place.stands() && live.is_some_and(|live| !live.interpretation.is_copied_whole(&id.gvk)) => {
@@ -418,8 +418,8 @@ fn item(id: &ResourceId, place: &Place<'_>, held: Option<&AggregatedStatusItem>)
         status: live.map_or_else(
             || held.and_then(|held| held.status.clone()),
             |live| {
-                let said = said(Operation::Reflect).and_then(|said| said.status.as_ref());
-                live.status.as_ref().or(said).cloned()
+                let earlier = earlier(Operation::Reflect).and_then(|earlier| earlier.status.as_ref());
+                live.status.as_ref().or(earlier).cloned()
             },
         ),
         applied,

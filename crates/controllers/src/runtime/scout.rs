@@ -129,11 +129,11 @@ async fn look(api: Api, mut wanted: watch::Receiver<BTreeSet<Gvk>>, teller: Tell
     let mut watching: Option<AbortOnDropHandle<()>> = None;
     let mut known: Option<Catalog> = None;
     let (mut last, mut due, mut changed) = (None::<Instant>, Instant::now(), None::<Instant>);
-    let mut told: BTreeSet<Gvk> = BTreeSet::new();
+    let mut reported: BTreeSet<Gvk> = BTreeSet::new();
     let mut failing: Option<Instant> = None;
     loop {
         let kinds = wanted.borrow_and_update().clone();
-        told.retain(|kind| kinds.contains(kind));
+        reported.retain(|kind| kinds.contains(kind));
         if kinds.is_empty() {
             // No kind is wanted: no request is sent.
             drop(watching.take());
@@ -149,14 +149,14 @@ async fn look(api: Api, mut wanted: watch::Receiver<BTreeSet<Gvk>>, teller: Tell
             // A new kind is answered by the last catalog, if a change of it would have been reported.
             let new: BTreeSet<Gvk> = kinds
                 .iter()
-                .filter(|kind| !told.contains(*kind))
+                .filter(|kind| !reported.contains(*kind))
                 .cloned()
                 .collect();
             let found = find(catalog, &new);
             let is_served = |(_, served): &(Gvk, Option<Served>)| matches!(served, Some(Served::In(_)));
             if new.is_empty() {
             } else if definitions.is_open.load(Ordering::Relaxed) || found.iter().all(is_served) {
-                told.extend(new);
+                reported.extend(new);
                 if teller.tell(found).await.is_none() {
                     return;
                 }
@@ -191,7 +191,7 @@ async fn look(api: Api, mut wanted: watch::Receiver<BTreeSet<Gvk>>, teller: Tell
                     watching = Some(AbortOnDropHandle::new(tokio::spawn(task)));
                 }
                 let found = find(&catalog, &kinds);
-                (told, known, failing) = (kinds, Some(catalog), None);
+                (reported, known, failing) = (kinds, Some(catalog), None);
                 if teller.tell(found).await.is_none() {
                     return;
                 }

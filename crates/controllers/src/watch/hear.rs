@@ -119,13 +119,13 @@ impl Watcher {
     pub(super) async fn hear(&mut self, news: impl Iterator<Item = News>) -> Vec<Observation> {
         let news: Vec<News> = news.collect();
         let this = &*self;
-        let told: Vec<_> = stream::iter(news)
+        let read_results: Vec<_> = stream::iter(news)
             .map(|each| this.read(each))
             .buffered(AT_A_TIME)
             .collect()
             .await;
-        let mut seen = Vec::with_capacity(told.len() + 1);
-        for (observation, id, lacks) in told {
+        let mut seen = Vec::with_capacity(read_results.len() + 1);
+        for (observation, id, lacks) in read_results {
             seen.extend(observation);
             if let Some(id) = id {
                 self.unheard.record(id, lacks);

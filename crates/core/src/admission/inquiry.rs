@@ -29,7 +29,7 @@ use crate::{
 pub const MOST_NAMESPACES: usize = 100;
 
 /// The maximum number of missing rights reported; the author fixes all of them in one way.
-const TOLD: usize = 5;
+const MAX_REPORTED: usize = 5;
 
 /// The checks of a write.
 #[derive(Debug)]
@@ -181,13 +181,13 @@ impl Rights {
     pub fn refusal(&self, author: &str, denied: &[Access]) -> Refusal {
         let mut problems: Vec<Problem> = denied
             .iter()
-            .take(TOLD)
+            .take(MAX_REPORTED)
             .map(|access| self.problem(author, access))
             .collect();
-        if denied.len() > TOLD {
+        if denied.len() > MAX_REPORTED {
             problems.push(Problem::new(
                 "spec.targets",
-                format!("{} more rights are missing", denied.len() - TOLD),
+                format!("{} more rights are missing", denied.len() - MAX_REPORTED),
                 "grant them all in one ClusterRole, or have it written by an account that has them",
             ));
         }

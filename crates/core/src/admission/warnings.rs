@@ -15,7 +15,7 @@ use crate::{distribution::targets::Targets, places::is_system};
 pub(super) const LONGEST: usize = 256;
 
 /// The maximum number of names in a warning.
-const TOLD: usize = 2;
+const MAX_NAMED: usize = 2;
 
 /// Targets that match no namespace: none given, an empty selector, or only exclusions.
 pub(super) fn means_nothing(object: &Value, warnings: &mut Vec<Problem>) {
@@ -69,12 +69,12 @@ pub(super) fn protected(object: &Value, warnings: &mut Vec<Problem>) {
         return;
     };
     let mut names = compiled.named().iter().filter(|name| is_system(name));
-    let told: Vec<String> = names
+    let quoted: Vec<String> = names
         .by_ref()
-        .take(TOLD)
+        .take(MAX_NAMED)
         .map(|name| format!("{name:?}"))
         .collect();
-    if told.is_empty() {
+    if quoted.is_empty() {
         return;
     }
     let more = match names.count() {
@@ -83,7 +83,7 @@ pub(super) fn protected(object: &Value, warnings: &mut Vec<Problem>) {
     };
     warnings.push(Problem::new(
         "spec.targets",
-        format!("system namespaces are never targets: {}{more}", told.join(", ")),
+        format!("system namespaces are never targets: {}{more}", quoted.join(", ")),
         "take them out",
     ));
 }

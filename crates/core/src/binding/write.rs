@@ -82,8 +82,8 @@ pub(super) fn release(binding: &Binding, why: &str) -> Plan {
     let mut object = (*binding.object).clone();
     let finalizers = object.metadata.finalizers.get_or_insert_default();
     let before = finalizers.len();
-    let ours = scope::binding(&binding.name.namespace).finalizer;
-    finalizers.retain(|each| each != ours && each != finalizer::DEPENDENCIES);
+    let own_finalizer = scope::binding(&binding.name.namespace).finalizer;
+    finalizers.retain(|each| each != own_finalizer && each != finalizer::DEPENDENCIES);
     if finalizers.len() == before {
         return Plan::wait("others hold the binding");
     }
@@ -100,7 +100,7 @@ pub(super) fn evicted(
     let before = &binding.object.spec;
     let is_new = |task: &&GracefulEvictionTask| eviction_from(before, &task.from_cluster).is_none();
     let begun = wanted.graceful_eviction_tasks.iter().filter(is_new);
-    let told = begun.flat_map(|task| {
+    let events = begun.flat_map(|task| {
         let message = format!("Evicted from cluster {}: {}.", task.from_cluster, task.message);
         [on_template(id, template), on_binding(binding)].map(|regarding| {
             Change::Emit(Event {
@@ -111,7 +111,7 @@ pub(super) fn evicted(
             })
         })
     });
-    told.collect()
+    events.collect()
 }
 
 pub(super) fn write(binding: &Binding, verb: Verb, why: &str) -> Plan {

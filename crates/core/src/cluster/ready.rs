@@ -11,7 +11,7 @@ use entourage_api::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
-use super::{told_kinds, warning, write_status};
+use super::{named_kinds, warning, write_status};
 use crate::{
     condition as conditions, governor,
     index::{Index, Member, identities},
@@ -159,9 +159,9 @@ fn report(index: &Index, name: &Str, member: &Member, probe: &Probe, now: Time) 
     plan.again_at = again_at;
     plan.changes.extend(paused.map(Change::Emit));
     if turned && !probe.healthy {
-        let told = probe.message.clone();
+        let warning_message = probe.message.clone();
         plan.changes
-            .push(warning(name, member, event::CLUSTER_NOT_READY, told));
+            .push(warning(name, member, event::CLUSTER_NOT_READY, warning_message));
     }
     plan
 }
@@ -222,7 +222,7 @@ fn say_what_is_not_watched(
         let message = format!(
             "unknown state of some kinds on {name}: {}. Until it lists them, changes of copies there are not seen, \
              no copy of them is deleted, and their bindings show the last known state",
-            told_kinds(&lasting)
+            named_kinds(&lasting)
         );
         conditions::set(
             conditions,

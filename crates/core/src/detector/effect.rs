@@ -15,19 +15,19 @@ use crate::{
 };
 
 /// The maximum number of names in a sentence.
-const TOLD: usize = 3;
+const MAX_NAMED: usize = 3;
 
 /// Sets the condition `Effective`: False lists the parts without effect; it is absent if there are none. Returns its message
 /// when it becomes False.
 ///
 /// Cost: O(names in the placement); O(members) more where it excludes, or gives weights.
 pub(super) fn fill(index: &Index, policy: &Policy, all: &mut Vec<Condition>, now: Time) -> Option<String> {
-    let told = told(index, policy);
-    if told.is_empty() {
+    let parts = parts_without_effect(index, policy);
+    if parts.is_empty() {
         conditions::remove(all, condition::EFFECTIVE);
         return None;
     }
-    let message = told.join("; ");
+    let message = parts.join("; ");
     let turned = conditions::set(
         all,
         Condition {
@@ -42,7 +42,7 @@ pub(super) fn fill(index: &Index, policy: &Policy, all: &mut Vec<Condition>, now
     turned.then_some(message)
 }
 
-fn told(index: &Index, policy: &Policy) -> Vec<String> {
+fn parts_without_effect(index: &Index, policy: &Policy) -> Vec<String> {
     let spec = &policy.object.spec;
     let mut all = Vec::new();
     if spec.schedule_priority.is_some() {
@@ -140,11 +140,15 @@ fn weightless<'a>(
 
 /// `cluster "a"`, `clusters "a", "b", "c" and 2 more`.
 fn named(names: &[&str]) -> String {
-    let told: Vec<String> = names.iter().take(TOLD).map(|name| format!("{name:?}")).collect();
-    let more = match names.len().saturating_sub(TOLD) {
+    let quoted: Vec<String> = names
+        .iter()
+        .take(MAX_NAMED)
+        .map(|name| format!("{name:?}"))
+        .collect();
+    let more = match names.len().saturating_sub(MAX_NAMED) {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
     let word = if names.len() == 1 { "cluster" } else { "clusters" };
-    format!("{word} {}{more}", told.join(", "))
+    format!("{word} {}{more}", quoted.join(", "))
 }

@@ -32,7 +32,7 @@ pub(super) fn preserved(
     let Some(rules) = rules else {
         return Default::default();
     };
-    let told = preserved_labels(held).remove(cluster).unwrap_or_default();
+    let earlier = preserved_labels(held).remove(cluster).unwrap_or_default();
     let status = held.status.iter().flat_map(|status| &status.aggregated_status);
     let status = status
         .filter(|item| item.cluster_name == cluster)
@@ -44,7 +44,7 @@ pub(super) fn preserved(
             Ok(value) => {
                 labels.insert(alias.to_owned(), value);
             }
-            Err(why) => match told.get(alias) {
+            Err(why) => match earlier.get(alias) {
                 Some(value) => {
                     labels.insert(alias.to_owned(), value.to_string());
                 }

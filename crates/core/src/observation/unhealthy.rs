@@ -6,7 +6,7 @@ use serde_json::Value;
 const LONGEST: usize = 256;
 
 /// Conditions that report a problem, with the status they then have; the first that matches counts.
-const TELLING: &[(&str, &str)] = &[
+const REPORTING: &[(&str, &str)] = &[
     ("ReplicaFailure", "True"),
     ("Failed", "True"),
     ("Progressing", "False"),
@@ -25,16 +25,16 @@ const COUNTERS: &[(&str, &str)] = &[
 ///
 /// Cost: O(conditions).
 pub(super) fn reason(object: &Value) -> String {
-    let mut told: Vec<String> = counts(object).into_iter().collect();
-    told.extend(trouble(object));
-    if told.is_empty() {
-        told.extend(
+    let mut parts: Vec<String> = counts(object).into_iter().collect();
+    parts.extend(trouble(object));
+    if parts.is_empty() {
+        parts.extend(
             object["status"]["phase"]
                 .as_str()
                 .map(|phase| format!("phase {phase}")),
         );
     }
-    let text = told.join(", ");
+    let text = parts.join(", ");
     match text.char_indices().nth(LONGEST) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text,
@@ -51,11 +51,11 @@ fn counts(object: &Value) -> Option<String> {
 
 fn trouble(object: &Value) -> Option<String> {
     let all = object["status"]["conditions"].as_array()?;
-    let told = |(type_, status): &(&str, &str)| {
+    let find = |(type_, status): &(&str, &str)| {
         let says_so = |each: &&Value| each["type"] == *type_ && each["status"] == *status;
         all.iter().find(says_so)
     };
-    let first = TELLING.iter().find_map(told)?;
+    let first = REPORTING.iter().find_map(find)?;
     let text = |field: &str| first[field].as_str().unwrap_or_default();
     let words: Vec<&str> = [text("reason"), text("message")]
         .into_iter()

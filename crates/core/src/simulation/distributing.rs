@@ -25,7 +25,7 @@ use crate::{
 type Response = Result<Value, (No, String)>;
 
 /// The maximum number of namespaces of one cause that are listed one by one.
-const TOLD: usize = 100;
+const MAX_LISTED: usize = 100;
 
 impl Simulation {
     /// The question to answer before a copy is applied, or `None`.
@@ -91,12 +91,12 @@ impl Simulation {
         seen: &mut Vec<Observation>,
     ) -> Wrote {
         loop {
-            let mut said = self.ask(&request, place, id);
-            let turn = apply_task.answered(&match &said {
+            let mut response = self.ask(&request, place, id);
+            let turn = apply_task.answered(&match &response {
                 Ok(object) => Answer::Object(object),
                 Err((no, words)) => Answer::No(*no, words.clone()),
             });
-            if let Ok(object) = &mut said {
+            if let Ok(object) = &mut response {
                 wipe(object);
             }
             if let Some(part) = turn.seen {
@@ -243,7 +243,7 @@ pub(super) fn held_up(simulation: &Simulation, cluster: Option<&Str>) -> BTreeMa
         let Ok(spec) = &held.object.spec else { continue };
         for (target_status, places) in &held.by_verdict {
             let here = places.iter().filter(|place| place.cluster.as_ref() == cluster);
-            for place in here.take(TOLD) {
+            for place in here.take(MAX_LISTED) {
                 let Some((fate, why)) = why_not(name, held, *target_status, place) else {
                     continue;
                 };

@@ -156,15 +156,15 @@ pub(super) fn suspended(places: &[Place<'_>]) -> Option<String> {
         let of_it = places.iter().filter(|place| which(place));
         of_it.map(|place| &**place.cluster).collect::<Vec<_>>().join(", ")
     };
-    let mut told = Vec::new();
+    let mut sentences = Vec::new();
     let (suspended, held) = (names(|place| place.suspended), names(|place| place.held));
     if !suspended.is_empty() {
-        told.push(format!("Delivery is suspended on {suspended}."));
+        sentences.push(format!("Delivery is suspended on {suspended}."));
     }
     if !held.is_empty() {
-        told.push(format!(
+        sentences.push(format!(
             "Copies that are no longer scheduled are kept, as delivery is suspended, on {held}."
         ));
     }
-    (!told.is_empty()).then(|| told.join(" "))
+    (!sentences.is_empty()).then(|| sentences.join(" "))
 }

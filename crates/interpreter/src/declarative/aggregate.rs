@@ -203,14 +203,14 @@ impl Field {
 fn message(all: &[(&str, Value)]) -> String {
     let mut message = String::new();
     for (cluster, condition) in all {
-        let said = text(condition, &["message"]);
-        let said = if said.is_empty() {
+        let cluster_message = text(condition, &["message"]);
+        let cluster_message = if cluster_message.is_empty() {
             text(condition, &["status"])
         } else {
-            said
+            cluster_message
         };
         let separator = if message.is_empty() { "" } else { "; " };
-        let more = format!("{separator}{cluster}: {said}");
+        let more = format!("{separator}{cluster}: {cluster_message}");
         let room = LONGEST_MESSAGE.saturating_sub(message.len());
         if more.len() > room {
             message.push_str(&more[..more.floor_char_boundary(room)]);

@@ -77,11 +77,11 @@ impl Condition {
 
 impl Phase {
     fn of(&self, live: &Value) -> Health {
-        let said = self.path.first(live).as_str().filter(|said| !said.is_empty());
-        let Some(said) = said.or(self.default.as_deref()) else {
+        let phase = self.path.first(live).as_str().filter(|phase| !phase.is_empty());
+        let Some(phase) = phase.or(self.default.as_deref()) else {
             return Health::Unknown;
         };
-        let is_in = |list: &[String]| list.iter().any(|each| each == said);
+        let is_in = |list: &[String]| list.iter().any(|each| each == phase);
         if is_in(&self.unhealthy) {
             Health::Unhealthy
         } else if is_in(&self.healthy) || self.healthy.is_empty() {

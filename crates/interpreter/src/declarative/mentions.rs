@@ -167,9 +167,9 @@ pub(super) fn containers(rules: &Declared, object: &Value, lists: &[&str]) -> BT
 /// The namespace of a reference: its own, or the object's. `None` without either, and for a text with a parameter in it. Whether
 /// the dependency is propagated from there is decided elsewhere: that needs the other namespace's consent (`Index::may_need` of
 /// the core).
-fn target<'a>(own: &'a str, said: Option<&'a str>) -> Option<&'a str> {
-    let said = said.filter(|name| !name.is_empty());
-    Some(said.unwrap_or(own)).filter(|name| is_name(name))
+fn target<'a>(own: &'a str, explicit: Option<&'a str>) -> Option<&'a str> {
+    let explicit = explicit.filter(|name| !name.is_empty());
+    Some(explicit.unwrap_or(own)).filter(|name| is_name(name))
 }
 
 /// True if an object can have this name. A text with a parameter in it (`{{name}}`) is no name yet.
@@ -197,12 +197,14 @@ impl Pods {
     }
 
     fn mention<'a>(&self, own: &'a str, object: &'a Value, found: Found<'a>, mentions: &mut Mentions<'a>) {
-        let mut said: Vec<Option<&'a str>> = Vec::new();
+        let mut explicit: Vec<Option<&'a str>> = Vec::new();
         if let Some(path) = &self.namespace_from {
-            path.each_beside(object, found.holder, &mut |name| said.push(name.value.as_str()));
+            path.each_beside(object, found.holder, &mut |name| {
+                explicit.push(name.value.as_str())
+            });
         }
-        if said.is_empty() {
-            said.push(None);
+        if explicit.is_empty() {
+            explicit.push(None);
         }
         let mut own_claims = BTreeSet::new();
         if let Some(path) = &self.own_claims {
@@ -210,7 +212,7 @@ impl Pods {
                 own_claims.extend(claim.value.as_str());
             });
         }
-        for namespace in said.into_iter().filter_map(|said| target(own, said)) {
+        for namespace in explicit.into_iter().filter_map(|explicit| target(own, explicit)) {
             mentions.pod_spec(namespace, pod_spec(found.value), &own_claims);
         }
     }
@@ -222,11 +224,11 @@ impl Dependency {
             return;
         };
         let beside = |path: &Path| path.first_beside(object, found.holder);
-        let said = self
+        let explicit = self
             .namespace_from
             .as_ref()
             .and_then(|path| beside(path).as_str());
-        let Some(namespace) = target(own, said) else {
+        let Some(namespace) = target(own, explicit) else {
             return;
         };
         if !self.when.iter().all(|test| test.holds(beside(&test.path))) {

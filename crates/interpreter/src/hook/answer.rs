@@ -115,12 +115,12 @@ impl Hook {
             _ => {}
         }
         let is_secret = object["kind"] == "Secret" && object["apiVersion"] == "v1";
-        let said = response["status"]["message"].as_str().unwrap_or_default();
-        let said = clean(said);
-        if is_secret || said.is_empty() {
+        let hook_message = response["status"]["message"].as_str().unwrap_or_default();
+        let hook_message = clean(hook_message);
+        if is_secret || hook_message.is_empty() {
             return Err("the hook was not successful; its own log may say why".into());
         }
-        Err(format!("the hook was not successful: {said}").into())
+        Err(format!("the hook was not successful: {hook_message}").into())
     }
 }
 

@@ -150,7 +150,7 @@ fn a_long_list_of_what_is_missing_is_cut() {
         .unwrap()
         .rights;
     let refusal = rights.refusal("jane", rights.by_name.as_deref().unwrap());
-    assert_eq!(refusal.problems.len(), TOLD + 1);
+    assert_eq!(refusal.problems.len(), MAX_REPORTED + 1);
     assert!(
         refusal.to_string().contains("35 more rights are missing"),
         "{refusal}"
