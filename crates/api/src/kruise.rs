@@ -42,7 +42,7 @@ pub struct ResourceDistributionSpec {
     #[schemars(schema_with = "embedded_resource")]
     pub resource: Option<EmbeddedObject>,
 
-    /// The existing ConfigMap or Secret that is distributed. It needs the consent of an annotation.
+    /// The existing ConfigMap or Secret that is distributed. Its annotation `entourage.dev/distribution-allowed` must allow that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resource_from: Option<ResourceSource>,
 
