@@ -203,7 +203,9 @@ impl Index {
                 state.unhealthy_since = None;
                 state.pending = None;
                 // A look that finds no copy says nothing of why none can be made.
-                state.problem.take_if(|problem| !is_look || !problem.trouble.is_of_source());
+                state
+                    .problem
+                    .take_if(|problem| !is_look || !problem.trouble.is_of_source());
                 self.copy_ended(id, cluster, now, dirty);
             }
             Removed::Rejected(why) => {
