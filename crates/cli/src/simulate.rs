@@ -1,7 +1,7 @@
 //! Simulation of files: alone, or against a hub and its members, which are read and never written.
 //!
 //! - [`kinds`]: what is served where, and which kinds lie in namespaces.
-//! - [`live`]: what a rehearsal asks, read from real servers; what the hub would make of a file, from its dry run.
+//! - [`live`]: the requests of a simulation, read from real servers; what the hub would make of a file, from its dry run.
 //! - [`offline`]: without servers.
 //! - [`strict`]: how a hub decodes objects.
 //! - [`interpretation`]: what people taught a hub of kinds.
@@ -20,9 +20,9 @@ pub mod live;
 pub mod offline;
 pub mod strict;
 
-/// A rehearsal that has ended.
+/// A simulation that has ended.
 pub struct Simulated {
-    /// The rehearsal.
+    /// The simulation.
     pub simulation: Simulation,
     /// What the person should know about how it was done: assumptions, what could not be read.
     pub remarks: Vec<String>,
@@ -51,7 +51,7 @@ impl Default for Assumed {
     }
 }
 
-/// A rehearsal that goes on at the present time.
+/// A simulation that goes on at the present time.
 fn begin(hub_id: &str, assumed: &Assumed) -> Simulation {
     let mut config = Config::new(hub_id);
     config.scripts = Some(Arc::new(entourage_lua::Lua::default()));

@@ -102,7 +102,7 @@ pub struct Index {
     pub(crate) revisions: Revisions,
     /// Templates whose claim the hub refuses to our account, and its words.
     pub(crate) unclaimed: BTreeMap<ResourceId, String>,
-    /// Whether who held what before this process began is remembered; see [`proof`].
+    /// Whether who held what before this process began is remembered; see [`sync_requirement`].
     pub(crate) remembers_former: bool,
     /// Who waits for proof.
     pub(crate) waiting: Waiting,

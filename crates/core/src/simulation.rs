@@ -6,7 +6,7 @@
 //! servers.
 //!
 //! - [`overlay`](overlay::overlay): an apply without a server.
-//! - [`report`](Rehearsal::report): the result; Secrets' values never leave this module.
+//! - [`report`](Simulation::report): the result; Secrets' values never leave this module.
 
 mod act;
 mod copies;

@@ -1,20 +1,20 @@
-//! Runs Karmada's interpreter scripts in a sandbox: Lua 5.1, a fresh state for each call, with limits that a script
-//! can neither catch nor sit out inside a library function.
+//! Runs Karmada's interpreter scripts in a sandbox: Lua 5.1, a fresh environment for each call, with limits that a script can
+//! neither catch nor evade inside a library function.
 //!
 //! ```text
 //! Script::compile ──► Script::answer(Question) ──► Answer
-//!                        │ a new state: sandbox ◄── prelude.lua, pattern, kube
+//!                        │ environment: sandbox ◄── prelude.lua, pattern, kube
 //!                        │ JSON ──► tables: json
 //!                        │ the script's function, watched by: budget
 //!                        └ tables ──► JSON: json, repair ──► typed: shape
 //! ```
 //!
-//! | module | what it knows |
+//! | module | content |
 //! |---|---|
-//! | [`script`] | a script, compiled once, and what it answers |
-//! | [`limits`] | what a call may use up |
-//! | [`quarantine`] | which object a script is not tried on again |
-//! | [`error`] | what went wrong, without anything of the object |
+//! | [`script`] | a script, compiled once, and its answers |
+//! | [`limits`] | the limits of a call |
+//! | [`quarantine`] | the objects that a script is not run for again |
+//! | [`error`] | the errors, without content of the object |
 
 mod budget;
 mod chunks;

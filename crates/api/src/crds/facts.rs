@@ -1,7 +1,7 @@
 //! The contract of a CRD as text: one line for each path of each version, and a line for names, columns and subresources.
 //!
 //! The lines of the reference schemas are committed; a test compares ours with them. Descriptions, validation rules and `anyOf`
-//! of int-or-string are left out, as is every keyword that is not in [`KEYWORDS`].
+//! of int-or-string are left out, as is every keyword that is not in `KEYWORDS`.
 
 use serde_json::Value;
 

@@ -43,7 +43,7 @@ pub enum MembersFrom {
     File,
 }
 
-/// How a rehearsal against a hub is done.
+/// The options of a simulation against a hub.
 #[derive(Clone, Debug)]
 pub struct LiveOptions {
     /// Where members come from.
@@ -69,7 +69,7 @@ struct Live<'a> {
     remarks: BTreeSet<String>,
 }
 
-/// Rehearses an apply of the objects to the hub as it is.
+/// Simulates an apply of the objects to the hub as it is.
 ///
 /// # Errors
 /// When the hub cannot be read at all. What cannot be read of it or of members otherwise is among the remarks.

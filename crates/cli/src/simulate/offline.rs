@@ -19,7 +19,7 @@ use super::{
 /// The id of a hub that is not there.
 const NO_HUB: &str = "00000000-0000-4000-8000-000000000000";
 
-/// Rehearses the objects on clusters of the files; without any, on clusters of these names; without those, on the ones that
+/// Simulates the objects on clusters of the files; without any, on clusters of these names; without those, on the ones that
 /// the policies name.
 ///
 /// # Errors

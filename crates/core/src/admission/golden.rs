@@ -16,7 +16,7 @@ use crate::{
     },
 };
 
-/// A review: the object after the write (none: it is deleted) and before it (none: it is made).
+/// A review: the object after the write (none: a deletion) and before it (none: a create).
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Case {
@@ -69,7 +69,7 @@ fn belongs(case: &str, rule: &Rule) -> bool {
     case.split("--").next() == Some(rule.name)
 }
 
-/// Takes every script but those that say that they are wrong, in the words of the engine that there is.
+/// Accepts every script except those with the word `wrong`, which it refuses with the error text of the real engine.
 #[derive(Debug)]
 struct Picky;
 
@@ -134,7 +134,7 @@ fn told(rules: &[Rule], case: &Case) -> String {
     for operation in patch {
         writeln!(text, "    - {operation}").unwrap();
     }
-    // What is judged is what came out of it.
+    // The validated object is the one with defaults.
     let filled = filled_by(rules, &request);
     let request = Request {
         object: filled.as_ref(),

@@ -1,6 +1,6 @@
 //! Warnings about possible mistakes in a ResourceDistribution. Invalid targets have no warnings: they are refused.
 //!
-//! `kubectl` prints a warning whole only while it is short: each has at most [`LONGEST`] characters. Source:
+//! `kubectl` prints a warning whole only while it is short: each has at most `LONGEST` characters. Source:
 //! ResourceDistribution reference 6.2, 6.3 and 6.5; section 2, hole 6.
 
 use entourage_api::kruise::DistributionTargets;

@@ -1,5 +1,5 @@
 //! PersistentVolumeClaims that hold data. A claim that was ever bound on a member is released, not deleted, whatever removes it,
-//! unless a user deletes the claim itself on the hub or requests deletion by [`annotation::VOLUME_RETENTION`] (architecture
+//! unless a user deletes the claim itself on the hub or requests deletion by `annotation::VOLUME_RETENTION` (architecture
 //! 2.14).
 //!
 //! The requested retention is stored on the binding, because a claim or a policy may be gone. If it is unknown the claim is

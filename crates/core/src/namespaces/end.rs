@@ -4,7 +4,7 @@
 //! A deletion of a namespace deletes all objects in it, so it needs more proof than that of a copy. Invariants:
 //!
 //! - The namespace itself records that this hub created it on this cluster, and that it is the object that was created
-//!   ([`proof`]): annotations are restored and copied with an object, its uid is not. No other hub has a record on it.
+//!   (the proof of identity): annotations are restored and copied with an object, its uid is not. No other hub has a record on it.
 //! - No copy that a binding manages may still exist in it: copies are removed in their own order.
 //! - The hub returned 404 for it, and all objects in the namespace were listed after that. A kind that cannot be listed may have
 //!   objects. That is done again right before the deletion, however long it waited: an object created in the namespace between

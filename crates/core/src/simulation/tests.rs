@@ -31,10 +31,10 @@ fn config_map(name: &str, value: &str) -> Value {
 }
 
 fn simulated(objects: Vec<Value>) -> Simulation {
-    rehearsed_by(Config::new("hub"), objects)
+    simulated_by(Config::new("hub"), objects)
 }
 
-fn rehearsed_by(config: Config, objects: Vec<Value>) -> Simulation {
+fn simulated_by(config: Config, objects: Vec<Value>) -> Simulation {
     let mut simulation = Simulation::new(config, Time(1_700_000_000_000));
     for object in objects {
         simulation.apply(None, object);
@@ -381,7 +381,7 @@ fn distributed(targets: &Value) -> Simulation {
     };
     let mut objects = vec![cluster("m1"), cluster("m2"), distribution("1", targets)];
     objects.extend(["a", "b"].map(namespace));
-    rehearsed_by(config, objects)
+    simulated_by(config, objects)
 }
 
 /// `hub created ConfigMap a/settings`, of the copies that change.
@@ -533,7 +533,7 @@ fn no_digest_of_a_distributed_secret_is_in_a_report() {
         distribute: true,
         ..Config::new("hub")
     };
-    let world = rehearsed_by(config, vec![given, namespace("a")]);
+    let world = simulated_by(config, vec![given, namespace("a")]);
     let report = world.report();
     assert_eq!(copies(&report), ["hub created Secret a/settings"]);
     let (id, copy) = world.hub.iter().find(|(id, _)| &*id.name == "settings").unwrap();

@@ -1,4 +1,4 @@
-//! What a rehearsal asks, read from the hub and its members.
+//! The requests of a simulation, read from the hub and its members.
 
 use std::collections::BTreeSet;
 

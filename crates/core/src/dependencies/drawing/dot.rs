@@ -40,7 +40,7 @@ pub fn draw(drawing: &Drawing) -> String {
     text
 }
 
-/// Text within a quoted string: a quote ends it and a backslash begins an escape.
+/// Text within a quoted string: quotes and backslashes are escaped.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in text.chars() {

@@ -1,7 +1,7 @@
 //! What a template takes along: what it refers to, what that refers to, and so on.
 //!
-//! Each template has two lists: [`direct`](crate::index::Entity::direct), what it refers to itself, and
-//! [`references`](crate::index::Entity::references), the closure of that. Only the second one is ever read by who decides
+//! Each template has two lists: [`direct`](crate::index::ResourceState::direct), what it refers to itself, and
+//! [`references`](crate::index::ResourceState::references), the closure of that. Only the second one is ever read by who decides
 //! where something goes, so that a `requiredBy` always names the template that a policy placed, whatever lies between.
 //! Invariants:
 //!
