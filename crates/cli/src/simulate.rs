@@ -4,7 +4,7 @@
 //! - [`live`]: the requests of a simulation, read from real servers; what the hub would make of a file, from its dry run.
 //! - [`offline`]: without servers.
 //! - [`strict`]: how a hub decodes objects.
-//! - [`interpretation`]: what people taught a hub of kinds.
+//! - [`interpreters`]: what people taught a hub of kinds.
 
 use std::sync::Arc;
 
