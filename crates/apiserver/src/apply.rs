@@ -3,6 +3,8 @@
 //! [`track`] notes what a create, update or patch changed; [`apply()`] merges what a manager wants into what is there.
 //! Both see an object as a tree of fields, which [`shape`] reads off the kind's schema.
 
+use std::sync::LazyLock;
+
 use serde_json::Value;
 
 use crate::{
@@ -85,31 +87,25 @@ pub fn track(resource: &Resource, old: Option<&Object>, new: &mut Object, manage
 
 /// Where only the times in managedFields differ, the old ones stay: a change that came to nothing changes no time.
 pub fn keep_times(old: &Object, new: &mut Object) {
-    let times_aside = |object: &Object| {
-        let mut entries = metadata(object).get("managedFields")?.as_array()?.clone();
-        for entry in entries.iter_mut().filter_map(Value::as_object_mut) {
-            entry.remove("time");
-        }
-        Some(entries)
+    let (meta_old, meta_new) = (metadata(old), metadata(new));
+    let entries = |of: &'_ Object| of.get("managedFields").and_then(Value::as_array).cloned();
+    let same_but = |but: &str, old: &Object, new: &Object| {
+        old.len() == new.len()
+            && old
+                .iter()
+                .all(|(name, value)| name == but || new.get(name) == Some(value))
     };
-    let (Some(before), Some(after)) = (times_aside(old), times_aside(new)) else {
-        return;
-    };
-    if before != after || metadata(old).get("managedFields") == metadata(new).get("managedFields") {
+    if !same_but("metadata", old, new) || !same_but("managedFields", meta_old, meta_new) {
         return;
     }
-    let same = |name: &str, a: Option<&Value>, b: Option<&Value>| name == "managedFields" || a == b;
-    let (meta_old, meta_new) = (metadata(old), metadata(new));
-    let unchanged = old.len() == new.len()
-        && old
-            .iter()
-            .all(|(name, value)| name == "metadata" || new.get(name) == Some(value))
-        && meta_old.len() == meta_new.len()
-        && meta_old
-            .iter()
-            .all(|(name, value)| same(name, Some(value), meta_new.get(name)));
-    if unchanged && let Some(entries) = meta_old.get("managedFields") {
-        metadata_mut(new).insert("managedFields".to_owned(), entries.clone());
+    let (Some(mut before), Some(mut after)) = (entries(meta_old), entries(meta_new)) else {
+        return;
+    };
+    for entry in before.iter_mut().chain(&mut after).filter_map(Value::as_object_mut) {
+        entry.remove("time");
+    }
+    if before == after && let Some(entries) = meta_old.get("managedFields").cloned() {
+        metadata_mut(new).insert("managedFields".to_owned(), entries);
     }
 }
 
@@ -121,10 +117,12 @@ fn note_update(
     managed: &mut Managed,
     manager: Manager<'_>,
 ) {
-    let comparison = differences(resource, manager.subresource, old, new);
-    let mut taken = comparison.changed();
+    let mut comparison = differences(resource, manager.subresource, old, new);
+    let mut taken = std::mem::take(&mut comparison.added);
+    taken.union(std::mem::take(&mut comparison.modified));
     for owned in managed.values_mut() {
-        owned.fields = owned.fields.difference(&taken).difference(&comparison.removed);
+        owned.fields.subtract(&taken);
+        owned.fields.subtract(&comparison.removed);
     }
     managed.retain(|_, owned| !owned.fields.is_empty());
     strip(&mut taken);
@@ -182,6 +180,11 @@ fn only_writable(resource: &Resource, subresource: &str, set: &mut FieldSet) {
 
 /// Drops what nobody owns.
 fn strip(set: &mut FieldSet) {
+    set.subtract(&NOBODYS);
+}
+
+/// What nobody owns.
+static NOBODYS: LazyLock<FieldSet> = LazyLock::new(|| {
     let mut unowned = FieldSet::default();
     for name in ["apiVersion", "kind"] {
         unowned.add(Element::field(name), true, FieldSet::default());
@@ -191,8 +194,8 @@ fn strip(set: &mut FieldSet) {
         below.add(Element::field(name), true, FieldSet::default());
     }
     unowned.add(Element::field("metadata"), true, below);
-    *set = set.difference(&unowned);
-}
+    unowned
+});
 
 /// Puts the entries into the object; without entries the field is absent.
 fn write(object: &mut Object, managed: &Managed) {

@@ -246,6 +246,7 @@ pub(crate) struct Owner {
     pub(crate) name: String,
     #[serde(deserialize_with = "or_default")]
     pub(crate) uid: String,
+    pub(crate) controller: Option<bool>,
     pub(crate) block_owner_deletion: Option<bool>,
 }
 
@@ -265,6 +266,13 @@ impl Head {
     /// Whether the object is being deleted.
     pub(crate) fn is_leaving(&self) -> bool {
         self.deletion_timestamp.is_some()
+    }
+
+    /// The owner that controls the object.
+    pub(crate) fn controller(&self) -> Option<&Owner> {
+        self.owner_references
+            .iter()
+            .find(|owner| owner.controller == Some(true))
     }
 
     /// Whether it has this finalizer.

@@ -86,25 +86,25 @@ pub fn body(resource: &Resource, bytes: &[u8], media: Media, validation: FieldVa
 
 /// Reads a value that is JSON already: an object made inside, or the result of a merge patch.
 pub fn value(resource: &Resource, value: Value, validation: FieldValidation) -> Result<Decoded> {
-    patched(resource, value, PatchKind::Merge, b"", validation)
+    let whole = value.clone();
+    patched(resource, value, (PatchKind::Merge, b""), validation, &|| whole.clone())
 }
 
-/// Reads the result of a patch; `patch` is its body, which some errors quote. O(value + patch).
+/// Reads the result of a patch; its body is quoted by some errors, and by others the `whole` result, which is made only for
+/// them. O(value + patch).
 pub fn patched(
     resource: &Resource,
     value: Value,
-    kind: PatchKind,
-    patch: &[u8],
+    (kind, patch): (PatchKind, &[u8]),
     validation: FieldValidation,
+    whole: &dyn Fn() -> Value,
 ) -> Result<Decoded> {
     let odd = problems_of_patch(kind, patch);
-    // The value is shown in errors only; the walk consumes it.
-    let kept = value.clone();
     let refused = |error: &str| {
         let text = match kind {
             PatchKind::Strategic => shown::go_map(patch),
-            PatchKind::Json | PatchKind::Merge if resource.custom.is_some() => kept.to_string(),
-            PatchKind::Json | PatchKind::Merge => shown::patched(&kept),
+            PatchKind::Json | PatchKind::Merge if resource.custom.is_some() => whole().to_string(),
+            PatchKind::Json | PatchKind::Merge => shown::patched(&whole()),
         };
         refused_patch(text, error)
     };
@@ -116,7 +116,7 @@ pub fn patched(
         _ => Ok(()),
     };
     if resource.custom.is_some() {
-        let mut decoded = crate::decode::custom::value(resource, value, validation)?;
+        let mut decoded = crate::decode::custom::value(resource, value, validation, whole)?;
         strict(&odd)?;
         decoded.warnings.splice(0..0, warnings(&odd, validation));
         return Ok(decoded);

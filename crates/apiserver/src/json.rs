@@ -98,7 +98,7 @@ pub(crate) fn compact(value: &Value) -> Vec<u8> {
 /// The same of a map.
 #[must_use]
 pub(crate) fn compact_map(map: &Map<String, Value>) -> Vec<u8> {
-    let mut out = Vec::with_capacity(256);
+    let mut out = Vec::with_capacity(4096);
     write_map(&mut out, map, Place::Object, None);
     out
 }
@@ -180,15 +180,27 @@ fn write_number(out: &mut Vec<u8>, number: &Number) {
     };
 }
 
+/// Bytes that are written in other words, and one that begins characters of which two are.
+static SPECIAL: [bool; 256] = {
+    let mut special = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        special[byte] = byte < 0x20 || matches!(byte as u8, b'"' | b'\\' | b'<' | b'>' | b'&' | 0xe2);
+        byte += 1;
+    }
+    special
+};
+
 /// A string with its quotes.
 pub(crate) fn write_string(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
     let mut from = 0;
     for (at, byte) in text.bytes().enumerate() {
+        if !SPECIAL[usize::from(byte)] {
+            continue;
+        }
         // U+2028 and U+2029 are e2 80 a8 and e2 80 a9.
-        let separator =
-            byte == 0xe2 && matches!(text.as_bytes().get(at + 1..at + 3), Some([0x80, 0xa8 | 0xa9]));
-        if byte >= 0x20 && !matches!(byte, b'"' | b'\\' | b'<' | b'>' | b'&') && !separator {
+        if byte == 0xe2 && !matches!(text.as_bytes().get(at + 1..at + 3), Some([0x80, 0xa8 | 0xa9])) {
             continue;
         }
         out.extend(&text.as_bytes()[from..at]);

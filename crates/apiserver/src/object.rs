@@ -20,6 +20,19 @@ pub(crate) fn metadata_mut(object: &mut Object) -> &mut Object {
     made(object, "metadata")
 }
 
+/// A copy without managedFields, which are often half of an object.
+pub(crate) fn without_books(object: &Object) -> Object {
+    let lean = |(name, value): (&String, &Value)| match value {
+        Value::Object(metadata) if name == "metadata" => {
+            let kept = metadata.iter().filter(|(name, _)| *name != "managedFields");
+            let kept = kept.map(|(name, value)| (name.clone(), value.clone()));
+            (name.clone(), Value::Object(kept.collect()))
+        }
+        _ => (name.clone(), value.clone()),
+    };
+    object.iter().map(lean).collect()
+}
+
 /// A string of the metadata; empty when absent.
 pub(crate) fn field<'a>(object: &'a Object, name: &str) -> &'a str {
     metadata(object)

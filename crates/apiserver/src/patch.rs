@@ -29,7 +29,7 @@ pub enum PatchKind {
 ///
 /// 400 for a body that is no patch, 413 for too many operations, 422 for an operation that fails, 500 for a strategic
 /// merge that contradicts itself.
-pub fn patched(kind: PatchKind, schema: &Schema, target: &Value, body: &[u8]) -> Result<Value> {
+pub fn patched(kind: PatchKind, schema: &Schema, mut target: Value, body: &[u8]) -> Result<Value> {
     let prefix = match kind {
         PatchKind::Json | PatchKind::Merge => "error decoding patch: ",
         PatchKind::Strategic => "",
@@ -45,11 +45,10 @@ pub fn patched(kind: PatchKind, schema: &Schema, target: &Value, body: &[u8]) ->
         patch.type_name()
     );
     match (kind, patch.into_value()) {
-        (PatchKind::Json, Value::Array(operations)) => json::apply(target.clone(), &operations),
-        (PatchKind::Json | PatchKind::Strategic, Value::Null) => Ok(target.clone()),
+        (PatchKind::Json, Value::Array(operations)) => json::apply(target, &operations),
+        (PatchKind::Json | PatchKind::Strategic, Value::Null) => Ok(target),
         (PatchKind::Merge, Value::Null) => Err(Status::bad_request("Invalid JSON Patch")),
         (PatchKind::Merge, Value::Object(patch)) => {
-            let mut target = target.clone();
             match &mut target {
                 Value::Object(target) => merge(target, patch),
                 other => *other = Value::Object(patch),
@@ -58,7 +57,7 @@ pub fn patched(kind: PatchKind, schema: &Schema, target: &Value, body: &[u8]) ->
         }
         (PatchKind::Strategic, Value::Object(patch)) => {
             let target = match target {
-                Value::Object(target) => target.clone(),
+                Value::Object(target) => target,
                 _ => Map::new(),
             };
             strategic::merge(Some(schema), target, patch).map(Value::Object)

@@ -19,6 +19,7 @@ use tower::ServiceExt as _;
 
 use crate::{
     cluster::{self, Cluster},
+    controllers::Head,
     object::Object,
     resource::stored,
     server::Server,
@@ -177,14 +178,15 @@ impl State {
 
     fn mark(&mut self, number: usize, entry: &Entry, gone: bool, dirty: &mut Dirty) {
         let at = (number, entry.key.clone());
-        let object = stored::decode(&entry.object);
-        let owner = owners::controller_uid(&object).filter(|_| !gone);
+        let head = Head::of(entry);
+        let controller = head.controller();
+        let owner = controller.map(|owner| owner.uid.as_str()).filter(|_| !gone);
         self.set_owner(&at, owner);
         if gone {
             self.refused.remove(&at);
         }
         dirty.insert(at);
-        if let Some((collection, name)) = owners::controller_of(&object)
+        if let Some((collection, name)) = controller.and_then(owners::place_of)
             && let Some(number) = WATCHED.iter().position(|watched| *watched == collection)
         {
             let namespace = entry.key.split('/').next().unwrap_or_default();

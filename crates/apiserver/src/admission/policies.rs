@@ -360,7 +360,7 @@ fn mutated(
     let target = Value::Object(current.clone());
     let told = |status: Box<Status>| status.message;
     let schema = resource.schema.get();
-    let patched = patch::patched(kind, schema, &target, result.to_string().as_bytes()).map_err(told)?;
+    let patched = patch::patched(kind, schema, target, result.to_string().as_bytes()).map_err(told)?;
     let decoded = decode::value(resource, patched, decode::FieldValidation::Ignore).map_err(told)?;
     Ok(decoded.object)
 }

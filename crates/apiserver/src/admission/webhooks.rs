@@ -335,7 +335,7 @@ fn patched(request: &Request<'_>, hook: &Hook, new: Option<&Object>, patch: &[u8
     };
     let target = Value::Object(new.clone());
     let schema = request.resource.schema.get();
-    let patched = patch::patched(PatchKind::Json, schema, &target, patch);
+    let patched = patch::patched(PatchKind::Json, schema, target, patch);
     patched.map(Some).map_err(|status| {
         failed(&format!(
             "the JSON patch of webhook {:?} does not fit the object: {}",

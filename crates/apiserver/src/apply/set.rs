@@ -86,6 +86,21 @@ impl FieldSet {
         Self(nodes.collect())
     }
 
+    /// Leaves the [`Self::difference`], without a copy of what stays.
+    pub fn subtract(&mut self, other: &Self) {
+        if other.is_empty() {
+            return;
+        }
+        self.0.retain(|element, node| {
+            let Some(gone) = other.0.get(element) else {
+                return true;
+            };
+            node.member &= !gone.member;
+            node.below.subtract(&gone.below);
+            node.holds()
+        });
+    }
+
     /// The paths that are here and there.
     #[must_use]
     pub fn intersection(&self, other: &Self) -> Self {

@@ -56,34 +56,34 @@ pub(super) fn body(
     Ok(told(object, &problems, validation))
 }
 
-/// Reads the result of a patch. O(value).
-pub(super) fn value(resource: &Resource, value: Value, validation: FieldValidation) -> Result<Decoded> {
-    let refused = |value: &Value, error: &str| {
+/// Reads the result of a patch, which errors quote as a `whole`. O(value).
+pub(super) fn value(
+    resource: &Resource,
+    value: Value,
+    validation: FieldValidation,
+    whole: &dyn Fn() -> Value,
+) -> Result<Decoded> {
+    let refused = |error: &str| {
         let about = About {
             group: "",
             resource: "",
             name: "",
         };
-        Status::invalid(about, &[FieldError::invalid("patch", value.to_string(), error)])
+        Status::invalid(about, &[FieldError::invalid("patch", whole().to_string(), error)])
     };
     let Value::Object(object) = value else {
-        return Err(refused(
-            &value,
-            &format!(
-                "json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
-                metadata::name_of(&value)
-            ),
-        ));
+        return Err(refused(&format!(
+            "json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
+            metadata::name_of(&value)
+        )));
     };
-    let before = Value::Object(object.clone());
     let mut problems = Vec::new();
-    let object =
-        shape(resource, object, validation, &mut problems).map_err(|error| refused(&before, &error))?;
+    let object = shape(resource, object, validation, &mut problems).map_err(|error| refused(&error))?;
     if validation == FieldValidation::Strict && !problems.is_empty() {
-        return Err(refused(
-            &before,
-            &format!("strict decoding error: {}", problems.join(", ")),
-        ));
+        return Err(refused(&format!(
+            "strict decoding error: {}",
+            problems.join(", ")
+        )));
     }
     let decoded = told(object, &problems, validation);
     right_type(resource, &decoded.object).map_err(|status| status.with_warnings(decoded.warnings.clone()))?;

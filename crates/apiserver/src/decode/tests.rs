@@ -203,9 +203,15 @@ fn refused_patches_quote_the_object_or_the_patch() {
     let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "nope": 1,
         "metadata": {"name": "a", "namespace": "n", "uid": "u", "creationTimestamp": "2020-01-01T00:00:00Z"}});
     let read = |object: &Value, kind, patch: &[u8]| {
-        patched(resource, object.clone(), kind, patch, FieldValidation::Strict)
-            .unwrap_err()
-            .message
+        patched(
+            resource,
+            object.clone(),
+            (kind, patch),
+            FieldValidation::Strict,
+            &|| object.clone(),
+        )
+        .unwrap_err()
+        .message
     };
     let quoted = r#""{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"a\",\"namespace\":\"n\",\"uid\":\"u\",\"creationTimestamp\":\"2020-01-01T00:00:00Z\"},\"nope\":1}""#;
     assert_eq!(

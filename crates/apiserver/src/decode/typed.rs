@@ -4,7 +4,7 @@
 //! Faults are of three kinds, as in Go's decoder: a wrong type is remembered and the first one told at the end; a value
 //! that a type's own reader refuses (times, quantities) is told at once; unknown and repeated fields are collected.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeSet, ops::Range, sync::Arc};
 
 use serde_json::{Map, Value};
 
@@ -69,10 +69,10 @@ struct Walk {
     voice: Voice,
     /// Path of the value for problems: `spec.containers[0]`.
     path: String,
-    /// Fields on the way, for type errors: `spec.template`.
-    fields: Vec<String>,
+    /// Where in `path` the fields on the way are, for type errors: `spec.template`.
+    fields: Vec<Range<usize>>,
     /// The struct that is being read.
-    inside: String,
+    inside: Option<Arc<Schema>>,
     first_error: Option<String>,
     problems: Vec<String>,
     told: BTreeSet<String>,
@@ -111,10 +111,12 @@ impl Walk {
             return Err(go::unconvertible(schema, value));
         }
         if self.first_error.is_none() {
-            let place = if self.inside.is_empty() && self.fields.is_empty() {
+            let inside = self.inside.as_deref().and_then(go::struct_of).unwrap_or_default();
+            let place = if inside.is_empty() && self.fields.is_empty() {
                 "value".to_owned()
             } else {
-                format!("struct field {}.{}", self.inside, self.fields.join("."))
+                let fields: Vec<&str> = self.fields.iter().map(|at| &self.path[at.clone()]).collect();
+                format!("struct field {inside}.{}", fields.join("."))
             };
             let kind = go::type_of(schema);
             self.first_error = Some(format!(
@@ -151,23 +153,25 @@ impl Walk {
         let Node::Object(fields) = node else {
             return self.wrong(schema, node.type_name());
         };
-        let outer = std::mem::replace(
-            &mut self.inside,
-            go::struct_of(schema).unwrap_or_default().to_owned(),
-        );
+        let outer = self.inside.replace(schema.clone());
         let mut object = Map::new();
-        let mut seen = BTreeSet::new();
+        let mut seen: Vec<&String> = Vec::with_capacity(fields.len().min(schema.properties.len()));
         for (name, node) in fields {
-            let Some(field) = schema.properties.get(&name) else {
+            let Some((known, field)) = schema.properties.get_key_value(&name) else {
                 self.problem("unknown", &name);
                 continue;
             };
-            if !seen.insert(name.clone()) {
+            if seen.iter().any(|one| std::ptr::eq(*one, known)) {
                 self.problem("duplicate", &name);
+            } else {
+                seen.push(known);
             }
-            self.fields.push(name.clone());
-            let value = self.below(&name, |walk| walk.value(field, node));
-            self.fields.pop();
+            let value = self.below(&name, |walk| {
+                walk.fields.push(walk.path.len() - name.len()..walk.path.len());
+                let value = walk.value(field, node);
+                walk.fields.pop();
+                value
+            });
             match value?.filter(|value| is_sent(field, value)) {
                 Some(value) => object.insert(name, value),
                 None => object.remove(&name),
@@ -186,9 +190,8 @@ impl Walk {
             return Ok(None);
         };
         let mut object = Map::new();
-        let mut seen = BTreeSet::new();
         for (name, node) in fields {
-            if !seen.insert(name.clone()) {
+            if object.contains_key(&name) {
                 self.problem("duplicate", &name);
             }
             let value = self.below(&name, |walk| walk.value(&values, node))?;

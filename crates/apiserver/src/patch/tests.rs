@@ -8,13 +8,13 @@ use crate::schema::Schema;
 
 fn json_patch(target: &Value, operations: &Value) -> Result<Value, u16> {
     let body = operations.to_string();
-    patched(PatchKind::Json, &Schema::default(), target, body.as_bytes()).map_err(|status| status.code)
+    patched(PatchKind::Json, &Schema::default(), target.clone(), body.as_bytes()).map_err(|status| status.code)
 }
 
 fn strategic(target: &Value, patch: &Value) -> Result<Value, String> {
     let schema = crate::kinds::definition("io.k8s.api.apps.v1.Deployment");
     let body = patch.to_string();
-    patched(PatchKind::Strategic, &schema, target, body.as_bytes()).map_err(|status| status.message)
+    patched(PatchKind::Strategic, &schema, target.clone(), body.as_bytes()).map_err(|status| status.message)
 }
 
 fn pod(containers: &Value) -> Value {
@@ -110,7 +110,7 @@ fn inserting_in_front_of_a_long_list_for_ever_is_refused() {
 fn a_merge_patch_takes_nulls_out_of_what_is_new() {
     let body = br#"{"a": {"b": null, "c": [{"d": null}, null]}, "e": [1], "f": {"g": null}}"#;
     let target = json!({"e": {"x": 1}, "f": {"g": 1, "h": 2}});
-    let got = patched(PatchKind::Merge, &Schema::default(), &target, body);
+    let got = patched(PatchKind::Merge, &Schema::default(), target, body);
     assert_eq!(
         got.ok(),
         Some(json!({"a": {"c": [{}, null]}, "e": [1], "f": {"h": 2}}))
@@ -248,7 +248,7 @@ proptest! {
         let (from, to) = (json!({"x": from}), json!({"x": to}));
         let (Some(old), Some(new)) = (from.as_object(), to.as_object()) else { return Ok(()) };
         let body = Value::Object(merge_difference(old, new)).to_string();
-        let got = patched(PatchKind::Merge, &Schema::default(), &from, body.as_bytes());
+        let got = patched(PatchKind::Merge, &Schema::default(), from.clone(), body.as_bytes());
         prop_assert_eq!(got.ok(), Some(to));
     }
 
@@ -267,7 +267,7 @@ proptest! {
     fn no_body_makes_a_patch_panic(kind in 0..3usize, target in value(), patch in value(), raw in prop::collection::vec(any::<u8>(), 0..24)) {
         let kind = [PatchKind::Json, PatchKind::Merge, PatchKind::Strategic][kind];
         let schema = crate::kinds::definition("io.k8s.api.apps.v1.Deployment");
-        let _ = patched(kind, &schema, &target, patch.to_string().as_bytes());
-        let _ = patched(kind, &schema, &json!({"x": target}), &raw);
+        let _ = patched(kind, &schema, target.clone(), patch.to_string().as_bytes());
+        let _ = patched(kind, &schema, json!({"x": target}), &raw);
     }
 }

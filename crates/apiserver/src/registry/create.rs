@@ -205,8 +205,9 @@ fn taken(resource: &Resource, name: &str, prefixed: bool, entry: Option<Arc<Entr
 /// fields; custom resources as JSON that is safe inside of HTML, as a kube-apiserver stores them.
 pub(super) fn fits(call: &Call, before: usize, object: &Object) -> Result<()> {
     const GROWS: usize = 8;
-    let is_patch = call.method == http::Method::PATCH;
-    if !is_patch && (call.body.len() + before) * GROWS < LARGEST {
+    // Only a JSON patch makes more of an object than it brings: it copies.
+    let copies = call.media_type() == "application/json-patch+json";
+    if !copies && (call.body.len() + before) * GROWS < LARGEST {
         return Ok(());
     }
     let size = if call.resource.custom.is_some() {

@@ -9,7 +9,7 @@ use crate::{
     apply,
     call::{Call, Reply},
     decode::{self, Decoded},
-    object::{Object, field, metadata_mut},
+    object::{Object, field, metadata_mut, without_books},
     patch::{self, PatchKind},
     resource::about,
     server::Server,
@@ -52,13 +52,29 @@ pub(super) fn kind_of(call: &Call) -> Result<Option<PatchKind>> {
 async fn patch_with(cluster: &Arc<Server>, call: &Call, terms: &Terms, kind: PatchKind) -> Result<Reply> {
     let resource = &*call.resource;
     change(cluster, call, terms, Source::Patch, &mut |old| {
-        let target = Value::Object(old.clone());
-        let patched = patch::patched(kind, resource.schema.get(), &target, &call.body)?;
-        let decoded = decode::patched(resource, patched, kind, &call.body, terms.validation)?;
+        let patched = |target: Object| {
+            patch::patched(kind, resource.schema.get(), Value::Object(target), &call.body)
+        };
+        // Without books of its own the result has those of before: they need be neither copied nor read again.
+        let target = if may_name_books(kind, &call.body) {
+            old.clone()
+        } else {
+            without_books(old)
+        };
+        let whole = || patched(old.clone()).unwrap_or_default();
+        let patch = (kind, &*call.body);
+        let decoded = decode::patched(resource, patched(target)?, patch, terms.validation, &whole)?;
         system::same_name(call, &decoded.object)?;
         Ok(decoded)
     })
     .await
+}
+
+/// Whether a patch may see or change managedFields: other kinds than merges refer to parts of the object by path.
+fn may_name_books(kind: PatchKind, body: &[u8]) -> bool {
+    let has = |word: &[u8]| body.windows(word.len()).any(|part| part == word);
+    // With an escape the name may be written in other letters.
+    kind == PatchKind::Json || has(b"managedFields") || has(b"\\")
 }
 
 async fn server_side_apply(cluster: &Arc<Server>, call: &Call, terms: &Terms) -> Result<Reply> {

@@ -78,9 +78,11 @@ async fn patched(cluster: &Arc<Server>, call: &Call, terms: &Terms, paths: &Path
     };
     change(cluster, call, terms, Source::Patch, &mut |old: &Object| {
         let target = scale::to_patch(paths, old);
-        let patched = patch::patched(kind, SCALE.schema.get(), &target, &call.body)?;
+        let patched = patch::patched(kind, SCALE.schema.get(), target, &call.body)?;
+        let whole = || patched.clone();
+        let patch = (kind, &*call.body);
         let Decoded { object, warnings } =
-            decode::patched(&SCALE, patched, kind, &call.body, terms.validation)?;
+            decode::patched(&SCALE, patched.clone(), patch, terms.validation, &whole)?;
         system::same_name(call, &object)?;
         Ok(Decoded {
             object: scaled(call, paths, old, &Value::Object(object))?,

@@ -215,32 +215,27 @@ pub(super) fn keep_other_part(resource: &Resource, subresource: &str, new: &mut 
         return;
     }
     if subresource != "status" {
-        match old.get("status") {
-            Some(status) => new.insert("status".to_owned(), status.clone()),
-            None => new.remove("status"),
-        };
+        set_back(new, old, |name| name == "status");
         return;
     }
-    let given = std::mem::replace(new, old.clone());
-    match given.get("status") {
-        Some(status) => new.insert("status".to_owned(), status.clone()),
-        None => new.remove("status"),
+    metadata_mut(new);
+    set_back(new, old, |name| !matches!(name, "status" | "metadata"));
+    let kept = resource.rules.kept_by_status();
+    let metadata_of_old = |name: &str| match resource.custom {
+        None => kept.contains(&name),
+        Some(_) => name != "managedFields",
     };
-    if resource.custom.is_none() {
-        *metadata_mut(new) = metadata(&given).clone();
-        for name in resource.rules.kept_by_status() {
-            match metadata(old).get(*name) {
-                Some(value) => metadata_mut(new).insert((*name).to_owned(), value.clone()),
-                None => metadata_mut(new).remove(*name),
-            };
+    set_back(metadata_mut(new), metadata(old), metadata_of_old);
+}
+
+/// Makes those fields of `new` that are `meant` what they are in `old`. Most are: nothing is copied of these.
+fn set_back(new: &mut Object, old: &Object, meant: impl Fn(&str) -> bool) {
+    new.retain(|name, _| !meant(name) || old.contains_key(name));
+    for (name, value) in old.iter().filter(|(name, _)| meant(name)) {
+        if new.get(name) != Some(value) {
+            new.insert(name.clone(), value.clone());
         }
-        return;
     }
-    let fields = metadata(&given).get("managedFields").cloned();
-    match fields {
-        Some(fields) => metadata_mut(new).insert("managedFields".to_owned(), fields),
-        None => metadata_mut(new).remove("managedFields"),
-    };
 }
 
 /// The generation grows with what the kind counts, never through the status.

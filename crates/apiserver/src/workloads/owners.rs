@@ -11,7 +11,7 @@ use super::{
         ready, remove, suffix, text,
     },
 };
-use crate::object::Object;
+use crate::{controllers::Owner, object::Object};
 
 #[cfg(test)]
 mod tests;
@@ -29,10 +29,9 @@ const MOST: usize = 500;
 /// and `undo` go by.
 const REVISION: &str = "deployment.kubernetes.io/revision";
 
-/// Collection and name of an object's controller.
-pub(super) fn controller_of(object: &Object) -> Option<(&'static str, String)> {
-    let owner = controller(object)?;
-    let collection = match owner["kind"].as_str()? {
+/// Collection and name of a controller.
+pub(super) fn place_of(controller: &Owner) -> Option<(&'static str, &str)> {
+    let collection = match controller.kind.as_str() {
         "Deployment" => "apps/deployments",
         "ReplicaSet" => "apps/replicasets",
         "StatefulSet" => "apps/statefulsets",
@@ -40,17 +39,7 @@ pub(super) fn controller_of(object: &Object) -> Option<(&'static str, String)> {
         "Job" => "batch/jobs",
         _ => return None,
     };
-    Some((collection, owner["name"].as_str()?.to_owned()))
-}
-
-/// The uid of an object's controller.
-pub(super) fn controller_uid(object: &Object) -> Option<&str> {
-    controller(object)?["uid"].as_str()
-}
-
-fn controller(object: &Object) -> Option<&Value> {
-    let owners = object.get("metadata")?.get("ownerReferences")?.as_array()?;
-    owners.iter().find(|owner| owner["controller"] == true)
+    Some((collection, &controller.name))
 }
 
 /// A Deployment has one ReplicaSet of its template with all replicas; those of older templates are scaled to none.
