@@ -118,7 +118,12 @@ impl Case for Patch {
             Form::Strategic => (PatchKind::Strategic, json!({})),
         };
         let with = |target: &Value, patch: &Value| {
-            patched(kind, resource.schema.get(), target.clone(), patch.to_string().as_bytes())
+            patched(
+                kind,
+                resource.schema.get(),
+                target.clone(),
+                patch.to_string().as_bytes(),
+            )
         };
         assert_eq!(
             with(&self.target, &nothing).ok().as_ref(),
@@ -161,8 +166,13 @@ impl Case for Patch {
 fn decoded(resource: &Resource, after: &Value, kind: PatchKind, patch: &Value) {
     let body = patch.to_string();
     for validation in [FieldValidation::Strict, FieldValidation::Warn] {
-        let Ok(once) = decode::patched(resource, after.clone(), (kind, body.as_bytes()), validation, &|| after.clone())
-        else {
+        let Ok(once) = decode::patched(
+            resource,
+            after.clone(),
+            (kind, body.as_bytes()),
+            validation,
+            &|| after.clone(),
+        ) else {
             continue;
         };
         let again = decode::value(

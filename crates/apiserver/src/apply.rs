@@ -101,10 +101,16 @@ pub fn keep_times(old: &Object, new: &mut Object) {
     let (Some(mut before), Some(mut after)) = (entries(meta_old), entries(meta_new)) else {
         return;
     };
-    for entry in before.iter_mut().chain(&mut after).filter_map(Value::as_object_mut) {
+    for entry in before
+        .iter_mut()
+        .chain(&mut after)
+        .filter_map(Value::as_object_mut)
+    {
         entry.remove("time");
     }
-    if before == after && let Some(entries) = meta_old.get("managedFields").cloned() {
+    if before == after
+        && let Some(entries) = meta_old.get("managedFields").cloned()
+    {
         metadata_mut(new).insert("managedFields".to_owned(), entries);
     }
 }

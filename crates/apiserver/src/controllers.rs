@@ -14,7 +14,7 @@ use tokio::{sync::watch, time::Instant};
 
 use crate::{
     server::Server,
-    store::{Entry, Happened, Revision},
+    store::{Entry, Happened, Reader, Revision},
 };
 
 mod accounts;
@@ -136,8 +136,8 @@ async fn run(cluster: Weak<Server>, mut ticks: watch::Receiver<Revision>, mut ki
 /// How far the controllers have come.
 pub(crate) struct Loop {
     controllers: Vec<Box<dyn Controller>>,
-    /// Changes up to this one were seen; `None`: nothing was.
-    at: Option<Revision>,
+    /// Which changes were seen; `None`: nothing was.
+    at: Option<Reader>,
     /// How often the kinds had changed at the last look.
     kinds: u64,
 }
@@ -181,11 +181,15 @@ impl Loop {
     }
 
     fn observe(&mut self, cluster: &Server) -> bool {
-        let Some(Ok((changes, reached))) = self.at.map(|at| cluster.store.changes(at)) else {
+        let read = |at: &Reader| {
+            let (changes, reached) = cluster.store.changes(at.at()).ok()?;
+            at.reached(reached);
+            Some(changes)
+        };
+        let Some(changes) = self.at.as_ref().and_then(read) else {
             self.begin_again(cluster);
             return true;
         };
-        self.at = Some(reached);
         for change in &changes {
             self.show(&change.collection, change.event.happened, &change.event.entry);
         }
@@ -197,7 +201,7 @@ impl Loop {
         for controller in &mut self.controllers {
             controller.reset();
         }
-        self.at = Some(cluster.store.revision());
+        self.at = Some(cluster.store.reader_of_all(cluster.store.revision()));
         for collection in cluster.store.collections() {
             for entry in cluster.store.list(&collection, "", None, 0).entries {
                 self.show(&collection, Happened::Added, &entry);

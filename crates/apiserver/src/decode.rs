@@ -87,7 +87,9 @@ pub fn body(resource: &Resource, bytes: &[u8], media: Media, validation: FieldVa
 /// Reads a value that is JSON already: an object made inside, or the result of a merge patch.
 pub fn value(resource: &Resource, value: Value, validation: FieldValidation) -> Result<Decoded> {
     let whole = value.clone();
-    patched(resource, value, (PatchKind::Merge, b""), validation, &|| whole.clone())
+    patched(resource, value, (PatchKind::Merge, b""), validation, &|| {
+        whole.clone()
+    })
 }
 
 /// Reads the result of a patch; its body is quoted by some errors, and by others the `whole` result, which is made only for

@@ -35,14 +35,14 @@ pub(crate) async fn delete(cluster: &Arc<Server>, call: &Call) -> Result<Reply> 
         warnings.extend(resource.rules.orphan_warning().map(str::to_owned));
     }
     match deleted {
-        Deleted::Gone(last) if !resource.rules.delete_returns_object() => Ok(Reply::Other {
+        Deleted::Gone(uid, _) if !resource.rules.delete_returns_object() => Ok(Reply::Other {
             code: 200,
-            value: success(resource, &call.name, &last),
+            value: success(resource, &call.name, &uid),
             warnings,
         }),
-        Deleted::Gone(last) => Ok(Reply::Object {
+        Deleted::Gone(_, last) => Ok(Reply::Object {
             code: 200,
-            item: Item::Made(last),
+            item: last,
             warnings,
         }),
         Deleted::Waits(item) => Ok(Reply::Object {
@@ -88,8 +88,9 @@ async fn asked(
     let resource = &*call.resource;
     loop {
         let entry = find(cluster, resource, namespace, name)?;
-        let warnings = admitted(cluster, call, &entry, (namespace, name), options).await?;
-        if let Some(deleted) = attempt(cluster, resource, name, options, entry)? {
+        let old = stored::shown(resource, &entry.object);
+        let warnings = admitted(cluster, call, &old, (namespace, name), options).await?;
+        if let Some(deleted) = attempt(cluster, resource, name, options, entry, old)? {
             return Ok((deleted, warnings));
         }
     }
@@ -99,13 +100,12 @@ async fn asked(
 async fn admitted(
     cluster: &Server,
     call: &Call,
-    entry: &Entry,
+    old: &Object,
     (namespace, name): (&str, &str),
     options: &DeleteOptions,
 ) -> Result<Vec<String>> {
     let resource = &*call.resource;
-    let old = stored::shown(resource, &entry.object);
-    may_go(resource, name, &old, options)?;
+    may_go(resource, name, old, options)?;
     let request = Request {
         cluster,
         resource,
@@ -116,13 +116,13 @@ async fn admitted(
         user: &call.user,
         dry_run: options.dry_run,
     };
-    webhooks::delete(&request, &old).await
+    webhooks::delete(&request, old).await
 }
 
 /// What became of an object.
 pub(crate) enum Deleted {
-    /// It is gone; its last state.
-    Gone(Object),
+    /// It is gone; its uid and its last state.
+    Gone(String, Item),
     /// It is terminating.
     Waits(Item),
 }
@@ -149,28 +149,30 @@ pub(crate) fn object(
 ) -> Result<Deleted> {
     loop {
         let entry = find(cluster, resource, namespace, name)?;
-        if let Some(deleted) = attempt(cluster, resource, name, options, entry)? {
+        let old = stored::shown(resource, &entry.object);
+        if let Some(deleted) = attempt(cluster, resource, name, options, entry, old)? {
             return Ok(deleted);
         }
     }
 }
 
-/// Deletes an object in the state of `entry`; `None` when somebody was faster.
+/// Deletes an object in the state of `entry`, which `old` is; `None` when somebody was faster.
 fn attempt(
     cluster: &Server,
     resource: &Resource,
     name: &str,
     options: &DeleteOptions,
     entry: Arc<Entry>,
+    old: Object,
 ) -> Result<Option<Deleted>> {
-    let old = stored::shown(resource, &entry.object);
     may_go(resource, name, &old, options)?;
     let step = step(cluster, resource, &old, options);
+    let uid = field(&old, "uid").to_owned();
     if options.dry_run {
         return Ok(Some(match step {
             Step::Keep => Deleted::Waits(Item::Stored(entry)),
             Step::Mark(object) => Deleted::Waits(Item::Made(object)),
-            Step::Remove(object) => Deleted::Gone(object.unwrap_or(old)),
+            Step::Remove(object) => Deleted::Gone(uid, Item::Made(object.unwrap_or(old))),
         }));
     }
     let entry = match step {
@@ -189,7 +191,7 @@ fn attempt(
         Step::Remove(None) => entry,
     };
     let removed = remove(cluster, resource, &entry).ok();
-    Ok(removed.map(|last| Deleted::Gone(stored::shown(resource, &last.object))))
+    Ok(removed.map(|last| Deleted::Gone(uid, Item::Stored(last))))
 }
 
 /// Refuses the deletion of what cannot be deleted, and of another state than the one that is meant.
@@ -243,8 +245,8 @@ fn preconditions(resource: &Resource, name: &str, old: &Object, options: &Delete
 
 fn step(cluster: &Server, resource: &Resource, old: &Object, options: &DeleteOptions) -> Step {
     let leaving = !field(old, "deletionTimestamp").is_empty();
+    let mut object = old.clone();
     if !leaving {
-        let mut object = old.clone();
         if resource.rules.begin_delete(&mut object, &cluster.now()) {
             metadata_mut(&mut object).insert("deletionTimestamp".to_owned(), cluster.now().into());
             collector_finalizers(resource, &mut object, options);
@@ -253,7 +255,6 @@ fn step(cluster: &Server, resource: &Resource, old: &Object, options: &DeleteOpt
     } else if !resource.rules.may_go(old) {
         return Step::Keep;
     }
-    let mut object = old.clone();
     let Some(grace) = grace(resource, &mut object, options, cluster.timestamp()) else {
         return Step::Keep;
     };
@@ -367,8 +368,8 @@ fn collector_finalizers(resource: &Resource, object: &mut Object, options: &Dele
 }
 
 /// The answer to a deletion that is done.
-fn success(resource: &Resource, name: &str, last: &Object) -> Value {
-    let mut details = json!({"name": name, "kind": resource.plural, "uid": field(last, "uid")});
+fn success(resource: &Resource, name: &str, uid: &str) -> Value {
+    let mut details = json!({"name": name, "kind": resource.plural, "uid": uid});
     if !resource.group.is_empty() {
         details["group"] = resource.group.clone().into();
     }

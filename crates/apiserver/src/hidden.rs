@@ -116,7 +116,10 @@ mod tests {
             ("Reply::Other", &other),
             ("Frame", &Frame::Object("ADDED", Item::Made(secret()))),
             ("Decoded", &decoded),
-            ("Deleted::Gone", &Deleted::Gone(secret())),
+            (
+                "Deleted::Gone",
+                &Deleted::Gone(String::new(), Item::Made(secret())),
+            ),
             ("Deleted::Waits", &Deleted::Waits(Item::Made(secret()))),
             ("Node", &Node::parse(text.as_bytes())),
             ("Document", &yaml::parse(text.as_bytes())),

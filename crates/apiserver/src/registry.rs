@@ -63,7 +63,7 @@ pub(crate) fn remove(
     cluster
         .store
         .delete(&resource.collection, &entry.key, entry.revision, |revision| {
-            stored::encode(stored::decode(&entry.object), revision)
+            stored::with_revision(&entry.object, revision)
         })
 }
 

@@ -11,7 +11,7 @@
 use std::{
     collections::BTreeMap,
     path::Path,
-    sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
+    sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak, atomic::AtomicU64},
 };
 
 use bytes::Bytes;
@@ -19,11 +19,13 @@ use tokio::sync::watch;
 
 mod collection;
 mod durable;
+mod reader;
 #[cfg(test)]
 mod tests;
 
 use collection::Collection;
 pub(crate) use durable::{Broken, OpenError};
+pub(crate) use reader::Reader;
 
 /// A revision of the store: grows by one with each write.
 pub(crate) type Revision = u64;
@@ -126,6 +128,8 @@ struct Server {
     /// What is older is forgotten in every collection.
     floor: Revision,
     collections: BTreeMap<Arc<str>, Collection>,
+    /// How far those have come who read the events of all collections.
+    readers: Vec<Weak<AtomicU64>>,
 }
 
 impl Default for Store {
@@ -163,6 +167,7 @@ impl Store {
                 revision,
                 floor: revision,
                 collections: objects,
+                readers: Vec::new(),
             }),
             tick,
         }
@@ -320,8 +325,9 @@ impl Store {
         inner.revision = revision;
         let gone = event.happened == Happened::Deleted;
         let entry = event.entry.clone();
+        let told = reader::slowest(&mut inner.readers);
         let (_, found) = inner.collection(collection);
-        found.remember(event);
+        found.remember(event, told);
         let tick = found.tick().clone();
         if let Some(writer) = &self.durable {
             // Under the lock: the queue has the order of the revisions.
@@ -336,6 +342,20 @@ impl Store {
         drop(inner);
         advance(&tick, revision);
         advance(&self.tick, revision);
+    }
+
+    /// One who will read the events of `collection` behind `at`.
+    pub(crate) fn reader(&self, collection: &str, at: Revision) -> Reader {
+        let (reader, position) = Reader::new(at);
+        self.write().collection(collection).1.follow(position);
+        reader
+    }
+
+    /// One who will read the events of all collections behind `at`.
+    pub(crate) fn reader_of_all(&self, at: Revision) -> Reader {
+        let (reader, position) = Reader::new(at);
+        self.write().readers.push(position);
+        reader
     }
 
     /// The first events of `collection` behind `revision`, at most `limit` (0: all) of those whose key begins with `prefix`, in order,

@@ -19,7 +19,7 @@ use crate::{
     selector::Selection,
     server::Server,
     status::{Result, Status},
-    store::{Entry, Event, Happened, Revision},
+    store::{Entry, Event, Happened, Reader, Revision},
 };
 
 #[cfg(test)]
@@ -62,8 +62,7 @@ pub(crate) struct Watch {
     selection: Selection,
     /// What is still to be done before events are read.
     beginning: Beginning,
-    /// All up to here is told.
-    at: Revision,
+    at: Reader,
     ticks: watch::Receiver<Revision>,
     /// Cancelled when the resource is served no longer, or another one in its place.
     gone: CancellationToken,
@@ -104,7 +103,7 @@ pub(crate) async fn start(cluster: &Arc<Server>, call: &Call) -> Result<Watch> {
         prefix: list::prefix(call),
         selection: options.selection,
         beginning,
-        at,
+        at: cluster.store.reader(&resource.collection, at),
         ticks,
         gone: resource
             .custom
@@ -162,7 +161,7 @@ impl Watch {
                         self.bookmark = Some(next_bookmark(now, self.end));
                         let mut frames = self.read().unwrap_or_default();
                         if !self.over {
-                            frames.push(Frame::Bookmark(self.at, false));
+                            frames.push(Frame::Bookmark(self.at.at(), false));
                         }
                         return Some(frames);
                     }
@@ -200,7 +199,7 @@ impl Watch {
             }
         }
         if *bookmark {
-            frames.push(Frame::Bookmark(self.at, true));
+            frames.push(Frame::Bookmark(self.at.at(), true));
         }
         self.beginning = Beginning::Done;
         (!frames.is_empty()).then_some(frames)
@@ -213,26 +212,26 @@ impl Watch {
         let page = store.list(&self.resource.collection, &self.prefix, None, 0);
         let committed = store.committed(page.revision).await;
         committed.map_err(|broken| Status::internal(&broken.to_string()))?;
-        self.at = page.revision;
+        self.at.reached(page.revision);
         Ok(page.entries)
     }
 
     /// The next frames that the store's events make; `None` when there are none for now.
     fn read(&mut self) -> Option<Vec<Frame>> {
         loop {
-            let read = self
-                .cluster
-                .store
-                .events(&self.resource.collection, &self.prefix, self.at, BATCH);
+            let read =
+                self.cluster
+                    .store
+                    .events(&self.resource.collection, &self.prefix, self.at.at(), BATCH);
             let (events, reached) = match read {
                 Ok(read) => read,
                 Err(too_old) => {
                     self.over = true;
-                    let message = format!("too old resource version: {} ({})", self.at, too_old.0);
+                    let message = format!("too old resource version: {} ({})", self.at.at(), too_old.0);
                     return Some(vec![Frame::Error(Status::expired(message))]);
                 }
             };
-            self.at = reached;
+            self.at.reached(reached);
             let frames: Vec<Frame> = events.iter().filter_map(|event| self.frame(event)).collect();
             if !frames.is_empty() {
                 return Some(frames);

@@ -23,7 +23,7 @@ use crate::{
     object::Object,
     resource::stored,
     server::Server,
-    store::{Entry, Happened, Revision},
+    store::{Entry, Happened, Reader},
 };
 
 mod owners;
@@ -81,8 +81,8 @@ const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_
 /// What the task remembers.
 #[derive(Default)]
 struct State {
-    /// Events up to here were seen, by collection.
-    seen: [Option<Revision>; WATCHED.len()],
+    /// Which events were seen, by collection.
+    seen: [Option<Reader>; WATCHED.len()],
     /// The objects that the object of a uid controls.
     children: BTreeMap<String, BTreeSet<At>>,
     /// The uid of the controller of each object that has one.
@@ -150,11 +150,13 @@ impl State {
     /// What changed since the last look, and whose children changed.
     fn observe(&mut self, inner: &Server, dirty: &mut Dirty) {
         for (number, collection) in WATCHED.iter().enumerate() {
-            let events =
-                self.seen[number].map(|revision| inner.store.events(collection, "", revision, usize::MAX));
-            match events {
-                Some(Ok((events, reached))) => {
-                    self.seen[number] = Some(reached);
+            let read = |seen: &Reader| {
+                let (events, reached) = inner.store.events(collection, "", seen.at(), usize::MAX).ok()?;
+                seen.reached(reached);
+                Some(events)
+            };
+            match self.seen[number].as_ref().and_then(read) {
+                Some(events) => {
                     for event in events {
                         let gone = event.happened == Happened::Deleted;
                         self.mark(number, &event.entry, gone, dirty);
@@ -163,7 +165,7 @@ impl State {
                 // The first look, or more happened than the store remembers.
                 _ => {
                     let page = inner.store.list(collection, "", None, 0);
-                    self.seen[number] = Some(page.revision);
+                    self.seen[number] = Some(inner.store.reader(collection, page.revision));
                     let known: Vec<At> = self.owners.keys().filter(|at| at.0 == number).cloned().collect();
                     for at in known {
                         self.set_owner(&at, None);
@@ -221,7 +223,7 @@ impl State {
         let Some(entry) = inner.store.get(collection, key) else {
             return (Vec::new(), None);
         };
-        let object = stored::decode(&entry.object);
+        let object = stored::decode_without_books(&entry.object);
         let namespace = key.split('/').next().unwrap_or_default();
         let children = |collection: &str| -> Vec<Object> {
             let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
@@ -231,7 +233,9 @@ impl State {
                     WATCHED[*number] == collection && key.split('/').next() == Some(namespace)
                 })
                 .filter_map(|(_, key)| inner.store.get(collection, key));
-            entries.map(|entry| stored::decode(&entry.object)).collect()
+            entries
+                .map(|entry| stored::decode_without_books(&entry.object))
+                .collect()
         };
         let now = crate::resource::Surroundings::now(inner);
         match collection {

@@ -1,5 +1,10 @@
 //! Tokens of service accounts: JSON Web Tokens signed by a key of the cluster (ES256).
 
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
 use base64::{
     Engine as _,
     engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD},
@@ -26,6 +31,9 @@ use crate::{
 /// Who issues the tokens, and the audience of this server.
 pub(crate) const ISSUER: &str = "https://kubernetes.default.svc";
 
+/// Verified tokens that are remembered.
+const MOST_VERIFIED: usize = 256;
+
 /// Longest token that is looked at, in bytes.
 const LONGEST: usize = 16 << 10;
 
@@ -37,6 +45,8 @@ static ALGORITHM: &EcdsaSigningAlgorithm = &ECDSA_P256_SHA256_FIXED_SIGNING;
 pub(crate) struct Key {
     pair: Option<EcdsaKeyPair>,
     id: String,
+    /// What the tokens that were verified lately claim, by their digests: the same few come with every request.
+    verified: Mutex<HashMap<[u8; 32], Arc<Value>>>,
 }
 
 impl std::fmt::Debug for Key {
@@ -86,7 +96,11 @@ impl Key {
         let public = pair.as_ref().map(|pair| pair.public_key().as_ref().to_vec());
         // Named after its public half: the same key has the same name in every process.
         let id = URL_SAFE_NO_PAD.encode(&Sha256::digest(public.unwrap_or_default())[..16]);
-        Self { pair, id }
+        Self {
+            pair,
+            id,
+            verified: Mutex::default(),
+        }
     }
 
     /// The public half as a JSON Web Key Set.
@@ -120,7 +134,22 @@ impl Key {
         Some(format!("{text}.{}", URL_SAFE_NO_PAD.encode(signature.as_ref())))
     }
 
-    fn verified(&self, token: &str) -> Option<Value> {
+    fn verified(&self, token: &str) -> Option<Arc<Value>> {
+        let digest = <[u8; 32]>::from(Sha256::digest(token));
+        let known = || self.verified.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(claims) = known().get(&digest) {
+            return Some(claims.clone());
+        }
+        let claims = Arc::new(self.claims(token)?);
+        let mut known = known();
+        if known.len() == MOST_VERIFIED {
+            known.clear();
+        }
+        known.insert(digest, claims.clone());
+        Some(claims)
+    }
+
+    fn claims(&self, token: &str) -> Option<Value> {
         let (text, signature) = token.rsplit_once('.')?;
         let signature = URL_SAFE_NO_PAD.decode(signature).ok()?;
         let key = self.pair.as_ref()?.public_key().as_ref();
@@ -206,7 +235,7 @@ pub(super) fn user(
     let alive = |collection: &str, key: &str, uid: &str| {
         let entry = store.get(collection, key);
         entry.is_some_and(|entry| {
-            let object = stored::decode(&entry.object);
+            let object = stored::decode_without_books(&entry.object);
             metadata(&object, "uid") == uid && metadata(&object, "deletionTimestamp").is_empty()
         })
     };

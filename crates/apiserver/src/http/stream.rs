@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use super::{
     accept::{Accepted, Transform},
     pieces::{head, splice},
-    write::{Form, partial, whole},
+    write::{Form, meta_version, partial, whole},
 };
 use crate::{
     call::Item,
@@ -63,16 +63,15 @@ pub(super) fn watched(cluster: &Arc<Server>, form: &Form<'_>, watch: Watch) -> R
 impl Lines {
     fn write(&mut self, text: &mut Vec<u8>, watch: &Watch, frame: Frame) {
         let (kind, object) = match frame {
-            Frame::Object(kind, Item::Stored(entry))
-                if self.accepted.transform.is_none()
-                    && stored::is_shown_as_stored(&watch.resource, &entry) =>
-            {
-                begin(text, kind);
-                splice(text, &self.head, &entry.object);
-                text.extend(b"}\n");
-                return;
+            Frame::Object(kind, item) => {
+                if let Item::Stored(entry) = &item
+                    && stored::is_shown_as_stored(&watch.resource, entry)
+                    && self.spliced(text, kind, &entry.object)
+                {
+                    return;
+                }
+                (kind, self.object(watch, whole(&watch.resource, item)))
             }
-            Frame::Object(kind, item) => (kind, self.object(watch, whole(&watch.resource, item))),
             Frame::Bookmark(revision, initial) => {
                 ("BOOKMARK", self.object(watch, bookmark(watch, revision, initial)))
             }
@@ -81,6 +80,30 @@ impl Lines {
         begin(text, kind);
         text.extend(json::compact(&object));
         text.extend(b"}\n");
+    }
+
+    /// Writes an event from stored bytes, where these hold what was asked for as it is sent. Returns whether they do.
+    fn spliced(&self, text: &mut Vec<u8>, kind: &str, stored: &[u8]) -> bool {
+        match self.accepted.transform {
+            None => {
+                begin(text, kind);
+                splice(text, &self.head, stored);
+            }
+            Some((Transform::Partial | Transform::PartialList, beta)) => {
+                let Some(metadata) = stored::metadata(stored) else {
+                    return false;
+                };
+                begin(text, kind);
+                text.extend(b"{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"");
+                text.extend(meta_version(beta).as_bytes());
+                text.extend(b"\",\"metadata\":");
+                text.extend(metadata);
+                text.push(b'}');
+            }
+            Some(_) => return false,
+        }
+        text.extend(b"}\n");
+        true
     }
 
     fn object(&mut self, watch: &Watch, object: Object) -> Value {

@@ -362,7 +362,7 @@ pub(super) fn partial(object: &Object, beta: bool) -> Value {
     json!({"kind": "PartialObjectMetadata", "apiVersion": meta_version(beta), "metadata": object.get("metadata")})
 }
 
-const fn meta_version(beta: bool) -> &'static str {
+pub(super) const fn meta_version(beta: bool) -> &'static str {
     if beta {
         "meta.k8s.io/v1beta1"
     } else {

@@ -8,7 +8,13 @@ use crate::schema::Schema;
 
 fn json_patch(target: &Value, operations: &Value) -> Result<Value, u16> {
     let body = operations.to_string();
-    patched(PatchKind::Json, &Schema::default(), target.clone(), body.as_bytes()).map_err(|status| status.code)
+    patched(
+        PatchKind::Json,
+        &Schema::default(),
+        target.clone(),
+        body.as_bytes(),
+    )
+    .map_err(|status| status.code)
 }
 
 fn strategic(target: &Value, patch: &Value) -> Result<Value, String> {

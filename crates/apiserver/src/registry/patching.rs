@@ -52,9 +52,8 @@ pub(super) fn kind_of(call: &Call) -> Result<Option<PatchKind>> {
 async fn patch_with(cluster: &Arc<Server>, call: &Call, terms: &Terms, kind: PatchKind) -> Result<Reply> {
     let resource = &*call.resource;
     change(cluster, call, terms, Source::Patch, &mut |old| {
-        let patched = |target: Object| {
-            patch::patched(kind, resource.schema.get(), Value::Object(target), &call.body)
-        };
+        let patched =
+            |target: Object| patch::patched(kind, resource.schema.get(), Value::Object(target), &call.body);
         // Without books of its own the result has those of before: they need be neither copied nor read again.
         let target = if may_name_books(kind, &call.body) {
             old.clone()

@@ -3,18 +3,21 @@
 use std::{
     collections::{BTreeMap, VecDeque},
     ops::Bound,
-    sync::{Arc, OnceLock},
+    sync::{Arc, OnceLock, Weak, atomic::AtomicU64},
 };
 
 use tokio::sync::watch;
 
-use super::{Entry, Event, Page, Revision, TooOld};
+use super::{Entry, Event, Happened, Page, Revision, TooOld, reader::slowest};
 
 /// Events that a collection keeps for watchers and for earlier states, at most.
 const EVENTS: usize = 4096;
 
-/// Bytes of objects that those events keep alive, at most; of large objects fewer events are kept.
+/// Bytes of former states that those events keep alive, at most; of large objects fewer events are kept.
 const BYTES: usize = 32 << 20;
+
+/// The same of events that every reader has been told of: they are for those who come back, and for lists in pages.
+const SPARE: usize = 1 << 20;
 
 /// Events that are kept however large they are.
 const LEAST: usize = 64;
@@ -24,17 +27,24 @@ const LEAST: usize = 64;
 pub(super) struct Collection {
     objects: BTreeMap<String, Arc<Entry>>,
     events: VecDeque<Arc<Event>>,
-    /// Bytes of the objects in `events`, those of the states before included: an event keeps them alive.
+    /// Bytes of the states that only `events` keep alive.
     bytes: usize,
+    /// How far those have come who read the events one after the other.
+    readers: Vec<Weak<AtomicU64>>,
     /// Events up to this revision may be forgotten.
     floor: Revision,
     /// Made when somebody watches or writes: most kinds have neither watchers nor objects.
     tick: OnceLock<Arc<watch::Sender<Revision>>>,
 }
 
+/// What an event keeps alive: the state before it, and the last one of what is gone. Any other state is the present one, or
+/// that before another event.
 fn weight(event: &Event) -> usize {
-    let previous = event.previous.as_ref();
-    event.entry.object.len() + previous.map_or(0, |previous| previous.object.len())
+    let previous = event.previous.as_ref().map_or(0, |entry| entry.object.len());
+    match event.happened {
+        Happened::Deleted => previous + event.entry.object.len(),
+        Happened::Added | Happened::Modified => previous,
+    }
 }
 
 impl Collection {
@@ -137,12 +147,30 @@ impl Collection {
         Ok((events, last.max(revision)))
     }
 
-    pub(super) fn remember(&mut self, event: Event) {
+    /// Keeps an event, and forgets what is too much. `told`: readers of all collections have come that far.
+    pub(super) fn remember(&mut self, event: Event, told: Revision) {
         self.bytes += weight(&event);
         self.events.push_back(Arc::new(event));
         while self.events.len() > EVENTS || self.bytes > BYTES && self.events.len() > LEAST {
             self.forget_one();
         }
+        if self.bytes <= SPARE {
+            return;
+        }
+        let told = slowest(&mut self.readers).min(told);
+        while self.bytes > SPARE && self.events.len() > LEAST && self.begins_before(told) {
+            self.forget_one();
+        }
+    }
+
+    fn begins_before(&self, told: Revision) -> bool {
+        self.events
+            .front()
+            .is_some_and(|event| event.entry.revision <= told)
+    }
+
+    pub(super) fn follow(&mut self, reader: Weak<AtomicU64>) {
+        self.readers.push(reader);
     }
 
     /// Forgets the events up to `floor`.
