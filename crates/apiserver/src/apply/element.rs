@@ -59,9 +59,9 @@ impl Element {
     #[must_use]
     pub fn to_key(&self) -> String {
         match self {
-            Self::Field(name) => format!("f:{name}"),
-            Self::Key(fields) => format!("k:{fields}"),
-            Self::Value(value) => format!("v:{value}"),
+            Self::Field(name) => ["f:", name].concat(),
+            Self::Key(fields) => ["k:", fields].concat(),
+            Self::Value(value) => ["v:", value].concat(),
             Self::Index(index) => format!("i:{index}"),
         }
     }

@@ -76,7 +76,11 @@ pub(super) async fn create_object(
     };
     loop {
         left -= 1;
-        let mut candidate = object.clone();
+        let mut candidate = if left == 0 {
+            std::mem::take(&mut object)
+        } else {
+            object.clone()
+        };
         let generated = system::generate_name(&mut candidate);
         match create_named(cluster, call, terms, candidate, &mut warnings).await {
             Err(status) if generated && left > 0 && status.reason == "AlreadyExists" => {}

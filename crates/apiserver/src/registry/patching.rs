@@ -118,3 +118,29 @@ async fn server_side_apply(cluster: &Arc<Server>, call: &Call, terms: &Terms) ->
     };
     create_or_change(cluster, call, &create, &change).await
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_merges_that_cannot_name_the_books_are_made_without_them() {
+        for (kind, body, may) in [
+            (PatchKind::Merge, r#"{"data":{"a":"1"}}"#, false),
+            (PatchKind::Strategic, r#"{"metadata":{"labels":null}}"#, false),
+            (PatchKind::Merge, r#"{"metadata":{"managedFields":[]}}"#, true),
+            (
+                PatchKind::Merge,
+                r#"{"metadata":{"managed\u0046ields":[]}}"#,
+                true,
+            ),
+            (
+                PatchKind::Json,
+                r#"[{"op":"remove","path":"/metadata/labels"}]"#,
+                true,
+            ),
+        ] {
+            assert_eq!(may_name_books(kind, body.as_bytes()), may, "{body}");
+        }
+    }
+}

@@ -17,8 +17,8 @@ pub(crate) fn encode(mut object: Object, revision: u64) -> Bytes {
     if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
         metadata.insert("resourceVersion".to_owned(), revision.to_string().into());
     }
-    // Kept for long: without room to spare.
-    Bytes::from(json::compact_map(&object).into_boxed_slice())
+    // It is kept for long: a copy of its own size, so that room to spare neither stays nor leaves a hole.
+    Bytes::copy_from_slice(&json::compact_map(&object))
 }
 
 /// The same for an object in the form of a resource, whose stored form may differ.

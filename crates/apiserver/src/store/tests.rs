@@ -265,6 +265,32 @@ fn the_states_before_count_in_what_is_remembered() {
 }
 
 #[test]
+fn what_a_reader_has_yet_to_read_is_kept_longer_than_what_all_have_read() {
+    let store = Store::new();
+    let large = |_| Bytes::from(vec![b' '; 1 << 16]);
+    let first = store.put("pods", "a", Expect::Absent, large).unwrap().revision;
+    let write = |times: u64| {
+        let from = store.revision();
+        (from..from + times).for_each(|at| drop(store.put("pods", "a", Expect::At(at), large).unwrap()));
+    };
+    let (reader, of_all) = (store.reader("pods", first), store.reader_of_all(first));
+    write(200);
+    let late = store.events("pods", "", first, 0).unwrap().0;
+    assert_eq!(late.len(), 200);
+    reader.reached(first + 200);
+    write(1);
+    assert!(store.changes(first).is_ok(), "somebody else has yet to read it");
+    of_all.reached(first + 100);
+    write(1);
+    assert!(store.events("pods", "", first + 99, 0).is_err());
+    assert!(store.events("pods", "", first + 100, 0).is_ok());
+    drop((reader, of_all));
+    write(1);
+    assert!(store.events("pods", "", first + 120, 0).is_err());
+    assert!(store.events("pods", "", store.revision() - 64, 0).is_ok());
+}
+
+#[test]
 fn a_write_wakes_only_those_who_watch_its_collection() {
     let store = Store::new();
     let mut pods = store.ticks_of("pods");
