@@ -25,6 +25,6 @@ mod tests;
 
 pub use divide::{apportion, weight};
 pub use filter::{FILTERS, Filter, FilterReason};
-pub use relevance::{may_change, relevant_change};
+pub use relevance::{ClusterChange, relevant_change};
 pub use request::{Candidate, Outcome, Request, Round};
 pub use schedule::schedule;

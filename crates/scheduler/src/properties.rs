@@ -13,7 +13,7 @@ use entourage_api::{
 use k8s_openapi::api::core::v1::{Taint, Toleration};
 use proptest::{collection::vec, prelude::*, sample::subsequence};
 
-use super::{Candidate, Outcome, Request, may_change, schedule};
+use super::{Candidate, ClusterChange, Outcome, Request, schedule};
 use entourage_model::object::{Gvk, Str};
 
 /// `f` is never among the clusters.
@@ -88,6 +88,15 @@ fn member(name: &'static str) -> impl Strategy<Value = Member> {
                 deleting,
             }
         })
+}
+
+/// At least two groups by a label.
+fn by_tier() -> SpreadConstraint {
+    SpreadConstraint {
+        spread_by_label: "tier".into(),
+        min_groups: 2,
+        ..Default::default()
+    }
 }
 
 /// A cluster, or none, and the same with one part of another; or that other, or none.
@@ -316,24 +325,24 @@ proptest! {
         }).prop_map(|(name, (before, after))| (name, before, after)),
         mut placement in placement(),
         weights in vec((affinity(), 1..5_i64), 0..3),
-        constraints in prop_oneof![Just(Vec::new()), constraints()],
+        constraints in prop_oneof![Just(Vec::new()), constraints(), Just(vec![by_tier()])],
         current in names(),
     ) {
         if !weights.is_empty() {
             placement.replica_scheduling = Some(divided(weights));
         }
         placement.spread_constraints = constraints;
-        let current: Vec<String> = current.into_iter().filter(|each| each != name).collect();
         let with = |version: &Option<Member>| {
             let others = members.iter().filter(|member| member.name != name);
             let all: Vec<Member> = others.chain(version).cloned().collect();
             outcome(&placement, &targets(&current), &all)
         };
         let gvk = Gvk::new("apps/v1", "Deployment");
-        let (old, new) = (before.as_ref().map(Member::candidate), after.as_ref().map(Member::candidate));
+        let change = ClusterChange::new(before.as_ref().map(Member::candidate), after.as_ref().map(Member::candidate));
         let first = with(&before);
-        let is_placed = matches!(&first, Outcome::Placed { clusters, .. } if clusters.iter().all(|each| each.name != name));
-        if is_placed && !may_change(&placement, &gvk, old.as_ref(), new.as_ref()) {
+        let is_counted = change.is_count_changed() && matches!(first, Outcome::Failed { .. });
+        let is_target = current.iter().any(|each| each == name);
+        if !is_counted && !change.may_change(&placement, &gvk, is_target) {
             prop_assert_eq!(first, with(&after));
         }
     }

@@ -8,9 +8,10 @@ use entourage_api::{
 use crate::{
     affinity,
     cluster::{enablements, ready},
+    divide::weight,
     filter::serves,
     request::Candidate,
-    taint,
+    spread, taint,
 };
 use entourage_model::object::Gvk;
 
@@ -22,37 +23,72 @@ pub fn relevant_change(old: &Cluster, new: &Cluster) -> bool {
     old.metadata.labels != new.metadata.labels || is_other(old, new) || enablements(old) != enablements(new)
 }
 
-/// True if the result for one placement and kind can differ between a cluster before and after a change; `None` where there is no
-/// such Cluster. To be asked where the cluster is no target and the last result was not a failure: what a failure reports counts
-/// every cluster.
-///
-/// Cost: O(what the placement lists), and O(groups that both serve) where only the APIs differ.
-#[must_use]
-pub fn may_change(
-    placement: &Placement,
-    gvk: &Gvk,
-    before: Option<&Candidate<'_>>,
-    after: Option<&Candidate<'_>>,
-) -> bool {
-    let selected = |candidate| affinities(placement).any(|each| is_selected(each, candidate));
-    let (Some(before), Some(after)) = (before, after) else {
-        let mut one = before.into_iter().chain(after);
-        return one.any(|each| selected(each) || is_named(placement, each.name));
-    };
-    let is_moved = |each| is_selected(each, before) != is_selected(each, after);
-    if affinities(placement).any(is_moved) {
-        return true;
+/// A change of one Cluster, as the scheduler sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct ClusterChange<'a> {
+    /// `None` where there was no such Cluster.
+    before: Option<Candidate<'a>>,
+    /// `None` where there is none any more.
+    after: Option<Candidate<'a>>,
+    /// Both are there, and more than labels and APIs differs.
+    is_other: bool,
+    /// Both are there, and their APIs differ.
+    are_apis_other: bool,
+}
+
+impl<'a> ClusterChange<'a> {
+    /// Compares the two. Cost: O(labels + taints + APIs).
+    #[must_use]
+    pub fn new(before: Option<Candidate<'a>>, after: Option<Candidate<'a>>) -> Self {
+        let differs = |is: fn(&Candidate<'_>, &Candidate<'_>) -> bool| {
+            before
+                .zip(after)
+                .is_some_and(|(before, after)| is(&before, &after))
+        };
+        Self {
+            is_other: differs(|before, after| {
+                is_other(before.cluster, after.cluster)
+                    || (before.deleting, before.ready) != (after.deleting, after.ready)
+            }),
+            are_apis_other: differs(|before, after| {
+                enablements(before.cluster) != enablements(after.cluster)
+            }),
+            before,
+            after,
+        }
     }
-    if !selected(after) {
-        return false;
+
+    /// True if the Cluster is new, or gone: what a failed result reports counts every Cluster.
+    #[must_use]
+    pub const fn is_count_changed(&self) -> bool {
+        self.before.is_some() != self.after.is_some()
     }
-    let (old, new) = (before.cluster, after.cluster);
-    let reads_labels = !placement.spread_constraints.is_empty() || placement.replica_scheduling.is_some();
-    is_other(old, new)
-        || before.deleting != after.deleting
-        || before.ready != after.ready
-        || (reads_labels && before.labels != after.labels)
-        || (enablements(old) != enablements(new) && serves(old, gvk) != serves(new, gvk))
+
+    /// True if the result for one placement and kind can differ. `is_target`: the cluster is a target, or was evicted or is still to
+    /// be left: then its taints matter although the placement may not select it any more. A failed result can differ also
+    /// where [`Self::is_count_changed`].
+    ///
+    /// Cost: O(what the placement lists), and O(groups that both serve) where only the APIs differ.
+    #[must_use]
+    pub fn may_change(&self, placement: &Placement, gvk: &Gvk, is_target: bool) -> bool {
+        let selected = |candidate| affinities(placement).any(|each| is_selected(each, candidate));
+        let (Some(before), Some(after)) = (&self.before, &self.after) else {
+            let mut one = self.before.iter().chain(&self.after);
+            return is_target || one.any(|each| selected(each) || is_named(placement, each.name));
+        };
+        let is_moved = |each| is_selected(each, before) != is_selected(each, after);
+        if affinities(placement).any(is_moved) {
+            return true;
+        }
+        if !is_target && !selected(after) {
+            return false;
+        }
+        let mut constraints = placement.spread_constraints.iter();
+        self.is_other
+            || constraints.any(|each| spread::groups(each, before) != spread::groups(each, after))
+            || weight(placement, before) != weight(placement, after)
+            || (self.are_apis_other && serves(before.cluster, gvk) != serves(after.cluster, gvk))
+    }
 }
 
 /// True if something else of two Clusters differs than their labels and APIs.

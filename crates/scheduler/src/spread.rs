@@ -162,7 +162,7 @@ pub(super) fn lacks(constraint: &SpreadConstraint, candidate: &Candidate<'_>) ->
 }
 
 /// The groups of a cluster. Several only for zones: a cluster that spans two is in both.
-fn groups<'a>(constraint: &'a SpreadConstraint, candidate: &Candidate<'a>) -> Vec<&'a str> {
+pub(super) fn groups<'a>(constraint: &'a SpreadConstraint, candidate: &Candidate<'a>) -> Vec<&'a str> {
     let spec = &candidate.cluster.spec;
     let single = |value: &'a str| {
         if value.is_empty() { Vec::new() } else { vec![value] }

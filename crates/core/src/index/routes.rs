@@ -12,7 +12,7 @@ use crate::{
     observation::Watch,
     places::Place,
     plan::Key,
-    scheduler,
+    scheduler::ClusterChange,
     scope::claim_of,
     stored_binding::eviction_from,
 };
@@ -321,21 +321,24 @@ impl Index {
     /// The bindings whose scheduling result, or what is reported of it, a change of a Cluster can change: the scheduler says which.
     /// Cost: O(bindings × what their placements list); only those are planned.
     fn dirty_scheduled(&self, name: &Str, before: Option<&Member>, dirty: &mut Dirty) {
-        let before = before.map(|member| member.candidate(name));
-        let after = self.members.get(name).map(|member| member.candidate(name));
+        let after = self.members.get(name);
+        let change = ClusterChange::new(
+            before.map(|member| member.candidate(name)),
+            after.map(|member| member.candidate(name)),
+        );
         for (id, resource) in &self.resources {
             let Some(binding) = &resource.binding else {
                 continue;
             };
-            let Some(placement) = &binding.object.spec.placement else {
+            let spec = &binding.object.spec;
+            let Some(placement) = &spec.placement else {
                 continue;
             };
-            // What a failure reports counts every cluster.
-            if binding.may_have_left(name)
+            let is_target = binding.may_have_left(name)
                 || resource.copies.contains_key(name)
-                || eviction_from(&binding.object.spec, name).is_some()
-                || !binding.is_scheduled()
-                || scheduler::may_change(placement, &id.gvk, before.as_ref(), after.as_ref())
+                || eviction_from(spec, name).is_some();
+            if change.may_change(placement, &id.gvk, is_target)
+                || (change.is_count_changed() && !binding.is_scheduled())
             {
                 dirty.push(Key::Binding(id.clone()));
                 dirty.push(Key::BindingStatus(id.clone()));

@@ -1,7 +1,7 @@
 //! What becomes of a placement over time: replicas divided and scaled, groups of clusters, a choice asked for afresh,
 //! another scheduler.
 
-use entourage_core::object::Time;
+use entourage_core::{object::Time, plan::Key};
 use serde_json::{Value, json};
 
 use super::{binding, condition, deployment, policy_of, world::World};
@@ -456,4 +456,37 @@ fn a_cluster_that_leaves_gets_nothing_new() {
     world.apply(placed(&divided()));
     assert!(world.settle_for(120_000));
     assert_eq!(shares(&world), [("member2", 9, 9)]);
+}
+
+#[test]
+fn a_change_of_a_cluster_plans_only_the_bindings_whose_result_it_can_change() {
+    let mut world = World::new(&["member1", "member2"]);
+    world.apply(workload(4));
+    world.apply(placed(&json!({"clusterAffinity": {"clusterNames": ["member1"]}})));
+    world.apply(deployment("other", &[]));
+    let mut other = policy_of("other", "apps/v1", "Deployment", "other", &[]);
+    other["spec"]["placement"] =
+        json!({"clusterAffinity": {"labelSelector": {"matchLabels": {"tier": "1"}}}});
+    world.apply(other);
+    assert!(world.settle());
+    let planned = |world: &mut World, cluster: &str, change: &dyn Fn(&mut Value)| {
+        let mut object = world.hub_object("Cluster", cluster).cloned().unwrap();
+        change(&mut object);
+        world.replace(object);
+        let bindings = world.queue.iter().filter_map(|key| match key {
+            Key::Binding(id) => Some(id.name.to_string()),
+            _ => None,
+        });
+        let bindings: Vec<String> = bindings.collect();
+        assert!(world.settle());
+        bindings
+    };
+    let label = |key: &'static str| move |object: &mut Value| object["metadata"]["labels"][key] = json!("1");
+    let taint = |object: &mut Value| object["spec"]["taints"] = json!([{"key": "a", "effect": "NoSchedule"}]);
+    // A target, and a label that no placement reads.
+    assert_eq!(planned(&mut world, "member1", &label("team")), ["other"; 0]);
+    // A label that one of them reads; it waits for a cluster.
+    assert_eq!(planned(&mut world, "member2", &label("tier")), ["other"]);
+    assert_eq!(world.holders("Deployment", "other"), ["member2"]);
+    assert_eq!(planned(&mut world, "member1", &taint), ["myapp"]);
 }
