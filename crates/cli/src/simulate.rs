@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use entourage_core::{
-    index::Config,
+    config::Config,
     simulation::{Note, Progress, Simulation},
 };
 use serde_json::{Value, json};

@@ -3,14 +3,14 @@
 //!
 //! ```text
 //! watch ─┐                                                     ┌─► execute ─► hub and members
-//! members┼─► runtime (control loop, the Index) ─► plans ───────┤      │
+//! members┼─► runtime (control loop, the Engine) ─► plans ───────┤      │
 //!        │            ▲                                        └─► members, watches: what must run
 //!        └────────────┴──────────────── observations ◄────────────────┘
 //! ```
 //!
 //! | module | purpose |
 //! |---|---|
-//! | [`runtime`] | the control loop, the one task that owns the Index: observes, queues keys, plans |
+//! | [`runtime`] | the control loop, the one task that owns the Engine: observes, queues keys, plans |
 //! | [`watch`] | one list-and-watch |
 //! | [`execute`] | executes a plan |
 //! | [`source`] | templates' payloads, fetched for a delivery |
@@ -24,8 +24,9 @@
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use entourage_core::{
+    Engine,
+    config::Config,
     failover::budget::Budget,
-    index::{Config, Index},
     object::{Gvk, Str},
     observation::Server,
 };
@@ -130,7 +131,7 @@ impl Default for Options {
             failover: true,
             eviction_budget: Budget::default(),
             eviction_timeout: Duration::from_secs(600),
-            kinds_per_namespace: entourage_core::index::KINDS_PER_NAMESPACE,
+            kinds_per_namespace: entourage_core::config::KINDS_PER_NAMESPACE,
             leader_election: false,
             lease_namespace: "karmada-system".to_owned(),
             lease_timing: lease::Timing::default(),
@@ -285,7 +286,7 @@ pub async fn run(
                 events,
                 brain,
             };
-            let decider = Index::new(config);
+            let decider = Engine::new(config);
             let brain = BrainOptions {
                 decider,
                 hands,

@@ -1,4 +1,4 @@
-//! The control loop: the one task that owns the Index. It observes, keeps the queues, plans keys when their server has capacity,
+//! The control loop: the one task that owns the Engine. It observes, keeps the queues, plans keys when their server has capacity,
 //! and has the plans executed.
 //!
 //! Invariants:

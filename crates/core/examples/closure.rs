@@ -15,7 +15,8 @@ use std::{
 };
 
 use entourage_core::{
-    index::{Config, Index},
+    Engine,
+    config::Config,
     object::{Gvk, Time},
     observation::{self, ObjectRef, Observation, Watch},
 };
@@ -61,7 +62,7 @@ fn main() {
 }
 
 struct World {
-    index: Index,
+    engine: Engine,
     seen: BTreeMap<Watch, BTreeSet<ObjectRef>>,
     version: u64,
 }
@@ -69,7 +70,7 @@ struct World {
 impl World {
     fn new(workloads: usize) -> Self {
         let mut world = Self {
-            index: Index::new(Config::new("hub")),
+            engine: Engine::new(Config::new("hub")),
             seen: BTreeMap::new(),
             version: 0,
         };
@@ -83,7 +84,7 @@ impl World {
                 &self::account(account, &format!("{account}-registry"), ""),
             );
         }
-        for watch in world.index.demand().clone() {
+        for watch in world.engine.demand().clone() {
             world.list(watch);
         }
         world
@@ -94,9 +95,9 @@ impl World {
         let subject = self.project(&accounts(), account);
         let begin = Instant::now();
         let seen = Observation::Seen(subject);
-        let dirty: BTreeSet<_> = self.index.observe(seen, Time(1)).into_iter().collect();
+        let dirty: BTreeSet<_> = self.engine.observe(seen, Time(1)).into_iter().collect();
         for key in &dirty {
-            let _ = entourage_core::plan(&self.index, key, Time(1));
+            let _ = self.engine.preview(key, Time(1));
         }
         (dirty.len(), begin.elapsed())
     }
@@ -114,7 +115,7 @@ impl World {
 
     fn see(&mut self, watch: &Watch, object: &Value) {
         let subject = self.project(watch, object.clone());
-        let _ = self.index.observe(Observation::Seen(subject), Time(0));
+        let _ = self.engine.observe(Observation::Seen(subject), Time(0));
     }
 
     fn list(&mut self, watch: Watch) {
@@ -125,7 +126,7 @@ impl World {
             present,
             revision,
         };
-        let _ = self.index.observe(listed, Time(0));
+        let _ = self.engine.observe(listed, Time(0));
     }
 }
 

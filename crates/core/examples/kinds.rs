@@ -1,4 +1,4 @@
-//! What kinds cost that policies name and nobody serves: memory of the index, and the time that one more takes.
+//! What kinds cost that policies name and nobody serves: memory of the engine, and the time that one more takes.
 //!
 //! `cargo run --release -p entourage-core --example kinds` prints a table; figures are in docs/performance.md.
 
@@ -11,7 +11,8 @@
 use std::time::{Duration, Instant};
 
 use entourage_core::{
-    index::{Config, Index},
+    Engine,
+    config::Config,
     object::{Gvk, Time},
     observation::{self, Observation, Watch},
 };
@@ -24,29 +25,29 @@ fn main() {
     let (_warm, _) = measure(10);
     for kinds in [10, 100, 1_000] {
         let before = resident();
-        let (index, spent) = measure(kinds);
+        let (engine, spent) = measure(kinds);
         let grown = resident().saturating_sub(before);
         println!(
             "| {kinds} | {} | {grown} kB | {spent:.1?} |",
-            index.demand().len()
+            engine.demand().len()
         );
     }
 }
 
 /// Three members, and namespaces whose policies name ten kinds each; what the last one took.
-fn measure(kinds: usize) -> (Index, Duration) {
-    let mut index = Index::new(Config::new("hub"));
+fn measure(kinds: usize) -> (Engine, Duration) {
+    let mut engine = Engine::new(Config::new("hub"));
     let now = Time(1_795_219_200_000);
-    let tell = |index: &mut Index, watch: &Watch, object: &Value| {
-        let subject = observation::project(watch, &index.taught_to(watch), object).expect("an object");
-        index.observe(Observation::Seen(subject), now);
+    let tell = |engine: &mut Engine, watch: &Watch, object: &Value| {
+        let subject = observation::project(watch, &engine.taught_to(watch), object).expect("an object");
+        engine.observe(Observation::Seen(subject), now);
     };
     for member in ["m1", "m2", "m3"] {
         let cluster = json!({
             "apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster",
             "metadata": {"name": member, "uid": member, "resourceVersion": "1"}, "spec": {"syncMode": "Push"},
         });
-        tell(&mut index, &Watch::Clusters, &cluster);
+        tell(&mut engine, &Watch::Clusters, &cluster);
     }
     let mut spent = Duration::ZERO;
     for at in 0..kinds {
@@ -57,7 +58,7 @@ fn measure(kinds: usize) -> (Index, Duration) {
             "spec": {"resourceSelectors": [{"apiVersion": "invented.example.com/v1", "kind": format!("Dream{at}")}]},
         });
         let began = Instant::now();
-        tell(&mut index, &Watch::Policies, &policy);
+        tell(&mut engine, &Watch::Policies, &policy);
         spent = began.elapsed();
         let gvk = Gvk::new("invented.example.com/v1", &format!("Dream{at}"));
         let copies = ["m1", "m2", "m3"].map(|member| Watch::Copies(member.into(), gvk.clone()));
@@ -65,7 +66,7 @@ fn measure(kinds: usize) -> (Index, Duration) {
             let why =
                 "invented.example.com/v1 Dream is not served there: install its CustomResourceDefinition"
                     .to_owned();
-            index.observe(
+            engine.observe(
                 Observation::Unserved {
                     watch,
                     other: None,
@@ -75,7 +76,7 @@ fn measure(kinds: usize) -> (Index, Duration) {
             );
         }
     }
-    (index, spent)
+    (engine, spent)
 }
 
 /// The resident memory of this process, in kB.

@@ -15,7 +15,8 @@ use std::{
 };
 
 use entourage_core::{
-    index::{Config, Index},
+    Engine,
+    config::Config,
     object::{Gvk, Time},
     observation::{self, ObjectRef, Observation, Watch},
 };
@@ -76,7 +77,7 @@ fn events() -> Vec<(&'static str, bool, Value)> {
 }
 
 struct World {
-    index: Index,
+    engine: Engine,
     seen: BTreeMap<Watch, BTreeSet<ObjectRef>>,
     version: u64,
 }
@@ -84,7 +85,7 @@ struct World {
 impl World {
     fn new(templates: usize, policies: usize, claimed: bool) -> Self {
         let mut world = Self {
-            index: Index::new(Config::new("hub")),
+            engine: Engine::new(Config::new("hub")),
             seen: BTreeMap::new(),
             version: 0,
         };
@@ -117,7 +118,7 @@ impl World {
             }
             world.see(&config_maps, template);
         }
-        for watch in world.index.demand().clone() {
+        for watch in world.engine.demand().clone() {
             world.list(watch);
         }
         world
@@ -128,13 +129,11 @@ impl World {
         let subject = self.project(&Watch::Policies, policy.clone());
         let begin = Instant::now();
         let dirty: BTreeSet<_> = self
-            .index
+            .engine
             .observe(Observation::Seen(subject), Time(1))
             .into_iter()
             .collect();
-        let plans = dirty
-            .iter()
-            .map(|key| entourage_core::plan(&self.index, key, Time(1)));
+        let plans = dirty.iter().map(|key| self.engine.preview(key, Time(1)));
         let changes = plans.map(|plan| plan.changes.len()).sum();
         (dirty.len(), changes, begin.elapsed())
     }
@@ -154,13 +153,13 @@ impl World {
 
     fn see(&mut self, watch: &Watch, object: Value) {
         let subject = self.project(watch, object);
-        let _ = self.index.observe(Observation::Seen(subject), Time(0));
+        let _ = self.engine.observe(Observation::Seen(subject), Time(0));
     }
 
     fn list(&mut self, watch: Watch) {
         let present = self.seen.get(&watch).cloned().unwrap_or_default();
         let revision = self.version;
-        let _ = self.index.observe(
+        let _ = self.engine.observe(
             Observation::Listed {
                 watch,
                 present,

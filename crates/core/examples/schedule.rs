@@ -15,8 +15,8 @@ use std::{
 };
 
 use entourage_core::{
-    binding,
-    index::{Config, Index},
+    Engine, binding,
+    config::Config,
     object::{Gvk, ResourceId, Time},
     observation::{self, ObjectRef, Observation, Watch},
     plan::{Change, Verb},
@@ -132,7 +132,7 @@ const EVENTS: &[(&str, Event)] = &[
 
 /// A hub as the control plane knows it: templates that are claimed, and clusters that are ready.
 struct World {
-    index: Index,
+    engine: Engine,
     templates: Vec<ResourceId>,
     seen: BTreeMap<Watch, BTreeSet<ObjectRef>>,
     version: u64,
@@ -143,7 +143,7 @@ struct World {
 impl World {
     fn new(bindings: usize, clusters: usize, placements: &[(&str, Value)]) -> Self {
         let mut world = Self {
-            index: Index::new(Config::new("hub")),
+            engine: Engine::new(Config::new("hub")),
             templates: Vec::new(),
             seen: BTreeMap::new(),
             version: 0,
@@ -163,7 +163,7 @@ impl World {
             }
             world.see(&deployments, template);
         }
-        for watch in world.index.demand().clone() {
+        for watch in world.engine.demand().clone() {
             world.list(watch);
         }
         world
@@ -176,7 +176,7 @@ impl World {
         let mut written = Vec::new();
         for id in &self.templates {
             let begin = Instant::now();
-            let plan = binding::plan(&self.index, id, Time(1));
+            let plan = binding::plan(&self.engine, id, Time(1));
             spent += begin.elapsed();
             written.extend(plan.changes.into_iter().filter_map(|change| match change {
                 Change::Hub {
@@ -207,11 +207,11 @@ impl World {
         let subject =
             observation::project(&Watch::Clusters, &Default::default(), &self.cluster).expect("a Cluster");
         let begin = Instant::now();
-        let keys = self.index.observe(Observation::Seen(subject), Time(1));
+        let keys = self.engine.observe(Observation::Seen(subject), Time(1));
         let keys: BTreeSet<_> = keys.into_iter().collect();
         let taken_in = begin.elapsed();
         for key in &keys {
-            std::hint::black_box(entourage_core::plan(&self.index, key, Time(1)));
+            std::hint::black_box(self.engine.preview(key, Time(1)));
         }
         (keys.len(), taken_in, begin.elapsed())
     }
@@ -223,7 +223,7 @@ impl World {
             self.seen.entry(watch.clone()).or_default().insert(which);
         }
         if let Some(subject) = observation::project(watch, &Default::default(), &object) {
-            self.index.observe(Observation::Seen(subject), Time(1));
+            self.engine.observe(Observation::Seen(subject), Time(1));
         }
     }
 
@@ -231,7 +231,7 @@ impl World {
     fn list(&mut self, watch: Watch) {
         let revision = self.version;
         let present = self.seen.get(&watch).cloned().unwrap_or_default();
-        self.index.observe(
+        self.engine.observe(
             Observation::Listed {
                 watch,
                 present,

@@ -65,7 +65,7 @@ pub struct Settings {
     /// True if ClusterTaintPolicies may set taints that evict.
     pub allow_no_execute: bool,
     /// The maximum number of kinds outside Kubernetes itself that the PropagationPolicies of a namespace may name; `None`:
-    /// [`crate::index::KINDS_PER_NAMESPACE`].
+    /// [`crate::config::KINDS_PER_NAMESPACE`].
     pub kinds_per_namespace: Option<usize>,
     /// The maximum number of resource selectors in a PropagationPolicy; `None`: [`SELECTORS_PER_POLICY`].
     pub selectors_per_policy: Option<usize>,

@@ -15,11 +15,11 @@ use entourage_api::{
 use write::{create, delete, disown, evicted, finish, note_former, release, write};
 
 use crate::{
+    cache::{Binding, ResourceState, is_kept_by_others},
     dependencies::{self, Required},
-    index::{
-        Binding, Index, ResourceState,
+    fleet::{
+        Fleet,
         claims::{claimed_by, is_claim_over, is_selected},
-        is_kept_by_others,
         needs::grace,
         wanted::is_wanted,
     },
@@ -40,11 +40,11 @@ const VIEW_DELAY: i64 = 1_000;
 
 /// Plans the binding of a template. Cost: O(clusters + referrers × their clusters).
 #[must_use]
-pub fn plan(index: &Index, id: &ResourceId, now: Time) -> Plan {
-    let Some(resource) = index.resource(id) else {
+pub fn plan(fleet: &Fleet, id: &ResourceId, now: Time) -> Plan {
+    let Some(resource) = fleet.resource(id) else {
         return Plan::nothing();
     };
-    if !index.is_kind_listed(&id.gvk) {
+    if !fleet.is_kind_listed(&id.gvk) {
         return Plan::wait_for(SyncRequirement::Kind(id.gvk.clone()), "the hub is not synced yet");
     }
     if resource
@@ -54,11 +54,11 @@ pub fn plan(index: &Index, id: &ResourceId, now: Time) -> Plan {
     {
         return Plan::wait("another component keeps this binding");
     }
-    let plan = planned(index, id, resource, now);
+    let plan = planned(fleet, id, resource, now);
     match &resource.binding {
         // The requirement may take long to be met, and a policy that is being deleted must not wait for it.
         Some(binding) if plan.changes.is_empty() && binding.meta.deleting.is_some() => {
-            match is_claim_over(index, &binding.meta) {
+            match is_claim_over(fleet, &binding.meta) {
                 Some(true) => disown(binding),
                 Some(false) => plan,
                 None => Plan {
@@ -71,7 +71,7 @@ pub fn plan(index: &Index, id: &ResourceId, now: Time) -> Plan {
     }
 }
 
-fn planned(index: &Index, id: &ResourceId, resource: &ResourceState, now: Time) -> Plan {
+fn planned(fleet: &Fleet, id: &ResourceId, resource: &ResourceState, now: Time) -> Plan {
     match (&resource.template, &resource.binding) {
         (None, None) if resource.vanished.is_some() && !resource.is_gone() => Plan::one(
             Change::GetTemplate(id.clone()),
@@ -79,11 +79,11 @@ fn planned(index: &Index, id: &ResourceId, resource: &ResourceState, now: Time) 
         ),
         (None, None) => Plan::nothing(),
         (_, None) if resource.is_gone() => Plan::nothing(),
-        (None, Some(binding)) => template_gone(index, id, resource, binding, now),
-        (Some(_), Some(binding)) if resource.is_gone() => template_gone(index, id, resource, binding, now),
+        (None, Some(binding)) => template_gone(fleet, id, resource, binding, now),
+        (Some(_), Some(binding)) if resource.is_gone() => template_gone(fleet, id, resource, binding, now),
         (Some(template), binding) if template.meta.deleting.is_some() => match binding {
             Some(binding) if resource.is_orphaning() && binding.meta.deleting.is_none() => let_be(binding),
-            Some(binding) => match is_claim_over(index, &binding.meta) {
+            Some(binding) => match is_claim_over(fleet, &binding.meta) {
                 Some(true) => disown(binding),
                 Some(false) => Plan::wait("the template is being deleted"),
                 None => Plan::wait_for(
@@ -93,12 +93,12 @@ fn planned(index: &Index, id: &ResourceId, resource: &ResourceState, now: Time) 
             },
             None => Plan::wait("the template is being deleted"),
         },
-        (Some(template), binding) => template_here(index, id, (resource, template, binding.as_ref()), now),
+        (Some(template), binding) => template_here(fleet, id, (resource, template, binding.as_ref()), now),
     }
 }
 
 fn template_gone(
-    index: &Index,
+    fleet: &Fleet,
     id: &ResourceId,
     resource: &ResourceState,
     binding: &Binding,
@@ -112,17 +112,17 @@ fn template_gone(
     }
     let Some(deleted) = binding.meta.deleting else {
         return if resource.is_orphaned() {
-            orphaned(index, binding)
+            orphaned(fleet, binding)
         } else if resource.is_orphaning() {
             let_be(binding)
         } else {
             delete(binding, "the template was deleted")
         };
     };
-    if let Some(time) = grace(index, resource, deleted, now) {
+    if let Some(time) = grace(fleet, resource, deleted, now) {
         return Plan::wait_until(time, "it was deleted while a workload depends on it");
     }
-    finish(index, id, resource, binding)
+    finish(fleet, id, resource, binding)
 }
 
 /// Removes the owner reference from the binding of a template that is deleted with `--cascade=orphan`, as a garbage collector
@@ -141,8 +141,8 @@ fn let_be(binding: &Binding) -> Plan {
 
 /// The template was deleted with `--cascade=orphan`: the binding stays as it is, except that the claim of a deleted policy is
 /// removed.
-fn orphaned(index: &Index, binding: &Binding) -> Plan {
-    match is_claim_over(index, &binding.meta) {
+fn orphaned(fleet: &Fleet, binding: &Binding) -> Plan {
+    match is_claim_over(fleet, &binding.meta) {
         Some(true) => disown(binding),
         Some(false) => Plan::wait("its template was deleted with --cascade=orphan"),
         None => Plan::wait_for(
@@ -153,38 +153,38 @@ fn orphaned(index: &Index, binding: &Binding) -> Plan {
 }
 
 fn template_here(
-    index: &Index,
+    fleet: &Fleet,
     id: &ResourceId,
     (resource, template, binding): (&ResourceState, &Template, Option<&Binding>),
     now: Time,
 ) -> Plan {
     let own = own_part(
-        index,
+        fleet,
         id,
         (resource, template),
         binding.or(resource.vanished.as_ref()),
     );
-    let required = dependencies::snapshots(index, id, resource);
+    let required = dependencies::snapshots(fleet, id, resource);
     if own.is_none() && required.is_empty() {
         return match binding {
             None if resource.vanished.is_some()
                 && resource.copies.values().any(|state| state.live.is_some()) =>
             {
                 let fresh = ResourceBinding {
-                    metadata: identity(index, id, resource, template),
+                    metadata: identity(fleet, id, resource, template),
                     ..Default::default()
                 };
-                let (mut wanted, _) = desired(index, id, (resource, template), None, &[], fresh, now);
-                note_former(index, id, resource, None, &mut wanted);
-                create(index, id, &wanted)
+                let (mut wanted, _) = desired(fleet, id, (resource, template), None, &[], fresh, now);
+                note_former(fleet, id, resource, None, &mut wanted);
+                create(fleet, id, &wanted)
             }
             None => Plan::nothing(),
-            Some(binding) if binding.meta.deleting.is_some() => finish(index, id, resource, binding),
-            Some(_) if !index.is_removal_safe(&id.gvk) => Plan::not_proven(&id.gvk),
+            Some(binding) if binding.meta.deleting.is_some() => finish(fleet, id, resource, binding),
+            Some(_) if !fleet.is_removal_safe(&id.gvk) => Plan::not_proven(&id.gvk),
             Some(binding) => delete(binding, "no longer required"),
         };
     }
-    if let Some(plan) = unanswered(index, id, (resource, template), own, !required.is_empty()) {
+    if let Some(plan) = unanswered(fleet, id, (resource, template), own, !required.is_empty()) {
         return plan;
     }
     match binding {
@@ -204,9 +204,9 @@ fn template_here(
             // Copies that are no longer required are removed first, because no record of them would be left. But a copy that an
             // orphaned copy depends on may never be removed.
             let unwanted = |cluster: &&Str| {
-                index.may_stand(id, cluster)
-                    && !is_wanted(index, resource, own.is_some(), cluster)
-                    && dependencies::held_by_left(index, resource, cluster).is_none()
+                fleet.may_stand(id, cluster)
+                    && !is_wanted(fleet, resource, own.is_some(), cluster)
+                    && dependencies::held_by_left(fleet, resource, cluster).is_none()
             };
             match resource.copies.keys().find(unwanted) {
                 Some(cluster) => Plan::wait(format!(
@@ -222,30 +222,30 @@ fn template_here(
         // The policy is about to be synced: the binding is written once.
         Some(stored)
             if stored.is_adoptable_by(template)
-                && claimed_by(index, id, &template.meta).is_none()
-                && is_selected(index, id, &template.meta) =>
+                && claimed_by(fleet, id, &template.meta).is_none()
+                && is_selected(fleet, id, &template.meta) =>
         {
             Plan::wait("a policy is about to claim its new template")
         }
-        Some(stored) => update(index, id, (resource, template, stored), own, &required, now),
+        Some(stored) => update(fleet, id, (resource, template, stored), own, &required, now),
         None => {
             let mut fresh = ResourceBinding {
-                metadata: identity(index, id, resource, template),
+                metadata: identity(fleet, id, resource, template),
                 ..Default::default()
             };
             resume((resource, template), own, &mut fresh);
-            let (mut wanted, next) = desired(index, id, (resource, template), own, &required, fresh, now);
-            note_former(index, id, resource, None, &mut wanted);
+            let (mut wanted, next) = desired(fleet, id, (resource, template), own, &required, fresh, now);
+            note_former(fleet, id, resource, None, &mut wanted);
             Plan {
                 leaves: Some(next.leaves),
-                ..create(index, id, &wanted)
+                ..create(fleet, id, &wanted)
             }
         }
     }
 }
 
 fn update(
-    index: &Index,
+    fleet: &Fleet,
     id: &ResourceId,
     (resource, template, stored): (&ResourceState, &Template, &Binding),
     own: Option<Own<'_>>,
@@ -253,10 +253,10 @@ fn update(
     now: Time,
 ) -> Plan {
     let before = stored.object.as_ref().clone();
-    let (mut wanted, next) = desired(index, id, (resource, template), own, required, before, now);
-    note_former(index, id, resource, Some(stored), &mut wanted);
+    let (mut wanted, next) = desired(fleet, id, (resource, template), own, required, before, now);
+    note_former(fleet, id, resource, Some(stored), &mut wanted);
     let plan = replace(
-        index,
+        fleet,
         id,
         (resource, template, stored),
         &wanted,
@@ -271,7 +271,7 @@ fn update(
 
 /// Replaces a binding by its desired form, as soon as no record is lost by it.
 fn replace(
-    index: &Index,
+    fleet: &Fleet,
     id: &ResourceId,
     (resource, template, stored): (&ResourceState, &Template, &Binding),
     wanted: &ResourceBinding,
@@ -292,7 +292,7 @@ fn replace(
         .required_by
         .iter()
         .any(|stored| !wanted.spec.required_by.contains(stored));
-    if (forgets || !leaving.is_empty()) && !index.is_removal_safe(&id.gvk) {
+    if (forgets || !leaving.is_empty()) && !fleet.is_removal_safe(&id.gvk) {
         return Plan::not_proven(&id.gvk);
     }
     // The stored binding says who asked to preserve a copy: the copy is released before that is overwritten.
@@ -301,7 +301,7 @@ fn replace(
             .copies
             .get(**place)
             .is_some_and(|state| state.live.is_some());
-        live && dependencies::referrers_preserve(index, resource, place)
+        live && dependencies::referrers_preserve(fleet, resource, place)
     };
     if let Some(place) = leaving.iter().find(kept) {
         return Plan::wait(format!("the copy on {place} is released first"));
@@ -318,7 +318,7 @@ fn replace(
     };
     if let Some(place) = leaving
         .iter()
-        .find(|place| index.may_exist(id, place) && !recorded(place))
+        .find(|place| fleet.may_exist(id, place) && !recorded(place))
     {
         return Plan::wait(format!("the status does not record {place} yet"));
     }
@@ -326,7 +326,7 @@ fn replace(
         let pause = if old == new {
             VIEW_DELAY
         } else {
-            index.config.coalesce
+            fleet.config.coalesce
         };
         let until = resource.spec_written.map_or(now, |time| time.plus(pause));
         if now < until {
@@ -361,7 +361,7 @@ fn places(spec: &ResourceBindingSpec) -> std::collections::BTreeSet<Str> {
 
 /// Waits for failed interpretations of the template, where their results are in use.
 fn unanswered(
-    index: &Index,
+    fleet: &Fleet,
     id: &ResourceId,
     (resource, template): (&ResourceState, &Template),
     own: Option<Own<'_>>,
@@ -371,11 +371,11 @@ fn unanswered(
     let (placement, follows) = match own? {
         Own::Claimed(_, policy) => (
             Some(&policy.object.spec.placement),
-            index.will_follow(id, resource),
+            fleet.will_follow(id, resource),
         ),
         Own::Held(..) | Own::Orphaned => {
             let placement = first.and_then(|binding| binding.object.spec.placement.as_ref());
-            (placement, index.will_follow(id, resource))
+            (placement, fleet.will_follow(id, resource))
         }
     };
     // Scheduled without its replicas it would run all of them on every cluster.

@@ -1,7 +1,66 @@
 //! The cache: facts as observed, nothing derived and nothing decided.
+//!
+//! A template, its binding and its copies share one [`ResourceId`] and one [`ResourceState`]. All of it can be listed from the API
+//! servers again.
 
+mod contest;
+mod copy_state;
+mod freshness;
+pub(crate) mod namespaces;
+mod resource_state;
 mod revisions;
 mod watches;
 
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+};
+
+use entourage_api::config::ResourceInterpreterCustomization;
+
+pub use contest::Contest;
+pub use copy_state::{CopyState, PendingWrite, Problem, Trouble};
+pub use freshness::Freshness;
+pub(crate) use freshness::{Deletion, Held};
+use namespaces::Namespaces;
+pub use resource_state::{Binding, Member, Policy, ResourceState, Tombstone};
+pub(crate) use resource_state::{Copied, TaintPolicy, bound, claim_on, is_kept_by_others, meta_of, referred};
 pub(crate) use revisions::{AGE, MOST, Revisions};
 pub(crate) use watches::WatchTable;
+
+use crate::{
+    interpreter::hook::Contract,
+    object::{NamespacedName, ResourceId, Str, Time},
+    observation::Configured,
+};
+
+/// The objects of the hub and the members, and the state of the watches that report them.
+#[derive(Debug, Default)]
+pub(crate) struct Cache {
+    /// The state of each list-and-watch.
+    pub(crate) watches: WatchTable,
+    /// Templates, bindings and copies.
+    pub(crate) resources: BTreeMap<ResourceId, ResourceState>,
+    /// The revisions of resources that were forgotten: events below them are outdated. Bounded by `buried`.
+    pub(crate) tombstones: BTreeMap<ResourceId, Tombstone>,
+    /// The order in which resources were forgotten.
+    pub(crate) buried: VecDeque<(Time, ResourceId)>,
+    /// The revisions of all other objects: events below them are outdated.
+    pub(crate) revisions: Revisions,
+    /// The templates whose claim the hub refuses to our account, and its messages.
+    pub(crate) unclaimed: BTreeMap<ResourceId, String>,
+    /// PropagationPolicies and ClusterPropagationPolicies.
+    pub(crate) policies: BTreeMap<NamespacedName, Policy>,
+    /// Clusters, with what was found at their endpoints.
+    pub(crate) members: BTreeMap<Str, Member>,
+    /// ClusterTaintPolicies.
+    pub(crate) taint_policies: BTreeMap<Str, TaintPolicy>,
+    /// Namespaces of the hub and of members.
+    pub(crate) namespaces: Namespaces,
+    /// ResourceInterpreterCustomizations.
+    pub(crate) customizations: BTreeMap<Str, Arc<ResourceInterpreterCustomization>>,
+    /// Configurations of interpreter webhooks.
+    pub(crate) hooks: BTreeMap<(Contract, Str), Arc<Configured>>,
+    /// Objects on members that carry our metadata and are not managed.
+    pub(crate) copied: BTreeMap<Str, Copied>,
+}

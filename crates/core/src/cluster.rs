@@ -18,8 +18,10 @@ mod taint_policies;
 mod taints;
 
 use crate::{
+    cache::Member,
     condition as conditions,
-    index::{Index, Member, identities},
+    fleet::Fleet,
+    fleet::identities,
     object::{Gvk, ResourceId, Str, Time},
     plan::{Change, Event, HubObject, Plan, Regarding, SyncRequirement, Verb},
     readiness::is_ready,
@@ -32,21 +34,21 @@ const PULL: &str = "spec.syncMode Pull is stored and has no effect in this versi
 /// The maximum number of refused kinds that are reported with the member's message.
 const MAX_NAMED: usize = 3;
 
-/// Plans a Cluster. Cost: O(kinds it serves + ClusterTaintPolicies); O(entities) while it is being deleted.
+/// Plans a Cluster. Cost: O(kinds it serves + ClusterTaintPolicies); O(resources) while it is being deleted.
 #[must_use]
-pub fn plan(index: &Index, name: &Str, now: Time) -> Plan {
-    let Some(member) = index.members.get(name) else {
+pub fn plan(fleet: &Fleet, name: &Str, now: Time) -> Plan {
+    let Some(member) = fleet.cache.members.get(name) else {
         return Plan::nothing();
     };
     if member.object.spec.sync_mode == SyncMode::Pull {
         // Its agent writes the conditions that its taints follow from.
-        return tainted(index, name, member, report_pull_mode(name, member, now), now);
+        return tainted(fleet, name, member, report_pull_mode(name, member, now), now);
     }
     if member.meta.deleting.is_some() {
-        let mut plan = leave(index, name, member, now);
+        let mut plan = leave(fleet, name, member, now);
         // While it waits, Ready still reports the state of the member.
         if plan.changes.is_empty() && member.meta.has_finalizer(finalizer::CLUSTER) {
-            let reported = ready::plan(index, name, member, now);
+            let reported = ready::plan(fleet, name, member, now);
             if !reported.changes.is_empty() {
                 return reported;
             }
@@ -62,13 +64,13 @@ pub fn plan(index: &Index, name: &Str, now: Time) -> Plan {
     if let Some(plan) = identity::fill_in(name, member) {
         return plan;
     }
-    let copied = copied::report(index, name, member, now);
+    let copied = copied::report(fleet, name, member, now);
     if !copied.changes.is_empty() {
         return copied;
     }
-    let mut plan = ready::plan(index, name, member, now);
+    let mut plan = ready::plan(fleet, name, member, now);
     plan.again_at = plan.again_at.into_iter().chain(copied.again_at).min();
-    plan = tainted(index, name, member, plan, now);
+    plan = tainted(fleet, name, member, plan, now);
     if plan.changes.is_empty() {
         plan.awaits = plan.awaits.or(copied.awaits);
     }
@@ -77,11 +79,11 @@ pub fn plan(index: &Index, name: &Str, now: Time) -> Plan {
 
 /// Returns the plan, or that of the taints if it changes nothing: taints follow from the stored status, so the status is written
 /// first.
-fn tainted(index: &Index, name: &Str, member: &Member, plan: Plan, now: Time) -> Plan {
+fn tainted(fleet: &Fleet, name: &Str, member: &Member, plan: Plan, now: Time) -> Plan {
     if !plan.changes.is_empty() || member.meta.deleting.is_some() {
         return plan;
     }
-    match taints::keep(index, name, member, now) {
+    match taints::keep(fleet, name, member, now) {
         Some(kept) => Plan {
             again_at: plan.again_at,
             ..kept
@@ -136,32 +138,33 @@ fn event_of(name: &Str, member: &Member, (warning, reason): (bool, &'static str)
 }
 
 /// Removes the finalizer when no managed copy is left there, as far as that can be known.
-fn leave(index: &Index, name: &Str, member: &Member, now: Time) -> Plan {
+fn leave(fleet: &Fleet, name: &Str, member: &Member, now: Time) -> Plan {
     if !member.meta.has_finalizer(finalizer::CLUSTER) {
         return Plan::nothing();
     }
-    if !index.is_base_synced() {
+    if !fleet.is_base_synced() {
         return Plan::wait_for(SyncRequirement::Base, "the hub is not synced yet");
     }
-    if let Some(identities::Objection::Conflict { older }) = identities::objection(index, name) {
+    if let Some(identities::Objection::Conflict { older }) = identities::objection(fleet, name) {
         let why =
             format!("{older} stands for the same physical cluster: nothing is removed through this one");
         return without_finalizer(name, member, &why);
     }
-    let unwritten = index.unwritten_kinds(name);
+    let unwritten = fleet.unwritten_kinds(name);
     let unknown = || {
-        let kinds = index.kinds.iter();
-        kinds.filter(|gvk| !index.copies_known(name, gvk) && !unwritten.contains(gvk))
+        let kinds = fleet.graph.kinds.iter();
+        kinds.filter(|gvk| !fleet.copies_known(name, gvk) && !unwritten.contains(gvk))
     };
-    let refused = unknown().filter_map(|gvk| Some((gvk, index.watches.refused(&index.copies(name, gvk))?)));
-    let may_stand = |id: &ResourceId| index.may_exist(id, name) && !unwritten.contains(&id.gvk);
+    let refused =
+        unknown().filter_map(|gvk| Some((gvk, fleet.cache.watches.refused(&fleet.copies(name, gvk))?)));
+    let may_stand = |id: &ResourceId| fleet.may_exist(id, name) && !unwritten.contains(&id.gvk);
     let refused = refused.collect::<Vec<_>>();
-    let is_silent = is_silent(index, member, now);
-    let silent = is_silent && (unknown().next().is_some() || index.resources().any(|(id, _)| may_stand(id)));
+    let is_silent = is_silent(fleet, member, now);
+    let silent = is_silent && (unknown().next().is_some() || fleet.resources().any(|(id, _)| may_stand(id)));
     if let Some(reported) = report_blocking_kinds(name, member, &refused, silent, now) {
         return reported;
     }
-    if let Some((id, _)) = index.resources().find(|(id, _)| may_stand(id)) {
+    if let Some((id, _)) = fleet.resources().find(|(id, _)| may_stand(id)) {
         return Plan::wait(format!("{id} may still exist there"));
     }
     if let Some(gvk) = unknown().next() {
@@ -179,8 +182,8 @@ fn without_finalizer(name: &Str, member: &Member, why: &str) -> Plan {
 }
 
 /// True if a member has not responded for the failure threshold.
-fn is_silent(index: &Index, member: &Member, now: Time) -> bool {
-    let lasts = |since: Time| since.plus(index.config.cluster_failure_threshold) <= now;
+fn is_silent(fleet: &Fleet, member: &Member, now: Time) -> bool {
+    let lasts = |since: Time| since.plus(fleet.config.cluster_failure_threshold) <= now;
     let fails = member.probe.as_ref().is_some_and(|probe| !probe.healthy);
     fails && (!is_ready(&member.object) || member.failing_since.is_some_and(lasts))
 }

@@ -17,8 +17,9 @@ use entourage_api::{
 };
 
 use crate::{
-    index::{
-        Binding, Index, ResourceState,
+    cache::{Binding, ResourceState},
+    fleet::{
+        Fleet,
         needs::{followers, holds_as_former, is_anywhere, needed_by},
         wanted::{is_coming, wants},
     },
@@ -39,11 +40,11 @@ pub struct Required {
 ///
 /// Cost: O(referrers × clusters).
 #[must_use]
-pub fn snapshots(index: &Index, id: &ResourceId, resource: &ResourceState) -> Vec<Required> {
-    if !index.config.propagate_deps {
+pub fn snapshots(fleet: &Fleet, id: &ResourceId, resource: &ResourceState) -> Vec<Required> {
+    if !fleet.config.propagate_deps {
         return frozen(resource);
     }
-    let mut all: Vec<Required> = needed_by(index, id, resource)
+    let mut all: Vec<Required> = needed_by(fleet, id, resource)
         .map(|(binding, clusters)| snapshot(binding, clusters))
         .collect();
     all.sort();
@@ -54,8 +55,8 @@ pub fn snapshots(index: &Index, id: &ResourceId, resource: &ResourceState) -> Ve
 
 /// The number of live referrers that a binding does not show, because `shown` are all that fit. Cost: O(referrers).
 #[must_use]
-pub fn left_out(index: &Index, resource: &ResourceState, shown: usize) -> usize {
-    let placed = followers(index, resource).filter(|(_, _, binding)| is_anywhere(binding));
+pub fn left_out(fleet: &Fleet, resource: &ResourceState, shown: usize) -> usize {
+    let placed = followers(fleet, resource).filter(|(_, _, binding)| is_anywhere(binding));
     placed.count().saturating_sub(shown)
 }
 
@@ -126,7 +127,7 @@ pub struct Merged {
 /// The conflict between the policies of the live referrers, in Karmada's words (reference 2.5); `None` if they agree, or if a
 /// policy claims the object itself. Cost: O(referrers).
 #[must_use]
-pub fn policy_conflict(index: &Index, resource: &ResourceState) -> Option<String> {
+pub fn policy_conflict(fleet: &Fleet, resource: &ResourceState) -> Option<String> {
     if resource
         .binding
         .as_ref()
@@ -135,7 +136,7 @@ pub fn policy_conflict(index: &Index, resource: &ResourceState) -> Option<String
         return None;
     }
     let (mut overwrite, mut preserve) = (BTreeSet::new(), BTreeSet::new());
-    for (_, _, binding) in followers(index, resource) {
+    for (_, _, binding) in followers(fleet, resource) {
         let spec = &binding.object.spec;
         overwrite.insert(spec.conflict_resolution == ConflictResolution::Overwrite);
         preserve.insert(spec.preserve_resources_on_deletion == Some(true));
@@ -153,9 +154,9 @@ pub fn policy_conflict(index: &Index, resource: &ResourceState) -> Option<String
 /// Merges the settings of the live referrers; an orphaned one keeps its dependencies when its binding is deleted. Cost:
 /// O(referrers).
 #[must_use]
-pub fn merged(index: &Index, resource: &ResourceState) -> Merged {
+pub fn merged(fleet: &Fleet, resource: &ResourceState) -> Merged {
     let mut merged = Merged::default();
-    for (_, referrer, binding) in followers(index, resource) {
+    for (_, referrer, binding) in followers(fleet, resource) {
         if binding.object.spec.conflict_resolution == ConflictResolution::Overwrite {
             merged.conflict_resolution = ConflictResolution::Overwrite;
         }
@@ -166,7 +167,7 @@ pub fn merged(index: &Index, resource: &ResourceState) -> Merged {
 
 /// The workloads that may hold an object on a cluster: those that refer to it now, and those that did. One that is named in the
 /// stored `requiredBy` and is neither has released it: what was stored before this process started is read before anything is
-/// removed ([`Index::is_removal_safe`]).
+/// removed ([`Fleet::is_removal_safe`]).
 fn holders(resource: &ResourceState) -> impl Iterator<Item = &ResourceId> {
     resource.referrers.iter().chain(&resource.stale_referrers)
 }
@@ -177,23 +178,23 @@ fn holders(resource: &ResourceState) -> impl Iterator<Item = &ResourceId> {
 /// Cost: O(referrers); for a referrer that is there only as a dependency itself, plus O(its referrers).
 #[must_use]
 pub fn held_by(
-    index: &Index,
+    fleet: &Fleet,
     id: &ResourceId,
     resource: &ResourceState,
     cluster: &Str,
 ) -> Option<ResourceId> {
     let found = holders(resource).find(|holder| {
         let holder = *holder;
-        if holder == id || !index.may_exist(holder, cluster) {
+        if holder == id || !fleet.may_exist(holder, cluster) {
             return false;
         }
-        let Some(referrer) = index.resource(holder) else {
+        let Some(referrer) = fleet.resource(holder) else {
             return false;
         };
         let names_it = resource.referrers.contains(holder);
         // Of two objects that refer to each other one is removed first: else they would wait for each other for ever.
         let names_holder = resource.references.iter().any(|each| each.id == *holder);
-        if names_holder && !(names_it && rank(index, holder, referrer) < rank(index, id, resource)) {
+        if names_holder && !(names_it && rank(fleet, holder, referrer) < rank(fleet, id, resource)) {
             return false;
         }
         // An orphaned workload goes on running there: it has the same dependencies as a live one.
@@ -206,44 +207,44 @@ pub fn held_by(
             // A live workload that refers to it: it is being evicted, or its owner turned propagateDeps off. A workload that is
             // there only as a dependency is removed before its own dependencies, if it is removed: an orphaned copy is not.
             (true, Some(_)) if names_it => {
-                let leaves = || !wants(index, holder, referrer, cluster);
-                index.is_following(referrer) || (referrer.last_binding().is_some() && leaves())
+                let leaves = || !wants(fleet, holder, referrer, cluster);
+                fleet.is_following(referrer) || (referrer.last_binding().is_some() && leaves())
             }
             // A live workload that no longer refers to it: until its copies no longer do either. Once they do not, it is dropped
             // from the stale referrers, whatever happens to its copies later and whatever the binding still says.
             (true, Some(_)) => {
-                resource.stale_referrers.contains(holder) && holds_as_former(index, holder, cluster)
+                resource.stale_referrers.contains(holder) && holds_as_former(fleet, holder, cluster)
             }
         }
     });
-    found.cloned().or_else(|| held_by_left(index, resource, cluster))
+    found.cloned().or_else(|| held_by_left(fleet, resource, cluster))
 }
 
 /// Returns a workload that requires the object on the cluster and whose copy there is orphaned, or `None`. It is unknown when
 /// that copy is removed, so nothing else may wait for it. Cost: O(referrers).
 #[must_use]
-pub fn held_by_left(index: &Index, resource: &ResourceState, cluster: &Str) -> Option<ResourceId> {
+pub fn held_by_left(fleet: &Fleet, resource: &ResourceState, cluster: &Str) -> Option<ResourceId> {
     let mut holders = resource.referrers.iter();
     let is_left = |id: &ResourceId| {
-        index
+        fleet
             .resource(id)
             .is_some_and(|holder| holder.is_left_on(cluster))
     };
-    let found = holders.find(|holder| is_left(holder) && takes_along(index, holder, resource));
+    let found = holders.find(|holder| is_left(holder) && takes_along(fleet, holder, resource));
     found.cloned()
 }
 
 /// True if a workload propagates the object to all its clusters, by its template and its binding, or by the binding it is about
 /// to get: then an orphaned copy of it requires the object, too. There can be one after a crash between the deletion of a
 /// binding and its new creation, or after a restore. Cost: O(log n), more while it has no binding, see [`is_coming`].
-fn takes_along(index: &Index, holder: &ResourceId, resource: &ResourceState) -> bool {
-    index.resource(holder).is_some_and(|referrer| {
+fn takes_along(fleet: &Fleet, holder: &ResourceId, resource: &ResourceState) -> bool {
+    fleet.resource(holder).is_some_and(|referrer| {
         resource.standing().is_some()
             && referrer.standing().is_some()
             && resource.referrers.contains(holder)
             && match referrer.last_binding() {
-                Some(_) => index.is_following(referrer),
-                None => is_coming(index, holder),
+                Some(_) => fleet.is_following(referrer),
+                None => is_coming(fleet, holder),
             }
     })
 }
@@ -251,32 +252,32 @@ fn takes_along(index: &Index, holder: &ResourceId, resource: &ResourceState) -> 
 /// Returns a kind whose copies may exist on the cluster and require the object, while the member's list of that kind is not
 /// synced: orphaned copies are known from that list alone. Cost: O(referrers).
 #[must_use]
-pub fn unheard(index: &Index, resource: &ResourceState, cluster: &Str) -> Option<Gvk> {
+pub fn unheard(fleet: &Fleet, resource: &ResourceState, cluster: &Str) -> Option<Gvk> {
     let mut kinds: Vec<&Gvk> = resource.referrers.iter().map(|holder| &holder.gvk).collect();
     kinds.dedup();
-    kinds.retain(|gvk| !index.are_copies_heard(cluster, gvk));
+    kinds.retain(|gvk| !fleet.are_copies_heard(cluster, gvk));
     let of_kind = |gvk: &Gvk| {
         let mut holders = resource.referrers.iter().filter(|holder| holder.gvk == *gvk);
-        holders.any(|holder| takes_along(index, holder, resource))
+        holders.any(|holder| takes_along(fleet, holder, resource))
     };
     kinds.into_iter().find(|gvk| of_kind(gvk)).cloned()
 }
 
 /// The order in which objects that refer to each other are removed from a cluster.
-fn rank<'a>(index: &Index, id: &'a ResourceId, resource: &ResourceState) -> (bool, &'a ResourceId) {
-    (!index.is_following(resource), id)
+fn rank<'a>(fleet: &Fleet, id: &'a ResourceId, resource: &ResourceState) -> (bool, &'a ResourceId) {
+    (!fleet.is_following(resource), id)
 }
 
 /// True if a copy that a user's action removes is released instead of deleted (architecture 2.14): the binding itself asks for
 /// it, where a policy made it, or a referrer does. Cost: O(referrers).
 #[must_use]
-pub fn preserves(index: &Index, resource: &ResourceState, cluster: &str) -> bool {
+pub fn preserves(fleet: &Fleet, resource: &ResourceState, cluster: &str) -> bool {
     let own = resource
         .last_binding()
         .filter(|binding| binding.needs_on(cluster));
     match own {
         Some(binding) => binding.object.spec.preserve_resources_on_deletion == Some(true),
-        None => referrers_preserve(index, resource, cluster),
+        None => referrers_preserve(fleet, resource, cluster),
     }
 }
 
@@ -285,7 +286,7 @@ pub fn preserves(index: &Index, resource: &ResourceState, cluster: &str) -> bool
 /// For a referrer that no longer exists the binding's merged field counts: if it is unknown, the copy is kept. Cost:
 /// O(referrers).
 #[must_use]
-pub fn referrers_preserve(index: &Index, resource: &ResourceState, cluster: &str) -> bool {
+pub fn referrers_preserve(fleet: &Fleet, resource: &ResourceState, cluster: &str) -> bool {
     let Some(binding) = resource.last_binding() else {
         return true;
     };
@@ -296,9 +297,9 @@ pub fn referrers_preserve(index: &Index, resource: &ResourceState, cluster: &str
     let on_cluster =
         |snapshot: &&BindingSnapshot| snapshot.clusters.iter().any(|target| target.name == cluster);
     spec.required_by.iter().filter(on_cluster).any(|snapshot| {
-        let referrer = index.by_binding(&NamespacedName::new(&snapshot.namespace, &snapshot.name));
+        let referrer = fleet.by_binding(&NamespacedName::new(&snapshot.namespace, &snapshot.name));
         let referrer = referrer
-            .and_then(|id| index.resource(id))
+            .and_then(|id| fleet.resource(id))
             .and_then(|each| each.last_binding());
         referrer.map_or(spec.preserve_resources_on_deletion == Some(true), |referrer| {
             referrer.needs_on(cluster) && referrer.is_preserving()

@@ -14,12 +14,13 @@ use serde_json::{Map, Value, json};
 
 pub use crate::matching;
 use crate::{
+    cache::{Policy, ResourceState},
     condition as conditions,
-    index::{
-        Index, Policy, ResourceState, activation,
+    fleet::{
+        Fleet, activation,
         claims::{best, claimed_by, is_claim_over, lacks_claim, missing_overrides, preemptor},
-        selected_kinds,
     },
+    graph::selected_kinds,
     object::{Gvk, Meta, NamespacedName, ResourceId, Time},
     plan::{Change, Event, HubObject, Plan, Regarding, SyncRequirement, Verb},
     rights, scope, storage_protection,
@@ -29,38 +30,38 @@ const UNKNOWN: &str = "policies are not synced: the policy may still exist";
 
 /// Plans the claim of a template. Cost: O(candidate policies).
 #[must_use]
-pub fn plan_template(index: &Index, id: &ResourceId, now: Time) -> Plan {
-    let Some(resource) = index.resource(id) else {
+pub fn plan_template(fleet: &Fleet, id: &ResourceId, now: Time) -> Plan {
+    let Some(resource) = fleet.resource(id) else {
         return Plan::nothing();
     };
     let Some(template) = &resource.template else {
         return Plan::nothing();
     };
-    if !index.is_kind_listed(&id.gvk) {
+    if !fleet.is_kind_listed(&id.gvk) {
         return Plan::wait_for(SyncRequirement::Kind(id.gvk.clone()), "the hub is not synced yet");
     }
     let meta = &template.meta;
     if meta.deleting.is_some() || meta.label(entourage_api::keys::label::CLAIMED_BY).is_some() {
         // It is not changed, except for the claim of a policy that is being deleted: else the policy could wait for it for ever.
-        return match is_claim_over(index, meta) {
+        return match is_claim_over(fleet, meta) {
             Some(true) => patch(id, meta, scope::claim_patch(meta, None), "its policy ends".into()),
             Some(false) => storage_protection::plan(id, meta, now).unwrap_or_default(),
             None => Plan::wait_for(SyncRequirement::Base, UNKNOWN),
         };
     }
-    let holder = claimed_by(index, id, meta);
+    let holder = claimed_by(fleet, id, meta);
     let target = (id, resource, meta);
     if let Some((holder, policy)) = holder {
-        return match preemptor(index, id, meta, (holder, policy)) {
+        return match preemptor(fleet, id, meta, (holder, policy)) {
             Some((name, policy)) => preempt(target, (name, policy), holder),
             None => Plan::nothing(),
         };
     }
     let carries_claim = scope::has_claim_metadata(meta);
-    if carries_claim && !index.is_base_synced() {
+    if carries_claim && !fleet.is_base_synced() {
         return Plan::wait_for(SyncRequirement::Base, UNKNOWN);
     }
-    match best(index, id, meta) {
+    match best(fleet, id, meta) {
         Some((name, policy)) => claim(target, (name, policy), format!("{name} selects it")),
         None if carries_claim => patch(
             id,
@@ -129,8 +130,8 @@ const FIRST_LOOK: i64 = 2_000;
 
 /// Plans a policy's permanent id, finalizer and status, and the removal of them.
 #[must_use]
-pub fn plan_policy(index: &Index, name: &NamespacedName, now: Time) -> Plan {
-    let Some(policy) = index.policies.get(name) else {
+pub fn plan_policy(fleet: &Fleet, name: &NamespacedName, now: Time) -> Plan {
+    let Some(policy) = fleet.cache.policies.get(name) else {
         return Plan::nothing();
     };
     let meta = &policy.meta;
@@ -154,11 +155,11 @@ pub fn plan_policy(index: &Index, name: &NamespacedName, now: Time) -> Plan {
         }
         if let Some(proof) = selected(policy)
             .chain([SyncRequirement::Base])
-            .find(|proof| !index.has(proof))
+            .find(|proof| !fleet.has(proof))
         {
             return Plan::wait_for(proof, "whether templates carry its claim is not known");
         }
-        if index.claimed.get(name).is_some_and(|ids| !ids.is_empty()) {
+        if fleet.graph.claimed.get(name).is_some_and(|ids| !ids.is_empty()) {
             return Plan::wait("templates still carry its claim");
         }
         let rest: Vec<&str> = meta
@@ -171,7 +172,7 @@ pub fn plan_policy(index: &Index, name: &NamespacedName, now: Time) -> Plan {
         return guarded(metadata, "no template carries its claim any more");
     }
     if meta.label(kind.id_label).is_none() {
-        let permanent_id = names::permanent_id(&[&index.config.hub, &meta.uid, kind.kind]);
+        let permanent_id = names::permanent_id(&[&fleet.config.hub, &meta.uid, kind.kind]);
         metadata.insert("labels".into(), json!({kind.id_label: permanent_id}));
     }
     if !meta.has_finalizer(kind.finalizer) {
@@ -180,7 +181,7 @@ pub fn plan_policy(index: &Index, name: &NamespacedName, now: Time) -> Plan {
         metadata.insert("finalizers".into(), json!(all));
     }
     if metadata.is_empty() {
-        report(index, name, policy, now)
+        report(fleet, name, policy, now)
     } else {
         guarded(metadata, "it is new")
     }
@@ -193,9 +194,9 @@ fn selected(policy: &Policy) -> impl Iterator<Item = SyncRequirement> {
 }
 
 /// The Matched condition: whether the policy propagates anything, and if not, the reason.
-fn report(index: &Index, name: &NamespacedName, policy: &Policy, now: Time) -> Plan {
-    let matched = index.claimed.get(name).is_some_and(|ids| !ids.is_empty());
-    let missing = missing_overrides(index, name, policy);
+fn report(fleet: &Fleet, name: &NamespacedName, policy: &Policy, now: Time) -> Plan {
+    let matched = fleet.graph.claimed.get(name).is_some_and(|ids| !ids.is_empty());
+    let missing = missing_overrides(fleet, name, policy);
     let invalid = matching::check(&policy.object.spec, &name.namespace).err();
     let (good, reason, message) = match invalid {
         Some(why) => (
@@ -203,9 +204,9 @@ fn report(index: &Index, name: &NamespacedName, policy: &Policy, now: Time) -> P
             reason::INVALID_SELECTOR,
             format!("{why}; the other selectors still apply"),
         ),
-        None if let Some(why) = too_many(index, name, policy) => (false, reason::TOO_MANY_KINDS, why),
-        None if let Some(why) = unlistable(index, policy) => (false, reason::INVALID_SELECTOR, why),
-        None if let Some(why) = unclaimed(index, name) => (false, reason::CLAIM_REFUSED, why),
+        None if let Some(why) = too_many(fleet, name, policy) => (false, reason::TOO_MANY_KINDS, why),
+        None if let Some(why) = unlistable(fleet, policy) => (false, reason::INVALID_SELECTOR, why),
+        None if let Some(why) = unclaimed(fleet, name) => (false, reason::CLAIM_REFUSED, why),
         None if !missing.is_empty() => (
             false,
             reason::DEPENDENT_OVERRIDE_MISSING,
@@ -217,14 +218,14 @@ fn report(index: &Index, name: &NamespacedName, policy: &Policy, now: Time) -> P
             "Matched resources are propagated.".to_owned(),
         ),
         None => {
-            if let Some(proof) = selected(policy).find(|proof| !index.has(proof)) {
+            if let Some(proof) = selected(policy).find(|proof| !fleet.has(proof)) {
                 return Plan::wait_for(proof, "the selected kinds are not synced yet");
             }
             let until = policy.since.plus(FIRST_LOOK);
             if now < until {
                 return Plan::wait_until(until, "its templates may be on their way");
             }
-            (false, reason::NO_TEMPLATE, nothing_selected(index, name, policy))
+            (false, reason::NO_TEMPLATE, nothing_selected(fleet, name, policy))
         }
     };
     let mut status = policy.object.status.clone().unwrap_or_default();
@@ -240,7 +241,7 @@ fn report(index: &Index, name: &NamespacedName, policy: &Policy, now: Time) -> P
             last_transition_time: now.to_k8s(),
         },
     );
-    let without_effect = effect::fill(index, policy, &mut status.conditions, now);
+    let without_effect = effect::fill(fleet, policy, &mut status.conditions, now);
     if status == before {
         return Plan::nothing();
     }
@@ -251,7 +252,7 @@ fn report(index: &Index, name: &NamespacedName, policy: &Policy, now: Time) -> P
         return Plan::wait_until(until, "it is lazy: what was touched is noted first");
     }
     let needed = [SyncRequirement::Base, SyncRequirement::Overrides];
-    if let Some(proof) = needed.into_iter().find(|proof| !index.has(proof)) {
+    if let Some(proof) = needed.into_iter().find(|proof| !fleet.has(proof)) {
         return Plan::wait_for(proof, "what it propagates is not synced yet");
     }
     let body = json!({
@@ -297,7 +298,7 @@ fn waits_for(policy: &NamespacedName, missing: &[&str]) -> String {
     )
 }
 
-fn nothing_selected(index: &Index, name: &NamespacedName, policy: &Policy) -> String {
+fn nothing_selected(fleet: &Fleet, name: &NamespacedName, policy: &Policy) -> String {
     let namespace = &name.namespace;
     if namespace.is_empty() {
         return "no resource matches, or another policy has claimed it: compare spec.resourceSelectors with kubectl \
@@ -305,7 +306,7 @@ fn nothing_selected(index: &Index, name: &NamespacedName, policy: &Policy) -> St
                 --show-labels"
             .into();
     }
-    if index.config.is_reserved(namespace) {
+    if fleet.config.is_reserved(namespace) {
         return format!(
             "namespace {namespace} is reserved for the system: nothing is propagated out of it; move the resources, \
              and this policy, to another namespace"
@@ -316,7 +317,7 @@ fn nothing_selected(index: &Index, name: &NamespacedName, policy: &Policy) -> St
         .spec
         .resource_selectors
         .iter()
-        .find(|selector| is_cluster_scoped(index, &Gvk::new(&selector.api_version, &selector.kind)));
+        .find(|selector| is_cluster_scoped(fleet, &Gvk::new(&selector.api_version, &selector.kind)));
     if let Some(selector) = wide {
         return format!(
             "{} {} is cluster-scoped, and a PropagationPolicy selects in its own namespace only: use a \
@@ -331,9 +332,10 @@ fn nothing_selected(index: &Index, name: &NamespacedName, policy: &Policy) -> St
     )
 }
 
-/// True if a kind is known to be cluster-scoped: a template of it was observed. Cost: O(log entities).
-fn is_cluster_scoped(index: &Index, gvk: &Gvk) -> bool {
-    let first = index
+/// True if a kind is known to be cluster-scoped: a template of it was observed. Cost: O(log resources).
+fn is_cluster_scoped(fleet: &Fleet, gvk: &Gvk) -> bool {
+    let first = fleet
+        .cache
         .resources
         .range(ResourceId::new(gvk.clone(), "", "")..)
         .next();
@@ -343,9 +345,9 @@ fn is_cluster_scoped(index: &Index, gvk: &Gvk) -> bool {
 }
 
 /// The message about kinds that are not watched because the policies of the namespace name too many, or `None`.
-fn too_many(index: &Index, name: &NamespacedName, policy: &Policy) -> Option<String> {
+fn too_many(fleet: &Fleet, name: &NamespacedName, policy: &Policy) -> Option<String> {
     let kinds = selected_kinds(&policy.object);
-    let refused = index.refused_kinds(&name.namespace, kinds.iter());
+    let refused = fleet.refused_kinds(&name.namespace, kinds.iter());
     let first = refused.first()?;
     Some(format!(
         "{} of its {} kinds are not propagated, {} {} for one: the policies of namespace {} name more than {} custom kinds; \
@@ -355,17 +357,18 @@ fn too_many(index: &Index, name: &NamespacedName, policy: &Policy) -> Option<Str
         first.api_version(),
         first.kind,
         name.namespace,
-        index.config.kinds_per_namespace
+        fleet.config.kinds_per_namespace
     ))
 }
 
 /// The reason why a template that the policy selects cannot be claimed, or `None`. Cost: O(templates whose claim is refused ×
 /// candidate policies).
-fn unclaimed(index: &Index, name: &NamespacedName) -> Option<String> {
-    let (id, why) = index
+fn unclaimed(fleet: &Fleet, name: &NamespacedName) -> Option<String> {
+    let (id, why) = fleet
+        .cache
         .unclaimed
         .iter()
-        .find(|(id, _)| lacks_claim(index, id) == Some(name))?;
+        .find(|(id, _)| lacks_claim(fleet, id) == Some(name))?;
     Some(format!(
         "the controllers may not patch {id} on the hub ({why}), so they cannot claim it: {}; the other matched \
          resources are propagated",
@@ -374,10 +377,10 @@ fn unclaimed(index: &Index, name: &NamespacedName) -> Option<String> {
 }
 
 /// The reason why templates of a selected kind cannot be listed, or `None`.
-fn unlistable(index: &Index, policy: &Policy) -> Option<String> {
+fn unlistable(fleet: &Fleet, policy: &Policy) -> Option<String> {
     policy.object.spec.resource_selectors.iter().find_map(|selector| {
         let gvk = Gvk::new(&selector.api_version, &selector.kind);
-        let why = index.watches.unlistable(&index.templates(&gvk))?;
+        let why = fleet.cache.watches.unlistable(&fleet.templates(&gvk))?;
         Some(format!(
             "{} {} cannot be listed on the hub ({why}): install the kind, or, if the right is missing, {}",
             selector.api_version,

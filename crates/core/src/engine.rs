@@ -1,43 +1,116 @@
-//! The entry point of the planners: each key has one planner, and the effect of its plan on the index is recorded at once.
+//! The engine: the one door to all decisions. [`Engine::observe`] takes in a fact and returns the keys to plan again ([`routes`]);
+//! [`Engine::plan`] returns the changes of one key.
+//!
+//! Each key has one planner, and the effect of its plan on the fleet is recorded at once.
+
+mod demand;
+mod kinds;
+mod observe;
+mod routes;
+
+use std::{collections::BTreeSet, ops::Deref};
 
 use crate::{
-    binding, cluster, delivery, detector, distribution,
+    binding, cluster,
+    config::Config,
+    delivery, detector, distribution,
     failover::budget,
-    governor,
-    index::Index,
-    namespaces,
+    fleet::Fleet,
+    governor, namespaces,
     object::Time,
+    observation::{Observation, Watch},
     override_effect,
     plan::{Key, Plan, SyncRequirement},
     rebalancer, status,
 };
 
-/// Plans a key as of `now`. Cost: stated at each planner; never O(all objects).
-#[must_use]
-pub fn plan(index: &Index, key: &Key, now: Time) -> Plan {
-    // A key may hold an old version of a kind; the plan is made for the version that is watched.
-    let plan = match &index.in_use(key) {
-        Key::Policy(name) => detector::plan_policy(index, name, now),
-        Key::Template(id) => detector::plan_template(index, id, now),
-        Key::TemplateStatus(id) => status::template::plan(index, id, now),
-        Key::Binding(id) => binding::plan(index, id, now),
-        Key::BindingStatus(id) => status::plan_binding(index, id, now),
-        Key::Copy(id, cluster) => delivery::plan::plan(index, id, cluster, now),
-        Key::Cluster(name) => cluster::plan(index, name, now),
-        Key::Namespace(name, cluster) => namespaces::plan(index, name, cluster, now),
-        Key::Distribution(name) => distribution::plan_end(index, name),
-        Key::DistributionStatus(name) => distribution::plan_status(index, name, now),
-        Key::Distributed(name, place) => distribution::plan_copy(index, name, place, now),
-        Key::Override(name) => override_effect::plan(index, name, now),
-        Key::Rebalancer(name) => rebalancer::plan(index, name, now),
-    };
-    cluster::identity::gate(index, key, plan)
+/// What is known of the fleet, and the decisions that follow from it. Derefs to the [`Fleet`], to be read.
+#[derive(Debug)]
+pub struct Engine {
+    fleet: Fleet,
 }
 
-impl Index {
-    /// Plans a key, and records the sync requirement that it waits for. Cost: that of [`plan`](plan()), twice where an eviction
+impl Deref for Engine {
+    type Target = Fleet;
+
+    fn deref(&self) -> &Fleet {
+        &self.fleet
+    }
+}
+
+impl Engine {
+    /// An engine that knows nothing yet and demands the base watches.
+    #[must_use]
+    pub fn new(config: Config) -> Self {
+        Self {
+            fleet: Fleet::new(config),
+        }
+    }
+
+    /// The settings, to be changed: plans made after that follow them.
+    pub fn config_mut(&mut self) -> &mut Config {
+        &mut self.fleet.config
+    }
+
+    /// Takes in one fact. Returns the keys to plan again; a key may be in them more than once and in vain. Cost: O(what it
+    /// affects), named at each handler.
+    pub fn observe(&mut self, seen: Observation, now: Time) -> Vec<Key> {
+        self.fleet.observe(seen, now)
+    }
+
+    /// Plans a key, and records the sync requirement that it waits for. Cost: that of [`Self::preview`], twice where an eviction
     /// gets a slot.
     pub fn plan(&mut self, key: &Key, now: Time) -> Plan {
+        self.fleet.plan(key, now)
+    }
+
+    /// Plans a key as of `now` and records nothing. Cost: stated at each planner; never O(all objects).
+    #[must_use]
+    pub fn preview(&self, key: &Key, now: Time) -> Plan {
+        plan(&self.fleet, key, now)
+    }
+
+    /// The watches that ended since the last call: one of them that runs must end, and list afresh if it is demanded again.
+    /// Cost: O(1).
+    pub fn take_ended(&mut self) -> BTreeSet<Watch> {
+        self.fleet.cache.watches.take_ended()
+    }
+
+    /// The keys that the plans of others made dirty; to be called after each plan. Cost: O(1) when there are none.
+    pub fn take_raised(&mut self) -> Vec<Key> {
+        self.fleet.take_raised()
+    }
+
+    /// The messages for the log since the last call. Cost: O(1) when there are none.
+    pub fn take_notices(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.fleet.memory.notices)
+    }
+}
+
+/// Plans a key as of `now`. Cost: stated at each planner; never O(all objects).
+pub(crate) fn plan(fleet: &Fleet, key: &Key, now: Time) -> Plan {
+    // A key may hold an old version of a kind; the plan is made for the version that is watched.
+    let plan = match &fleet.in_use(key) {
+        Key::Policy(name) => detector::plan_policy(fleet, name, now),
+        Key::Template(id) => detector::plan_template(fleet, id, now),
+        Key::TemplateStatus(id) => status::template::plan(fleet, id, now),
+        Key::Binding(id) => binding::plan(fleet, id, now),
+        Key::BindingStatus(id) => status::plan_binding(fleet, id, now),
+        Key::Copy(id, cluster) => delivery::plan::plan(fleet, id, cluster, now),
+        Key::Cluster(name) => cluster::plan(fleet, name, now),
+        Key::Namespace(name, cluster) => namespaces::plan(fleet, name, cluster, now),
+        Key::Distribution(name) => distribution::plan_end(fleet, name),
+        Key::DistributionStatus(name) => distribution::plan_status(fleet, name, now),
+        Key::Distributed(name, place) => distribution::plan_copy(fleet, name, place, now),
+        Key::Override(name) => override_effect::plan(fleet, name, now),
+        Key::Rebalancer(name) => rebalancer::plan(fleet, name, now),
+    };
+    cluster::identity::gate(fleet, key, plan)
+}
+
+impl Fleet {
+    /// See [`Engine::plan`].
+    pub(crate) fn plan(&mut self, key: &Key, now: Time) -> Plan {
         governor::explain(self, key, now);
         let mut plan = plan(self, key, now);
         if budget::reserve(self, key, &plan, now) {
@@ -47,10 +120,10 @@ impl Index {
             plan.awaits.is_none() || plan.changes.is_empty(),
             "who waits does nothing"
         );
-        self.waiting.note(key, plan.awaits.as_deref());
+        self.memory.waiting.note(key, plan.awaits.as_deref());
         if let Key::Copy(id, cluster) = key {
             let waits = matches!(plan.awaits.as_deref(), Some(SyncRequirement::Removal(_)));
-            self.brakes.keeps_from(id, cluster, waits);
+            self.memory.brakes.keeps_from(id, cluster, waits);
             self.note_copy_plan(id, cluster, &plan, now);
         }
         if let Key::Binding(id) = key {
@@ -61,5 +134,13 @@ impl Index {
         }
         governor::account(self, key, &plan, now);
         plan
+    }
+
+    /// See [`Engine::take_raised`].
+    pub(crate) fn take_raised(&mut self) -> Vec<Key> {
+        let clusters = self.memory.brakes.take_raised().into_iter();
+        let mut raised = std::mem::take(&mut self.memory.raised);
+        raised.extend(clusters.map(Key::Cluster));
+        raised
     }
 }

@@ -10,7 +10,8 @@ pub mod tolerance;
 use entourage_api::work::GracefulEvictionTask;
 
 use crate::{
-    index::{Binding, CopyState, Index},
+    cache::{Binding, CopyState},
+    fleet::Fleet,
     object::{ResourceId, Str},
     stored_binding::purge,
 };
@@ -22,7 +23,7 @@ pub(crate) const TAINT_MANAGER: &str = "TaintManager";
 /// deletion. A cluster that the binding was scheduled to since the eviction waits; one that it was on before, or where another
 /// object requires the copy, does not. Cost: O(tasks × (clusters + what requires the object)).
 pub(crate) fn awaits_purge(
-    index: &Index,
+    fleet: &Fleet,
     id: &ResourceId,
     binding: &Binding,
     (cluster, state): (&str, &CopyState),
@@ -39,5 +40,5 @@ pub(crate) fn awaits_purge(
     purge::purged(spec)
         .filter(|task| !was_there(task))
         .map(|task| Str::from(task.from_cluster.as_str()))
-        .find(|from| index.may_stand(id, from))
+        .find(|from| fleet.may_stand(id, from))
 }

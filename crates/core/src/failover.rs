@@ -9,7 +9,7 @@
 //!    `spec.gracefulEvictionTasks`. If no other cluster fits, nothing is written: the copy stays, and the condition
 //!    `EvictionBlocked` reports it.
 //! 3. The replacement is delivered, its dependencies first. The old copy stays, with all its dependencies
-//!    ([`crate::index::Binding::needs_on`]).
+//!    ([`crate::cache::Binding::needs_on`]).
 //! 4. The old copy is deleted when the task permits that (`crate::eviction`): as a rule when all new copies are healthy.
 //! 5. The task is dropped when the copy is proven to be gone. Until then it accounts for the copy, and keeps the workload from
 //!    being scheduled there.
@@ -37,11 +37,12 @@ use entourage_api::{
 
 pub use crate::eviction::tolerance;
 use crate::{
+    cache::{Member, ResourceState},
     eviction::{
         task::{self, Progress},
         tolerance::{Stay, stay},
     },
-    index::{Index, Member, ResourceState},
+    fleet::Fleet,
     object::{ResourceId, Str, Time},
     observation::Template,
     scheduler::Outcome,
@@ -102,21 +103,21 @@ enum Leave {
 /// Cost: that of [`crate::scheduler::schedule`], up to six times while a workload is to be evicted and no other cluster fits,
 /// and up to three times more for each home cluster it may fail back to; twice that while an eviction waits for its slot.
 pub(crate) fn decide(
-    index: &Index,
+    fleet: &Fleet,
     id: &ResourceId,
     of: (&ResourceState, &Template),
     behaviour: (&Placement, Option<&FailoverBehavior>),
     held: &ResourceBinding,
     now: Time,
 ) -> Option<Decision> {
-    let decide = |turn: TurnOf<'_>| decide_by(index, id, of, behaviour, held, (turn, now));
+    let decide = |turn: TurnOf<'_>| decide_by(fleet, id, of, behaviour, held, (turn, now));
     let free = decide(&|_| Turn::Now)?;
-    let turn = |cluster: &str| match index.evictions.slot(id, cluster) {
+    let turn = |cluster: &str| match fleet.memory.evictions.slot(id, cluster) {
         _ if !free.leaves.contains(cluster) => Turn::Now,
         Some(slot) if slot <= now => Turn::Now,
         slot => Turn::Later(slot),
     };
-    let is_limited = !index.config.eviction_budget.is_unlimited();
+    let is_limited = !fleet.config.eviction_budget.is_unlimited();
     if !is_limited || free.leaves.iter().all(|cluster| turn(cluster) == Turn::Now) {
         return Some(free);
     }
@@ -143,7 +144,7 @@ type Later<'a> = BTreeMap<&'a String, Option<Time>>;
 
 /// As [`decide`]; `turn` returns when an eviction from a cluster may start.
 fn decide_by(
-    index: &Index,
+    fleet: &Fleet,
     id: &ResourceId,
     (resource, template): (&ResourceState, &Template),
     (placement, failover): (&Placement, Option<&FailoverBehavior>),
@@ -161,7 +162,7 @@ fn decide_by(
             Stay::Until(time, _) if time <= now
         ) && !spec.clusters.iter().any(|target| target.name == **name)
     };
-    let members = index.members.iter();
+    let members = fleet.cache.members.iter();
     let over: Vec<Str> = members
         .filter(|(name, member)| is_over(name, member))
         .map(|(name, _)| name.clone())
@@ -169,7 +170,7 @@ fn decide_by(
     let (mut open, mut back) = (Vec::new(), Vec::new());
     let failed = failed(held, placement, now);
     for stored in &spec.graceful_eviction_tasks {
-        match task::progress(index, id, resource, held, stored, placement) {
+        match task::progress(fleet, id, resource, held, stored, placement) {
             Progress::Over => {}
             Progress::Recovered => back.push(stored),
             Progress::Open => open.push(task::dated(stored, now)),
@@ -179,7 +180,7 @@ fn decide_by(
         open: mut homes,
         mut closed,
         mut again_at,
-    } = home::ways(index, id, held, placement, now);
+    } = home::ways(fleet, id, held, placement, now);
     // Clusters with a later slot are kept until then, for evictions and for fail-back.
     let later = spec
         .clusters
@@ -194,7 +195,7 @@ fn decide_by(
         closed.extend(homes.drain(..).map(|task| Str::from(task.from_cluster.as_str())));
     }
     let choose = |current: &[TargetCluster], evicted: &[Str]| {
-        scheduling::schedule(index, id, template, placement, held, (current, evicted), now)
+        scheduling::schedule(fleet, id, template, placement, held, (current, evicted), now)
     };
     let schedule =
         |current: &[TargetCluster], tasks: &[GracefulEvictionTask], due: &[(&TargetCluster, Cause)]| {
@@ -223,7 +224,7 @@ fn decide_by(
         };
     let mut due = Vec::new();
     for target in &spec.clusters {
-        match leave(index, resource, target, (placement, failover), now) {
+        match leave(fleet, resource, target, (placement, failover), now) {
             Leave::No => {}
             Leave::At(time) => again_at = again_at.into_iter().chain([time]).min(),
             Leave::Now(cause) => due.push((target, cause)),
@@ -252,7 +253,7 @@ fn decide_by(
             .map(|task| Str::from(task.from_cluster.as_str()));
         let all: BTreeSet<Str> = failed.iter().cloned().chain(now_failed).collect();
         let failed = all.into_iter().filter(|cluster| !is_chosen(cluster)).collect();
-        let records = Records::of(index, (held, placement), failed, (&tasks, chosen), now);
+        let records = Records::of(fleet, (held, placement), failed, (&tasks, chosen), now);
         Some(Decision {
             outcome,
             tasks,
@@ -306,7 +307,7 @@ fn decide_by(
                 let is_surplus = |target: &&TargetCluster| {
                     !is_due(&due, &target.name)
                         && !has(&target.name)
-                        && index.may_stand(id, &target.name.as_str().into())
+                        && fleet.may_stand(id, &target.name.as_str().into())
                 };
                 let all: Vec<&TargetCluster> = spec.clusters.iter().filter(is_surplus).collect();
                 if homes.iter().any(|task| has(&task.from_cluster)) {
@@ -388,13 +389,13 @@ fn staying(
 }
 
 fn leave(
-    index: &Index,
+    fleet: &Fleet,
     resource: &ResourceState,
     target: &TargetCluster,
     (placement, failover): (&Placement, Option<&FailoverBehavior>),
     now: Time,
 ) -> Leave {
-    let Some(member) = index.members.get(target.name.as_str()) else {
+    let Some(member) = fleet.cache.members.get(target.name.as_str()) else {
         return Leave::No;
     };
     // While delivery is suspended nothing changes, and a Cluster that is being deleted waits for its copies.
@@ -402,7 +403,7 @@ fn leave(
         .binding
         .as_ref()
         .is_some_and(|binding| is_held_back_from(&binding.object.spec, &target.name));
-    if !index.config.failover || is_held || member.meta.deleting.is_some() {
+    if !fleet.config.failover || is_held || member.meta.deleting.is_some() {
         return Leave::No;
     }
     let until = match stay(&member.object, &placement.cluster_tolerations) {
@@ -418,7 +419,7 @@ fn leave(
         .copies
         .get(target.name.as_str())
         .and_then(|state| state.unhealthy_since)
-        .filter(|_| index.answers(&target.name));
+        .filter(|_| fleet.answers(&target.name));
     let failing = seconds.zip(since).map(|(seconds, since)| {
         let ends = since.plus(i64::from(seconds.max(0)) * 1_000);
         (ends, seconds)

@@ -12,7 +12,7 @@
 //!   (`HubRolledBack`) before a user releases it.
 //! - A pause is recorded as a condition of the Cluster, and outlives restarts. A release names the pause, so it releases no
 //!   later one.
-//! - Explained deletions are not paused, unless [`crate::index::Config::removal_budget`] limits them, too.
+//! - Explained deletions are not paused, unless [`crate::config::Config::removal_budget`] limits them, too.
 //! - While a list of the hub that every deletion needs fails, nothing is deleted at all. If a deletion waits for it, the
 //!   condition reports that (`HubNotSynced`): it is no pause, so there is nothing to release.
 //! - A key that waits for a release waits for [`crate::plan::SyncRequirement::Removals`], and is planned again when it comes.
@@ -26,10 +26,12 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 pub(crate) use account::{account, explain};
 use words::{lacks, message};
 
-pub use crate::index::brakes::pause_name;
+pub use crate::memory::brakes::pause_name;
 use crate::{
+    cache::Member,
     condition as conditions,
-    index::{Index, Member, brakes::Cause},
+    fleet::Fleet,
+    memory::brakes::Cause,
     object::{Str, Time},
     observation::Watch,
     plan::{Event, Plan, Regarding, SyncRequirement},
@@ -57,19 +59,20 @@ const BLIND_AFTER: i64 = 60_000;
 /// Returns the plan to wait if a deletion on a member must wait, or `None`. `counted`: it was started and counted before. Cost:
 /// O(log members).
 pub(crate) fn hold(
-    index: &Index,
+    fleet: &Fleet,
     cluster: &Str,
     (explained, counted): (bool, bool),
     now: Time,
 ) -> Option<Plan> {
-    let paused = index
+    let paused = fleet
+        .memory
         .brakes
         .members
         .get(cluster)
         .and_then(|brake| brake.pause.as_ref())
         .is_some_and(|pause| !explained || pause.cause == Cause::Budget);
-    let due = || !counted && cause(index, cluster, explained, now).is_some();
-    (index.config.brake && (paused || due())).then(|| {
+    let due = || !counted && cause(fleet, cluster, explained, now).is_some();
+    (fleet.config.brake && (paused || due())).then(|| {
         Plan::wait_for(
             SyncRequirement::Removals(cluster.clone()),
             format!("deletions on {cluster} are paused"),
@@ -78,20 +81,21 @@ pub(crate) fn hold(
 }
 
 /// The reason why one more deletion would exceed a limit now, or `None`.
-fn cause(index: &Index, cluster: &str, explained: bool, now: Time) -> Option<Cause> {
-    let brake = index.brakes.members.get(cluster)?;
+fn cause(fleet: &Fleet, cluster: &str, explained: bool, now: Time) -> Option<Cause> {
+    let brake = fleet.memory.brakes.members.get(cluster)?;
     let released = brake.released;
     if released.is_some_and(|released| now < released.plus(RELEASE_LASTS)) {
         return None;
     }
-    let (all, budget) = (brake.all.count(now), index.config.removal_budget);
+    let (all, budget) = (brake.all.count(now), fleet.config.removal_budget);
     if budget.is_some_and(|budget| all >= budget as usize) {
         return Some(Cause::Budget);
     }
     if explained {
         return None;
     }
-    let rolled_back = index
+    let rolled_back = fleet
+        .memory
         .brakes
         .rolled_back
         .filter(|at| now < at.plus(ROLLBACK_LASTS));
@@ -109,13 +113,14 @@ fn cause(index: &Index, cluster: &str, explained: bool, now: Time) -> Option<Cau
 /// the time to report the number of waiting deletions. A pause that was recorded before this process started is left as
 /// reported.
 pub(crate) fn say(
-    index: &Index,
+    fleet: &Fleet,
     name: &Str,
     member: &Member,
     all: &mut Vec<Condition>,
     now: Time,
 ) -> (Option<Event>, Option<Time>) {
-    let pause = index
+    let pause = fleet
+        .memory
         .brakes
         .members
         .get(name)
@@ -133,17 +138,17 @@ pub(crate) fn say(
         |each: &&Condition| each.type_ == condition::REMOVALS_PAUSED && each.reason == reason::HUB_NOT_SYNCED;
     let was_blind = all.iter().any(|each| is_blind(&each));
     let Some(pause) = pause else {
-        if let Some((since, lacking)) = index.brakes.blind.as_ref().filter(|_| index.config.brake) {
+        if let Some((since, lacking)) = fleet.memory.brakes.blind.as_ref().filter(|_| fleet.config.brake) {
             let due = since.plus(BLIND_AFTER);
             if now < due {
                 return (None, Some(due));
             }
             // What is told now is not known, so it cannot be changed.
-            if !index.watches.is_synced(&Watch::Clusters) {
+            if !fleet.cache.watches.is_synced(&Watch::Clusters) {
                 return (None, None);
             }
             // Before the deletions are observed again after a restart, the stored condition counts.
-            let waiting = index.brakes.kept_from.get(name).map(|all| !all.is_empty());
+            let waiting = fleet.memory.brakes.kept_from.get(name).map(|all| !all.is_empty());
             if waiting.unwrap_or(was_blind) {
                 let message = lacks(lacking, name);
                 conditions::set(all, told("True", reason::HUB_NOT_SYNCED, message, *since));

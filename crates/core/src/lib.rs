@@ -1,7 +1,7 @@
 //! All decisions of Entourage: pure, synchronous, deterministic.
 //!
 //! ```text
-//! observation ──► Index::observe ──► dirty keys ──► plan(&index, key, now) ──► Plan: changes as data
+//! observation ──► Engine::observe ──► dirty keys ──► Engine::plan ──► Plan: changes as data
 //! ```
 //!
 //! Nothing here reads a clock, sends a request or draws a random number; time and facts are arguments. The shell
@@ -32,9 +32,9 @@
 
 pub mod admission;
 pub mod binding;
-mod cache;
+pub mod cache;
 pub mod cluster;
-mod config;
+pub mod config;
 pub mod delivery;
 pub mod dependencies;
 pub mod detector;
@@ -44,9 +44,12 @@ mod engine;
 mod eviction;
 mod eviction_budget;
 pub mod failover;
+pub mod fleet;
 pub mod governor;
-pub mod index;
+mod graph;
+
 pub mod matching;
+mod memory;
 pub mod messages;
 pub mod namespaces;
 pub mod observation;
@@ -62,7 +65,7 @@ pub mod status;
 mod storage_protection;
 mod stored_binding;
 
-pub use engine::plan;
+pub use engine::Engine;
 pub use entourage_interpreter::{self as interpreter, rights};
 use entourage_model::problem;
 pub use entourage_model::{

@@ -130,9 +130,10 @@ pub(super) fn unlistable(cluster: &str, why: &str) -> String {
 mod tests {
     use super::*;
     use crate::{
+        config::Config,
         delivery::render::Refusal,
         drift::DriftBackoff,
-        index::{Config, Index},
+        fleet::Fleet,
         object::{Gvk, ResourceId, Time},
         observation::{Delivered, Observation, Subject},
     };
@@ -151,14 +152,14 @@ mod tests {
 
     /// The message recorded for this outcome of a delivery.
     fn recorded(outcome: Delivered) -> String {
-        let mut index = Index::new(Config::new("hub"));
+        let mut fleet = Fleet::new(Config::new("hub"));
         let cluster: entourage_api::cluster::Cluster = serde_json::from_value(serde_json::json!({
             "metadata": {"name": "m1"}, "spec": {"syncMode": "Push"},
         }))
         .unwrap();
-        index.observe(Observation::Seen(Subject::Cluster(cluster.into())), Time(0));
-        index.observe(Observation::Delivered("m1".into(), id(), outcome), Time(0));
-        let resource = index.resource(&id()).unwrap();
+        fleet.observe(Observation::Seen(Subject::Cluster(cluster.into())), Time(0));
+        fleet.observe(Observation::Delivered("m1".into(), id(), outcome), Time(0));
+        let resource = fleet.resource(&id()).unwrap();
         resource.copies["m1"].problem.clone().unwrap().message
     }
 

@@ -16,9 +16,9 @@ use std::collections::BTreeMap;
 use entourage_api::keys::annotation;
 use serde_json::{Map, Value, json};
 
-pub use crate::index::namespaces::is_propagated;
+pub use crate::fleet::namespaces::is_propagated;
 use crate::{
-    index::{Index, namespaces::Unset},
+    fleet::{Fleet, namespaces::Unset},
     member_namespace::list::{self, List},
     object::{Meta, Str, Time},
     plan::{Change, Plan, Preconditions},
@@ -26,11 +26,11 @@ use crate::{
 
 /// Plans one namespace of one member. Cost: O(labels and annotations).
 #[must_use]
-pub fn plan(index: &Index, name: &Str, cluster: &Str, now: Time) -> Plan {
-    if !index.namespaces.hub.contains_key(name) {
-        return end::plan(index, name, cluster, now);
+pub fn plan(fleet: &Fleet, name: &Str, cluster: &Str, now: Time) -> Plan {
+    if !fleet.cache.namespaces.hub.contains_key(name) {
+        return end::plan(fleet, name, cluster, now);
     }
-    let wanted = match index.wanted_of_namespace(name, cluster) {
+    let wanted = match fleet.wanted_of_namespace(name, cluster) {
         Ok(wanted) => wanted,
         Err(Unset::NotWanted) => return Plan::nothing(),
         Err(Unset::Waits(why)) => return Plan::wait(why),
@@ -40,11 +40,11 @@ pub fn plan(index: &Index, name: &Str, cluster: &Str, now: Time) -> Plan {
             return Plan::one(refusal, "an override policy cannot be applied");
         }
     };
-    match index.namespaces.on(cluster, name) {
-        Some(seen) if seen.deleting || seen.carries(&index.config.hub, &wanted) => return Plan::nothing(),
+    match fleet.cache.namespaces.on(cluster, name) {
+        Some(seen) if seen.deleting || seen.carries(&fleet.config.hub, &wanted) => return Plan::nothing(),
         _ => {}
     }
-    if let Some(until) = index.namespaces.restless_until(cluster, name, now) {
+    if let Some(until) = fleet.cache.namespaces.restless_until(cluster, name, now) {
         let why = format!("another writer on {cluster} keeps changing it: another hub, or a webhook there");
         return Plan::wait_until(until, why);
     }
@@ -136,17 +136,15 @@ mod tests {
 
     use super::*;
     use crate::{
-        index::{
-            Config,
-            namespaces::{self, id_of, travels},
-        },
+        config::Config,
+        fleet::namespaces::{id_of, travels},
         marks::Marks,
     };
 
     const HUB: &str = "hub";
 
     fn wanted(hub: &str, template: &Meta) -> Marks {
-        namespaces::wanted(hub, template, &id_of("shop"), "m1", &[]).unwrap()
+        crate::fleet::namespaces::wanted(hub, template, &id_of("shop"), "m1", &[]).unwrap()
     }
 
     fn namespace(labels: &Value, annotations: &Value) -> Value {

@@ -1,7 +1,9 @@
 //! Reports whether an override policy changes any copy. Its kind has no status, as in Karmada: an Event tells its author once.
 
 use crate::{
-    index::{Index, Member, Reach, wanted::is_committed},
+    cache::Member,
+    fleet::{Fleet, wanted::is_committed},
+    graph::Reach,
     object::{Gvk, Meta, NamespacedName, ResourceId, Str, Time},
     overrides::Policy,
     plan::{Change, Plan, SyncRequirement},
@@ -16,13 +18,15 @@ const FIRST_LOOK: i64 = 2_000;
 /// Plans the Event about an override policy.
 ///
 /// Cost: O(members + objects that it may select × their clusters), up to the first copy that it changes.
-pub(crate) fn plan(index: &Index, name: &NamespacedName, now: Time) -> Plan {
-    let (Some((policy, reaches)), Some(changed)) =
-        (index.override_index.get(name), index.override_index.changed(name))
-    else {
+pub(crate) fn plan(fleet: &Fleet, name: &NamespacedName, now: Time) -> Plan {
+    let (Some((policy, reaches)), Some(changed)) = (
+        fleet.graph.override_index.get(name),
+        fleet.graph.override_index.changed(name),
+    ) else {
         return Plan::nothing();
     };
-    if index
+    if fleet
+        .graph
         .override_index
         .meta(name)
         .is_some_and(|meta| meta.deleting.is_some())
@@ -34,10 +38,10 @@ pub(crate) fn plan(index: &Index, name: &NamespacedName, now: Time) -> Plan {
         return Plan::wait_until(until, "what it is for may be on its way");
     }
     let needed = [SyncRequirement::Base, SyncRequirement::Overrides];
-    if let Some(proof) = needed.into_iter().find(|proof| !index.has(proof)) {
+    if let Some(proof) = needed.into_iter().find(|proof| !fleet.has(proof)) {
         return Plan::wait_for(proof, "the copies that it changes are not synced");
     }
-    match why_none(index, name, policy, reaches.iter()) {
+    match why_none(fleet, name, policy, reaches.iter()) {
         None => Plan::nothing(),
         Some(why) => {
             let message = format!("{} {name} changes no copy: {why}", scope::override_policy(name));
@@ -47,13 +51,13 @@ pub(crate) fn plan(index: &Index, name: &NamespacedName, now: Time) -> Plan {
 }
 
 /// The reason why a policy changes no copy now; `None` if it changes one, or does not exist. Cost: as [`plan`].
-pub(crate) fn without(index: &Index, name: &NamespacedName) -> Option<String> {
-    let (policy, reaches) = index.override_index.get(name)?;
-    why_none(index, name, policy, reaches.iter())
+pub(crate) fn without(fleet: &Fleet, name: &NamespacedName) -> Option<String> {
+    let (policy, reaches) = fleet.graph.override_index.get(name)?;
+    why_none(fleet, name, policy, reaches.iter())
 }
 
 fn why_none<'a>(
-    index: &Index,
+    fleet: &Fleet,
     name: &NamespacedName,
     policy: &Policy,
     reaches: impl Iterator<Item = &'a Reach>,
@@ -61,7 +65,8 @@ fn why_none<'a>(
     if policy.is_empty() {
         return Some(NO_RULE.to_owned());
     }
-    let aimed: Vec<(&Str, &Member)> = index
+    let aimed: Vec<(&Str, &Member)> = fleet
+        .cache
         .members
         .iter()
         .filter(|(cluster, member)| policy.aims_at(&candidate(cluster, member)))
@@ -70,13 +75,13 @@ fn why_none<'a>(
         return Some(NO_CLUSTER.to_owned());
     };
     let applies = |id: &ResourceId, meta: &Meta, member: &Member| {
-        let rules = index.override_index.rules(id, &meta.labels, Some(member));
+        let rules = fleet.graph.override_index.rules(id, &meta.labels, Some(member));
         rules.iter().any(|rule| rule.policy() == name)
     };
     let mut elsewhere = 0;
     for reach in reaches {
-        for id in index.reached(reach) {
-            let Some(resource) = index.resource(id) else {
+        for id in fleet.reached(reach) {
+            let Some(resource) = fleet.resource(id) else {
                 continue;
             };
             let (Some(template), Some(binding)) = (&resource.template, &resource.binding) else {
@@ -87,11 +92,11 @@ fn why_none<'a>(
             if here.any(|(_, member)| applies(id, &template.meta, member)) {
                 return None;
             }
-            let is_somewhere = index.members.keys().any(|cluster| is_there(cluster));
+            let is_somewhere = fleet.cache.members.keys().any(|cluster| is_there(cluster));
             elsewhere += usize::from(is_somewhere && applies(id, &template.meta, first));
         }
         // Namespaces are created on every member.
-        let mut namespaces = index.namespaces.hub.iter().filter(|(namespace, _)| {
+        let mut namespaces = fleet.cache.namespaces.hub.iter().filter(|(namespace, _)| {
             reach.namespace.is_empty() && (reach.name.is_empty() || reach.name == **namespace)
         });
         if reach.gvk.as_ref().is_none_or(Gvk::is_namespace)

@@ -118,7 +118,7 @@ pub struct Plan {
     pub leaving: Box<[Str]>,
 }
 
-/// A part of the index that must be synced before a change may be made; see [`crate::index::Index::plan`].
+/// A part of the cache that must be synced before a change may be made; see [`crate::Engine::plan`].
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SyncRequirement {
     /// Policies, overrides, bindings, clusters and the templates of a kind were listed, or the kind cannot be listed.

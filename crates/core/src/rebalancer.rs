@@ -17,11 +17,9 @@ use serde_json::json;
 
 pub use crate::kinds::{REBALANCER as KIND, REBALANCER_API as API_VERSION, rebalancer as gvk};
 use crate::{
-    index::{
-        Index, is_kept_by_others,
-        rebalancers::{MANY, RebalancerState, id_of},
-        wanted::is_coming,
-    },
+    cache::is_kept_by_others,
+    fleet::{Fleet, wanted::is_coming},
+    memory::rebalancers::{MANY, RebalancerState, id_of},
     object::{Str, Time},
     plan::{Change, HubObject, Plan, SyncRequirement, Verb},
 };
@@ -38,14 +36,14 @@ const LOOK: i64 = 1_000;
 
 /// Plans the status of a rebalancer, and its deletion. Cost: O(workloads × log workloads).
 #[must_use]
-pub fn plan(index: &Index, name: &Str, now: Time) -> Plan {
-    let Some(held) = index.rebalancers.get(name) else {
+pub fn plan(fleet: &Fleet, name: &Str, now: Time) -> Plan {
+    let Some(held) = fleet.memory.rebalancers.get(name) else {
         return Plan::nothing();
     };
     if held.meta().deleting.is_some() {
         return Plan::nothing();
     }
-    let (results, waits) = results(index, held, now);
+    let (results, waits) = results(fleet, held, now);
     let stored = held.object().status.clone().unwrap_or_default();
     let mut wanted = WorkloadRebalancerStatus {
         observed_workloads: results,
@@ -70,13 +68,13 @@ pub fn plan(index: &Index, name: &Str, now: Time) -> Plan {
 }
 
 /// The result of each workload, sorted as in Karmada; and the plan to wait for pending ones.
-fn results(index: &Index, held: &RebalancerState, now: Time) -> (Vec<ObservedWorkload>, Option<Plan>) {
+fn results(fleet: &Fleet, held: &RebalancerState, now: Time) -> (Vec<ObservedWorkload>, Option<Plan>) {
     let mut waits: Option<Plan> = None;
     let mut results: Vec<ObservedWorkload> = held.earlier().cloned().collect();
     for workload in held.workloads() {
         let came = match held.told(workload) {
             Some(told) => Came::Told(told.clone()),
-            None => outcome(index, held, workload, now),
+            None => outcome(fleet, held, workload, now),
         };
         results.push(match came {
             Came::Told(told) => told,
@@ -103,9 +101,9 @@ enum Came {
     Waits(Plan),
 }
 
-fn outcome(index: &Index, held: &RebalancerState, workload: &WorkloadReference, now: Time) -> Came {
+fn outcome(fleet: &Fleet, held: &RebalancerState, workload: &WorkloadReference, now: Time) -> Came {
     let id = id_of(workload);
-    let stored = index.resource(&id).and_then(|resource| resource.binding.as_ref());
+    let stored = fleet.resource(&id).and_then(|resource| resource.binding.as_ref());
     if let Some(stored) = stored {
         let asked = stored.object.spec.reschedule_triggered_at.as_ref();
         return if asked.is_some_and(|asked| Time::from_k8s(asked) >= held.asks_at()) {
@@ -117,11 +115,11 @@ fn outcome(index: &Index, held: &RebalancerState, workload: &WorkloadReference, 
         };
     }
     let needed = [SyncRequirement::Base, SyncRequirement::Templates(id.gvk.clone())];
-    if let Some(proof) = needed.into_iter().find(|proof| !index.has(proof)) {
+    if let Some(proof) = needed.into_iter().find(|proof| !fleet.has(proof)) {
         let why = format!("whether {id} has a binding is not known");
         return Came::Waits(Plan::wait_for(proof, why));
     }
-    if is_coming(index, &id) {
+    if is_coming(fleet, &id) {
         return Came::Waits(Plan::wait(format!("{id} is about to get a binding")));
     }
     let until = held.since().plus(FIRST_LOOK);

@@ -4,17 +4,17 @@
 use entourage_api::keys::event;
 
 use crate::{
-    index::Index,
+    fleet::Fleet,
     kinds,
     plan::{Event, Key, Regarding},
     scope,
 };
 
-/// The Event for a write that was refused (validation, quota, rights), with the server's message; `None` if the index no longer
+/// The Event for a write that was refused (validation, quota, rights), with the server's message; `None` if the cache no longer
 /// has the object. The caller emits it when a key is refused for the first time since it last succeeded.
 #[must_use]
-pub fn event(index: &Index, key: &Key, words: &str) -> Option<Event> {
-    let regarding = regarding(index, key)?;
+pub fn event(fleet: &Fleet, key: &Key, words: &str) -> Option<Event> {
+    let regarding = regarding(fleet, key)?;
     let what = match key {
         Key::Template(_) => "the claim of the policy",
         Key::TemplateStatus(_) => "the status merged from its members",
@@ -50,45 +50,45 @@ pub fn event(index: &Index, key: &Key, words: &str) -> Option<Event> {
 /// The Event for a decision that cannot be made before a user changes something, with its own message; `None` as for
 /// [`event()`].
 #[must_use]
-pub fn decision(index: &Index, key: &Key, words: &str) -> Option<Event> {
+pub fn decision(fleet: &Fleet, key: &Key, words: &str) -> Option<Event> {
     match key {
         Key::Binding(_) => Some(Event {
-            regarding: regarding(index, key)?,
+            regarding: regarding(fleet, key)?,
             warning: true,
             reason: event::NO_ANSWER,
             message: format!("{words}; retrying"),
         }),
         Key::Template(_) => Some(Event {
-            regarding: regarding(index, key)?,
+            regarding: regarding(fleet, key)?,
             warning: true,
             reason: event::DELETION_BLOCKED,
             message: words.to_owned(),
         }),
         Key::Override(_) => Some(Event {
-            regarding: regarding(index, key)?,
+            regarding: regarding(fleet, key)?,
             warning: true,
             reason: event::PARTS_WITHOUT_EFFECT,
             message: words.to_owned(),
         }),
-        _ => event(index, key, words),
+        _ => event(fleet, key, words),
     }
 }
 
-fn regarding(index: &Index, key: &Key) -> Option<Regarding> {
+fn regarding(fleet: &Fleet, key: &Key) -> Option<Regarding> {
     Some(match key {
         Key::Policy(name) => Regarding {
             api_version: scope::POLICY_API.into(),
             kind: scope::policy(name).kind.into(),
             namespace: name.namespace.clone(),
             name: name.name.clone(),
-            uid: index.policies.get(name)?.meta.uid.clone(),
+            uid: fleet.cache.policies.get(name)?.meta.uid.clone(),
         },
         Key::Override(name) => Regarding {
             api_version: scope::POLICY_API.into(),
             kind: scope::override_policy(name).into(),
             namespace: name.namespace.clone(),
             name: name.name.clone(),
-            uid: index.override_index.meta(name)?.uid.clone(),
+            uid: fleet.graph.override_index.meta(name)?.uid.clone(),
         },
         // The cause is the member, or a policy for it.
         Key::Cluster(name) | Key::Namespace(_, name) => Regarding {
@@ -96,21 +96,21 @@ fn regarding(index: &Index, key: &Key) -> Option<Regarding> {
             kind: "Cluster".into(),
             namespace: "".into(),
             name: name.clone(),
-            uid: index.members.get(name)?.meta.uid.clone(),
+            uid: fleet.cache.members.get(name)?.meta.uid.clone(),
         },
         Key::Distribution(name) | Key::DistributionStatus(name) | Key::Distributed(name, _) => Regarding {
             api_version: kinds::DISTRIBUTION_API.into(),
             kind: kinds::DISTRIBUTION.into(),
             namespace: "".into(),
             name: name.clone(),
-            uid: index.distributions.held.get(name)?.object.meta.uid.clone(),
+            uid: fleet.memory.distributions.held.get(name)?.object.meta.uid.clone(),
         },
         Key::Rebalancer(name) => Regarding {
             api_version: kinds::REBALANCER_API.into(),
             kind: kinds::REBALANCER.into(),
             namespace: "".into(),
             name: name.clone(),
-            uid: index.rebalancers.get(name)?.meta().uid.clone(),
+            uid: fleet.memory.rebalancers.get(name)?.meta().uid.clone(),
         },
         Key::Template(id)
         | Key::TemplateStatus(id)
@@ -121,7 +121,7 @@ fn regarding(index: &Index, key: &Key) -> Option<Regarding> {
             kind: id.gvk.kind.to_string(),
             namespace: id.namespace.clone(),
             name: id.name.clone(),
-            uid: index.resource(id)?.template.as_ref()?.meta.uid.clone(),
+            uid: fleet.resource(id)?.template.as_ref()?.meta.uid.clone(),
         },
     })
 }

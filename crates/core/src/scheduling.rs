@@ -10,7 +10,7 @@ use entourage_api::{
 pub(crate) use own::{Own, own_part};
 
 use crate::{
-    index::Index,
+    fleet::Fleet,
     object::{ResourceId, Str, Time},
     observation::Template,
     scheduler::{self, Candidate, Outcome, Request},
@@ -23,7 +23,7 @@ use crate::{
 /// `held` is the stored binding, with its earlier scheduling result. The other arguments are the time, the current clusters, and
 /// the clusters that it is being evicted from.
 pub(crate) fn schedule(
-    index: &Index,
+    fleet: &Fleet,
     id: &ResourceId,
     template: &Template,
     placement: &Placement,
@@ -31,7 +31,8 @@ pub(crate) fn schedule(
     (current, evicted): (&[TargetCluster], &[Str]),
     now: Time,
 ) -> Outcome {
-    let candidates: Vec<Candidate<'_>> = index
+    let candidates: Vec<Candidate<'_>> = fleet
+        .cache
         .members
         .iter()
         .map(|(name, member)| member.candidate(name))

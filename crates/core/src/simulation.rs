@@ -1,6 +1,6 @@
 //! The simulation: the effect of applying these objects, computed by the planners that would cause it.
 //!
-//! An [`Index`] observes the objects of the hub and the members, every dirty key is planned, and each change is executed on a
+//! An [`Engine`] observes the objects of the hub and the members, every dirty key is planned, and each change is executed on a
 //! model of the API servers in memory, until nothing is left to do. Time is virtual. Missing facts are requested
 //! ([`Progress::Asks`]): the caller reads them from real servers, or answers that there are none. Nothing is written to real
 //! servers.
@@ -25,7 +25,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use serde_json::Value;
 
 use crate::{
-    index::{Config, Index},
+    Engine,
+    config::Config,
     object::{ResourceId, Str, Time},
     observation::{Observation, Server, Watch, project, which},
     plan::Key,
@@ -77,7 +78,7 @@ pub enum Progress {
 
 /// A running simulation.
 pub struct Simulation {
-    index: Index,
+    engine: Engine,
     hub: Objects,
     /// The objects of the hub as given, before any was applied or planned.
     hub_before: Objects,
@@ -118,7 +119,7 @@ impl Simulation {
     #[must_use]
     pub fn new(config: Config, now: Time) -> Self {
         Self {
-            index: Index::new(config),
+            engine: Engine::new(config),
             hub: Objects::default(),
             hub_before: Objects::default(),
             members: BTreeMap::new(),
@@ -182,7 +183,7 @@ impl Simulation {
         let mut blocked: BTreeSet<Key> = BTreeSet::new();
         loop {
             let unread: Vec<Question> = self
-                .index
+                .engine
                 .demand()
                 .iter()
                 .filter(|watch| !self.open.contains(watch))
@@ -259,10 +260,10 @@ impl Simulation {
         self.answered.insert(question);
     }
 
-    /// The current index: the observed objects, and the decisions.
+    /// The engine: the observed objects, and the decisions.
     #[must_use]
-    pub fn index(&self) -> &Index {
-        &self.index
+    pub fn engine(&self) -> &Engine {
+        &self.engine
     }
 
     /// The objects given to apply: those applied, and those that the hub would refuse.
@@ -331,7 +332,7 @@ impl Simulation {
             (Answer::Unreadable(why), Server::Member(cluster)) => {
                 self.assume(cluster, &watch, &why);
                 let is_unknown = matches!(watch, Watch::MemberNamespaces(_) | Watch::Distributed(..));
-                if !self.index.answers(cluster) || is_unknown {
+                if !self.engine.answers(cluster) || is_unknown {
                     self.open.insert(watch.clone());
                     return self.observe(Observation::Lost { watch, why });
                 }
@@ -346,7 +347,7 @@ impl Simulation {
 
     fn open_watch(&mut self, watch: Watch, server: &Server) {
         self.open.insert(watch.clone());
-        let hub_id = self.index.config.hub.clone();
+        let hub_id = self.engine.config.hub.clone();
         let held = match server {
             Server::Hub => &self.hub,
             Server::Member(cluster) => &self.members.entry(cluster.clone()).or_default().objects,
@@ -357,7 +358,7 @@ impl Simulation {
             if servers::covers(&watch, &hub_id, id, object)
                 && let (Some(which), Some(subject)) = (
                     which(&watch, object),
-                    project(&watch, &self.index.taught_to(&watch), object),
+                    project(&watch, &self.engine.taught_to(&watch), object),
                 )
             {
                 present.insert(which);
@@ -402,11 +403,11 @@ impl Simulation {
     }
 
     fn observe(&mut self, seen: Observation) {
-        let dirty = self.index.observe(seen, self.now);
+        let dirty = self.engine.observe(seen, self.now);
         self.queue.extend(dirty);
         // The interpretation of a kind changed: its objects are read again.
-        for watch in self.index.take_ended() {
-            if self.open.remove(&watch) && self.index.demand().contains(&watch) {
+        for watch in self.engine.take_ended() {
+            if self.open.remove(&watch) && self.engine.demand().contains(&watch) {
                 let server = watch.server();
                 self.open_watch(watch, &server);
             }

@@ -26,10 +26,11 @@ use places::{Place, places, suspended};
 use unanswered::unanswered;
 
 use crate::{
+    cache::{Binding, ResourceState},
     condition as conditions, dependencies,
     eviction::task,
     failover,
-    index::{Binding, Index, ResourceState},
+    fleet::Fleet,
     interpreter::{
         self, Health, operations::Operation, question::InterpretError, references::DependencySelection,
     },
@@ -51,48 +52,48 @@ const GENERATION_DELAY: i64 = 2_000;
 
 /// Plans the status of a binding. Cost: O(its copies + references × clusters).
 #[must_use]
-pub fn plan_binding(index: &Index, id: &ResourceId, now: Time) -> Plan {
-    let Some(resource) = index.resource(id) else {
+pub fn plan_binding(fleet: &Fleet, id: &ResourceId, now: Time) -> Plan {
+    let Some(resource) = fleet.resource(id) else {
         return Plan::nothing();
     };
     let Some(stored) = &resource.binding else {
         return Plan::nothing();
     };
-    if stored.meta.deleting.is_some() || crate::index::is_kept_by_others(&stored.meta) {
+    if stored.meta.deleting.is_some() || crate::cache::is_kept_by_others(&stored.meta) {
         return Plan::nothing();
     }
     if resource.is_orphaned() {
-        return orphaned::plan(index, id, resource, stored, now);
+        return orphaned::plan(fleet, id, resource, stored, now);
     }
     let Some(template) = &resource.template else {
         return Plan::nothing();
     };
-    if !index.is_kind_listed(&id.gvk) {
+    if !fleet.is_kind_listed(&id.gvk) {
         return Plan::wait_for(SyncRequirement::Kind(id.gvk.clone()), "the hub is not synced yet");
     }
-    if !stored.object.spec.required_by.is_empty() && !index.has(&SyncRequirement::Referrers) {
+    if !stored.object.spec.required_by.is_empty() && !fleet.has(&SyncRequirement::Referrers) {
         return Plan::wait_for(SyncRequirement::Referrers, "its dependents are not synced yet");
     }
-    let places = places(index, id, resource);
+    let places = places(fleet, id, resource);
     // At start the members' lists come later than the hub's: existing copies must not look lost.
     if places.iter().any(|place| place.unknown) {
         return Plan::wait("a member is not synced yet");
     }
     let before = stored.object.status.clone().unwrap_or_default();
     let mut status = before.clone();
-    let may_take = |each: &&DependencySelection| index.may_take(id, &each.gvk, &each.namespace);
+    let may_take = |each: &&DependencySelection| fleet.may_take(id, &each.gvk, &each.namespace);
     let selected = template.selections.iter().filter(may_take).map(|each| &each.gvk);
     let needed = resource.references.iter().map(|reference| &reference.id.gvk);
-    if let Some(gvk) = needed.chain(selected).find(|gvk| !index.is_kind_listed(gvk)) {
+    if let Some(gvk) = needed.chain(selected).find(|gvk| !fleet.is_kind_listed(gvk)) {
         return Plan::wait_for(
             SyncRequirement::Kind(gvk.clone()),
             "its dependencies are not synced yet",
         );
     }
-    if let Some(proof) = unlisted_dependencies(index, resource, &places) {
+    if let Some(proof) = unlisted_dependencies(fleet, resource, &places) {
         return Plan::wait_for(proof, "a member's list of its dependencies is not synced yet");
     }
-    let unsure: Vec<Change> = unsure(index, resource, now).map(Change::GetTemplate).collect();
+    let unsure: Vec<Change> = unsure(fleet, resource, now).map(Change::GetTemplate).collect();
     if !unsure.is_empty() {
         let why = vec!["whether a dependency is missing must be known for certain".into()];
         return Plan {
@@ -101,9 +102,9 @@ pub fn plan_binding(index: &Index, id: &ResourceId, now: Time) -> Plan {
             ..Plan::default()
         };
     }
-    let ready = dependencies_ready(index, resource, &places);
+    let ready = dependencies_ready(fleet, resource, &places);
     fill(
-        index,
+        fleet,
         id,
         (resource, stored, template),
         &places,
@@ -113,16 +114,16 @@ pub fn plan_binding(index: &Index, id: &ResourceId, now: Time) -> Plan {
     );
     if status == before {
         let waits = |until| Plan::wait_until(until, "what is told may change");
-        let evicted = task::told_again_at(index, id, (resource, stored), now);
+        let evicted = task::told_again_at(fleet, id, (resource, stored), now);
         let spec = &stored.object.spec;
         let leaves = spec.placement.as_ref().and_then(|placement| {
-            failover::elsewhere::leaves_at(index, resource, (placement, spec.failover.as_ref()), spec, now)
+            failover::elsewhere::leaves_at(fleet, resource, (placement, spec.failover.as_ref()), spec, now)
         });
-        let again_at = ask_again(index, resource, now).into_iter();
+        let again_at = ask_again(fleet, resource, now).into_iter();
         let again_at = again_at.chain(evicted).chain(leaves).min();
         return again_at.map_or_else(Plan::nothing, waits);
     }
-    if let Some(until) = too_early(index, resource, &places, &ready, now) {
+    if let Some(until) = too_early(fleet, resource, &places, &ready, now) {
         return Plan::wait_until(until, "members are still answering");
     }
     let settled = resource
@@ -159,7 +160,7 @@ pub fn plan_binding(index: &Index, id: &ResourceId, now: Time) -> Plan {
 }
 
 fn fill(
-    index: &Index,
+    fleet: &Fleet,
     id: &ResourceId,
     (resource, stored, template): (&ResourceState, &Binding, &Template),
     places: &[Place<'_>],
@@ -206,13 +207,13 @@ fn fill(
             },
         )
     };
-    scheduled::fill(index, id, (resource, stored, template), status, now);
+    scheduled::fill(fleet, id, (resource, stored, template), status, now);
     let lacks = || places.iter().filter(|place| place.wanted && !place.is_complete());
     let on_its_way = lacks().all(Place::is_on_its_way);
     let as_asked = lacks().all(Place::is_as_asked);
     let going_on = lacks().all(|place| place.is_on_its_way() || place.is_as_asked());
     let suspended = suspended(places);
-    let is_settled = is_spec_settled(index, resource, stored, places);
+    let is_settled = is_spec_settled(fleet, resource, stored, places);
     let wanted = places.iter().filter(|place| place.wanted).count();
     if wanted == 0 {
         conditions::remove(&mut status.conditions, condition::FULLY_APPLIED);
@@ -256,19 +257,19 @@ fn fill(
             condition::DEPENDENCY_POLICY_CONFLICT,
             true,
             reason::REFERRERS_DISAGREE,
-            dependencies::policy_conflict(index, resource),
+            dependencies::policy_conflict(fleet, resource),
         ),
         (
             condition::EVICTING,
             true,
             reason::GRACEFUL_EVICTION,
-            task::told(index, id, (resource, stored), now),
+            task::told(fleet, id, (resource, stored), now),
         ),
         (
             condition::INTERPRETED,
             false,
             reason::NO_ANSWER,
-            unanswered(index, id, template, resource),
+            unanswered(fleet, id, template, resource),
         ),
     ];
     for (type_, good, reason, message) in exceptions {
@@ -370,7 +371,7 @@ fn only_generations_differ(before: &ResourceBindingStatus, after: &ResourceBindi
 }
 
 /// True if on each cluster that the stored spec names the copy is required, or is up to date (I9). Cost: O(clusters).
-fn is_spec_settled(index: &Index, resource: &ResourceState, stored: &Binding, places: &[Place<'_>]) -> bool {
+fn is_spec_settled(fleet: &Fleet, resource: &ResourceState, stored: &Binding, places: &[Place<'_>]) -> bool {
     let spec = &stored.object.spec;
     let own = spec.clusters.iter().filter(|_| spec.placement.is_some());
     let mut named = own.chain(spec.required_by.iter().flat_map(|each| &each.clusters));
@@ -383,7 +384,7 @@ fn is_spec_settled(index: &Index, resource: &ResourceState, stored: &Binding, pl
             let state = resource.copies.get(target.name.as_str());
             state.is_some_and(|state| state.record.is_some() && state.outdated_since.is_none())
         };
-        !index.members.contains_key(target.name.as_str()) || is_wanted() || is_recorded()
+        !fleet.cache.members.contains_key(target.name.as_str()) || is_wanted() || is_recorded()
     })
 }
 
@@ -437,13 +438,13 @@ fn item(id: &ResourceId, place: &Place<'_>, held: Option<&AggregatedStatusItem>)
 
 /// The time until which a write waits for reports that are about to come.
 fn too_early(
-    index: &Index,
+    fleet: &Fleet,
     resource: &ResourceState,
     places: &[Place<'_>],
     dependencies: &Dependencies,
     now: Time,
 ) -> Option<Time> {
-    let config = &index.config;
+    let config = &fleet.config;
     let again = resource
         .status_written
         .map(|written| written.plus(config.status_interval))

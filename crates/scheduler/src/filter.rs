@@ -90,12 +90,11 @@ fn not_evicted(round: &Round<'_>, candidate: &Candidate<'_>) -> Result<(), Filte
 }
 
 fn tolerated(round: &Round<'_>, candidate: &Candidate<'_>) -> Result<(), FilterReason> {
-    if round.request.is_current(candidate.name) {
-        return Ok(());
-    }
     match taint::untolerated(candidate, &round.request.placement.cluster_tolerations) {
-        Some(taint) => Err(FilterReason(format!("with untolerated taint {taint}"))),
-        None => Ok(()),
+        Some(taint) if !round.request.is_current(candidate.name) => {
+            Err(FilterReason(format!("with untolerated taint {taint}")))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -19,12 +19,11 @@ pub fn keeps_away(taint: &Taint) -> bool {
 /// The first taint of the cluster that prevents scheduling and is not tolerated, as `{key=value:effect}`.
 pub(super) fn untolerated(candidate: &Candidate<'_>, tolerations: &[Toleration]) -> Option<String> {
     // Source: Karmada reference, cluster taints by condition: False is not ready, Unknown is unreachable.
-    let key = match ready(candidate.cluster) {
-        Some("Unknown") => taint::UNREACHABLE,
-        _ => taint::NOT_READY,
-    };
-    let not_ready = Taint {
-        key: key.into(),
+    let not_ready = || Taint {
+        key: match ready(candidate.cluster) {
+            Some("Unknown") => taint::UNREACHABLE.into(),
+            _ => taint::NOT_READY.into(),
+        },
         effect: "NoSchedule".into(),
         value: None,
         time_added: None,
@@ -35,8 +34,8 @@ pub(super) fn untolerated(candidate: &Candidate<'_>, tolerations: &[Toleration])
         .taints
         .iter()
         .filter(|taint| keeps_away(taint));
-    let implied = (!candidate.ready).then_some(&not_ready);
-    own.chain(implied)
+    let implied = (!candidate.ready).then(not_ready);
+    own.chain(&implied)
         .find(|taint| !tolerations.iter().any(|each| tolerates(each, taint)))
         .map(display)
 }

@@ -5,7 +5,7 @@ use std::{net::SocketAddr, time::Duration};
 use anyhow::{Context as _, Result};
 use clap::Args;
 use entourage_controllers::{Options, lease::Timing, members::PROBE_INTERVAL};
-use entourage_core::{failover::budget::Budget, index::KINDS_PER_NAMESPACE};
+use entourage_core::{config::KINDS_PER_NAMESPACE, failover::budget::Budget};
 use kube::Config;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;

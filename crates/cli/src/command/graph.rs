@@ -146,7 +146,7 @@ async fn of_files_on(args: &GraphArgs, hub: &Client, namespace: String) -> Resul
 /// The graph of the hub in the simulation, with its interpreters.
 fn of_simulation(simulation: &Simulation) -> Drawing {
     let objects: Vec<_> = simulation.hub().collect();
-    Drawing::of(objects.into_iter(), |gvk| simulation.index().interpretation(gvk))
+    Drawing::of(objects.into_iter(), |gvk| simulation.engine().interpretation(gvk))
 }
 
 /// The objects of the files, their dependencies, and their dependents.

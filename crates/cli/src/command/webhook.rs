@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result, bail};
 use clap::{ArgAction, Args, ValueEnum};
 use entourage_core::{
     admission::{SELECTORS_PER_POLICY, Settings, configuration::Address},
-    index::KINDS_PER_NAMESPACE,
+    config::KINDS_PER_NAMESPACE,
 };
 use entourage_lua::Lua;
 use entourage_webhook::Options;

@@ -68,7 +68,7 @@ impl Executor {
         }
     }
 
-    /// The form in which a copy is requested: what the index keeps of its kind.
+    /// The form in which a copy is requested: what the cache keeps of its kind.
     fn form(&self, id: &ResourceId) -> Form {
         if self.interpreters.of(&id.gvk).is_copied_whole(&id.gvk) {
             Form::Whole

@@ -5,7 +5,8 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use entourage_api::work::{AggregatedStatusItem, DependentObjectReference};
 use entourage_core::{
-    index::{Config, Index},
+    Engine,
+    config::Config,
     interpreter::{Interpretation, hook::Contract},
     object::{Gvk, Time},
     observation::{self, Observation, Watch},
@@ -67,11 +68,11 @@ impl HookClient {
             metrics: Some(metrics.clone()),
             ..Options::default()
         }));
-        let mut index = Index::new(Config::new("hub"));
+        let mut engine = Engine::new(Config::new("hub"));
         let hooks = Watch::Hooks(Contract::Interpreter);
         let seen = observation::project(&hooks, &Interpretation::default(), &configuration).unwrap();
-        index.observe(Observation::Seen(seen), Time::default());
-        interpreters.tell(index.interpreter().clone());
+        engine.observe(Observation::Seen(seen), Time::default());
+        interpreters.tell(engine.interpreter().clone());
         interpreters.used_by(observation::Uses::everything());
         Self {
             interpreters,

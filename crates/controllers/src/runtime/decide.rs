@@ -1,11 +1,11 @@
-//! The interface of the control loop to the core. One implementation, the Index; a scripted one in tests.
+//! The interface of the control loop to the core. One implementation, the Engine; a scripted one in tests.
 
 use std::{collections::BTreeSet, sync::Arc};
 
 use entourage_api::cluster::Cluster;
 use entourage_core::{
-    distribution,
-    index::{Index, Stats},
+    Engine, distribution,
+    fleet::{Fleet, Stats},
     interpreter::Interpreter,
     object::Time,
     observation::{Observation, Use, Watch},
@@ -65,7 +65,7 @@ pub trait Decide: Send + 'static {
     }
 }
 
-impl Decide for Index {
+impl Decide for Engine {
     fn observe(&mut self, seen: Observation, now: Time) -> Vec<Key> {
         Self::observe(self, seen, now)
     }
@@ -83,11 +83,11 @@ impl Decide for Index {
     }
 
     fn demand(&self) -> &BTreeSet<Watch> {
-        Self::demand(self)
+        Fleet::demand(self)
     }
 
     fn demand_changes(&self) -> u64 {
-        Self::demand_changes(self)
+        Fleet::demand_changes(self)
     }
 
     fn take_ended(&mut self) -> BTreeSet<Watch> {
@@ -95,19 +95,19 @@ impl Decide for Index {
     }
 
     fn interpreter(&self) -> Interpreter {
-        Self::interpreter(self).clone()
+        Fleet::interpreter(self).clone()
     }
 
     fn cluster(&self, name: &str) -> Option<Arc<Cluster>> {
-        Self::cluster(self, name)
+        Fleet::cluster(self, name)
     }
 
     fn is_synced(&self) -> bool {
-        Self::is_synced(self)
+        Fleet::is_synced(self)
     }
 
     fn stats(&self) -> Stats {
-        Self::stats(self)
+        Fleet::stats(self)
     }
 
     fn distributions(&self, now: Time) -> Vec<distribution::Report> {
@@ -123,6 +123,6 @@ impl Decide for Index {
     }
 
     fn used(&self, key: &Key) -> Option<Use> {
-        Self::used(self, key)
+        Fleet::used(self, key)
     }
 }

@@ -10,7 +10,7 @@ use std::{
 
 use entourage_api::cluster::Cluster;
 use entourage_core::{
-    index::Stats,
+    fleet::Stats,
     object::{Gvk, NamespacedName, ResourceId},
     observation::{Probe, Template, Watch},
     plan::{Event, HubObject, Plan, Verb},

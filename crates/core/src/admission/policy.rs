@@ -6,7 +6,7 @@ use entourage_api::keys::label;
 use serde_json::{Value, json};
 
 use super::{Around, Problem, Request, SELECTORS_PER_POLICY, is_unset, items, items_mut, text};
-use crate::{index::KINDS_PER_NAMESPACE, interpreter, object::Gvk};
+use crate::{config::KINDS_PER_NAMESPACE, interpreter, object::Gvk};
 
 /// The API group of imported services.
 const MULTI_CLUSTER_GROUP: &str = "multicluster.x-k8s.io/";

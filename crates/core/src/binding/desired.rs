@@ -14,9 +14,11 @@ use entourage_api::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
 use crate::{
+    cache::{Policy, ResourceState},
     dependencies::{self, Merged, Required, retention::retention},
     failover::{Decision, decide, elsewhere::tended, home, records},
-    index::{Index, Policy, ResourceState, activation, content_version, follows},
+    fleet::render_specs::content_version,
+    fleet::{Fleet, activation, uses::follows},
     object::{NamespacedName, ResourceId, Str, Time},
     observation::Template,
     scheduler::Outcome,
@@ -35,7 +37,7 @@ pub(super) struct Next {
 
 /// The desired binding, and what follows its write.
 pub(super) fn desired(
-    index: &Index,
+    fleet: &Fleet,
     id: &ResourceId,
     (resource, template): (&ResourceState, &Template),
     own: Option<Own<'_>>,
@@ -44,32 +46,32 @@ pub(super) fn desired(
     now: Time,
 ) -> (ResourceBinding, Next) {
     let mut next = Next::default();
-    ask(index, id, &mut binding.spec);
+    ask(fleet, id, &mut binding.spec);
     adopt(id, (resource, template), &mut binding);
     describe(id, template, &mut binding);
     let claimed = match own {
         Some(Own::Claimed(name, policy)) => {
-            next = claim(index, id, (resource, template), policy, &mut binding, now);
+            next = claim(fleet, id, (resource, template), policy, &mut binding, now);
             Some((name, policy, true))
         }
         Some(Own::Held(name, policy)) => {
-            next = hold(index, id, (resource, template), &mut binding, now);
+            next = hold(fleet, id, (resource, template), &mut binding, now);
             Some((name, policy, false))
         }
         Some(Own::Orphaned) => {
             demand(template, &mut binding.spec);
-            next = evict(index, id, (resource, template), &mut binding, now);
+            next = evict(fleet, id, (resource, template), &mut binding, now);
             None
         }
         None => {
-            if index.config.propagate_deps {
-                attach(&dependencies::merged(index, resource), &mut binding.spec);
+            if fleet.config.propagate_deps {
+                attach(&dependencies::merged(fleet, resource), &mut binding.spec);
             }
             None
         }
     };
     binding.spec.required_by = required.iter().map(|each| each.snapshot.clone()).collect();
-    mark(index, (id, resource, template), claimed, required, &mut binding);
+    mark(fleet, (id, resource, template), claimed, required, &mut binding);
     (binding, next)
 }
 
@@ -91,8 +93,8 @@ pub(super) fn resume(
 }
 
 /// A WorkloadRebalancer triggers rescheduling: an earlier trigger never replaces a later one.
-fn ask(index: &Index, id: &ResourceId, spec: &mut ResourceBindingSpec) {
-    let Some(asked) = index.rebalancers.asked_at(id) else {
+fn ask(fleet: &Fleet, id: &ResourceId, spec: &mut ResourceBindingSpec) {
+    let Some(asked) = fleet.memory.rebalancers.asked_at(id) else {
         return;
     };
     let held = spec.reschedule_triggered_at.as_ref().map(Time::from_k8s);
@@ -154,7 +156,7 @@ fn describe(id: &ResourceId, template: &Template, binding: &mut ResourceBinding)
 
 /// Fills in the own part by the policy (karmada reference 1.2).
 fn claim(
-    index: &Index,
+    fleet: &Fleet,
     id: &ResourceId,
     (resource, template): (&ResourceState, &Template),
     policy: &Policy,
@@ -162,7 +164,7 @@ fn claim(
     now: Time,
 ) -> Next {
     let from = &policy.object.spec;
-    let mut vanished = vanished(index, id, resource, template);
+    let mut vanished = vanished(fleet, id, resource, template);
     for object in vanished.iter_mut().chain([&mut *binding]) {
         records::wish(&policy.meta, object);
     }
@@ -191,9 +193,9 @@ fn claim(
     spec.placement = Some(from.placement.clone());
     let held = vanished.as_ref().unwrap_or(binding);
     let behaviour = (&from.placement, from.failover.as_ref());
-    let decision = decide(index, id, (resource, template), behaviour, held, now);
+    let decision = decide(fleet, id, (resource, template), behaviour, held, now);
     if decision.is_none() {
-        binding.spec.graceful_eviction_tasks = tended(index, id, resource, held, &from.placement, now);
+        binding.spec.graceful_eviction_tasks = tended(fleet, id, resource, held, &from.placement, now);
     }
     place(decision, &from.placement, binding)
 }
@@ -212,7 +214,7 @@ fn demand(template: &Template, spec: &mut ResourceBindingSpec) {
 
 /// Keeps the fields of a lazy policy as they were last applied; clusters are scheduled among the current ones.
 fn hold(
-    index: &Index,
+    fleet: &Fleet,
     id: &ResourceId,
     (resource, template): (&ResourceState, &Template),
     binding: &mut ResourceBinding,
@@ -222,19 +224,19 @@ fn hold(
     let Some(placement) = binding.spec.placement.clone() else {
         return Next::default();
     };
-    let vanished = vanished(index, id, resource, template);
+    let vanished = vanished(fleet, id, resource, template);
     let held = vanished.as_ref().unwrap_or(binding);
     let behaviour = (&placement, held.spec.failover.as_ref());
-    let decision = decide(index, id, (resource, template), behaviour, held, now);
+    let decision = decide(fleet, id, (resource, template), behaviour, held, now);
     if decision.is_none() {
-        binding.spec.graceful_eviction_tasks = tended(index, id, resource, held, &placement, now);
+        binding.spec.graceful_eviction_tasks = tended(fleet, id, resource, held, &placement, now);
     }
     place(decision, &placement, binding)
 }
 
 /// A binding whose policy is gone is not rescheduled, but it is evicted.
 fn evict(
-    index: &Index,
+    fleet: &Fleet,
     id: &ResourceId,
     (resource, template): (&ResourceState, &Template),
     binding: &mut ResourceBinding,
@@ -244,8 +246,8 @@ fn evict(
         return Next::default();
     };
     let behaviour = (&placement, binding.spec.failover.as_ref());
-    let Some(decision) = decide(index, id, (resource, template), behaviour, binding, now) else {
-        binding.spec.graceful_eviction_tasks = tended(index, id, resource, binding, &placement, now);
+    let Some(decision) = decide(fleet, id, (resource, template), behaviour, binding, now) else {
+        binding.spec.graceful_eviction_tasks = tended(fleet, id, resource, binding, &placement, now);
         return Next::default();
     };
     let spec = &binding.spec;
@@ -277,7 +279,7 @@ fn evict(
 
 /// The earlier binding of this template that a user deleted, or `None`: its scheduling result is kept when it is created again.
 fn vanished(
-    index: &Index,
+    fleet: &Fleet,
     id: &ResourceId,
     resource: &ResourceState,
     template: &Template,
@@ -291,7 +293,7 @@ fn vanished(
         return None;
     }
     let mut object = (*vanished.object).clone();
-    ask(index, id, &mut object.spec);
+    ask(fleet, id, &mut object.spec);
     Some(object)
 }
 
@@ -334,7 +336,7 @@ fn attach(merged: &Merged, spec: &mut ResourceBindingSpec) {
 /// Sets the labels, annotations and finalizers of this control plane; those of other writers are kept. `claimed`: the policy,
 /// and true if its current spec applies.
 fn mark(
-    index: &Index,
+    fleet: &Fleet,
     (id, resource, template): (&ResourceId, &ResourceState, &Template),
     claimed: Option<(&NamespacedName, &Policy, bool)>,
     required: &[Required],
@@ -342,7 +344,7 @@ fn mark(
 ) {
     let kind = scope::binding(&id.namespace);
     let following =
-        index.config.propagate_deps && binding.spec.placement.is_some() && binding.spec.propagate_deps;
+        fleet.config.propagate_deps && binding.spec.placement.is_some() && binding.spec.propagate_deps;
     let labels = binding.metadata.labels.get_or_insert_default();
     labels.retain(|key, _| {
         !key.starts_with(label::DEPENDED_BY_PREFIX) && !scope::CLAIM_LABELS.contains(&key.as_str())
@@ -362,7 +364,7 @@ fn mark(
             .entry(kind.id_label.into())
             .or_insert_with(|| permanent_id.to_string());
     }
-    let left_out = dependencies::left_out(index, resource, required.len());
+    let left_out = dependencies::left_out(fleet, resource, required.len());
     let annotations = binding.metadata.annotations.get_or_insert_default();
     for key in [
         annotation::DEPENDENCIES,
@@ -410,7 +412,7 @@ fn mark(
     }
     let policy = claimed.map(|(_, policy, _)| &policy.meta);
     let stored = annotations.remove(annotation::VOLUME_RETENTION);
-    if let Some(wish) = retention(index, resource, &template.meta, policy, stored.as_deref()) {
+    if let Some(wish) = retention(fleet, resource, &template.meta, policy, stored.as_deref()) {
         annotations.insert(annotation::VOLUME_RETENTION.into(), wish.to_string());
     }
     if annotations.is_empty() {
@@ -456,18 +458,18 @@ fn dependencies_of(template: &Template) -> Vec<DependentObjectReference> {
 
 /// Sets name, owner and permanent id of a binding that is created now.
 pub(super) fn identity(
-    index: &Index,
+    fleet: &Fleet,
     id: &ResourceId,
     resource: &ResourceState,
     template: &Template,
 ) -> ObjectMeta {
     let kind = scope::binding(&id.namespace);
     let permanent_id = resource.permanent_id.as_ref().map_or_else(
-        || names::permanent_id(&[&index.config.hub, &template.meta.uid, kind.kind]),
+        || names::permanent_id(&[&fleet.config.hub, &template.meta.uid, kind.kind]),
         ToString::to_string,
     );
     ObjectMeta {
-        name: Some(index.binding_name_of(id).to_string()),
+        name: Some(fleet.binding_name_of(id).to_string()),
         namespace: (!id.namespace.is_empty()).then(|| id.namespace.to_string()),
         labels: Some([(kind.id_label.into(), permanent_id)].into()),
         owner_references: Some(vec![owner(id, template)]),

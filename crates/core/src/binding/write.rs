@@ -9,8 +9,9 @@ use entourage_api::{
 
 use super::places;
 use crate::{
-    index::{
-        Binding, Index, ResourceState,
+    cache::{Binding, ResourceState},
+    fleet::{
+        Fleet,
         regarding::{on_binding, on_template},
     },
     object::{Meta, NamespacedName, ResourceId, Str},
@@ -22,9 +23,9 @@ use crate::{
 
 /// Creates a binding. A template that was last observed before an outage may not exist on a hub that was restored meanwhile, and
 /// a binding created for it would make orphaned copies look managed.
-pub(super) fn create(index: &Index, id: &ResourceId, wanted: &ResourceBinding) -> Plan {
+pub(super) fn create(fleet: &Fleet, id: &ResourceId, wanted: &ResourceBinding) -> Plan {
     let proof = SyncRequirement::Templates(id.gvk.clone());
-    if !index.has(&proof) {
+    if !fleet.has(&proof) {
         return Plan::wait_for(proof, "whether the template is still there is not known");
     }
     let name = wanted.metadata.name.as_deref().unwrap_or_default();
@@ -55,11 +56,11 @@ pub(super) fn delete(binding: &Binding, why: &str) -> Plan {
 }
 
 /// Removes this control plane's finalizers once no copy remains. Cost: O(its copies), more where a member refuses the kind.
-pub(super) fn finish(index: &Index, id: &ResourceId, resource: &ResourceState, binding: &Binding) -> Plan {
+pub(super) fn finish(fleet: &Fleet, id: &ResourceId, resource: &ResourceState, binding: &Binding) -> Plan {
     if let Some((cluster, _)) = resource
         .copies
         .iter()
-        .find(|(cluster, _)| index.may_stand(id, cluster))
+        .find(|(cluster, _)| fleet.may_stand(id, cluster))
     {
         return Plan::wait(format!("a copy may still exist on {cluster}"));
     }
@@ -128,7 +129,7 @@ pub(super) fn write(binding: &Binding, verb: Verb, why: &str) -> Plan {
 /// until its status records the copies themselves, or they are gone. A status item alone may only say that the cluster does not
 /// respond, and is removed with its cause. No cluster is lost by a crash in between. Cost: O(copies).
 pub(super) fn note_former(
-    index: &Index,
+    fleet: &Fleet,
     id: &ResourceId,
     resource: &ResourceState,
     stored: Option<&Binding>,
@@ -149,7 +150,7 @@ pub(super) fn note_former(
     };
     let left: Vec<&str> = clusters
         .iter()
-        .filter(|cluster| index.may_stand(id, cluster) && !accounted.contains(*cluster) && !recorded(cluster))
+        .filter(|cluster| fleet.may_stand(id, cluster) && !accounted.contains(*cluster) && !recorded(cluster))
         .map(|cluster| &**cluster)
         .collect();
     if !left.is_empty() {

@@ -1,10 +1,11 @@
-//! Revisions of policies, overrides, Clusters and namespaces: the revisions below which events of them are old news.
+//! The freshness of all objects but resources: policies, overrides, Clusters, namespaces, distributions and others.
 //!
 //! What is held has its own revision for a floor, and none while it is from before the revisions of its server went back.
 //! What is gone is remembered, bounded in number and in time, until the object is seen again.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use super::{Deletion, Freshness, Held};
 use crate::{
     object::{Str, Time},
     observation::ObjectRef,
@@ -17,7 +18,7 @@ pub(crate) const AGE: i64 = 600_000;
 /// The revisions of deleted objects, and the objects in the cache whose revision does not count.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Revisions {
-    gone: BTreeMap<ObjectRef, (Time, u64)>,
+    gone: BTreeMap<ObjectRef, (Time, Freshness)>,
     /// In the order in which they went; what was seen again, or went once more, stands here until its time has come.
     order: VecDeque<(Time, ObjectRef)>,
     /// Held from before the server's revisions went back. Always a part of what is held.
@@ -25,20 +26,50 @@ pub(crate) struct Revisions {
 }
 
 impl Revisions {
-    /// The lowest revision at which an event of an object is news; 0 if every event is. `held`: its revision in the cache.
-    pub(crate) fn of(&self, which: &ObjectRef, held: Option<u64>) -> u64 {
+    /// The freshness of an object. `held`: its revision in the cache.
+    fn of(&self, which: &ObjectRef, held: Option<u64>) -> Freshness {
         match held {
-            Some(_) if self.outdated.contains(which) => 0,
-            Some(held) => held,
-            None => self
-                .gone
-                .get(which)
-                .map_or(0, |(_, min_resource_version)| *min_resource_version),
+            Some(_) if self.outdated.contains(which) => Freshness::default(),
+            Some(held) => Freshness::from(held),
+            None => {
+                let gone = self.gone.get(which);
+                gone.map(|(_, freshness)| *freshness).unwrap_or_default()
+            }
         }
     }
 
+    /// An object was seen at a revision. Returns how fresh what is held of it was, or `None` if that is no news. Cost: O(log remembered).
+    pub(crate) fn see(&mut self, which: &ObjectRef, held: Option<Held>, seen: u64) -> Option<Freshness> {
+        let freshness = self.of(which, held.map(|held| held.revision));
+        if !freshness.is_news(seen, held.is_some_and(|held| held.is_same)) {
+            return None;
+        }
+        self.gone.remove(which);
+        self.outdated.remove(which);
+        Some(freshness)
+    }
+
+    /// An object that is held with this uid and revision is gone. Returns how fresh it was, or `None` if that is no news. Cost:
+    /// O(log remembered), amortised.
+    pub(crate) fn end(
+        &mut self,
+        which: ObjectRef,
+        (uid, revision): (&str, u64),
+        deletion: &Deletion,
+        now: Time,
+    ) -> Option<Freshness> {
+        let freshness = self.of(&which, Some(revision));
+        if !freshness.is_end_of(uid, deletion) {
+            return None;
+        }
+        let mut after = freshness;
+        after.end(deletion);
+        self.gone(which, after, now);
+        Some(freshness)
+    }
+
     /// It is gone. Cost: O(log remembered), amortised.
-    pub(crate) fn gone(&mut self, which: ObjectRef, min_resource_version: u64, now: Time) {
+    fn gone(&mut self, which: ObjectRef, min_resource_version: Freshness, now: Time) {
         self.outdated.remove(&which);
         self.gone.insert(which.clone(), (now, min_resource_version));
         self.order.push_back((now, which));
@@ -53,12 +84,6 @@ impl Revisions {
                 self.gone.remove(&which);
             }
         }
-    }
-
-    /// The object is in the cache again, at a revision that counts.
-    pub(crate) fn seen(&mut self, which: &ObjectRef) {
-        self.gone.remove(which);
-        self.outdated.remove(which);
     }
 
     /// A member is gone, with its namespaces. Cost: O(remembered).
@@ -89,17 +114,25 @@ mod tests {
     #[test]
     fn what_is_gone_is_remembered_until_it_is_seen_again_or_too_long_ago() {
         let mut revisions = Revisions::default();
-        revisions.gone(namespace(None, "a"), 5, Time(0));
-        revisions.gone(namespace(None, "b"), 6, Time(1));
-        assert_eq!(revisions.of(&namespace(None, "a"), None), 5);
-        revisions.seen(&namespace(None, "a"));
-        assert_eq!(revisions.of(&namespace(None, "a"), None), 0);
-        revisions.gone(namespace(None, "a"), 9, Time(2));
-        revisions.gone(namespace(None, "c"), 7, Time(AGE + 1));
+        revisions.gone(namespace(None, "a"), Freshness::from(5), Time(0));
+        revisions.gone(namespace(None, "b"), Freshness::from(6), Time(1));
+        assert_eq!(revisions.of(&namespace(None, "a"), None), Freshness::from(5));
+        revisions.see(&namespace(None, "a"), None, 5).expect("news");
+        assert!(revisions.of(&namespace(None, "a"), None).is_unknown());
+        revisions.gone(namespace(None, "a"), Freshness::from(9), Time(2));
+        revisions.gone(namespace(None, "c"), Freshness::from(7), Time(AGE + 1));
         let left = ["a", "b", "c"].map(|name| revisions.of(&namespace(None, name), None));
-        assert_eq!(left, [9, 0, 7], "what went once more is remembered from then on");
+        assert_eq!(
+            left,
+            [9, 0, 7].map(Freshness::from),
+            "what went once more is remembered from then on"
+        );
         for at in 0..2 * MOST {
-            revisions.gone(namespace(None, &format!("n{at}")), 1, Time(AGE + 2));
+            revisions.gone(
+                namespace(None, &format!("n{at}")),
+                Freshness::from(1),
+                Time(AGE + 2),
+            );
         }
         assert!(revisions.gone.len() <= MOST && revisions.order.len() <= MOST);
     }
@@ -107,11 +140,11 @@ mod tests {
     #[test]
     fn a_member_that_leaves_takes_its_namespaces_along() {
         let mut revisions = Revisions::default();
-        revisions.gone(namespace(Some("m1"), "a"), 5, Time(0));
-        revisions.gone(namespace(Some("m2"), "a"), 6, Time(0));
-        revisions.gone(namespace(None, "a"), 7, Time(0));
+        revisions.gone(namespace(Some("m1"), "a"), Freshness::from(5), Time(0));
+        revisions.gone(namespace(Some("m2"), "a"), Freshness::from(6), Time(0));
+        revisions.gone(namespace(None, "a"), Freshness::from(7), Time(0));
         revisions.forget_member(&"m1".into());
         assert_eq!(revisions.gone.len(), 2);
-        assert_eq!(revisions.of(&namespace(Some("m1"), "a"), None), 0);
+        assert!(revisions.of(&namespace(Some("m1"), "a"), None).is_unknown());
     }
 }

@@ -1,5 +1,5 @@
 //! The report of objects on a member that carry this hub's ownership metadata and are not managed by it: an annotation of the
-//! Cluster, which the Index reads at a start. It is written on a change, once that has lasted, and only when the member's copies
+//! Cluster, which the engine reads at a start. It is written on a change, once that has lasted, and only when the member's copies
 //! are synced.
 
 use entourage_api::keys::annotation;
@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 use super::merge;
 use crate::{
-    index::{Index, Member},
+    cache::Member,
+    fleet::Fleet,
     object::{ResourceId, Str, Time},
     plan::{Plan, SyncRequirement},
 };
@@ -19,19 +20,19 @@ const NAMED: usize = 20;
 const SETTLED: i64 = 2_000;
 
 /// Plans the annotation. Cost: O(kinds); O(objects named) when there are any.
-pub(super) fn report(index: &Index, name: &Str, member: &Member, now: Time) -> Plan {
+pub(super) fn report(fleet: &Fleet, name: &Str, member: &Member, now: Time) -> Plan {
     let held = member.meta.annotation(annotation::COPIED_OBJECTS);
-    let copied = index.copied.get(name);
+    let copied = fleet.cache.copied.get(name);
     let objects = copied.map(|copied| &copied.objects);
     let count = objects.map_or(0, |objects| objects.len());
     if held.is_none() && count == 0 {
         return Plan::nothing();
     }
     // Policies and bindings determine the kinds in use, and bindings the managed copies.
-    if !index.is_base_synced() {
+    if !fleet.is_base_synced() {
         return Plan::wait_for(SyncRequirement::Base, "the hub is not synced yet");
     }
-    if !are_copies_known(index, name) {
+    if !are_copies_known(fleet, name) {
         return Plan::wait("the member is not synced yet");
     }
     let settled = copied
@@ -57,11 +58,11 @@ pub(super) fn report(index: &Index, name: &Str, member: &Member, now: Time) -> P
 }
 
 /// True if the list of every kind was received, or is known to be impossible.
-fn are_copies_known(index: &Index, name: &Str) -> bool {
-    index.answers(name)
-        && index.kinds.iter().all(|gvk| {
-            let watch = index.copies(name, gvk);
-            index.copies_known(name, gvk) || index.watches.is_unlistable(&watch)
+fn are_copies_known(fleet: &Fleet, name: &Str) -> bool {
+    fleet.answers(name)
+        && fleet.graph.kinds.iter().all(|gvk| {
+            let watch = fleet.copies(name, gvk);
+            fleet.copies_known(name, gvk) || fleet.cache.watches.is_unlistable(&watch)
         })
 }
 

@@ -5,23 +5,25 @@
 
 use serde_json::json;
 
-pub use crate::index::identities::check;
+pub use crate::fleet::identities::check;
 use crate::{
-    index::{Index, Member, identities::objection},
+    cache::Member,
+    fleet::Fleet,
+    fleet::identities::objection,
     object::Str,
     observation::Server,
     plan::{Change, HubObject, Key, Plan, Verb},
 };
 
 /// Returns the plan of a key, unless it would change a member that must not be used. Cost: as [`objection`].
-pub(crate) fn gate(index: &Index, key: &Key, plan: Plan) -> Plan {
+pub(crate) fn gate(fleet: &Fleet, key: &Key, plan: Plan) -> Plan {
     let Server::Member(cluster) = key.server() else {
         return plan;
     };
     if plan.changes.is_empty() {
         return plan;
     }
-    match objection(index, &cluster) {
+    match objection(fleet, &cluster) {
         Some(objection) => Plan::wait(objection.message(&cluster)),
         None => plan,
     }

@@ -13,8 +13,11 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::{named_kinds, warning, write_status};
 use crate::{
-    condition as conditions, governor,
-    index::{Index, Member, identities},
+    cache::Member,
+    condition as conditions,
+    fleet::Fleet,
+    fleet::identities,
+    governor,
     object::{Str, Time},
     observation::Probe,
     plan::{Change, Plan},
@@ -29,11 +32,11 @@ const PASSING: [&str; 3] = [
 ];
 
 /// Plans the status of a Cluster by the last probe. Cost: O(kinds it serves).
-pub(super) fn plan(index: &Index, name: &Str, member: &Member, now: Time) -> Plan {
+pub(super) fn plan(fleet: &Fleet, name: &Str, member: &Member, now: Time) -> Plan {
     let Some(probe) = &member.probe else {
         return Plan::wait("it was not probed yet");
     };
-    let objection = identities::objection(index, name);
+    let objection = identities::objection(fleet, name);
     let unused = objection.as_ref().map(|objection| Probe {
         healthy: false,
         reason: objection.reason().into(),
@@ -44,36 +47,38 @@ pub(super) fn plan(index: &Index, name: &Str, member: &Member, now: Time) -> Pla
         unused.is_some() || probe.reason == reason::CLUSTER_ID_CHANGED || is_refusal(&probe.reason);
     let probe = unused.as_ref().unwrap_or(probe);
     if !is_certain {
-        match turns_at(index, member, probe) {
+        match turns_at(fleet, member, probe) {
             Some(until) if now < until => return Plan::wait_until(until, "it may not last"),
             _ => {}
         }
     }
-    let cut_off = (!is_certain).then(|| index.cut_off.message(name)).flatten();
+    let cut_off = (!is_certain)
+        .then(|| fleet.memory.cut_off.message(name))
+        .flatten();
     let cut_off = cut_off.map(|message| Probe {
         healthy: false,
         reason: reason::HUB_CUT_OFF.into(),
         message,
         ..Probe::default()
     });
-    report(index, name, member, cut_off.as_ref().unwrap_or(probe), now)
+    report(fleet, name, member, cut_off.as_ref().unwrap_or(probe), now)
 }
 
 /// The time at which a probe result has lasted long enough to be reported; `None`: at once. That is so for a Cluster without a
 /// stored condition.
-fn turns_at(index: &Index, member: &Member, probe: &Probe) -> Option<Time> {
+fn turns_at(fleet: &Fleet, member: &Member, probe: &Probe) -> Option<Time> {
     let stored = stored_ready(&member.object)?;
     let was_ready = stored.status == "True";
     if probe.healthy {
         let passes = !was_ready && PASSING.contains(&stored.reason.as_str());
         let since = member.answering_since.filter(|_| passes)?;
-        return Some(since.plus(index.config.cluster_success_threshold));
+        return Some(since.plus(fleet.config.cluster_success_threshold));
     }
     let since = member.failing_since.filter(|_| was_ready || is_cut_off(stored))?;
-    Some(since.plus(index.config.cluster_failure_threshold))
+    Some(since.plus(fleet.config.cluster_failure_threshold))
 }
 
-fn report(index: &Index, name: &Str, member: &Member, probe: &Probe, now: Time) -> Plan {
+fn report(fleet: &Fleet, name: &Str, member: &Member, probe: &Probe, now: Time) -> Plan {
     let mut status = member.object.status.clone().unwrap_or_default();
     let generation = member.meta.generation;
     let fallback = if probe.healthy {
@@ -145,11 +150,11 @@ fn report(index: &Index, name: &Str, member: &Member, probe: &Probe, now: Time) 
     }
     conditions::remove(&mut status.conditions, condition::EFFECTIVE);
     let again_at = if probe.healthy {
-        say_what_is_not_watched(index, name, member, &mut status.conditions, now)
+        say_what_is_not_watched(fleet, name, member, &mut status.conditions, now)
     } else {
         None
     };
-    let (paused, counts_at) = governor::say(index, name, member, &mut status.conditions, now);
+    let (paused, counts_at) = governor::say(fleet, name, member, &mut status.conditions, now);
     let again_at = again_at.into_iter().chain(counts_at).min();
     if status == before {
         let waits = |until| Plan::wait_until(until, "there is more to say soon");
@@ -186,31 +191,31 @@ fn is_refusal(why: &str) -> bool {
 
 /// Reports the kinds that a member that responds does not list, when that has lasted; returns the time to check again. A kind
 /// that was never granted, and so was never written there, is not reported. While not all kinds are known, the stored report is
-/// kept: a restart takes nothing back. Cost: O(kinds); that of [`Index::is_unwritten`] for those that do not list.
+/// kept: a restart takes nothing back. Cost: O(kinds); that of [`Fleet::is_unwritten`] for those that do not list.
 fn say_what_is_not_watched(
-    index: &Index,
+    fleet: &Fleet,
     name: &Str,
     member: &Member,
     conditions: &mut Vec<Condition>,
     now: Time,
 ) -> Option<Time> {
     let (mut lasting, mut unsettled, mut again_at) = (Vec::new(), false, None);
-    for gvk in &index.kinds {
-        let watch = index.copies(name, gvk);
-        if !index.demand().contains(&watch)
-            || index.watches.is_synced(&watch)
-            || index.watches.is_unserved(&watch)
+    for gvk in &fleet.graph.kinds {
+        let watch = fleet.copies(name, gvk);
+        if !fleet.demand().contains(&watch)
+            || fleet.cache.watches.is_synced(&watch)
+            || fleet.cache.watches.is_unserved(&watch)
         {
             continue;
         }
-        let Some((since, why)) = index.watches.lost(&watch) else {
+        let Some((since, why)) = fleet.cache.watches.lost(&watch) else {
             unsettled = true;
             continue;
         };
-        if index.is_unwritten(name, gvk) {
+        if fleet.is_unwritten(name, gvk) {
             continue;
         }
-        let until = since.plus(index.config.cluster_failure_threshold);
+        let until = since.plus(fleet.config.cluster_failure_threshold);
         if until <= now {
             lasting.push((gvk, why));
         } else {

@@ -9,7 +9,8 @@ use entourage_api::policy::{ClusterTaintPolicy, MatchCondition};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use crate::{
-    index::{Index, Member},
+    cache::Member,
+    fleet::Fleet,
     object::{Str, Time},
     readiness::is_ready,
     scheduler::{Candidate, affinity},
@@ -28,8 +29,8 @@ pub(crate) struct Order {
 
 /// The orders of all policies about a Cluster as it is stored. Empty before all policies are synced: the last order counts.
 /// Cost: O(policies × (their affinity + conditions + taints)).
-pub(super) fn orders(index: &Index, name: &str, member: &Member) -> Vec<Order> {
-    if !index.are_taint_policies_listed() {
+pub(super) fn orders(fleet: &Fleet, name: &str, member: &Member) -> Vec<Order> {
+    if !fleet.are_taint_policies_listed() {
         return Vec::new();
     }
     let conditions = member.object.status.as_ref();
@@ -41,7 +42,8 @@ pub(super) fn orders(index: &Index, name: &str, member: &Member) -> Vec<Order> {
         ready: is_ready(&member.object),
         deleting: false,
     };
-    let mut policies: Vec<_> = index
+    let mut policies: Vec<_> = fleet
+        .cache
         .taint_policies
         .iter()
         .filter(|(_, policy)| {

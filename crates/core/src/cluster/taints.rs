@@ -20,8 +20,9 @@ use super::{
     taint_policies::{self, Order},
 };
 use crate::{
-    index::{
-        Index, Member,
+    cache::Member,
+    fleet::{
+        Fleet,
         taints::{NO_SCHEDULE, OWN, is_own},
     },
     object::{Str, Time},
@@ -32,13 +33,13 @@ use crate::{
 const NO_EXECUTE: &str = "NoExecute";
 
 /// Plans the taints; `None` if nothing differs. Cost: O(taints), and that of [`taint_policies::orders`].
-pub(super) fn keep(index: &Index, name: &Str, member: &Member, now: Time) -> Option<Plan> {
+pub(super) fn keep(fleet: &Fleet, name: &Str, member: &Member, now: Time) -> Option<Plan> {
     let stored = &member.object.spec.taints;
     let ready = stored_ready(&member.object);
     let orders = if ready.is_some_and(is_cut_off) {
         Vec::new()
     } else {
-        taint_policies::orders(index, name, member)
+        taint_policies::orders(fleet, name, member)
     };
     let kept = decide(stored, ready, &orders, now);
     if kept.taints == *stored {

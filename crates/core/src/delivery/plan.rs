@@ -8,18 +8,18 @@ use serde_json::json;
 
 use super::{marks, source_version, volumes};
 use crate::{
+    cache::{Binding, CopyState, Member, PendingWrite, ResourceState, Trouble, referred},
     dependencies,
     eviction::{self, data, task},
-    governor,
-    index::{
-        Binding, CopyState, Index, Member, PendingWrite, ResourceState, Trouble,
+    fleet::{
+        Fleet,
         current::is_current,
         needs::{grace, is_required_on},
-        referred,
         render_specs::render_spec,
         suspension::is_suspended,
         wanted::{is_committed, is_former, wants},
     },
+    governor,
     interpreter::{self, operations::Operation, question::InterpretError},
     object::{ResourceId, Str, Time},
     observation::Template,
@@ -29,8 +29,8 @@ use crate::{
 
 /// Plans one (template, member). Cost: O(referrers + references), usually O(1).
 #[must_use]
-pub fn plan(index: &Index, id: &ResourceId, cluster: &Str, now: Time) -> Plan {
-    let (Some(resource), Some(member)) = (index.resource(id), index.members.get(cluster)) else {
+pub fn plan(fleet: &Fleet, id: &ResourceId, cluster: &Str, now: Time) -> Plan {
+    let (Some(resource), Some(member)) = (fleet.resource(id), fleet.cache.members.get(cluster)) else {
         return Plan::nothing();
     };
     let none = CopyState::default();
@@ -38,13 +38,13 @@ pub fn plan(index: &Index, id: &ResourceId, cluster: &Str, now: Time) -> Plan {
     if state.in_flight {
         return Plan::wait("a write is under way");
     }
-    if !index.is_kind_listed(&id.gvk) {
+    if !fleet.is_kind_listed(&id.gvk) {
         return Plan::wait_for(SyncRequirement::Kind(id.gvk.clone()), "the hub is not synced yet");
     }
-    if !index.copies_known(cluster, &id.gvk) {
+    if !fleet.copies_known(cluster, &id.gvk) {
         return Plan::wait(format!("unknown state of cluster {cluster}"));
     }
-    let plan = known(index, id, cluster, (resource, member, state), now);
+    let plan = known(fleet, id, cluster, (resource, member, state), now);
     // A delivery that is retried reports it, too.
     let is_tried_again = || {
         let problem = state.problem.as_ref();
@@ -60,7 +60,7 @@ pub fn plan(index: &Index, id: &ResourceId, cluster: &Str, now: Time) -> Plan {
 
 /// The hub and the member are synced for this object.
 fn known(
-    index: &Index,
+    fleet: &Fleet,
     id: &ResourceId,
     cluster: &Str,
     (resource, member, state): (&ResourceState, &Member, &CopyState),
@@ -68,7 +68,7 @@ fn known(
 ) -> Plan {
     if member.meta.deleting.is_some() {
         let stands = !state.is_absent();
-        if stands && !index.is_base_synced() {
+        if stands && !fleet.is_base_synced() {
             return Plan::wait_for(
                 SyncRequirement::Base,
                 "Clusters are not synced: the cluster may no longer be deleted",
@@ -81,29 +81,29 @@ fn known(
             RemovalMode::Release
         };
         let ended = (resource, state, true);
-        return end_unless_retained(index, id, cluster, ended, mode, now, "the cluster leaves");
+        return end_unless_retained(fleet, id, cluster, ended, mode, now, "the cluster leaves");
     }
     match &resource.template {
-        Some(_) if resource.is_gone() => template_gone(index, id, cluster, (resource, state), now),
+        Some(_) if resource.is_gone() => template_gone(fleet, id, cluster, (resource, state), now),
         Some(template) if template.meta.deleting.is_some() => Plan::wait("the template is being deleted"),
         Some(template) => match &resource.binding {
-            Some(binding) => standing(index, id, cluster, (resource, template, binding, state), now),
+            Some(binding) => standing(fleet, id, cluster, (resource, template, binding, state), now),
             None => Plan::wait("there is no binding"),
         },
-        None => template_gone(index, id, cluster, (resource, state), now),
+        None => template_gone(fleet, id, cluster, (resource, state), now),
     }
 }
 
 /// The template and its binding exist.
 fn standing(
-    index: &Index,
+    fleet: &Fleet,
     id: &ResourceId,
     cluster: &Str,
     (resource, template, binding, state): (&ResourceState, &Template, &Binding, &CopyState),
     now: Time,
 ) -> Plan {
     let ending = binding.meta.deleting.is_some();
-    if wants(index, id, resource, cluster) {
+    if wants(fleet, id, resource, cluster) {
         // A binding that is being deleted while it is required, or belongs to an earlier template of this name, is created
         // again: until then no copy is changed.
         if ending
@@ -113,14 +113,14 @@ fn standing(
         {
             return Plan::wait("the binding does not say so yet");
         }
-        return deliver(index, id, cluster, (resource, template, binding, state), now);
+        return deliver(fleet, id, cluster, (resource, template, binding, state), now);
     }
     if state.live.is_none() {
         return Plan::nothing();
     }
     if let Some(task) = eviction_from(&binding.object.spec, cluster)
         && !is_former(binding, template)
-        && let Err((why, until)) = task::may_delete(index, id, (resource, binding), task, now)
+        && let Err((why, until)) = task::may_delete(fleet, id, (resource, binding), task, now)
     {
         return until.map_or_else(|| Plan::wait(why.clone()), |until| Plan::wait_until(until, &*why));
     }
@@ -130,21 +130,21 @@ fn standing(
     }
     // A user deleted the template that the copy was made from.
     let keeps = if is_former(binding, template) {
-        dependencies::preserves(index, resource, cluster)
+        dependencies::preserves(fleet, resource, cluster)
     } else {
-        dependencies::referrers_preserve(index, resource, cluster)
+        dependencies::referrers_preserve(fleet, resource, cluster)
     };
     // A copy that is to be preserved is released while the binding still says who asked for that.
     if is_committed(binding, cluster) && !ending && !keeps {
         return Plan::wait("the binding still says that it is wanted");
     }
-    if !index.is_removal_safe(&id.gvk) {
+    if !fleet.is_removal_safe(&id.gvk) {
         return Plan::not_proven(&id.gvk);
     }
-    if let Some(holder) = dependencies::held_by(index, id, resource, cluster) {
+    if let Some(holder) = dependencies::held_by(fleet, id, resource, cluster) {
         return Plan::wait(format!("{holder} still exists there"));
     }
-    if let Some(gvk) = dependencies::unheard(index, resource, cluster) {
+    if let Some(gvk) = dependencies::unheard(fleet, resource, cluster) {
         let why = format!(
             "unknown state of {cluster}: a {} that depends on it may exist there",
             gvk.kind
@@ -159,7 +159,7 @@ fn standing(
     };
     let ended = (resource, state, state.explained);
     end_unless_retained(
-        index,
+        fleet,
         id,
         cluster,
         ended,
@@ -171,7 +171,7 @@ fn standing(
 
 /// The template is gone from the hub, or seems to be.
 fn template_gone(
-    index: &Index,
+    fleet: &Fleet,
     id: &ResourceId,
     cluster: &Str,
     (resource, state): (&ResourceState, &CopyState),
@@ -190,7 +190,7 @@ fn template_gone(
     let Some(deleted) = deleted.filter(|_| resource.is_gone()) else {
         return Plan::wait("whether the template is gone for good is not known yet");
     };
-    if !index.is_removal_safe(&id.gvk) {
+    if !fleet.is_removal_safe(&id.gvk) {
         return Plan::not_proven(&id.gvk);
     }
     if state.live.is_none() {
@@ -201,15 +201,15 @@ fn template_gone(
         .is_some_and(|binding| binding.owner().is_none());
     if has_no_owner || resource.is_orphaning() {
         let why = "its orphaned binding was deleted";
-        return end(index, id, cluster, (state, true), RemovalMode::Release, now, why);
+        return end(fleet, id, cluster, (state, true), RemovalMode::Release, now, why);
     }
-    if let Some(time) = grace(index, resource, deleted, now) {
+    if let Some(time) = grace(fleet, resource, deleted, now) {
         return Plan::wait_until(time, "it was deleted while a workload depends on it");
     }
-    if let Some(holder) = dependencies::held_by(index, id, resource, cluster) {
+    if let Some(holder) = dependencies::held_by(fleet, id, resource, cluster) {
         return Plan::wait(format!("{holder} still exists there"));
     }
-    let mode = if dependencies::preserves(index, resource, cluster) {
+    let mode = if dependencies::preserves(fleet, resource, cluster) {
         RemovalMode::Release
     } else {
         RemovalMode::Delete
@@ -217,18 +217,18 @@ fn template_gone(
     let why = "the template was deleted";
     let ended = (state, state.explained);
     if mode == RemovalMode::Release || !volumes::is_retained(resource, state) {
-        return end(index, id, cluster, ended, mode, now, why);
+        return end(fleet, id, cluster, ended, mode, now, why);
     }
-    match volumes::goes_with_its_namespace(index, id, deleted, now) {
-        Ok(true) => end_unless_retained(index, id, cluster, (resource, state, true), mode, now, why),
-        Ok(false) => end(index, id, cluster, ended, mode, now, why),
+    match volumes::goes_with_its_namespace(fleet, id, deleted, now) {
+        Ok(true) => end_unless_retained(fleet, id, cluster, (resource, state, true), mode, now, why),
+        Ok(false) => end(fleet, id, cluster, ended, mode, now, why),
         Err(plan) => plan,
     }
 }
 
 /// As [`end`], but a claim that holds data is released, not deleted, and that is reported.
 fn end_unless_retained(
-    index: &Index,
+    fleet: &Fleet,
     id: &ResourceId,
     cluster: &Str,
     (resource, state, explained): (&ResourceState, &CopyState, bool),
@@ -238,19 +238,19 @@ fn end_unless_retained(
 ) -> Plan {
     let ended = (state, explained);
     if mode == RemovalMode::Release || !volumes::is_retained(resource, state) {
-        return end(index, id, cluster, ended, mode, now, why);
+        return end(fleet, id, cluster, ended, mode, now, why);
     }
     let why = format!("{why}; it holds data and is kept, without ownership metadata");
-    let mut plan = end(index, id, cluster, ended, RemovalMode::Release, now, &why);
+    let mut plan = end(fleet, id, cluster, ended, RemovalMode::Release, now, &why);
     if !plan.changes.is_empty() {
-        plan.changes.extend(volumes::told(index, id, resource, cluster));
+        plan.changes.extend(volumes::told(fleet, id, resource, cluster));
     }
     plan
 }
 
 /// Removes a copy; the state records whether an edit explains that.
 fn end(
-    index: &Index,
+    fleet: &Fleet,
     id: &ResourceId,
     cluster: &Str,
     (state, explained): (&CopyState, bool),
@@ -276,7 +276,7 @@ fn end(
         }
         Some(live) => {
             if mode == RemovalMode::Delete
-                && let Some(held) = governor::hold(index, &cluster, (explained, state.counted), now)
+                && let Some(held) = governor::hold(fleet, &cluster, (explained, state.counted), now)
             {
                 return held;
             }
@@ -316,13 +316,13 @@ fn look(id: &ResourceId, cluster: &Str, (plan, pending): (Plan, &PendingWrite), 
 }
 
 fn deliver(
-    index: &Index,
+    fleet: &Fleet,
     id: &ResourceId,
     cluster: &Str,
     (resource, template, binding, state): (&ResourceState, &Template, &Binding, &CopyState),
     now: Time,
 ) -> Plan {
-    let render_spec = render_spec(index, id, (resource, template, binding), (state, cluster));
+    let render_spec = render_spec(fleet, id, (resource, template, binding), (state, cluster));
     let source = source_version(&template.meta, &render_spec);
     if state
         .live
@@ -331,7 +331,7 @@ fn deliver(
     {
         return Plan::wait("the copy is being deleted on the member");
     }
-    if is_current(index, id, cluster) {
+    if is_current(fleet, id, cluster) {
         // Once drift has stopped the copy is read again: it is found up to date, and drift is no longer reported.
         match &state.drift_backoff {
             None => return Plan::nothing(),
@@ -346,10 +346,14 @@ fn deliver(
     {
         return Plan::wait_until(drift_backoff.retry_at(), "drift was corrected a moment ago");
     }
-    if index.watches.is_no_such_kind(&index.copies(cluster, &id.gvk)) {
+    if fleet
+        .cache
+        .watches
+        .is_no_such_kind(&fleet.copies(cluster, &id.gvk))
+    {
         return Plan::wait(format!("{cluster} does not serve the kind"));
     }
-    if is_suspended(index, resource, cluster) {
+    if is_suspended(fleet, resource, cluster) {
         return Plan::wait("delivery is suspended");
     }
     if let Some(problem) = &state.problem
@@ -368,25 +372,25 @@ fn deliver(
         return Plan::wait("its binding is about to leave the cluster");
     }
     if state.live.is_none()
-        && let Some(cluster) = eviction::awaits_purge(index, id, binding, (cluster, state))
+        && let Some(cluster) = eviction::awaits_purge(fleet, id, binding, (cluster, state))
     {
         return Plan::wait(format!("the copy on {cluster} is deleted first"));
     }
     if state.live.is_none()
         && state.record.is_none()
-        && let Some(dependency) = awaited(index, id, resource, cluster)
+        && let Some(dependency) = awaited(fleet, id, resource, cluster)
     {
         let until = state
             .wanted_since
             .unwrap_or(now)
-            .plus(index.config.dependency_wait);
+            .plus(fleet.config.dependency_wait);
         if now < until {
             return Plan::wait_until(until, format!("{dependency} goes first"));
         }
     }
     if state.live.is_none()
         && state.record.is_none()
-        && let Some(claim) = data::lacking(index, resource, cluster)
+        && let Some(claim) = data::lacking(fleet, resource, cluster)
     {
         return Plan::wait(format!("the data of {claim} is not there yet"));
     }
@@ -425,20 +429,20 @@ fn deliver(
 /// dependencies that are delivered there for its sake, but not for its dependents.
 ///
 /// Cost: O(references), of a dependency × their referrers.
-fn awaited(index: &Index, id: &ResourceId, resource: &ResourceState, cluster: &Str) -> Option<ResourceId> {
-    let follows = index.is_following(resource);
-    if !follows && !is_required_on(index, resource, cluster) {
+fn awaited(fleet: &Fleet, id: &ResourceId, resource: &ResourceState, cluster: &Str) -> Option<ResourceId> {
+    let follows = fleet.is_following(resource);
+    if !follows && !is_required_on(fleet, resource, cluster) {
         return None;
     }
     resource.references.iter().map(referred).find(|dependency| {
-        let needed = index.resource(dependency);
+        let needed = fleet.resource(dependency);
         let goes_along = |needed: &ResourceState| {
-            is_required_on(index, needed, cluster) && !needed.references.iter().any(|each| each.id == *id)
+            is_required_on(fleet, needed, cluster) && !needed.references.iter().any(|each| each.id == *id)
         };
         if !follows && !needed.is_some_and(goes_along) {
             return false;
         }
-        if !index.is_kind_listed(&dependency.gvk) {
+        if !fleet.is_kind_listed(&dependency.gvk) {
             return true;
         }
         let Some(needed) = needed else {

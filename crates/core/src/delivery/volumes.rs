@@ -8,8 +8,9 @@
 use entourage_api::keys::{VOLUME_RETENTION_DELETE, event};
 
 use crate::{
+    cache::{CopyState, ResourceState},
     dependencies::retention::wish,
-    index::{CopyState, Index, ResourceState},
+    fleet::Fleet,
     object::{ResourceId, Str, Time},
     observation::Watch,
     plan::{Change, Event, Plan, Regarding},
@@ -40,7 +41,7 @@ fn is_deletion_asked(resource: &ResourceState) -> bool {
 /// True if a claim that holds data is kept because its namespace was deleted, too; false if a user deleted the claim alone.
 /// `Err` until that is known.
 pub(super) fn goes_with_its_namespace(
-    index: &Index,
+    fleet: &Fleet,
     id: &ResourceId,
     deleted: Time,
     now: Time,
@@ -52,25 +53,25 @@ pub(super) fn goes_with_its_namespace(
             "namespaces are not synced: its namespace may be deleted",
         ));
     }
-    let is_known = index.watches.is_synced(&Watch::Namespaces);
-    if !is_known && !index.watches.is_unlistable(&Watch::Namespaces) {
+    let is_known = fleet.cache.watches.is_synced(&Watch::Namespaces);
+    if !is_known && !fleet.cache.watches.is_unlistable(&Watch::Namespaces) {
         let again = now.plus(NAMESPACE_NEWS);
         return Err(Plan::wait_until(
             again,
             "the namespaces of the hub are not synced",
         ));
     }
-    let namespace = index.namespaces.hub.get(&id.namespace);
+    let namespace = fleet.cache.namespaces.hub.get(&id.namespace);
     Ok(namespace.is_none_or(|meta| meta.deleting.is_some()))
 }
 
 /// Returns Events for the workloads that depend on the claim, and for the claim itself. Cost: O(referrers).
-pub(super) fn told(index: &Index, id: &ResourceId, resource: &ResourceState, cluster: &Str) -> Vec<Change> {
+pub(super) fn told(fleet: &Fleet, id: &ResourceId, resource: &ResourceState, cluster: &Str) -> Vec<Change> {
     let mut regarding: Vec<Regarding> = resource
         .referrers
         .iter()
         .chain(&resource.stale_referrers)
-        .filter_map(|referrer| on(referrer, index.resource(referrer)?))
+        .filter_map(|referrer| on(referrer, fleet.resource(referrer)?))
         .take(MOST_TOLD)
         .collect();
     let claim = resource.template.is_some().then(|| on(id, resource)).flatten();

@@ -10,7 +10,8 @@ use serde::{Deserialize as _, Serialize};
 use serde_json::{Value, json};
 
 use crate::{
-    index::{consents, referred},
+    cache::referred,
+    fleet::consents,
     interpreter::{Interpretation, operations::Operation},
     object::{Gvk, Meta, ResourceId, Str},
     observation,

@@ -1,4 +1,4 @@
-//! The dependency graph as a graph: closure, cycles and drawing. The hot paths use the reverse index instead.
+//! The dependency graph as a graph: closure, cycles and drawing. The hot paths use the reverse directions in [`crate::graph`] instead.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,10 +7,7 @@ use petgraph::{
     visit::Dfs,
 };
 
-use crate::{
-    index::{Index, referred},
-    object::ResourceId,
-};
+use crate::{cache::referred, fleet::Fleet, object::ResourceId};
 
 /// Referrer → dependency, for all references of all templates.
 #[derive(Debug, Default)]
@@ -20,11 +17,11 @@ pub struct DependencyGraph {
 }
 
 impl DependencyGraph {
-    /// Builds the graph of all templates in the index. Cost: O(templates + references).
+    /// Builds the graph of all templates in the fleet. Cost: O(templates + references).
     #[must_use]
-    pub fn of(index: &Index) -> Self {
+    pub fn of(fleet: &Fleet) -> Self {
         let mut all = Self::default();
-        for (id, resource) in index.resources() {
+        for (id, resource) in fleet.resources() {
             for reference in resource.direct.iter() {
                 all.add(id, &referred(reference));
             }

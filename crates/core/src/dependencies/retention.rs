@@ -3,7 +3,8 @@
 use entourage_api::keys::{VOLUME_RETENTION_DELETE, annotation};
 
 use crate::{
-    index::{Index, ResourceState, needs::referrer_bindings},
+    cache::ResourceState,
+    fleet::{Fleet, needs::referrer_bindings},
     object::{Meta, Str},
 };
 
@@ -15,7 +16,7 @@ pub(crate) fn wish(meta: &Meta) -> Option<&str> {
 /// The retention for the binding of a template: that of the template itself, else of its policy, else of all its dependents
 /// together; if none of them exists any more, the stored one. Cost: O(referrers).
 pub(crate) fn retention(
-    index: &Index,
+    fleet: &Fleet,
     resource: &ResourceState,
     template: &Meta,
     policy: Option<&Meta>,
@@ -30,7 +31,7 @@ pub(crate) fn retention(
     let is_attached = resource
         .last_binding()
         .is_none_or(|binding| binding.object.spec.placement.is_none());
-    let mut wishes = referrer_bindings(index, resource)
+    let mut wishes = referrer_bindings(fleet, resource)
         .map(|binding| wish(&binding.meta))
         .peekable();
     if !is_attached || wishes.peek().is_none() {

@@ -8,8 +8,9 @@ use entourage_api::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use crate::{
+    cache::Policy,
     condition as conditions,
-    index::{Index, Policy},
+    fleet::Fleet,
     object::Time,
     scheduler::{Candidate, affinity, weight},
 };
@@ -21,8 +22,8 @@ const MAX_NAMED: usize = 3;
 /// when it becomes False.
 ///
 /// Cost: O(names in the placement); O(members) more where it excludes, or gives weights.
-pub(super) fn fill(index: &Index, policy: &Policy, all: &mut Vec<Condition>, now: Time) -> Option<String> {
-    let parts = parts_without_effect(index, policy);
+pub(super) fn fill(fleet: &Fleet, policy: &Policy, all: &mut Vec<Condition>, now: Time) -> Option<String> {
+    let parts = parts_without_effect(fleet, policy);
     if parts.is_empty() {
         conditions::remove(all, condition::EFFECTIVE);
         return None;
@@ -42,7 +43,7 @@ pub(super) fn fill(index: &Index, policy: &Policy, all: &mut Vec<Condition>, now
     turned.then_some(message)
 }
 
-fn parts_without_effect(index: &Index, policy: &Policy) -> Vec<String> {
+fn parts_without_effect(fleet: &Fleet, policy: &Policy) -> Vec<String> {
     let spec = &policy.object.spec;
     let mut all = Vec::new();
     if spec.schedule_priority.is_some() {
@@ -51,7 +52,7 @@ fn parts_without_effect(index: &Index, policy: &Policy) -> Vec<String> {
     let placement = &spec.placement;
     let affinities = affinities(placement);
     for (path, affinity) in &affinities {
-        let is_missing = |name: &&String| !index.members.contains_key(name.as_str());
+        let is_missing = |name: &&String| !fleet.cache.members.contains_key(name.as_str());
         let missing: Vec<&str> = affinity
             .cluster_names
             .iter()
@@ -64,11 +65,11 @@ fn parts_without_effect(index: &Index, policy: &Policy) -> Vec<String> {
                 "{path}.clusterNames: {names} not found; join it, or correct the name"
             ));
         }
-        if excludes_all(index, affinity) {
+        if excludes_all(fleet, affinity) {
             all.push(format!("{path}.exclude excludes every selected cluster"));
         }
     }
-    let weightless = weightless(index, placement, &affinities);
+    let weightless = weightless(fleet, placement, &affinities);
     if !weightless.is_empty() {
         let names = named(&weightless);
         all.push(format!(
@@ -87,8 +88,8 @@ fn affinities(placement: &Placement) -> Vec<(String, &ClusterAffinity)> {
     one.chain(groups).collect()
 }
 
-fn candidates(index: &Index) -> impl Iterator<Item = Candidate<'_>> {
-    index.members.iter().map(|(name, member)| Candidate {
+fn candidates(fleet: &Fleet) -> impl Iterator<Item = Candidate<'_>> {
+    fleet.cache.members.iter().map(|(name, member)| Candidate {
         name,
         labels: &member.meta.labels,
         cluster: &member.object,
@@ -98,7 +99,7 @@ fn candidates(index: &Index) -> impl Iterator<Item = Candidate<'_>> {
 }
 
 /// True if the exclusion alone is the reason why no cluster is selected.
-fn excludes_all(index: &Index, affinity: &ClusterAffinity) -> bool {
+fn excludes_all(fleet: &Fleet, affinity: &ClusterAffinity) -> bool {
     if affinity.exclude.is_empty() {
         return false;
     }
@@ -106,13 +107,13 @@ fn excludes_all(index: &Index, affinity: &ClusterAffinity) -> bool {
         exclude: Vec::new(),
         ..affinity.clone()
     };
-    candidates(index).any(|each| affinity::selects(&without, &each))
-        && !candidates(index).any(|each| affinity::selects(affinity, &each))
+    candidates(fleet).any(|each| affinity::selects(&without, &each))
+        && !candidates(fleet).any(|each| affinity::selects(affinity, &each))
 }
 
 /// The clusters that are selected and get no replicas, because static weights are given and none matches them.
 fn weightless<'a>(
-    index: &'a Index,
+    fleet: &'a Fleet,
     placement: &Placement,
     affinities: &[(String, &ClusterAffinity)],
 ) -> Vec<&'a str> {
@@ -129,7 +130,7 @@ fn weightless<'a>(
                 .iter()
                 .any(|(_, affinity)| affinity::selects(affinity, each))
     };
-    let (with, without): (Vec<_>, Vec<_>) = candidates(index)
+    let (with, without): (Vec<_>, Vec<_>) = candidates(fleet)
         .filter(selected)
         .partition(|each| weight(placement, each) > 0);
     if with.is_empty() {

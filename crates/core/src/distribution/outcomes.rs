@@ -5,22 +5,24 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use crate::{
+    config::Config,
     distribution::{API_VERSION, KIND, Place, Step, TargetStatus, gvk, observed::ObservedObject},
-    index::{Config, Index, distributions::TargetState},
+    engine::plan as plan_key,
+    fleet::Fleet,
+    memory::distributions::TargetState,
     object::{Gvk, Str, Time},
     observation::{Observation, Watch, Wrote, project, which},
-    plan as plan_key,
     plan::{Change, Key, Plan},
 };
 
 const NOW: Time = Time(1_700_000_000_000);
 
-fn list(index: &mut Index, watch: &Watch, objects: &[Value]) {
+fn list(fleet: &mut Fleet, watch: &Watch, objects: &[Value]) {
     let mut present = BTreeSet::new();
     for object in objects {
         present.extend(which(watch, object));
         let seen = project(watch, &Default::default(), object).expect("readable");
-        index.observe(Observation::Seen(seen), NOW);
+        fleet.observe(Observation::Seen(seen), NOW);
     }
     let watch = watch.clone();
     let listed = Observation::Listed {
@@ -28,7 +30,7 @@ fn list(index: &mut Index, watch: &Watch, objects: &[Value]) {
         present,
         revision: 9,
     };
-    index.observe(listed, NOW);
+    fleet.observe(listed, NOW);
 }
 
 fn copy() -> Value {
@@ -41,14 +43,14 @@ fn copy() -> Value {
 }
 
 /// A strict distribution to all namespaces, which are a and b, with these existing objects.
-fn index(standing: &[Value]) -> Index {
+fn index(standing: &[Value]) -> Fleet {
     index_to(&json!({"allNamespaces": true}), standing)
 }
 
-fn index_to(targets: &Value, standing: &[Value]) -> Index {
+fn index_to(targets: &Value, standing: &[Value]) -> Fleet {
     let mut config = Config::new("hub");
     config.distribute = true;
-    let mut index = Index::new(config);
+    let mut fleet = Fleet::new(config);
     let namespace = |name: &str| json!({"metadata": {"name": name, "uid": name, "resourceVersion": "5"}});
     let distribution = json!({
         "apiVersion": API_VERSION, "kind": KIND,
@@ -59,18 +61,18 @@ fn index_to(targets: &Value, standing: &[Value]) -> Index {
             "writePolicy": "strict",
         },
     });
-    list(&mut index, &Watch::Clusters, &[]);
-    list(&mut index, &Watch::ClusterPolicies, &[]);
-    list(&mut index, &Watch::Namespaces, &[namespace("a"), namespace("b")]);
-    list(&mut index, &Watch::Templates(gvk()), &[]);
-    list(&mut index, &Watch::Distributions, &[distribution]);
+    list(&mut fleet, &Watch::Clusters, &[]);
+    list(&mut fleet, &Watch::ClusterPolicies, &[]);
+    list(&mut fleet, &Watch::Namespaces, &[namespace("a"), namespace("b")]);
+    list(&mut fleet, &Watch::Templates(gvk()), &[]);
+    list(&mut fleet, &Watch::Distributions, &[distribution]);
     let copies = Watch::Distributed(None, Gvk::new("v1", "ConfigMap"), "settings".into());
-    list(&mut index, &copies, standing);
-    index
+    list(&mut fleet, &copies, standing);
+    fleet
 }
 
 /// An unmanaged object exists in b.
-fn shut() -> Index {
+fn shut() -> Fleet {
     let theirs = json!({
         "apiVersion": "v1", "kind": "ConfigMap",
         "metadata": {"namespace": "b", "name": "settings", "uid": "theirs", "resourceVersion": "6"},
@@ -90,12 +92,12 @@ fn a() -> Place {
     }
 }
 
-fn observe(index: &mut Index, wrote: Wrote) -> Vec<Key> {
-    index.observe(Observation::Distributed(name(), a(), wrote), NOW)
+fn observe(fleet: &mut Fleet, wrote: Wrote) -> Vec<Key> {
+    fleet.observe(Observation::Distributed(name(), a(), wrote), NOW)
 }
 
-fn plan(index: &Index) -> Plan {
-    plan_key(index, &Key::Distributed(name(), a()), NOW)
+fn plan(fleet: &Fleet) -> Plan {
+    plan_key(fleet, &Key::Distributed(name(), a()), NOW)
 }
 
 fn asks(plan: &Plan) -> bool {
@@ -104,13 +106,13 @@ fn asks(plan: &Plan) -> bool {
         .any(|change| matches!(change, Change::Distribute(_) | Change::Withdraw { .. }))
 }
 
-fn spot(index: &Index) -> &TargetState {
-    &index.distributions.held[&name()].spots[&a()]
+fn spot(fleet: &Fleet) -> &TargetState {
+    &fleet.memory.distributions.held[&name()].spots[&a()]
 }
 
 /// The current content number of the distribution.
-fn current(index: &Index) -> u64 {
-    let held = &index.distributions.held[&name()];
+fn current(fleet: &Fleet) -> u64 {
+    let held = &fleet.memory.distributions.held[&name()];
     held.object.spec.as_ref().expect("readable").content
 }
 
@@ -121,48 +123,48 @@ fn unequal(content: u64) -> Wrote {
     }
 }
 
-fn corrected(index: &Index) -> Wrote {
+fn corrected(fleet: &Fleet) -> Wrote {
     Wrote::Applied {
         part: ObservedObject::of(&copy()),
-        content: current(index),
+        content: current(fleet),
         differed: Some("data".into()),
         created: false,
     }
 }
 
-fn written(index: &Index) -> Wrote {
+fn written(fleet: &Fleet) -> Wrote {
     Wrote::Applied {
         part: ObservedObject::of(&copy()),
-        content: current(index),
+        content: current(fleet),
         differed: None,
         created: false,
     }
 }
 
 /// Corrected often enough that drift is reported.
-fn drift_backoff(index: &mut Index) {
-    let first = written(index);
-    observe(index, first);
+fn drift_backoff(fleet: &mut Fleet) {
+    let first = written(fleet);
+    observe(fleet, first);
     for _ in 0..3 {
-        let again = corrected(index);
-        observe(index, again);
+        let again = corrected(fleet);
+        observe(fleet, again);
     }
-    assert!(spot(index).is_fought);
+    assert!(spot(fleet).is_fought);
 }
 
 #[test]
 fn what_was_compared_with_what_is_not_known_of_the_distribution_is_not_read_again_at_once() {
-    let mut index = shut();
-    assert!(asks(&plan(&index)), "it is looked at");
-    let other = current(&index) + 1;
-    observe(&mut index, unequal(other));
-    let next = plan(&index);
+    let mut fleet = shut();
+    assert!(asks(&plan(&fleet)), "it is looked at");
+    let other = current(&fleet) + 1;
+    observe(&mut fleet, unequal(other));
+    let next = plan(&fleet);
     assert!(!asks(&next), "{next:?}");
     assert_eq!(next.again_at, Some(NOW.plus(1_000)));
-    let same = current(&index);
-    observe(&mut index, unequal(same));
+    let same = current(&fleet);
+    observe(&mut fleet, unequal(same));
     assert_eq!(
-        index.target_status(&name(), &a(), NOW),
+        fleet.target_status(&name(), &a(), NOW),
         Some(TargetStatus::Blocked)
     );
 }
@@ -175,84 +177,84 @@ fn an_attempt_that_came_to_nothing_is_not_made_again_at_once() {
     is_not_made_again_at_once(index_to(&in_b, &[copy()]));
 }
 
-fn is_not_made_again_at_once(mut index: Index) {
-    assert!(asks(&plan(&index)));
-    observe(&mut index, Wrote::Abandoned);
-    let next = plan(&index);
+fn is_not_made_again_at_once(mut fleet: Fleet) {
+    assert!(asks(&plan(&fleet)));
+    observe(&mut fleet, Wrote::Abandoned);
+    let next = plan(&fleet);
     assert!(!asks(&next), "{next:?}");
     assert_eq!(next.again_at, Some(NOW.plus(1_000)));
-    let later = plan_key(&index, &Key::Distributed(name(), a()), NOW.plus(1_000));
+    let later = plan_key(&fleet, &Key::Distributed(name(), a()), NOW.plus(1_000));
     assert!(asks(&later), "{later:?}");
 }
 
 #[test]
 fn what_differs_from_another_content_ends_a_fight_and_writing_it_is_no_correction() {
-    let mut index = index(&[copy()]);
-    drift_backoff(&mut index);
-    let other = current(&index) + 1;
-    observe(&mut index, unequal(other));
+    let mut fleet = index(&[copy()]);
+    drift_backoff(&mut fleet);
+    let other = current(&fleet) + 1;
+    observe(&mut fleet, unequal(other));
     assert_eq!(
-        (spot(&index).drift_backoff.is_none(), spot(&index).is_fought),
+        (spot(&fleet).drift_backoff.is_none(), spot(&fleet).is_fought),
         (true, false)
     );
-    let same = current(&index);
-    observe(&mut index, unequal(same));
-    let again = corrected(&index);
-    observe(&mut index, again);
+    let same = current(&fleet);
+    observe(&mut fleet, unequal(same));
+    let again = corrected(&fleet);
+    observe(&mut fleet, again);
     assert!(
-        spot(&index).drift_backoff.is_none(),
+        spot(&fleet).drift_backoff.is_none(),
         "it was not as it should be before"
     );
-    let again = corrected(&index);
-    observe(&mut index, again);
-    assert!(spot(&index).drift_backoff.is_some());
+    let again = corrected(&fleet);
+    observe(&mut fleet, again);
+    assert!(spot(&fleet).drift_backoff.is_some());
 }
 
 #[test]
 fn a_failure_that_becomes_a_fight_is_reported_anew() {
-    let mut index = index(&[copy()]);
-    let first = written(&index);
-    observe(&mut index, first);
+    let mut fleet = index(&[copy()]);
+    let first = written(&fleet);
+    observe(&mut fleet, first);
     for _ in 0..2 {
-        let again = corrected(&index);
-        observe(&mut index, again);
+        let again = corrected(&fleet);
+        observe(&mut fleet, again);
     }
     let mut edited = copy();
     edited["metadata"]["resourceVersion"] = json!("8");
     let watch = Watch::Distributed(None, Gvk::new("v1", "ConfigMap"), name());
     let seen = project(&watch, &Default::default(), &edited).expect("readable");
-    index.observe(Observation::Seen(seen), NOW);
+    fleet.observe(Observation::Seen(seen), NOW);
     let failed = Wrote::Failed {
         step: Step::Update,
         message: "denied".into(),
     };
     let status = Key::DistributionStatus(name());
-    assert!(observe(&mut index, failed.clone()).contains(&status));
-    assert!(!observe(&mut index, failed).contains(&status), "it says the same");
+    assert!(observe(&mut fleet, failed.clone()).contains(&status));
+    assert!(!observe(&mut fleet, failed).contains(&status), "it says the same");
     assert_eq!(
-        spot(&index).target_status,
+        spot(&fleet).target_status,
         Some(TargetStatus::Failed(Step::Update))
     );
     edited["metadata"]["resourceVersion"] = json!("9");
     let again = Wrote::Applied {
         part: ObservedObject::of(&edited),
-        content: current(&index),
+        content: current(&fleet),
         differed: Some("data".into()),
         created: false,
     };
-    assert!(observe(&mut index, again).contains(&status));
+    assert!(observe(&mut fleet, again).contains(&status));
     assert_eq!(
-        spot(&index).target_status,
+        spot(&fleet).target_status,
         Some(TargetStatus::Failed(Step::Update))
     );
-    let why = spot(&index).why_failed().unwrap_or_default();
+    let why = spot(&fleet).why_failed().unwrap_or_default();
     assert!(why.contains("keeps changing data"), "{why}");
 }
 
 #[test]
 fn a_copy_that_is_fought_over_counts_as_failed_also_while_nothing_is_written() {
-    let mut index = shut();
-    drift_backoff(&mut index);
-    let target_status = index.target_status(&name(), &a(), NOW);
+    let mut fleet = shut();
+    drift_backoff(&mut fleet);
+    let target_status = fleet.target_status(&name(), &a(), NOW);
     assert_eq!(target_status, Some(TargetStatus::Failed(Step::Update)));
 }

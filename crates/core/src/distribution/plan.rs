@@ -10,16 +10,13 @@ use super::{
     API_VERSION, KIND, Order, Place, Step, TargetStatus, observed::Spec, render::DistributionRenderSpec,
 };
 use crate::{
-    governor,
-    index::{
-        Index,
+    fleet::{
+        Fleet,
         claims::is_selected,
-        distributions::{
-            DistributionServer, DistributionState,
-            target_status::{WORKLOAD_GRACE, is_shut},
-            workload_kinds,
-        },
+        target_status::{WORKLOAD_GRACE, is_shut},
     },
+    governor,
+    memory::distributions::{DistributionServer, DistributionState, workload_kinds},
     object::{ResourceId, Str, Time},
     observation::Watch,
     plan::{Change, HubObject, Plan, Preconditions, RemovalMode, Verb},
@@ -31,25 +28,28 @@ const UNTIL_CLAIMED: i64 = 1_000;
 
 /// Plans one copy. Cost: O(log), and that of the selectors.
 #[must_use]
-pub(crate) fn plan_copy(index: &Index, name: &Str, place: &Place, now: Time) -> Plan {
-    let Some(held) = index.distributions.held.get(name) else {
+pub(crate) fn plan_copy(fleet: &Fleet, name: &Str, place: &Place, now: Time) -> Plan {
+    let Some(held) = fleet.memory.distributions.held.get(name) else {
         return Plan::nothing();
     };
-    let (Ok(spec), Some(at)) = (&held.object.spec, index.distributions.place_of(name, place)) else {
+    let (Ok(spec), Some(at)) = (
+        &held.object.spec,
+        fleet.memory.distributions.place_of(name, place),
+    ) else {
         return Plan::nothing();
     };
     if held.object.is_claimed() {
         return Plan::wait("a policy takes the distribution to members: it is carried out there");
     }
-    let Some(target_status) = index.target_status(name, place, now) else {
+    let Some(target_status) = fleet.target_status(name, place, now) else {
         return Plan::nothing();
     };
     let mut plan = match target_status {
         TargetStatus::Pending | TargetStatus::Failed(Step::Get | Step::Create | Step::Update) => {
-            write(index, name, held, spec, &at, place, now)
+            write(fleet, name, held, spec, &at, place, now)
         }
         TargetStatus::Leaving | TargetStatus::Failed(Step::Delete) => {
-            remove(index, name, held, spec, &at, place, now)
+            remove(fleet, name, held, spec, &at, place, now)
         }
         TargetStatus::Done
         | TargetStatus::Blocked
@@ -68,7 +68,7 @@ pub(crate) fn plan_copy(index: &Index, name: &Str, place: &Place, now: Time) -> 
 }
 
 fn write(
-    index: &Index,
+    fleet: &Fleet,
     name: &Str,
     held: &DistributionState,
     spec: &Spec,
@@ -76,9 +76,9 @@ fn write(
     place: &Place,
     now: Time,
 ) -> Plan {
-    if !index.watches.is_listed(&Watch::Distributions)
-        || !index.are_namespaces_listed(place)
-        || !index.watches.is_listed(&at.watch())
+    if !fleet.cache.watches.is_listed(&Watch::Distributions)
+        || !fleet.are_namespaces_listed(place)
+        || !fleet.cache.watches.is_listed(&at.watch())
     {
         return Plan::wait("distributions, namespaces, or the objects of this name are not synced yet");
     }
@@ -90,17 +90,17 @@ fn write(
     {
         return Plan::wait(format!("the status does not list {cluster} yet"));
     }
-    if index.may_be_claimed(name, held) {
+    if fleet.may_be_claimed(name, held) {
         let look = now.plus(UNTIL_CLAIMED);
         return Plan::wait_until(
             look,
             "a policy that selects the distribution is about to claim it",
         );
     }
-    let Ok(content) = index.content(name, spec) else {
+    let Ok(content) = fleet.content(name, spec) else {
         return Plan::wait("what is distributed is not there, or may not be distributed");
     };
-    let part = index.distributions.part(at, &place.namespace);
+    let part = fleet.memory.distributions.part(at, &place.namespace);
     if part.is_some_and(|part| part.deleting.is_some()) {
         return Plan::wait("it is being deleted, and made again when it is gone");
     }
@@ -142,7 +142,7 @@ fn write(
             distribution: name.clone(),
             uid: held.object.meta.uid.clone(),
             namespace: place.namespace.clone(),
-            mark: super::render::mark(place, &index.config.hub),
+            mark: super::render::mark(place, &fleet.config.hub),
             take_over: spec.write_policy == WritePolicy::Overwrite,
         },
         source: spec.source.clone(),
@@ -165,7 +165,7 @@ fn write(
 }
 
 fn remove(
-    index: &Index,
+    fleet: &Fleet,
     name: &Str,
     held: &DistributionState,
     spec: &Spec,
@@ -177,10 +177,10 @@ fn remove(
     if ending && !held.object.meta.has_finalizer(finalizer::DISTRIBUTION) {
         return Plan::wait("the distribution ends: garbage collection takes its copies");
     }
-    if !index.is_distribution_known(spec, at, place) {
+    if !fleet.is_distribution_known(spec, at, place) {
         return Plan::wait("a distribution that may target this namespace is not synced");
     }
-    let Some(part) = index.distributions.part(at, &place.namespace) else {
+    let Some(part) = fleet.memory.distributions.part(at, &place.namespace) else {
         return Plan::nothing();
     };
     if part.deleting.is_some() {
@@ -198,7 +198,7 @@ fn remove(
     let (explained, counted) = spot.map_or((false, false), |spot| (spot.explained, spot.counted));
     if !released
         && let Some(cluster) = &place.cluster
-        && let Some(held) = governor::hold(index, cluster, (explained || ending, counted), now)
+        && let Some(held) = governor::hold(fleet, cluster, (explained || ending, counted), now)
     {
         return held;
     }
@@ -226,8 +226,8 @@ fn remove(
 
 /// Plans the finalizer of the distribution. Cost: O(members), and O(1) without one.
 #[must_use]
-pub(crate) fn plan_end(index: &Index, name: &Str) -> Plan {
-    let Some(held) = index.distributions.held.get(name) else {
+pub(crate) fn plan_end(fleet: &Fleet, name: &Str) -> Plan {
+    let Some(held) = fleet.memory.distributions.held.get(name) else {
         return Plan::nothing();
     };
     let meta = &held.object.meta;
@@ -239,7 +239,7 @@ pub(crate) fn plan_end(index: &Index, name: &Str) -> Plan {
     };
     let ours: Vec<&Place> = held.spots.keys().collect();
     if meta.deleting.is_none() {
-        let known = |spec| index.is_all_known(name, held, spec);
+        let known = |spec| fleet.is_all_known(name, held, spec);
         let on_members =
             ours.iter().any(|place| place.cluster.is_some()) || !held.object.spec.as_ref().is_ok_and(known);
         return match (needs, has) {
@@ -259,7 +259,7 @@ pub(crate) fn plan_end(index: &Index, name: &Str) -> Plan {
     if !ours.is_empty() {
         return Plan::wait("copies of it are still there");
     }
-    let known = |spec| index.is_all_known(name, held, spec);
+    let known = |spec| fleet.is_all_known(name, held, spec);
     if !held.object.spec.as_ref().is_ok_and(known) {
         return Plan::wait("it is not known whether copies of it still exist");
     }
@@ -294,12 +294,13 @@ fn finalizers(held: &DistributionState, name: &Str, with: bool, why: &str) -> Pl
     Plan::one(change, why)
 }
 
-impl Index {
+impl Fleet {
     /// True if a policy selects a distribution that no policy has claimed, or if that is not synced: then it would be propagated
     /// to members, and copies written here would be orphaned. Cost: O(candidate policies).
     fn may_be_claimed(&self, name: &Str, held: &DistributionState) -> bool {
         let policies = Watch::ClusterPolicies;
-        let is_unknown = !self.watches.is_listed(&policies) && !self.watches.is_unlistable(&policies);
+        let is_unknown =
+            !self.cache.watches.is_listed(&policies) && !self.cache.watches.is_unlistable(&policies);
         let id = ResourceId {
             gvk: super::gvk(),
             namespace: "".into(),
@@ -310,20 +311,20 @@ impl Index {
 
     /// True if the namespaces of a place's server were listed.
     fn are_namespaces_listed(&self, place: &Place) -> bool {
-        self.watches.is_listed(&namespaces_of(place))
+        self.cache.watches.is_listed(&namespaces_of(place))
     }
 
     /// True if all inputs that could target a place, and the object there, are synced: the proof that a removal needs.
     fn is_distribution_known(&self, spec: &Spec, at: &DistributionServer, place: &Place) -> bool {
-        let of_member = place.cluster.is_none() || self.watches.is_synced(&Watch::Clusters);
+        let of_member = place.cluster.is_none() || self.cache.watches.is_synced(&Watch::Clusters);
         let workloads = spec.targets.workloads().is_none()
             || workload_kinds().iter().all(|gvk| {
                 let templates = self.templates(gvk);
-                self.watches.is_synced(&templates) || self.watches.is_no_such_kind(&templates)
+                self.cache.watches.is_synced(&templates) || self.cache.watches.is_no_such_kind(&templates)
             });
-        self.watches.is_synced(&Watch::Distributions)
-            && self.watches.is_synced(&namespaces_of(place))
-            && self.watches.is_synced(&at.watch())
+        self.cache.watches.is_synced(&Watch::Distributions)
+            && self.cache.watches.is_synced(&namespaces_of(place))
+            && self.cache.watches.is_synced(&at.watch())
             && of_member
             && workloads
     }
@@ -342,13 +343,13 @@ impl Index {
                 held.object.reported_on(cluster) || selected
             }
         };
-        self.watches.is_synced(&Watch::Distributions)
-            && self.watches.is_synced(&Watch::Clusters)
+        self.cache.watches.is_synced(&Watch::Distributions)
+            && self.cache.watches.is_synced(&Watch::Clusters)
             && self
                 .wheres(name)
                 .iter()
                 .filter(|at| may_hold(at))
-                .all(|at| self.watches.is_synced(&at.watch()))
+                .all(|at| self.cache.watches.is_synced(&at.watch()))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::TargetStatus;
 use crate::{
-    index::Index,
+    fleet::Fleet,
     object::{Str, Time},
 };
 
@@ -25,8 +25,8 @@ pub struct Report {
 
 /// All distributions, by name. Cost: O(distributions); for metrics only.
 #[must_use]
-pub fn reports(index: &Index, now: Time) -> Vec<Report> {
-    let all = index.distributions.held.iter();
+pub fn reports(fleet: &Fleet, now: Time) -> Vec<Report> {
+    let all = fleet.memory.distributions.held.iter();
     all.map(|(name, held)| {
         let failed = held
             .by_verdict

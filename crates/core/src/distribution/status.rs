@@ -16,10 +16,8 @@ use serde_json::{Map, Value, json};
 
 use super::{API_VERSION, KIND, Place, TargetStatus};
 use crate::{
-    index::{
-        Index,
-        distributions::{DistributionServer, DistributionState, TargetState, target_status::NoSource},
-    },
+    fleet::{Fleet, target_status::NoSource},
+    memory::distributions::{DistributionServer, DistributionState, TargetState},
     object::{Str, Time},
     places::{CONDITIONS, CONFLICT, SUCCEEDED},
     plan::{Change, Event, HubObject, Plan, Regarding, Verb},
@@ -38,8 +36,8 @@ const INTERVAL: i64 = 1_000;
 
 /// Plans the status. Cost: O(places that failed, up to a hundred each, + members); O(1) while it waits.
 #[must_use]
-pub(crate) fn plan(index: &Index, name: &Str, now: Time) -> Plan {
-    let Some(held) = index.distributions.held.get(name) else {
+pub(crate) fn plan(fleet: &Fleet, name: &Str, now: Time) -> Plan {
+    let Some(held) = fleet.memory.distributions.held.get(name) else {
         return Plan::nothing();
     };
     if held.object.meta.deleting.is_some() {
@@ -54,14 +52,14 @@ pub(crate) fn plan(index: &Index, name: &Str, now: Time) -> Plan {
     if !unlisted.is_empty() && !is_first {
         return list(name, held, &unlisted);
     }
-    if !index.are_distributions_judged(name) {
+    if !fleet.are_distributions_judged(name) {
         return Plan::wait("namespaces, or the objects of its name, are not synced yet");
     }
-    let wanted = report(index, name, held, now);
+    let wanted = report(fleet, name, held, now);
     if is_same(&held.object.status, &wanted) {
         return Plan::nothing();
     }
-    // After a start every copy is read. Until then the stored status is more complete than the index.
+    // After a start every copy is read. Until then the stored status is more complete than the cache.
     let generation = held.object.meta.generation.unwrap_or_default();
     let is_told = !is_first && held.object.observed_generation() == generation;
     let looks_since = held.under_way_since.filter(|_| is_told && !held.settled);
@@ -81,7 +79,7 @@ pub(crate) fn plan(index: &Index, name: &Str, now: Time) -> Plan {
     let meta = &held.object.meta;
     let mut changes = vec![merge(name, held, &patch(&held.object.status, &wanted))];
     changes.extend(
-        events(&held.object.status, &wanted, index.held_back(held))
+        events(&held.object.status, &wanted, fleet.held_back(held))
             .into_iter()
             .map(|(warning, reason, message)| {
                 Change::Emit(Event {
@@ -122,10 +120,10 @@ fn merge(name: &Str, held: &DistributionState, status: &Value) -> Change {
 }
 
 /// The desired status; a condition that did not change keeps its stored transition time.
-fn report(index: &Index, name: &Str, held: &DistributionState, now: Time) -> Value {
+fn report(fleet: &Fleet, name: &Str, held: &DistributionState, now: Time) -> Value {
     let (desired, succeeded) = (held.meant(), held.count(TargetStatus::Done));
     let generation = held.object.meta.generation.unwrap_or_default();
-    let kept = index.held_back(held);
+    let kept = fleet.held_back(held);
     // Stays at the earlier generation until a user confirms, so that a restart can tell.
     let observed = if kept > 0 {
         held.object.observed_generation()
@@ -134,7 +132,7 @@ fn report(index: &Index, name: &Str, held: &DistributionState, now: Time) -> Val
     };
     let invalid = match &held.object.spec {
         Err(why) => Some(why.clone()),
-        Ok(spec) => match index.content(name, spec) {
+        Ok(spec) => match fleet.content(name, spec) {
             Err(NoSource::Because(why)) => Some(why),
             _ => None,
         },
@@ -144,7 +142,7 @@ fn report(index: &Index, name: &Str, held: &DistributionState, now: Time) -> Val
         .enumerate()
         .map(|(at, (type_, target_statuses))| {
             let invalid = invalid.as_ref().filter(|_| at == 0);
-            condition(index, name, held, type_, target_statuses, invalid, now)
+            condition(fleet, name, held, type_, target_statuses, invalid, now)
         })
         .collect();
     let mut status = json!({
@@ -159,12 +157,12 @@ fn report(index: &Index, name: &Str, held: &DistributionState, now: Time) -> Val
     if let Ok(spec) = &held.object.spec {
         status[RECORD] = json!({"kind": &*spec.gvk.kind, "name": &*spec.name});
     }
-    let conflicting = conflicting(index, name, held);
+    let conflicting = conflicting(fleet, name, held);
     if !conflicting.is_empty() {
         status["conflictingNamespaces"] = conflicting.into();
     }
     let clusters = if held.object.looks_at_members() {
-        clusters(index, name, held)
+        clusters(fleet, name, held)
     } else {
         Vec::new()
     };
@@ -175,7 +173,7 @@ fn report(index: &Index, name: &Str, held: &DistributionState, now: Time) -> Val
 }
 
 fn condition(
-    index: &Index,
+    fleet: &Fleet,
     name: &Str,
     held: &DistributionState,
     type_: &str,
@@ -204,7 +202,7 @@ fn condition(
         .unwrap_or_else(|| json!(now.to_k8s()));
     let reason = match (invalid, places().next()) {
         (Some(why), _) => why.clone(),
-        (None, Some(place)) => reason(index, name, held, type_, place),
+        (None, Some(place)) => reason(fleet, name, held, type_, place),
         (None, None) => SUCCEEDED.into(),
     };
     let mut condition = json!({
@@ -223,15 +221,17 @@ fn condition(
 }
 
 /// The reason, with the first place in order: the object, the place, the cause, what to do.
-fn reason(index: &Index, name: &Str, held: &DistributionState, type_: &str, place: &Place) -> String {
+fn reason(fleet: &Fleet, name: &Str, held: &DistributionState, type_: &str, place: &Place) -> String {
     let spot = held.spots.get(place);
     match type_ {
         CONFLICT => {
-            let owner = index
+            let owner = fleet
+                .memory
                 .distributions
                 .place_of(name, place)
                 .and_then(|at| {
-                    index
+                    fleet
+                        .memory
                         .distributions
                         .part(&at, &place.namespace)
                         .map(super::observed::ObservedObject::owner)
@@ -254,7 +254,7 @@ fn reason(index: &Index, name: &Str, held: &DistributionState, type_: &str, plac
         _ => {
             let words = spot
                 .and_then(TargetState::why_failed)
-                .or_else(|| index.unread(name, place))
+                .or_else(|| fleet.unread(name, place))
                 .unwrap_or_else(|| "it cannot be read".into());
             format!("namespace {place}: {words}")
         }
@@ -294,13 +294,14 @@ fn description(
     format!("Present in {succeeded}/{desired} namespaces")
 }
 
-fn conflicting(index: &Index, name: &Str, held: &DistributionState) -> Vec<Value> {
+fn conflicting(fleet: &Fleet, name: &Str, held: &DistributionState) -> Vec<Value> {
     let places = held.by_verdict.get(&TargetStatus::Conflict).into_iter().flatten();
     let entries = places.map(|place| {
-        let part = index
+        let part = fleet
+            .memory
             .distributions
             .place_of(name, place)
-            .and_then(|at| index.distributions.part(&at, &place.namespace).cloned())
+            .and_then(|at| fleet.memory.distributions.part(&at, &place.namespace).cloned())
             .unwrap_or_default();
         let mut entry = Map::new();
         entry.insert("name".into(), json!(&*place.namespace));
@@ -416,20 +417,20 @@ fn events(stored: &Value, wanted: &Value, kept: usize) -> Vec<(bool, &'static st
     all
 }
 
-impl Index {
+impl Fleet {
     /// True if the places of a distribution are synced: its server's namespaces and the objects of its name were listed, or
     /// cannot be. Cost: O(members) for one that targets members, else O(1).
     fn are_distributions_judged(&self, name: &Str) -> bool {
         use crate::observation::Watch;
         let known = |watch: &Watch| {
-            self.watches.is_listed(watch)
-                || self.watches.is_unlistable(watch)
-                || self.watches.is_no_such_kind(watch)
+            self.cache.watches.is_listed(watch)
+                || self.cache.watches.is_unlistable(watch)
+                || self.cache.watches.is_no_such_kind(watch)
         };
-        let held = self.distributions.held.get(name);
+        let held = self.memory.distributions.held.get(name);
         let looks_at_members = held.is_some_and(|held| held.object.looks_at_members());
-        self.watches.is_listed(&Watch::Distributions)
-            && (self.watches.is_listed(&Watch::Clusters) || !looks_at_members)
+        self.cache.watches.is_listed(&Watch::Distributions)
+            && (self.cache.watches.is_listed(&Watch::Clusters) || !looks_at_members)
             && known(&Watch::Namespaces)
             && self
                 .wheres(name)
@@ -444,8 +445,8 @@ impl Index {
 
     /// The reason why objects of a name cannot be listed, or `None`.
     fn unread(&self, name: &Str, place: &Place) -> Option<String> {
-        let at = self.distributions.place_of(name, place)?;
-        self.watches.unlistable(&at.watch()).cloned()
+        let at = self.memory.distributions.place_of(name, place)?;
+        self.cache.watches.unlistable(&at.watch()).cloned()
     }
 }
 

@@ -6,21 +6,22 @@ use entourage_api::keys::label;
 use serde_json::{Value, json};
 
 use crate::{
+    config::Config,
     distribution::{API_VERSION, KIND, Place, gvk},
-    index::{Config, Index},
+    engine::plan as plan_key,
+    fleet::Fleet,
     object::{Gvk, ResourceId, Time},
     observation::{Observation, Watch, project},
-    plan as plan_key,
     plan::{Change, Key, Plan, Verb},
 };
 
 const NOW: Time = Time(1_700_000_000_000);
 
-fn list(index: &mut Index, watch: &Watch, object: Option<&Value>) {
+fn list(fleet: &mut Fleet, watch: &Watch, object: Option<&Value>) {
     let mut present = BTreeSet::new();
     if let Some(object) = object {
         present.extend(crate::observation::which(watch, object));
-        index.observe(
+        fleet.observe(
             Observation::Seen(project(watch, &Default::default(), object).expect("readable")),
             NOW,
         );
@@ -30,14 +31,14 @@ fn list(index: &mut Index, watch: &Watch, object: Option<&Value>) {
         present,
         revision: 9,
     };
-    index.observe(listed, NOW);
+    fleet.observe(listed, NOW);
 }
 
 /// A distribution with a binding, claimed by a policy or not, with all lists synced.
-fn index(claimed: bool) -> Index {
+fn index(claimed: bool) -> Fleet {
     let mut config = Config::new("hub");
     config.distribute = true;
-    let mut index = Index::new(config);
+    let mut fleet = Fleet::new(config);
     let mut distribution = json!({
         "apiVersion": API_VERSION,
         "kind": KIND,
@@ -54,30 +55,30 @@ fn index(claimed: bool) -> Index {
         "metadata": {"name": "settings-resourcedistribution", "uid": "b", "resourceVersion": "4"},
         "spec": {"resource": {"apiVersion": API_VERSION, "kind": KIND, "name": "settings"}},
     });
-    list(&mut index, &Watch::Clusters, None);
-    list(&mut index, &Watch::Namespaces, None);
-    list(&mut index, &Watch::ClusterBindings, Some(&binding));
-    list(&mut index, &Watch::Templates(gvk()), Some(&distribution));
-    list(&mut index, &Watch::Distributions, Some(&distribution));
+    list(&mut fleet, &Watch::Clusters, None);
+    list(&mut fleet, &Watch::Namespaces, None);
+    list(&mut fleet, &Watch::ClusterBindings, Some(&binding));
+    list(&mut fleet, &Watch::Templates(gvk()), Some(&distribution));
+    list(&mut fleet, &Watch::Distributions, Some(&distribution));
     let copies = Watch::Distributed(None, Gvk::new("v1", "ConfigMap"), "settings".into());
-    list(&mut index, &copies, None);
-    index
+    list(&mut fleet, &copies, None);
+    fleet
 }
 
 /// The description that each of the two planners writes.
 fn written(claimed: bool) -> [Option<String>; 2] {
-    let mut index = index(claimed);
+    let mut fleet = index(claimed);
     for watch in [
         Watch::Policies,
         Watch::ClusterPolicies,
         Watch::Bindings,
         Watch::Overrides,
     ] {
-        list(&mut index, &watch, None);
+        list(&mut fleet, &watch, None);
     }
-    list(&mut index, &Watch::ClusterOverrides, None);
-    for watch in crate::index::INTERPRETER_WATCHES {
-        list(&mut index, &watch, None);
+    list(&mut fleet, &Watch::ClusterOverrides, None);
+    for watch in crate::fleet::INTERPRETER_WATCHES {
+        list(&mut fleet, &watch, None);
     }
     let described = |plan: Plan| {
         plan.changes.iter().find_map(|change| match change {
@@ -93,7 +94,7 @@ fn written(claimed: bool) -> [Option<String>; 2] {
         Key::DistributionStatus("settings".into()),
         Key::TemplateStatus(template),
     ]
-    .map(|key| described(plan_key(&index, &key, NOW)))
+    .map(|key| described(plan_key(&fleet, &key, NOW)))
 }
 
 #[test]
@@ -111,9 +112,9 @@ fn who_carries_a_distribution_out_is_the_one_writer_of_its_status() {
 
 /// The reason why nothing is written into a namespace yet; `None` when it is. `policies`: synced, or not yet.
 fn waits(policies: Option<&[&str]>) -> Option<String> {
-    let mut index = index(false);
+    let mut fleet = index(false);
     let namespace = json!({"metadata": {"name": "a", "uid": "n", "resourceVersion": "5"}});
-    list(&mut index, &Watch::Namespaces, Some(&namespace));
+    list(&mut fleet, &Watch::Namespaces, Some(&namespace));
     for selected in policies.into_iter().flatten() {
         let policy = json!({
             "metadata": {"name": "p", "uid": "p", "resourceVersion": "6"},
@@ -122,16 +123,16 @@ fn waits(policies: Option<&[&str]>) -> Option<String> {
                 "placement": {},
             },
         });
-        list(&mut index, &Watch::ClusterPolicies, Some(&policy));
+        list(&mut fleet, &Watch::ClusterPolicies, Some(&policy));
     }
     if policies == Some(&[]) {
-        list(&mut index, &Watch::ClusterPolicies, None);
+        list(&mut fleet, &Watch::ClusterPolicies, None);
     }
     let place = Place {
         cluster: None,
         namespace: "a".into(),
     };
-    let plan = plan_key(&index, &Key::Distributed("settings".into(), place), NOW);
+    let plan = plan_key(&fleet, &Key::Distributed("settings".into(), place), NOW);
     let writes = plan
         .changes
         .iter()

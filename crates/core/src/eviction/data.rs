@@ -13,7 +13,8 @@ use entourage_api::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1;
 
 use crate::{
-    index::{CopyState, Index, ResourceState, Trouble, needs::followers_on, referred},
+    cache::{CopyState, ResourceState, Trouble, referred},
+    fleet::{Fleet, needs::followers_on},
     object::{ResourceId, Str, Time},
 };
 
@@ -31,24 +32,24 @@ pub(crate) fn is_wished(binding: &ResourceBinding) -> bool {
 
 /// The first claim of a workload whose data is awaited on a cluster, or `None`. Cost: O(1) if none is awaited, else
 /// O(references).
-pub(crate) fn lacking(index: &Index, resource: &ResourceState, cluster: &Str) -> Option<ResourceId> {
-    let since = since(index, resource, cluster)?;
+pub(crate) fn lacking(fleet: &Fleet, resource: &ResourceState, cluster: &Str) -> Option<ResourceId> {
+    let since = since(fleet, resource, cluster)?;
     let mut all = resource.references.iter().map(referred);
-    all.find(|claim| lacks(index, claim, cluster, since))
+    all.find(|claim| lacks(fleet, claim, cluster, since))
 }
 
 /// True if a workload awaits the data of a claim on a cluster, and has no copy there yet. Cost: as [`lacking`].
-pub(crate) fn is_awaited(index: &Index, resource: &ResourceState, claim: &ResourceId, cluster: &Str) -> bool {
+pub(crate) fn is_awaited(fleet: &Fleet, resource: &ResourceState, claim: &ResourceId, cluster: &Str) -> bool {
     let is_new = |state: &CopyState| state.live.is_none() && state.record.is_none();
     claim.gvk.is_claim()
         && resource.copies.get(cluster).is_none_or(is_new)
-        && since(index, resource, cluster).is_some_and(|since| lacks(index, claim, cluster, since))
+        && since(fleet, resource, cluster).is_some_and(|since| lacks(fleet, claim, cluster, since))
 }
 
 /// The time since when data is awaited on a cluster: by the workload's own binding, or by that of a dependent.
-fn since(index: &Index, resource: &ResourceState, cluster: &Str) -> Option<Time> {
-    let own = resource.binding.iter().filter(|_| index.is_following(resource));
-    let all = own.chain(followers_on(index, resource, cluster));
+fn since(fleet: &Fleet, resource: &ResourceState, cluster: &Str) -> Option<Time> {
+    let own = resource.binding.iter().filter(|_| fleet.is_following(resource));
+    let all = own.chain(followers_on(fleet, resource, cluster));
     let all = all
         .map(|binding| &*binding.object)
         .filter(|binding| is_wished(binding));
@@ -58,8 +59,8 @@ fn since(index: &Index, resource: &ResourceState, cluster: &Str) -> Option<Time>
 
 /// True if the data of a claim was not restored on a cluster since then. An unmanaged claim there was created with its data by
 /// someone else; a claim that is proven not to exist on the hub has no data.
-fn lacks(index: &Index, claim: &ResourceId, cluster: &Str, since: Time) -> bool {
-    let Some(claim) = index.resource(claim).filter(|_| claim.gvk.is_claim()) else {
+fn lacks(fleet: &Fleet, claim: &ResourceId, cluster: &Str, since: Time) -> bool {
+    let Some(claim) = fleet.resource(claim).filter(|_| claim.gvk.is_claim()) else {
         return false;
     };
     if claim.template.is_none() && (claim.absent || claim.never_travels) {

@@ -10,7 +10,8 @@ use super::{
     tolerance::{Stay, stay},
 };
 use crate::{
-    index::{Binding, CopyState, Index, ResourceState, current::is_current},
+    cache::{Binding, CopyState, ResourceState},
+    fleet::{Fleet, current::is_current},
     interpreter::Health,
     object::{ResourceId, Str, Time},
     stored_binding::{
@@ -32,7 +33,7 @@ pub(crate) enum Progress {
 
 /// The progress of a stored task. Cost: O(clusters of the binding + taints).
 pub(crate) fn progress(
-    index: &Index,
+    fleet: &Fleet,
     id: &ResourceId,
     resource: &ResourceState,
     held: &ResourceBinding,
@@ -41,22 +42,22 @@ pub(crate) fn progress(
 ) -> Progress {
     let cluster: Str = task.from_cluster.as_str().into();
     let is_scheduled = |target: &TargetCluster| target.name == task.from_cluster;
-    let Some(member) = index.members.get(&cluster) else {
+    let Some(member) = fleet.cache.members.get(&cluster) else {
         return Progress::Over;
     };
-    if held.spec.clusters.iter().any(is_scheduled) || !index.may_stand(id, &cluster) {
+    if held.spec.clusters.iter().any(is_scheduled) || !fleet.may_stand(id, &cluster) {
         return Progress::Over;
     }
     let may_return = task.producer == TAINT_MANAGER
         && resource.binding.is_some()
         && task.purge_mode != Some(PurgeMode::Directly)
         && task.suppress_deletion != Some(false)
-        && index.config.failover
+        && fleet.config.failover
         && member.meta.deleting.is_none()
         && stay(&member.object, &placement.cluster_tolerations) == Stay::Unlimited;
     if may_return
-        && is_well(index, id, resource, &cluster)
-        && verify(index, id, resource, &held.spec).is_err()
+        && is_well(fleet, id, resource, &cluster)
+        && verify(fleet, id, resource, &held.spec).is_err()
     {
         return Progress::Recovered;
     }
@@ -77,7 +78,7 @@ pub(crate) fn dated(task: &GracefulEvictionTask, now: Time) -> GracefulEvictionT
 /// # Errors
 /// The reason why it is kept, and when to ask again. Cost: O(clusters of the binding).
 pub(crate) fn may_delete(
-    index: &Index,
+    fleet: &Fleet,
     id: &ResourceId,
     (resource, binding): (&ResourceState, &Binding),
     task: &GracefulEvictionTask,
@@ -94,7 +95,7 @@ pub(crate) fn may_delete(
         (None, PurgeMode::Directly) => return Ok("its eviction task says purgeMode Directly"),
         (None, PurgeMode::Gracefully) => {}
     }
-    let Err(unready) = verify(index, id, resource, spec) else {
+    let Err(unready) = verify(fleet, id, resource, spec) else {
         return Ok("its replacement is healthy");
     };
     let Some(created) = task.creation_timestamp.as_ref().map(Time::from_k8s) else {
@@ -102,20 +103,20 @@ pub(crate) fn may_delete(
     };
     let grace = task
         .grace_period_seconds
-        .map_or(index.config.eviction_timeout, |seconds| {
+        .map_or(fleet.config.eviction_timeout, |seconds| {
             i64::from(seconds) * 1_000
         });
     let until = created.plus(grace);
     if now < until {
         return Err((unready, Some(until)));
     }
-    let is_replaced = |target: &TargetCluster| is_well(index, id, resource, &target.name.as_str().into());
+    let is_replaced = |target: &TargetCluster| is_well(fleet, id, resource, &target.name.as_str().into());
     // Also if its removal was tried before: a pending removal is no reason to delete it.
-    let is_last = is_seen_healthy(index, id, resource, &task.from_cluster.as_str().into())
+    let is_last = is_seen_healthy(fleet, id, resource, &task.from_cluster.as_str().into())
         && !spec.clusters.iter().any(is_replaced);
     let stands = |target: &TargetCluster| {
         let state = resource.copies.get(target.name.as_str());
-        index.answers(&target.name) && state.is_some_and(CopyState::is_lasting)
+        fleet.answers(&target.name) && state.is_some_and(CopyState::is_lasting)
     };
     if !spec.clusters.iter().any(stands) {
         let why = format!("no replacement is there, although its grace period is over: {unready}");
@@ -131,7 +132,7 @@ pub(crate) fn may_delete(
 /// True if all copies that replace an evicted one are verified: written from the current template, and healthy where the kind
 /// has a health rule.
 fn verify(
-    index: &Index,
+    fleet: &Fleet,
     id: &ResourceId,
     resource: &ResourceState,
     spec: &ResourceBindingSpec,
@@ -141,7 +142,7 @@ fn verify(
     }
     for target in &spec.clusters {
         let cluster: Str = target.name.as_str().into();
-        if !is_well(index, id, resource, &cluster) || !is_current(index, id, &cluster) {
+        if !is_well(fleet, id, resource, &cluster) || !is_current(fleet, id, &cluster) {
             return Err(format!("waits until the copy on {cluster} is healthy"));
         }
     }
@@ -150,16 +151,16 @@ fn verify(
 
 /// True if a copy is observed, healthy, and lasting: the last known copy of a member that does not respond is no replacement,
 /// nor is one that is about to be removed.
-fn is_well(index: &Index, id: &ResourceId, resource: &ResourceState, cluster: &Str) -> bool {
+fn is_well(fleet: &Fleet, id: &ResourceId, resource: &ResourceState, cluster: &Str) -> bool {
     let state = resource.copies.get(cluster);
-    state.is_some_and(CopyState::is_lasting) && is_seen_healthy(index, id, resource, cluster)
+    state.is_some_and(CopyState::is_lasting) && is_seen_healthy(fleet, id, resource, cluster)
 }
 
 /// True if a copy is observed, is not being deleted, and is healthy.
-fn is_seen_healthy(index: &Index, id: &ResourceId, resource: &ResourceState, cluster: &Str) -> bool {
+fn is_seen_healthy(fleet: &Fleet, id: &ResourceId, resource: &ResourceState, cluster: &Str) -> bool {
     let live = resource.copies.get(cluster).and_then(|state| state.live.as_ref());
-    index.answers(cluster)
-        && index.copies_known(cluster, &id.gvk)
+    fleet.answers(cluster)
+        && fleet.copies_known(cluster, &id.gvk)
         && live.is_some_and(|live| live.meta.deleting.is_none() && is_healthy(live.health))
 }
 
@@ -170,19 +171,19 @@ fn is_healthy(health: Option<Health>) -> bool {
 
 /// The time at which the message about the tasks changes although nothing is observed. Cost: O(tasks × clusters).
 pub(crate) fn told_again_at(
-    index: &Index,
+    fleet: &Fleet,
     id: &ResourceId,
     (resource, binding): (&ResourceState, &Binding),
     now: Time,
 ) -> Option<Time> {
     let tasks = binding.object.spec.graceful_eviction_tasks.iter();
-    let waits = tasks.filter_map(|task| may_delete(index, id, (resource, binding), task, now).err());
+    let waits = tasks.filter_map(|task| may_delete(fleet, id, (resource, binding), task, now).err());
     waits.filter_map(|(_, until)| until).min()
 }
 
 /// The message about the tasks of a binding; `None` without any. Cost: O(tasks × clusters).
 pub(crate) fn told(
-    index: &Index,
+    fleet: &Fleet,
     id: &ResourceId,
     (resource, binding): (&ResourceState, &Binding),
     now: Time,
@@ -196,9 +197,9 @@ pub(crate) fn told(
             } else {
                 &task.message
             };
-            let what = match may_delete(index, id, (resource, binding), task, now) {
+            let what = match may_delete(fleet, id, (resource, binding), task, now) {
                 // The state there is unknown, so a restart must not change the message.
-                _ if !index.answers(&task.from_cluster) => {
+                _ if !fleet.answers(&task.from_cluster) => {
                     "the copy there is handled when the cluster responds".to_owned()
                 }
                 Ok(why) => match kept(binding, &task.from_cluster) {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 pub use crate::eviction_budget::Budget;
 use crate::{
-    index::Index,
+    fleet::Fleet,
     object::{Str, Time},
     plan::{Key, Plan},
 };
@@ -12,13 +12,13 @@ use crate::{
 /// Takes slots for the clusters that a planned binding is to be evicted from. Returns true if any was taken, so that its plan
 /// may now differ. If nothing was decided, or nothing can be written yet, it keeps its slots. Cost: O(1) without budgets, else
 /// O(clusters × log evictions).
-pub(crate) fn reserve(index: &mut Index, key: &Key, plan: &Plan, now: Time) -> bool {
+pub(crate) fn reserve(fleet: &mut Fleet, key: &Key, plan: &Plan, now: Time) -> bool {
     let Key::Binding(id) = key else { return false };
-    let budget = index.config.eviction_budget;
+    let budget = fleet.config.eviction_budget;
     if budget.is_unlimited() {
         return false;
     }
-    let is_gone = index
+    let is_gone = fleet
         .resource(id)
         .is_none_or(|resource| resource.binding.is_none());
     let leaves = match &plan.leaves {
@@ -27,10 +27,10 @@ pub(crate) fn reserve(index: &mut Index, key: &Key, plan: &Plan, now: Time) -> b
         _ => return false,
     };
     let region = |cluster: &Str| {
-        let region = &index.members.get(cluster)?.object.spec.region;
+        let region = &fleet.cache.members.get(cluster)?.object.spec.region;
         (!region.is_empty()).then(|| region.as_str().into())
     };
     let leaves = leaves.iter();
     let due: BTreeMap<Str, Option<Str>> = leaves.map(|cluster| (cluster.clone(), region(cluster))).collect();
-    index.evictions.reserve(&budget, id, &due, now)
+    fleet.memory.evictions.reserve(&budget, id, &due, now)
 }

@@ -8,15 +8,16 @@ use entourage_api::{
 
 use super::{Cause, Leave, blocked, leave};
 use crate::{
+    cache::ResourceState,
     eviction::task::{self, Progress},
-    index::{Index, ResourceState},
+    fleet::Fleet,
     object::{ResourceId, Time},
 };
 
 /// The eviction tasks of a binding that another scheduler schedules: they are dated, and dropped when they are over. Cost:
 /// O(tasks × clusters).
 pub(crate) fn tended(
-    index: &Index,
+    fleet: &Fleet,
     id: &ResourceId,
     resource: &ResourceState,
     held: &ResourceBinding,
@@ -25,14 +26,14 @@ pub(crate) fn tended(
 ) -> Vec<GracefulEvictionTask> {
     let tasks = held.spec.graceful_eviction_tasks.iter();
     let open =
-        tasks.filter(|task| task::progress(index, id, resource, held, task, placement) != Progress::Over);
+        tasks.filter(|task| task::progress(fleet, id, resource, held, task, placement) != Progress::Over);
     open.map(|task| task::dated(task, now)).collect()
 }
 
 /// The time at which a binding is to be evicted from a cluster whose taint it tolerates until then. Cost: O(its clusters ×
 /// taints).
 pub(crate) fn leaves_at(
-    index: &Index,
+    fleet: &Fleet,
     resource: &ResourceState,
     (placement, failover): (&Placement, Option<&FailoverBehavior>),
     spec: &ResourceBindingSpec,
@@ -40,7 +41,7 @@ pub(crate) fn leaves_at(
 ) -> Option<Time> {
     let all = spec.clusters.iter();
     let all = all.filter_map(
-        |target| match leave(index, resource, target, (placement, failover), now) {
+        |target| match leave(fleet, resource, target, (placement, failover), now) {
             Leave::At(time) => Some(time),
             _ => None,
         },
@@ -51,14 +52,14 @@ pub(crate) fn leaves_at(
 /// The reason why a binding is not evicted although it should be, because this control plane does not schedule it; empty if no
 /// eviction is due. Cost: O(its clusters × taints).
 pub(crate) fn held_back(
-    index: &Index,
+    fleet: &Fleet,
     resource: &ResourceState,
     (placement, failover): (&Placement, Option<&FailoverBehavior>),
     spec: &ResourceBindingSpec,
     now: Time,
 ) -> String {
     let due = spec.clusters.iter().filter_map(|target| {
-        match leave(index, resource, target, (placement, failover), now) {
+        match leave(fleet, resource, target, (placement, failover), now) {
             Leave::Now(cause) => Some((target, cause)),
             _ => None,
         }

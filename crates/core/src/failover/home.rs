@@ -23,7 +23,7 @@ use crate::{
         TAINT_MANAGER,
         tolerance::{Stay, stay},
     },
-    index::Index,
+    fleet::Fleet,
     object::{ResourceId, Str, Time, duration},
     readiness::stored_ready,
     scheduler::{filter, taint},
@@ -61,20 +61,20 @@ pub(super) struct Ways {
 
 /// The home clusters that a workload may fail back to now. Cost: O(home clusters × (taints + kinds that they serve)).
 pub(super) fn ways(
-    index: &Index,
+    fleet: &Fleet,
     id: &ResourceId,
     held: &ResourceBinding,
     placement: &Placement,
     now: Time,
 ) -> Ways {
     let mut ways = Ways::default();
-    let Some(wait) = wait(held).filter(|_| index.config.failover) else {
+    let Some(wait) = wait(held).filter(|_| fleet.config.failover) else {
         return ways;
     };
     let spec = &held.spec;
     for (name, home) in stored(held, placement, now) {
         let is_placed = spec.clusters.iter().any(|target| target.name == *name);
-        let Some(member) = index.members.get(&name).filter(|_| !is_placed) else {
+        let Some(member) = fleet.cache.members.get(&name).filter(|_| !is_placed) else {
             continue;
         };
         let ready = stored_ready(&member.object).filter(|ready| ready.status == "True");
@@ -120,7 +120,7 @@ fn welcomes(cluster: &Cluster, placement: &Placement) -> bool {
 
 /// The home clusters that are stored from now on. Cost: O(tasks × home clusters).
 pub(super) fn remembered(
-    index: &Index,
+    fleet: &Fleet,
     held: &ResourceBinding,
     placement: &Placement,
     exchange: &Exchange<'_>,
@@ -149,7 +149,7 @@ pub(super) fn remembered(
     }
     homes.extend(left);
     homes.retain(|name, _| {
-        index.members.contains_key(name) && !exchange.chosen.iter().any(|target| target.name == **name)
+        fleet.cache.members.contains_key(name) && !exchange.chosen.iter().any(|target| target.name == **name)
     });
     homes
 }

@@ -11,7 +11,7 @@ use entourage_api::{
 use super::{data, home, state};
 use crate::{
     eviction::data::Awaited,
-    index::Index,
+    fleet::Fleet,
     object::{Meta, Str, Time},
     stored_binding::{
         Labels, RECORDS, WISHES, eviction_from,
@@ -83,7 +83,7 @@ impl Records {
     /// Computes the records from the stored ones, the tasks that the binding is to have, and the scheduled clusters. Cost:
     /// O(tasks × clusters + size of the stored records).
     pub(super) fn of(
-        index: &Index,
+        fleet: &Fleet,
         (held, placement): (&ResourceBinding, &Placement),
         failed: Vec<Str>,
         (tasks, chosen): (&[GracefulEvictionTask], &[TargetCluster]),
@@ -92,7 +92,7 @@ impl Records {
         let exchange = Exchange::of(held, tasks, chosen);
         Self {
             failed,
-            homes: home::remembered(index, held, placement, &exchange, now),
+            homes: home::remembered(fleet, held, placement, &exchange, now),
             preserved: state::handed_on(held, &exchange),
             data: data::awaited((held, placement), &exchange, now),
             shares: purge::remembered(held, placement, (tasks, chosen)),

@@ -4,11 +4,8 @@ use entourage_api::keys::annotation;
 
 use super::{COUNTED_AFTER, LEAST, SHARE, cause};
 use crate::{
-    index::{
-        Index,
-        brakes::{Cause, Pause, WINDOW, explains, pause_name},
-        wanted::wants,
-    },
+    fleet::{Fleet, wanted::wants},
+    memory::brakes::{Cause, Pause, WINDOW, explains, pause_name},
     object::{ResourceId, Str, Time},
     observation::Watch,
     places::Place,
@@ -18,29 +15,29 @@ use crate::{
 
 /// Before a key is planned: records whether the end of its copy's requirement is explained. Cost: O(1) for a copy that is
 /// required and was not edited; else that of [`wants`] and [`survey`].
-pub(crate) fn explain(index: &mut Index, key: &Key, now: Time) {
-    if !index.config.brake {
+pub(crate) fn explain(fleet: &mut Fleet, key: &Key, now: Time) {
+    if !fleet.config.brake {
         return;
     }
     match key {
-        Key::Copy(id, cluster) => explain_copy(index, id, cluster, now),
+        Key::Copy(id, cluster) => explain_copy(fleet, id, cluster, now),
         Key::Distributed(name, place) => {
             if let Some(cluster) = &place.cluster
-                && leaves_unexplained(index, name, place)
+                && leaves_unexplained(fleet, name, place)
             {
-                survey(index, cluster, now);
+                survey(fleet, cluster, now);
             }
         }
-        Key::Namespace(name, cluster) if ends_unexplained(index, name, cluster) => {
-            survey(index, cluster, now);
+        Key::Namespace(name, cluster) if ends_unexplained(fleet, name, cluster) => {
+            survey(fleet, cluster, now);
         }
-        Key::Cluster(name) => count_waiting(index, name, now),
+        Key::Cluster(name) => count_waiting(fleet, name, now),
         _ => {}
     }
 }
 
-fn explain_copy(index: &mut Index, id: &ResourceId, cluster: &Str, now: Time) {
-    let Some(resource) = index.resources.get(id) else {
+fn explain_copy(fleet: &mut Fleet, id: &ResourceId, cluster: &Str, now: Time) {
+    let Some(resource) = fleet.cache.resources.get(id) else {
         return;
     };
     let Some(state) = resource.copies.get(cluster).filter(|state| state.live.is_some()) else {
@@ -50,7 +47,7 @@ fn explain_copy(index: &mut Index, id: &ResourceId, cluster: &Str, now: Time) {
         .template
         .as_ref()
         .is_some_and(|template| template.meta.deleting.is_some());
-    let wanted = !ends && resource.template.is_some() && wants(index, id, resource, cluster);
+    let wanted = !ends && resource.template.is_some() && wants(fleet, id, resource, cluster);
     // Evictions have their own limit.
     let is_evicted = resource
         .binding
@@ -66,33 +63,33 @@ fn explain_copy(index: &mut Index, id: &ResourceId, cluster: &Str, now: Time) {
     };
     let is_due = !wanted && !explained && !counted;
     if (explained, counted) != (state.explained, state.counted) {
-        let state = index.copy_state(id, cluster);
+        let state = fleet.copy_state(id, cluster);
         (state.explained, state.counted) = (explained, counted);
     }
-    if is_due && index.is_removal_safe(&id.gvk) {
-        survey(index, cluster, now);
+    if is_due && fleet.is_removal_safe(&id.gvk) {
+        survey(fleet, cluster, now);
     }
 }
 
-fn leaves_unexplained(index: &Index, name: &Str, place: &Place) -> bool {
-    let held = index.distributions.held.get(name);
+fn leaves_unexplained(fleet: &Fleet, name: &Str, place: &Place) -> bool {
+    let held = fleet.memory.distributions.held.get(name);
     let spot = held.and_then(|held| held.spots.get(place));
     spot.is_some_and(|spot| spot.target_status.is_some_and(|each| !each.is_meant()) && !spot.explained)
 }
 
-fn ends_unexplained(index: &Index, name: &Str, cluster: &Str) -> bool {
-    let ending = index.namespaces.ending(cluster, name);
-    let seen = index.namespaces.on(cluster, name);
-    !index.namespaces.hub.contains_key(name)
-        && seen.is_some_and(|seen| seen.is_of(&index.config.hub, cluster))
+fn ends_unexplained(fleet: &Fleet, name: &Str, cluster: &Str) -> bool {
+    let ending = fleet.cache.namespaces.ending(cluster, name);
+    let seen = fleet.cache.namespaces.on(cluster, name);
+    !fleet.cache.namespaces.hub.contains_key(name)
+        && seen.is_some_and(|seen| seen.is_of(&fleet.config.hub, cluster))
         && !ending.is_some_and(|ending| ending.explained || ending.counted)
-        && index.watches.is_synced(&Watch::Namespaces)
-        && index.is_base_synced()
+        && fleet.cache.watches.is_synced(&Watch::Namespaces)
+        && fleet.is_base_synced()
 }
 
 /// After a key was planned: counts the deletions of its plan, and pauses those beyond the limit. Cost: O(log members).
-pub(crate) fn account(index: &mut Index, key: &Key, plan: &Plan, now: Time) {
-    if !index.config.brake {
+pub(crate) fn account(fleet: &mut Fleet, key: &Key, plan: &Plan, now: Time) {
+    if !fleet.config.brake {
         return;
     }
     let deletes = plan.changes.iter().any(|change| {
@@ -113,11 +110,12 @@ pub(crate) fn account(index: &mut Index, key: &Key, plan: &Plan, now: Time) {
     }
     let (cluster, explained) = match key {
         Key::Copy(id, cluster) => {
-            let leaves = index
+            let leaves = fleet
+                .cache
                 .members
                 .get(cluster)
                 .is_some_and(|member| member.meta.deleting.is_some());
-            let state = index.copy_state(id, cluster);
+            let state = fleet.copy_state(id, cluster);
             let explained = state.explained || leaves;
             if deletes && std::mem::replace(&mut state.counted, true) {
                 return;
@@ -128,7 +126,7 @@ pub(crate) fn account(index: &mut Index, key: &Key, plan: &Plan, now: Time) {
             let Some(cluster) = place.cluster.clone() else {
                 return;
             };
-            let held = index.distributions.held.get_mut(name);
+            let held = fleet.memory.distributions.held.get_mut(name);
             let Some(held) = held else { return };
             let ending = held.object.meta.deleting.is_some();
             let Some(spot) = held.spots.get_mut(place) else {
@@ -140,7 +138,7 @@ pub(crate) fn account(index: &mut Index, key: &Key, plan: &Plan, now: Time) {
             (cluster, spot.explained || ending)
         }
         Key::Namespace(name, cluster) => {
-            let Some(ending) = index.namespaces.ending_mut(cluster, name) else {
+            let Some(ending) = fleet.cache.namespaces.ending_mut(cluster, name) else {
                 return;
             };
             if deletes && std::mem::replace(&mut ending.counted, true) {
@@ -151,21 +149,21 @@ pub(crate) fn account(index: &mut Index, key: &Key, plan: &Plan, now: Time) {
         _ => return,
     };
     if deletes {
-        charge(index, &cluster, explained, now);
+        charge(fleet, &cluster, explained, now);
     } else {
-        pause(index, &cluster, explained, now);
+        pause(fleet, &cluster, explained, now);
     }
 }
 
 /// Before an unexplained deletion is planned: counts the copies that the limit depends on, once a minute for each member. Cost:
-/// O(1); O(entities) when that is due.
-fn survey(index: &mut Index, cluster: &Str, now: Time) {
-    let brake = index.brakes.members.entry(cluster.clone()).or_default();
+/// O(1); O(resources) when that is due.
+fn survey(fleet: &mut Fleet, cluster: &Str, now: Time) {
+    let brake = fleet.memory.brakes.members.entry(cluster.clone()).or_default();
     if brake.surveyed.is_some_and(|(at, ..)| now < at.plus(WINDOW)) {
         return;
     }
     let (mut copies, mut unexplained, mut standing) = (0, 0, false);
-    for resource in index.resources.values() {
+    for resource in fleet.cache.resources.values() {
         let Some(state) = resource.copies.get(cluster) else {
             continue;
         };
@@ -183,8 +181,8 @@ fn survey(index: &mut Index, cluster: &Str, now: Time) {
 }
 
 /// Counts a deletion on a member that is about to be executed.
-fn charge(index: &mut Index, cluster: &Str, explained: bool, now: Time) {
-    let brake = index.brakes.members.entry(cluster.clone()).or_default();
+fn charge(fleet: &mut Fleet, cluster: &Str, explained: bool, now: Time) {
+    let brake = fleet.memory.brakes.members.entry(cluster.clone()).or_default();
     brake.all.add(now);
     if !explained {
         brake.unexplained.add(now);
@@ -192,13 +190,14 @@ fn charge(index: &mut Index, cluster: &Str, explained: bool, now: Time) {
 }
 
 /// Starts a pause for a deletion that waits for a release, if none has started.
-fn pause(index: &mut Index, cluster: &Str, explained: bool, now: Time) {
-    let cause = cause(index, cluster, explained, now);
-    let release = index
+fn pause(fleet: &mut Fleet, cluster: &Str, explained: bool, now: Time) {
+    let cause = cause(fleet, cluster, explained, now);
+    let release = fleet
+        .cache
         .members
         .get(cluster)
         .and_then(|member| member.meta.annotation(annotation::RESUME_REMOVALS));
-    let Some(brake) = index.brakes.members.get_mut(cluster) else {
+    let Some(brake) = fleet.memory.brakes.members.get_mut(cluster) else {
         return;
     };
     let Some(cause) = cause.filter(|_| brake.pause.is_none()) else {
@@ -212,7 +211,7 @@ fn pause(index: &mut Index, cluster: &Str, explained: bool, now: Time) {
     let (deleted, limit) = match cause {
         Cause::Budget => (
             brake.all.count(now),
-            index.config.removal_budget.unwrap_or_default() as usize,
+            fleet.config.removal_budget.unwrap_or_default() as usize,
         ),
         _ => (
             brake.unexplained.count(now),
@@ -227,13 +226,14 @@ fn pause(index: &mut Index, cluster: &Str, explained: bool, now: Time) {
         limit,
         waiting: None,
     });
-    index.brakes.raised.insert(cluster.clone());
+    fleet.memory.brakes.raised.insert(cluster.clone());
 }
 
 /// Counts the waiting deletions once, when most of them are known.
-fn count_waiting(index: &mut Index, cluster: &Str, now: Time) {
-    let waiting = index.waiting_for(&SyncRequirement::Removals(cluster.clone()));
-    let pause = index
+fn count_waiting(fleet: &mut Fleet, cluster: &Str, now: Time) {
+    let waiting = fleet.waiting_for(&SyncRequirement::Removals(cluster.clone()));
+    let pause = fleet
+        .memory
         .brakes
         .members
         .get_mut(cluster)

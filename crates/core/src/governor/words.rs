@@ -4,7 +4,7 @@ use entourage_api::keys::annotation;
 
 use super::LEAST;
 use crate::{
-    index::brakes::{Cause, Pause, pause_name},
+    memory::brakes::{Cause, Pause, pause_name},
     object::{Gvk, Str},
 };
 

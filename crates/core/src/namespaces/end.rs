@@ -18,8 +18,8 @@ use entourage_api::keys::event;
 
 use super::content::Contents;
 use crate::{
+    fleet::{Fleet, namespaces::id_of},
     governor,
-    index::{Index, namespaces::id_of},
     object::{ResourceId, Str, Time},
     observation::Watch,
     places::Place,
@@ -37,13 +37,14 @@ const UNPROVEN: &str = "it is not certain that it is the one that was created fo
 const LONGEST: i64 = 60_000;
 
 /// Plans a namespace of a member that the hub does not have. Cost: O(kinds in use × log), and O(objects in the namespace).
-pub(super) fn plan(index: &Index, name: &Str, cluster: &Str, now: Time) -> Plan {
-    let hub = &index.config.hub;
-    let Some(seen) = index.namespaces.on(cluster, name) else {
+pub(super) fn plan(fleet: &Fleet, name: &Str, cluster: &Str, now: Time) -> Plan {
+    let hub = &fleet.config.hub;
+    let Some(seen) = fleet.cache.namespaces.on(cluster, name) else {
         return Plan::nothing();
     };
     let leaves = |cluster: &Str| {
-        index
+        fleet
+            .cache
             .members
             .get(cluster)
             .is_none_or(|member| member.meta.deleting.is_some())
@@ -51,26 +52,26 @@ pub(super) fn plan(index: &Index, name: &Str, cluster: &Str, now: Time) -> Plan 
     if seen.deleting
         || !seen.is_of(hub, cluster)
         || **name == *"default"
-        || index.config.is_reserved(name)
-        || !index.namespaces.is_listed(cluster)
+        || fleet.config.is_reserved(name)
+        || !fleet.cache.namespaces.is_listed(cluster)
         || leaves(cluster)
     {
         return Plan::nothing();
     }
-    if !index.is_base_synced() {
+    if !fleet.is_base_synced() {
         return Plan::wait_for(SyncRequirement::Base, "the hub is not synced yet");
     }
-    if !index.watches.is_synced(&Watch::Namespaces) {
+    if !fleet.cache.watches.is_synced(&Watch::Namespaces) {
         return Plan::wait("the hub's namespaces are not synced");
     }
-    if let Some(id) = index.stands_in(cluster, name) {
+    if let Some(id) = fleet.stands_in(cluster, name) {
         return Plan::wait(format!("{id} may still be there"));
     }
     let preconditions = Preconditions {
         uid: seen.uid.clone(),
         resource_version: seen.resource_version.clone(),
     };
-    let ending = index.namespaces.ending(cluster, name);
+    let ending = fleet.cache.namespaces.ending(cluster, name);
     let survey = ending.and_then(|ending| ending.survey.as_ref());
     let due = survey.map(|survey| survey.at.plus(LONGEST.min(500 << survey.looks.min(16))));
     let is_on_hub = survey.is_some_and(|survey| survey.contents == Contents::OnHub);
@@ -81,8 +82,8 @@ pub(super) fn plan(index: &Index, name: &Str, cluster: &Str, now: Time) -> Plan 
     let counts = (counts, ending.is_some_and(|ending| ending.counted));
     let at = (name, cluster);
     let end = |mode, why: &str| {
-        governor::hold(index, cluster, counts, now)
-            .unwrap_or_else(|| end(index, at, preconditions, mode, why))
+        governor::hold(fleet, cluster, counts, now)
+            .unwrap_or_else(|| end(fleet, at, preconditions, mode, why))
     };
     if !seen.is_proven(hub, cluster) {
         return end(RemovalMode::Release, UNPROVEN);
@@ -91,13 +92,13 @@ pub(super) fn plan(index: &Index, name: &Str, cluster: &Str, now: Time) -> Plan 
         return end(RemovalMode::Release, "another hub manages it, too");
     }
     let (Some(survey), Some(due)) = (survey, due) else {
-        return look(index, at);
+        return look(fleet, at);
     };
     let why = match &survey.contents {
         Contents::Nothing => return end(RemovalMode::Delete, "the hub deleted it, and nothing is in it"),
         Contents::Held(words) => return end(RemovalMode::Release, &format!("it contains {words}")),
         Contents::Unknown(words) => return end(RemovalMode::Release, &not_known(words)),
-        Contents::OnHub => return look(index, at),
+        Contents::OnHub => return look(fleet, at),
         Contents::Leaving(words) => format!("it contains {words}, which should be deleted soon"),
         Contents::NoResponse(words) => not_known(words),
     };
@@ -107,24 +108,24 @@ pub(super) fn plan(index: &Index, name: &Str, cluster: &Str, now: Time) -> Plan 
     if now < due {
         return Plan::wait_until(due, why);
     }
-    look(index, at)
+    look(fleet, at)
 }
 
 fn not_known(words: &str) -> String {
     format!("its content is unknown: {words}")
 }
 
-fn look(index: &Index, (name, cluster): (&Str, &Str)) -> Plan {
+fn look(fleet: &Fleet, (name, cluster): (&Str, &Str)) -> Plan {
     let change = Change::LookInto {
         cluster: cluster.clone(),
         name: name.clone(),
-        copies: index.distributed_into(cluster, name),
+        copies: fleet.distributed_into(cluster, name),
     };
     Plan::one(change, "the hub deleted it: what is in it must be known")
 }
 
 fn end(
-    index: &Index,
+    fleet: &Fleet,
     (name, cluster): (&Str, &Str),
     preconditions: Preconditions,
     mode: RemovalMode,
@@ -134,15 +135,15 @@ fn end(
         cluster: cluster.clone(),
         name: name.clone(),
         preconditions,
-        copies: index.distributed_into(cluster, name),
+        copies: fleet.distributed_into(cluster, name),
         mode,
-        told: (mode == RemovalMode::Release).then(|| Box::new(kept(index, (name, cluster), why))),
+        told: (mode == RemovalMode::Release).then(|| Box::new(kept(fleet, (name, cluster), why))),
     };
     Plan::one(change, why)
 }
 
-fn kept(index: &Index, (name, cluster): (&Str, &Str), why: &str) -> Event {
-    let member = index.members.get(cluster);
+fn kept(fleet: &Fleet, (name, cluster): (&Str, &Str), why: &str) -> Event {
+    let member = fleet.cache.members.get(cluster);
     Event {
         regarding: Regarding {
             api_version: "cluster.karmada.io/v1alpha1".into(),
@@ -160,7 +161,7 @@ fn kept(index: &Index, (name, cluster): (&Str, &Str), why: &str) -> Event {
     }
 }
 
-impl Index {
+impl Fleet {
     /// An object that may still exist in a namespace of a member and that a binding manages, or `None`; the namespace itself
     /// counts, too. Cost: O(kinds in use × log + objects in the namespace).
     fn stands_in(&self, cluster: &Str, name: &Str) -> Option<ResourceId> {
@@ -173,8 +174,11 @@ impl Index {
         if accounted(&itself) {
             return Some(itself);
         }
-        self.kinds.iter().find_map(|gvk| {
-            let of_it = self.resources.range(ResourceId::new(gvk.clone(), name, "")..);
+        self.graph.kinds.iter().find_map(|gvk| {
+            let of_it = self
+                .cache
+                .resources
+                .range(ResourceId::new(gvk.clone(), name, "")..);
             let mut of_it = of_it.take_while(|(id, _)| id.gvk == *gvk && id.namespace == *name);
             of_it.find(|(id, _)| accounted(id)).map(|(id, _)| id.clone())
         })
@@ -187,7 +191,7 @@ impl Index {
             cluster: Some(cluster.clone()),
             namespace: name.clone(),
         };
-        let all = &self.distributions;
+        let all = &self.memory.distributions;
         let of_it = all.at.get(&place).into_iter().flatten();
         of_it
             .filter_map(|distribution| Some(self.copy_of(distribution, &place)?.uid.clone()))

@@ -12,7 +12,7 @@
 //! | `InterpretHealth` | copies | the same | the health of that entry |
 //! | `AggregateStatus` | templates with copies | the template's status | the template's status |
 //!
-//! The Index passes the use of an object to the reader, one object at a time ([`Use`]). For an object that the Index does not
+//! The engine passes the use of an object to the reader, one object at a time ([`Use`]). For an object that the engine does not
 //! have yet, its own metadata shows whether a policy claims it.
 
 use std::collections::BTreeMap;
@@ -41,7 +41,7 @@ pub enum Use {
     Template {
         /// The template.
         id: ResourceId,
-        /// Its results in use; `None` when the Index no longer has the template.
+        /// Its results in use; `None` when the engine no longer has the template.
         used: Option<Used>,
         /// True if it was read without a result that is in use: it must be read again.
         again: bool,

@@ -13,7 +13,7 @@ use crate::{
     server::Server,
 };
 
-/// One list-and-watch. The Index returns those it needs ([`crate::index::Index::demand`]); the shell keeps them open. Watches of
+/// One list-and-watch. The engine returns those it needs ([`crate::fleet::Fleet::demand`]); the shell keeps them open. Watches of
 /// two versions of a kind differ.
 #[derive(Clone, Debug)]
 pub enum Watch {

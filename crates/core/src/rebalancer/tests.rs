@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::{
-    index::Config,
+    config::Config,
     object::{Gvk, ResourceId},
     observation::{Observation, Watch, project, which},
     plan::Key,
@@ -16,14 +16,14 @@ const CREATED: Time = Time(1_700_000_000_000);
 /// The time at which nothing is waited for any more.
 const LATE: Time = CREATED.plus(PROGRESS).plus(FIRST_LOOK);
 
-fn see(index: &mut Index, watch: &Watch, object: &Value, now: Time) -> Vec<Key> {
+fn see(fleet: &mut Fleet, watch: &Watch, object: &Value, now: Time) -> Vec<Key> {
     let subject = project(watch, &Default::default(), object).expect("readable");
-    index.observe(Observation::Seen(subject), now)
+    fleet.observe(Observation::Seen(subject), now)
 }
 
-fn list(index: &mut Index, watch: &Watch, objects: &[Value]) -> Vec<Key> {
+fn list(fleet: &mut Fleet, watch: &Watch, objects: &[Value]) -> Vec<Key> {
     for object in objects {
-        see(index, watch, object, CREATED);
+        see(fleet, watch, object, CREATED);
     }
     let present: BTreeSet<_> = objects.iter().filter_map(|each| which(watch, each)).collect();
     let listed = Observation::Listed {
@@ -31,17 +31,17 @@ fn list(index: &mut Index, watch: &Watch, objects: &[Value]) -> Vec<Key> {
         present,
         revision: 1,
     };
-    index.observe(listed, CREATED)
+    fleet.observe(listed, CREATED)
 }
 
-/// An index with a synced hub, except for these watches.
-fn knowing(but: &[Watch]) -> Index {
-    let mut index = Index::new(Config::new("hub"));
-    let demanded: Vec<Watch> = index.demand().iter().cloned().collect();
+/// A fleet with a synced hub, except for these watches.
+fn knowing(but: &[Watch]) -> Fleet {
+    let mut fleet = Fleet::new(Config::new("hub"));
+    let demanded: Vec<Watch> = fleet.demand().iter().cloned().collect();
     for watch in demanded.iter().filter(|watch| !but.contains(watch)) {
-        list(&mut index, watch, &[]);
+        list(&mut fleet, watch, &[]);
     }
-    index
+    fleet
 }
 
 fn reference(kind: &str, namespace: &str, name: &str) -> Value {
@@ -73,13 +73,13 @@ fn binding(name: &str, asked: Option<Time>) -> Value {
     })
 }
 
-fn planned(index: &Index, now: Time) -> Plan {
-    plan(index, &"r".into(), now)
+fn planned(fleet: &Fleet, now: Time) -> Plan {
+    plan(fleet, &"r".into(), now)
 }
 
 /// The status that is written; null if none is.
-fn written(index: &Index, now: Time) -> Value {
-    match planned(index, now).changes.as_slice() {
+fn written(fleet: &Fleet, now: Time) -> Value {
+    match planned(fleet, now).changes.as_slice() {
         [
             Change::Hub {
                 verb: Verb::MergeStatus(body),
@@ -93,7 +93,7 @@ fn written(index: &Index, now: Time) -> Value {
 
 #[test]
 fn workloads_are_reported_once_each_in_the_order_of_karmada() {
-    let mut index = knowing(&[]);
+    let mut fleet = knowing(&[]);
     let all = [
         reference("Deployment", "b", "a"),
         reference("Deployment", "a", "z"),
@@ -102,12 +102,12 @@ fn workloads_are_reported_once_each_in_the_order_of_karmada() {
         reference("Deployment", "a", "z"),
     ];
     see(
-        &mut index,
+        &mut fleet,
         &Watch::Rebalancers,
         &rebalancer(1, &all, &Value::Null),
         CREATED,
     );
-    let status = written(&index, LATE);
+    let status = written(&fleet, LATE);
     let observed = status["observedWorkloads"].as_array().expect("a list");
     let workloads: Vec<&Value> = observed.iter().map(|each| &each["workload"]).collect();
     assert_eq!(workloads, [&all[1], &all[0], &all[3], &all[2]]);
@@ -124,40 +124,40 @@ fn a_workload_is_not_said_to_have_no_binding_before_the_hub_is_known() {
         Watch::Policies,
         Watch::Clusters,
     ] {
-        let mut index = knowing(std::slice::from_ref(&lacks));
-        see(&mut index, &Watch::Rebalancers, &gone, CREATED);
-        let waits = index.plan(&Key::Rebalancer("r".into()), CREATED);
+        let mut fleet = knowing(std::slice::from_ref(&lacks));
+        see(&mut fleet, &Watch::Rebalancers, &gone, CREATED);
+        let waits = fleet.plan(&Key::Rebalancer("r".into()), CREATED);
         assert_eq!(waits.awaits.as_deref(), Some(&SyncRequirement::Base), "{lacks:?}");
-        let woken = list(&mut index, &lacks, &[]);
+        let woken = list(&mut fleet, &lacks, &[]);
         assert!(woken.contains(&Key::Rebalancer("r".into())), "{lacks:?}");
-        let status = written(&index, LATE);
+        let status = written(&fleet, LATE);
         assert_eq!(status["observedWorkloads"][0]["result"], "Failed", "{lacks:?}");
     }
 }
 
 #[test]
 fn the_templates_of_a_kind_in_use_are_looked_at_before_one_is_said_to_have_no_binding() {
-    let mut index = knowing(&[]);
+    let mut fleet = knowing(&[]);
     let policy = json!({
         "metadata": {"namespace": "ns", "name": "p", "uid": "p", "resourceVersion": "1", "generation": 1},
         "spec": {"resourceSelectors": [{"apiVersion": "apps/v1", "kind": "Deployment"}], "placement": {}},
     });
-    see(&mut index, &Watch::Policies, &policy, CREATED);
+    see(&mut fleet, &Watch::Policies, &policy, CREATED);
     let all = [reference("Deployment", "ns", "a")];
     see(
-        &mut index,
+        &mut fleet,
         &Watch::Rebalancers,
         &rebalancer(1, &all, &Value::Null),
         CREATED,
     );
     let deployments = Gvk::new("apps/v1", "Deployment");
-    let waits = planned(&index, CREATED);
+    let waits = planned(&fleet, CREATED);
     assert_eq!(
         waits.awaits.as_deref(),
         Some(&SyncRequirement::Templates(deployments.clone()))
     );
-    list(&mut index, &Watch::Templates(deployments), &[]);
-    assert_eq!(written(&index, LATE)["observedWorkloads"][0]["result"], "Failed");
+    list(&mut fleet, &Watch::Templates(deployments), &[]);
+    assert_eq!(written(&fleet, LATE)["observedWorkloads"][0]["result"], "Failed");
 }
 
 #[test]
@@ -168,16 +168,16 @@ fn a_binding_with_this_question_or_a_later_one_is_asked_and_one_with_an_earlier_
         (Some(CREATED), Some("Successful")),
         (Some(CREATED.plus(60_000)), Some("Successful")),
     ] {
-        let mut index = knowing(&[]);
-        see(&mut index, &Watch::Bindings, &binding("a", asked), CREATED);
+        let mut fleet = knowing(&[]);
+        see(&mut fleet, &Watch::Bindings, &binding("a", asked), CREATED);
         let all = [reference("Deployment", "ns", "a")];
         see(
-            &mut index,
+            &mut fleet,
             &Watch::Rebalancers,
             &rebalancer(1, &all, &Value::Null),
             CREATED,
         );
-        let status = written(&index, CREATED);
+        let status = written(&fleet, CREATED);
         assert_eq!(
             status["observedWorkloads"][0]["result"].as_str(),
             result,
@@ -188,14 +188,14 @@ fn a_binding_with_this_question_or_a_later_one_is_asked_and_one_with_an_earlier_
 
 #[test]
 fn what_is_under_way_is_told_after_a_while_and_taken_back_to_be_finished() {
-    let mut index = knowing(&[]);
+    let mut fleet = knowing(&[]);
     see(
-        &mut index,
+        &mut fleet,
         &Watch::Bindings,
         &binding("done", Some(CREATED)),
         CREATED,
     );
-    see(&mut index, &Watch::Bindings, &binding("waits", None), CREATED);
+    see(&mut fleet, &Watch::Bindings, &binding("waits", None), CREATED);
     let done = reference("Deployment", "ns", "done");
     let all = [done.clone(), reference("Deployment", "ns", "waits")];
     let finished = json!({
@@ -203,17 +203,17 @@ fn what_is_under_way_is_told_after_a_while_and_taken_back_to_be_finished() {
         "observedWorkloads": [{"workload": done, "result": "Successful"}],
     });
     see(
-        &mut index,
+        &mut fleet,
         &Watch::Rebalancers,
         &rebalancer(2, &all, &finished),
         CREATED,
     );
-    let early = planned(&index, CREATED);
+    let early = planned(&fleet, CREATED);
     assert_eq!(
         (early.changes.len(), early.again_at),
         (0, Some(CREATED.plus(PROGRESS)))
     );
-    let status = written(&index, CREATED.plus(PROGRESS));
+    let status = written(&fleet, CREATED.plus(PROGRESS));
     assert_eq!(status["finishTime"], Value::Null);
     assert_eq!(
         status.as_object().map(|all| all.contains_key("finishTime")),
@@ -225,12 +225,12 @@ fn what_is_under_way_is_told_after_a_while_and_taken_back_to_be_finished() {
 
 #[test]
 fn what_has_finished_asks_for_nothing_and_ends_as_the_very_object_that_was_seen() {
-    let mut index = knowing(&[]);
+    let mut fleet = knowing(&[]);
     let done = reference("Deployment", "ns", "a");
     let id = ResourceId::new(Gvk::new("apps/v1", "Deployment"), "ns", "a");
     let object = rebalancer(1, std::slice::from_ref(&done), &Value::Null);
-    see(&mut index, &Watch::Rebalancers, &object, CREATED);
-    assert_eq!(index.rebalancers.asked_at(&id), Some(CREATED));
+    see(&mut fleet, &Watch::Rebalancers, &object, CREATED);
+    assert_eq!(fleet.memory.rebalancers.asked_at(&id), Some(CREATED));
     let mut finished = rebalancer(
         1,
         std::slice::from_ref(&done),
@@ -240,61 +240,61 @@ fn what_has_finished_asks_for_nothing_and_ends_as_the_very_object_that_was_seen(
         }),
     );
     finished["metadata"]["resourceVersion"] = json!("2");
-    see(&mut index, &Watch::Rebalancers, &finished, CREATED);
-    assert_eq!(index.rebalancers.asked_at(&id), None);
+    see(&mut fleet, &Watch::Rebalancers, &finished, CREATED);
+    assert_eq!(fleet.memory.rebalancers.asked_at(&id), None);
     let until = CREATED.plus(60_000);
-    assert_eq!(planned(&index, CREATED).again_at, Some(until));
+    assert_eq!(planned(&fleet, CREATED).again_at, Some(until));
     let wanted = Verb::Delete {
         uid: "u".into(),
         resource_version: "2".into(),
     };
-    let [Change::Hub { verb, .. }] = &planned(&index, until).changes[..] else {
+    let [Change::Hub { verb, .. }] = &planned(&fleet, until).changes[..] else {
         panic!("it ends");
     };
     assert_eq!(*verb, wanted);
     // Its spec changes: a failed workload is tried once more.
     see(
-        &mut index,
+        &mut fleet,
         &Watch::Rebalancers,
         &rebalancer(3, &[done], &finished["status"]),
         CREATED,
     );
-    assert_eq!(index.rebalancers.asked_at(&id), Some(CREATED));
+    assert_eq!(fleet.memory.rebalancers.asked_at(&id), Some(CREATED));
 }
 
 #[test]
 fn what_is_being_deleted_asks_for_nothing_and_says_nothing() {
-    let mut index = knowing(&[]);
+    let mut fleet = knowing(&[]);
     let mut object = rebalancer(1, &[reference("Deployment", "ns", "a")], &Value::Null);
     object["metadata"]["deletionTimestamp"] = json!(CREATED.to_k8s());
     object["metadata"]["finalizers"] = json!(["somebody.else/holds"]);
-    see(&mut index, &Watch::Rebalancers, &object, CREATED);
-    assert_eq!(planned(&index, LATE), Plan::nothing());
+    see(&mut fleet, &Watch::Rebalancers, &object, CREATED);
+    assert_eq!(planned(&fleet, LATE), Plan::nothing());
     let id = ResourceId::new(Gvk::new("apps/v1", "Deployment"), "ns", "a");
-    assert_eq!(index.rebalancers.asked_at(&id), None);
+    assert_eq!(fleet.memory.rebalancers.asked_at(&id), None);
 }
 
 #[test]
 fn one_with_few_workloads_is_planned_when_one_of_them_changes_and_one_with_many_every_second() {
     for (count, woken) in [(MANY - 1, true), (MANY, false)] {
-        let mut index = knowing(&[]);
+        let mut fleet = knowing(&[]);
         let all: Vec<Value> = (0..count)
             .map(|at| reference("Deployment", "ns", &format!("a{at}")))
             .collect();
         see(
-            &mut index,
+            &mut fleet,
             &Watch::Rebalancers,
             &rebalancer(1, &all, &Value::Null),
             CREATED,
         );
         let keys = see(
-            &mut index,
+            &mut fleet,
             &Watch::Bindings,
             &binding("a0", Some(CREATED)),
             CREATED,
         );
         assert_eq!(keys.contains(&Key::Rebalancer("r".into())), woken, "{count}");
-        let again_at = planned(&index, CREATED).again_at;
+        let again_at = planned(&fleet, CREATED).again_at;
         assert_eq!(again_at == Some(CREATED.plus(LOOK)), !woken, "{count}");
     }
 }

@@ -1,8 +1,9 @@
 //! The reason why a template has a binding of its own: a policy that claims it, or claimed it once.
 
 use crate::{
-    index::{
-        Binding, Index, Policy, ResourceState, activation,
+    cache::{Binding, Policy, ResourceState},
+    fleet::{
+        Fleet, activation,
         claims::{claimed_by, missing_overrides},
     },
     object::{NamespacedName, ResourceId},
@@ -24,15 +25,15 @@ pub(crate) enum Own<'a> {
 /// The reason why a template has a binding of its own, or `None` if only its dependents require it. `binding` is the stored one,
 /// or the one that was deleted. Cost: O(candidate policies).
 pub(crate) fn own_part<'a>(
-    index: &'a Index,
+    fleet: &'a Fleet,
     id: &ResourceId,
     (resource, template): (&ResourceState, &Template),
     binding: Option<&Binding>,
 ) -> Option<Own<'a>> {
-    let claim = claimed_by(index, id, &template.meta);
+    let claim = claimed_by(fleet, id, &template.meta);
     if let Some((name, policy)) = claim
         && activation::applies(policy, resource, &template.meta)
-        && missing_overrides(index, name, policy).is_empty()
+        && missing_overrides(fleet, name, policy).is_empty()
     {
         return Some(Own::Claimed(name, policy));
     }

@@ -18,7 +18,7 @@ impl Simulation {
     /// Plans a key and executes the plan; returns the questions to answer before that.
     pub(super) fn work(&mut self, key: &Key) -> Vec<Question> {
         self.plans += 1;
-        let plan = self.index.plan(key, self.now);
+        let plan = self.engine.plan(key, self.now);
         let questions: Vec<Question> = plan
             .changes
             .iter()
@@ -115,8 +115,8 @@ impl Simulation {
                 let member = self.members.get(&cluster);
                 let live = member.and_then(|member| member.objects.get(&id));
                 let copy =
-                    live.map(|live| observation::copy(&self.index.interpretation(&id.gvk), &id.gvk, live));
-                let hub = &self.index.config.hub;
+                    live.map(|live| observation::copy(&self.engine.interpretation(&id.gvk), &id.gvk, live));
+                let hub = &self.engine.config.hub;
                 Some(vec![
                     match copy.filter(|copy| copy.meta.hub.as_ref() == Some(hub)) {
                         Some(copy) => Observation::Seen(Subject::Copy(cluster, id, copy)),
@@ -132,7 +132,7 @@ impl Simulation {
                 None => Observation::Absent(id),
                 Some(object) if crate::interpreter::never_travels(object) => Observation::NeverTravels(id),
                 Some(object) => {
-                    let template = observation::template(&self.index.interpretation(&id.gvk), &id, object);
+                    let template = observation::template(&self.engine.interpretation(&id.gvk), &id, object);
                     Observation::Found(id, template)
                 }
             }]),

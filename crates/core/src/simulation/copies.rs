@@ -124,11 +124,12 @@ impl Simulation {
         let live = member.objects.get(&id).cloned();
         let next = match &live {
             None => {
-                let made = namespaces::created((&self.index.config.hub, cluster), name, labels, annotations);
+                let made = namespaces::created((&self.engine.config.hub, cluster), name, labels, annotations);
                 self.versions.created(&id, made, self.now)
             }
             Some(live) => {
-                let Some(patch) = namespaces::patch(live, &self.index.config.hub, labels, annotations) else {
+                let Some(patch) = namespaces::patch(live, &self.engine.config.hub, labels, annotations)
+                else {
                     return;
                 };
                 let mut next = live.clone();
@@ -161,7 +162,7 @@ impl Simulation {
                         Removed::Accepted
                     }
                     RemovalMode::Release | RemovalMode::HandOver => {
-                        let hub = &self.index.config.hub;
+                        let hub = &self.engine.config.hub;
                         let freed = match mode {
                             RemovalMode::HandOver => render::hand_over(&live, hub, cluster),
                             _ => render::release(&live, hub, cluster),

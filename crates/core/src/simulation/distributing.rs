@@ -14,7 +14,7 @@ use crate::{
         self, Order, Place, Step, TargetStatus,
         apply_task::{self, Answer, ApplyTask, Next, No, Request},
     },
-    index::distributions::DistributionState,
+    memory::distributions::DistributionState,
     object::{ResourceId, Str},
     observation::{Observation, Subject, Watch, Wrote},
     plan::{Preconditions, RemovalMode},
@@ -53,7 +53,7 @@ impl Simulation {
         mode: RemovalMode,
     ) -> Vec<Observation> {
         let mut seen = Vec::new();
-        let render_spec = apply_task::recipe_to_withdraw(&distribution, uid, &place, &self.index.config.hub);
+        let render_spec = apply_task::recipe_to_withdraw(&distribution, uid, &place, &self.engine.config.hub);
         let wrote = self.ask_until_it_ends(
             ApplyTask::withdraw(&render_spec, preconditions, mode),
             &place,
@@ -205,7 +205,7 @@ pub(super) fn on_hub(simulation: &Simulation) -> BTreeMap<ResourceId, Outcome> {
         let (was, is) = (before.and_then(from), after.and_then(from));
         let Some(name) = is
             .or(was)
-            .filter(|name| simulation.index.distributions.held.contains_key(*name))
+            .filter(|name| simulation.engine.memory.distributions.held.contains_key(*name))
         else {
             continue;
         };
@@ -239,7 +239,7 @@ pub(super) fn message(
 pub(super) fn held_up(simulation: &Simulation, cluster: Option<&Str>) -> BTreeMap<ResourceId, Outcome> {
     let server = cluster.map_or(Server::Hub, |name| Server::Member(name.clone()));
     let mut all = BTreeMap::new();
-    for (name, held) in &simulation.index.distributions.held {
+    for (name, held) in &simulation.engine.memory.distributions.held {
         let Ok(spec) = &held.object.spec else { continue };
         for (target_status, places) in &held.by_verdict {
             let here = places.iter().filter(|place| place.cluster.as_ref() == cluster);
@@ -317,10 +317,10 @@ fn whole(simulation: &Simulation) -> impl Iterator<Item = Note> {
         if id.gvk != distribution::gvk() {
             return None;
         }
-        let held = simulation.index.distributions.held.get(&id.name)?;
+        let held = simulation.engine.memory.distributions.held.get(&id.name)?;
         let is_bad = held.object.spec.is_err();
         let has_no_source = held.count(TargetStatus::Failed(Step::Get)) > 0;
-        let is_kept = simulation.index.held_back(held) > 0;
+        let is_kept = simulation.engine.held_back(held) > 0;
         let reason = match (is_bad, has_no_source, is_kept) {
             (true, ..) => "Invalid",
             (_, true, _) => "GetResourceFailed",

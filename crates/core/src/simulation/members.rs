@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{Simulation, objects::kept, servers};
 use crate::{
     delivery::render,
-    index::render_specs::recipe_of,
+    fleet::render_specs::recipe_of,
     object::{ResourceId, Str},
     observation::{Observation, Probe, Watch},
 };
@@ -17,7 +17,7 @@ impl Simulation {
         let clusters: Vec<(Str, Probe)> = self
             .hub
             .iter()
-            .filter(|(id, _)| servers::is_cluster(id) && self.index.cluster(&id.name).is_some())
+            .filter(|(id, _)| servers::is_cluster(id) && self.engine.cluster(&id.name).is_some())
             .filter(|(id, _)| !self.members.get(&id.name).is_some_and(|member| member.probed))
             .map(|(id, object)| (id.name.clone(), probe(object)))
             .collect();
@@ -75,7 +75,7 @@ impl Simulation {
         member.unreadable.get_or_insert_with(|| why.to_owned());
         let Watch::Copies(_, gvk) = watch else { return };
         let ids: Vec<ResourceId> = self
-            .index
+            .engine
             .resources()
             .filter(|(id, _)| id.gvk == *gvk)
             .map(|(id, _)| id.clone())
@@ -89,8 +89,8 @@ impl Simulation {
 
     /// The copy that the hub recorded; `None` if there is none.
     fn recorded(&self, id: &ResourceId, cluster: &Str) -> Option<Value> {
-        let record = self.index.resource(id)?.copies.get(cluster)?.record.clone()?;
-        let render_spec = recipe_of(&self.index, id, cluster)?;
+        let record = self.engine.resource(id)?.copies.get(cluster)?.record.clone()?;
+        let render_spec = recipe_of(&self.engine, id, cluster)?;
         let rendered = render::render(&render_spec, id, cluster, self.hub.get(id)?, None).ok()?;
         let mut copy = kept(rendered.object().clone());
         copy["metadata"]["uid"] = json!(record.uid);

@@ -78,7 +78,7 @@ fn without_effect(simulation: &Simulation) -> impl Iterator<Item = Note> {
         let is_override =
             id.gvk.api_version() == scope::POLICY_API && id.gvk.kind.ends_with("OverridePolicy");
         let name = NamespacedName::new(&id.namespace, &id.name);
-        let why = effect::without(&simulation.index, &name).filter(|_| is_override)?;
+        let why = effect::without(&simulation.engine, &name).filter(|_| is_override)?;
         Some(Note {
             object: id.to_string(),
             condition: condition::EFFECTIVE.into(),
@@ -107,7 +107,7 @@ fn unreadable(simulation: &Simulation) -> impl Iterator<Item = Note> {
 fn stale_dependencies(simulation: &Simulation) -> Vec<Note> {
     let stays = |id: &ResourceId, object: &Value| -> Option<(&str, String)> {
         let has_binding = simulation
-            .index
+            .engine
             .resource(id)
             .is_some_and(|resource| resource.binding.is_some());
         if has_binding || is_ours_to_read(id) {

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{Model, Simulation, distributing, notes, servers, shown};
 use crate::{
-    index::wanted::wants,
+    fleet::wanted::wants,
     object::{NamespacedName, ResourceId, Str},
     plan::Key,
     scope,
@@ -208,7 +208,7 @@ fn on_hub(simulation: &Simulation) -> Vec<Outcome> {
 }
 
 fn on_member(simulation: &Simulation, cluster: &Str, member: &Model) -> Vec<Outcome> {
-    let hub = &simulation.index.config.hub;
+    let hub = &simulation.engine.config.hub;
     let place = || Place::Member(cluster.clone());
     let server = place();
     let is_ours = |object: &Value| {
@@ -253,8 +253,8 @@ fn on_member(simulation: &Simulation, cluster: &Str, member: &Model) -> Vec<Outc
         all.insert(id.clone(), outcome);
     }
     all.extend(distributing::held_up(simulation, Some(cluster)));
-    for (id, resource) in simulation.index.resources() {
-        if !wants(&simulation.index, id, resource, cluster) {
+    for (id, resource) in simulation.engine.resources() {
+        if !wants(&simulation.engine, id, resource, cluster) {
             continue;
         }
         let copy = resource.copies.get(cluster);
@@ -263,9 +263,7 @@ fn on_member(simulation: &Simulation, cluster: &Str, member: &Model) -> Vec<Outc
             all.insert(id.clone(), refused);
         } else if copy.is_none_or(|copy| copy.live.is_none()) && resource.standing().is_some() {
             let key = Key::Copy(id.clone(), cluster.clone());
-            let why = crate::plan(&simulation.index, &key, simulation.now)
-                .why
-                .join("; ");
+            let why = simulation.engine.preview(&key, simulation.now).why.join("; ");
             all.insert(id.clone(), outcome(place(), id, Fate::Waiting, why));
         }
     }
@@ -305,8 +303,8 @@ pub(super) fn compared(
 
 /// The reason for the copy: the policy, and the workloads that require it.
 fn because(simulation: &Simulation, id: &ResourceId, cluster: &str) -> String {
-    let index = &simulation.index;
-    let Some(binding) = index.resource(id).and_then(|resource| resource.binding.as_ref()) else {
+    let engine = &simulation.engine;
+    let Some(binding) = engine.resource(id).and_then(|resource| resource.binding.as_ref()) else {
         return String::new();
     };
     let mut words = Vec::new();
@@ -319,7 +317,7 @@ fn because(simulation: &Simulation, id: &ResourceId, cluster: &str) -> String {
         .filter(|each| each.clusters.iter().any(|target| target.name == cluster))
         .map(|each| {
             let name = NamespacedName::new(&each.namespace, &each.name);
-            index
+            engine
                 .by_binding(&name)
                 .map_or_else(|| name.to_string(), ToString::to_string)
         })

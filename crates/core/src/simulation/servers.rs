@@ -82,12 +82,12 @@ impl Simulation {
     /// Notifies the open watches of the hub that an object was created or changed.
     pub(super) fn hub_changed(&mut self, id: &ResourceId) {
         let Some(object) = self.hub.get(id) else { return };
-        let hub = self.index.config.hub.clone();
+        let hub = self.engine.config.hub.clone();
         let seen: Vec<_> = self
             .open
             .iter()
             .filter(|watch| watch.server() == Server::Hub && covers(watch, &hub, id, object))
-            .filter_map(|watch| project(watch, &self.index.taught_to(watch), object))
+            .filter_map(|watch| project(watch, &self.engine.taught_to(watch), object))
             .collect();
         for subject in seen {
             self.observe(Observation::Seen(subject));
@@ -96,7 +96,7 @@ impl Simulation {
 
     /// Notifies the open watches of the hub that an object is gone.
     pub(super) fn hub_gone(&mut self, id: &ResourceId, held: &Value) {
-        let hub = self.index.config.hub.clone();
+        let hub = self.engine.config.hub.clone();
         let watches: Vec<Watch> = self
             .open
             .iter()
@@ -121,13 +121,13 @@ impl Simulation {
         if !self.open.contains(watch) {
             return;
         }
-        let hub = self.index.config.hub.clone();
+        let hub = self.engine.config.hub.clone();
         let now = self
             .members
             .get(cluster)
             .and_then(|member| member.objects.get(id));
         if let Some(object) = now.filter(|object| covers(watch, &hub, id, object)) {
-            if let Some(subject) = project(watch, &self.index.taught_to(watch), object) {
+            if let Some(subject) = project(watch, &self.engine.taught_to(watch), object) {
                 self.observe(Observation::Seen(subject));
             }
         } else if let Some(before) = before.filter(|object| covers(watch, &hub, id, object)) {

@@ -145,7 +145,7 @@ fn what_is_missing_and_what_nobody_selects_is_told() {
 
 /// The result of one simulation is the input of another.
 fn again(first: &Simulation, unreadable: &[&str], files: &[Value]) -> Report {
-    let mut second = Simulation::new(first.index.config.clone(), first.now.plus(60_000));
+    let mut second = Simulation::new(first.engine.config.clone(), first.now.plus(60_000));
     for file in files {
         let id = servers::identity(file).unwrap();
         let before = first.hub.get(&id).cloned();

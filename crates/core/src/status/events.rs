@@ -8,10 +8,8 @@ use entourage_api::{
 };
 
 use crate::{
-    index::{
-        Binding,
-        regarding::{on_binding, on_template},
-    },
+    cache::Binding,
+    fleet::regarding::{on_binding, on_template},
     object::{ResourceId, Str},
     observation::Template,
     overrides::BadOverride,

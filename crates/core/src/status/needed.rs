@@ -6,8 +6,9 @@ use entourage_api::keys::annotation;
 
 use super::places::Place;
 use crate::{
+    cache::{ResourceState, referred},
     eviction::data,
-    index::{Index, ResourceState, referred},
+    fleet::Fleet,
     object::{ResourceId, Str, Time},
     plan::SyncRequirement,
     rights,
@@ -19,46 +20,46 @@ const ASK_AGAIN: i64 = 60_000;
 /// A dependency that the watch does not show and that was not requested yet: it may be missing, or a token Secret, which watches
 /// exclude.
 pub(super) fn unsure<'a>(
-    index: &'a Index,
+    fleet: &'a Fleet,
     resource: &'a ResourceState,
     now: Time,
 ) -> impl Iterator<Item = ResourceId> + 'a {
     let is_due = move |refused: &(Time, String)| now >= refused.0.plus(ASK_AGAIN);
-    unknown(index, resource)
+    unknown(fleet, resource)
         .filter(move |(_, each)| each.unreadable.as_deref().is_none_or(is_due))
         .map(|(id, _)| id)
 }
 
 /// The time to request objects again that our account could not get. Cost: O(references).
-pub(super) fn ask_again(index: &Index, resource: &ResourceState, now: Time) -> Option<Time> {
-    let refused = unknown(index, resource).filter_map(|(_, each)| Some(each.unreadable.as_deref()?.0));
+pub(super) fn ask_again(fleet: &Fleet, resource: &ResourceState, now: Time) -> Option<Time> {
+    let refused = unknown(fleet, resource).filter_map(|(_, each)| Some(each.unreadable.as_deref()?.0));
     let due = refused.map(|at| at.plus(ASK_AGAIN)).filter(|at| now < *at);
     due.min()
 }
 
 fn unknown<'a>(
-    index: &'a Index,
+    fleet: &'a Fleet,
     resource: &'a ResourceState,
 ) -> impl Iterator<Item = (ResourceId, &'a ResourceState)> + 'a {
-    let following = index.is_following(resource);
+    let following = fleet.is_following(resource);
     let all = resource
         .references
         .iter()
         .filter(move |_| following)
         .map(referred);
     all.filter_map(|id| {
-        let each = index.resource(&id)?;
+        let each = fleet.resource(&id)?;
         (each.template.is_none() && !each.absent && !each.never_travels).then_some((id, each))
     })
 }
 
 /// A dependency kind that a member that responds has not listed yet. Cost: O(places × references).
 pub(super) fn unlisted_dependencies(
-    index: &Index,
+    fleet: &Fleet,
     resource: &ResourceState,
     places: &[Place<'_>],
 ) -> Option<SyncRequirement> {
-    if !index.is_following(resource) {
+    if !fleet.is_following(resource) {
         return None;
     }
     let mut wanted = places.iter().filter(|place| place.wanted && place.answers);
@@ -66,15 +67,15 @@ pub(super) fn unlisted_dependencies(
         let kinds = resource.references.iter().map(|reference| &reference.id.gvk);
         kinds
             .map(|gvk| SyncRequirement::Copies(place.cluster.clone(), gvk.clone()))
-            .find(|proof| !index.has(proof))
+            .find(|proof| !fleet.has(proof))
     })
 }
 
 /// A hint to the object that has a reference, if it is not the template itself. Cost: O(references of its references).
-fn named_in(index: &Index, resource: &ResourceState, id: &ResourceId) -> String {
+fn named_in(fleet: &Fleet, resource: &ResourceState, id: &ResourceId) -> String {
     let names_it = |resource: &ResourceState| resource.direct.iter().any(|each| each.id == *id);
     let mut between = resource.references.iter().map(|each| &each.id);
-    let namer = between.find(|each| index.resource(each).is_some_and(names_it));
+    let namer = between.find(|each| fleet.resource(each).is_some_and(names_it));
     match namer {
         Some(namer) if !names_it(resource) => format!(" in {namer}"),
         _ => String::new(),
@@ -117,11 +118,11 @@ pub(super) fn all_present(count: usize, suspended: bool) -> String {
 }
 
 pub(super) fn dependencies_ready(
-    index: &Index,
+    fleet: &Fleet,
     resource: &ResourceState,
     places: &[Place<'_>],
 ) -> Dependencies {
-    if !index.is_following(resource) {
+    if !fleet.is_following(resource) {
         return Dependencies::NotFollowed;
     }
     let mut missing = Vec::new();
@@ -131,7 +132,7 @@ pub(super) fn dependencies_ready(
     let (mut since, mut count) = (Vec::new(), 0);
     for reference in resource.references.iter() {
         let id = referred(reference);
-        let needed = index.resource(&id);
+        let needed = fleet.resource(&id);
         if needed.is_some_and(|each| each.never_travels) {
             missing.push(format!(
                 "{id} is a service-account token, which is never propagated: create it on the members"
@@ -148,7 +149,7 @@ pub(super) fn dependencies_ready(
             } else if !reference.optional {
                 missing.push(format!(
                     "{id} does not exist on the hub: create it, or remove the reference{}",
-                    named_in(index, resource, &id)
+                    named_in(fleet, resource, &id)
                 ));
             }
             continue;
@@ -169,7 +170,7 @@ pub(super) fn dependencies_ready(
                 since.extend(state.and_then(|state| state.outdated_since.or(state.wanted_since)));
                 let why = problem.map_or_else(|| format!("{id}"), |problem| problem.message.clone());
                 lacking.entry(place.cluster).or_default().push((why, is_bad));
-            } else if data::is_awaited(index, resource, &id, place.cluster) {
+            } else if data::is_awaited(fleet, resource, &id, place.cluster) {
                 let why = format!(
                     "the data of {id} (set the annotation {} of the claim there when it is)",
                     annotation::DATA_RESTORED_AT

@@ -7,8 +7,9 @@ use entourage_api::keys::{condition, event, reason};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use crate::{
+    cache::{Binding, ResourceState},
     condition as conditions,
-    index::{Binding, Index, ResourceState, regarding::on_binding},
+    fleet::{Fleet, regarding::on_binding},
     object::{ResourceId, Str, Time},
     plan::{Change, Event, HubObject, Plan, Verb},
     stored_binding::to_value,
@@ -16,7 +17,7 @@ use crate::{
 
 /// Plans the status of an orphaned binding. Cost: O(its copies).
 pub(super) fn plan(
-    index: &Index,
+    fleet: &Fleet,
     id: &ResourceId,
     resource: &ResourceState,
     stored: &Binding,
@@ -25,7 +26,7 @@ pub(super) fn plan(
     let mut status = stored.object.status.clone().unwrap_or_default();
     let before = status.clone();
     status.conditions.retain(|each| each.type_ == condition::ORPHANED);
-    let message = message(index, id, resource);
+    let message = message(fleet, id, resource);
     let turned = conditions::set(
         &mut status.conditions,
         Condition {
@@ -60,16 +61,16 @@ pub(super) fn plan(
     plan
 }
 
-fn message(index: &Index, id: &ResourceId, resource: &ResourceState) -> String {
+fn message(fleet: &Fleet, id: &ResourceId, resource: &ResourceState) -> String {
     // A copy that may have been sent and is not observed is not reported.
     let is_known_absent = |cluster: &Str| {
         let state = resource.copies.get(cluster);
-        index.copies_known(cluster, &id.gvk) && state.is_some_and(|state| state.live.is_none())
+        fleet.copies_known(cluster, &id.gvk) && state.is_some_and(|state| state.live.is_none())
     };
     let held = resource
         .copies
         .keys()
-        .filter(|cluster| index.may_exist(id, cluster) && !is_known_absent(cluster));
+        .filter(|cluster| fleet.may_exist(id, cluster) && !is_known_absent(cluster));
     let clusters: Vec<&str> = held.map(|cluster| &**cluster).collect();
     let kept = match clusters.as_slice() {
         [] => "it has no copies".to_owned(),

@@ -1,10 +1,9 @@
 //! The target clusters of a binding: the state of its copy on each member, and the message about it.
 
 use crate::{
-    index::{
-        CopyState, Index, Problem, ResourceState, Trouble, current::is_current, identities,
-        suspension::is_suspended, wanted::wants,
-    },
+    cache::{CopyState, Problem, ResourceState, Trouble},
+    fleet::identities,
+    fleet::{Fleet, current::is_current, suspension::is_suspended, wanted::wants},
     messages,
     object::{ResourceId, Str, Time},
     stored_binding::{is_held_back_from, purge},
@@ -103,24 +102,24 @@ impl Place<'_> {
 }
 
 /// The clusters of a binding: those where its copy is required, and those where one may exist. Cost: O(copies).
-pub(super) fn places<'a>(index: &'a Index, id: &ResourceId, resource: &'a ResourceState) -> Vec<Place<'a>> {
+pub(super) fn places<'a>(fleet: &'a Fleet, id: &ResourceId, resource: &'a ResourceState) -> Vec<Place<'a>> {
     resource
         .copies
         .iter()
         .filter_map(|(cluster, state)| {
-            let wanted = wants(index, id, resource, cluster) && index.members.contains_key(cluster);
-            let answers = index.answers(cluster);
-            let is_told = || index.may_exist(id, cluster) && is_known_of(index, id, resource, cluster);
+            let wanted = wants(fleet, id, resource, cluster) && fleet.cache.members.contains_key(cluster);
+            let answers = fleet.answers(cluster);
+            let is_told = || fleet.may_exist(id, cluster) && is_known_of(fleet, id, resource, cluster);
             if !wanted && !is_told() {
                 return None;
             }
-            let watch = index.copies(cluster, &id.gvk);
-            let unlistable = index.watches.unlistable(&watch);
-            let unknown = !index.was_probed(cluster)
-                || (answers && unlistable.is_none() && !index.watches.is_listed(&watch));
-            let current = is_current(index, id, cluster);
-            let refused = index.watches.refused(&watch).filter(|_| !current);
-            let suspended = wanted && is_suspended(index, resource, cluster);
+            let watch = fleet.copies(cluster, &id.gvk);
+            let unlistable = fleet.cache.watches.unlistable(&watch);
+            let unknown = !fleet.was_probed(cluster)
+                || (answers && unlistable.is_none() && !fleet.cache.watches.is_listed(&watch));
+            let current = is_current(fleet, id, cluster);
+            let refused = fleet.cache.watches.refused(&watch).filter(|_| !current);
+            let suspended = wanted && is_suspended(fleet, resource, cluster);
             let binding = resource.binding.as_ref().map(|binding| &binding.object);
             Some(Place {
                 unlistable: unlistable.or(refused).filter(|_| answers),
@@ -130,7 +129,7 @@ pub(super) fn places<'a>(index: &'a Index, id: &ResourceId, resource: &'a Resour
                 current,
                 unknown,
                 answers,
-                objection: identities::objection(index, cluster).map(|objection| objection.message(cluster)),
+                objection: identities::objection(fleet, cluster).map(|objection| objection.message(cluster)),
                 suspended,
                 problem: state.problem.as_ref().filter(|_| !suspended),
                 held: !wanted && binding.is_some_and(|binding| is_held_back_from(&binding.spec, cluster)),
@@ -142,12 +141,12 @@ pub(super) fn places<'a>(index: &'a Index, id: &ResourceId, resource: &'a Resour
 
 /// True if a cluster where the copy is not required is to be reported: not for a copy that may have been sent and is not
 /// observed. Cost: O(log n).
-fn is_known_of(index: &Index, id: &ResourceId, resource: &ResourceState, cluster: &Str) -> bool {
+fn is_known_of(fleet: &Fleet, id: &ResourceId, resource: &ResourceState, cluster: &Str) -> bool {
     let state = resource.copies.get(cluster);
     let is_told = |state: &CopyState| {
         state.live.is_some() || state.in_flight || state.record.is_some() || state.problem.is_some()
     };
-    state.is_some_and(is_told) || !index.copies_known(cluster, &id.gvk)
+    state.is_some_and(is_told) || !fleet.copies_known(cluster, &id.gvk)
 }
 
 /// The message about clusters where delivery is suspended, and copies that are kept for that reason; `None` if there are none.

@@ -7,8 +7,9 @@ use entourage_api::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use crate::{
+    cache::{Binding, ResourceState},
     condition as conditions, failover,
-    index::{Binding, Index, ResourceState, claims::claimed_by},
+    fleet::{Fleet, claims::claimed_by},
     object::{ResourceId, Time},
     observation::Template,
     scheduler::Outcome,
@@ -27,7 +28,7 @@ const NAMED: usize = 10;
 ///
 /// Cost: that of [`failover::decide`].
 pub(super) fn fill(
-    index: &Index,
+    fleet: &Fleet,
     id: &ResourceId,
     (resource, stored, template): (&ResourceState, &Binding, &Template),
     status: &mut ResourceBindingStatus,
@@ -42,13 +43,13 @@ pub(super) fn fill(
         return;
     };
     let behaviour = (placement, spec.failover.as_ref());
-    let decided = failover::decide(index, id, (resource, template), behaviour, &stored.object, now);
+    let decided = failover::decide(fleet, id, (resource, template), behaviour, &stored.object, now);
     let blocked = match &decided {
         Some(decision) => decision.blocked.clone(),
-        None => failover::elsewhere::held_back(index, resource, behaviour, spec, now),
+        None => failover::elsewhere::held_back(fleet, resource, behaviour, spec, now),
     };
     tell_blocked(stored, status, blocked, now);
-    if claimed_by(index, id, &template.meta).is_none() {
+    if claimed_by(fleet, id, &template.meta).is_none() {
         let mut held = status.conditions.iter_mut();
         if let Some(held) = held.find(|each| each.type_ == condition::SCHEDULED) {
             held.observed_generation = stored.meta.generation;

@@ -9,8 +9,9 @@ use entourage_api::work::AggregatedStatusItem;
 use serde_json::{Value, json};
 
 use crate::{
+    cache::{Binding, ResourceState},
     distributed::observed::is_claimed,
-    index::{Binding, Index, ResourceState, contests, wanted::wants},
+    fleet::{Fleet, contests, wanted::wants},
     interpreter::{
         self, Interpretation,
         operations::Operation,
@@ -24,14 +25,14 @@ use crate::{
 
 /// Plans the aggregated status of a template. Cost: O(its copies).
 #[must_use]
-pub fn plan(index: &Index, id: &ResourceId, now: Time) -> Plan {
-    let Some(resource) = index.resource(id) else {
+pub fn plan(fleet: &Fleet, id: &ResourceId, now: Time) -> Plan {
+    let Some(resource) = fleet.resource(id) else {
         return Plan::nothing();
     };
     let (Some(stored), Some(template)) = (&resource.binding, &resource.template) else {
         return Plan::nothing();
     };
-    if let Some(why) = contests::is_of_others(index, &id.gvk) {
+    if let Some(why) = contests::is_of_others(fleet, &id.gvk) {
         return Plan::wait(why);
     }
     if !template.interpretation.is_interpreted(&id.gvk)
@@ -42,18 +43,18 @@ pub fn plan(index: &Index, id: &ResourceId, now: Time) -> Plan {
     }
     // A distribution is executed here or on its members, and the executor reports its status: one writer
     // (`distribution::status`). Copies may outlive a policy that propagated it once.
-    let is_distribution = index.config.distribute && *id.gvk.kind == *DISTRIBUTION;
+    let is_distribution = fleet.config.distribute && *id.gvk.kind == *DISTRIBUTION;
     if is_distribution && !is_claimed(&template.meta) {
         return Plan::nothing();
     }
-    if !index.is_kind_listed(&id.gvk) {
+    if !fleet.is_kind_listed(&id.gvk) {
         return Plan::wait_for(
             SyncRequirement::Kind(id.gvk.clone()),
             "the interpreters of the kind are not synced yet",
         );
     }
     if template.interpretation.has(Operation::Aggregate) {
-        return by_rule(index, id, (resource, stored), template, now);
+        return by_rule(fleet, id, (resource, stored), template, now);
     }
     let Some(native) = interpreter::native(&id.gvk.group, &id.gvk.version, &id.gvk.kind) else {
         return Plan::nothing();
@@ -61,18 +62,18 @@ pub fn plan(index: &Index, id: &ResourceId, now: Time) -> Plan {
     let targets: Vec<_> = resource
         .copies
         .iter()
-        .filter(|(cluster, _)| wants(index, id, resource, cluster))
+        .filter(|(cluster, _)| wants(fleet, id, resource, cluster))
         .collect();
     // A list that fails is not pending: the other members must not wait for it.
     let told = |cluster: &Str| {
-        let copies = index.copies(cluster, &id.gvk);
-        index.watches.is_listed(&copies)
-            || index.watches.is_unlistable(&copies)
-            || index.watches.is_no_such_kind(&copies)
+        let copies = fleet.copies(cluster, &id.gvk);
+        fleet.cache.watches.is_listed(&copies)
+            || fleet.cache.watches.is_unlistable(&copies)
+            || fleet.cache.watches.is_no_such_kind(&copies)
     };
     if targets
         .iter()
-        .any(|(cluster, _)| !index.was_probed(cluster) || (index.answers(cluster) && !told(cluster)))
+        .any(|(cluster, _)| !fleet.was_probed(cluster) || (fleet.answers(cluster) && !told(cluster)))
     {
         return Plan::wait("a member is not synced yet");
     }
@@ -94,7 +95,7 @@ pub fn plan(index: &Index, id: &ResourceId, now: Time) -> Plan {
             let held = reported
                 .get(&***cluster)
                 .copied()
-                .filter(|_| is_unread || !index.copies_known(cluster, &id.gvk));
+                .filter(|_| is_unread || !fleet.copies_known(cluster, &id.gvk));
             (&***cluster, live.and_then(|live| live.status.as_ref()).or(held))
         })
         .collect();
@@ -107,7 +108,7 @@ pub fn plan(index: &Index, id: &ResourceId, now: Time) -> Plan {
     };
     let pause = resource
         .template_status_written
-        .map(|time| time.plus(index.config.status_interval));
+        .map(|time| time.plus(fleet.config.status_interval));
     if let Some(until) = pause.filter(|until| now < *until) {
         return Plan::wait_until(until, "at most one status write a second");
     }
@@ -128,7 +129,7 @@ pub fn plan(index: &Index, id: &ResourceId, now: Time) -> Plan {
 
 /// As [`plan`], by an interpretation of the kind that needs the whole template, which is read for it.
 fn by_rule(
-    index: &Index,
+    fleet: &Fleet,
     id: &ResourceId,
     (resource, stored): (&ResourceState, &Binding),
     template: &Template,
@@ -136,7 +137,7 @@ fn by_rule(
 ) -> Plan {
     let pause = resource
         .template_status_written
-        .map(|time| time.plus(index.config.status_interval));
+        .map(|time| time.plus(fleet.config.status_interval));
     if let Some(until) = pause.filter(|until| now < *until) {
         return Plan::wait_until(until, "at most one status write a second");
     }

@@ -3,7 +3,8 @@
 use entourage_api::keys::annotation;
 
 use crate::{
-    index::{Index, ResourceState, Trouble},
+    cache::{ResourceState, Trouble},
+    fleet::Fleet,
     interpreter::{operations::Operation, question::InterpretError},
     object::ResourceId,
     observation::Template,
@@ -12,7 +13,7 @@ use crate::{
 /// The interpretations of a template and its copies that failed, with operation and consequence. Only results in use are
 /// reported; one copy stands for all.
 pub(super) fn unanswered(
-    index: &Index,
+    fleet: &Fleet,
     id: &ResourceId,
     template: &Template,
     resource: &ResourceState,
@@ -25,15 +26,15 @@ pub(super) fn unanswered(
     let all = template
         .unanswered
         .iter()
-        .filter(|each| is_used(index, id, (template, resource), each))
+        .filter(|each| is_used(fleet, id, (template, resource), each))
         .chain(of_copies.into_iter().flatten())
         .chain(&resource.unaggregated);
     let mut all = grouped(all);
     all.extend(
-        index
+        fleet
             .kept_out(id, template)
             .iter()
-            .map(|namespace| kept_out(index, id, namespace)),
+            .map(|namespace| kept_out(fleet, id, namespace)),
     );
     if resource.is_cut {
         all.push(
@@ -58,7 +59,7 @@ pub(super) fn unanswered(
 
 /// True if the failed result about a template is in use.
 fn is_used(
-    index: &Index,
+    fleet: &Fleet,
     id: &ResourceId,
     (template, resource): (&Template, &ResourceState),
     each: &InterpretError,
@@ -68,7 +69,7 @@ fn is_used(
     let required = binding.is_some_and(|binding| !binding.object.spec.required_by.is_empty());
     match each.operation {
         _ if each.is_unasked() => false,
-        Operation::References => index.will_follow(id, resource) || required,
+        Operation::References => fleet.will_follow(id, resource) || required,
         Operation::Components => own && template.replicas.is_none(),
         _ => own,
     }
@@ -113,8 +114,8 @@ const fn subject(operation: Operation) -> &'static str {
     }
 }
 
-fn kept_out(index: &Index, id: &ResourceId, namespace: &str) -> String {
-    if index.config.is_reserved(namespace) {
+fn kept_out(fleet: &Fleet, id: &ResourceId, namespace: &str) -> String {
+    if fleet.config.is_reserved(namespace) {
         return format!(
             "dependencies in namespace {namespace} are never propagated: it is a system namespace"
         );

@@ -67,7 +67,7 @@ impl Run {
     fn new(seed: u64) -> Self {
         let mut world = World::new(&MEMBERS);
         if seed.is_multiple_of(2) {
-            world.index.config.eviction_budget = Budget {
+            world.engine.config_mut().eviction_budget = Budget {
                 fleet: Some(500),
                 region: None,
                 member: Some(2_000),

@@ -748,9 +748,9 @@ fn an_event_that_changes_no_reference_has_nobody_elses_closure_computed_again() 
     assert!(!names.iter().any(|name| name.contains("\"app\"")), "{names:#?}");
     assert!(world.settle());
     let root = world
-        .index
+        .engine
         .by_binding(&NamespacedName::new("default", "app-deployment"));
-    let root = root.and_then(|id| world.index.resource(id)).expect("root");
+    let root = root.and_then(|id| world.engine.resource(id)).expect("root");
     let reached: Vec<&ResourceId> = root.references.iter().map(|each| &each.id).collect();
     assert_eq!(reached.len(), 2, "{reached:?}");
 }

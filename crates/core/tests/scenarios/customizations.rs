@@ -119,10 +119,10 @@ fn a_customization_of_a_native_kind_answers_alone() {
 #[test]
 fn a_customization_of_one_kind_has_no_other_kind_read_again() {
     let mut world = settled();
-    let before = world.index.demand_changes();
+    let before = world.engine.demand_changes();
     world.apply(needs("shops", "/spec/uses"));
     assert!(world.settle());
-    assert_eq!(world.index.demand_changes(), before, "nobody propagates a shop");
+    assert_eq!(world.engine.demand_changes(), before, "nobody propagates a shop");
     let other = json!({"dependencyInterpretation": script("/spec/uses")});
     world.apply(customization(
         "other-version",
@@ -130,7 +130,11 @@ fn a_customization_of_one_kind_has_no_other_kind_read_again() {
         &other,
     ));
     assert!(world.settle());
-    assert_eq!(world.index.demand_changes(), before, "another version is watched");
+    assert_eq!(
+        world.engine.demand_changes(),
+        before,
+        "another version is watched"
+    );
     assert_eq!(world.holders("ConfigMap", "my-config"), ["member1", "member2"]);
 }
 
@@ -544,9 +548,9 @@ fn nothing_of_the_systems_goes_along_and_nothing_without_a_namespace() {
             "False",
             "{namespace}"
         );
-        let needed = world.index.resource(
+        let needed = world.engine.resource(
             world
-                .index
+                .engine
                 .by_binding(&entourage_core::object::NamespacedName::new(
                     "default",
                     "corner-shop",

@@ -177,7 +177,7 @@ fn a_distribution_that_is_edited_goes_on_being_watched_and_its_copies_follow() {
     meddle(&mut world, "a", |copy| copy["data"]["key"] = json!("edited"));
     assert!(world.settle_for(120_000));
     assert_eq!(held(&world)["a"], "three");
-    assert!(world.index.is_synced());
+    assert!(world.engine.is_synced());
 }
 
 #[test]
@@ -396,7 +396,7 @@ fn while_something_is_not_known_as_it_is_nothing_is_deleted() {
             if restarts {
                 world.restart();
                 world.shut.insert(lost.clone());
-                world.index.observe(
+                world.engine.observe(
                     Observation::Lost {
                         watch: lost.clone(),
                         why: "cannot be listed".into(),
@@ -639,7 +639,7 @@ fn the_cost_of_a_namespace_event_grows_neither_with_namespaces_nor_with_distribu
         let object = json!({"metadata": {"name": "new", "uid": "new", "resourceVersion": "1000000",
             "labels": {"team": "x"}}});
         let seen = Subject::Namespace("new".into(), Meta::of(&object));
-        keys.push(world.index.observe(Observation::Seen(seen), world.now).len());
+        keys.push(world.engine.observe(Observation::Seen(seen), world.now).len());
     }
     assert!(
         keys[0] <= 3 && keys.iter().all(|count| *count == keys[0]),

@@ -252,7 +252,7 @@ fn targets_that_move_between_the_hub_and_members_leave_no_copy_behind() {
         places_are(&world, &["hub"]);
         assert!(!has_finalizer(&world) && status(&world, "d")["clusters"].is_null());
         let watched = |watch: &Watch| matches!(watch, Watch::Distributed(Some(_), ..));
-        assert!(!world.index.demand().iter().any(watched));
+        assert!(!world.engine.demand().iter().any(watched));
         world.apply(to_members("three", &["m1"]));
         if restarts {
             world.restart();

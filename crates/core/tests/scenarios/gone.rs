@@ -91,7 +91,7 @@ fn copies_that_a_member_serves_again_unchanged_are_known_again() {
     world.shut.remove(&copies("member1"));
     assert!(world.settle());
     let id = ResourceId::new(Gvk::new("example.com/v1", "Widget"), "default", "w");
-    let resource = world.index.resource(&id).expect("entity");
+    let resource = world.engine.resource(&id).expect("entity");
     assert!(resource.copies["member1"].live.is_some());
     world.delete("Widget", "w");
     assert!(world.settle_for(600_000));
@@ -218,7 +218,7 @@ fn a_member_that_begins_or_ceases_to_answer_has_the_statuses_of_templates_planne
         ..Probe::default()
     };
     let seen = Observation::Probed("member1".into(), probe);
-    let dirty = world.index.observe(seen, world.now);
+    let dirty = world.engine.observe(seen, world.now);
     let id = ResourceId::new(Gvk::new("apps/v1", "Deployment"), "default", "myapp");
     assert!(dirty.contains(&Key::TemplateStatus(id)), "{dirty:?}");
 }
@@ -256,7 +256,7 @@ fn a_refusal_has_the_status_planned_where_the_kind_has_a_place() {
         watch: copies("member1"),
         why: "forbidden".into(),
     };
-    let dirty = world.index.observe(refused, world.now);
+    let dirty = world.engine.observe(refused, world.now);
     let id = ResourceId::new(Gvk::new("example.com/v1", "Widget"), "default", "w");
     assert!(dirty.contains(&Key::BindingStatus(id)), "{dirty:?}");
 }

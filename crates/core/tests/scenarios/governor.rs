@@ -270,12 +270,12 @@ fn the_status_of_workloads_is_left_alone_on_a_hub_that_writes_it_itself() {
         times += 1;
     }
     assert_eq!(times, 3, "it is put right as often, and then no more");
-    let notices = world.index.take_notices();
+    let notices = world.engine.take_notices();
     assert_eq!(notices.len(), 1, "{notices:?}");
     assert!(notices[0].contains("Deployment default/myapp"), "{notices:?}");
     // A hub with Nodes is known for it from the beginning.
     let mut world = settled();
-    world.index.config.hub_has_nodes = true;
+    world.engine.config_mut().hub_has_nodes = true;
     let mut other = world.hub[&key].clone();
     other["status"] = json!({"replicas": 40});
     world.replace(other);
@@ -286,7 +286,7 @@ fn the_status_of_workloads_is_left_alone_on_a_hub_that_writes_it_itself() {
 #[test]
 fn a_budget_for_all_deletions_limits_those_of_a_user_too() {
     let mut world = filled(settled(), MANY);
-    world.index.config.removal_budget = Some(50);
+    world.engine.config_mut().removal_budget = Some(50);
     for n in 0..MANY {
         world.delete("ConfigMap", &name(n));
     }

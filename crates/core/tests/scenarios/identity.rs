@@ -167,7 +167,7 @@ fn a_cluster_that_is_joined_again_manages_its_old_copies_again() {
     assert!(world.settle());
     assert_eq!(world.members["member2"].objects, copies);
     assert_eq!(writes_on(&world, "member2", from), Vec::<String>::new());
-    assert_eq!(world.index.stats().copied, 0);
+    assert_eq!(world.engine.stats().copied, 0);
     world.apply(policy_of("alone", "v1", "ConfigMap", "alone", &["member1"]));
     assert!(world.settle());
     assert_eq!(world.holders("ConfigMap", "alone"), ["member1"]);

@@ -213,7 +213,7 @@ fn no_copy_goes_while_the_binding_is_known_as_it_was() {
     ] {
         for member in ["member1", "member2"] {
             let key = Key::Copy(id(api_version, kind, name), member.into());
-            let plan = entourage_core::plan(&world.index, &key, world.now);
+            let plan = world.engine.preview(&key, world.now);
             assert!(plan.changes.is_empty(), "{plan:?}");
         }
     }

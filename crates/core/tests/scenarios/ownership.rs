@@ -52,7 +52,7 @@ fn an_object_copied_from_another_member_is_never_touched_and_is_reported() {
                 "apps/v1 Deployment default/myapp"
             ])
         );
-        assert_eq!(world.index.stats().copied, 2);
+        assert_eq!(world.engine.stats().copied, 2);
     }
     let wrote = world.writes.len();
     world.restart();
@@ -220,7 +220,7 @@ fn the_order_of_lists_does_not_decide_what_is_managed() {
     let wrote = world.writes.len();
     assert!(world.settle());
     assert_eq!(world.writes.len(), wrote, "{:#?}", &world.writes[wrote..]);
-    assert_eq!(world.index.stats().copied, 0);
+    assert_eq!(world.engine.stats().copied, 0);
     world.apply(policy(&["member2"]));
     assert!(world.settle());
     assert_eq!(world.holders("Deployment", "myapp"), ["member2"]);

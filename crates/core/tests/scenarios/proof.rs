@@ -199,7 +199,7 @@ fn a_member_that_left_leaves_no_word_of_its_watches_behind() {
         watch: watch.clone(),
         why: "it left".into(),
     };
-    world.index.observe(lost, world.now);
+    world.engine.observe(lost, world.now);
     world.shut.insert(watch);
     world.apply(cluster);
     world.set_down("member2", false);

@@ -522,7 +522,7 @@ fn a_hub_without_the_kind_or_that_refuses_it_holds_nothing_up() {
             world.apply(object);
         }
         assert!(world.settle());
-        assert!(world.index.is_synced(), "{at}");
+        assert!(world.engine.is_synced(), "{at}");
         assert_eq!(world.holders("Deployment", "myapp"), ["member1", "member2"]);
         world.delete("Deployment", "myapp");
         assert!(world.settle());

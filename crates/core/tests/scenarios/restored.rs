@@ -137,7 +137,7 @@ fn what_a_restored_hub_never_had_stays_on_members_in_whatever_order_its_lists_co
             world.apply(config_map("other", &n.to_string()));
         }
         world.bookmark();
-        for watch in world.index.demand().clone() {
+        for watch in world.engine.demand().clone() {
             if watch.server() != Server::Hub {
                 continue;
             }

@@ -243,7 +243,7 @@ fn matched(world: &World, kind: &str, namespace: &str, name: &str) -> String {
 #[test]
 fn a_policy_in_a_reserved_namespace_says_why_it_does_nothing() {
     let mut world = world();
-    world.index.config.reserved.insert("fleet".into());
+    world.engine.config_mut().reserved.insert("fleet".into());
     for namespace in ["kube-system", "fleet"] {
         let mut policy = policy_of("p", "apps/v1", "Deployment", "one", &["member1"]);
         let mut one = deployment("one", &[]);
@@ -474,7 +474,7 @@ fn a_namespace_that_cannot_be_brought_in_line_is_told_on_its_cluster() {
     );
     assert_eq!(world.holders("Namespace", "shop"), ["member2"]);
     let key = Key::Namespace("shop".into(), "member1".into());
-    let event = refusal::event(&world.index, &key, "no rights").expect("the Cluster is known");
+    let event = refusal::event(&world.engine, &key, "no rights").expect("the Cluster is known");
     assert_eq!(
         (&*event.regarding.kind, &*event.regarding.name),
         ("Cluster", "member1")

@@ -17,9 +17,10 @@ use std::{
 
 use entourage_api::names;
 use entourage_core::{
+    Engine,
     cluster::identity,
+    config::Config,
     delivery::{RenderSpec, render, source_version},
-    index::{Config, Index},
     interpreter::{Interpretation, operations::Operation, question::Question},
     namespaces,
     object::{Gvk, NamespacedName, ResourceId, Str, Time},
@@ -50,7 +51,7 @@ pub(crate) struct Cluster {
 pub(crate) struct World {
     pub(crate) hub: Objects,
     pub(crate) members: BTreeMap<String, Cluster>,
-    pub(crate) index: Index,
+    pub(crate) engine: Engine,
     pub(crate) now: Time,
     pub(crate) events: Vec<String>,
     /// Every write, in order: "hub POST ResourceBinding default/x".
@@ -167,7 +168,7 @@ impl World {
         let mut world = Self {
             hub: Objects::new(),
             members: BTreeMap::new(),
-            index: Index::new(config()),
+            engine: Engine::new(config()),
             now: Time(1_700_000_000_000),
             events: Vec::new(),
             writes: Vec::new(),
@@ -539,14 +540,14 @@ impl World {
         Config {
             propagate_deps: self.gate,
             distribute: self.distribute,
-            ..self.index.config.clone()
+            ..self.engine.config.clone()
         }
     }
 
     /// Loses all memory and starts again.
     pub(crate) fn restart(&mut self) {
         self.leave_flights();
-        self.index = Index::new(self.config());
+        self.engine = Engine::new(self.config());
         self.hooked.uses = Default::default();
         self.demand_taken = None;
         self.queue.clear();
@@ -614,7 +615,7 @@ impl World {
         let plans: Vec<String> = self
             .queue
             .iter()
-            .map(|key| format!("{key:?}: {:?}", entourage_core::plan(&self.index, key, self.now)))
+            .map(|key| format!("{key:?}: {:?}", self.engine.preview(key, self.now)))
             .collect();
         panic!(
             "it never settles; queued: {plans:#?}; timers: {:?} at {:?}",
@@ -716,13 +717,13 @@ impl World {
 
     /// Ends what is not demanded any more, as the shell does: when it is asked for again, it lists again.
     fn close_watches(&mut self) {
-        let changes = self.index.demand_changes();
+        let changes = self.engine.demand_changes();
         if self.demand_taken == Some(changes) {
             return;
         }
         self.demand_taken = Some(changes);
-        self.demanded.clone_from(self.index.demand());
-        let mut ended = self.index.take_ended();
+        self.demanded.clone_from(self.engine.demand());
+        let mut ended = self.engine.take_ended();
         ended.extend(self.watches.difference(&self.demanded).cloned());
         for watch in ended {
             self.watches.remove(&watch);
@@ -925,8 +926,8 @@ impl World {
     }
 
     fn observe(&mut self, observation: Observation) {
-        let dirty = self.index.observe(observation, self.now);
-        let uses: Vec<_> = dirty.iter().filter_map(|key| self.index.used(key)).collect();
+        let dirty = self.engine.observe(observation, self.now);
+        let uses: Vec<_> = dirty.iter().filter_map(|key| self.engine.used(key)).collect();
         self.queue.extend(dirty);
         for each in uses {
             if let Some(id) = self.hooked.uses.take(each)
@@ -952,7 +953,7 @@ impl World {
 
     /// Makes the plan for a key, as the shell does right before it is carried out.
     fn plan(&mut self, key: &Key) -> Plan {
-        let plan = self.index.plan(key, self.now);
+        let plan = self.engine.plan(key, self.now);
         if crate::setting("WORLD_TRACE").is_some() {
             eprintln!(
                 "{} {key:?} {:?} {:?}",
@@ -964,7 +965,7 @@ impl World {
                     .collect::<Vec<_>>()
             );
         }
-        self.queue.extend(self.index.take_raised());
+        self.queue.extend(self.engine.take_raised());
         if let Some(time) = plan.again_at {
             assert!(time > self.now, "{key:?} asks again in the past");
             self.timers.insert(key.clone(), time);
@@ -1544,17 +1545,17 @@ impl World {
 
     /// What is taught of what a watch reads, with what hooks say of an object.
     fn heard(&self, watch: &Watch, object: &Value) -> Interpretation {
-        self.heard_by(&self.index, watch, object)
+        self.heard_by(&self.engine, watch, object)
     }
 
-    fn heard_by(&self, index: &Index, watch: &Watch, object: &Value) -> Interpretation {
-        self.hooked.heard(&index.taught_to(watch), watch, object)
+    fn heard_by(&self, engine: &Engine, watch: &Watch, object: &Value) -> Interpretation {
+        self.hooked.heard(&engine.taught_to(watch), watch, object)
     }
 
     /// Hooks are asked again about everything that they are about.
     pub(crate) fn hear_again(&mut self) {
         for watch in self.watches.clone() {
-            if !self.index.taught_to(&watch).is_hooked() {
+            if !self.engine.taught_to(&watch).is_hooked() {
                 continue;
             }
             let objects: Vec<Value> = match watch.server() {
@@ -1570,13 +1571,13 @@ impl World {
 
     /// An object as a watch serves it: metadata alone where the shell asks for that.
     fn project(&self, watch: &Watch, object: &Value) -> Subject {
-        self.project_for(&self.index, watch, object)
+        self.project_for(&self.engine, watch, object)
     }
 
     /// As [`Self::project`], for a process.
-    fn project_for(&self, index: &Index, watch: &Watch, object: &Value) -> Subject {
-        let interpretation = self.heard_by(index, watch, object);
-        let seen = if observation::is_whole(watch, &index.taught_to(watch)) {
+    fn project_for(&self, engine: &Engine, watch: &Watch, object: &Value) -> Subject {
+        let interpretation = self.heard_by(engine, watch, object);
+        let seen = if observation::is_whole(watch, &engine.taught_to(watch)) {
             observation::project(watch, &interpretation, object)
         } else {
             let part = |field: &str| object[field].clone();
@@ -1709,7 +1710,7 @@ impl World {
             return Vec::new();
         };
         let gvk = Gvk::new(template["apiVersion"].as_str().unwrap_or_default(), &key.0);
-        let interpretation = self.index.interpretation(&gvk);
+        let interpretation = self.engine.interpretation(&gvk);
         if (interpretation.has(Operation::References) && !interpretation.adds())
             || copy["metadata"]["labels"]["entourage.dev/hub"] != HUB_ID
         {

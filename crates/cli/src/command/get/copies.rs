@@ -192,7 +192,7 @@ fn state(seen: &Seen, item: &Value, cluster: &str, wanted: bool) -> (&'static st
 #[cfg(test)]
 mod tests {
     use entourage_core::{
-        index::Config,
+        config::Config,
         object::Time,
         simulation::{Answer, Progress, Question, Simulation},
     };

@@ -1,6 +1,6 @@
 //! The graph of a hub, by itself and together with files.
 
-use entourage_core::{index::Config, object::Time, simulation::Progress};
+use entourage_core::{config::Config, object::Time, simulation::Progress};
 use serde_json::{Value, json};
 
 use super::*;

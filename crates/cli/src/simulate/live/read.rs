@@ -71,7 +71,7 @@ impl Live<'_> {
 
     /// A client of a member, or why there is none.
     async fn connect(&self, name: &Str, simulation: &Simulation) -> Result<Client, String> {
-        let cluster = simulation.index().cluster(name);
+        let cluster = simulation.engine().cluster(name);
         let cluster = cluster.ok_or("it is not a member of the hub")?;
         if self.options.members != MembersFrom::Fromhub {
             return Err("it is not asked (--members)".into());

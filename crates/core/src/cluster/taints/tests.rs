@@ -7,8 +7,9 @@ use serde::Deserialize;
 
 use super::*;
 use crate::{
+    config::Config,
+    fleet::taints::is_same_of_others,
     golden,
-    index::{Config, taints::is_same_of_others},
     observation::{ObjectRef, Observation, Subject, Watch},
 };
 
@@ -32,8 +33,8 @@ fn list(value: &Value) -> Vec<Value> {
 }
 
 /// A hub with one Cluster and these policies, all of them synced.
-fn index(case: &Case) -> Index {
-    let mut index = Index::new(Config::new("hub"));
+fn index(case: &Case) -> Fleet {
+    let mut fleet = Fleet::new(Config::new("hub"));
     for policy in &case.policies {
         let meta = json!({
             "name": policy["name"], "uid": policy["name"], "resourceVersion": "2",
@@ -43,13 +44,13 @@ fn index(case: &Case) -> Index {
         let policy = json!({"apiVersion": "policy.karmada.io/v1alpha1", "kind": "ClusterTaintPolicy",
             "metadata": meta, "spec": policy["spec"]});
         let policy = serde_json::from_value(policy).expect("policy");
-        index.observe(Observation::Seen(Subject::TaintPolicy(Arc::new(policy))), NOW);
+        fleet.observe(Observation::Seen(Subject::TaintPolicy(Arc::new(policy))), NOW);
     }
     let watch = Watch::TaintPolicies;
-    let names = index.taint_policies.keys().cloned();
+    let names = fleet.cache.taint_policies.keys().cloned();
     let present: BTreeSet<_> = names.map(ObjectRef::TaintPolicy).collect();
     let revision = 3;
-    index.observe(
+    fleet.observe(
         Observation::Listed {
             watch,
             present,
@@ -68,14 +69,14 @@ fn index(case: &Case) -> Index {
         "metadata": {"name": "m1", "uid": "u", "resourceVersion": "1", "labels": case.labels},
         "spec": {"syncMode": "Push", "taints": list(&case.taints)}, "status": {"conditions": conditions}});
     let cluster = serde_json::from_value(cluster).expect("cluster");
-    index.observe(Observation::Seen(Subject::Cluster(Arc::new(cluster))), NOW);
-    index
+    fleet.observe(Observation::Seen(Subject::Cluster(Arc::new(cluster))), NOW);
+    fleet
 }
 
 /// The list that is written and the message of the event; or `nothing`.
 fn outcome(case: &Case) -> Value {
-    let index = index(case);
-    let Some(plan) = keep(&index, &"m1".into(), &index.members["m1"], NOW) else {
+    let fleet = index(case);
+    let Some(plan) = keep(&fleet, &"m1".into(), &fleet.cache.members["m1"], NOW) else {
         return json!("nothing");
     };
     let mut all = json!({});
@@ -106,10 +107,10 @@ fn every_golden_case_gives_what_it_says() {
 #[test]
 fn a_taint_of_ours_explains_no_removal_and_one_of_a_user_does() {
     let of_cluster = |case: &Case| {
-        let mut index = index(case);
+        let mut fleet = index(case);
         let watch = Watch::Clusters;
         let present = BTreeSet::from([ObjectRef::Cluster("m1".into())]);
-        index.observe(
+        fleet.observe(
             Observation::Listed {
                 watch,
                 present,
@@ -117,7 +118,7 @@ fn a_taint_of_ours_explains_no_removal_and_one_of_a_user_does() {
             },
             NOW,
         );
-        index
+        fleet
     };
     let case = Case {
         labels: Value::Null,
@@ -126,12 +127,12 @@ fn a_taint_of_ours_explains_no_removal_and_one_of_a_user_does() {
         policies: Vec::new(),
     };
     for (key, origin) in [(taint::NOT_READY, "Other"), ("a", "Edit")] {
-        let mut index = of_cluster(&case);
-        let mut cluster = (*index.members["m1"].object).clone();
+        let mut fleet = of_cluster(&case);
+        let mut cluster = (*fleet.cache.members["m1"].object).clone();
         cluster.metadata.resource_version = Some("5".into());
         cluster.spec.taints = vec![new(key, NO_SCHEDULE, "", None)];
-        index.observe(Observation::Seen(Subject::Cluster(Arc::new(cluster))), NOW);
-        assert_eq!(format!("{:?}", index.origin), origin, "{key}");
+        fleet.observe(Observation::Seen(Subject::Cluster(Arc::new(cluster))), NOW);
+        assert_eq!(format!("{:?}", fleet.memory.origin), origin, "{key}");
     }
 }
 
@@ -146,10 +147,10 @@ fn before_the_policies_are_listed_none_counts() {
             "addOnConditions": [{"conditionType": "Ready", "operator": "In", "statusValues": ["True"]}]}}),
         ],
     };
-    let mut index = index(&case);
-    assert!(keep(&index, &"m1".into(), &index.members["m1"], NOW).is_some());
-    index.watches.forget(&Watch::TaintPolicies);
-    assert!(keep(&index, &"m1".into(), &index.members["m1"], NOW).is_none());
+    let mut fleet = index(&case);
+    assert!(keep(&fleet, &"m1".into(), &fleet.cache.members["m1"], NOW).is_some());
+    fleet.cache.watches.forget(&Watch::TaintPolicies);
+    assert!(keep(&fleet, &"m1".into(), &fleet.cache.members["m1"], NOW).is_none());
 }
 
 #[test]
@@ -160,7 +161,7 @@ fn what_is_ours_in_a_spec_is_no_edit_and_the_rest_is() {
         taints: Value::Null,
         policies: vec![json!({"name": "p", "spec": {"taints": [{"key": "named", "effect": "NoExecute"}]}})],
     };
-    let index = index(&case);
+    let fleet = index(&case);
     let spec = |taints: Value, region: &str| -> ClusterSpec {
         serde_json::from_value(json!({"syncMode": "Push", "region": region, "taints": taints})).expect("spec")
     };
@@ -233,7 +234,7 @@ fn what_is_ours_in_a_spec_is_no_edit_and_the_rest_is() {
         ),
     ];
     for (what, held, seen, region, same) in table {
-        let same_now = is_same_of_others(&index, &spec(held, ""), &spec(seen, region));
+        let same_now = is_same_of_others(&fleet, &spec(held, ""), &spec(seen, region));
         assert_eq!(same_now, same, "{what}");
     }
 }

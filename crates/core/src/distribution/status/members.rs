@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 use super::merge;
 use crate::{
     distribution::{Step, TargetStatus},
-    index::{Index, distributions::DistributionState},
+    fleet::Fleet,
+    memory::distributions::DistributionState,
     object::Str,
     plan::Plan,
 };
@@ -48,7 +49,7 @@ pub(super) fn list(name: &Str, held: &DistributionState, unlisted: &BTreeSet<&St
 
 /// One entry for each member that is targeted, or that has or may have a copy: a member of an earlier report is kept as long as
 /// it does not respond, so that it is recorded over restarts. Cost: O(members + places on members).
-pub(super) fn clusters(index: &Index, name: &Str, held: &DistributionState) -> Vec<Value> {
+pub(super) fn clusters(fleet: &Fleet, name: &Str, held: &DistributionState) -> Vec<Value> {
     let mut all: BTreeMap<&Str, (i64, i64, Option<String>)> = BTreeMap::new();
     for (place, spot) in &held.spots {
         let (Some(cluster), Some(target_status)) = (&place.cluster, spot.target_status) else {
@@ -62,13 +63,13 @@ pub(super) fn clusters(index: &Index, name: &Str, held: &DistributionState) -> V
             *reason = Some(format!("namespace {}: {why}", place.namespace));
         }
     }
-    for at in index.wheres(name) {
+    for at in fleet.wheres(name) {
         if let Some(cluster) = at
             .cluster
             .as_ref()
-            .and_then(|cluster| index.members.get_key_value(cluster))
+            .and_then(|cluster| fleet.cache.members.get_key_value(cluster))
             && held.object.reported_on(cluster.0)
-            && !index.watches.is_synced(&at.watch())
+            && !fleet.cache.watches.is_synced(&at.watch())
         {
             all.entry(cluster.0).or_default();
         }

@@ -6,8 +6,9 @@ use serde_json::{Value, json};
 
 use super::{LOOKS, PROGRESS, plan};
 use crate::{
+    config::Config,
     distribution::{Place, TargetStatus},
-    index::{Config, Index},
+    fleet::Fleet,
     object::{Gvk, Time},
     observation::{Observation, Probe, Watch, project, which},
     plan::{Change, Key, Verb},
@@ -15,12 +16,12 @@ use crate::{
 
 const MEMBER: &str = "m1";
 
-fn listed(index: &mut Index, watch: &Watch, objects: &[Value]) {
+fn listed(fleet: &mut Fleet, watch: &Watch, objects: &[Value]) {
     let mut present = BTreeSet::new();
     for object in objects {
         present.extend(which(watch, object));
         let subject = project(watch, &Default::default(), object).expect("readable");
-        index.observe(Observation::Seen(subject), Time(0));
+        fleet.observe(Observation::Seen(subject), Time(0));
     }
     let (watch, revision) = (watch.clone(), 1);
     let listed = Observation::Listed {
@@ -28,23 +29,23 @@ fn listed(index: &mut Index, watch: &Watch, objects: &[Value]) {
         present,
         revision,
     };
-    index.observe(listed, Time(0));
+    fleet.observe(listed, Time(0));
 }
 
 /// A distribution into a namespace of a member, right after a start: whether there are members is unknown.
-fn started() -> Index {
+fn started() -> Fleet {
     let mut config = Config::new("hub");
     config.distribute = true;
-    let mut index = Index::new(config);
-    listed(&mut index, &Watch::Namespaces, &[]);
+    let mut fleet = Fleet::new(config);
+    listed(&mut fleet, &Watch::Namespaces, &[]);
     let resource = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}});
     let targets = json!({
         "includedNamespaces": {"list": [{"name": "app"}]}, "clusters": {"clusterNames": [MEMBER]},
     });
     let distribution = json!({"metadata": meta("d"), "spec": {"resource": resource, "targets": targets}});
-    listed(&mut index, &Watch::Distributions, &[distribution]);
-    listed(&mut index, &objects(None), &[]);
-    index
+    listed(&mut fleet, &Watch::Distributions, &[distribution]);
+    listed(&mut fleet, &objects(None), &[]);
+    fleet
 }
 
 /// The objects of its name.
@@ -56,83 +57,83 @@ fn meta(name: &str) -> Value {
     json!({"name": name, "uid": name, "resourceVersion": "1", "generation": 1})
 }
 
-fn joined(index: &mut Index) {
+fn joined(fleet: &mut Fleet) {
     let cluster = json!({"metadata": meta(MEMBER), "spec": {"syncMode": "Push"}});
-    listed(index, &Watch::Clusters, &[cluster]);
+    listed(fleet, &Watch::Clusters, &[cluster]);
 }
 
-fn probed(index: &mut Index, healthy: bool) -> Vec<Key> {
+fn probed(fleet: &mut Fleet, healthy: bool) -> Vec<Key> {
     let probe = Probe {
         healthy,
         ..Probe::default()
     };
-    index.observe(Observation::Probed(MEMBER.into(), probe), Time(0))
+    fleet.observe(Observation::Probed(MEMBER.into(), probe), Time(0))
 }
 
 /// True if a status is reported, however long a change was pending.
-fn reports(index: &Index) -> bool {
+fn reports(fleet: &Fleet) -> bool {
     let late = Time(0).plus(PROGRESS).plus(PROGRESS);
-    !plan(index, &"d".into(), late).changes.is_empty()
+    !plan(fleet, &"d".into(), late).changes.is_empty()
 }
 
 #[test]
 fn a_report_waits_for_members_that_answer_and_were_not_looked_at_yet() {
-    let mut index = started();
-    assert!(!reports(&index), "which members there are is not known");
-    joined(&mut index);
-    assert!(!reports(&index), "whether the member answers is not known");
-    let keys = probed(&mut index, true);
+    let mut fleet = started();
+    assert!(!reports(&fleet), "which members there are is not known");
+    joined(&mut fleet);
+    assert!(!reports(&fleet), "whether the member answers is not known");
+    let keys = probed(&mut fleet, true);
     assert!(keys.contains(&Key::DistributionStatus("d".into())));
-    assert!(!reports(&index));
-    listed(&mut index, &objects(Some(MEMBER)), &[]);
-    assert!(!reports(&index), "its namespaces are not known");
-    listed(&mut index, &Watch::MemberNamespaces(MEMBER.into()), &[]);
-    assert!(reports(&index));
+    assert!(!reports(&fleet));
+    listed(&mut fleet, &objects(Some(MEMBER)), &[]);
+    assert!(!reports(&fleet), "its namespaces are not known");
+    listed(&mut fleet, &Watch::MemberNamespaces(MEMBER.into()), &[]);
+    assert!(reports(&fleet));
 }
 
 #[test]
 fn a_member_that_does_not_answer_holds_no_report_up() {
-    let mut index = started();
-    joined(&mut index);
-    let keys = probed(&mut index, false);
+    let mut fleet = started();
+    joined(&mut fleet);
+    let keys = probed(&mut fleet, false);
     assert!(keys.contains(&Key::DistributionStatus("d".into())));
-    assert!(reports(&index));
+    assert!(reports(&fleet));
 }
 
 #[test]
 fn what_is_stored_stands_until_every_copy_was_looked_at_since_the_start() {
-    let mut index = started();
-    listed(&mut index, &Watch::Clusters, &[]);
+    let mut fleet = started();
+    listed(&mut fleet, &Watch::Clusters, &[]);
     let place = |namespace: &str| Place {
         cluster: None,
         namespace: namespace.into(),
     };
-    let mut stored = index.distributions.held["d"].object.as_ref().clone();
+    let mut stored = fleet.memory.distributions.held["d"].object.as_ref().clone();
     stored.status =
         json!({"observedGeneration": 1, "conditions": [], "desired": 1, "succeeded": 1, "failed": 0});
-    let held = index.distributions.held.get_mut("d").expect("it is held");
+    let held = fleet.memory.distributions.held.get_mut("d").expect("it is held");
     held.object = stored.clone().into();
     held.set(&place("a"), Some(TargetStatus::Pending), Time(0));
-    assert!(!reports(&index), "less is known than is stored");
-    let late = plan(&index, &"d".into(), Time(0).plus(LOOKS));
+    assert!(!reports(&fleet), "less is known than is stored");
+    let late = plan(&fleet, &"d".into(), Time(0).plus(LOOKS));
     assert!(!late.changes.is_empty(), "not for ever");
     stored.status["observedGeneration"] = json!(0);
-    let held = index.distributions.held.get_mut("d").expect("it is held");
+    let held = fleet.memory.distributions.held.get_mut("d").expect("it is held");
     held.object = stored.clone().into();
-    assert!(reports(&index), "it was edited: how far that is, is told");
+    assert!(reports(&fleet), "it was edited: how far that is, is told");
     stored.status["observedGeneration"] = json!(1);
-    let held = index.distributions.held.get_mut("d").expect("it is held");
+    let held = fleet.memory.distributions.held.get_mut("d").expect("it is held");
     held.object = stored.into();
     held.set(&place("a"), Some(TargetStatus::Done), Time(0));
     held.set(&place("b"), Some(TargetStatus::Pending), Time(0));
-    assert!(reports(&index), "everything was looked at once");
+    assert!(reports(&fleet), "everything was looked at once");
 }
 
 #[test]
 fn a_status_in_which_everything_fails_everywhere_is_small_enough_to_be_stored() {
-    let mut index = started();
-    listed(&mut index, &Watch::Clusters, &[]);
-    let held = index.distributions.held.get_mut("d").expect("it is held");
+    let mut fleet = started();
+    listed(&mut fleet, &Watch::Clusters, &[]);
+    let held = fleet.memory.distributions.held.get_mut("d").expect("it is held");
     for (_, target_statuses) in super::CONDITIONS {
         for (target_status, number) in target_statuses
             .iter()
@@ -146,7 +147,7 @@ fn a_status_in_which_everything_fails_everywhere_is_small_enough_to_be_stored() 
         }
     }
     let late = Time(0).plus(PROGRESS).plus(PROGRESS);
-    let plan = plan(&index, &"d".into(), late);
+    let plan = plan(&fleet, &"d".into(), late);
     let Some(Change::Hub {
         verb: Verb::MergeStatus(body),
         ..

@@ -103,7 +103,7 @@ impl World {
 
     /// What is planned for a key now.
     pub(crate) fn planned(&self, key: &Key) -> Plan {
-        entourage_core::plan(&self.index, key, self.now)
+        self.engine.preview(key, self.now)
     }
 
     fn fly(&mut self, key: &Key, plan: Plan) -> Flight {

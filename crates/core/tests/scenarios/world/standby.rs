@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use entourage_core::{
-    index::Index,
+    Engine,
     observation::{self, Observation, Server, Watch},
 };
 use serde_json::Value;
@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::{World, covers};
 
 pub(crate) struct Standby {
-    index: Index,
+    engine: Engine,
     watches: BTreeSet<Watch>,
 }
 
@@ -22,10 +22,10 @@ impl World {
         if self.standby.is_some() {
             return;
         }
-        let mut index = Index::new(self.config());
-        index.observe(Observation::Leads(false), self.now);
+        let mut engine = Engine::new(self.config());
+        engine.observe(Observation::Leads(false), self.now);
         let watches = BTreeSet::new();
-        self.standby = Some(Standby { index, watches });
+        self.standby = Some(Standby { engine, watches });
         self.open_watches_of_standby();
     }
 
@@ -42,17 +42,17 @@ impl World {
         let standby = self.standby.take().expect("a process that stands by");
         let config = self.config();
         let mut former = Standby {
-            index: std::mem::replace(&mut self.index, Index::new(config)),
+            engine: std::mem::replace(&mut self.engine, Engine::new(config)),
             watches: std::mem::take(&mut self.watches),
         };
-        former.index.observe(Observation::Leads(false), self.now);
+        former.engine.observe(Observation::Leads(false), self.now);
         self.lead_with(standby);
         self.standby = Some(former);
         self.open_watches_of_standby();
     }
 
     fn lead_with(&mut self, standby: Standby) {
-        (self.index, self.watches) = (standby.index, standby.watches);
+        (self.engine, self.watches) = (standby.engine, standby.watches);
         self.demand_taken = None;
         self.queue.clear();
         self.timers.clear();
@@ -78,7 +78,7 @@ impl World {
         let of_server = standby.watches.iter().filter(|watch| watch.server() == *server);
         for watch in of_server.cloned().collect::<Vec<_>>() {
             let seen = if covers(&watch, after) {
-                Observation::Seen(self.project_for(&standby.index, &watch, after))
+                Observation::Seen(self.project_for(&standby.engine, &watch, after))
             } else if covers(&watch, before) {
                 Observation::Gone {
                     which: observation::which(&watch, before).expect("named"),
@@ -88,10 +88,10 @@ impl World {
             } else {
                 continue;
             };
-            standby.index.observe(seen, self.now);
+            standby.engine.observe(seen, self.now);
             let revision = self.version;
             standby
-                .index
+                .engine
                 .observe(Observation::Reached { watch, revision }, self.now);
         }
         self.standby = Some(standby);
@@ -104,7 +104,7 @@ impl World {
         if let Observation::Lost { watch, .. } = &seen {
             standby.watches.remove(watch);
         }
-        standby.index.observe(seen, self.now);
+        standby.engine.observe(seen, self.now);
         self.open_watches_of_standby();
     }
 
@@ -113,10 +113,10 @@ impl World {
             return;
         };
         loop {
-            for watch in standby.index.take_ended() {
+            for watch in standby.engine.take_ended() {
                 standby.watches.remove(&watch);
             }
-            let demanded = standby.index.demand().clone();
+            let demanded = standby.engine.demand().clone();
             standby.watches.retain(|watch| demanded.contains(watch));
             let reachable = |watch: &&Watch| match watch.server() {
                 Server::Hub => true,
@@ -141,7 +141,7 @@ impl World {
             for object in objects.iter().filter(|object| covers(&watch, object)) {
                 present.insert(observation::which(&watch, object).expect("named"));
                 told.push(Observation::Seen(self.project_for(
-                    &standby.index,
+                    &standby.engine,
                     &watch,
                     object,
                 )));
@@ -158,7 +158,7 @@ impl World {
                 );
             }
             for each in told {
-                standby.index.observe(each, self.now);
+                standby.engine.observe(each, self.now);
             }
         }
         self.standby = Some(standby);

@@ -1,0 +1,82 @@
+//! The contest over the status of a template: two writers that replace each other's.
+
+use std::{
+    collections::BTreeMap,
+    hash::{DefaultHasher, Hash as _, Hasher as _},
+};
+
+use serde_json::Value;
+
+use crate::object::Time;
+
+/// So often our status of one template is replaced before it is left alone.
+const TIMES: u8 = 3;
+
+/// Within this time, in milliseconds.
+const WITHIN: i64 = 300_000;
+
+/// What became of the status that was last written to a template.
+#[derive(Clone, Debug)]
+pub struct Contest {
+    sent: u64,
+    stored: bool,
+    replaced: u8,
+    since: Time,
+}
+
+impl Contest {
+    /// The contest that begins with our status.
+    pub(crate) fn begins(status: &Value, now: Time) -> Self {
+        Self {
+            sent: hash_of(status),
+            stored: false,
+            replaced: 0,
+            since: now,
+        }
+    }
+
+    /// Our status is sent once more. Cost: O(size of the status).
+    pub(crate) fn sends(&mut self, status: &Value) {
+        (self.sent, self.stored) = (hash_of(status), false);
+    }
+
+    /// The template has another status than before. Returns true if ours was replaced too often. Cost: O(size of the status).
+    pub(crate) fn observe(&mut self, status: &Value, now: Time) -> bool {
+        if hash_of(status) == self.sent {
+            self.stored = true;
+            return false;
+        }
+        if !std::mem::take(&mut self.stored) {
+            return false;
+        }
+        if now >= self.since.plus(WITHIN) {
+            (self.replaced, self.since) = (0, now);
+        }
+        self.replaced += 1;
+        self.replaced >= TIMES
+    }
+}
+
+/// What tells one status from another, whatever the order of its fields; null is as good as absent.
+fn hash_of(value: &Value) -> u64 {
+    fn add(value: &Value, hasher: &mut DefaultHasher) {
+        match value {
+            Value::Object(map) => {
+                let sorted: BTreeMap<_, _> = map.iter().filter(|(_, value)| !value.is_null()).collect();
+                sorted.len().hash(hasher);
+                for (key, value) in sorted {
+                    key.hash(hasher);
+                    add(value, hasher);
+                }
+            }
+            Value::Array(items) => {
+                items.len().hash(hasher);
+                items.iter().for_each(|item| add(item, hasher));
+            }
+            plain => plain.to_string().hash(hasher),
+        }
+    }
+    let mut hasher = DefaultHasher::new();
+    add(value, &mut hasher);
+    hasher.finish()
+}

@@ -1,0 +1,143 @@
+//! Namespaces of the hub and of members, as seen, and what is remembered of those that others change or that end.
+
+mod backoff;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use backoff::Unrest;
+
+use crate::{
+    member_namespace::{Seen, content::Contents},
+    object::{Meta, Str, Time},
+    observation::ObjectRef,
+};
+
+/// Namespaces as seen.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Namespaces {
+    /// Those of the hub.
+    pub(crate) hub: BTreeMap<Str, Meta>,
+    /// Those of members.
+    pub(crate) members: BTreeMap<Str, BTreeMap<Str, Seen>>,
+    /// Members whose namespaces are listed, and the watch is healthy.
+    pub(crate) listed: BTreeSet<Str>,
+    /// (member, namespace) → how often others changed what we set.
+    pub(crate) unrest: BTreeMap<(Str, Str), Unrest>,
+    /// (member, namespace) → what is held of it while it ends: only of those that members have, with our record, and the hub
+    /// has not.
+    pub(crate) endings: BTreeMap<(Str, Str), Ending>,
+}
+
+impl Namespaces {
+    /// A namespace of a member.
+    pub(crate) fn on(&self, cluster: &str, name: &str) -> Option<&Seen> {
+        self.members.get(cluster)?.get(name)
+    }
+
+    /// Until when a namespace of a member is left alone, because it is changed again and again. Cost: O(log those).
+    pub(crate) fn restless_until(&self, cluster: &Str, name: &Str, now: Time) -> Option<Time> {
+        self.unrest.get(&(cluster.clone(), name.clone()))?.until(now)
+    }
+
+    /// What is held of a namespace of a member that ends.
+    pub(crate) fn ending(&self, cluster: &Str, name: &Str) -> Option<&Ending> {
+        self.endings.get(&(cluster.clone(), name.clone()))
+    }
+
+    /// The same, to be changed; `None` where the member has none, or the hub has it. Cost: O(log namespaces).
+    pub(crate) fn ending_mut(&mut self, cluster: &Str, name: &Str) -> Option<&mut Ending> {
+        if self.hub.contains_key(name) {
+            return None;
+        }
+        let uid = self.on(cluster, name)?.uid.clone();
+        let which = (cluster.clone(), name.clone());
+        Some(self.endings.entry(which).or_insert_with(|| Ending {
+            uid,
+            ..Ending::default()
+        }))
+    }
+
+    pub(crate) fn looked_into(&mut self, cluster: &Str, name: &Str, contents: Contents, now: Time) {
+        if let Some(ending) = self.ending_mut(cluster, name) {
+            let looks = ending.survey.as_ref().map_or(0, |survey| survey.looks) + 1;
+            let at = now;
+            ending.survey = Some(Survey { contents, at, looks });
+        }
+    }
+
+    pub(crate) fn forget_survey(&mut self, cluster: &Str, name: &Str) {
+        if let Some(ending) = self.endings.get_mut(&(cluster.clone(), name.clone())) {
+            ending.survey = None;
+        }
+    }
+
+    /// Members that have a namespace. Cost: O(members).
+    pub(crate) fn having<'a>(&'a self, name: &'a Str) -> impl Iterator<Item = &'a Str> {
+        let having = self
+            .members
+            .iter()
+            .filter(move |(_, of_it)| of_it.contains_key(name));
+        having.map(|(cluster, _)| cluster)
+    }
+
+    /// The names of a member's namespaces, in order.
+    pub(crate) fn names_on(&self, cluster: &str) -> impl Iterator<Item = &Str> {
+        self.members.get(cluster).into_iter().flat_map(BTreeMap::keys)
+    }
+
+    /// Whether what a member has is known.
+    pub(crate) fn is_listed(&self, cluster: &str) -> bool {
+        self.listed.contains(cluster)
+    }
+
+    /// What is known of one server's: the hub's, or a member's.
+    pub(crate) fn held(&self, member: Option<&Str>) -> Vec<ObjectRef> {
+        let names: Vec<Str> = match member {
+            None => self.hub.keys().cloned().collect(),
+            Some(cluster) => self
+                .members
+                .get(cluster)
+                .into_iter()
+                .flat_map(BTreeMap::keys)
+                .cloned()
+                .collect(),
+        };
+        names
+            .into_iter()
+            .map(|name| ObjectRef::Namespace(member.cloned(), name))
+            .collect()
+    }
+
+    pub(crate) fn forget_member(&mut self, cluster: &str) {
+        self.members.remove(cluster);
+        self.listed.remove(cluster);
+        self.unrest.retain(|(member, _), _| **member != *cluster);
+        self.endings.retain(|(member, _), _| **member != *cluster);
+    }
+
+    pub(crate) fn lost(&mut self, cluster: &str) {
+        self.listed.remove(cluster);
+    }
+}
+
+/// What was found in a namespace.
+#[derive(Clone, Debug)]
+pub(crate) struct Survey {
+    pub(crate) contents: Contents,
+    pub(crate) at: Time,
+    /// How often it was looked.
+    pub(crate) looks: u32,
+}
+
+/// What is held of a namespace of a member that says that we created it, while it ends there.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Ending {
+    /// Which one: another one of its name begins anew.
+    pub(crate) uid: Str,
+    /// A watch told that it was deleted on the hub.
+    pub(crate) explained: bool,
+    /// It was counted by [`crate::governor`].
+    pub(crate) counted: bool,
+    /// What was found in it.
+    pub(crate) survey: Option<Survey>,
+}

@@ -1,0 +1,80 @@
+//! The list-and-watches that must run: demand-driven, by the kinds in use and the members that exist.
+
+use crate::{
+    fleet::Fleet,
+    object::{Gvk, Str},
+    observation::Watch,
+    reserved::is_skipped_kind,
+};
+
+impl Fleet {
+    /// A kind is in use: a policy selects it, a binding is for it, or a reference names it; until [`super::kinds`] says that it
+    /// is not any more. The control plane's own kinds are never watched as templates.
+    ///
+    /// Cost: O(members) the first time, else O(log kinds).
+    pub(super) fn use_kind(&mut self, gvk: &Gvk) {
+        if gvk.kind.is_empty() || is_skipped_kind(gvk) {
+            return;
+        }
+        if !self.graph.kinds.insert(gvk.clone()) {
+            return;
+        }
+        self.graph.interpreter.review(gvk);
+        self.cache.watches.demand(Watch::Templates(gvk.clone()));
+        for cluster in self.cache.members.keys() {
+            self.cache
+                .watches
+                .demand(Watch::Copies(cluster.clone(), gvk.clone()));
+        }
+    }
+
+    /// Watches a kind in another version, on the hub and on members. Answers whether that is a change.
+    /// Cost: O(watches) when it is.
+    pub(super) fn use_version(&mut self, gvk: &Gvk, version: &Str) -> bool {
+        let Some(old) = self
+            .graph
+            .kinds
+            .get(gvk)
+            .filter(|old| old.version != *version)
+            .cloned()
+        else {
+            return false;
+        };
+        let new = Gvk {
+            version: version.clone(),
+            ..old.clone()
+        };
+        self.graph.kinds.replace(new.clone());
+        self.graph.interpreter.review(&new);
+        let of_it = |watch: &Watch| match watch {
+            Watch::Templates(held) | Watch::Copies(_, held) => *held == old,
+            _ => false,
+        };
+        let replaced = self.cache.watches.demanded().iter().filter(|watch| of_it(watch));
+        for watch in replaced.cloned().collect::<Vec<_>>() {
+            let by = match &watch {
+                Watch::Copies(cluster, _) => Watch::Copies(cluster.clone(), new.clone()),
+                _ => Watch::Templates(new.clone()),
+            };
+            self.cache.watches.replace(&watch, by);
+        }
+        true
+    }
+
+    /// A member exists. Cost: O(kinds in use) the first time, else O(log watches).
+    pub(super) fn use_member(&mut self, cluster: &Str) {
+        // Its kinds were taken up with it, or are taken up one by one.
+        if !self
+            .cache
+            .watches
+            .demand(Watch::MemberNamespaces(cluster.clone()))
+        {
+            return;
+        }
+        for gvk in &self.graph.kinds {
+            self.cache
+                .watches
+                .demand(Watch::Copies(cluster.clone(), gvk.clone()));
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! Which kinds are in use: those that a policy names, and those of objects that somebody propagates.
+//!
+//! - A kind that a policy names is in use from then on, one that a reference or a binding names too. It ceases to be when no
+//!   policy names it any more and nothing of it is propagated, claimed or referred to: its watches end within about a minute.
+//! - The policies of a namespace put no more than [`super::Config::kinds_per_namespace`] kinds in use that Kubernetes itself
+//!   does not know; a policy that names more says so. Which ones these are is decided in order of arrival. What bindings
+//!   and references name is not counted.
+
+use entourage_api::policy::PropagationPolicy;
+
+use crate::{
+    cache::ResourceState,
+    engine::routes::Changed,
+    fleet::Fleet,
+    graph::selected_kinds,
+    interpreter,
+    memory::distributions::workload_kinds,
+    object::{Gvk, NamespacedName, ResourceId, Str, Time},
+    observation::Watch,
+    plan::Key,
+    scope,
+};
+
+/// How often kinds are looked for that are not in use any more, in milliseconds.
+const SWEEP: i64 = 60_000;
+
+impl Fleet {
+    /// A policy says something else, or begins or ends. Cost: O(its selectors); O(policies) when a kind is put in use because
+    /// there is room for it.
+    pub(super) fn name_kinds(
+        &mut self,
+        name: &NamespacedName,
+        before: Option<&PropagationPolicy>,
+        after: Option<&PropagationPolicy>,
+        dirty: &mut Vec<Key>,
+    ) {
+        let (before, after) = (before.map(selected_kinds), after.map(selected_kinds));
+        let (before, after) = (before.unwrap_or_default(), after.unwrap_or_default());
+        for gvk in before.difference(&after) {
+            if let Some(next) = self.graph.named_kinds.remove(&name.namespace, gvk) {
+                self.use_kind(&next);
+                self.route(Changed::Listing(&Watch::Templates(next)), dirty);
+            }
+        }
+        for gvk in after.difference(&before) {
+            let is_counted = !name.namespace.is_empty()
+                && interpreter::native(&gvk.group, &gvk.version, &gvk.kind).is_none();
+            let limit = is_counted.then_some(self.config.kinds_per_namespace);
+            if self.graph.named_kinds.add(&name.namespace, gvk, limit) {
+                self.use_kind(gvk);
+            }
+        }
+    }
+
+    /// Ends the watches of kinds that are not in use any more. Cost: once a minute O(kinds + objects of kinds that no policy
+    /// names), else O(1).
+    pub(super) fn sweep_kinds(&mut self, now: Time, dirty: &mut Vec<Key>) {
+        let swept = *self.graph.named_kinds.swept.get_or_insert(now);
+        if now < swept.plus(SWEEP) || !self.is_base_synced() || !self.memory.remembers_former {
+            return;
+        }
+        self.graph.named_kinds.swept = Some(now);
+        let unused: Vec<Gvk> = self
+            .graph
+            .kinds
+            .iter()
+            .filter(|gvk| self.is_unused(gvk))
+            .cloned()
+            .collect();
+        for gvk in unused {
+            self.end_kind(&gvk, now, dirty);
+        }
+    }
+
+    /// Whether no policy names the kind, and nothing of it is propagated, claimed or referred to, as far as the hub and the
+    /// members tell: what is not known is taken for in use.
+    fn is_unused(&self, gvk: &Gvk) -> bool {
+        if self.graph.named_kinds.is_named(gvk)
+            || self.is_counted_by_workload(gvk)
+            || self.is_selected_by_labels(gvk)
+        {
+            return false;
+        }
+        let templates = self.templates(gvk);
+        if !self.cache.watches.is_synced(&templates) && !self.cache.watches.is_unserved(&templates) {
+            return false;
+        }
+        let mut of_kind = self
+            .cache
+            .resources
+            .range(ResourceId::new(gvk.clone(), "", "")..)
+            .take_while(|(id, _)| id.gvk == *gvk)
+            .peekable();
+        if of_kind.peek().is_none() && self.cache.watches.is_no_such_kind(&templates) {
+            return true;
+        }
+        let is_told = |cluster: &Str| {
+            let copies = self.copies(cluster, gvk);
+            self.cache.watches.is_synced(&copies) || self.cache.watches.is_unserved(&copies)
+        };
+        self.cache.members.keys().all(is_told) && of_kind.all(|(_, resource)| !is_used(resource))
+    }
+
+    /// Whether a distribution goes where there are workloads of this kind.
+    fn is_counted_by_workload(&self, gvk: &Gvk) -> bool {
+        !self.memory.distributions.by_workload.is_empty() && workload_kinds().contains(gvk)
+    }
+
+    /// Whether a template takes objects of this kind along by their labels: there may be none yet.
+    fn is_selected_by_labels(&self, gvk: &Gvk) -> bool {
+        let mut from = self.graph.selectors.range((gvk.clone(), Str::from(""))..);
+        from.next().is_some_and(|((selected, _), _)| selected == gvk)
+    }
+
+    fn end_kind(&mut self, gvk: &Gvk, now: Time, dirty: &mut Vec<Key>) {
+        let templates = self.templates(gvk);
+        // Should the very same objects be listed again one day, they are news.
+        self.went_back(&templates);
+        self.forget_held(&templates, now, dirty);
+        let first = ResourceId::new(gvk.clone(), "", "");
+        let of_kind = self.cache.resources.range(first.clone()..).map(|(id, _)| id);
+        let of_kind: Vec<ResourceId> = of_kind.take_while(|id| id.gvk == *gvk).cloned().collect();
+        for id in of_kind {
+            self.forget_if_empty(&id, now);
+        }
+        if self
+            .cache
+            .resources
+            .range(first..)
+            .next()
+            .is_some_and(|(id, _)| id.gvk == *gvk)
+        {
+            // Something still holds an object of it; what was forgotten is listed again.
+            self.cache.watches.restart(templates);
+            return;
+        }
+        let copies = self.cache.members.keys().map(|cluster| self.copies(cluster, gvk));
+        let watches: Vec<Watch> = copies.chain([templates]).collect();
+        for watch in watches {
+            self.cache.watches.forget(&watch);
+        }
+        self.graph.read_again.remove(gvk);
+        self.graph.kinds.remove(gvk);
+    }
+}
+
+/// Whether something of an object is to be known still.
+fn is_used(resource: &ResourceState) -> bool {
+    let claimed = resource.template.as_ref().is_some_and(|template| {
+        scope::has_claim_metadata(&template.meta) || template.meta.deleting.is_some()
+    });
+    let on_members = resource.copies.values().any(|state| {
+        state.live.is_some()
+            || state.copied.is_some()
+            || state.record.is_some()
+            || state.in_flight
+            || state.pending.is_some()
+    });
+    claimed
+        || on_members
+        || resource.binding.is_some()
+        || resource.vanished.is_some()
+        || !resource.referrers.is_empty()
+        || !resource.stale_referrers.is_empty()
+        || !resource.stale_dependencies.is_empty()
+}

@@ -1,0 +1,192 @@
+//! Observations: each changes the fleet and returns the keys to plan again.
+//!
+//! Old news is dropped by resourceVersion, per object; so stale, repeated and reordered events change nothing (I7).
+//! Keys may be answered more than once and in vain: planning is cheap and a plan without a difference is empty.
+
+mod bindings;
+mod closure;
+mod consent;
+mod contests;
+mod copied;
+mod copies;
+mod copy_outcomes;
+mod customizations;
+mod cut_off;
+mod distributed;
+mod distributions;
+mod edits;
+mod evaluating;
+mod hooks;
+mod lacking;
+mod late_writes;
+mod leading;
+mod lists;
+mod looking;
+mod members;
+mod namespaces;
+mod outdated;
+mod overrides;
+mod policies;
+mod rebalancers;
+mod restored;
+mod rights;
+mod selections;
+mod taint_policies;
+mod templates;
+mod upkeep;
+mod waking;
+
+use crate::{
+    cache::Deletion,
+    engine::routes::Changed,
+    fleet::Fleet,
+    object::{NamespacedName, Time},
+    observation::{ObjectRef, Observation, Server, Subject},
+    plan::Key,
+};
+
+/// The keys to plan again.
+type Dirty = Vec<Key>;
+
+impl Fleet {
+    /// Takes in one fact. Cost: O(what it affects), named at each handler.
+    pub(crate) fn observe(&mut self, seen: Observation, now: Time) -> Vec<Key> {
+        let mut dirty = Dirty::new();
+        let told = match &seen {
+            Observation::Listed { watch, .. }
+            | Observation::Lost { watch, .. }
+            | Observation::Refused { watch, .. }
+            | Observation::Unserved { watch, .. } => Some(watch.clone()),
+            _ => None,
+        };
+        self.memory.origin = self.origin(&seen, now);
+        match seen {
+            Observation::Seen(subject) => self.seen(subject, now, &mut dirty),
+            Observation::Gone { which, uid, revision } => {
+                self.gone(&which, &Deletion { uid, revision }, now, &mut dirty)
+            }
+            Observation::Listing { watch, revision } => self.list_begins(&watch, revision, now),
+            Observation::Reached { watch, revision } => self.has_come_to(&watch, revision),
+            Observation::Listed {
+                watch,
+                present,
+                revision,
+            } => {
+                self.was_listed(&watch, &present, revision, now, &mut dirty);
+                self.not_refused(&watch, &mut dirty);
+            }
+            Observation::Lost { watch, why } => self.lost(&watch, why, now, &mut dirty),
+            Observation::Refused { watch, why } => self.was_refused(&watch, why, now, &mut dirty),
+            Observation::Unserved { watch, other, why } => {
+                self.unserved(&watch, other.as_ref(), why, now, &mut dirty);
+                self.not_refused(&watch, &mut dirty);
+            }
+            Observation::Found(id, template) => {
+                self.template_found(&id);
+                self.template_seen(&id, template, now, &mut dirty);
+                self.route(Changed::Template(&id), &mut dirty);
+            }
+            Observation::Absent(id) => self.absent(&id, now, &mut dirty),
+            Observation::NeverTravels(id) => {
+                self.get_or_create(&id).never_travels = true;
+                self.route(Changed::Presence(&id), &mut dirty);
+                self.route(Changed::Template(&id), &mut dirty);
+            }
+            Observation::Unreadable(id, why) => {
+                self.get_or_create(&id).unreadable = Some(Box::new((now, why)));
+                self.route(Changed::Presence(&id), &mut dirty);
+            }
+            Observation::Unclaimed(id, why) => self.claim_refused(id, why, &mut dirty),
+            Observation::Started(cluster, id) => self.copy_state(&id, &cluster).in_flight = true,
+            Observation::Delivered(cluster, id, outcome) => {
+                self.delivered(&cluster, &id, outcome, now, &mut dirty)
+            }
+            Observation::Removed(cluster, id, outcome) => {
+                self.removed(&cluster, &id, outcome, now, &mut dirty)
+            }
+            Observation::Distributed(name, place, wrote) => {
+                self.distributed(&name, &place, wrote, now, &mut dirty)
+            }
+            Observation::Aggregated(id, asked, unanswered) => {
+                self.aggregated(&id, asked, unanswered, now, &mut dirty)
+            }
+            Observation::Identified(cluster, id) => self.identified(&cluster, id, now, &mut dirty),
+            Observation::LookedInto(cluster, name, contents) => {
+                self.cache.namespaces.looked_into(&cluster, &name, contents, now);
+                self.route(Changed::Namespace(&name, &cluster), &mut dirty);
+            }
+            Observation::NamespaceEnded(cluster, name) => {
+                self.cache.namespaces.forget_survey(&cluster, &name);
+                self.route(Changed::Namespace(&name, &cluster), &mut dirty);
+            }
+            Observation::Probed(cluster, probe) => self.probed(&cluster, probe, now, &mut dirty),
+            Observation::Leads(leads) => self.leads(leads, now, &mut dirty),
+            Observation::Tick => {}
+        }
+        self.mark(self.memory.origin, &dirty, now);
+        self.end_problems(&mut dirty);
+        self.sweep_kinds(now, &mut dirty);
+        self.compare_records(now, &mut dirty);
+        self.dirty_rebalancers(&mut dirty);
+        if let Some(watch) = told {
+            self.cache.watches.was_taken_in(&watch);
+            if watch.server() == Server::Hub {
+                self.remember_former();
+                self.mind_the_hub(now, &mut dirty);
+            }
+            self.wake(&watch, now, &mut dirty);
+            self.distributions_told(&watch, now, &mut dirty);
+        }
+        dirty
+    }
+
+    fn seen(&mut self, subject: Subject, now: Time, dirty: &mut Dirty) {
+        match subject {
+            Subject::Policy(policy) => self.policy_seen(&policy, now, dirty),
+            Subject::Override(policy) => self.override_seen(&policy, now, dirty),
+            Subject::Customization(object) => self.customization_seen(&object, dirty),
+            Subject::Hooks(name, configured) => self.hooks_seen(&name, configured, dirty),
+            Subject::TaintPolicy(policy) => self.taint_policy_seen(&policy, dirty),
+            Subject::Binding(binding) => self.binding_seen(&binding, now, dirty),
+            Subject::Cluster(cluster) => self.cluster_seen(cluster, now, dirty),
+            Subject::Template(id, template) => self.template_seen(&id, template, now, dirty),
+            Subject::Copy(cluster, id, copy) => self.copy_seen(&cluster, &id, copy, now, dirty),
+            Subject::Namespace(name, meta) => self.hub_namespace_seen(&name, meta, now, dirty),
+            Subject::Distribution(name, object) => self.distribution_seen(&name, object, now, dirty),
+            Subject::Distributed(cluster, id, part) => {
+                self.part_seen(cluster.as_ref(), &id, part, now, dirty)
+            }
+            Subject::MemberNamespace(cluster, name, seen) => {
+                self.member_namespace_seen(&cluster, &name, seen, now, dirty)
+            }
+            Subject::Rebalancer(object) => self.rebalancer_seen(object, now, dirty),
+        }
+    }
+
+    fn gone(&mut self, which: &ObjectRef, deletion: &Deletion, now: Time, dirty: &mut Dirty) {
+        match which {
+            ObjectRef::Policy(name) => self.policy_gone(name, deletion, now, dirty),
+            ObjectRef::Override(name) => self.override_gone(name, deletion, now, dirty),
+            ObjectRef::Customization(name) => self.customization_gone(name, deletion, now, dirty),
+            ObjectRef::Hooks(contract, name) => self.hooks_gone(*contract, name, deletion, now, dirty),
+            ObjectRef::TaintPolicy(name) => self.taint_policy_gone(name, deletion, now, dirty),
+            ObjectRef::Binding(name) => self.binding_gone(name, deletion, now, dirty),
+            ObjectRef::Cluster(name) => self.cluster_gone(name, deletion, now, dirty),
+            ObjectRef::Template(id) => self.template_gone(id, deletion, now, dirty),
+            ObjectRef::Copy(cluster, id) => self.copy_gone(cluster, id, deletion, now, dirty),
+            ObjectRef::Distribution(name) => self.distribution_gone(name, deletion, now, dirty),
+            ObjectRef::Distributed(cluster, id) => self.part_gone(cluster.as_ref(), id, deletion, now, dirty),
+            ObjectRef::Namespace(member, name) => {
+                self.namespace_gone(member.as_ref(), name, deletion, now, dirty)
+            }
+            ObjectRef::Rebalancer(name) => self.rebalancer_gone(name, deletion, now),
+        }
+    }
+}
+
+fn named(meta: &k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta) -> NamespacedName {
+    NamespacedName::new(
+        meta.namespace.as_deref().unwrap_or_default(),
+        meta.name.as_deref().unwrap_or_default(),
+    )
+}

@@ -1,0 +1,184 @@
+//! Copies on members, as their watches report them.
+
+use entourage_api::work::{AggregatedStatusItem, ResourceHealth};
+
+use super::Dirty;
+use crate::{
+    cache::{Deletion, Trouble},
+    engine::routes::Changed,
+    fleet::{Fleet, wanted::wants},
+    interpreter::Health,
+    object::{ResourceId, Str, Time},
+    observation::Copy,
+};
+
+impl Fleet {
+    pub(super) fn copy_seen(
+        &mut self,
+        cluster: &Str,
+        id: &ResourceId,
+        mut copy: Copy,
+        now: Time,
+        dirty: &mut Dirty,
+    ) {
+        if copy.meta.hub.as_deref() != Some(&*self.config.hub) || !self.cache.members.contains_key(cluster) {
+            return;
+        }
+        self.recall_copy(cluster, id, &mut copy);
+        // One string for all copies.
+        copy.meta.hub = Some(self.config.hub.clone());
+        let is_managed = self.is_managed(cluster, id, &copy.meta);
+        let state = self.copy_state(id, cluster);
+        if state.freshness.is_outdated(&copy.meta.resource_version) {
+            return;
+        }
+        if !is_managed {
+            return self.copied_seen(cluster, id, copy, now, dirty);
+        }
+        let was_copied = state.copied.take().is_some();
+        if was_copied {
+            self.copied_changed(cluster, id, now, dirty);
+        }
+        let state = self.copy_state(id, cluster);
+        let outdated = state.freshness.is_unknown();
+        state.freshness.set(copy.meta.revision());
+        let was_pending = state.pending.take().is_some();
+        // What a hook says may differ although the object does not; no answer is worth less than the one before.
+        let is_echo = |held: &Copy| {
+            let is_answered = held.unanswered.is_empty() && !copy.unanswered.is_empty();
+            held.meta.is_same_version(&copy.meta)
+                && held.interpretation == copy.interpretation
+                && (!copy.interpretation.is_hooked() || is_answered)
+        };
+        if !outdated && state.live.as_ref().is_some_and(is_echo) {
+            if was_pending {
+                self.route(Changed::Copy(id, cluster), dirty);
+                self.stays(id, cluster, dirty);
+            }
+            return;
+        }
+        let before = state.live.replace(copy);
+        let live = state.live.as_ref();
+        let told = |copy: &Copy| {
+            (
+                copy.status.clone(),
+                copy.health,
+                copy.unanswered.clone(),
+                copy.why_unhealthy.clone(),
+            )
+        };
+        let reported = before.as_ref().map(told) != live.map(told);
+        let appeared = before.is_none();
+        let restored = |copy: &Copy| copy.data_restored_at.clone();
+        let is_filled = before.as_ref().map(restored) != live.map(restored);
+        self.note_health(cluster, id, now);
+        if appeared || reported {
+            self.answered(id, now);
+            self.route(Changed::Report(id), dirty);
+        }
+        self.route(Changed::Health(id), dirty);
+        self.route(Changed::Copy(id, cluster), dirty);
+        if appeared || is_filled || was_pending {
+            self.route(Changed::Standing(id, cluster), dirty);
+        }
+        self.settle_standing_by(id, now, dirty);
+    }
+
+    /// Notes since when a copy has not been healthy; to be called whenever what is known of it has changed. Cost: O(entries of
+    /// the status) for one that is not.
+    pub(super) fn note_health(&mut self, cluster: &Str, id: &ResourceId, now: Time) {
+        let state = self.copy_state(id, cluster);
+        let live = state.live.as_ref();
+        if live.is_none_or(Copy::is_known_healthy) {
+            state.unhealthy_since = None;
+            return;
+        }
+        let is_unhealthy = live.is_some_and(|live| live.health == Some(Health::Unhealthy));
+        if state.unhealthy_since.is_some() {
+            return;
+        }
+        // What is asked of a hook or script is not known at first: what was told before counts until then.
+        let uid = live.map(|live| live.meta.uid.clone()).unwrap_or_default();
+        let told = self.unhealthy_since_as_told(id, cluster, &uid);
+        self.copy_state(id, cluster).unhealthy_since = told.or(is_unhealthy.then_some(now));
+    }
+
+    /// Since when this copy has not been healthy as the stored status tells, if that says that it is not. Cost: O(entries).
+    fn unhealthy_since_as_told(&self, id: &ResourceId, cluster: &str, uid: &str) -> Option<Time> {
+        let binding = self.cache.resources.get(id)?.binding.as_ref()?;
+        let told = binding.object.status.iter();
+        let mut items = told.flat_map(|status| &status.aggregated_status);
+        let is_it = |item: &&AggregatedStatusItem| {
+            item.cluster_name == cluster
+                && item.health == Some(ResourceHealth::Unhealthy)
+                && item.copy.as_ref().is_some_and(|record| record.uid == uid)
+        };
+        let item = items.find(is_it)?;
+        item.unhealthy_since.as_ref().map(Time::from_k8s)
+    }
+
+    /// The copy is not there any more, or no longer carries our label. The record stays: an object with the recorded
+    /// uid is ours even without the label.
+    pub(super) fn copy_gone(
+        &mut self,
+        cluster: &Str,
+        id: &ResourceId,
+        deletion: &Deletion,
+        now: Time,
+        dirty: &mut Dirty,
+    ) {
+        let Some(state) = self
+            .cache
+            .resources
+            .get_mut(id)
+            .and_then(|resource| resource.copies.get_mut(cluster))
+        else {
+            return;
+        };
+        let Some(held) = state.live.as_ref().or(state.copied.as_deref()) else {
+            state.freshness.raise(deletion.revision);
+            return;
+        };
+        if !state.freshness.is_end_of(&held.meta.uid, deletion) {
+            return;
+        }
+        state.freshness.end(deletion);
+        state.live = None;
+        state.unhealthy_since = None;
+        // It refused to have that one changed: whether it refuses another one is not known.
+        state
+            .problem
+            .take_if(|problem| problem.trouble == Trouble::Rejected && !problem.source.is_empty());
+        if state.copied.take().is_some() {
+            self.copied_changed(cluster, id, now, dirty);
+        }
+        let wanted = self
+            .cache
+            .resources
+            .get(id)
+            .is_some_and(|resource| wants(self, id, resource, cluster));
+        if !wanted {
+            self.copy_state(id, cluster).record = None;
+        }
+        self.copy_ended(id, cluster, now, dirty);
+    }
+
+    pub(super) fn copy_ended(&mut self, id: &ResourceId, cluster: &Str, now: Time, dirty: &mut Dirty) {
+        self.route(Changed::Emptied(&id.namespace, cluster), dirty);
+        self.answered(id, now);
+        self.route(Changed::Standing(id, cluster), dirty);
+        self.release_stale_dependencies(id, now, dirty);
+        self.remember_preserved(id, cluster);
+        self.route(Changed::CopyGone(id, cluster), dirty);
+        self.route(Changed::Health(id), dirty);
+        if self
+            .cache
+            .members
+            .get(cluster)
+            .is_some_and(|member| member.meta.deleting.is_some())
+        {
+            self.route(Changed::Cluster(cluster), dirty);
+        }
+        self.forget_if_empty(id, now);
+    }
+}

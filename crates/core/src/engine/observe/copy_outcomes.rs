@@ -1,0 +1,335 @@
+//! The outcomes of writing and removing copies.
+
+use entourage_api::work::CopyRecord;
+
+use super::Dirty;
+use crate::{
+    cache::{CopyState, Problem, Trouble},
+    drift::DriftBackoff,
+    engine::routes::Changed,
+    fleet::{
+        Fleet,
+        current::{expected_source, is_current, is_problem_over},
+    },
+    messages,
+    object::{ResourceId, Str, Time},
+    observation::{Copy, Delivered, Removed},
+    plan::{Change, Key, Plan},
+};
+
+/// The longest pause between two attempts to deliver or remove a copy, in milliseconds.
+const LONGEST_PAUSE: i64 = 60_000;
+/// The longest pause for a member that does not answer: its probe tells sooner.
+const LONGEST_PAUSE_UNREACHABLE: i64 = 5_000;
+/// The pause before a copy is written again that was written from another version than the one expected.
+const SETTLING: i64 = 1_000;
+
+impl Fleet {
+    pub(super) fn delivered(
+        &mut self,
+        cluster: &Str,
+        id: &ResourceId,
+        outcome: Delivered,
+        now: Time,
+        dirty: &mut Dirty,
+    ) {
+        if !self.cache.members.contains_key(cluster) {
+            return;
+        }
+        let expected = expected_source(self, id, cluster).unwrap_or_default();
+        let source = expected.clone();
+        let interpretation = self.graph.interpreter.of(&id.gvk);
+        let mut outcome = outcome;
+        if let Delivered::Applied { copy, .. } = &mut outcome {
+            self.recall_copy(cluster, id, copy);
+        }
+        let state = self.copy_state(id, cluster);
+        state.in_flight = false;
+        state.removing = None;
+        let existed = state.live.is_some();
+        let told = state.problem.as_ref().map(|problem| problem.message.clone());
+        let mut was_copied = false;
+        match outcome {
+            Delivered::Applied {
+                copy,
+                source,
+                differed,
+            } => {
+                let as_planned = source == expected;
+                put_right(state, id, cluster, &source, differed, now);
+                state.record = Some(record(&copy, source));
+                state.pending = None;
+                was_copied = state.copied.take().is_some();
+                let news = !state.freshness.is_outdated(&copy.meta.resource_version);
+                if news {
+                    state.freshness.set(copy.meta.revision());
+                    // What was read of this version by what is taught now stays.
+                    let is_known = |held: &Copy| {
+                        held.interpretation == interpretation && held.meta.is_same_version(&copy.meta)
+                    };
+                    if copy.interpretation == interpretation || !state.live.as_ref().is_some_and(is_known) {
+                        state.live = Some(copy);
+                    }
+                    self.note_health(cluster, id, now);
+                }
+                // Written, and yet not what it should be: without a pause this would go on at full speed.
+                if !is_current(self, id, cluster) {
+                    let state = self.copy_state(id, cluster);
+                    if as_planned && news {
+                        let message = format!(
+                            "{cluster} changes labels or annotations of {id} as they are written: look for a mutating webhook there"
+                        );
+                        fail(state, Trouble::Rejected, message, expected, now);
+                    } else {
+                        state.not_before = Some(now.plus(SETTLING));
+                    }
+                }
+            }
+            Delivered::Abandoned => {}
+            Delivered::Foreign => {
+                state.live = None;
+                state.pending = None;
+                let message = format!(
+                    "{id} already exists on {cluster} and is not managed by this hub; delete it there, or set \
+                     conflictResolution: Overwrite to take it over"
+                );
+                fail(state, Trouble::Foreign, message, source, now);
+            }
+            Delivered::BadOverride(why) => fail(state, Trouble::Override, why, source, now),
+            Delivered::Uninterpreted(why) => {
+                let trouble = match why.is_passing() {
+                    true => Trouble::NoResponse,
+                    false => Trouble::Interpretation,
+                };
+                fail(state, trouble, why.failure(), source, now);
+            }
+            Delivered::NoSource(why) => fail(state, Trouble::NoSource, why, source, now),
+            Delivered::Rejected(why) => {
+                let message = format!("{cluster} refused {id}: {why}");
+                fail(state, Trouble::Rejected, message, source, now);
+            }
+            Delivered::Failed(why) => {
+                state.note_pending();
+                let message = format!("apply of {id} on {cluster} failed: {why}; retrying");
+                fail(state, Trouble::Unreachable, message, source, now);
+            }
+            Delivered::Unreachable(why) => {
+                state.note_pending();
+                let message = format!(
+                    "{}{cluster} to the apply of {id}: {why}; retrying",
+                    messages::NO_RESPONSE
+                );
+                fail(state, Trouble::Unreachable, message, source, now);
+            }
+        }
+        if was_copied {
+            self.copied_changed(cluster, id, now, dirty);
+        }
+        let state = self.copy_state(id, cluster);
+        let exists = state.live.is_some();
+        if told != state.problem.as_ref().map(|problem| problem.message.clone()) {
+            self.route(Changed::Trouble(id), dirty);
+        }
+        self.answered(id, now);
+        self.route(Changed::CopyTried(id, cluster), dirty);
+        // Referrers wait for the first success, former references for the latest one, and whoever ends for the outcome.
+        self.route(Changed::Standing(id, cluster), dirty);
+        self.release_stale_dependencies(id, now, dirty);
+        self.route(Changed::Health(id), dirty);
+        if existed != exists || !exists {
+            self.route(Changed::Binding(id), dirty);
+        }
+    }
+
+    /// Forgets what was wrong with copies that are as they should be again although nothing was written. Whatever changes
+    /// what a copy should be, or is, has it planned again: so these are looked at, and no others.
+    ///
+    /// Cost: O(copies to be planned again).
+    pub(super) fn end_problems(&mut self, dirty: &mut Dirty) {
+        let mut over = Vec::new();
+        for key in &*dirty {
+            let Key::Copy(id, cluster) = key else { continue };
+            let copies = self.cache.resources.get(id).map(|resource| &resource.copies);
+            let state = copies.and_then(|copies| copies.get(cluster));
+            if state.is_some_and(|state| state.problem.is_some()) && is_problem_over(self, id, cluster) {
+                over.push((id.clone(), cluster.clone()));
+            }
+        }
+        for (id, cluster) in over {
+            let Some(resource) = self.cache.resources.get_mut(&id) else {
+                continue;
+            };
+            if let Some(state) = resource.copies.get_mut(&cluster) {
+                state.problem = None;
+            }
+            self.route(Changed::Trouble(&id), dirty);
+        }
+    }
+
+    pub(super) fn removed(
+        &mut self,
+        cluster: &Str,
+        id: &ResourceId,
+        outcome: Removed,
+        now: Time,
+        dirty: &mut Dirty,
+    ) {
+        if !self.cache.members.contains_key(cluster) {
+            return;
+        }
+        let state = self.copy_state(id, cluster);
+        let removing = state.removing.take();
+        // Nothing was to be removed: it was asked whether something is there.
+        let is_look = removing.is_none();
+        match outcome {
+            Removed::Accepted => {
+                state.problem = None;
+                // The API server said so; its watch tells it later.
+                let ended = state
+                    .live
+                    .as_mut()
+                    .filter(|live| Some(&live.meta.uid) == removing.as_ref());
+                if let Some(live) = ended {
+                    live.meta.deleting.get_or_insert(now);
+                }
+            }
+            Removed::Gone if is_look && !state.note_absent(now) => {}
+            Removed::Rejected(_) | Removed::Unreachable(_) if is_look => state.note_failed_look(now),
+            Removed::Gone | Removed::Released => {
+                let held = state.live.take().filter(|_| !state.freshness.is_unknown());
+                let revision = held.map(|held| held.meta.revision().saturating_add(1));
+                state.freshness.raise(revision);
+                state.record = None;
+                state.unhealthy_since = None;
+                state.pending = None;
+                // A look that finds no copy says nothing of why none can be made.
+                state
+                    .problem
+                    .take_if(|problem| !is_look || !problem.trouble.is_of_source());
+                self.copy_ended(id, cluster, now, dirty);
+            }
+            Removed::Rejected(why) => {
+                let message = format!("{cluster} refused to remove {id}: {why}");
+                fail(state, Trouble::Rejected, message, String::new(), now);
+                self.stays(id, cluster, dirty);
+            }
+            Removed::Unreachable(why) => {
+                // It may have been carried out, or be carried out yet.
+                state.note_pending();
+                let message = format!(
+                    "{}{cluster} to the removal of {id}: {why}; retrying",
+                    messages::NO_RESPONSE
+                );
+                fail(state, Trouble::Unreachable, message, String::new(), now);
+            }
+        }
+        self.route(Changed::CopyTried(id, cluster), dirty);
+    }
+
+    /// A copy that was about to be removed stays for now: whoever counts on it may do so again.
+    pub(super) fn stays(&self, id: &ResourceId, cluster: &Str, dirty: &mut Dirty) {
+        self.route(Changed::Standing(id, cluster), dirty);
+        self.route(Changed::Health(id), dirty);
+    }
+
+    /// Takes in whether the plan for a copy looks for it, or removes it: other plans must not count on it from now on. A plan that
+    /// no longer does, after one that was broken off, wakes those who waited. Cost: O(1), then O(referrers).
+    pub(crate) fn note_copy_plan(&mut self, id: &ResourceId, cluster: &Str, plan: &Plan, now: Time) {
+        let removes = |change: &Change| match change {
+            Change::Remove { preconditions, .. } => Some(preconditions.uid.clone()),
+            _ => None,
+        };
+        let removing = plan.changes.iter().find_map(removes);
+        let resource = self.cache.resources.get_mut(id);
+        let Some(state) = resource.and_then(|resource| resource.copies.get_mut(cluster)) else {
+            return;
+        };
+        let asks = |change: &Change| matches!(change, Change::GetCopy { .. });
+        if plan.changes.iter().any(asks) {
+            state.note_look(now);
+        }
+        let before = std::mem::replace(&mut state.removing, removing);
+        if before.is_some() && state.removing.is_none() {
+            let mut raised = std::mem::take(&mut self.memory.raised);
+            self.stays(id, cluster, &mut raised);
+            self.memory.raised = raised;
+        }
+    }
+}
+
+fn record(copy: &Copy, source: String) -> CopyRecord {
+    let generation = copy.meta.generation;
+    CopyRecord {
+        uid: copy.meta.uid.to_string(),
+        resource_version: generation
+            .is_none()
+            .then(|| copy.meta.resource_version.to_string()),
+        generation,
+        source,
+    }
+}
+
+/// Counts what was put right although it had been written from the same source before, and says so if that goes on; what
+/// was wrong before is over.
+fn put_right(
+    state: &mut CopyState,
+    id: &ResourceId,
+    cluster: &Str,
+    source: &str,
+    differed: Option<String>,
+    now: Time,
+) {
+    let held = state.drift_backoff.take();
+    state.problem = None;
+    if state.record.as_ref().is_none_or(|record| record.source != source) {
+        return;
+    }
+    let held = held.map(|held| *held);
+    let Some(drift_backoff) = (match differed {
+        Some(path) => Some(DriftBackoff::corrected(held, path, now)),
+        None => held.filter(|held| now < held.over_at()),
+    }) else {
+        return;
+    };
+    state.problem = drift_backoff.message(id, cluster).map(|message| Problem {
+        trouble: Trouble::Fought,
+        message,
+        source: source.to_owned(),
+        attempts: 0,
+        retry_at: drift_backoff.retry_at(),
+    });
+    state.drift_backoff = Some(Box::new(drift_backoff));
+}
+
+fn fail(state: &mut CopyState, trouble: Trouble, message: String, source: String, now: Time) {
+    let message = match state.problem.take() {
+        Some(held) => {
+            let message = messages::steady(&held.message, message);
+            state.problem = Some(held);
+            message
+        }
+        None => message,
+    };
+    let attempts = state
+        .problem
+        .as_ref()
+        .filter(|held| held.trouble == trouble && held.source == source)
+        .map_or(1, |held| held.attempts.saturating_add(1));
+    let longest = if trouble == Trouble::Unreachable {
+        LONGEST_PAUSE_UNREACHABLE
+    } else {
+        LONGEST_PAUSE
+    };
+    let pause = match trouble {
+        // Rendering the same once more fails in the same way: what changes it makes another source version.
+        Trouble::Override | Trouble::Interpretation => longest,
+        _ => (250_i64 << attempts.min(16)).min(longest),
+    };
+    state.problem = Some(Problem {
+        trouble,
+        message,
+        source,
+        attempts,
+        retry_at: now.plus(pause),
+    });
+}

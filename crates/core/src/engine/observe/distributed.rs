@@ -1,0 +1,285 @@
+//! The objects of the names that are distributed, and what became of writing copies.
+
+use entourage_api::kruise::WritePolicy;
+
+use super::Dirty;
+use crate::{
+    cache::{Deletion, Held},
+    distributed::observed::ObservedObject,
+    drift::{DELETED, DriftBackoff},
+    engine::routes::Changed,
+    fleet::Fleet,
+    memory::distributions::{DistributionServer, Failure, Written},
+    object::{ResourceId, Str, Time},
+    observation::{ObjectRef, Wrote},
+    places::{Place, TargetStatus},
+};
+
+/// The first pause after an attempt that failed, in milliseconds; each is twice the one before.
+const FIRST_PAUSE: i64 = 1_000;
+/// The longest such pause, in milliseconds.
+const LONGEST_PAUSE: i64 = 300_000;
+
+impl Fleet {
+    /// Cost: O(distributions of this name of object); O(copies of a distribution whose source it is.)
+    pub(super) fn part_seen(
+        &mut self,
+        cluster: Option<&Str>,
+        id: &ResourceId,
+        part: ObservedObject,
+        now: Time,
+        dirty: &mut Dirty,
+    ) {
+        let at = where_of(cluster, id);
+        if !self.memory.distributions.looked.contains_key(&at) {
+            return;
+        }
+        let held = self.memory.distributions.part(&at, &id.namespace);
+        let which = ObjectRef::Distributed(cluster.cloned(), id.clone());
+        let known = held.map(|held| Held {
+            revision: held.revision(),
+            is_same: *held == part,
+        });
+        let is_another = held.is_some_and(|held| held.uid != part.uid);
+        if self.cache.revisions.see(&which, known, part.revision()).is_none() {
+            return;
+        }
+        if let Some(looked) = self.memory.distributions.looked.get_mut(&at) {
+            looked.parts.insert(id.namespace.clone(), part);
+        }
+        self.part_changed(&at, id, is_another, now, dirty);
+    }
+
+    /// Cost: as [`Self::part_seen`].
+    pub(super) fn part_gone(
+        &mut self,
+        cluster: Option<&Str>,
+        id: &ResourceId,
+        deletion: &Deletion,
+        now: Time,
+        dirty: &mut Dirty,
+    ) {
+        let at = where_of(cluster, id);
+        let Some(held) = self.memory.distributions.part(&at, &id.namespace) else {
+            return;
+        };
+        let which = ObjectRef::Distributed(cluster.cloned(), id.clone());
+        let held_as = (&*held.uid, held.revision());
+        if self.cache.revisions.end(which, held_as, deletion, now).is_none() {
+            return;
+        }
+        if let Some(looked) = self.memory.distributions.looked.get_mut(&at) {
+            looked.parts.remove(&id.namespace);
+        }
+        self.part_changed(&at, id, true, now, dirty);
+    }
+
+    /// What became of an attempt to write or to take away a copy. Cost: as [`Self::evaluate`].
+    pub(super) fn distributed(
+        &mut self,
+        name: &Str,
+        place: &Place,
+        wrote: Wrote,
+        now: Time,
+        dirty: &mut Dirty,
+    ) {
+        let Some(at) = self.memory.distributions.place_of(name, place) else {
+            return;
+        };
+        let id = ResourceId {
+            gvk: at.gvk.clone(),
+            namespace: place.namespace.clone(),
+            name: at.name.clone(),
+        };
+        let content_now = self.content_now(name);
+        let told_before = self.why_failed(name, place);
+        match wrote {
+            Wrote::Applied {
+                part,
+                content,
+                differed,
+                created,
+            } => {
+                let Some(held) = self.memory.distributions.held.get_mut(name) else {
+                    return;
+                };
+                let is_strict =
+                    matches!(&held.object.spec, Ok(spec) if spec.write_policy == WritePolicy::Strict);
+                let spot = held.spots.entry(place.clone()).or_default();
+                // A copy that was deleted to be made again is none that was not there before.
+                let is_new = created && differed.is_none() && spot.written.is_none();
+                let earlier = spot.written.as_ref().filter(|written| written.content == content);
+                let (same_content, was_equal) =
+                    (earlier.is_some(), earlier.is_some_and(|written| written.equal));
+                let wrong = differed.or_else(|| created.then(|| DELETED.to_owned()));
+                let before = spot
+                    .drift_backoff
+                    .take()
+                    .map(|drift_backoff| *drift_backoff)
+                    .filter(|_| same_content);
+                spot.drift_backoff = match wrong.filter(|_| was_equal) {
+                    Some(path) => Some(DriftBackoff::corrected(before, path, now)),
+                    None => before.filter(|drift_backoff| now < drift_backoff.over_at()),
+                }
+                .map(Box::new);
+                let drift_backoff = spot.drift_backoff.as_ref();
+                spot.is_fought = drift_backoff
+                    .is_some_and(|drift_backoff| drift_backoff.is_told() && now < drift_backoff.told_until());
+                spot.failure = None;
+                spot.not_before = (content != content_now).then(|| now.plus(FIRST_PAUSE));
+                spot.written = Some(Written {
+                    uid: part.uid.clone(),
+                    resource_version: part.resource_version.clone(),
+                    content,
+                    equal: true,
+                });
+                if is_new && is_strict {
+                    held.made.insert(place.clone());
+                }
+                self.part_seen(at.cluster.as_ref(), &id, part, now, dirty);
+            }
+            Wrote::Unequal { part, content } => {
+                let Some(held) = self.memory.distributions.held.get_mut(name) else {
+                    return;
+                };
+                let spot = held.spots.entry(place.clone()).or_default();
+                if spot
+                    .written
+                    .as_ref()
+                    .is_none_or(|written| written.content != content)
+                {
+                    spot.begin_anew();
+                }
+                spot.failure = None;
+                spot.not_before = (content != content_now).then(|| now.plus(FIRST_PAUSE));
+                spot.written = Some(Written {
+                    uid: part.uid.clone(),
+                    resource_version: part.resource_version.clone(),
+                    content,
+                    equal: false,
+                });
+                self.part_seen(at.cluster.as_ref(), &id, part, now, dirty);
+            }
+            Wrote::Failed { step, message } => {
+                let Some(held) = self.memory.distributions.held.get_mut(name) else {
+                    return;
+                };
+                let Some(spot) = held.spots.get_mut(place) else {
+                    return;
+                };
+                let attempts = spot
+                    .failure
+                    .as_ref()
+                    .filter(|failure| failure.step == step && failure.content == content_now)
+                    .map_or(1, |failure| failure.attempts.saturating_add(1));
+                let pause = (FIRST_PAUSE << (attempts - 1).min(20)).min(LONGEST_PAUSE);
+                spot.failure = Some(Failure {
+                    step,
+                    message,
+                    content: content_now,
+                    attempts,
+                    retry_at: now.plus(pause),
+                });
+            }
+            Wrote::Gone { uid } => {
+                let spot = self.memory.distributions.held.get_mut(name);
+                if let Some(spot) = spot.and_then(|held| held.spots.get_mut(place)) {
+                    spot.begin_anew();
+                }
+                let deletion = Deletion {
+                    uid: Some(uid),
+                    revision: None,
+                };
+                self.part_gone(at.cluster.as_ref(), &id, &deletion, now, dirty);
+            }
+            Wrote::Abandoned => {
+                // What it was told may be older than what is known, and is not taken in: else it is asked the same at once,
+                // and again. What is being deleted is waited for anyhow.
+                let is_ending = self
+                    .memory
+                    .distributions
+                    .part(&at, &place.namespace)
+                    .is_some_and(|part| part.deleting.is_some());
+                let held = self
+                    .memory
+                    .distributions
+                    .held
+                    .get_mut(name)
+                    .filter(|_| !is_ending);
+                if let Some(spot) = held.and_then(|held| held.spots.get_mut(place)) {
+                    spot.not_before = Some(now.plus(FIRST_PAUSE));
+                }
+            }
+        }
+        // The report tells why.
+        if self.why_failed(name, place) != told_before {
+            self.route(Changed::DistributionReport(name), dirty);
+        }
+        self.evaluate(name, place, now, dirty);
+    }
+
+    fn part_changed(
+        &mut self,
+        at: &DistributionServer,
+        id: &ResourceId,
+        is_another: bool,
+        now: Time,
+        dirty: &mut Dirty,
+    ) {
+        let place = Place {
+            cluster: at.cluster.clone(),
+            namespace: id.namespace.clone(),
+        };
+        let by: Vec<Str> = match self.memory.distributions.looked.get(at) {
+            Some(looked) => looked.by.iter().cloned().collect(),
+            None => return,
+        };
+        for name in by {
+            let Some(held) = self.memory.distributions.held.get_mut(&name) else {
+                continue;
+            };
+            if is_another && let Some(spot) = held.spots.get_mut(&place) {
+                spot.failure = None;
+            }
+            let is_source = place.cluster.is_none()
+                && matches!(&held.object.spec, Ok(spec) if spec.source.as_ref() == Some(id));
+            if is_source {
+                self.route(Changed::DistributionReport(&name), dirty);
+                self.judge_all(&name, None, now, dirty);
+            } else {
+                self.evaluate(&name, &place, now, dirty);
+            }
+            // The report tells whose it is.
+            let held = self.memory.distributions.held.get(&name);
+            if held.and_then(|held| held.spots.get(&place)?.target_status) == Some(TargetStatus::Conflict) {
+                self.route(Changed::DistributionReport(&name), dirty);
+            }
+        }
+    }
+
+    fn why_failed(&self, name: &Str, place: &Place) -> Option<String> {
+        self.memory
+            .distributions
+            .held
+            .get(name)?
+            .spots
+            .get(place)?
+            .why_failed()
+    }
+
+    fn content_now(&self, name: &Str) -> u64 {
+        let Some(held) = self.memory.distributions.held.get(name) else {
+            return 0;
+        };
+        let Ok(spec) = &held.object.spec else { return 0 };
+        self.content(name, spec).unwrap_or_default()
+    }
+}
+
+fn where_of(cluster: Option<&Str>, id: &ResourceId) -> DistributionServer {
+    DistributionServer {
+        cluster: cluster.cloned(),
+        gvk: id.gvk.clone(),
+        name: id.name.clone(),
+    }
+}

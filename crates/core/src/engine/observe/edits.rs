@@ -1,0 +1,205 @@
+//! Which observations are edits: what a watch tells of a user's object, and no list. See [`crate::governor`].
+//!
+//! What an edit has planned again, it explains: its mark is on those templates, and what is not wanted any more when their
+//! copies are planned next was ended by it. What a list shows to be otherwise takes the mark off.
+
+use super::Dirty;
+use crate::{
+    cache::{Binding, meta_of},
+    fleet::{Fleet, activation, taints},
+    memory::{Origin, brakes::explains},
+    object::{Meta, ResourceId, Str, Time},
+    observation::{ObjectRef, Observation, Subject, Template, Watch},
+    plan::Key,
+    stored_binding::is_scheduled_by_us,
+};
+
+impl Fleet {
+    /// What kind of news this is; to be asked before it is taken in. Cost: O(labels and annotations of one object).
+    pub(super) fn origin(&self, seen: &Observation, now: Time) -> Origin {
+        match seen {
+            Observation::Seen(subject) => self.origin_of(subject, now),
+            Observation::Found(id, template) if self.is_edited(id, template) => Origin::Edit,
+            Observation::Gone { which, .. } => match (self.watch_of(which), which) {
+                (Some(watch), _) if self.cache.watches.is_listing(&watch) => Origin::List,
+                // A binding ends as its template or policy has it end.
+                (_, ObjectRef::Binding(name)) => {
+                    let held = self
+                        .graph
+                        .by_binding
+                        .get(name)
+                        .and_then(|id| self.cache.resources.get(id));
+                    match held.is_some_and(|resource| explains(resource.edited, now)) {
+                        true => Origin::Edit,
+                        false => Origin::Other,
+                    }
+                }
+                (Some(_), _) => Origin::Edit,
+                (None, _) => Origin::Other,
+            },
+            _ => Origin::Other,
+        }
+    }
+
+    fn origin_of(&self, subject: &Subject, now: Time) -> Origin {
+        let (which, edited) = match subject {
+            Subject::Policy(policy) => {
+                let name = super::named(&policy.metadata);
+                let held = self.cache.policies.get(&name).map(|held| &held.meta);
+                let edited = differs(held, &meta_of(&policy.metadata));
+                (ObjectRef::Policy(name), edited)
+            }
+            Subject::Override(policy) => (ObjectRef::Override(super::named(&policy.metadata)), true),
+            Subject::Customization(object) => {
+                let name = object.metadata.name.as_deref().unwrap_or_default();
+                (ObjectRef::Customization(name.into()), true)
+            }
+            Subject::Hooks(name, configured) => (ObjectRef::Hooks(configured.contract, name.clone()), true),
+            Subject::TaintPolicy(policy) => {
+                (ObjectRef::TaintPolicy(super::named(&policy.metadata).name), true)
+            }
+            Subject::Cluster(cluster) => {
+                let name: Str = cluster.metadata.name.as_deref().unwrap_or_default().into();
+                let edited = self.cache.members.get(&name).is_none_or(|held| {
+                    !taints::is_same_of_others(self, &held.object.spec, &cluster.spec)
+                        || held.object.metadata.labels != cluster.metadata.labels
+                        || held.meta.deleting.is_some() != cluster.metadata.deletion_timestamp.is_some()
+                });
+                (ObjectRef::Cluster(name), edited)
+            }
+            Subject::Template(id, template) => {
+                (ObjectRef::Template(id.clone()), self.is_edited(id, template))
+            }
+            Subject::Namespace(name, meta) => {
+                let edited = self.cache.namespaces.hub.get(name).is_none_or(|held| {
+                    held.labels != meta.labels
+                        || held.annotations != meta.annotations
+                        || held.deleting.is_some() != meta.deleting.is_some()
+                });
+                (ObjectRef::Namespace(None, name.clone()), edited)
+            }
+            Subject::Distribution(name, object) => {
+                let held = self
+                    .memory
+                    .distributions
+                    .held
+                    .get(name)
+                    .map(|held| &held.object.meta);
+                (ObjectRef::Distribution(name.clone()), differs(held, &object.meta))
+            }
+            Subject::Binding(binding) => {
+                let name = super::named(&binding.metadata);
+                let held = self
+                    .graph
+                    .by_binding
+                    .get(&name)
+                    .and_then(|id| self.cache.resources.get(id));
+                let stored = held.and_then(|resource| resource.binding.as_ref());
+                let edited = held.is_some_and(|resource| explains(resource.edited, now))
+                    || stored.is_some_and(|stored| is_of_others(stored, binding));
+                (ObjectRef::Binding(name), edited)
+            }
+            Subject::Rebalancer(object) => {
+                let name = super::named(&object.metadata).name;
+                let held = self.memory.rebalancers.get(&name).map(|held| held.meta());
+                let edited = differs(held, &meta_of(&object.metadata));
+                (ObjectRef::Rebalancer(name), edited)
+            }
+            Subject::Copy(..) | Subject::MemberNamespace(..) | Subject::Distributed(..) => {
+                return Origin::Other;
+            }
+        };
+        match self.watch_of(&which) {
+            Some(watch) if self.cache.watches.is_listing(&watch) || !self.cache.watches.is_listed(&watch) => {
+                Origin::List
+            }
+            _ if edited => Origin::Edit,
+            _ => Origin::Other,
+        }
+    }
+
+    /// Whether a template says something else than before that is not of its status or our claim.
+    fn is_edited(&self, id: &ResourceId, template: &Template) -> bool {
+        let held = self
+            .cache
+            .resources
+            .get(id)
+            .and_then(|resource| resource.template.as_ref());
+        let Some(held) = held.map(|held| &held.meta) else {
+            return true;
+        };
+        let meta = &template.meta;
+        if meta.is_same_version(held) {
+            return false;
+        }
+        let is_status = meta.content_generation().is_some()
+            && meta.content_generation() == held.content_generation()
+            && meta.labels == held.labels
+            && meta.annotations == held.annotations;
+        meta.deleting.is_some() != held.deleting.is_some()
+            || (!is_status && activation::is_touched(held, meta))
+    }
+
+    /// Marks what an observation has planned again. Cost: O(dirty).
+    pub(super) fn mark(&mut self, origin: Origin, dirty: &Dirty, now: Time) {
+        let edited = match origin {
+            Origin::Edit => Some(now),
+            Origin::List => None,
+            Origin::Other => return,
+        };
+        for key in dirty {
+            if let Key::Template(id) | Key::Binding(id) = key
+                && let Some(resource) = self.cache.resources.get_mut(id)
+            {
+                resource.edited = edited;
+            }
+        }
+    }
+}
+
+/// Whether an object is new, or says something else.
+fn differs(held: Option<&Meta>, seen: &Meta) -> bool {
+    held.is_none_or(|held| {
+        held.uid != seen.uid
+            || held.generation != seen.generation
+            || held.annotations != seen.annotations
+            || held.deleting.is_some() != seen.deleting.is_some()
+    })
+}
+
+/// Whether somebody else decides where a binding's copies are, or asked for that to be decided afresh.
+fn is_of_others(stored: &Binding, seen: &entourage_api::work::ResourceBinding) -> bool {
+    let (before, after) = (&stored.object.spec, &seen.spec);
+    !is_scheduled_by_us(after)
+        || before.reschedule_triggered_at != after.reschedule_triggered_at
+        || crate::cache::is_kept_by_others(&stored.meta)
+}
+
+impl Fleet {
+    /// The watch that tells of a user's object; `None` for what is no user's.
+    fn watch_of(&self, which: &ObjectRef) -> Option<Watch> {
+        let scoped = |namespace: &str, namespaced, cluster_scoped| {
+            if namespace.is_empty() {
+                cluster_scoped
+            } else {
+                namespaced
+            }
+        };
+        Some(match which {
+            ObjectRef::Policy(name) => scoped(&name.namespace, Watch::Policies, Watch::ClusterPolicies),
+            ObjectRef::Override(name) => scoped(&name.namespace, Watch::Overrides, Watch::ClusterOverrides),
+            ObjectRef::Binding(name) => scoped(&name.namespace, Watch::Bindings, Watch::ClusterBindings),
+            ObjectRef::Customization(_) => Watch::Customizations,
+            ObjectRef::Hooks(contract, _) => Watch::Hooks(*contract),
+            ObjectRef::TaintPolicy(_) => Watch::TaintPolicies,
+            ObjectRef::Cluster(_) => Watch::Clusters,
+            ObjectRef::Template(id) => self.templates(&id.gvk),
+            ObjectRef::Namespace(None, _) => Watch::Namespaces,
+            ObjectRef::Distribution(_) => Watch::Distributions,
+            ObjectRef::Rebalancer(_) => Watch::Rebalancers,
+            ObjectRef::Copy(..) | ObjectRef::Namespace(Some(_), _) | ObjectRef::Distributed(..) => {
+                return None;
+            }
+        })
+    }
+}

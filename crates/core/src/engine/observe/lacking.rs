@@ -1,0 +1,24 @@
+//! The lists of the hub that every deletion needs and that are missing.
+
+use super::Dirty;
+use crate::{fleet::Fleet, object::Time, plan::Key};
+
+impl Fleet {
+    /// After what is told of a watch of the hub: whether lists lack that every deletion needs. Cost: O(kinds); O(members) when
+    /// that begins, changes or ends.
+    pub(super) fn mind_the_hub(&mut self, now: Time, dirty: &mut Dirty) {
+        let lacking = self.lacking();
+        let was = self.memory.brakes.blind.take();
+        if lacking.is_empty() {
+            self.memory.brakes.kept_from.clear();
+        }
+        let is_same = was
+            .as_ref()
+            .map_or(lacking.is_empty(), |(_, kinds)| *kinds == lacking);
+        let since = was.map_or(now, |(since, _)| since);
+        self.memory.brakes.blind = (!lacking.is_empty()).then_some((since, lacking));
+        if !is_same {
+            dirty.extend(self.cache.members.keys().cloned().map(Key::Cluster));
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Leadership: what a process that stands by learns of what the leader did, and what it plans when it takes over.
+//!
+//! Invariants:
+//! - One process writes at a time. While this one leads, what it wrote is newer than any stored status, so its records are
+//!   its own answers. While it does not lead, a stored status that changed tells what the leader wrote: the records follow it.
+//! - A record that is out of date costs a read and never a write: a copy is compared before it is written again.
+//! - A process that stands by plans nothing, so its keys are dropped by the shell. At a takeover all keys are planned once,
+//!   as after a start: in a quiet system every plan is empty.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use entourage_api::work::{AggregatedStatusItem, ResourceBinding};
+
+use super::Dirty;
+use crate::{
+    cache::ResourceState,
+    engine::routes::Changed,
+    fleet::Fleet,
+    object::{ResourceId, Str, Time},
+    observation::Copy,
+    plan::Key,
+};
+
+impl Fleet {
+    /// This process may write from now on, or must not any more. Cost: O(1); that of [`Self::take_over`] when it begins to
+    /// lead.
+    pub(super) fn leads(&mut self, leads: bool, now: Time, dirty: &mut Dirty) {
+        let led = std::mem::replace(&mut self.leading, leads);
+        if leads && !led {
+            self.take_over(now, dirty);
+        }
+    }
+
+    /// Everything is planned once: the former leader may have ended anywhere. Cost: O(objects), once per takeover.
+    fn take_over(&mut self, now: Time, dirty: &mut Dirty) {
+        self.expect_late_writes();
+        let ids: Vec<ResourceId> = self.cache.resources.keys().cloned().collect();
+        for id in ids {
+            self.release_stale_dependencies(&id, now, dirty);
+            // What another process of ours wrote to a template's status is no contest.
+            if let Some(resource) = self.cache.resources.get_mut(&id) {
+                resource.contest = None;
+            }
+            // It may have been forgotten with what it referred to.
+            if self
+                .cache
+                .resources
+                .get(&id)
+                .is_some_and(|each| each.template.is_some())
+            {
+                self.route(Changed::Claim(&id), dirty);
+            }
+            if self.cache.resources.contains_key(&id) {
+                self.route(Changed::Template(&id), dirty);
+            }
+        }
+        dirty.extend(self.cache.policies.keys().cloned().map(Key::Policy));
+        dirty.extend(self.cache.members.keys().cloned().map(Key::Cluster));
+        self.route(Changed::HubNamespaces(""), dirty);
+        self.hub_namespaces_listed(dirty);
+        let distributions: Vec<Str> = self.memory.distributions.held.keys().cloned().collect();
+        for name in distributions {
+            self.route(Changed::Distribution(&name), dirty);
+            self.judge_all(&name, None, now, dirty);
+        }
+        dirty.extend(self.memory.rebalancers.names().cloned().map(Key::Rebalancer));
+    }
+
+    /// A copy of a template, or what is recorded of it, changed while another process leads: what its template referred to
+    /// before is not needed any longer if its copies are all current. Cost: as [`Self::release_stale_dependencies`].
+    pub(super) fn settle_standing_by(&mut self, id: &ResourceId, now: Time, dirty: &mut Dirty) {
+        if !self.leading {
+            self.release_stale_dependencies(id, now, dirty);
+        }
+    }
+}
+
+/// Has the records of a template's copies follow the status that another process stored. What the status says as it did
+/// before is no news: this process may have written the copy since, when it led itself. Cost: O(entries).
+pub(super) fn follow(resource: &mut ResourceState, object: &Arc<ResourceBinding>) {
+    let before = resource.binding.as_ref().map(|held| held.object.clone());
+    let earlier = before.as_deref().map(entries).unwrap_or_default();
+    let entry = |cluster: &str| earlier.iter().find(|each| each.cluster_name == cluster);
+    let mut told = BTreeSet::new();
+    for item in entries(object) {
+        told.insert(item.cluster_name.as_str());
+        if let Some(since) = &item.unhealthy_since
+            && let Some(state) = resource.copies.get_mut(item.cluster_name.as_str())
+            && !state.live.as_ref().is_some_and(Copy::is_known_healthy)
+        {
+            state.unhealthy_since = Some(Time::from_k8s(since));
+        }
+        if entry(&item.cluster_name).is_some_and(|held| held.copy == item.copy) {
+            continue;
+        }
+        let state = resource
+            .copies
+            .entry(item.cluster_name.as_str().into())
+            .or_default();
+        state.record.clone_from(&item.copy);
+        state.problem = None;
+    }
+    // An entry ends when the copy is gone or released.
+    for item in earlier {
+        if !told.contains(item.cluster_name.as_str())
+            && let Some(state) = resource.copies.get_mut(item.cluster_name.as_str())
+        {
+            state.record = None;
+        }
+    }
+}
+
+fn entries(binding: &ResourceBinding) -> &[AggregatedStatusItem] {
+    binding
+        .status
+        .as_ref()
+        .map_or(&[], |status| &status.aggregated_status)
+}

@@ -1,0 +1,338 @@
+//! Lists: what is not in one is gone, and what is known decides what may be removed.
+
+use std::collections::BTreeSet;
+
+use super::Dirty;
+use crate::{
+    cache::Deletion,
+    engine::routes::Changed,
+    fleet::{Fleet, INTERPRETER_WATCHES},
+    memory::Origin,
+    object::{Gvk, NamespacedName, ResourceId, Str, Time},
+    observation::{ObjectRef, Server, Watch},
+};
+
+impl Fleet {
+    /// Cost: O(objects of the kind).
+    pub(super) fn was_listed(
+        &mut self,
+        watch: &Watch,
+        present: &BTreeSet<ObjectRef>,
+        revision: u64,
+        now: Time,
+        dirty: &mut Dirty,
+    ) {
+        let of_hub = watch.server() == Server::Hub;
+        self.memory.origin = if of_hub { Origin::List } else { Origin::Other };
+        for which in self.held(watch) {
+            if !present.contains(&which) {
+                let deletion = Deletion {
+                    uid: None,
+                    revision: Some(revision),
+                };
+                self.gone(&which, &deletion, now, dirty);
+            }
+        }
+        self.mark(self.memory.origin, dirty, now);
+        self.memory.origin = Origin::Other;
+        let (is_first, was_synced) = self.cache.watches.list_ends(watch);
+        if !was_synced {
+            self.route(Changed::Listing(watch), dirty);
+        }
+        match watch {
+            Watch::Copies(cluster, gvk) if is_first => self.expect_late_writes_of((cluster, gvk), now),
+            Watch::Bindings | Watch::ClusterBindings if is_first => self.expect_late_writes(),
+            _ => {}
+        }
+        match watch {
+            Watch::Copies(cluster, gvk) => {
+                let (mut absent, mut affected, mut certain) = (Vec::new(), Vec::new(), Vec::new());
+                for (id, resource) in self.cache.resources.range_mut(first(gvk)..) {
+                    if id.gvk != *gvk {
+                        break;
+                    }
+                    if let Some(state) = resource.copies.get_mut(cluster) {
+                        affected.push(id.clone());
+                        match state.live {
+                            None => {
+                                absent.push(id.clone());
+                                state.note_unlisted(now);
+                            }
+                            Some(_) if state.in_flight => {}
+                            Some(_) => {
+                                if state.pending.take().is_some() {
+                                    certain.push(id.clone());
+                                }
+                            }
+                        }
+                    }
+                }
+                for id in &affected {
+                    self.route(Changed::CopyListed(id, cluster), dirty);
+                }
+                if !was_synced {
+                    for id in &affected {
+                        self.lists_came(id, now);
+                    }
+                }
+                for id in &certain {
+                    self.stays(id, cluster, dirty);
+                }
+                // What waited to know whether it stands there knows now.
+                for id in absent {
+                    self.route(Changed::Standing(&id, cluster), dirty);
+                    self.release_stale_dependencies(&id, now, dirty);
+                }
+                self.route(Changed::Cluster(cluster), dirty);
+            }
+            Watch::Templates(gvk) => {
+                self.graph.read_again.remove(gvk);
+                self.route(Changed::Kind(gvk), dirty);
+                if !was_synced {
+                    let affected = self
+                        .cache
+                        .resources
+                        .range(first(gvk)..)
+                        .take_while(|(id, _)| id.gvk == *gvk);
+                    let affected: Vec<ResourceId> = affected.map(|(id, _)| id.clone()).collect();
+                    for id in affected {
+                        self.lists_came(&id, now);
+                    }
+                }
+            }
+            // Namespaces wait for them, too.
+            Watch::Overrides | Watch::ClusterOverrides | Watch::Bindings | Watch::ClusterBindings => {
+                self.route(Changed::HubNamespaces(""), dirty)
+            }
+            Watch::Policies
+            | Watch::ClusterPolicies
+            | Watch::Clusters
+            | Watch::Customizations
+            | Watch::Hooks(_)
+            | Watch::Distributions
+            | Watch::Distributed(..)
+            | Watch::Rebalancers => {}
+            Watch::TaintPolicies => self.route(Changed::TaintPolicies, dirty),
+            Watch::Namespaces => self.hub_namespaces_listed(dirty),
+            Watch::MemberNamespaces(cluster) => self.namespaces_listed(cluster, dirty),
+        }
+    }
+
+    /// After a start: who is named in a stored `requiredBy` and does not take the object along any more may still hold it, and
+    /// so may what that one takes along: which of them named the object is not stored.
+    /// A hint that only ever delays a removal; none is safe before (see [`crate::fleet::Fleet::is_removal_safe`]).
+    /// Cost: O(bindings × snapshots), and for each that is not needed any more O(what its former referrers take along); once,
+    /// when it is known who refers to what; else O(kinds).
+    pub(super) fn remember_former(&mut self) {
+        if self.memory.remembers_former || !self.are_referrers_certain() {
+            return;
+        }
+        self.memory.remembers_former = true;
+        let mut former = Vec::new();
+        for (id, resource) in &self.cache.resources {
+            for snapshot in resource
+                .binding
+                .iter()
+                .flat_map(|binding| &binding.object.spec.required_by)
+            {
+                let referrer = self
+                    .graph
+                    .by_binding
+                    .get(&NamespacedName::new(&snapshot.namespace, &snapshot.name));
+                if let Some(referrer) = referrer.filter(|referrer| !resource.referrers.contains(*referrer)) {
+                    former.push((id.clone(), referrer.clone()));
+                    let along = self
+                        .cache
+                        .resources
+                        .get(referrer)
+                        .map(|resource| &resource.references);
+                    let between = along.into_iter().flat_map(|all| all.iter()).map(|each| &each.id);
+                    let between = between.filter(|each| {
+                        *each != id && self.refers(&each.gvk) && !resource.referrers.contains(*each)
+                    });
+                    former.extend(between.map(|each| (id.clone(), each.clone())));
+                }
+            }
+        }
+        for (id, referrer) in former {
+            self.get_or_create(&id).stale_referrers.insert(referrer.clone());
+            self.get_or_create(&referrer).stale_dependencies.insert(id);
+        }
+    }
+
+    /// What the watch told proves nothing any more. Cost: O(objects of the kind) when a kind turns out not to be listable.
+    pub(super) fn lost(&mut self, watch: &Watch, why: String, now: Time, dirty: &mut Dirty) {
+        // The last words of a watch that nobody wants any more: its member left.
+        if !self.cache.watches.is_demanded(watch) {
+            return;
+        }
+        let loss = self.cache.watches.fails(watch, why, now);
+        if let Watch::MemberNamespaces(cluster) = watch {
+            self.cache.namespaces.lost(cluster);
+        }
+        if let Watch::Copies(cluster, _) = watch
+            && loss.begins
+        {
+            self.route(Changed::Cluster(cluster), dirty);
+        }
+        if !loss.is_first {
+            return;
+        }
+        self.route(Changed::Listing(watch), dirty);
+        // Who waited for the list waits in vain.
+        if let Watch::Templates(gvk) | Watch::Copies(_, gvk) = watch {
+            self.route(Changed::Kind(gvk), dirty);
+        }
+    }
+
+    /// The server does not serve a kind in the version that a watch asks for. If it serves it in another one, and it is
+    /// the hub, that one is watched from now on; if it may hold objects all the same, nothing is gone; if nothing defines the
+    /// kind any more, there are no objects of it.
+    ///
+    /// Cost: O(objects of the kind).
+    pub(super) fn unserved(
+        &mut self,
+        watch: &Watch,
+        other: Option<&Str>,
+        why: String,
+        now: Time,
+        dirty: &mut Dirty,
+    ) {
+        let may_be_undefined = [Watch::TaintPolicies, Watch::Rebalancers].contains(watch);
+        if (INTERPRETER_WATCHES.contains(watch) || may_be_undefined) && other.is_none() {
+            return self.says_nothing(watch, now, dirty);
+        }
+        let (Watch::Templates(gvk) | Watch::Copies(_, gvk)) = watch else {
+            return self.lost(watch, why, now, dirty);
+        };
+        if !self.cache.watches.is_demanded(watch) {
+            return;
+        }
+        self.cache.watches.is_not_served(watch, why);
+        self.look_for_traces(watch);
+        self.route(Changed::Listing(watch), dirty);
+        self.route(Changed::Kind(gvk), dirty);
+        if let Watch::Copies(cluster, _) = watch {
+            self.route(Changed::Cluster(cluster), dirty);
+        }
+        match (other, watch) {
+            (Some(version), Watch::Templates(_)) => {
+                self.use_version(gvk, version);
+                return;
+            }
+            (Some(_), _) => return,
+            (None, _) => {}
+        }
+        self.cache.watches.has_no_such_kind(watch);
+        // Should the very same objects be served again, they are news: nothing that was known of them stays newer.
+        self.went_back(watch);
+        self.forget_held(watch, now, dirty);
+        let Watch::Copies(cluster, _) = watch else { return };
+        let mut ended = Vec::new();
+        for (id, resource) in self.cache.resources.range_mut(first(gvk)..) {
+            if id.gvk != *gvk {
+                break;
+            }
+            if let Some(state) = resource.copies.get_mut(cluster) {
+                (state.record, state.pending) = (None, None);
+                ended.push(id.clone());
+            }
+        }
+        for id in ended {
+            self.copy_ended(&id, cluster, now, dirty);
+        }
+    }
+
+    /// What a watch told is gone, or not looked at any more. Cost: O(objects of the kind).
+    pub(crate) fn forget_held(&mut self, watch: &Watch, now: Time, dirty: &mut Dirty) {
+        for which in self.held(watch) {
+            self.gone(&which, &Deletion::default(), now, dirty);
+        }
+    }
+
+    /// The objects in the cache that a watch covers.
+    pub(super) fn held(&self, watch: &Watch) -> Vec<ObjectRef> {
+        match watch {
+            Watch::Policies => named(self.cache.policies.keys(), false, ObjectRef::Policy),
+            Watch::ClusterPolicies => named(self.cache.policies.keys(), true, ObjectRef::Policy),
+            Watch::Overrides => named(self.graph.override_index.names(), false, ObjectRef::Override),
+            Watch::ClusterOverrides => named(self.graph.override_index.names(), true, ObjectRef::Override),
+            Watch::Bindings => named(self.graph.by_binding.keys(), false, ObjectRef::Binding),
+            Watch::ClusterBindings => named(self.graph.by_binding.keys(), true, ObjectRef::Binding),
+            Watch::Customizations => self
+                .cache
+                .customizations
+                .keys()
+                .cloned()
+                .map(ObjectRef::Customization)
+                .collect(),
+            Watch::Hooks(contract) => {
+                let of_it = self.cache.hooks.keys().filter(|(each, _)| each == contract);
+                of_it
+                    .map(|(contract, name)| ObjectRef::Hooks(*contract, name.clone()))
+                    .collect()
+            }
+            Watch::TaintPolicies => {
+                let names = self.cache.taint_policies.keys().cloned();
+                names.map(ObjectRef::TaintPolicy).collect()
+            }
+            Watch::Namespaces => self.cache.namespaces.held(None),
+            Watch::MemberNamespaces(cluster) => self.cache.namespaces.held(Some(cluster)),
+            Watch::Clusters => self
+                .cache
+                .members
+                .keys()
+                .cloned()
+                .map(ObjectRef::Cluster)
+                .collect(),
+            Watch::Distributions => {
+                let names = self.memory.distributions.held.keys().cloned();
+                names.map(ObjectRef::Distribution).collect()
+            }
+            Watch::Distributed(cluster, gvk, name) => self.memory.distributions.which(cluster, gvk, name),
+            Watch::Templates(gvk) => self
+                .cache
+                .resources
+                .range(first(gvk)..)
+                .take_while(|(id, _)| id.gvk == *gvk)
+                .filter(|(_, resource)| resource.template.is_some())
+                .map(|(id, _)| ObjectRef::Template(id.clone()))
+                .collect(),
+            Watch::Copies(cluster, gvk) => self
+                .cache
+                .resources
+                .range(first(gvk)..)
+                .take_while(|(id, _)| id.gvk == *gvk)
+                .filter(|(_, resource)| {
+                    let state = resource.copies.get(cluster);
+                    state.is_some_and(|state| state.live.is_some() || state.copied.is_some())
+                })
+                .map(|(id, _)| ObjectRef::Copy(cluster.clone(), id.clone()))
+                .collect(),
+            Watch::Rebalancers => self
+                .memory
+                .rebalancers
+                .names()
+                .cloned()
+                .map(ObjectRef::Rebalancer)
+                .collect(),
+        }
+    }
+}
+
+/// What stands before every object of a kind.
+pub(super) fn first(gvk: &Gvk) -> ResourceId {
+    ResourceId::new(gvk.clone(), "", "")
+}
+
+/// Those of one scope.
+fn named<'a>(
+    all: impl Iterator<Item = &'a NamespacedName>,
+    cluster_scoped: bool,
+    which: fn(NamespacedName) -> ObjectRef,
+) -> Vec<ObjectRef> {
+    all.filter(|name| name.namespace.is_empty() == cluster_scoped)
+        .cloned()
+        .map(which)
+        .collect()
+}

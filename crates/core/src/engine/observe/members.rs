@@ -1,0 +1,199 @@
+//! Member clusters and their probes.
+
+use std::sync::Arc;
+
+use entourage_api::cluster::Cluster;
+
+use super::Dirty;
+use crate::{
+    cache::{Deletion, Held, Member, ResourceState, Trouble, meta_of},
+    engine::routes::Changed,
+    fleet::{Fleet, identities::objection},
+    memory::identities,
+    object::{ResourceId, Str, Time},
+    observation::{ObjectRef, Probe},
+    scheduler,
+};
+
+impl Fleet {
+    /// Cost: O(policies + bindings × what their placements list) when something that scheduling looks at changed, else O(1).
+    pub(super) fn cluster_seen(&mut self, cluster: Arc<Cluster>, now: Time, dirty: &mut Dirty) {
+        let meta = meta_of(&cluster.metadata);
+        let name: Str = cluster.metadata.name.as_deref().unwrap_or_default().into();
+        let before = self.cache.members.get(&name);
+        let which = ObjectRef::Cluster(name.clone());
+        let held = before.map(|held| Held::of(&held.meta, &meta));
+        if self.cache.revisions.see(&which, held, meta.revision()).is_none() {
+            return;
+        }
+        let changed = before.is_none_or(|held| {
+            scheduler::relevant_change(&held.object, &cluster)
+                || held.meta.deleting.is_some() != meta.deleting.is_some()
+        });
+        let going = meta.deleting.is_some();
+        let (id, probe) = before
+            .map(|held| (held.id.clone(), held.probe.clone()))
+            .unwrap_or_default();
+        let (failing_since, answering_since) = before
+            .map(|held| (held.failing_since, held.answering_since))
+            .unwrap_or_default();
+        let was_used = self.is_used(&name);
+        for gvk in super::copied::reported_kinds(&meta) {
+            self.use_kind(&gvk);
+        }
+        let before = self.cache.members.insert(
+            name.clone(),
+            Member {
+                meta,
+                object: cluster,
+                id,
+                probe,
+                failing_since,
+                answering_since,
+            },
+        );
+        if let Some(member) = self.cache.members.get(&name)
+            && self.memory.brakes.told(member, &name, now)
+        {
+            self.wake_removals(&name, dirty);
+        }
+        self.use_member(&name);
+        self.identify(&name, was_used, now, dirty);
+        self.route(Changed::Cluster(&name), dirty);
+        if changed {
+            self.distributions_on(&name, now, dirty);
+            self.route(Changed::Clusters(&name, before.as_ref()), dirty);
+            self.dirty_overrides(now, dirty);
+            if going {
+                self.route(Changed::CopiesOf(&name), dirty);
+            } else if self.graph.override_index.look_at_clusters() {
+                self.reconsider_copies_on(&name, dirty);
+            }
+        }
+    }
+
+    /// Cost: O(resources): every place on the member ends.
+    pub(super) fn cluster_gone(&mut self, name: &Str, deletion: &Deletion, now: Time, dirty: &mut Dirty) {
+        let Some(held) = self.cache.members.get(name) else {
+            return;
+        };
+        let which = ObjectRef::Cluster(name.clone());
+        let held_as = (&*held.meta.uid, held.meta.revision());
+        if self.cache.revisions.end(which, held_as, deletion, now).is_none() {
+            return;
+        }
+        let before = self.cache.members.remove(name);
+        self.cache.copied.remove(name);
+        self.identify(name, true, now, dirty);
+        self.look_for_a_cut_off(now, dirty);
+        self.cache.namespaces.forget_member(name);
+        self.cache.watches.forget_member(name);
+        self.distributions_on(name, now, dirty);
+        self.cache.revisions.forget_member(name);
+        self.memory.brakes.forget_member(name);
+        self.memory.evictions.forget_member(name);
+        let held = self.cache.resources.iter_mut();
+        let ended = held.filter_map(|(id, resource)| resource.copies.remove(name).map(|_| id.clone()));
+        for id in ended.collect::<Vec<_>>() {
+            self.route(Changed::Needs(&id), dirty);
+        }
+        self.route(Changed::Clusters(name, before.as_ref()), dirty);
+        self.dirty_overrides(now, dirty);
+        self.route(Changed::Cluster(name), dirty);
+    }
+
+    /// Cost: O(1); O(members) when it does not answer; O(resources) when the member was first probed, or begins or ceases to
+    /// answer.
+    pub(super) fn probed(&mut self, cluster: &Str, probe: Probe, now: Time, dirty: &mut Dirty) {
+        let Some(member) = self.cache.members.get_mut(cluster) else {
+            return;
+        };
+        let answered = member.probe.as_ref().map(|held| held.healthy);
+        let answers = probe.healthy;
+        (member.failing_since, member.answering_since) = if answers {
+            (None, member.answering_since.or(Some(now)))
+        } else {
+            (member.failing_since.or(Some(now)), None)
+        };
+        member.probe = Some(probe);
+        self.route(Changed::Cluster(cluster), dirty);
+        if !answers || answered != Some(true) {
+            self.look_for_a_cut_off(now, dirty);
+        }
+        // The first probe counts whatever it found: statuses wait for it.
+        if answered != Some(answers) {
+            // What does not list on a member that does not answer is no news, and it is given time when it does.
+            self.cache.watches.give_time(cluster, now);
+            self.answering_changed(cluster, answers, now, dirty);
+        }
+    }
+
+    /// A member was first probed, or begins or ceases to answer or to be used. Cost: O(resources).
+    fn answering_changed(&mut self, cluster: &Str, answers: bool, now: Time, dirty: &mut Dirty) {
+        self.distributions_answered(cluster, answers, now, dirty);
+        let of_it = |(_, resource): &(&ResourceId, &ResourceState)| resource.copies.contains_key(cluster);
+        let ids: Vec<ResourceId> = self
+            .cache
+            .resources
+            .iter()
+            .filter(of_it)
+            .map(|(id, _)| id.clone())
+            .collect();
+        for id in &ids {
+            self.route(Changed::Health(id), dirty);
+        }
+        for id in &ids {
+            let resource = self.cache.resources.get_mut(id);
+            let state = resource.and_then(|resource| resource.copies.get_mut(cluster));
+            let problem = state.and_then(|state| state.problem.as_mut());
+            if let Some(problem) = problem.filter(|held| held.trouble == Trouble::Unreachable) {
+                problem.retry_at = now;
+                self.route(Changed::Copy(id, cluster), dirty);
+            }
+            self.route(Changed::Report(id), dirty);
+        }
+    }
+
+    /// Which physical cluster answers. Cost: O(1); as [`Self::identify`] when it is another one than before.
+    pub(super) fn identified(&mut self, cluster: &Str, id: Str, now: Time, dirty: &mut Dirty) {
+        let was_used = self.is_used(cluster);
+        let Some(member) = self.cache.members.get_mut(cluster) else {
+            return;
+        };
+        if member.id.as_ref() == Some(&id) {
+            return;
+        }
+        member.id = Some(id);
+        self.route(Changed::Cluster(cluster), dirty);
+        self.identify(cluster, was_used, now, dirty);
+    }
+
+    fn is_used(&self, cluster: &Str) -> bool {
+        objection(self, cluster).is_none()
+    }
+
+    /// What a Cluster stands for may have changed, or there is no such Cluster any more: the oldest of those that stand for one
+    /// physical cluster is used. Cost: O(log Clusters); O(resources) for each that begins or ceases to be used.
+    fn identify(&mut self, name: &Str, was_used: bool, now: Time, dirty: &mut Dirty) {
+        let member = self.cache.members.get(name);
+        let created = member.and_then(|member| member.meta.created).unwrap_or(Time(0));
+        let id = member.and_then(identities::of);
+        let mut changed = self.memory.identities.set(name, id, created);
+        changed.remove(name);
+        if self.cache.members.contains_key(name) && self.is_used(name) != was_used {
+            changed.insert(name.clone());
+        }
+        for cluster in changed
+            .into_iter()
+            .filter(|each| self.cache.members.contains_key(each))
+            .collect::<Vec<_>>()
+        {
+            let answers = self.answers(&cluster);
+            self.route(Changed::Cluster(&cluster), dirty);
+            self.answering_changed(&cluster, answers, now, dirty);
+            self.route(Changed::CopiesOf(&cluster), dirty);
+            self.distributions_on(&cluster, now, dirty);
+            self.route(Changed::NamespacesOf(&cluster), dirty);
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! Copies whose record is not from the version that their template has now.
+//!
+//! Conditions are computed from what each place has recorded against what is wanted now (I9), whether or not the member
+//! responds. Whatever changes the version that is wanted, or the record, has the copy planned again: so the copies to be
+//! planned again are compared here, and no others.
+
+use std::collections::BTreeSet;
+
+use super::Dirty;
+use crate::{
+    fleet::{Fleet, current},
+    object::Time,
+    plan::Key,
+};
+
+impl Fleet {
+    /// Cost: O(copies to be planned again × labels and annotations); O(referrers) more for each that
+    /// changes and whose member does not respond.
+    pub(super) fn compare_records(&mut self, now: Time, dirty: &mut Dirty) {
+        let copies: BTreeSet<_> = dirty
+            .iter()
+            .filter_map(|key| match key {
+                Key::Copy(id, cluster) => Some((id.clone(), cluster.clone())),
+                _ => None,
+            })
+            .collect();
+        for (id, cluster) in copies {
+            let responds = self.answers(&cluster);
+            let is_outdated = current::is_record_outdated(self, &id, &cluster);
+            let Some(resource) = self.cache.resources.get_mut(&id) else {
+                continue;
+            };
+            let Some(state) = resource.copies.get_mut(&cluster) else {
+                continue;
+            };
+            if state.outdated_since.is_some() == is_outdated {
+                continue;
+            }
+            state.outdated_since = is_outdated.then_some(now);
+            // Of a member that responds the outcome is told to the referrers in a moment.
+            if !responds {
+                dirty.extend(resource.referrers.iter().cloned().map(Key::BindingStatus));
+            }
+            dirty.push(Key::BindingStatus(id));
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! A server whose revisions went back: it was restored from a backup, or made anew.
+//!
+//! Revisions tell old news from new only while a server counts on. Invariants:
+//!
+//! - It is found out before the first item of a list comes ([`crate::observation::Observation::Listing`]), and only by what
+//!   the watch itself told before: the answer to a write may overtake a list that was taken before it.
+//! - Then nothing that the watch covers is fresh: each item of the list replaces what is held, whatever its revision, and what
+//!   the list lacks is gone. What is held counts until then, and proves nothing.
+//! - Versions that were counted twice may name two contents: what was written from one proves nothing any more, so every
+//!   copy is rendered, compared, and written where it differs.
+//! - Other watches of that server that are ahead of it prove nothing either until they list again, which the shell sees to:
+//!   so in whatever order they do, nothing is concluded from a part that is new and a part that is old.
+//! - Without it nothing is forgotten, and nothing of other watches ever is.
+
+use super::lists::first;
+use crate::{
+    cache::{CopyState, Freshness},
+    fleet::Fleet,
+    object::Time,
+    observation::{ObjectRef, Server, Watch},
+};
+
+/// What a resourceVersion that is no number counts as; nothing is concluded from it.
+const UNKNOWN: u64 = u64::MAX;
+
+impl Fleet {
+    /// Cost: O(log watches); O(watches) and that of [`Self::went_back`] when the revision is below what was reached.
+    pub(super) fn list_begins(&mut self, watch: &Watch, revision: u64, now: Time) {
+        let revision = Some(revision).filter(|revision| *revision != UNKNOWN);
+        let before = self.cache.watches.list_begins(watch, revision);
+        if let (Some(revision), Some(before)) = (revision, before)
+            && revision < before
+        {
+            let server = watch.server();
+            if server == Server::Hub {
+                self.memory.brakes.rolled_back(now);
+            }
+            self.cache.watches.unsync_ahead(&server, revision);
+            self.went_back(watch);
+        }
+    }
+
+    /// Cost: O(log watches).
+    pub(super) fn has_come_to(&mut self, watch: &Watch, revision: u64) {
+        if revision != UNKNOWN {
+            self.cache.watches.has_come_to(watch, revision);
+        }
+    }
+
+    /// Forgets the freshness of what a watch covers. Cost: O(held and remembered under it); for bindings O(resources).
+    pub(crate) fn went_back(&mut self, watch: &Watch) {
+        self.cache.watches.unsync(watch);
+        match watch {
+            Watch::Templates(gvk) => {
+                let of_kind = self.cache.resources.range_mut(first(gvk)..);
+                for (_, resource) in of_kind.take_while(|(id, _)| id.gvk == *gvk) {
+                    resource.freshness = Freshness::default();
+                    (resource.touched, resource.confirmed) = (None, None);
+                    (resource.absent, resource.never_travels) = (false, false);
+                    resource.copies.values_mut().for_each(forget_source);
+                }
+                let of_kind = self.cache.tombstones.range_mut(first(gvk)..);
+                for (_, known) in of_kind.take_while(|(id, _)| id.gvk == *gvk) {
+                    known.template = Freshness::default();
+                }
+            }
+            Watch::Copies(cluster, gvk) => {
+                let of_kind = self.cache.resources.range_mut(first(gvk)..);
+                for (_, resource) in of_kind.take_while(|(id, _)| id.gvk == *gvk) {
+                    if let Some(state) = resource.copies.get_mut(cluster) {
+                        state.freshness = Freshness::default();
+                        forget_source(state);
+                    }
+                }
+                let of_kind = self.cache.tombstones.range_mut(first(gvk)..);
+                for (_, known) in of_kind.take_while(|(id, _)| id.gvk == *gvk) {
+                    known.copies.retain(|(name, _)| name != cluster);
+                }
+            }
+            Watch::Bindings | Watch::ClusterBindings => {
+                let cluster_scoped = *watch == Watch::ClusterBindings;
+                for (id, resource) in &mut self.cache.resources {
+                    if id.namespace.is_empty() == cluster_scoped {
+                        // One that was told to be gone before this list is not accounted for either: the hub never had it.
+                        (resource.binding_freshness, resource.vanished) = (Freshness::default(), None);
+                    }
+                }
+                for (id, known) in &mut self.cache.tombstones {
+                    if id.namespace.is_empty() == cluster_scoped {
+                        known.binding = Freshness::default();
+                    }
+                }
+            }
+            _ => {
+                match watch {
+                    Watch::MemberNamespaces(cluster) => self.cache.namespaces.lost(cluster),
+                    Watch::Distributed(cluster, gvk, name) => {
+                        self.memory.distributions.forget_written(cluster, gvk, name)
+                    }
+                    _ => {}
+                }
+                let held = self.held(watch);
+                self.cache
+                    .revisions
+                    .went_back(held, |which| is_under(watch, which));
+            }
+        }
+    }
+}
+
+/// From which version it was written is not known any more.
+fn forget_source(state: &mut CopyState) {
+    if let Some(record) = &mut state.record {
+        record.source.clear();
+    }
+}
+
+/// True if a watch, other than those of resources, covers an object.
+fn is_under(watch: &Watch, which: &ObjectRef) -> bool {
+    match (watch, which) {
+        (Watch::Policies, ObjectRef::Policy(name)) | (Watch::Overrides, ObjectRef::Override(name)) => {
+            !name.namespace.is_empty()
+        }
+        (Watch::ClusterPolicies, ObjectRef::Policy(name))
+        | (Watch::ClusterOverrides, ObjectRef::Override(name)) => name.namespace.is_empty(),
+        (Watch::Clusters, ObjectRef::Cluster(_)) | (Watch::Namespaces, ObjectRef::Namespace(None, _)) => true,
+        (Watch::MemberNamespaces(cluster), ObjectRef::Namespace(Some(name), _)) => name == cluster,
+        (Watch::Distributions, ObjectRef::Distribution(_))
+        | (Watch::Customizations, ObjectRef::Customization(_)) => true,
+        (Watch::TaintPolicies, ObjectRef::TaintPolicy(_)) => true,
+        (Watch::Hooks(watched), ObjectRef::Hooks(contract, _)) => watched == contract,
+        (Watch::Distributed(cluster, gvk, name), ObjectRef::Distributed(other, id)) => {
+            cluster == other && id.gvk == *gvk && id.name == *name
+        }
+        (Watch::Rebalancers, ObjectRef::Rebalancer(_)) => true,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests;

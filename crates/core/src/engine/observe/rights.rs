@@ -1,0 +1,77 @@
+//! What a server refuses to our account.
+
+use super::Dirty;
+use crate::{
+    engine::routes::Changed,
+    fleet::{Fleet, claims::lacks_claim},
+    object::{Gvk, ResourceId, Str, Time},
+    observation::Watch,
+};
+
+impl Fleet {
+    /// A kind is refused or not served on a member: whether anything tells of a copy there is found out once, and not for
+    /// every binding that waits to know. Cost: O(objects of the kind).
+    pub(super) fn look_for_traces(&mut self, watch: &Watch) {
+        if let Watch::Copies(cluster, gvk) = watch
+            && !self.has_traces(cluster, gvk)
+        {
+            self.cache.watches.has_no_records(watch);
+        }
+    }
+
+    /// Something tells of a copy, or is about to. Cost: O(log watches).
+    pub(super) fn leaves_a_trace(&mut self, cluster: &Str, gvk: &Gvk) {
+        let copies = self.copies(cluster, gvk);
+        self.cache.watches.has_records(&copies);
+    }
+
+    /// The hub refuses the claim of a template: its policy says so. Cost: O(policies), and O(log templates) when it refused it
+    /// in the same words before.
+    pub(super) fn claim_refused(&mut self, id: ResourceId, why: String, dirty: &mut Dirty) {
+        if self.cache.unclaimed.get(&id) == Some(&why) {
+            return;
+        }
+        self.route(Changed::Listing(&Watch::Templates(id.gvk.clone())), dirty);
+        self.cache.unclaimed.insert(id, why);
+    }
+
+    /// A template was seen, or is gone: it may have got the claim that was refused, or need none. Another policy's is not the
+    /// one. Cost: O(policies) when it was refused, else O(log templates).
+    pub(super) fn claim_not_refused(&mut self, id: &ResourceId, dirty: &mut Dirty) {
+        if self.cache.unclaimed.contains_key(id) && lacks_claim(self, id).is_none() {
+            self.cache.unclaimed.remove(id);
+            self.route(Changed::Listing(&Watch::Templates(id.gvk.clone())), dirty);
+        }
+    }
+
+    /// Cost: as [`Self::lost`].
+    pub(super) fn was_refused(&mut self, watch: &Watch, why: String, now: Time, dirty: &mut Dirty) {
+        self.lost(watch, why.clone(), now, dirty);
+        if !self.cache.watches.is_demanded(watch) {
+            return;
+        }
+        self.cache.watches.is_refused(watch, why);
+        self.look_for_traces(watch);
+        if let Watch::Copies(cluster, gvk) = watch {
+            self.route(Changed::Rights(cluster, gvk), dirty);
+        }
+    }
+
+    /// A watch told something else: that counts. A member whose namespaces are listed welcomes our account: from then on
+    /// it means something what is refused to it, or not served. Cost: O(objects of such kinds) then, else O(1).
+    pub(super) fn not_refused(&mut self, watch: &Watch, dirty: &mut Dirty) {
+        let was_refused = self.cache.watches.is_not_refused(watch);
+        if let Watch::Copies(cluster, gvk) = watch
+            && was_refused
+        {
+            self.route(Changed::Rights(cluster, gvk), dirty);
+        }
+        let Watch::MemberNamespaces(cluster) = watch else {
+            return;
+        };
+        let refused: Vec<Gvk> = self.cache.watches.refused_on(cluster).cloned().collect();
+        for gvk in refused {
+            self.route(Changed::Rights(cluster, &gvk), dirty);
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! Upkeep of what is derived: claims, holds, and the end of a resource.
+
+use std::collections::BTreeSet;
+
+use super::{Dirty, late_writes::is_unseen};
+use crate::{
+    cache::{AGE, CopyState, Freshness, MOST, ResourceState, Tombstone, claim_on, referred},
+    engine::routes::Changed,
+    fleet::{Fleet, current::is_current, wanted::wants},
+    object::{NamespacedName, ResourceId, Str, Time},
+    scope::claim_of,
+};
+
+impl Fleet {
+    /// A template and its binding may both carry a claim; the policy waits for both to lose it, but not for a binding that
+    /// another component keeps.
+    pub(super) fn claim_changed(
+        &mut self,
+        id: &ResourceId,
+        before: Option<NamespacedName>,
+        after: Option<NamespacedName>,
+        dirty: &mut Dirty,
+    ) {
+        if before == after {
+            return;
+        }
+        let resource = self.cache.resources.get(id);
+        let still: Vec<NamespacedName> = resource
+            .and_then(|each| each.template.as_ref())
+            .and_then(|template| claim_of(&template.meta))
+            .into_iter()
+            .chain(
+                resource
+                    .and_then(|each| each.binding.as_ref())
+                    .and_then(|binding| claim_on(&binding.meta)),
+            )
+            .collect();
+        if let Some(policy) = before
+            && !still.contains(&policy)
+        {
+            if let Some(ids) = self.graph.claimed.get_mut(&policy) {
+                ids.remove(id);
+                if ids.is_empty() {
+                    self.graph.claimed.remove(&policy);
+                }
+            }
+            self.route(Changed::Policy(&policy), dirty);
+        }
+        if let Some(policy) = after {
+            self.graph
+                .claimed
+                .entry(policy.clone())
+                .or_default()
+                .insert(id.clone());
+            self.route(Changed::Policy(&policy), dirty);
+        }
+    }
+
+    pub(crate) fn copy_state(&mut self, id: &ResourceId, cluster: &Str) -> &mut CopyState {
+        self.leaves_a_trace(cluster, &id.gvk);
+        self.get_or_create(id).copies.entry(cluster.clone()).or_default()
+    }
+
+    /// A member answered for a copy: the status has news.
+    pub(super) fn answered(&mut self, id: &ResourceId, now: Time) {
+        if let Some(resource) = self.cache.resources.get_mut(id) {
+            resource.answers = Some(resource.answers.map_or((now, now), |(first, _)| (first, now)));
+        }
+    }
+
+    /// Lists that decide its status came only now: what follows from them, for it and for its referrers, is worked out in
+    /// a moment. Cost: O(referrers).
+    pub(crate) fn lists_came(&mut self, id: &ResourceId, now: Time) {
+        let Some(resource) = self.cache.resources.get_mut(id) else {
+            return;
+        };
+        resource.lists_came = Some(now);
+        let referrers: Vec<ResourceId> = resource.referrers.iter().cloned().collect();
+        for referrer in referrers {
+            if let Some(resource) = self.cache.resources.get_mut(&referrer) {
+                resource.lists_came = Some(now);
+            }
+        }
+    }
+
+    /// Ends the holds of a template whose copies are all current: none of them needs what it used to refer to.
+    /// Cost: O(its copies + former references).
+    pub(super) fn release_stale_dependencies(&mut self, id: &ResourceId, now: Time, dirty: &mut Dirty) {
+        let Some(resource) = self.cache.resources.get(id) else {
+            return;
+        };
+        if resource.stale_dependencies.is_empty() {
+            return;
+        }
+        // What the leader may be sending is of a version that this process does not know.
+        let may_come = |cluster: &Str| !self.leading && is_unseen(resource, cluster);
+        let stale = |cluster: &Str| {
+            may_come(cluster) || (self.may_exist(id, cluster) && !is_current(self, id, cluster))
+        };
+        if resource.copies.keys().any(stale) {
+            return;
+        }
+        let stale_dependencies = resource.stale_dependencies.clone();
+        let keeping = keeps_on(resource);
+        for dependency in stale_dependencies {
+            if let Some(resource) = self.cache.resources.get_mut(&dependency) {
+                resource.stale_referrers.remove(id);
+            }
+            for cluster in &keeping {
+                self.keep_on(&dependency, cluster);
+            }
+            self.route(Changed::Template(&dependency), dirty);
+            self.forget_if_empty(&dependency, now);
+        }
+        if let Some(resource) = self.cache.resources.get_mut(id) {
+            resource.stale_dependencies.clear();
+        }
+    }
+
+    /// A workload that was deleted has left a member: what it took along there stays if it asked for that.
+    pub(super) fn remember_preserved(&mut self, id: &ResourceId, cluster: &Str) {
+        let Some(resource) = self.cache.resources.get_mut(id) else {
+            return;
+        };
+        resource.preserved_on.remove(cluster);
+        if !resource.is_gone() || !keeps_on(resource).contains(cluster) {
+            return;
+        }
+        let dependencies: Vec<ResourceId> = resource.references.iter().map(referred).collect();
+        for dependency in dependencies {
+            self.keep_on(&dependency, cluster);
+        }
+    }
+
+    /// What was asked to stay on a member stays, unless somebody else needs it there: then that one decides in the end.
+    fn keep_on(&mut self, id: &ResourceId, cluster: &Str) {
+        let needed = self
+            .cache
+            .resources
+            .get(id)
+            .is_none_or(|resource| wants(self, id, resource, cluster));
+        if !needed && let Some(resource) = self.cache.resources.get_mut(id) {
+            resource.preserved_on.insert(cluster.clone());
+        }
+    }
+
+    /// The resource, made if there is none, as fresh as it was when it was forgotten. Resources are made here
+    /// only.
+    pub(super) fn get_or_create(&mut self, id: &ResourceId) -> &mut ResourceState {
+        let tombstones = &self.cache.tombstones;
+        self.cache.resources.entry(id.clone()).or_insert_with(|| {
+            let Some(known) = tombstones.get(id) else {
+                return ResourceState::default();
+            };
+            let at = |freshness: &Freshness| CopyState {
+                freshness: *freshness,
+                ..CopyState::default()
+            };
+            ResourceState {
+                freshness: known.template,
+                binding_freshness: known.binding,
+                copies: known
+                    .copies
+                    .iter()
+                    .map(|(cluster, freshness)| (cluster.clone(), at(freshness)))
+                    .collect(),
+                ..ResourceState::default()
+            }
+        })
+    }
+
+    fn forget(&mut self, id: &ResourceId, resource: &ResourceState, now: Time) {
+        let known = Tombstone {
+            template: resource.freshness,
+            binding: resource.binding_freshness,
+            copies: resource
+                .copies
+                .iter()
+                .map(|(cluster, state)| (cluster.clone(), state.freshness))
+                .collect(),
+        };
+        self.cache.tombstones.insert(id.clone(), known);
+        self.cache.buried.push_back((now, id.clone()));
+        while let Some((time, _)) = self.cache.buried.front() {
+            if self.cache.buried.len() <= MOST && now.0 - time.0 < AGE {
+                break;
+            }
+            if let Some((_, id)) = self.cache.buried.pop_front() {
+                self.cache.tombstones.remove(&id);
+            }
+        }
+    }
+
+    /// Drops a resource that nothing is known of any more.
+    pub(crate) fn forget_if_empty(&mut self, id: &ResourceId, now: Time) {
+        let Some(resource) = self.cache.resources.get(id) else {
+            return;
+        };
+        let idle = |state: &CopyState| state.is_absent() && state.copied.is_none();
+        let empty = resource.template.is_none()
+            && resource.binding.is_none()
+            && resource.referrers.is_empty()
+            && resource.stale_referrers.is_empty()
+            && resource.copies.values().all(idle);
+        if !empty {
+            return;
+        }
+        let Some(resource) = self.cache.resources.remove(id) else {
+            return;
+        };
+        self.forget(id, &resource, now);
+        for dependency in resource
+            .references
+            .iter()
+            .map(referred)
+            .chain(resource.stale_dependencies)
+        {
+            if let Some(resource) = self.cache.resources.get_mut(&dependency) {
+                resource.referrers.remove(id);
+                resource.stale_referrers.remove(id);
+            }
+            self.forget_if_empty(&dependency, now);
+        }
+    }
+}
+
+/// The members where a binding that asks for preservation is placed.
+pub(super) fn keeps_on(resource: &ResourceState) -> BTreeSet<Str> {
+    let Some(binding) = &resource.binding else {
+        return BTreeSet::new();
+    };
+    if !binding.is_preserving() {
+        return BTreeSet::new();
+    }
+    binding
+        .object
+        .spec
+        .clusters
+        .iter()
+        .map(|target| target.name.as_str().into())
+        .collect()
+}

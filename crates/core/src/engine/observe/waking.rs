@@ -1,0 +1,55 @@
+//! Keys that waited for a sync requirement, and are planned again now that it is met.
+
+use super::Dirty;
+use crate::{
+    fleet::Fleet,
+    object::{Str, Time},
+    observation::Watch,
+    plan::{Key, SyncRequirement},
+};
+
+impl Fleet {
+    /// Plans again who waited for what is proven now. To be called after all that may make a proof: what is told of a watch.
+    pub(super) fn wake(&mut self, watch: &Watch, now: Time, dirty: &mut Dirty) {
+        let concerned: Vec<SyncRequirement> = match watch {
+            Watch::MemberNamespaces(_) => Vec::new(),
+            Watch::Copies(cluster, gvk) => vec![SyncRequirement::Copies(cluster.clone(), gvk.clone())],
+            _ => {
+                let of_hub = |proof: &&SyncRequirement| !matches!(proof, SyncRequirement::Copies(..));
+                self.memory
+                    .waiting
+                    .requirements()
+                    .take_while(of_hub)
+                    .cloned()
+                    .collect()
+            }
+        };
+        for proof in concerned {
+            if !self.has(&proof) {
+                continue;
+            }
+            for key in self.memory.waiting.end(&proof) {
+                match &key {
+                    Key::BindingStatus(id) => self.lists_came(id, now),
+                    // Its delivery begins only now.
+                    Key::Copy(id, _) => {
+                        if let Some(resource) = self.cache.resources.get_mut(id) {
+                            resource.lists_came = Some(now);
+                        }
+                    }
+                    _ => {}
+                }
+                dirty.push(key);
+            }
+        }
+    }
+
+    /// Plans again what waited for deletions on a member to be released. Cost: O(keys that waited).
+    pub(super) fn wake_removals(&mut self, cluster: &Str, dirty: &mut Dirty) {
+        dirty.extend(
+            self.memory
+                .waiting
+                .end(&SyncRequirement::Removals(cluster.clone())),
+        );
+    }
+}

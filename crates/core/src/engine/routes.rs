@@ -1,0 +1,447 @@
+//! Routes: which change of which fact makes which keys dirty.
+//!
+//! [`Fleet::route`] is the table. Who observes says what changed and leaves it to the table which keys look at that; how far a
+//! change reaches is found by the relations of the fleet, below the table. Whatever names a key beside the table names its own.
+
+use entourage_api::policy::{Preemption, PropagationSpec};
+
+use crate::{
+    cache::{Member, Policy, referred},
+    fleet::Fleet,
+    matching,
+    object::{Gvk, NamespacedName, ResourceId, Str},
+    observation::Watch,
+    places::Place,
+    plan::Key,
+    scheduler::ClusterChange,
+    scope::claim_of,
+    stored_binding::eviction_from,
+};
+
+/// The keys to plan again.
+type Dirty = Vec<Key>;
+
+/// What changed.
+#[derive(Clone, Copy)]
+pub(crate) enum Changed<'a> {
+    /// A template, its binding, or what decides about all of it.
+    Template(&'a ResourceId),
+    /// Which templates a policy may claim.
+    Claim(&'a ResourceId),
+    /// Whether a template is on the hub, and may travel.
+    Presence(&'a ResourceId),
+    /// What a template takes along, or whether it does.
+    TakesAlong(&'a ResourceId),
+    /// What a template needs.
+    Needs(&'a ResourceId),
+    /// What a template waits for before its first copies are written.
+    Waits(&'a ResourceId),
+    /// What a binding is to be: its own part, or who requires it.
+    Binding(&'a ResourceId),
+    /// What the dependencies of a binding look like, seen from it.
+    Dependencies(&'a ResourceId),
+    /// What a copy is, or is to be.
+    Copy(&'a ResourceId, &'a Str),
+    /// A write or removal of a copy ended.
+    CopyTried(&'a ResourceId, &'a Str),
+    /// A list tells what is known of a copy.
+    CopyListed(&'a ResourceId, &'a Str),
+    /// A copy that is not managed is managed now, or the other way round.
+    CopyChangedHands(&'a ResourceId, &'a Str),
+    /// A copy is gone.
+    CopyGone(&'a ResourceId, &'a Str),
+    /// Whether a copy stands on a member, and is to stay.
+    Standing(&'a ResourceId, &'a Str),
+    /// How the copies of a template fare.
+    Health(&'a ResourceId),
+    /// What the copies of a template report.
+    Report(&'a ResourceId),
+    /// What was wrong with a copy.
+    Trouble(&'a ResourceId),
+    /// Something ended in a namespace of a member.
+    Emptied(&'a Str, &'a Str),
+    /// Whether a kind can be listed, or how it is read.
+    Kind(&'a Gvk),
+    /// Whether a watch of templates lists.
+    Listing(&'a Watch),
+    /// What a policy says of itself.
+    Policy(&'a NamespacedName),
+    /// What a policy selects.
+    Selection(&'a NamespacedName, &'a PropagationSpec),
+    /// What a policy says of what it has claimed.
+    Claimed(&'a NamespacedName),
+    /// Whether an override policy that others name exists.
+    DependentOverride(&'a NamespacedName),
+    /// What a ClusterTaintPolicy says, or whether all are known.
+    TaintPolicies,
+    /// A Cluster, its probes, or what its member tells.
+    Cluster(&'a Str),
+    /// A Cluster, in what scheduling looks at, and what it was before.
+    Clusters(&'a Str, Option<&'a Member>),
+    /// Whether a member is left, or used: its copies.
+    CopiesOf(&'a Str),
+    /// The same, or what changes namespaces there: its namespaces.
+    NamespacesOf(&'a Str),
+    /// What a member refuses to our account, or does not serve.
+    Rights(&'a Str, &'a Gvk),
+    /// A namespace of a member.
+    Namespace(&'a Str, &'a Str),
+    /// A namespace of the hub, or who writes it on members.
+    HubNamespace(&'a Str),
+    /// What changes namespaces on members: the one of this name, or all of them if it is empty.
+    HubNamespaces(&'a str),
+    /// What a distribution says, or what it takes to know how it stands.
+    Distribution(&'a Str),
+    /// How a distribution stands.
+    DistributionReport(&'a Str),
+    /// How a distribution stands in one place.
+    Place(&'a Str, &'a Place),
+}
+
+impl Fleet {
+    /// The table. Cost: that of the relation that is followed, named there; O(1) where none is.
+    pub(crate) fn route(&self, change: Changed<'_>, dirty: &mut Dirty) {
+        match change {
+            // Templates, and what belongs to them.
+            Changed::Template(id) => self.dirty_resource(id, dirty),
+            Changed::Claim(id) => dirty.push(Key::Template(id.clone())),
+            Changed::Presence(id) => self.dirty_referrers(id, dirty),
+            Changed::TakesAlong(id) => self.dirty_dependencies(id, dirty),
+            Changed::Needs(id) => dirty.extend([Key::Binding(id.clone()), Key::BindingStatus(id.clone())]),
+            Changed::Waits(id) => self.dirty_waiting(id, dirty),
+            Changed::Binding(id) => dirty.push(Key::Binding(id.clone())),
+            Changed::Dependencies(id) => dirty.push(Key::BindingStatus(id.clone())),
+            // Copies.
+            Changed::Copy(id, cluster) => dirty.push(Key::Copy(id.clone(), cluster.clone())),
+            Changed::CopyTried(id, cluster) => dirty.extend([
+                Key::Copy(id.clone(), cluster.clone()),
+                Key::BindingStatus(id.clone()),
+            ]),
+            Changed::CopyListed(id, cluster) | Changed::CopyGone(id, cluster) => dirty.extend([
+                Key::Copy(id.clone(), cluster.clone()),
+                Key::Binding(id.clone()),
+                Key::BindingStatus(id.clone()),
+                Key::TemplateStatus(id.clone()),
+            ]),
+            Changed::CopyChangedHands(id, cluster) => dirty.extend([
+                Key::BindingStatus(id.clone()),
+                Key::TemplateStatus(id.clone()),
+                Key::Copy(id.clone(), cluster.clone()),
+            ]),
+            Changed::Standing(id, cluster) => self.dirty_neighbours(id, cluster, dirty),
+            Changed::Health(id) => self.dirty_failover(id, dirty),
+            Changed::Report(id) => {
+                dirty.extend([Key::BindingStatus(id.clone()), Key::TemplateStatus(id.clone())])
+            }
+            Changed::Trouble(id) => self.dirty_told(id, dirty),
+            Changed::Emptied(name, cluster) => self.dirty_emptied(name, cluster, dirty),
+            // Kinds and policies.
+            Changed::Kind(gvk) => self.dirty_kind(gvk, dirty),
+            Changed::Listing(watch) => self.dirty_policies_of(watch, dirty),
+            Changed::Policy(name) => dirty.push(Key::Policy(name.clone())),
+            Changed::Selection(name, spec) => self.dirty_selected(name, spec, dirty),
+            Changed::Claimed(name) => self.dirty_claimed(name, dirty),
+            Changed::DependentOverride(name) => self.dirty_dependent_policies(name, dirty),
+            // Members and namespaces.
+            Changed::TaintPolicies => self.dirty_taints(dirty),
+            Changed::Cluster(name) => dirty.push(Key::Cluster(name.clone())),
+            Changed::Clusters(name, before) => {
+                self.dirty_scheduled(name, before, dirty);
+                dirty.extend(self.cache.policies.keys().cloned().map(Key::Policy));
+            }
+            Changed::CopiesOf(cluster) => self.dirty_copies_on(cluster, dirty),
+            Changed::NamespacesOf(cluster) => {
+                let names = self.cache.namespaces.hub.keys().cloned();
+                dirty.extend(names.map(|name| Key::Namespace(name, cluster.clone())));
+            }
+            Changed::Rights(cluster, gvk) => self.dirty_refused(cluster, gvk, dirty),
+            Changed::Namespace(name, cluster) => dirty.push(Key::Namespace(name.clone(), cluster.clone())),
+            Changed::HubNamespace(name) => {
+                let clusters = self.cache.members.keys().cloned();
+                dirty.extend(clusters.map(|cluster| Key::Namespace(name.clone(), cluster)));
+            }
+            Changed::HubNamespaces(name) => self.dirty_namespaces(name, dirty),
+            // Distributions.
+            Changed::Distribution(name) => dirty.extend([
+                Key::Distribution(name.clone()),
+                Key::DistributionStatus(name.clone()),
+            ]),
+            Changed::DistributionReport(name) => dirty.push(Key::DistributionStatus(name.clone())),
+            Changed::Place(name, place) => dirty.push(Key::Distributed(name.clone(), place.clone())),
+        }
+    }
+}
+
+// --- how far a change reaches
+
+impl Fleet {
+    /// Everything of one resource. Cost: O(copies).
+    fn dirty_resource(&self, id: &ResourceId, dirty: &mut Dirty) {
+        dirty.push(Key::Binding(id.clone()));
+        let Some(resource) = self.cache.resources.get(id) else {
+            return;
+        };
+        for cluster in resource.copies.keys() {
+            dirty.push(Key::Copy(id.clone(), cluster.clone()));
+        }
+        if resource.binding.is_some() {
+            dirty.push(Key::BindingStatus(id.clone()));
+            dirty.push(Key::TemplateStatus(id.clone()));
+        }
+    }
+
+    /// What depends on how the copies of a workload fare: its eviction tasks, the copies that are to be deleted or wait for
+    /// that, and an application that fails. Cost: O(1) without either; O(copies).
+    fn dirty_failover(&self, id: &ResourceId, dirty: &mut Dirty) {
+        let Some(resource) = self.cache.resources.get(id) else {
+            return;
+        };
+        let Some(spec) = resource.binding.as_ref().map(|binding| &binding.object.spec) else {
+            return;
+        };
+        let watches = spec
+            .failover
+            .as_ref()
+            .is_some_and(|failover| failover.application.is_some());
+        if spec.graceful_eviction_tasks.is_empty() && !watches {
+            return;
+        }
+        dirty.push(Key::Binding(id.clone()));
+        dirty.push(Key::BindingStatus(id.clone()));
+        if !spec.graceful_eviction_tasks.is_empty() {
+            let clusters = resource.copies.keys().cloned();
+            dirty.extend(clusters.map(|cluster| Key::Copy(id.clone(), cluster)));
+        }
+    }
+
+    /// What waits for a template to appear. Cost: O(referrers × copies waiting).
+    fn dirty_referrers(&self, id: &ResourceId, dirty: &mut Dirty) {
+        let Some(resource) = self.cache.resources.get(id) else {
+            return;
+        };
+        for referrer in &resource.referrers {
+            dirty.push(Key::BindingStatus(referrer.clone()));
+            self.dirty_waiting(referrer, dirty);
+        }
+    }
+
+    /// The copies of a template that are still to be released for the first time. Cost: O(copies).
+    fn dirty_waiting(&self, id: &ResourceId, dirty: &mut Dirty) {
+        let Some(waiting) = self.cache.resources.get(id) else {
+            return;
+        };
+        for (cluster, state) in &waiting.copies {
+            if state.live.is_none() {
+                dirty.push(Key::Copy(id.clone(), cluster.clone()));
+            }
+        }
+    }
+
+    /// What a template takes along. Cost: O(references × clusters).
+    fn dirty_dependencies(&self, id: &ResourceId, dirty: &mut Dirty) {
+        let Some(resource) = self.cache.resources.get(id) else {
+            return;
+        };
+        for reference in resource.references.iter() {
+            let dependency = referred(reference);
+            self.dirty_resource(&dependency, dirty);
+        }
+    }
+
+    /// What depends on whether a copy stands on a member: its referrers' first release there, and the removal of what it
+    /// refers to. Cost: O(referrers + references).
+    fn dirty_neighbours(&self, id: &ResourceId, cluster: &Str, dirty: &mut Dirty) {
+        let Some(resource) = self.cache.resources.get(id) else {
+            return;
+        };
+        for referrer in &resource.referrers {
+            let waits = self
+                .cache
+                .resources
+                .get(referrer)
+                .and_then(|each| each.copies.get(cluster))
+                .is_some_and(|state| state.live.is_none());
+            if waits {
+                dirty.push(Key::Copy(referrer.clone(), cluster.clone()));
+            }
+            dirty.push(Key::BindingStatus(referrer.clone()));
+        }
+        for reference in resource.references.iter() {
+            dirty.push(Key::Copy(referred(reference), cluster.clone()));
+        }
+        for dependency in &resource.stale_dependencies {
+            dirty.push(Key::Copy(dependency.clone(), cluster.clone()));
+            dirty.push(Key::Binding(dependency.clone()));
+        }
+    }
+
+    /// The templates that a policy selects. Cost: O(1) for a selector with a name and a namespace, else O(templates of
+    /// the kind, in the selector's namespace where it names one).
+    fn dirty_selected(&self, policy: &NamespacedName, spec: &PropagationSpec, dirty: &mut Dirty) {
+        for selector in &spec.resource_selectors {
+            let gvk = Gvk::new(&selector.api_version, &selector.kind);
+            let namespace = if policy.namespace.is_empty() {
+                selector.namespace.as_str()
+            } else {
+                &*policy.namespace
+            };
+            if !selector.name.is_empty() && !namespace.is_empty() {
+                let id = ResourceId::new(gvk, namespace, &selector.name);
+                if self.cache.resources.contains_key(&id) {
+                    dirty.push(Key::Template(id));
+                }
+                continue;
+            }
+            let first = ResourceId::new(gvk.clone(), namespace, "");
+            for (id, resource) in self.cache.resources.range(first..) {
+                if id.gvk != gvk || (!namespace.is_empty() && *id.namespace != *namespace) {
+                    break;
+                }
+                let Some(template) = &resource.template else {
+                    continue;
+                };
+                // A claim is sticky: what another policy holds concerns this one only if it preempts.
+                let is_held = claim_of(&template.meta)
+                    .is_some_and(|claim| claim != *policy && self.cache.policies.contains_key(&claim));
+                if (!is_held || spec.preemption == Preemption::Always)
+                    && matching::selects(spec, &policy.namespace, id, &template.meta.labels).is_some()
+                {
+                    dirty.push(Key::Template(id.clone()));
+                }
+            }
+        }
+    }
+
+    fn dirty_claimed(&self, policy: &NamespacedName, dirty: &mut Dirty) {
+        for id in self.graph.claimed.get(policy).into_iter().flatten() {
+            dirty.push(Key::Template(id.clone()));
+            dirty.push(Key::Binding(id.clone()));
+        }
+        dirty.push(Key::Policy(policy.clone()));
+    }
+
+    /// The bindings whose scheduling result, or what is reported of it, a change of a Cluster can change: the scheduler says which.
+    /// Cost: O(bindings × what their placements list); only those are planned.
+    fn dirty_scheduled(&self, name: &Str, before: Option<&Member>, dirty: &mut Dirty) {
+        let after = self.cache.members.get(name);
+        let change = ClusterChange::new(
+            before.map(|member| member.candidate(name)),
+            after.map(|member| member.candidate(name)),
+        );
+        for (id, resource) in &self.cache.resources {
+            let Some(binding) = &resource.binding else {
+                continue;
+            };
+            let spec = &binding.object.spec;
+            let Some(placement) = &spec.placement else {
+                continue;
+            };
+            let is_target = binding.may_have_left(name)
+                || resource.copies.contains_key(name)
+                || eviction_from(spec, name).is_some();
+            if change.may_change(placement, &id.gvk, is_target)
+                || (change.is_count_changed() && !binding.is_scheduled())
+            {
+                dirty.push(Key::Binding(id.clone()));
+                dirty.push(Key::BindingStatus(id.clone()));
+            }
+        }
+    }
+
+    fn dirty_copies_on(&self, cluster: &Str, dirty: &mut Dirty) {
+        for (id, resource) in &self.cache.resources {
+            if resource.copies.contains_key(cluster) {
+                dirty.push(Key::Copy(id.clone(), cluster.clone()));
+            }
+        }
+    }
+
+    /// Everything of a kind. Cost: O(objects of the kind × their referrers and copies).
+    fn dirty_kind(&self, gvk: &Gvk, dirty: &mut Dirty) {
+        for (id, _) in self.cache.resources.range(ResourceId::new(gvk.clone(), "", "")..) {
+            if id.gvk != *gvk {
+                break;
+            }
+            self.dirty_referrers(id, dirty);
+            dirty.push(Key::Template(id.clone()));
+            self.dirty_resource(id, dirty);
+        }
+    }
+
+    /// The policies that select the kind of a watch of templates. Cost: O(selectors), when a kind turns out to be
+    /// listable or not.
+    fn dirty_policies_of(&self, watch: &Watch, dirty: &mut Dirty) {
+        let Watch::Templates(gvk) = watch else { return };
+        let selects = |policy: &Policy| {
+            let mut selectors = policy.object.spec.resource_selectors.iter();
+            selectors.any(|each| Gvk::new(&each.api_version, &each.kind) == *gvk)
+        };
+        let names = self.cache.policies.iter().filter(|(_, policy)| selects(policy));
+        dirty.extend(names.map(|(name, _)| Key::Policy(name.clone())));
+    }
+
+    fn dirty_refused(&self, cluster: &Str, gvk: &Gvk, dirty: &mut Dirty) {
+        dirty.push(Key::Cluster(cluster.clone()));
+        let first = ResourceId::new(gvk.clone(), "", "");
+        for (id, resource) in self
+            .cache
+            .resources
+            .range(first..)
+            .take_while(|(id, _)| id.gvk == *gvk)
+        {
+            if resource.copies.contains_key(cluster) {
+                dirty.push(Key::Binding(id.clone()));
+                dirty.push(Key::BindingStatus(id.clone()));
+            }
+        }
+    }
+
+    /// All Clusters are planned again, once the policies are known: before, none of them counts. Cost: O(Clusters).
+    fn dirty_taints(&self, dirty: &mut Dirty) {
+        if self.are_taint_policies_listed() {
+            dirty.extend(self.cache.members.keys().cloned().map(Key::Cluster));
+        }
+    }
+
+    /// The namespaces that a rule may change. Cost: O(namespaces × members), O(members) for one.
+    fn dirty_namespaces(&self, name: &str, dirty: &mut Dirty) {
+        for namespace in self.cache.namespaces.hub.keys() {
+            if name.is_empty() || **namespace == *name {
+                let clusters = self.cache.members.keys().cloned();
+                dirty.extend(clusters.map(|cluster| Key::Namespace(namespace.clone(), cluster)));
+            }
+        }
+    }
+
+    /// The policies whose `dependentOverrides` name this one. Cost: O(policies of the namespace × names there).
+    fn dirty_dependent_policies(&self, name: &NamespacedName, dirty: &mut Dirty) {
+        let first = NamespacedName::new(&name.namespace, "");
+        let dependent = self
+            .cache
+            .policies
+            .range(first..)
+            .take_while(|(policy, _)| policy.namespace == name.namespace)
+            .filter(|(_, policy)| {
+                let named = &policy.object.spec.dependent_overrides;
+                named.iter().any(|each| **each == *name.name)
+            });
+        for (policy, _) in dependent {
+            self.dirty_claimed(policy, dirty);
+        }
+    }
+
+    /// If the hub has a namespace no more in which something ended on a member, that may end there, too. Cost: O(log).
+    fn dirty_emptied(&self, name: &Str, cluster: &Str, dirty: &mut Dirty) {
+        if !name.is_empty() && !self.cache.namespaces.hub.contains_key(name) {
+            dirty.push(Key::Namespace(name.clone(), cluster.clone()));
+        }
+    }
+
+    /// Who tells what is wrong with a copy: its own binding, and those that take it along. Cost: O(referrers).
+    fn dirty_told(&self, id: &ResourceId, dirty: &mut Dirty) {
+        if let Some(resource) = self.cache.resources.get(id) {
+            dirty.extend(resource.referrers.iter().cloned().map(Key::BindingStatus));
+        }
+        dirty.push(Key::BindingStatus(id.clone()));
+    }
+}

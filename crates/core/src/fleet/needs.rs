@@ -1,0 +1,133 @@
+//! Who needs an object where: the referrers that take it along, and what they ask for there together.
+
+use entourage_api::{policy::ConflictResolution, work::TargetCluster};
+
+use crate::{
+    cache::{Binding, ResourceState},
+    fleet::{Fleet, current::is_current},
+    object::{ResourceId, Str, Time},
+};
+
+/// A referrer that takes the object along: it is among what its template takes along, and its binding follows.
+pub(crate) fn followers<'a>(
+    fleet: &'a Fleet,
+    resource: &'a ResourceState,
+) -> impl Iterator<Item = (&'a ResourceId, &'a ResourceState, &'a Binding)> {
+    resource.referrers.iter().filter_map(move |id| {
+        let referrer = fleet.resource(id)?;
+        let binding = referrer.last_binding()?;
+        (referrer.is_in_use() && fleet.is_following(referrer)).then_some((id, referrer, binding))
+    })
+}
+
+/// The bindings of the live referrers. Cost: O(referrers).
+pub(crate) fn referrer_bindings<'a>(
+    fleet: &'a Fleet,
+    resource: &'a ResourceState,
+) -> impl Iterator<Item = &'a Binding> {
+    followers(fleet, resource).map(|(_, _, binding)| binding)
+}
+
+/// The bindings of the live referrers that are placed on a cluster. Cost: O(referrers).
+pub(crate) fn followers_on<'a>(
+    fleet: &'a Fleet,
+    resource: &'a ResourceState,
+    cluster: &'a str,
+) -> impl Iterator<Item = &'a Binding> {
+    followers(fleet, resource)
+        .map(|(_, _, binding)| binding)
+        .filter(move |binding| fleet.config.propagate_deps && binding.needs_on(cluster))
+}
+
+/// Whether a live referrer needs the object anywhere. Cost: O(referrers), usually O(1).
+pub(crate) fn is_required(fleet: &Fleet, resource: &ResourceState) -> bool {
+    followers(fleet, resource).any(|(_, _, binding)| is_anywhere(binding))
+}
+
+pub(crate) fn is_anywhere(binding: &Binding) -> bool {
+    let spec = &binding.object.spec;
+    !spec.clusters.is_empty() || !spec.graceful_eviction_tasks.is_empty()
+}
+
+/// Whether a live referrer is placed on the cluster, or is being evicted from there (I1). Cost: O(referrers), usually O(1).
+pub(crate) fn is_required_on(fleet: &Fleet, resource: &ResourceState, cluster: &str) -> bool {
+    if !fleet.config.propagate_deps {
+        let stored = resource
+            .binding
+            .iter()
+            .flat_map(|binding| &binding.object.spec.required_by);
+        return stored
+            .flat_map(|snapshot| &snapshot.clusters)
+            .any(|target| target.name == cluster);
+    }
+    followers(fleet, resource).any(|(_, _, binding)| binding.needs_on(cluster))
+}
+
+/// Until when a dependency that was deleted while live workloads need it is left alone.
+pub(crate) fn grace(fleet: &Fleet, resource: &ResourceState, deleted: Time, now: Time) -> Option<Time> {
+    // API servers cut deletionTimestamp to whole seconds: it may have been at the end of that one.
+    let until = deleted.plus(fleet.config.deletion_grace + 999);
+    (now < until && is_required(fleet, resource)).then_some(until)
+}
+
+/// Who needs an object, and on which clusters: each live referrer on its own and those that it is being evicted from, and a former
+/// one on those where its copy still is the one that needs the object. Cost: O(referrers × clusters).
+pub(crate) fn needed_by<'a>(
+    fleet: &'a Fleet,
+    id: &'a ResourceId,
+    resource: &'a ResourceState,
+) -> impl Iterator<Item = (&'a Binding, Vec<TargetCluster>)> {
+    let live = followers(fleet, resource)
+        .map(|(_, _, binding)| binding)
+        .filter(|binding| is_anywhere(binding))
+        .map(|binding| (binding, binding.needed_on()));
+    let former = resource.stale_referrers.iter().filter_map(move |referrer_id| {
+        let referrer = fleet.resource(referrer_id)?;
+        let binding = referrer.last_binding().filter(|_| fleet.is_following(referrer))?;
+        let is_held = |target: &TargetCluster| {
+            resource.standing().is_some() && holds_as_former(fleet, referrer_id, &target.name.as_str().into())
+        };
+        let held: Vec<TargetCluster> = binding.needed_on().into_iter().filter(is_held).collect();
+        (!held.is_empty() && referrer_id != id).then_some((binding, held))
+    });
+    live.chain(former)
+}
+
+/// Whether anything takes an object along, anywhere. With the feature gate off what was taken along before is. Cost: as
+/// [`needed_by`].
+pub(crate) fn is_needed(fleet: &Fleet, id: &ResourceId, resource: &ResourceState) -> bool {
+    if !fleet.config.propagate_deps {
+        let binding = resource.binding.as_ref();
+        return binding.is_some_and(|binding| !binding.object.spec.required_by.is_empty());
+    }
+    needed_by(fleet, id, resource).next().is_some()
+}
+
+/// Whether a copy of a former referrer is, or may be, one that still needs the object.
+pub(crate) fn holds_as_former(fleet: &Fleet, referrer: &ResourceId, cluster: &Str) -> bool {
+    fleet.may_exist(referrer, cluster) && !is_current(fleet, referrer, cluster)
+}
+
+/// What happens to an object that stands on a cluster and is not ours: as the policy of the object says where that places
+/// it, else Overwrite if any referrer that is placed there says so. Per cluster: what a referrer elsewhere asks for does
+/// not count (in Karmada it does, reference 2.5). Cost: O(referrers).
+pub(crate) fn conflict_resolution(
+    fleet: &Fleet,
+    resource: &ResourceState,
+    cluster: &str,
+) -> ConflictResolution {
+    let Some(binding) = &resource.binding else {
+        return ConflictResolution::Abort;
+    };
+    let spec = &binding.object.spec;
+    if !fleet.config.propagate_deps || (spec.placement.is_some() && binding.is_placed_on(cluster)) {
+        return spec.conflict_resolution;
+    }
+    let overwrites = followers_on(fleet, resource, cluster)
+        .any(|referrer| referrer.object.spec.conflict_resolution == ConflictResolution::Overwrite);
+    if overwrites {
+        ConflictResolution::Overwrite
+    } else {
+        ConflictResolution::Abort
+    }
+}

@@ -1,0 +1,109 @@
+//! How a copy is to be rendered on a cluster, by what its template, its binding and the policies say.
+
+use entourage_api::{
+    keys::annotation,
+    policy::{ConflictResolution, ReplicaSchedulingType},
+    work::ResourceBindingSpec,
+};
+
+use crate::{
+    cache::{Binding, CopyState, ResourceState},
+    fleet::{Fleet, needs},
+    object::{Meta, NamespacedName, ResourceId, Str},
+    observation::Template,
+    render_spec::RenderSpec,
+    scheduler,
+    stored_binding::{preserved_labels_on, purge::share},
+};
+
+/// How the copy is rendered here.
+pub(crate) fn render_spec(
+    fleet: &Fleet,
+    id: &ResourceId,
+    (resource, template, binding): (&ResourceState, &Template, &Binding),
+    (state, cluster): (&CopyState, &str),
+) -> RenderSpec {
+    let spec = &binding.object.spec;
+    // The template's own wish beats the policy's (karmada reference 0.3); other values are ignored.
+    let wish = template.meta.annotation(annotation::CONFLICT_RESOLUTION);
+    let overwrite = match wish {
+        // A namespace may have been made on demand, before it was known that a policy claims it.
+        _ if id.gvk.is_namespace() => true,
+        Some("overwrite") => true,
+        Some("abort") => false,
+        _ => needs::conflict_resolution(fleet, resource, cluster) == ConflictResolution::Overwrite,
+    };
+    let divided = spec
+        .placement
+        .as_ref()
+        .is_some_and(|placement| placement.replica_scheduling_type() == ReplicaSchedulingType::Divided);
+    let replicas = spec
+        .clusters
+        .iter()
+        .find(|target| target.name == *cluster)
+        .filter(|_| divided && template.replicas.is_some())
+        .map(|target| share(&binding.object, target));
+    let completions = replicas.and_then(|_| share_of_completions(template, spec, cluster));
+    RenderSpec {
+        hub: fleet.config.hub.clone(),
+        binding: binding.name.clone(),
+        permanent_id: binding.permanent_id().into(),
+        replicas,
+        completions,
+        preserved: preserved_labels_on(&binding.object, cluster),
+        overwrite,
+        overrides: fleet.graph.override_index.rules(
+            id,
+            &template.meta.labels,
+            fleet.cache.members.get(cluster),
+        ),
+        interpretation: fleet.graph.interpreter.of(&id.gvk),
+        written_uid: state.record.as_ref().map(|record| record.uid.as_str().into()),
+    }
+}
+
+/// A divided Job's completions here: divided as its replicas are (Karmada reference 1.4).
+fn share_of_completions(template: &Template, spec: &ResourceBindingSpec, cluster: &str) -> Option<i64> {
+    let total = template.completions?;
+    let holders: Vec<(&str, i64)> = spec
+        .clusters
+        .iter()
+        .map(|target| (target.name.as_str(), i64::from(target.replicas)))
+        .collect();
+    let place = holders.iter().position(|(name, _)| *name == cluster)?;
+    scheduler::apportion(total, &holders, &template.meta.uid)
+        .get(place)
+        .copied()
+}
+
+/// How the copy is to be rendered; `None` when there is nothing to write.
+pub(crate) fn recipe_of(fleet: &Fleet, id: &ResourceId, cluster: &Str) -> Option<RenderSpec> {
+    let resource = fleet.resource(id)?;
+    let (template, binding) = (resource.template.as_ref()?, resource.binding.as_ref()?);
+    let none = CopyState::default();
+    let state = resource.copies.get(cluster).unwrap_or(&none);
+    Some(render_spec(
+        fleet,
+        id,
+        (resource, template, binding),
+        (state, cluster),
+    ))
+}
+
+/// What tells one content of a template from another: see [`crate::render_spec::source_version`], without the recipe.
+#[must_use]
+pub(crate) fn content_version(meta: &Meta) -> String {
+    let none = crate::render_spec::RenderSpec {
+        hub: "".into(),
+        binding: NamespacedName::new("", ""),
+        permanent_id: "".into(),
+        replicas: None,
+        completions: None,
+        preserved: Default::default(),
+        overwrite: false,
+        overrides: Default::default(),
+        written_uid: None,
+        interpretation: Default::default(),
+    };
+    crate::render_spec::source_version(meta, &none)
+}

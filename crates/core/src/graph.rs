@@ -1,0 +1,43 @@
+//! The graph: relations between objects, derived from the cache and kept up to date with each change.
+//!
+//! The reverse directions make an event cost what it affects: dependency → referrers, policy → templates that it claims.
+
+mod named_kinds;
+mod override_index;
+mod policy_index;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+pub(crate) use named_kinds::{NamedKinds, selected_kinds};
+pub(crate) use override_index::{OverrideIndex, Reach};
+pub(crate) use policy_index::PolicyIndex;
+
+use crate::{
+    interpreter::Interpreter,
+    object::{Gvk, NamespacedName, ResourceId, Str},
+};
+
+/// The relations between objects.
+#[derive(Debug, Default)]
+pub(crate) struct Graph {
+    /// Binding → template. Never parsed from a name.
+    pub(crate) by_binding: BTreeMap<NamespacedName, ResourceId>,
+    /// Template → policies that may select it.
+    pub(crate) policy_index: PolicyIndex,
+    /// Template → override policies that may select it.
+    pub(crate) override_index: OverrideIndex,
+    /// Policy → templates or bindings that carry its claim.
+    pub(crate) claimed: BTreeMap<NamespacedName, BTreeSet<ResourceId>>,
+    /// Namespace → templates of others that refer to something in it; empty for what has no namespace.
+    pub(crate) cross_namespace_referrers: BTreeMap<Str, BTreeSet<ResourceId>>,
+    /// (kind, namespace) → templates that select objects of it by label.
+    pub(crate) selectors: BTreeMap<(Gvk, Str), BTreeSet<ResourceId>>,
+    /// The kinds in use, each in the version that is watched.
+    pub(crate) kinds: BTreeSet<Gvk>,
+    /// The kinds that policies select.
+    pub(crate) named_kinds: NamedKinds,
+    /// Customizations and hooks, merged for each kind.
+    pub(crate) interpreter: Interpreter,
+    /// The kinds whose interpretation changed, until their templates were listed again: what they referred to before counts.
+    pub(crate) read_again: BTreeSet<Gvk>,
+}

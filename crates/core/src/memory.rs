@@ -1,0 +1,47 @@
+//! The memory: what planners remember between plans, one module for each that does.
+//!
+//! Nothing of it is needed for correctness after a restart: what must outlive the process stands in a status or an annotation.
+
+pub(crate) mod brakes;
+pub(crate) mod cut_off;
+pub(crate) mod distributions;
+pub(crate) mod identities;
+mod origin;
+pub(crate) mod rebalancers;
+mod waiting;
+
+use std::collections::BTreeSet;
+
+pub(crate) use origin::Origin;
+pub(crate) use waiting::Waiting;
+
+use crate::{eviction_budget::Evictions, object::Gvk, plan::Key};
+
+/// What planners remember between plans.
+#[derive(Debug, Default)]
+pub(crate) struct Memory {
+    /// True once the former referrers of all stored bindings are known, those from before this process began.
+    pub(crate) remembers_former: bool,
+    /// The keys that wait for a sync requirement.
+    pub(crate) waiting: Waiting,
+    /// The deletions on each member, and where they are paused.
+    pub(crate) brakes: brakes::Brakes,
+    /// The eviction slots of bindings.
+    pub(crate) evictions: Evictions,
+    /// The kinds whose templates have a status of others; see [`crate::fleet::contests`].
+    pub(crate) contested: BTreeSet<Gvk>,
+    /// The Clusters of each physical cluster.
+    pub(crate) identities: identities::Identities,
+    /// The members that stopped responding together.
+    pub(crate) cut_off: cut_off::CutOff,
+    /// The targets of distributions, and the objects of their names.
+    pub(crate) distributions: distributions::Distributions,
+    /// The workloads that rebalancers still ask for.
+    pub(crate) rebalancers: rebalancers::Rebalancers,
+    /// The origin of the observation that is being taken in.
+    pub(crate) origin: Origin,
+    /// Keys that the plans of others made dirty.
+    pub(crate) raised: Vec<Key>,
+    /// Messages for the log.
+    pub(crate) notices: Vec<String>,
+}

@@ -1,0 +1,203 @@
+//! What is remembered of deletions on members: how many there were, where they are paused, and which lists of the hub they wait
+//! for. What follows from that is decided by [`crate::governor`].
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use entourage_api::keys::{annotation, condition, reason};
+
+use crate::{
+    cache::Member,
+    object::{Gvk, ResourceId, Str, Time},
+};
+
+/// The minute.
+pub(crate) const WINDOW: i64 = 60_000;
+
+/// How long an edit explains that a copy is not wanted any more.
+const EDIT_EXPLAINS: i64 = 3_600_000;
+
+/// Why deletions pause.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cause {
+    /// More than the budget, and no edit explains them.
+    Unexplained,
+    /// More copies than the least budget are not explained, and none of their templates is on the hub.
+    HubLooksEmpty,
+    /// The hub's resourceVersions went back.
+    HubRolledBack,
+    /// More than the budget that was configured for all deletions.
+    Budget,
+}
+
+impl Cause {
+    pub(crate) const fn reason(self) -> &'static str {
+        match self {
+            Self::Unexplained => reason::UNEXPLAINED_REMOVALS,
+            Self::HubLooksEmpty => reason::HUB_LOOKS_EMPTY,
+            Self::HubRolledBack => reason::HUB_ROLLED_BACK,
+            Self::Budget => reason::REMOVAL_BUDGET_EXCEEDED,
+        }
+    }
+
+    fn of(text: &str) -> Self {
+        let all = [Self::HubLooksEmpty, Self::HubRolledBack, Self::Budget];
+        let found = all.into_iter().find(|each| each.reason() == text);
+        found.unwrap_or(Self::Unexplained)
+    }
+}
+
+/// A pause of a member's deletions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Pause {
+    pub(crate) cause: Cause,
+    /// Its name, too: whole seconds, as the condition has it.
+    pub(crate) since: Time,
+    /// When this process began it; `None` for one that the Cluster told.
+    pub(crate) began: Option<Time>,
+    /// How many were deleted within the minute before.
+    pub(crate) deleted: usize,
+    /// How many may be.
+    pub(crate) limit: usize,
+    /// How many waited when that was counted.
+    pub(crate) waiting: Option<usize>,
+}
+
+/// Deletions within a minute.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Window {
+    pub(crate) began: Time,
+    pub(crate) count: usize,
+}
+
+impl Window {
+    fn is_open(&self, now: Time) -> bool {
+        self.began.0 > 0 && now < self.began.plus(WINDOW)
+    }
+
+    pub(crate) fn count(&self, now: Time) -> usize {
+        if self.is_open(now) { self.count } else { 0 }
+    }
+
+    pub(crate) fn add(&mut self, now: Time) {
+        if !self.is_open(now) {
+            (self.began, self.count) = (now, 0);
+        }
+        self.count += 1;
+    }
+}
+
+/// What is held of one member.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Brake {
+    pub(crate) unexplained: Window,
+    /// When the member's copies were last counted, how many may go unexplained, and whether the hub looks empty.
+    pub(crate) surveyed: Option<(Time, usize, bool)>,
+    pub(crate) all: Window,
+    pub(crate) pause: Option<Pause>,
+    pub(crate) released: Option<Time>,
+}
+
+/// What is held of all members.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Brakes {
+    pub(crate) members: BTreeMap<Str, Brake>,
+    /// Clusters whose condition must be planned again.
+    pub(crate) raised: BTreeSet<Str>,
+    pub(crate) rolled_back: Option<Time>,
+    /// Since when lists of the hub lack that every deletion needs, and of which kinds.
+    pub(crate) blind: Option<(Time, Vec<Gvk>)>,
+    /// The deletions that wait for them on each cluster; none where they do not wait any longer.
+    pub(crate) kept_from: BTreeMap<Str, BTreeSet<ResourceId>>,
+}
+
+impl Brakes {
+    /// The hub's resourceVersions went back.
+    pub(crate) fn rolled_back(&mut self, now: Time) {
+        self.rolled_back = Some(now);
+    }
+
+    pub(crate) fn forget_member(&mut self, cluster: &str) {
+        self.members.remove(cluster);
+        self.kept_from.remove(cluster);
+    }
+
+    /// Whether the deletion of a copy waits for lists of the hub, as it was planned last. Cost: O(log) while lists lack.
+    pub(crate) fn keeps_from(&mut self, id: &ResourceId, cluster: &Str, waits: bool) {
+        if self.blind.is_none() {
+            return;
+        }
+        if waits {
+            let waiting = self.kept_from.entry(cluster.clone()).or_default();
+            if waiting.insert(id.clone()) && waiting.len() == 1 {
+                self.raised.insert(cluster.clone());
+            }
+        } else if let Some(waiting) = self.kept_from.get_mut(cluster)
+            && waiting.remove(id)
+            && waiting.is_empty()
+        {
+            self.raised.insert(cluster.clone());
+        }
+    }
+
+    /// Clusters to be planned again. Cost: O(1) when there are none.
+    pub(crate) fn take_raised(&mut self) -> BTreeSet<Str> {
+        std::mem::take(&mut self.raised)
+    }
+
+    /// Whether nothing keeps deletions on a member from going on.
+    pub(crate) fn is_released(&self, cluster: &str) -> bool {
+        self.members
+            .get(cluster)
+            .is_none_or(|brake| brake.pause.is_none())
+    }
+
+    /// Takes in what a Cluster says: a pause that was recorded, or the release of one. Answers whether one was released.
+    pub(crate) fn told(&mut self, member: &Member, name: &Str, now: Time) -> bool {
+        let status = member.object.status.iter();
+        let mut all = status.flat_map(|status| &status.conditions);
+        let stored = all.find(|each| each.type_ == condition::REMOVALS_PAUSED);
+        let release = member.meta.annotation(annotation::RESUME_REMOVALS);
+        if stored.is_none() && !self.members.contains_key(name) {
+            return false;
+        }
+        let brake = self.members.entry(name.clone()).or_default();
+        if let Some(stored) = stored {
+            let since = Time::from_k8s(&stored.last_transition_time);
+            // That the hub was not known is no pause.
+            if stored.reason == reason::HUB_NOT_SYNCED {
+            } else if stored.status == "True" {
+                let is_over = brake.released.is_some_and(|released| since <= released);
+                if brake.pause.is_none() && !is_over {
+                    brake.pause = Some(Pause {
+                        cause: Cause::of(&stored.reason),
+                        since,
+                        began: None,
+                        deleted: 0,
+                        limit: 0,
+                        waiting: None,
+                    });
+                }
+            } else if brake.pause.is_none() {
+                brake.released = brake.released.max(Some(since));
+            }
+        }
+        let names = |pause: &Pause| release == Some(&*pause_name(pause.since));
+        if !brake.pause.as_ref().is_some_and(names) {
+            return false;
+        }
+        (brake.pause, brake.released) = (None, Some(now));
+        self.raised.insert(name.clone());
+        true
+    }
+}
+
+/// How the annotation that releases a pause names it.
+#[must_use]
+pub fn pause_name(since: Time) -> String {
+    since.to_k8s().0.to_string()
+}
+
+/// Whether an edit at that time explains what is not wanted now.
+pub(crate) fn explains(edited: Option<Time>, now: Time) -> bool {
+    edited.is_some_and(|edited| now < edited.plus(EDIT_EXPLAINS))
+}

@@ -1,0 +1,306 @@
+//! What is held of distributions: what they say, how each of their places stands, and the objects of their names.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use crate::{
+    distributed::{
+        observed::{Distribution, ObservedObject},
+        targets::Candidates,
+    },
+    drift::DriftBackoff,
+    object::{Gvk, ResourceId, Str, Time},
+    observation::{ObjectRef, Watch},
+    places::{Place, Step, TargetStatus},
+};
+
+/// Objects of one kind and name, on the hub or on a member: what one watch tells.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct DistributionServer {
+    pub(crate) cluster: Option<Str>,
+    pub(crate) gvk: Gvk,
+    pub(crate) name: Str,
+}
+
+impl DistributionServer {
+    pub(crate) fn watch(&self) -> Watch {
+        Watch::Distributed(self.cluster.clone(), self.gvk.clone(), self.name.clone())
+    }
+}
+
+/// A copy as it was last written or compared; also after it is gone, so that one that something deletes again and again is told
+/// from one that comes for the first time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Written {
+    pub(crate) uid: Str,
+    pub(crate) resource_version: Str,
+    pub(crate) content: u64,
+    /// Whether it is as that content has it. Else it was only looked at, and is not to be written for now.
+    pub(crate) equal: bool,
+}
+
+impl Written {
+    /// Whether this is the version of the copy that it is about.
+    pub(crate) fn is_of(&self, part: &ObservedObject) -> bool {
+        self.uid == part.uid && self.resource_version == part.resource_version
+    }
+}
+
+/// The last attempt, which failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Failure {
+    pub(crate) step: Step,
+    /// For a person.
+    pub(crate) message: String,
+    /// What was to be written.
+    pub(crate) content: u64,
+    pub(crate) attempts: u32,
+    pub(crate) retry_at: Time,
+}
+
+/// One place of a distribution.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct TargetState {
+    pub(crate) target_status: Option<TargetStatus>,
+    pub(crate) written: Option<Written>,
+    pub(crate) failure: Option<Failure>,
+    /// What was written or read last was not what is known: news of it is on its way, or its server was restored. Nothing is
+    /// asked before then, so that no server is asked again and again for what it does not have.
+    pub(crate) not_before: Option<Time>,
+    /// How often in a row drift was corrected. Boxed: few have it.
+    pub(crate) drift_backoff: Option<Box<DriftBackoff>>,
+    /// It counts as failed for that: see [`DriftBackoff::told_until`].
+    pub(crate) is_fought: bool,
+    /// It is not meant any more, and an edit that this process saw explains that; see [`crate::governor`].
+    pub(crate) explained: bool,
+    /// Its deletion was counted.
+    pub(crate) counted: bool,
+}
+
+impl TargetState {
+    /// The fight over the copy, if it is about this content and no accident.
+    pub(crate) fn told_fight(&self, content: u64) -> Option<&DriftBackoff> {
+        let is_of_it = self
+            .written
+            .as_ref()
+            .is_some_and(|written| written.content == content);
+        self.drift_backoff
+            .as_deref()
+            .filter(|_| is_of_it && self.is_fought)
+    }
+
+    /// Why the copy counts as failed, for a person.
+    pub(crate) fn why_failed(&self) -> Option<String> {
+        let failure = self.failure.as_ref().map(|failure| failure.message.clone());
+        let drift_backoff = self.drift_backoff.as_ref().filter(|_| self.is_fought);
+        failure.or_else(|| drift_backoff?.message_of_distribution())
+    }
+
+    /// Whether the copy counts as failed only because it may be changed back at any moment: for now it is as it should be.
+    pub(crate) fn is_equal_but_fought(&self, part: &ObservedObject) -> bool {
+        let written = self.written.as_ref();
+        self.is_fought
+            && self.failure.is_none()
+            && part.deleting.is_none()
+            && written.is_some_and(|written| written.equal && written.is_of(part))
+    }
+
+    /// What comes next is no correction of what was.
+    pub(crate) fn begin_anew(&mut self) {
+        (self.written, self.drift_backoff, self.is_fought) = (None, None, false);
+    }
+}
+
+/// A distribution.
+#[derive(Clone, Debug)]
+pub(crate) struct DistributionState {
+    pub(crate) object: Arc<Distribution>,
+    /// Every place that is meant, or where a copy stands.
+    pub(crate) spots: BTreeMap<Place, TargetState>,
+    /// The places by verdict.
+    pub(crate) by_verdict: BTreeMap<TargetStatus, BTreeSet<Place>>,
+    /// The workloads that its selector matches, by namespace.
+    pub(crate) workloads: BTreeMap<Str, BTreeSet<ResourceId>>,
+    /// Namespaces that the last such workload left, and when.
+    pub(crate) left: BTreeMap<Str, Time>,
+    /// Copies of a strict one that were made since it was last complete: a conflict takes them back, and no others.
+    pub(crate) made: BTreeSet<Place>,
+    /// When the status was last written.
+    pub(crate) status_written: Option<Time>,
+    /// Since when something is under way; for the lag.
+    pub(crate) under_way_since: Option<Time>,
+    /// Whether all that was under way has ended once since this process holds it.
+    pub(crate) settled: bool,
+}
+
+impl DistributionState {
+    pub(crate) fn new(object: Arc<Distribution>) -> Self {
+        Self {
+            object,
+            spots: BTreeMap::new(),
+            by_verdict: BTreeMap::new(),
+            workloads: BTreeMap::new(),
+            left: BTreeMap::new(),
+            made: BTreeSet::new(),
+            status_written: None,
+            under_way_since: None,
+            settled: false,
+        }
+    }
+
+    /// How many places have this verdict. Cost: O(log verdicts).
+    pub(crate) fn count(&self, target_status: TargetStatus) -> usize {
+        self.by_verdict.get(&target_status).map_or(0, BTreeSet::len)
+    }
+
+    /// How many places are meant. Cost: O(verdicts).
+    pub(crate) fn meant(&self) -> usize {
+        let meant = self
+            .by_verdict
+            .iter()
+            .filter(|(target_status, _)| target_status.is_meant());
+        meant.map(|(_, places)| places.len()).sum()
+    }
+
+    /// Whether something is to be done that nothing stands in the way of.
+    pub(crate) fn is_under_way(&self) -> bool {
+        self.by_verdict
+            .keys()
+            .any(|target_status| target_status.is_under_way())
+    }
+
+    /// Notes a verdict; `None` forgets the place. Answers whether it changed. Cost: O(log places).
+    pub(crate) fn set(&mut self, place: &Place, target_status: Option<TargetStatus>, now: Time) -> bool {
+        let before = self.spots.get(place).and_then(|spot| spot.target_status);
+        if let Some(before) = before
+            && target_status != Some(before)
+            && let Some(places) = self.by_verdict.get_mut(&before)
+        {
+            places.remove(place);
+            if places.is_empty() {
+                self.by_verdict.remove(&before);
+            }
+        }
+        match target_status {
+            Some(target_status) => {
+                self.spots.entry(place.clone()).or_default().target_status = Some(target_status);
+                if before != Some(target_status) {
+                    self.by_verdict
+                        .entry(target_status)
+                        .or_default()
+                        .insert(place.clone());
+                }
+            }
+            None => {
+                self.spots.remove(place);
+                self.made.remove(place);
+            }
+        }
+        match (self.is_under_way(), self.under_way_since) {
+            (true, None) => self.under_way_since = Some(now),
+            (false, Some(_)) => (self.under_way_since, self.settled) = (None, true),
+            _ => {}
+        }
+        before != target_status
+    }
+}
+
+/// All distributions.
+#[derive(Debug, Default)]
+pub(crate) struct Distributions {
+    pub(crate) held: BTreeMap<Str, DistributionState>,
+    /// Namespace → distributions that may mean it.
+    pub(crate) candidates: Candidates,
+    /// Distributions whose targets select by workloads.
+    pub(crate) by_workload: BTreeSet<Str>,
+    /// Place → distributions that have it among theirs.
+    pub(crate) at: BTreeMap<Place, BTreeSet<Str>>,
+    /// Where → distributions that look there, and the objects there by namespace.
+    pub(crate) looked: BTreeMap<DistributionServer, Looked>,
+}
+
+/// What is known of one [`DistributionServer`].
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Looked {
+    pub(crate) by: BTreeSet<Str>,
+    pub(crate) parts: BTreeMap<Str, ObservedObject>,
+}
+
+impl Distributions {
+    /// An object of a name. Cost: O(log).
+    pub(crate) fn part(&self, at: &DistributionServer, namespace: &Str) -> Option<&ObservedObject> {
+        self.looked.get(at)?.parts.get(namespace)
+    }
+
+    /// Where a distribution looks for its copy in a place; `None` when it cannot be read.
+    pub(crate) fn place_of(&self, name: &Str, place: &Place) -> Option<DistributionServer> {
+        let spec = self.held.get(name)?.object.spec.as_ref().ok()?;
+        Some(DistributionServer {
+            cluster: place.cluster.clone(),
+            gvk: spec.gvk.clone(),
+            name: spec.name.clone(),
+        })
+    }
+
+    /// From which version a copy was written is not known any more. Cost: O(copies of the name).
+    pub(crate) fn forget_written(&mut self, cluster: &Option<Str>, gvk: &Gvk, name: &Str) {
+        for held in self.held.values_mut() {
+            let of_it = matches!(&held.object.spec, Ok(spec) if spec.gvk == *gvk && spec.name == *name);
+            for (place, spot) in held.spots.iter_mut().filter(|_| of_it) {
+                if place.cluster == *cluster {
+                    spot.written = None;
+                }
+            }
+        }
+    }
+
+    /// Every object that is known of one kind and name on one server.
+    pub(crate) fn which(&self, cluster: &Option<Str>, gvk: &Gvk, name: &Str) -> Vec<ObjectRef> {
+        let at = DistributionServer {
+            cluster: cluster.clone(),
+            gvk: gvk.clone(),
+            name: name.clone(),
+        };
+        let looked = self.looked.get(&at).into_iter();
+        let namespaces = looked.flat_map(|looked| looked.parts.keys());
+        namespaces
+            .map(|namespace| {
+                let id = ResourceId {
+                    gvk: gvk.clone(),
+                    namespace: namespace.clone(),
+                    name: name.clone(),
+                };
+                ObjectRef::Distributed(cluster.clone(), id)
+            })
+            .collect()
+    }
+
+    /// What a source consists of, where the distribution has one and it is known. Cost: O(log).
+    pub(crate) fn source(&self, id: &ResourceId) -> Option<&ObservedObject> {
+        let at = DistributionServer {
+            cluster: None,
+            gvk: id.gvk.clone(),
+            name: id.name.clone(),
+        };
+        self.part(&at, &id.namespace)
+    }
+}
+
+/// The kinds that a selector of workloads is about. Source: ResourceDistribution reference 6.4; Pods and ReplicaSets come and
+/// go, and a hub has none.
+pub(crate) fn workload_kinds() -> Vec<Gvk> {
+    [
+        ("apps/v1", "Deployment"),
+        ("apps/v1", "StatefulSet"),
+        ("apps/v1", "DaemonSet"),
+        ("batch/v1", "Job"),
+        ("batch/v1", "CronJob"),
+        ("apps.kruise.io/v1alpha1", "CloneSet"),
+        ("apps.kruise.io/v1beta1", "StatefulSet"),
+        ("apps.kruise.io/v1alpha1", "DaemonSet"),
+    ]
+    .map(|(api_version, kind)| Gvk::new(api_version, kind))
+    .into()
+}
