@@ -119,7 +119,7 @@ fn template_gone(
             delete(binding, "the template was deleted")
         };
     };
-    if let Some(time) = grace(fleet, resource, deleted, now) {
+    if let Some(time) = grace(fleet, id, deleted, now) {
         return Plan::wait_until(time, "it was deleted while a workload depends on it");
     }
     finish(fleet, id, resource, binding)
@@ -205,8 +205,8 @@ fn template_here(
             // orphaned copy depends on may never be removed.
             let unwanted = |cluster: &&Str| {
                 fleet.may_stand(id, cluster)
-                    && !is_wanted(fleet, resource, own.is_some(), cluster)
-                    && dependencies::held_by_left(fleet, resource, cluster).is_none()
+                    && !is_wanted(fleet, id, resource, own.is_some(), cluster)
+                    && dependencies::held_by_left(fleet, id, resource, cluster).is_none()
             };
             match resource.copies.keys().find(unwanted) {
                 Some(cluster) => Plan::wait(format!(

@@ -23,6 +23,7 @@ use crate::{
         needs::{followers, holds_as_former, is_anywhere, needed_by},
         wanted::{is_coming, wants},
     },
+    graph::Links,
     object::{Gvk, NamespacedName, ResourceId, Str},
 };
 
@@ -55,8 +56,8 @@ pub fn snapshots(fleet: &Fleet, id: &ResourceId, resource: &ResourceState) -> Ve
 
 /// The number of live referrers that a binding does not show, because `shown` are all that fit. Cost: O(referrers).
 #[must_use]
-pub fn left_out(fleet: &Fleet, resource: &ResourceState, shown: usize) -> usize {
-    let placed = followers(fleet, resource).filter(|(_, _, binding)| is_anywhere(binding));
+pub fn left_out(fleet: &Fleet, id: &ResourceId, shown: usize) -> usize {
+    let placed = followers(fleet, id).filter(|(_, _, binding)| is_anywhere(binding));
     placed.count().saturating_sub(shown)
 }
 
@@ -127,7 +128,7 @@ pub struct Merged {
 /// The conflict between the policies of the live referrers, in Karmada's words (reference 2.5); `None` if they agree, or if a
 /// policy claims the object itself. Cost: O(referrers).
 #[must_use]
-pub fn policy_conflict(fleet: &Fleet, resource: &ResourceState) -> Option<String> {
+pub fn policy_conflict(fleet: &Fleet, id: &ResourceId, resource: &ResourceState) -> Option<String> {
     if resource
         .binding
         .as_ref()
@@ -136,7 +137,7 @@ pub fn policy_conflict(fleet: &Fleet, resource: &ResourceState) -> Option<String
         return None;
     }
     let (mut overwrite, mut preserve) = (BTreeSet::new(), BTreeSet::new());
-    for (_, _, binding) in followers(fleet, resource) {
+    for (_, _, binding) in followers(fleet, id) {
         let spec = &binding.object.spec;
         overwrite.insert(spec.conflict_resolution == ConflictResolution::Overwrite);
         preserve.insert(spec.preserve_resources_on_deletion == Some(true));
@@ -154,9 +155,9 @@ pub fn policy_conflict(fleet: &Fleet, resource: &ResourceState) -> Option<String
 /// Merges the settings of the live referrers; an orphaned one keeps its dependencies when its binding is deleted. Cost:
 /// O(referrers).
 #[must_use]
-pub fn merged(fleet: &Fleet, resource: &ResourceState) -> Merged {
+pub fn merged(fleet: &Fleet, id: &ResourceId) -> Merged {
     let mut merged = Merged::default();
-    for (_, referrer, binding) in followers(fleet, resource) {
+    for (_, referrer, binding) in followers(fleet, id) {
         if binding.object.spec.conflict_resolution == ConflictResolution::Overwrite {
             merged.conflict_resolution = ConflictResolution::Overwrite;
         }
@@ -168,8 +169,8 @@ pub fn merged(fleet: &Fleet, resource: &ResourceState) -> Merged {
 /// The workloads that may hold an object on a cluster: those that refer to it now, and those that did. One that is named in the
 /// stored `requiredBy` and is neither has released it: what was stored before this process started is read before anything is
 /// removed ([`Fleet::is_removal_safe`]).
-fn holders(resource: &ResourceState) -> impl Iterator<Item = &ResourceId> {
-    resource.referrers.iter().chain(&resource.stale_referrers)
+fn holders(links: &Links) -> impl Iterator<Item = &ResourceId> {
+    links.referrers.iter().chain(&links.stale_referrers)
 }
 
 /// Returns the workload that keeps a copy which is no longer scheduled to the cluster: it requires the copy and may still exist
@@ -183,7 +184,8 @@ pub fn held_by(
     resource: &ResourceState,
     cluster: &Str,
 ) -> Option<ResourceId> {
-    let found = holders(resource).find(|holder| {
+    let links = fleet.links(id);
+    let found = holders(links).find(|holder| {
         let holder = *holder;
         if holder == id || !fleet.may_exist(holder, cluster) {
             return false;
@@ -191,9 +193,9 @@ pub fn held_by(
         let Some(referrer) = fleet.resource(holder) else {
             return false;
         };
-        let names_it = resource.referrers.contains(holder);
+        let names_it = links.referrers.contains(holder);
         // Of two objects that refer to each other one is removed first: else they would wait for each other for ever.
-        let names_holder = resource.references.iter().any(|each| each.id == *holder);
+        let names_holder = links.references.iter().any(|each| each.id == *holder);
         if names_holder && !(names_it && rank(fleet, holder, referrer) < rank(fleet, id, resource)) {
             return false;
         }
@@ -213,35 +215,42 @@ pub fn held_by(
             // A live workload that no longer refers to it: until its copies no longer do either. Once they do not, it is dropped
             // from the stale referrers, whatever happens to its copies later and whatever the binding still says.
             (true, Some(_)) => {
-                resource.stale_referrers.contains(holder) && holds_as_former(fleet, holder, cluster)
+                links.stale_referrers.contains(holder) && holds_as_former(fleet, holder, cluster)
             }
         }
     });
-    found.cloned().or_else(|| held_by_left(fleet, resource, cluster))
+    found
+        .cloned()
+        .or_else(|| held_by_left(fleet, id, resource, cluster))
 }
 
 /// Returns a workload that requires the object on the cluster and whose copy there is orphaned, or `None`. It is unknown when
 /// that copy is removed, so nothing else may wait for it. Cost: O(referrers).
 #[must_use]
-pub fn held_by_left(fleet: &Fleet, resource: &ResourceState, cluster: &Str) -> Option<ResourceId> {
-    let mut holders = resource.referrers.iter();
+pub fn held_by_left(
+    fleet: &Fleet,
+    id: &ResourceId,
+    resource: &ResourceState,
+    cluster: &Str,
+) -> Option<ResourceId> {
+    let mut holders = fleet.links(id).referrers.iter();
     let is_left = |id: &ResourceId| {
         fleet
             .resource(id)
             .is_some_and(|holder| holder.is_left_on(cluster))
     };
-    let found = holders.find(|holder| is_left(holder) && takes_along(fleet, holder, resource));
+    let found = holders.find(|holder| is_left(holder) && takes_along(fleet, holder, id, resource));
     found.cloned()
 }
 
 /// True if a workload propagates the object to all its clusters, by its template and its binding, or by the binding it is about
 /// to get: then an orphaned copy of it requires the object, too. There can be one after a crash between the deletion of a
 /// binding and its new creation, or after a restore. Cost: O(log n), more while it has no binding, see [`is_coming`].
-fn takes_along(fleet: &Fleet, holder: &ResourceId, resource: &ResourceState) -> bool {
+fn takes_along(fleet: &Fleet, holder: &ResourceId, id: &ResourceId, resource: &ResourceState) -> bool {
     fleet.resource(holder).is_some_and(|referrer| {
         resource.standing().is_some()
             && referrer.standing().is_some()
-            && resource.referrers.contains(holder)
+            && fleet.links(id).referrers.contains(holder)
             && match referrer.last_binding() {
                 Some(_) => fleet.is_following(referrer),
                 None => is_coming(fleet, holder),
@@ -252,13 +261,14 @@ fn takes_along(fleet: &Fleet, holder: &ResourceId, resource: &ResourceState) -> 
 /// Returns a kind whose copies may exist on the cluster and require the object, while the member's list of that kind is not
 /// synced: orphaned copies are known from that list alone. Cost: O(referrers).
 #[must_use]
-pub fn unheard(fleet: &Fleet, resource: &ResourceState, cluster: &Str) -> Option<Gvk> {
-    let mut kinds: Vec<&Gvk> = resource.referrers.iter().map(|holder| &holder.gvk).collect();
+pub fn unheard(fleet: &Fleet, id: &ResourceId, resource: &ResourceState, cluster: &Str) -> Option<Gvk> {
+    let referrers = &fleet.links(id).referrers;
+    let mut kinds: Vec<&Gvk> = referrers.iter().map(|holder| &holder.gvk).collect();
     kinds.dedup();
     kinds.retain(|gvk| !fleet.are_copies_heard(cluster, gvk));
     let of_kind = |gvk: &Gvk| {
-        let mut holders = resource.referrers.iter().filter(|holder| holder.gvk == *gvk);
-        holders.any(|holder| takes_along(fleet, holder, resource))
+        let mut holders = referrers.iter().filter(|holder| holder.gvk == *gvk);
+        holders.any(|holder| takes_along(fleet, holder, id, resource))
     };
     kinds.into_iter().find(|gvk| of_kind(gvk)).cloned()
 }

@@ -38,7 +38,7 @@ use sync_requirement::{BASE, OVERRIDES};
 use crate::{
     cache::{Cache, Member, ResourceState},
     config::Config,
-    graph::{Graph, Reach},
+    graph::{Graph, Links, Reach},
     memory::Memory,
     object::{Gvk, NamespacedName, ResourceId, Str},
     observation::Watch,
@@ -101,6 +101,12 @@ impl Fleet {
     #[must_use]
     pub fn resource(&self, id: &ResourceId) -> Option<&ResourceState> {
         self.cache.resources.get(id)
+    }
+
+    /// The links of a template: what it refers to, and what refers to it. Cost: O(log resources).
+    #[must_use]
+    pub fn links(&self, id: &ResourceId) -> &Links {
+        self.graph.links.of(id)
     }
 
     /// All templates with what belongs to them, in order. Cost: O(1) to start; not for use per event.

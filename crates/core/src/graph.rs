@@ -2,12 +2,16 @@
 //!
 //! The reverse directions make an event cost what it affects: dependency → referrers, policy → templates that it claims.
 
+pub(crate) mod closure;
+mod links;
 mod named_kinds;
 mod override_index;
 mod policy_index;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use links::LinkTable;
+pub use links::Links;
 pub(crate) use named_kinds::{NamedKinds, selected_kinds};
 pub(crate) use override_index::{OverrideIndex, Reach};
 pub(crate) use policy_index::PolicyIndex;
@@ -20,6 +24,8 @@ use crate::{
 /// The relations between objects.
 #[derive(Debug, Default)]
 pub(crate) struct Graph {
+    /// What templates refer to, in both directions.
+    pub(crate) links: LinkTable,
     /// Binding → template. Never parsed from a name.
     pub(crate) by_binding: BTreeMap<NamespacedName, ResourceId>,
     /// Template → policies that may select it.

@@ -46,7 +46,7 @@ mod eviction_budget;
 pub mod failover;
 pub mod fleet;
 pub mod governor;
-mod graph;
+pub mod graph;
 
 pub mod matching;
 mod memory;

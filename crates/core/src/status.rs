@@ -83,17 +83,23 @@ pub fn plan_binding(fleet: &Fleet, id: &ResourceId, now: Time) -> Plan {
     let mut status = before.clone();
     let may_take = |each: &&DependencySelection| fleet.may_take(id, &each.gvk, &each.namespace);
     let selected = template.selections.iter().filter(may_take).map(|each| &each.gvk);
-    let needed = resource.references.iter().map(|reference| &reference.id.gvk);
+    let needed = fleet
+        .links(id)
+        .references
+        .iter()
+        .map(|reference| &reference.id.gvk);
     if let Some(gvk) = needed.chain(selected).find(|gvk| !fleet.is_kind_listed(gvk)) {
         return Plan::wait_for(
             SyncRequirement::Kind(gvk.clone()),
             "its dependencies are not synced yet",
         );
     }
-    if let Some(proof) = unlisted_dependencies(fleet, resource, &places) {
+    if let Some(proof) = unlisted_dependencies(fleet, (id, resource), &places) {
         return Plan::wait_for(proof, "a member's list of its dependencies is not synced yet");
     }
-    let unsure: Vec<Change> = unsure(fleet, resource, now).map(Change::GetTemplate).collect();
+    let unsure: Vec<Change> = unsure(fleet, (id, resource), now)
+        .map(Change::GetTemplate)
+        .collect();
     if !unsure.is_empty() {
         let why = vec!["whether a dependency is missing must be known for certain".into()];
         return Plan {
@@ -102,7 +108,7 @@ pub fn plan_binding(fleet: &Fleet, id: &ResourceId, now: Time) -> Plan {
             ..Plan::default()
         };
     }
-    let ready = dependencies_ready(fleet, resource, &places);
+    let ready = dependencies_ready(fleet, (id, resource), &places);
     fill(
         fleet,
         id,
@@ -119,7 +125,7 @@ pub fn plan_binding(fleet: &Fleet, id: &ResourceId, now: Time) -> Plan {
         let leaves = spec.placement.as_ref().and_then(|placement| {
             failover::elsewhere::leaves_at(fleet, resource, (placement, spec.failover.as_ref()), spec, now)
         });
-        let again_at = ask_again(fleet, resource, now).into_iter();
+        let again_at = ask_again(fleet, (id, resource), now).into_iter();
         let again_at = again_at.chain(evicted).chain(leaves).min();
         return again_at.map_or_else(Plan::nothing, waits);
     }
@@ -257,7 +263,7 @@ fn fill(
             condition::DEPENDENCY_POLICY_CONFLICT,
             true,
             reason::REFERRERS_DISAGREE,
-            dependencies::policy_conflict(fleet, resource),
+            dependencies::policy_conflict(fleet, id, resource),
         ),
         (
             condition::EVICTING,

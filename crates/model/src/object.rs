@@ -71,7 +71,7 @@ impl Time {
 }
 
 /// Group, version and kind. Two versions of a kind are the same kind: an API server serves every object in each of its
-/// versions, so comparing ignores the version. Requests use the version that the Index first observed.
+/// versions, so comparing ignores the version. Requests use the version that the engine first observed.
 #[derive(Clone, Debug)]
 pub struct Gvk {
     /// API group; empty for the core group.

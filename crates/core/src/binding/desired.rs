@@ -65,7 +65,7 @@ pub(super) fn desired(
         }
         None => {
             if fleet.config.propagate_deps {
-                attach(&dependencies::merged(fleet, resource), &mut binding.spec);
+                attach(&dependencies::merged(fleet, id), &mut binding.spec);
             }
             None
         }
@@ -364,7 +364,7 @@ fn mark(
             .entry(kind.id_label.into())
             .or_insert_with(|| permanent_id.to_string());
     }
-    let left_out = dependencies::left_out(fleet, resource, required.len());
+    let left_out = dependencies::left_out(fleet, id, required.len());
     let annotations = binding.metadata.annotations.get_or_insert_default();
     for key in [
         annotation::DEPENDENCIES,
@@ -412,7 +412,7 @@ fn mark(
     }
     let policy = claimed.map(|(_, policy, _)| &policy.meta);
     let stored = annotations.remove(annotation::VOLUME_RETENTION);
-    if let Some(wish) = retention(fleet, resource, &template.meta, policy, stored.as_deref()) {
+    if let Some(wish) = retention(fleet, (id, resource), &template.meta, policy, stored.as_deref()) {
         annotations.insert(annotation::VOLUME_RETENTION.into(), wish.to_string());
     }
     if annotations.is_empty() {

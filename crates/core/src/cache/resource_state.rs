@@ -63,20 +63,6 @@ pub struct ResourceState {
     pub aggregate_again: Option<Time>,
     /// Its copies, by member.
     pub copies: BTreeMap<Str, CopyState>,
-    /// What the template itself refers to: by name, and what its selectors match; sorted. Without what may not be taken along
-    /// from another namespace. Kept after the template is gone until a GET has proved that.
-    pub direct: Arc<[DependencyReference]>,
-    /// What goes where the template goes: what it refers to, what that refers to, and so on; sorted, each once. Kept after the
-    /// template is gone, until its copies are. Invariant: see `observe/closure.rs`.
-    pub references: Arc<[DependencyReference]>,
-    /// Whether there is more to be reached than is looked at.
-    pub is_cut: bool,
-    /// The templates that have this one among their references: the other direction of `references`.
-    pub referrers: BTreeSet<ResourceId>,
-    /// Templates that had this one among their references until a copy of theirs that does without is everywhere they are.
-    pub stale_referrers: BTreeSet<ResourceId>,
-    /// What this template took along before: the other direction of `former`.
-    pub stale_dependencies: BTreeSet<ResourceId>,
     /// The freshness of the binding.
     pub binding_freshness: Freshness,
     /// Members where a referrer that ended asked for the copy to be kept (architecture 2.14).

@@ -144,7 +144,7 @@ fn standing(
     if let Some(holder) = dependencies::held_by(fleet, id, resource, cluster) {
         return Plan::wait(format!("{holder} still exists there"));
     }
-    if let Some(gvk) = dependencies::unheard(fleet, resource, cluster) {
+    if let Some(gvk) = dependencies::unheard(fleet, id, resource, cluster) {
         let why = format!(
             "unknown state of {cluster}: a {} that depends on it may exist there",
             gvk.kind
@@ -203,7 +203,7 @@ fn template_gone(
         let why = "its orphaned binding was deleted";
         return end(fleet, id, cluster, (state, true), RemovalMode::Release, now, why);
     }
-    if let Some(time) = grace(fleet, resource, deleted, now) {
+    if let Some(time) = grace(fleet, id, deleted, now) {
         return Plan::wait_until(time, "it was deleted while a workload depends on it");
     }
     if let Some(holder) = dependencies::held_by(fleet, id, resource, cluster) {
@@ -353,7 +353,7 @@ fn deliver(
     {
         return Plan::wait(format!("{cluster} does not serve the kind"));
     }
-    if is_suspended(fleet, resource, cluster) {
+    if is_suspended(fleet, id, resource, cluster) {
         return Plan::wait("delivery is suspended");
     }
     if let Some(problem) = &state.problem
@@ -390,7 +390,7 @@ fn deliver(
     }
     if state.live.is_none()
         && state.record.is_none()
-        && let Some(claim) = data::lacking(fleet, resource, cluster)
+        && let Some(claim) = data::lacking(fleet, (id, resource), cluster)
     {
         return Plan::wait(format!("the data of {claim} is not there yet"));
     }
@@ -431,51 +431,57 @@ fn deliver(
 /// Cost: O(references), of a dependency × their referrers.
 fn awaited(fleet: &Fleet, id: &ResourceId, resource: &ResourceState, cluster: &Str) -> Option<ResourceId> {
     let follows = fleet.is_following(resource);
-    if !follows && !is_required_on(fleet, resource, cluster) {
+    if !follows && !is_required_on(fleet, id, cluster) {
         return None;
     }
-    resource.references.iter().map(referred).find(|dependency| {
-        let needed = fleet.resource(dependency);
-        let goes_along = |needed: &ResourceState| {
-            is_required_on(fleet, needed, cluster) && !needed.references.iter().any(|each| each.id == *id)
-        };
-        if !follows && !needed.is_some_and(goes_along) {
-            return false;
-        }
-        if !fleet.is_kind_listed(&dependency.gvk) {
-            return true;
-        }
-        let Some(needed) = needed else {
-            return false;
-        };
-        let exists = needed
-            .template
-            .as_ref()
-            .is_some_and(|template| template.meta.deleting.is_none() && !needed.never_travels);
-        if !exists {
-            return false;
-        }
-        // Its own dependencies are being interpreted at this moment.
-        let unasked = needed
-            .template
-            .as_ref()
-            .and_then(|template| template.lacks(Operation::References));
-        if follows && unasked.is_some_and(InterpretError::is_unasked) {
-            return true;
-        }
-        let Some(state) = needed.copies.get(cluster) else {
-            return true;
-        };
-        let kept_out = state.problem.as_ref().is_some_and(|problem| {
-            matches!(
-                problem.trouble,
-                Trouble::Foreign | Trouble::NoSource | Trouble::Override | Trouble::Interpretation
-            )
-        });
-        // A copy whose removal got no response is checked first.
-        let is_delivered = state.record.is_some() && state.is_lasting() && state.pending.is_none();
-        !is_delivered && !kept_out
-    })
+    fleet
+        .links(id)
+        .references
+        .iter()
+        .map(referred)
+        .find(|dependency| {
+            let needed = fleet.resource(dependency);
+            let goes_along = || {
+                let references = &fleet.links(dependency).references;
+                is_required_on(fleet, dependency, cluster) && !references.iter().any(|each| each.id == *id)
+            };
+            if !(follows || needed.is_some() && goes_along()) {
+                return false;
+            }
+            if !fleet.is_kind_listed(&dependency.gvk) {
+                return true;
+            }
+            let Some(needed) = needed else {
+                return false;
+            };
+            let exists = needed
+                .template
+                .as_ref()
+                .is_some_and(|template| template.meta.deleting.is_none() && !needed.never_travels);
+            if !exists {
+                return false;
+            }
+            // Its own dependencies are being interpreted at this moment.
+            let unasked = needed
+                .template
+                .as_ref()
+                .and_then(|template| template.lacks(Operation::References));
+            if follows && unasked.is_some_and(InterpretError::is_unasked) {
+                return true;
+            }
+            let Some(state) = needed.copies.get(cluster) else {
+                return true;
+            };
+            let kept_out = state.problem.as_ref().is_some_and(|problem| {
+                matches!(
+                    problem.trouble,
+                    Trouble::Foreign | Trouble::NoSource | Trouble::Override | Trouble::Interpretation
+                )
+            });
+            // A copy whose removal got no response is checked first.
+            let is_delivered = state.record.is_some() && state.is_lasting() && state.pending.is_none();
+            !is_delivered && !kept_out
+        })
 }
 
 /// True if the copy was last written from this source: then any difference was made on the member.

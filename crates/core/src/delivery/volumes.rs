@@ -67,10 +67,11 @@ pub(super) fn goes_with_its_namespace(
 
 /// Returns Events for the workloads that depend on the claim, and for the claim itself. Cost: O(referrers).
 pub(super) fn told(fleet: &Fleet, id: &ResourceId, resource: &ResourceState, cluster: &Str) -> Vec<Change> {
-    let mut regarding: Vec<Regarding> = resource
+    let links = fleet.links(id);
+    let mut regarding: Vec<Regarding> = links
         .referrers
         .iter()
-        .chain(&resource.stale_referrers)
+        .chain(&links.stale_referrers)
         .filter_map(|referrer| on(referrer, fleet.resource(referrer)?))
         .take(MOST_TOLD)
         .collect();

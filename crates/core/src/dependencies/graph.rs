@@ -21,8 +21,8 @@ impl DependencyGraph {
     #[must_use]
     pub fn of(fleet: &Fleet) -> Self {
         let mut all = Self::default();
-        for (id, resource) in fleet.resources() {
-            for reference in resource.direct.iter() {
+        for (id, _) in fleet.resources() {
+            for reference in fleet.links(id).direct.iter() {
                 all.add(id, &referred(reference));
             }
         }

@@ -5,7 +5,7 @@ use entourage_api::keys::{VOLUME_RETENTION_DELETE, annotation};
 use crate::{
     cache::ResourceState,
     fleet::{Fleet, needs::referrer_bindings},
-    object::{Meta, Str},
+    object::{Meta, ResourceId, Str},
 };
 
 /// The retention that an object requests for its claims, or `None`.
@@ -17,7 +17,7 @@ pub(crate) fn wish(meta: &Meta) -> Option<&str> {
 /// together; if none of them exists any more, the stored one. Cost: O(referrers).
 pub(crate) fn retention(
     fleet: &Fleet,
-    resource: &ResourceState,
+    (id, resource): (&ResourceId, &ResourceState),
     template: &Meta,
     policy: Option<&Meta>,
     stored: Option<&str>,
@@ -31,7 +31,7 @@ pub(crate) fn retention(
     let is_attached = resource
         .last_binding()
         .is_none_or(|binding| binding.object.spec.placement.is_none());
-    let mut wishes = referrer_bindings(fleet, resource)
+    let mut wishes = referrer_bindings(fleet, id)
         .map(|binding| wish(&binding.meta))
         .peekable();
     if !is_attached || wishes.peek().is_none() {

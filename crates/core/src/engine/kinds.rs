@@ -12,7 +12,7 @@ use crate::{
     cache::ResourceState,
     engine::routes::Changed,
     fleet::Fleet,
-    graph::selected_kinds,
+    graph::{Links, selected_kinds},
     interpreter,
     memory::distributions::workload_kinds,
     object::{Gvk, NamespacedName, ResourceId, Str, Time},
@@ -98,7 +98,8 @@ impl Fleet {
             let copies = self.copies(cluster, gvk);
             self.cache.watches.is_synced(&copies) || self.cache.watches.is_unserved(&copies)
         };
-        self.cache.members.keys().all(is_told) && of_kind.all(|(_, resource)| !is_used(resource))
+        self.cache.members.keys().all(is_told)
+            && of_kind.all(|(id, resource)| !is_used(resource, self.graph.links.of(id)))
     }
 
     /// Whether a distribution goes where there are workloads of this kind.
@@ -145,7 +146,7 @@ impl Fleet {
 }
 
 /// Whether something of an object is to be known still.
-fn is_used(resource: &ResourceState) -> bool {
+fn is_used(resource: &ResourceState, links: &Links) -> bool {
     let claimed = resource.template.as_ref().is_some_and(|template| {
         scope::has_claim_metadata(&template.meta) || template.meta.deleting.is_some()
     });
@@ -156,11 +157,5 @@ fn is_used(resource: &ResourceState) -> bool {
             || state.in_flight
             || state.pending.is_some()
     });
-    claimed
-        || on_members
-        || resource.binding.is_some()
-        || resource.vanished.is_some()
-        || !resource.referrers.is_empty()
-        || !resource.stale_referrers.is_empty()
-        || !resource.stale_dependencies.is_empty()
+    claimed || on_members || resource.binding.is_some() || resource.vanished.is_some() || links.holds()
 }

@@ -216,10 +216,8 @@ impl Fleet {
 
     /// What waits for a template to appear. Cost: O(referrers × copies waiting).
     fn dirty_referrers(&self, id: &ResourceId, dirty: &mut Dirty) {
-        let Some(resource) = self.cache.resources.get(id) else {
-            return;
-        };
-        for referrer in &resource.referrers {
+        let links = self.graph.links.of(id);
+        for referrer in &links.referrers {
             dirty.push(Key::BindingStatus(referrer.clone()));
             self.dirty_waiting(referrer, dirty);
         }
@@ -239,10 +237,8 @@ impl Fleet {
 
     /// What a template takes along. Cost: O(references × clusters).
     fn dirty_dependencies(&self, id: &ResourceId, dirty: &mut Dirty) {
-        let Some(resource) = self.cache.resources.get(id) else {
-            return;
-        };
-        for reference in resource.references.iter() {
+        let links = self.graph.links.of(id);
+        for reference in links.references.iter() {
             let dependency = referred(reference);
             self.dirty_resource(&dependency, dirty);
         }
@@ -251,10 +247,8 @@ impl Fleet {
     /// What depends on whether a copy stands on a member: its referrers' first release there, and the removal of what it
     /// refers to. Cost: O(referrers + references).
     fn dirty_neighbours(&self, id: &ResourceId, cluster: &Str, dirty: &mut Dirty) {
-        let Some(resource) = self.cache.resources.get(id) else {
-            return;
-        };
-        for referrer in &resource.referrers {
+        let links = self.graph.links.of(id);
+        for referrer in &links.referrers {
             let waits = self
                 .cache
                 .resources
@@ -266,10 +260,10 @@ impl Fleet {
             }
             dirty.push(Key::BindingStatus(referrer.clone()));
         }
-        for reference in resource.references.iter() {
+        for reference in links.references.iter() {
             dirty.push(Key::Copy(referred(reference), cluster.clone()));
         }
-        for dependency in &resource.stale_dependencies {
+        for dependency in &links.stale_dependencies {
             dirty.push(Key::Copy(dependency.clone(), cluster.clone()));
             dirty.push(Key::Binding(dependency.clone()));
         }
@@ -439,9 +433,8 @@ impl Fleet {
 
     /// Who tells what is wrong with a copy: its own binding, and those that take it along. Cost: O(referrers).
     fn dirty_told(&self, id: &ResourceId, dirty: &mut Dirty) {
-        if let Some(resource) = self.cache.resources.get(id) {
-            dirty.extend(resource.referrers.iter().cloned().map(Key::BindingStatus));
-        }
+        let referrers = self.graph.links.of(id).referrers.iter();
+        dirty.extend(referrers.cloned().map(Key::BindingStatus));
         dirty.push(Key::BindingStatus(id.clone()));
     }
 }

@@ -32,24 +32,33 @@ pub(crate) fn is_wished(binding: &ResourceBinding) -> bool {
 
 /// The first claim of a workload whose data is awaited on a cluster, or `None`. Cost: O(1) if none is awaited, else
 /// O(references).
-pub(crate) fn lacking(fleet: &Fleet, resource: &ResourceState, cluster: &Str) -> Option<ResourceId> {
-    let since = since(fleet, resource, cluster)?;
-    let mut all = resource.references.iter().map(referred);
+pub(crate) fn lacking(
+    fleet: &Fleet,
+    (id, resource): (&ResourceId, &ResourceState),
+    cluster: &Str,
+) -> Option<ResourceId> {
+    let since = since(fleet, (id, resource), cluster)?;
+    let mut all = fleet.links(id).references.iter().map(referred);
     all.find(|claim| lacks(fleet, claim, cluster, since))
 }
 
 /// True if a workload awaits the data of a claim on a cluster, and has no copy there yet. Cost: as [`lacking`].
-pub(crate) fn is_awaited(fleet: &Fleet, resource: &ResourceState, claim: &ResourceId, cluster: &Str) -> bool {
+pub(crate) fn is_awaited(
+    fleet: &Fleet,
+    (id, resource): (&ResourceId, &ResourceState),
+    claim: &ResourceId,
+    cluster: &Str,
+) -> bool {
     let is_new = |state: &CopyState| state.live.is_none() && state.record.is_none();
     claim.gvk.is_claim()
         && resource.copies.get(cluster).is_none_or(is_new)
-        && since(fleet, resource, cluster).is_some_and(|since| lacks(fleet, claim, cluster, since))
+        && since(fleet, (id, resource), cluster).is_some_and(|since| lacks(fleet, claim, cluster, since))
 }
 
 /// The time since when data is awaited on a cluster: by the workload's own binding, or by that of a dependent.
-fn since(fleet: &Fleet, resource: &ResourceState, cluster: &Str) -> Option<Time> {
+fn since(fleet: &Fleet, (id, resource): (&ResourceId, &ResourceState), cluster: &Str) -> Option<Time> {
     let own = resource.binding.iter().filter(|_| fleet.is_following(resource));
-    let all = own.chain(followers_on(fleet, resource, cluster));
+    let all = own.chain(followers_on(fleet, id, cluster));
     let all = all
         .map(|binding| &*binding.object)
         .filter(|binding| is_wished(binding));

@@ -11,9 +11,9 @@ use crate::{
 /// A referrer that takes the object along: it is among what its template takes along, and its binding follows.
 pub(crate) fn followers<'a>(
     fleet: &'a Fleet,
-    resource: &'a ResourceState,
+    id: &'a ResourceId,
 ) -> impl Iterator<Item = (&'a ResourceId, &'a ResourceState, &'a Binding)> {
-    resource.referrers.iter().filter_map(move |id| {
+    fleet.links(id).referrers.iter().filter_map(move |id| {
         let referrer = fleet.resource(id)?;
         let binding = referrer.last_binding()?;
         (referrer.is_in_use() && fleet.is_following(referrer)).then_some((id, referrer, binding))
@@ -23,25 +23,25 @@ pub(crate) fn followers<'a>(
 /// The bindings of the live referrers. Cost: O(referrers).
 pub(crate) fn referrer_bindings<'a>(
     fleet: &'a Fleet,
-    resource: &'a ResourceState,
+    id: &'a ResourceId,
 ) -> impl Iterator<Item = &'a Binding> {
-    followers(fleet, resource).map(|(_, _, binding)| binding)
+    followers(fleet, id).map(|(_, _, binding)| binding)
 }
 
 /// The bindings of the live referrers that are placed on a cluster. Cost: O(referrers).
 pub(crate) fn followers_on<'a>(
     fleet: &'a Fleet,
-    resource: &'a ResourceState,
+    id: &'a ResourceId,
     cluster: &'a str,
 ) -> impl Iterator<Item = &'a Binding> {
-    followers(fleet, resource)
+    followers(fleet, id)
         .map(|(_, _, binding)| binding)
         .filter(move |binding| fleet.config.propagate_deps && binding.needs_on(cluster))
 }
 
 /// Whether a live referrer needs the object anywhere. Cost: O(referrers), usually O(1).
-pub(crate) fn is_required(fleet: &Fleet, resource: &ResourceState) -> bool {
-    followers(fleet, resource).any(|(_, _, binding)| is_anywhere(binding))
+pub(crate) fn is_required(fleet: &Fleet, id: &ResourceId) -> bool {
+    followers(fleet, id).any(|(_, _, binding)| is_anywhere(binding))
 }
 
 pub(crate) fn is_anywhere(binding: &Binding) -> bool {
@@ -50,24 +50,25 @@ pub(crate) fn is_anywhere(binding: &Binding) -> bool {
 }
 
 /// Whether a live referrer is placed on the cluster, or is being evicted from there (I1). Cost: O(referrers), usually O(1).
-pub(crate) fn is_required_on(fleet: &Fleet, resource: &ResourceState, cluster: &str) -> bool {
+pub(crate) fn is_required_on(fleet: &Fleet, id: &ResourceId, cluster: &str) -> bool {
     if !fleet.config.propagate_deps {
-        let stored = resource
-            .binding
-            .iter()
+        let stored = fleet
+            .resource(id)
+            .into_iter()
+            .flat_map(|resource| &resource.binding)
             .flat_map(|binding| &binding.object.spec.required_by);
         return stored
             .flat_map(|snapshot| &snapshot.clusters)
             .any(|target| target.name == cluster);
     }
-    followers(fleet, resource).any(|(_, _, binding)| binding.needs_on(cluster))
+    followers(fleet, id).any(|(_, _, binding)| binding.needs_on(cluster))
 }
 
 /// Until when a dependency that was deleted while live workloads need it is left alone.
-pub(crate) fn grace(fleet: &Fleet, resource: &ResourceState, deleted: Time, now: Time) -> Option<Time> {
+pub(crate) fn grace(fleet: &Fleet, id: &ResourceId, deleted: Time, now: Time) -> Option<Time> {
     // API servers cut deletionTimestamp to whole seconds: it may have been at the end of that one.
     let until = deleted.plus(fleet.config.deletion_grace + 999);
-    (now < until && is_required(fleet, resource)).then_some(until)
+    (now < until && is_required(fleet, id)).then_some(until)
 }
 
 /// Who needs an object, and on which clusters: each live referrer on its own and those that it is being evicted from, and a former
@@ -77,19 +78,24 @@ pub(crate) fn needed_by<'a>(
     id: &'a ResourceId,
     resource: &'a ResourceState,
 ) -> impl Iterator<Item = (&'a Binding, Vec<TargetCluster>)> {
-    let live = followers(fleet, resource)
+    let live = followers(fleet, id)
         .map(|(_, _, binding)| binding)
         .filter(|binding| is_anywhere(binding))
         .map(|binding| (binding, binding.needed_on()));
-    let former = resource.stale_referrers.iter().filter_map(move |referrer_id| {
-        let referrer = fleet.resource(referrer_id)?;
-        let binding = referrer.last_binding().filter(|_| fleet.is_following(referrer))?;
-        let is_held = |target: &TargetCluster| {
-            resource.standing().is_some() && holds_as_former(fleet, referrer_id, &target.name.as_str().into())
-        };
-        let held: Vec<TargetCluster> = binding.needed_on().into_iter().filter(is_held).collect();
-        (!held.is_empty() && referrer_id != id).then_some((binding, held))
-    });
+    let former = fleet
+        .links(id)
+        .stale_referrers
+        .iter()
+        .filter_map(move |referrer_id| {
+            let referrer = fleet.resource(referrer_id)?;
+            let binding = referrer.last_binding().filter(|_| fleet.is_following(referrer))?;
+            let is_held = |target: &TargetCluster| {
+                resource.standing().is_some()
+                    && holds_as_former(fleet, referrer_id, &target.name.as_str().into())
+            };
+            let held: Vec<TargetCluster> = binding.needed_on().into_iter().filter(is_held).collect();
+            (!held.is_empty() && referrer_id != id).then_some((binding, held))
+        });
     live.chain(former)
 }
 
@@ -113,6 +119,7 @@ pub(crate) fn holds_as_former(fleet: &Fleet, referrer: &ResourceId, cluster: &St
 /// not count (in Karmada it does, reference 2.5). Cost: O(referrers).
 pub(crate) fn conflict_resolution(
     fleet: &Fleet,
+    id: &ResourceId,
     resource: &ResourceState,
     cluster: &str,
 ) -> ConflictResolution {
@@ -123,7 +130,7 @@ pub(crate) fn conflict_resolution(
     if !fleet.config.propagate_deps || (spec.placement.is_some() && binding.is_placed_on(cluster)) {
         return spec.conflict_resolution;
     }
-    let overwrites = followers_on(fleet, resource, cluster)
+    let overwrites = followers_on(fleet, id, cluster)
         .any(|referrer| referrer.object.spec.conflict_resolution == ConflictResolution::Overwrite);
     if overwrites {
         ConflictResolution::Overwrite

@@ -31,7 +31,7 @@ pub(crate) fn render_spec(
         _ if id.gvk.is_namespace() => true,
         Some("overwrite") => true,
         Some("abort") => false,
-        _ => needs::conflict_resolution(fleet, resource, cluster) == ConflictResolution::Overwrite,
+        _ => needs::conflict_resolution(fleet, id, resource, cluster) == ConflictResolution::Overwrite,
     };
     let divided = spec
         .placement

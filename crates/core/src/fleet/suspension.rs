@@ -7,11 +7,12 @@
 use crate::{
     cache::ResourceState,
     fleet::{Fleet, needs::followers_on},
+    object::ResourceId,
     stored_binding::is_held_back_from,
 };
 
 /// Whether nothing may be written to a cluster now: everybody who needs the copy there is suspended. Cost: O(referrers).
-pub(crate) fn is_suspended(fleet: &Fleet, resource: &ResourceState, cluster: &str) -> bool {
+pub(crate) fn is_suspended(fleet: &Fleet, id: &ResourceId, resource: &ResourceState, cluster: &str) -> bool {
     let Some(binding) = &resource.binding else {
         return false;
     };
@@ -21,7 +22,7 @@ pub(crate) fn is_suspended(fleet: &Fleet, resource: &ResourceState, cluster: &st
         return false;
     }
     let mut needed = own;
-    for referrer in followers_on(fleet, resource, cluster) {
+    for referrer in followers_on(fleet, id, cluster) {
         if !is_held_back_from(&referrer.object.spec, cluster) {
             return false;
         }

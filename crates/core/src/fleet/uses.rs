@@ -58,7 +58,7 @@ impl Fleet {
         };
         Used {
             own: claimed || placed(resource),
-            references: self.will_follow(id, resource) || resource.referrers.iter().any(follows),
+            references: self.will_follow(id, resource) || self.links(id).referrers.iter().any(follows),
         }
     }
 

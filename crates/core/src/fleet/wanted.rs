@@ -14,11 +14,17 @@ use crate::{
 
 /// Whether a template's copy is wanted on a cluster, also while its binding is being deleted: placed by the binding if it
 /// has an own reason, or needed by a live referrer.
-pub(crate) fn is_wanted(fleet: &Fleet, resource: &ResourceState, own: bool, cluster: &Str) -> bool {
+pub(crate) fn is_wanted(
+    fleet: &Fleet,
+    id: &ResourceId,
+    resource: &ResourceState,
+    own: bool,
+    cluster: &Str,
+) -> bool {
     let placed = resource
         .last_binding()
         .is_some_and(|binding| binding.needs_on(cluster));
-    (own && placed) || is_required_on(fleet, resource, cluster)
+    (own && placed) || is_required_on(fleet, id, cluster)
 }
 
 /// Whether the copy is wanted here: the binding places it, or a live referrer is placed here. What a policy that is gone
@@ -30,7 +36,7 @@ pub(crate) fn wants(fleet: &Fleet, id: &ResourceId, resource: &ResourceState, cl
             && binding.is_placed_on(cluster)
             && left.is_none_or(|template| is_selected(fleet, id, &template.meta))
     });
-    placed || is_required_on(fleet, resource, cluster)
+    placed || is_required_on(fleet, id, cluster)
 }
 
 /// Whether the binding was made for a former template of this name.

@@ -21,32 +21,29 @@ const ASK_AGAIN: i64 = 60_000;
 /// exclude.
 pub(super) fn unsure<'a>(
     fleet: &'a Fleet,
-    resource: &'a ResourceState,
+    of: (&'a ResourceId, &'a ResourceState),
     now: Time,
 ) -> impl Iterator<Item = ResourceId> + 'a {
     let is_due = move |refused: &(Time, String)| now >= refused.0.plus(ASK_AGAIN);
-    unknown(fleet, resource)
+    unknown(fleet, of)
         .filter(move |(_, each)| each.unreadable.as_deref().is_none_or(is_due))
         .map(|(id, _)| id)
 }
 
 /// The time to request objects again that our account could not get. Cost: O(references).
-pub(super) fn ask_again(fleet: &Fleet, resource: &ResourceState, now: Time) -> Option<Time> {
-    let refused = unknown(fleet, resource).filter_map(|(_, each)| Some(each.unreadable.as_deref()?.0));
+pub(super) fn ask_again(fleet: &Fleet, of: (&ResourceId, &ResourceState), now: Time) -> Option<Time> {
+    let refused = unknown(fleet, of).filter_map(|(_, each)| Some(each.unreadable.as_deref()?.0));
     let due = refused.map(|at| at.plus(ASK_AGAIN)).filter(|at| now < *at);
     due.min()
 }
 
 fn unknown<'a>(
     fleet: &'a Fleet,
-    resource: &'a ResourceState,
+    (id, resource): (&'a ResourceId, &'a ResourceState),
 ) -> impl Iterator<Item = (ResourceId, &'a ResourceState)> + 'a {
     let following = fleet.is_following(resource);
-    let all = resource
-        .references
-        .iter()
-        .filter(move |_| following)
-        .map(referred);
+    let references = fleet.links(id).references.iter();
+    let all = references.filter(move |_| following).map(referred);
     all.filter_map(|id| {
         let each = fleet.resource(&id)?;
         (each.template.is_none() && !each.absent && !each.never_travels).then_some((id, each))
@@ -56,7 +53,7 @@ fn unknown<'a>(
 /// A dependency kind that a member that responds has not listed yet. Cost: O(places × references).
 pub(super) fn unlisted_dependencies(
     fleet: &Fleet,
-    resource: &ResourceState,
+    (id, resource): (&ResourceId, &ResourceState),
     places: &[Place<'_>],
 ) -> Option<SyncRequirement> {
     if !fleet.is_following(resource) {
@@ -64,7 +61,11 @@ pub(super) fn unlisted_dependencies(
     }
     let mut wanted = places.iter().filter(|place| place.wanted && place.answers);
     wanted.find_map(|place| {
-        let kinds = resource.references.iter().map(|reference| &reference.id.gvk);
+        let kinds = fleet
+            .links(id)
+            .references
+            .iter()
+            .map(|reference| &reference.id.gvk);
         kinds
             .map(|gvk| SyncRequirement::Copies(place.cluster.clone(), gvk.clone()))
             .find(|proof| !fleet.has(proof))
@@ -72,12 +73,12 @@ pub(super) fn unlisted_dependencies(
 }
 
 /// A hint to the object that has a reference, if it is not the template itself. Cost: O(references of its references).
-fn named_in(fleet: &Fleet, resource: &ResourceState, id: &ResourceId) -> String {
-    let names_it = |resource: &ResourceState| resource.direct.iter().any(|each| each.id == *id);
-    let mut between = resource.references.iter().map(|each| &each.id);
-    let namer = between.find(|each| fleet.resource(each).is_some_and(names_it));
+fn named_in(fleet: &Fleet, referrer: &ResourceId, id: &ResourceId) -> String {
+    let names_it = |each: &ResourceId| fleet.links(each).direct.iter().any(|each| each.id == *id);
+    let mut between = fleet.links(referrer).references.iter().map(|each| &each.id);
+    let namer = between.find(|each| names_it(each));
     match namer {
-        Some(namer) if !names_it(resource) => format!(" in {namer}"),
+        Some(namer) if !names_it(referrer) => format!(" in {namer}"),
         _ => String::new(),
     }
 }
@@ -119,7 +120,7 @@ pub(super) fn all_present(count: usize, suspended: bool) -> String {
 
 pub(super) fn dependencies_ready(
     fleet: &Fleet,
-    resource: &ResourceState,
+    (workload, resource): (&ResourceId, &ResourceState),
     places: &[Place<'_>],
 ) -> Dependencies {
     if !fleet.is_following(resource) {
@@ -130,7 +131,7 @@ pub(super) fn dependencies_ready(
     let mut lacking: BTreeMap<&Str, Vec<(String, bool)>> = BTreeMap::new();
     let (mut trouble, mut data_awaited) = (false, false);
     let (mut since, mut count) = (Vec::new(), 0);
-    for reference in resource.references.iter() {
+    for reference in fleet.links(workload).references.iter() {
         let id = referred(reference);
         let needed = fleet.resource(&id);
         if needed.is_some_and(|each| each.never_travels) {
@@ -149,7 +150,7 @@ pub(super) fn dependencies_ready(
             } else if !reference.optional {
                 missing.push(format!(
                     "{id} does not exist on the hub: create it, or remove the reference{}",
-                    named_in(fleet, resource, &id)
+                    named_in(fleet, workload, &id)
                 ));
             }
             continue;
@@ -170,7 +171,7 @@ pub(super) fn dependencies_ready(
                 since.extend(state.and_then(|state| state.outdated_since.or(state.wanted_since)));
                 let why = problem.map_or_else(|| format!("{id}"), |problem| problem.message.clone());
                 lacking.entry(place.cluster).or_default().push((why, is_bad));
-            } else if data::is_awaited(fleet, resource, &id, place.cluster) {
+            } else if data::is_awaited(fleet, (workload, resource), &id, place.cluster) {
                 let why = format!(
                     "the data of {id} (set the annotation {} of the claim there when it is)",
                     annotation::DATA_RESTORED_AT

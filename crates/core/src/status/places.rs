@@ -119,7 +119,7 @@ pub(super) fn places<'a>(fleet: &'a Fleet, id: &ResourceId, resource: &'a Resour
                 || (answers && unlistable.is_none() && !fleet.cache.watches.is_listed(&watch));
             let current = is_current(fleet, id, cluster);
             let refused = fleet.cache.watches.refused(&watch).filter(|_| !current);
-            let suspended = wanted && is_suspended(fleet, resource, cluster);
+            let suspended = wanted && is_suspended(fleet, id, resource, cluster);
             let binding = resource.binding.as_ref().map(|binding| &binding.object);
             Some(Place {
                 unlistable: unlistable.or(refused).filter(|_| answers),

@@ -36,7 +36,7 @@ pub(super) fn unanswered(
             .iter()
             .map(|namespace| kept_out(fleet, id, namespace)),
     );
-    if resource.is_cut {
+    if fleet.links(id).is_cut {
         all.push(
             "its dependency graph is larger than is followed: the farthest dependencies are not propagated; \
              propagate them by a policy of their own"

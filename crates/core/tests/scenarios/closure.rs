@@ -750,7 +750,7 @@ fn an_event_that_changes_no_reference_has_nobody_elses_closure_computed_again() 
     let root = world
         .engine
         .by_binding(&NamespacedName::new("default", "app-deployment"));
-    let root = root.and_then(|id| world.engine.resource(id)).expect("root");
-    let reached: Vec<&ResourceId> = root.references.iter().map(|each| &each.id).collect();
+    let links = world.engine.links(root.expect("root"));
+    let reached: Vec<&ResourceId> = links.references.iter().map(|each| &each.id).collect();
     assert_eq!(reached.len(), 2, "{reached:?}");
 }

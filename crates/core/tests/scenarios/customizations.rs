@@ -548,7 +548,7 @@ fn nothing_of_the_systems_goes_along_and_nothing_without_a_namespace() {
             "False",
             "{namespace}"
         );
-        let needed = world.engine.resource(
+        let needed = world.engine.links(
             world
                 .engine
                 .by_binding(&entourage_core::object::NamespacedName::new(
@@ -557,7 +557,7 @@ fn nothing_of_the_systems_goes_along_and_nothing_without_a_namespace() {
                 ))
                 .unwrap(),
         );
-        assert!(needed.unwrap().references.is_empty());
+        assert!(needed.references.is_empty());
     }
 }
 

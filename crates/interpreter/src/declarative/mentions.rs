@@ -165,7 +165,7 @@ pub(super) fn containers(rules: &Declared, object: &Value, lists: &[&str]) -> BT
 }
 
 /// The namespace of a reference: its own, or the object's. `None` without either, and for a text with a parameter in it. Whether
-/// the dependency is propagated from there is decided elsewhere: that needs the other namespace's consent (`Index::may_need` of
+/// the dependency is propagated from there is decided elsewhere: that needs the other namespace's consent (`Fleet::may_need` of
 /// the core).
 fn target<'a>(own: &'a str, explicit: Option<&'a str>) -> Option<&'a str> {
     let explicit = explicit.filter(|name| !name.is_empty());

@@ -83,13 +83,7 @@ impl Fleet {
             held.changed = Some(now);
             self.route(Changed::Cluster(cluster), dirty);
             // Whether what it needs there is waited for.
-            let references = self
-                .cache
-                .resources
-                .get(id)
-                .map(|resource| resource.references.clone())
-                .unwrap_or_default();
-            for reference in references.iter() {
+            for reference in self.graph.links.of(id).references.iter() {
                 dirty.push(Key::Binding(reference.id.clone()));
                 dirty.push(Key::Copy(reference.id.clone(), cluster.clone()));
             }

@@ -139,24 +139,22 @@ impl Fleet {
                     .graph
                     .by_binding
                     .get(&NamespacedName::new(&snapshot.namespace, &snapshot.name));
-                if let Some(referrer) = referrer.filter(|referrer| !resource.referrers.contains(*referrer)) {
+                let links = self.graph.links.of(id);
+                if let Some(referrer) = referrer.filter(|referrer| !links.referrers.contains(*referrer)) {
                     former.push((id.clone(), referrer.clone()));
-                    let along = self
-                        .cache
-                        .resources
-                        .get(referrer)
-                        .map(|resource| &resource.references);
-                    let between = along.into_iter().flat_map(|all| all.iter()).map(|each| &each.id);
+                    let along = &self.graph.links.of(referrer).references;
+                    let between = along.iter().map(|each| &each.id);
                     let between = between.filter(|each| {
-                        *each != id && self.refers(&each.gvk) && !resource.referrers.contains(*each)
+                        *each != id && self.refers(&each.gvk) && !links.referrers.contains(*each)
                     });
                     former.extend(between.map(|each| (id.clone(), each.clone())));
                 }
             }
         }
         for (id, referrer) in former {
-            self.get_or_create(&id).stale_referrers.insert(referrer.clone());
-            self.get_or_create(&referrer).stale_dependencies.insert(id);
+            self.get_or_create(&id);
+            self.get_or_create(&referrer);
+            self.graph.links.hold(&id, &referrer);
         }
     }
 

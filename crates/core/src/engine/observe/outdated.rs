@@ -39,7 +39,8 @@ impl Fleet {
             state.outdated_since = is_outdated.then_some(now);
             // Of a member that responds the outcome is told to the referrers in a moment.
             if !responds {
-                dirty.extend(resource.referrers.iter().cloned().map(Key::BindingStatus));
+                let referrers = self.graph.links.of(&id).referrers.iter();
+                dirty.extend(referrers.cloned().map(Key::BindingStatus));
             }
             dirty.push(Key::BindingStatus(id));
         }

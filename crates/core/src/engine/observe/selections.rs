@@ -49,12 +49,8 @@ impl Fleet {
         mut named: Vec<DependencyReference>,
         selections: &[DependencySelection],
     ) -> Vec<DependencyReference> {
-        let held = self
-            .cache
-            .resources
-            .get(referrer)
-            .map(|resource| &resource.direct);
-        let was_matched = |id: &ResourceId| held.is_some_and(|held| held.iter().any(|each| each.id == *id));
+        let held = &self.graph.links.of(referrer).direct;
+        let was_matched = |id: &ResourceId| held.iter().any(|each| each.id == *id);
         named.retain(|each| self.may_take(referrer, &each.id.gvk, &each.id.namespace));
         let may_take = |each: &&DependencySelection| self.may_take(referrer, &each.gvk, &each.namespace);
         for selection in selections.iter().filter(may_take) {
@@ -89,13 +85,14 @@ impl Fleet {
             let is_named = template.references.iter().any(|each| each.id == *id);
             let is_wanted = self.may_take(&referrer, &id.gvk, &id.namespace)
                 && (is_named || is_selected(&template.selections, id, resource));
-            let mut references = selecting.direct.to_vec();
+            let direct = self.graph.links.of(&referrer).direct.clone();
+            let mut references = direct.to_vec();
             if is_wanted {
                 add(&mut references, id);
             } else {
                 references.retain(|each| each.id != *id);
             }
-            if *references != *selecting.direct {
+            if *references != *direct {
                 self.refer(&referrer, references, now, dirty);
                 self.release_stale_dependencies(&referrer, now, dirty);
                 self.route(Changed::Needs(&referrer), dirty);

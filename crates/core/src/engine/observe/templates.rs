@@ -27,6 +27,7 @@ impl Fleet {
         let interpretation = self.graph.interpreter.of(&id.gvk);
         self.keep_answers(id, &mut template);
         self.recall(id, &mut template);
+        let referrers = self.graph.links.of(id).referrers.clone();
         let resource = self.get_or_create(id);
         // Read by what was taught before: it is read again.
         if resource.freshness.is_outdated(&template.meta.resource_version)
@@ -79,7 +80,7 @@ impl Fleet {
         let was_there = before.is_some();
         // Who takes it along waited for what it needs.
         let is_told = !is_unasked && before.as_ref().is_some_and(unasked);
-        let waited: Vec<ResourceId> = resource.referrers.iter().filter(|_| is_told).cloned().collect();
+        let waited: Vec<ResourceId> = referrers.into_iter().filter(|_| is_told).collect();
         let restated = before.as_ref().is_some_and(|held| held.status != status);
         if restated {
             resource.template_status_written = Some(now);
@@ -223,7 +224,7 @@ impl Fleet {
             Some(binding) if resource.may_be_orphaned() => {
                 // What they become when its binding is deleted is recorded on theirs.
                 self.route(Changed::TakesAlong(id), dirty);
-                if resource.direct.is_empty() {
+                if self.graph.links.of(id).direct.is_empty() {
                     let (named, selections) = binding.stored_dependencies(id);
                     let references = self.with_selected(id, named, &selections);
                     self.refer(id, references, now, dirty);

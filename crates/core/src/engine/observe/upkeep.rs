@@ -75,9 +75,8 @@ impl Fleet {
             return;
         };
         resource.lists_came = Some(now);
-        let referrers: Vec<ResourceId> = resource.referrers.iter().cloned().collect();
-        for referrer in referrers {
-            if let Some(resource) = self.cache.resources.get_mut(&referrer) {
+        for referrer in &self.graph.links.of(id).referrers {
+            if let Some(resource) = self.cache.resources.get_mut(referrer) {
                 resource.lists_came = Some(now);
             }
         }
@@ -89,7 +88,7 @@ impl Fleet {
         let Some(resource) = self.cache.resources.get(id) else {
             return;
         };
-        if resource.stale_dependencies.is_empty() {
+        if self.graph.links.of(id).stale_dependencies.is_empty() {
             return;
         }
         // What the leader may be sending is of a version that this process does not know.
@@ -100,20 +99,13 @@ impl Fleet {
         if resource.copies.keys().any(stale) {
             return;
         }
-        let stale_dependencies = resource.stale_dependencies.clone();
         let keeping = keeps_on(resource);
-        for dependency in stale_dependencies {
-            if let Some(resource) = self.cache.resources.get_mut(&dependency) {
-                resource.stale_referrers.remove(id);
-            }
+        for dependency in self.graph.links.release(id) {
             for cluster in &keeping {
                 self.keep_on(&dependency, cluster);
             }
             self.route(Changed::Template(&dependency), dirty);
             self.forget_if_empty(&dependency, now);
-        }
-        if let Some(resource) = self.cache.resources.get_mut(id) {
-            resource.stale_dependencies.clear();
         }
     }
 
@@ -126,7 +118,8 @@ impl Fleet {
         if !resource.is_gone() || !keeps_on(resource).contains(cluster) {
             return;
         }
-        let dependencies: Vec<ResourceId> = resource.references.iter().map(referred).collect();
+        let references = &self.graph.links.of(id).references;
+        let dependencies: Vec<ResourceId> = references.iter().map(referred).collect();
         for dependency in dependencies {
             self.keep_on(&dependency, cluster);
         }
@@ -199,8 +192,7 @@ impl Fleet {
         let idle = |state: &CopyState| state.is_absent() && state.copied.is_none();
         let empty = resource.template.is_none()
             && resource.binding.is_none()
-            && resource.referrers.is_empty()
-            && resource.stale_referrers.is_empty()
+            && !self.graph.links.of(id).is_held()
             && resource.copies.values().all(idle);
         if !empty {
             return;
@@ -209,16 +201,7 @@ impl Fleet {
             return;
         };
         self.forget(id, &resource, now);
-        for dependency in resource
-            .references
-            .iter()
-            .map(referred)
-            .chain(resource.stale_dependencies)
-        {
-            if let Some(resource) = self.cache.resources.get_mut(&dependency) {
-                resource.referrers.remove(id);
-                resource.stale_referrers.remove(id);
-            }
+        for dependency in self.graph.links.forget(id) {
             self.forget_if_empty(&dependency, now);
         }
     }
