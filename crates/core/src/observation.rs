@@ -196,6 +196,34 @@ pub enum ObjectRef {
     Rebalancer(Str),
 }
 
+impl ObjectRef {
+    /// The watch that reports the object.
+    pub(crate) fn watch(&self) -> Watch {
+        let scoped = |name: &NamespacedName, namespaced, cluster_scoped| match name.namespace.is_empty() {
+            true => cluster_scoped,
+            false => namespaced,
+        };
+        match self {
+            Self::Policy(name) => scoped(name, Watch::Policies, Watch::ClusterPolicies),
+            Self::Override(name) => scoped(name, Watch::Overrides, Watch::ClusterOverrides),
+            Self::Binding(name) => scoped(name, Watch::Bindings, Watch::ClusterBindings),
+            Self::Customization(_) => Watch::Customizations,
+            Self::Hooks(contract, _) => Watch::Hooks(*contract),
+            Self::TaintPolicy(_) => Watch::TaintPolicies,
+            Self::Cluster(_) => Watch::Clusters,
+            Self::Template(id) => Watch::Templates(id.gvk.clone()),
+            Self::Copy(cluster, id) => Watch::Copies(cluster.clone(), id.gvk.clone()),
+            Self::Namespace(None, _) => Watch::Namespaces,
+            Self::Namespace(Some(cluster), _) => Watch::MemberNamespaces(cluster.clone()),
+            Self::Distribution(_) => Watch::Distributions,
+            Self::Distributed(cluster, id) => {
+                Watch::Distributed(cluster.clone(), id.gvk.clone(), id.name.clone())
+            }
+            Self::Rebalancer(_) => Watch::Rebalancers,
+        }
+    }
+}
+
 /// A group version that a member serves, and its kinds as (plural, kind).
 pub type Served = (String, Vec<(String, String)>);
 
@@ -465,4 +493,45 @@ fn identity(gvk: &Gvk, object: &Value) -> Option<ResourceId> {
 /// Reads a typed object, without the fields that no decision needs.
 fn read<T: serde::de::DeserializeOwned>(object: &Value) -> Option<T> {
     T::deserialize(object).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn each_object_is_reported_by_the_watch_that_lists_it_and_no_two_watches_are_the_same() {
+        let gvk = Gvk::new("v1", "Secret");
+        let watches = [
+            Watch::Policies,
+            Watch::ClusterPolicies,
+            Watch::Overrides,
+            Watch::ClusterOverrides,
+            Watch::Bindings,
+            Watch::ClusterBindings,
+            Watch::Clusters,
+            Watch::Customizations,
+            Watch::Hooks(Contract::Interpreter),
+            Watch::Hooks(Contract::Explorer),
+            Watch::TaintPolicies,
+            Watch::Namespaces,
+            Watch::MemberNamespaces("m1".into()),
+            Watch::Templates(gvk.clone()),
+            Watch::Copies("m1".into(), gvk.clone()),
+            Watch::Distributions,
+            Watch::Distributed(None, gvk.clone(), "a".into()),
+            Watch::Distributed(Some("m1".into()), gvk, "a".into()),
+            Watch::Rebalancers,
+        ];
+        for (at, watch) in watches.iter().enumerate() {
+            let is_namespaced = matches!(watch, Watch::Policies | Watch::Overrides | Watch::Bindings);
+            let namespace = if is_namespaced { "default" } else { "" };
+            let object = json!({"metadata": {"name": "a", "namespace": namespace}});
+            let which = which(watch, &object).expect("it has a name");
+            assert_eq!(which.watch(), *watch);
+            assert!(!watches[..at].contains(watch), "{watch:?}");
+        }
+    }
 }

@@ -176,30 +176,12 @@ fn is_of_others(stored: &Binding, seen: &entourage_api::work::ResourceBinding) -
 }
 
 impl Fleet {
-    /// The watch that tells of a user's object; `None` for what is no user's.
+    /// The watch that reports a user's object; `None` for what is no user's.
     fn watch_of(&self, which: &ObjectRef) -> Option<Watch> {
-        let scoped = |namespace: &str, namespaced, cluster_scoped| {
-            if namespace.is_empty() {
-                cluster_scoped
-            } else {
-                namespaced
-            }
-        };
-        Some(match which {
-            ObjectRef::Policy(name) => scoped(&name.namespace, Watch::Policies, Watch::ClusterPolicies),
-            ObjectRef::Override(name) => scoped(&name.namespace, Watch::Overrides, Watch::ClusterOverrides),
-            ObjectRef::Binding(name) => scoped(&name.namespace, Watch::Bindings, Watch::ClusterBindings),
-            ObjectRef::Customization(_) => Watch::Customizations,
-            ObjectRef::Hooks(contract, _) => Watch::Hooks(*contract),
-            ObjectRef::TaintPolicy(_) => Watch::TaintPolicies,
-            ObjectRef::Cluster(_) => Watch::Clusters,
-            ObjectRef::Template(id) => self.templates(&id.gvk),
-            ObjectRef::Namespace(None, _) => Watch::Namespaces,
-            ObjectRef::Distribution(_) => Watch::Distributions,
-            ObjectRef::Rebalancer(_) => Watch::Rebalancers,
-            ObjectRef::Copy(..) | ObjectRef::Namespace(Some(_), _) | ObjectRef::Distributed(..) => {
-                return None;
-            }
-        })
+        match which {
+            ObjectRef::Template(id) => Some(self.templates(&id.gvk)),
+            ObjectRef::Copy(..) | ObjectRef::Namespace(Some(_), _) | ObjectRef::Distributed(..) => None,
+            _ => Some(which.watch()),
+        }
     }
 }

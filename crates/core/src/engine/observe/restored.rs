@@ -17,7 +17,7 @@ use crate::{
     cache::{CopyState, Freshness},
     fleet::Fleet,
     object::Time,
-    observation::{ObjectRef, Server, Watch},
+    observation::{Server, Watch},
 };
 
 /// What a resourceVersion that is no number counts as; nothing is concluded from it.
@@ -102,7 +102,7 @@ impl Fleet {
                 let held = self.held(watch);
                 self.cache
                     .revisions
-                    .went_back(held, |which| is_under(watch, which));
+                    .went_back(held, |which| which.watch() == *watch);
             }
         }
     }
@@ -112,28 +112,6 @@ impl Fleet {
 fn forget_source(state: &mut CopyState) {
     if let Some(record) = &mut state.record {
         record.source.clear();
-    }
-}
-
-/// True if a watch, other than those of resources, covers an object.
-fn is_under(watch: &Watch, which: &ObjectRef) -> bool {
-    match (watch, which) {
-        (Watch::Policies, ObjectRef::Policy(name)) | (Watch::Overrides, ObjectRef::Override(name)) => {
-            !name.namespace.is_empty()
-        }
-        (Watch::ClusterPolicies, ObjectRef::Policy(name))
-        | (Watch::ClusterOverrides, ObjectRef::Override(name)) => name.namespace.is_empty(),
-        (Watch::Clusters, ObjectRef::Cluster(_)) | (Watch::Namespaces, ObjectRef::Namespace(None, _)) => true,
-        (Watch::MemberNamespaces(cluster), ObjectRef::Namespace(Some(name), _)) => name == cluster,
-        (Watch::Distributions, ObjectRef::Distribution(_))
-        | (Watch::Customizations, ObjectRef::Customization(_)) => true,
-        (Watch::TaintPolicies, ObjectRef::TaintPolicy(_)) => true,
-        (Watch::Hooks(watched), ObjectRef::Hooks(contract, _)) => watched == contract,
-        (Watch::Distributed(cluster, gvk, name), ObjectRef::Distributed(other, id)) => {
-            cluster == other && id.gvk == *gvk && id.name == *name
-        }
-        (Watch::Rebalancers, ObjectRef::Rebalancer(_)) => true,
-        _ => false,
     }
 }
 

@@ -10,7 +10,7 @@ use crate::{
     cache::meta_of,
     config::Config,
     object::{Gvk, Time},
-    observation::{Observation, Server, project, which},
+    observation::{ObjectRef, Observation, Server, project, which},
 };
 
 const NOW: Time = Time(1);
