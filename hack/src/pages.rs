@@ -120,7 +120,7 @@ fn every_case_of_admission_that_a_page_points_at_exists() {
     let page = fs::read_to_string(root.join("docs/conformance-distribution.md")).unwrap();
     let cases: Vec<&str> = page.split('`').filter(|word| word.ends_with(".yaml")).collect();
     for case in &cases {
-        let file = root.join("crates/core/testdata/admission").join(case);
+        let file = root.join("crates/admission/testdata/admission").join(case);
         assert!(file.exists(), "there is no case {case}");
     }
     assert!(cases.len() > 20, "only {} cases are named", cases.len());
@@ -177,7 +177,7 @@ fn every_string_that_users_meet_is_explained() {
 #[test]
 fn every_admission_rule_is_listed() {
     let page = read(ADMISSION);
-    for rule in entourage_core::admission::RULES {
+    for rule in entourage_admission::RULES {
         let line = page
             .lines()
             .find(|line| line.starts_with(&format!("| `{}` |", rule.name)));

@@ -8,10 +8,8 @@
 
 use std::sync::Arc;
 
-use entourage_core::{
-    config::Config,
-    simulation::{Note, Progress, Simulation},
-};
+use entourage_core::{config::Config, object::ResourceId};
+use entourage_simulation::{Note, Progress, Simulation};
 use serde_json::{Value, json};
 
 pub mod interpreters;
@@ -87,5 +85,5 @@ fn placed(mut object: Value, namespaced: bool, namespace: &str) -> Value {
 
 /// `Deployment default/web`, for lines about a file's object.
 fn title(object: &Value) -> String {
-    entourage_core::simulation::identity(object).map_or_else(String::new, |id| id.to_string())
+    ResourceId::of(object).map_or_else(String::new, |id| id.to_string())
 }

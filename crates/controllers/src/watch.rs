@@ -26,8 +26,7 @@ use entourage_core::{
     delivery::render::wipe,
     interpreter::Interpretation,
     object::{Gvk, ResourceId, Str, revision},
-    observation::{self, Observation, Watch},
-    simulation::misread_part,
+    observation::{self, Observation, Watch, misread},
 };
 use http_body_util::BodyExt as _;
 use kube::client::Body;
@@ -390,7 +389,7 @@ impl Watcher {
         let subject = observation::project(&self.watch, interpretation, object);
         if subject.is_none() {
             let name = object["metadata"]["name"].as_str().unwrap_or_default();
-            let part = misread_part(&self.watch, object);
+            let part = misread::part(&self.watch, object);
             warn!(cluster = self.api.name(), resource = %self.list.resource, object = name, part, "an object cannot be read and is skipped; what it said before goes on to count");
         }
         subject.map(Observation::Seen)

@@ -49,6 +49,7 @@ use crate::{
     scheduling,
     stored_binding::{eviction_from, is_held_back_from, is_reschedule_asked, is_scheduled_by_us, purge},
 };
+pub use home::LONGEST as LONGEST_FAIL_BACK;
 use home::Ways;
 use made::{new_task, surplus};
 use records::Records;

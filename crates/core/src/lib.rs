@@ -20,17 +20,17 @@
 //! | [`failover`] | the clusters that a workload is evicted from, and when its copies there may be deleted |
 //! | `eviction` | when an evicted copy may be deleted, and what a first copy waits for because of it |
 //! | [`cluster`] | the status of a Cluster, and when it may be deleted |
-//! | [`simulation`] | nothing: it shows what the other planners would do, on a model of the API servers |
 //! | [`refusal`] | the object that gets an Event when the hub refuses a write |
-//! | [`admission`] | defaults and validation of objects on write |
 //! | [`namespaces`] | the namespaces of member clusters, and their labels |
+//!
+//! [`inspection`] shows the state of an [`Index`](index::Index) to the crates above: `entourage-simulation` runs all of these planners on a
+//! model of the API servers, for `entourage plan`. Defaults and validation of objects on write are those of `entourage-admission`.
 //!
 //! The inputs of these decisions lie in crates below, re-exported here under the names of modules: the vocabulary ([`object`],
 //! [`selector`], [`scope`] and others, of `entourage-model`), the interpretation of each kind ([`interpreter`]), the clusters
 //! that a placement selects ([`scheduler`]), and the content of a copy ([`render_spec`], [`overrides`], [`distributed`], of
 //! `entourage-render`).
 
-pub mod admission;
 pub mod binding;
 pub mod cache;
 pub mod cluster;
@@ -47,7 +47,7 @@ pub mod failover;
 pub mod fleet;
 pub mod governor;
 pub mod graph;
-
+pub mod inspection;
 pub mod matching;
 mod memory;
 pub mod messages;
@@ -60,7 +60,6 @@ pub mod rebalancer;
 pub mod refusal;
 mod reserved;
 mod scheduling;
-pub mod simulation;
 pub mod status;
 mod storage_protection;
 mod stored_binding;

@@ -6,6 +6,7 @@ mod copied;
 mod hooked;
 mod interpreted;
 mod meta;
+pub mod misread;
 mod outcome;
 mod unhealthy;
 mod uses;

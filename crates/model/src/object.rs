@@ -176,6 +176,19 @@ impl ResourceId {
             name: name.into(),
         }
     }
+
+    /// The identity of an object; `None` without a kind or a name.
+    #[must_use]
+    pub fn of(object: &Value) -> Option<Self> {
+        let meta = &object["metadata"];
+        let gvk = Gvk::new(object["apiVersion"].as_str()?, object["kind"].as_str()?);
+        let name = meta["name"].as_str().filter(|name| !name.is_empty())?;
+        Some(Self::new(
+            gvk,
+            meta["namespace"].as_str().unwrap_or_default(),
+            name,
+        ))
+    }
 }
 
 impl fmt::Display for ResourceId {

@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use entourage_core::admission::{
+use entourage_admission::{
     Refusal,
     inquiry::{self, Access, Answer, Inquiry, Trial},
 };

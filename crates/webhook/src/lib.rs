@@ -1,7 +1,7 @@
-//! Admission over HTTPS: the hub's API server sends the objects that users write, and `entourage-core` decides.
+//! Admission over HTTPS: the hub's API server sends the objects that users write, and `entourage-admission` decides.
 //!
 //! ```text
-//! API server ──AdmissionReview──► server ──► review ──► core::admission ──► patch, or refusal
+//! API server ──AdmissionReview──► server ──► review ──► admission ──► patch, or refusal
 //!      ▲                                                  (rules)
 //!      └── configurations, caBundle ◄── register ◄── certificates ◄──► Secret on the hub
 //! ```
@@ -21,7 +21,7 @@
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
-use entourage_core::admission::configuration::{Address, NAME};
+use entourage_admission::configuration::{Address, NAME};
 use jiff::Timestamp;
 use tokio::{net::TcpListener, sync::watch};
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};

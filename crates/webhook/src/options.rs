@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, time::Duration};
 
-use entourage_core::admission::{Settings, configuration::Address};
+use entourage_admission::{Settings, configuration::Address};
 
 /// The deadline of a call to the hub.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(5);

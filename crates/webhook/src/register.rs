@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use entourage_core::admission::configuration::{self, Address, NAME};
+use entourage_admission::configuration::{self, Address, NAME};
 use jiff::Timestamp;
 use k8s_openapi::{
     ByteString,

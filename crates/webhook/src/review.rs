@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use entourage_core::admission::{
-    self, Around, Operation, Refusal, Request, Settings, configuration,
+use entourage_admission::{
+    self as admission, Around, Operation, Refusal, Request, Settings, configuration,
     inquiry::{self, Inquiry},
 };
 use serde::Deserialize;

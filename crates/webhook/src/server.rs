@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use entourage_core::admission::Settings;
+use entourage_admission::Settings;
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::Full;
 use kube::{

@@ -11,7 +11,7 @@ use std::{
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
-use entourage_core::admission::Settings;
+use entourage_admission::Settings;
 use http::{Method, Request, Response};
 use http_body_util::{BodyExt as _, Full};
 use hyper_util::rt::TokioIo;

@@ -8,11 +8,11 @@ use entourage::{
     command::{Cli, Command, graph, plan},
     manifests::{self, Manifest},
 };
-use entourage_core::simulation::{Fate, Place, Report, shown};
 use entourage_e2e::{
     harness::{Scene, included, manifests as samples},
     tests,
 };
+use entourage_simulation::{Fate, Place, Report, shown};
 use serde_json::{Value, json};
 
 tests![

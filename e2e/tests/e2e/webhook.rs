@@ -4,7 +4,7 @@ use std::{net::TcpListener, path::Path, sync::Arc, time::Duration};
 
 use anyhow::{Context, Result, bail, ensure};
 use entourage::manifests::{apply, read};
-use entourage_core::admission::{Settings, configuration::Address};
+use entourage_admission::{Settings, configuration::Address};
 use entourage_e2e::{
     harness::{PATIENCE, Scene, Server, eventually, manifests, status_code},
     tests,

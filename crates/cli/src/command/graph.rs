@@ -7,8 +7,8 @@ use clap::{Args, ValueEnum};
 use entourage_core::{
     dependencies::drawing::{Drawing, dot, mermaid, text},
     object::ResourceId,
-    simulation::Simulation,
 };
+use entourage_simulation::Simulation;
 use kube::Client;
 
 use super::plan::{FileArgs, objects};

@@ -5,10 +5,8 @@ use std::{ffi::OsStr, io::Write, path::PathBuf, process::ExitCode};
 
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
-use entourage_core::{
-    distribution,
-    simulation::{Fate, Place, Report},
-};
+use entourage_core::distribution;
+use entourage_simulation::{Fate, Place, Report};
 use kube::Client;
 use serde_json::Value;
 
@@ -222,7 +220,7 @@ pub fn finish(args: &PlanArgs, simulated: &Simulated, out: &mut (dyn Write + Sen
 
 fn refused(report: &Report) -> usize {
     let on_hub =
-        |each: &&entourage_core::simulation::Outcome| each.place == Place::Hub && each.fate == Fate::Refused;
+        |each: &&entourage_simulation::Outcome| each.place == Place::Hub && each.fate == Fate::Refused;
     report.outcomes.iter().filter(on_hub).count()
 }
 

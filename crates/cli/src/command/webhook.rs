@@ -7,10 +7,8 @@ use std::{
 
 use anyhow::{Context as _, Result, bail};
 use clap::{ArgAction, Args, ValueEnum};
-use entourage_core::{
-    admission::{SELECTORS_PER_POLICY, Settings, configuration::Address},
-    config::KINDS_PER_NAMESPACE,
-};
+use entourage_admission::{SELECTORS_PER_POLICY, Settings, configuration::Address};
+use entourage_core::config::KINDS_PER_NAMESPACE;
 use entourage_lua::Lua;
 use entourage_webhook::Options;
 use jiff::Timestamp;

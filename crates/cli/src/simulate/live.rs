@@ -6,7 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
-use entourage_core::{distribution, object::Str, simulation::Progress};
+use entourage_core::{distribution, object::Str};
+use entourage_simulation::Progress;
 use kube::Client;
 use serde_json::Value;
 

@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Result, bail};
+use entourage_admission::{self as admission, Operation, Request, Settings};
 use entourage_core::{
-    admission::{self, Operation, Request, Settings},
-    object::Gvk,
-    simulation::{Note, identity, misread, named_namespaces, overlay::overlay},
+    object::{Gvk, ResourceId},
+    observation::misread,
 };
 use entourage_lua::Lua;
+use entourage_simulation::{Note, named_namespaces, overlay::overlay};
 use serde_json::{Value, json};
 
 use super::{
@@ -78,7 +79,7 @@ pub fn simulate(
 fn unserved(objects: &[Value], decoder: &Decoder, remarks: &mut Vec<String>) -> Vec<Note> {
     let (mut warnings, mut assumed) = (Vec::new(), BTreeSet::new());
     for object in objects.iter().filter(|object| !decoder.knows(object)) {
-        let Some(id) = identity(object) else {
+        let Some(id) = ResourceId::of(object) else {
             continue;
         };
         let kind = format!("{} of {}", id.gvk.kind, id.gvk.api_version());
@@ -110,11 +111,11 @@ fn admitted(objects: Vec<Value>, decoder: &Decoder) -> (Vec<Value>, Vec<(Value, 
     let (mut good, mut bad) = (Vec::new(), Vec::new());
     let others: Vec<Value> = objects.iter().filter(|each| is_judged(each)).cloned().collect();
     for object in objects {
-        let Some(id) = identity(&object) else {
+        let Some(id) = ResourceId::of(&object) else {
             good.push(object);
             continue;
         };
-        if let Some(why) = misread(&id, &object) {
+        if let Some(why) = misread::why(&id, &object) {
             bad.push((object, why));
             continue;
         }

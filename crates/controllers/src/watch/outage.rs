@@ -4,9 +4,8 @@ use std::time::Duration;
 
 use entourage_core::{
     object::Gvk,
-    observation::{Observation, Watch},
+    observation::{Observation, Watch, kind_read_by},
     rights,
-    simulation::kind_read_by,
 };
 use tokio::time::{Instant, sleep};
 use tracing::{debug, warn};

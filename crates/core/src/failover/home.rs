@@ -30,8 +30,8 @@ use crate::{
     stored_binding::{eviction_from, is_held_back_from},
 };
 
-/// The maximum wait, in milliseconds: a year.
-pub(crate) const LONGEST: i64 = 365 * 24 * 3_600_000;
+/// The maximum wait before a workload returns to a home cluster, in milliseconds: a year.
+pub const LONGEST: i64 = 365 * 24 * 3_600_000;
 
 /// The record of a home cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

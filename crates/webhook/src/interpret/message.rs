@@ -1,13 +1,11 @@
 //! Converts the JSON of a message, of either contract, to the JSON of its response. No content is logged.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
+use entourage_admission::patch;
 use entourage_api::work::AggregatedStatusItem;
-use entourage_core::{
-    admission::patch,
-    interpreter::{
-        hook::{Contract, VERSIONS},
-        operations::Operation,
-    },
+use entourage_core::interpreter::{
+    hook::{Contract, VERSIONS},
+    operations::Operation,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};

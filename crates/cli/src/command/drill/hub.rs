@@ -229,7 +229,7 @@ pub(super) async fn left_over(
                     .with_context(|| format!("cannot read the {} of {cluster}", served.resource.plural))?,
             };
             for object in &objects {
-                let Some(id) = entourage_core::simulation::identity(object) else {
+                let Some(id) = ResourceId::of(object) else {
                     bail!("{cluster} shows a {} without a name", served.resource.kind);
                 };
                 if !missing.remove(&id) {

@@ -191,11 +191,8 @@ fn state(seen: &Seen, item: &Value, cluster: &str, wanted: bool) -> (&'static st
 
 #[cfg(test)]
 mod tests {
-    use entourage_core::{
-        config::Config,
-        object::Time,
-        simulation::{Answer, Progress, Question, Simulation},
-    };
+    use entourage_core::{config::Config, object::Time};
+    use entourage_simulation::{Answer, Progress, Question, Simulation};
 
     use super::*;
 

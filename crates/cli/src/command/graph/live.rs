@@ -8,7 +8,6 @@ use entourage_core::{
     interpreter::{NATIVE, NativeKind, shipped},
     object::{Gvk, ResourceId, Str},
     scope,
-    simulation::identity,
 };
 use kube::{Client, api::ListParams};
 use serde_json::{Value, json};
@@ -141,7 +140,7 @@ async fn read(
             .with_context(failed)?;
         return Ok(objects
             .into_iter()
-            .filter_map(|object| Some((identity(&object)?, object)))
+            .filter_map(|object| Some((ResourceId::of(&object)?, object)))
             .collect());
     }
     let api = api(hub, served, namespace);

@@ -1,6 +1,7 @@
 //! The graph of a hub, by itself and together with files.
 
-use entourage_core::{config::Config, object::Time, simulation::Progress};
+use entourage_core::{config::Config, object::Time};
+use entourage_simulation::Progress;
 use serde_json::{Value, json};
 
 use super::*;

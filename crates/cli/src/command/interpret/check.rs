@@ -4,11 +4,9 @@
 use std::{collections::BTreeMap, io::Write, process::ExitCode};
 
 use anyhow::Result;
+use entourage_admission::{self as admission, Request, Settings};
 use entourage_api::config::ResourceInterpreterCustomization;
-use entourage_core::{
-    admission::{self, Request, Settings},
-    interpreter::{customized, hook::Hook, operations::Operation},
-};
+use entourage_core::interpreter::{customized, hook::Hook, operations::Operation};
 use entourage_lua::Lua;
 use rustls::pki_types::{CertificateDer, pem::PemObject as _};
 

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fmt::Write as _};
 
 use anyhow::{Context as _, Result};
-use entourage_core::simulation::{Fate, Note, Outcome, Place, Report};
+use entourage_simulation::{Fate, Note, Outcome, Place, Report};
 use serde_json::{Value, json};
 
 use crate::{apply::label, diff::unified};

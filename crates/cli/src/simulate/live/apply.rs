@@ -6,8 +6,8 @@ use anyhow::{Context as _, Result};
 use entourage_core::{
     distribution,
     object::{Gvk, LAST_APPLIED},
-    simulation::{Simulation, overlay::overlay},
 };
+use entourage_simulation::{Simulation, overlay::overlay};
 use futures::{StreamExt as _, stream};
 use kube::{
     Api,

@@ -6,9 +6,9 @@ use anyhow::{Context as _, Result, bail};
 use entourage_api::{cluster::Cluster, keys::label};
 use entourage_core::{
     object::{Gvk, ResourceId, Str},
-    observation::{Server, Watch},
-    simulation::{Answer, Question, Simulation, kind_read_by},
+    observation::{Server, Watch, kind_read_by},
 };
+use entourage_simulation::{Answer, Question, Simulation};
 use futures::{StreamExt as _, stream};
 use kube::{
     Api, Client,

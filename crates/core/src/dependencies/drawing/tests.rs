@@ -14,7 +14,7 @@ use crate::interpreter::{
 
 fn objects(all: &[Value]) -> BTreeMap<ResourceId, Value> {
     all.iter()
-        .filter_map(|object| Some((crate::simulation::identity(object)?, object.clone())))
+        .filter_map(|object| Some((crate::object::ResourceId::of(object)?, object.clone())))
         .collect()
 }
 

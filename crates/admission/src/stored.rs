@@ -1,0 +1,79 @@
+//! Fields that are stored and have no effect in this version: their author is warned. The condition `Effective` of a policy
+//! reports them later.
+
+use entourage_model::problem::Problem;
+use serde_json::Value;
+
+use crate::request::items;
+
+/// Bindings are scheduled in the order of their arrival.
+pub(super) fn priority(object: &Value, warnings: &mut Vec<Problem>) {
+    if object["spec"]["schedulePriority"].is_object() {
+        warnings.push(Problem::new(
+            "spec.schedulePriority",
+            "it is stored and has no effect in this version",
+            "bindings are scheduled in the order of their arrival",
+        ));
+    }
+}
+
+/// Nothing is delivered to a cluster in Pull mode.
+pub(super) fn pull(object: &Value, warnings: &mut Vec<Problem>) {
+    if object["spec"]["syncMode"] == "Pull" {
+        warnings.push(Problem::new(
+            "spec.syncMode",
+            "Pull is stored and has no effect in this version: nothing is delivered to the cluster",
+            "join it in Push mode",
+        ));
+    }
+}
+
+/// Placements that cannot select any cluster.
+pub(super) fn excluded(object: &Value, warnings: &mut Vec<Problem>) {
+    let placement = &object["spec"]["placement"];
+    let groups = items(&placement["clusterAffinities"]).iter().enumerate();
+    let groups = groups.map(|(at, each)| (format!("spec.placement.clusterAffinities[{at}]"), each));
+    let one = (
+        "spec.placement.clusterAffinity".to_owned(),
+        &placement["clusterAffinity"],
+    );
+    let all = groups.chain([one]);
+    warnings.extend(all.filter_map(|(path, affinity)| selects_none(&path, affinity)));
+}
+
+/// Override policies that cannot change any object.
+pub(super) fn override_nothing(object: &Value, warnings: &mut Vec<Problem>) {
+    let spec = &object["spec"];
+    let says_something = |overriders: &Value| {
+        overriders
+            .as_object()
+            .is_some_and(|all| all.values().any(|each| !items(each).is_empty()))
+    };
+    let rules = items(&spec["overrideRules"]);
+    let mut all = rules.iter().map(|rule| &rule["overriders"]);
+    if !all.any(says_something) && (!rules.is_empty() || !says_something(&spec["overriders"])) {
+        warnings.push(Problem::new(
+            "spec.overrideRules",
+            "there are no overriders, so no copy is changed",
+            "add some",
+        ));
+    }
+    for (at, rule) in rules.iter().enumerate() {
+        let path = format!("spec.overrideRules[{at}].targetCluster");
+        warnings.extend(selects_none(&path, &rule["targetCluster"]));
+    }
+    warnings.extend(selects_none("spec.targetCluster", &spec["targetCluster"]));
+}
+
+/// An affinity that excludes every cluster that it names.
+fn selects_none(path: &str, affinity: &Value) -> Option<Problem> {
+    let (named, excluded) = (items(&affinity["clusterNames"]), items(&affinity["exclude"]));
+    let is_empty = !named.is_empty() && named.iter().all(|name| excluded.contains(name));
+    is_empty.then(|| {
+        Problem::new(
+            format!("{path}.exclude"),
+            "every cluster in clusterNames is excluded, so none is selected",
+            "take one out of exclude",
+        )
+    })
+}

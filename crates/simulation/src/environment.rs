@@ -1,0 +1,169 @@
+//! The servers that an executor sends its requests to, and what a run adds to them: faults, hooks, checks.
+
+use std::fmt;
+
+use entourage_core::{
+    Engine,
+    delivery::{RenderSpec, render},
+    distribution::render::DistributionRenderSpec,
+    interpreter::{Interpretation, question::Question},
+    namespaces::content::Contents,
+    object::{ResourceId, Str, Time},
+    observation::{Server, Watch},
+    plan::{Event, Preconditions, RemovalMode},
+};
+use serde_json::Value;
+
+use crate::objects::Versions;
+
+/// A request of the executor, as a fault sees it.
+#[derive(Clone, Copy)]
+pub enum Request<'a> {
+    /// The first request of a delivery to this member.
+    Deliver(&'a Str, &'a ResourceId),
+    /// A write of a copy, with the live object.
+    Write(&'a Server, &'a ResourceId, &'a Value, Option<&'a Value>),
+    /// A deletion or release of a copy.
+    Remove(&'a Str, &'a ResourceId, &'a Preconditions),
+    /// A GET of a copy.
+    GetCopy(&'a Str),
+    /// A GET of a template.
+    GetTemplate(&'a ResourceId),
+    /// A POST on the hub.
+    Create(&'a ResourceId),
+    /// A merge into the metadata of a template.
+    Claim(&'a ResourceId),
+    /// The first request about the copy of a distribution on this server.
+    Distribute(&'a Server),
+    /// A deletion of the copy of a distribution, with the live object.
+    Withdraw(&'a Server, &'a ResourceId, &'a DistributionRenderSpec, &'a Value),
+    /// A write of a namespace of this member, or a look into it.
+    Namespace(&'a Str),
+    /// A deletion or release of a namespace of this member.
+    EndNamespace(&'a Str, &'a Str, &'a Preconditions, RemovalMode),
+}
+
+/// The outcome of a request that does not succeed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// There is no response.
+    Unreachable(String),
+    /// The server responds with an error of its own.
+    Failed(String),
+    /// The server refuses it.
+    Rejected(String),
+    /// The server says that the object has changed.
+    Changed,
+}
+
+/// A write that succeeded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Write {
+    /// A POST.
+    Create,
+    /// A PUT or PATCH.
+    Change,
+    /// A DELETE.
+    Delete,
+    /// A deletion or release of a copy of a template.
+    Remove(RemovalMode),
+    /// A namespace of a member was created or changed.
+    Namespace,
+    /// A namespace of a member was deleted or released.
+    EndNamespace(RemovalMode),
+}
+
+/// The servers of a run. The methods with a body are those of a run without faults, hooks and checks.
+pub trait Environment {
+    /// The engine of the process whose plans are carried out.
+    fn engine(&self) -> &Engine;
+
+    /// The time of all servers.
+    fn now(&self) -> Time;
+
+    /// The source of uids and versions.
+    fn versions(&mut self) -> &mut Versions;
+
+    /// An object of a server.
+    fn object(&self, server: &Server, id: &ResourceId) -> Option<&Value>;
+
+    /// The objects of a server.
+    fn objects<'a>(&'a self, server: &Server) -> Box<dyn Iterator<Item = (ResourceId, &'a Value)> + 'a>;
+
+    /// Stores an object of a server, or removes it, and notifies the watches.
+    fn store(&mut self, server: &Server, id: &ResourceId, object: Option<Value>);
+
+    /// The outcome of a request instead of the one that its server would give.
+    fn fault(&mut self, _: Request<'_>) -> Option<Fault> {
+        None
+    }
+
+    /// True if a member must be given this namespace before a copy in it.
+    fn lacks_namespace(&self, _cluster: &Str, _namespace: &Str) -> bool {
+        false
+    }
+
+    /// True if a namespace that was created gets a record of its uid.
+    fn proves_namespaces(&self) -> bool {
+        true
+    }
+
+    /// The content of a namespace if it is not only what the member's objects say; `None` if it is.
+    fn unlisted(&self) -> Option<Contents> {
+        None
+    }
+
+    /// A namespace of a member was looked into.
+    fn looked_into(&mut self, _cluster: &Str) {}
+
+    /// True if the objects that an object owned are deleted at once with it.
+    fn collects(&mut self, _owner: &Value) -> bool {
+        true
+    }
+
+    /// The interpretation of an object that a watch reads, with the responses of hooks about it.
+    fn heard(&self, interpretation: &Interpretation, _: &Watch, _object: &Value) -> Interpretation {
+        interpretation.clone()
+    }
+
+    /// An interpretation with the response of a hook to a question.
+    fn answered(&self, interpretation: &Interpretation, _: &ResourceId, _: Question<'_>) -> Interpretation {
+        interpretation.clone()
+    }
+
+    /// Renders a copy.
+    ///
+    /// # Errors
+    /// As [`render::render`].
+    fn render(
+        &self,
+        render_spec: &RenderSpec,
+        id: &ResourceId,
+        cluster: &Str,
+        template: &Value,
+        live: Option<&Value>,
+    ) -> Result<render::Rendered, render::Refusal> {
+        render::render(render_spec, id, cluster, template, live)
+    }
+
+    /// A write succeeded.
+    fn wrote(&mut self, _: &Server, _: Write, _: &ResourceId) {}
+
+    /// A member was seen with the copy of this template: written, or found equal.
+    fn seen_with(&mut self, _cluster: &Str, _: &ResourceId, _template: &Value, _replicas: Option<i32>) {}
+
+    /// An Event was recorded.
+    fn emit(&mut self, _: &Event) {}
+
+    /// A refusal was reported.
+    fn refuse(&mut self, _why: &str) {}
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unreachable(why) | Self::Failed(why) | Self::Rejected(why) => f.write_str(why),
+            Self::Changed => f.write_str("it changed"),
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! The executor of plans: sends each change to the servers of an [`Environment`], as the shell does to real ones.
+
+mod copies;
+mod distributed;
+mod hub;
+mod namespaces;
+
+use entourage_core::{
+    interpreter::{self, question::Question},
+    observation::{self, Observation, Server, Watch},
+    plan::{Change, HubObject},
+    status,
+};
+pub use hub::{collect, delete, id_of};
+pub use namespaces::namespace;
+
+use crate::environment::{Environment, Request};
+
+/// The outcome of a change.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// The responses, in order.
+    pub seen: Vec<Observation>,
+    /// True if it failed: the rest of the plan is dropped, and its key is planned again.
+    pub failed: bool,
+}
+
+impl Outcome {
+    /// It succeeded.
+    #[must_use]
+    pub fn done(seen: impl Into<Vec<Observation>>) -> Self {
+        Self {
+            seen: seen.into(),
+            failed: false,
+        }
+    }
+
+    /// It failed.
+    #[must_use]
+    pub fn failed(seen: impl Into<Vec<Observation>>) -> Self {
+        Self {
+            seen: seen.into(),
+            failed: true,
+        }
+    }
+}
+
+/// Carries out a change. Cost: as on a server, O(size of the object); O(objects of the server) for a deletion on the hub and
+/// for a look into a namespace.
+pub fn carry_out(servers: &mut impl Environment, change: Change) -> Outcome {
+    match change {
+        Change::Hub { object, verb } => hub::write(servers, &object, verb),
+        Change::Deliver {
+            id,
+            cluster,
+            render_spec,
+            live,
+            read_first,
+        } => {
+            let live = live.filter(|_| !read_first);
+            Outcome::done(copies::deliver(
+                servers,
+                &id,
+                &cluster,
+                &render_spec,
+                live.as_ref(),
+            ))
+        }
+        Change::Remove {
+            id,
+            cluster,
+            preconditions,
+            mode,
+        } => copies::remove(servers, &id, &cluster, &preconditions, mode),
+        Change::Distribute(order) => Outcome::done(distributed::apply(servers, &order)),
+        Change::Withdraw {
+            distribution,
+            place,
+            id,
+            uid,
+            preconditions,
+            mode,
+        } => Outcome::done(distributed::withdraw(
+            servers,
+            (distribution, &uid),
+            place,
+            &id,
+            (&preconditions, mode),
+        )),
+        Change::Namespace {
+            cluster,
+            name,
+            labels,
+            annotations,
+        } => namespaces::apply(servers, &cluster, &name, &labels, &annotations),
+        Change::LookInto {
+            cluster,
+            name,
+            copies,
+        } => namespaces::look_into(servers, &cluster, &name, &copies),
+        Change::EndNamespace {
+            cluster,
+            name,
+            preconditions,
+            copies,
+            mode,
+            told,
+        } => namespaces::end(servers, &cluster, &name, &preconditions, (mode, &copies), told),
+        Change::GetCopy { id, cluster } => copies::get(servers, id, cluster),
+        Change::GetTemplate(id) => {
+            if let Some(fault) = servers.fault(Request::GetTemplate(&id)) {
+                return Outcome::done([Observation::Unreadable(id, fault.to_string())]);
+            }
+            Outcome::done([match servers.object(&Server::Hub, &id) {
+                None => Observation::Absent(id),
+                Some(object) if interpreter::never_travels(object) => Observation::NeverTravels(id),
+                Some(object) => {
+                    let interpretation = servers.engine().interpretation(&id.gvk);
+                    let watch = Watch::Templates(id.gvk.clone());
+                    let heard = servers.heard(&interpretation, &watch, object);
+                    let template = observation::template(&heard, &id, object);
+                    Observation::Found(id, template)
+                }
+            }])
+        }
+        Change::Aggregate {
+            id,
+            interpretation,
+            items,
+            asked,
+        } => {
+            let Some(template) = servers.object(&Server::Hub, &id) else {
+                return Outcome::default();
+            };
+            let question = Question::Aggregate {
+                template,
+                items: &items,
+            };
+            let interpretation = servers.answered(&interpretation, &id, question);
+            match status::template::aggregated(template, &interpretation, &items) {
+                Ok(Some(verb)) => hub::write(servers, &HubObject::Template(id), verb),
+                Ok(None) => Outcome::done([Observation::Aggregated(id, asked, None)]),
+                Err(unanswered) => Outcome::done([Observation::Aggregated(id, asked, Some(unanswered))]),
+            }
+        }
+        Change::Refuse(why) => {
+            servers.refuse(&why);
+            Outcome::default()
+        }
+        Change::Emit(event) => {
+            servers.emit(&event);
+            Outcome::default()
+        }
+    }
+}
