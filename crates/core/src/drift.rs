@@ -1,8 +1,8 @@
-//! Drift: another writer changes a copy, or deletes it, each time it is corrected.
+//! Drift: another writer changes an object that we write, or deletes it, each time it is corrected.
 //!
 //! A single manual change is corrected at once. From the second one on each correction is delayed twice as long as the one
 //! before, from a second to a minute, and from the third one on it is reported to the user. Drift is over when nothing was
-//! corrected for ten minutes, or when the desired copy changes.
+//! corrected for some time, see [`Drifting`], or when the desired object changes.
 
 use std::collections::BTreeSet;
 
@@ -10,14 +10,38 @@ use entourage_api::keys::label;
 
 use crate::object::{ResourceId, Time};
 
-/// The number of corrections of a copy in a row, and the paths that differed.
+/// The objects whose drift is corrected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Drifting {
+    /// The copy of a binding or of a distribution. Its drift is reported, so a change that returns every few minutes must not
+    /// look like a new one each time.
+    Copy,
+    /// The labels and annotations of a member's namespace.
+    Namespace,
+    /// The status of a template.
+    Status,
+}
+
+impl Drifting {
+    /// The time without corrections after which drift is over, in milliseconds.
+    const fn over_after(self) -> i64 {
+        match self {
+            Self::Copy => 600_000,
+            Self::Namespace => 60_000,
+            Self::Status => 300_000,
+        }
+    }
+}
+
+/// The number of corrections of an object in a row, and the paths that differed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DriftBackoff {
+    of: Drifting,
     corrections: u32,
     last: Time,
     /// The time between the last two corrections, in milliseconds.
     interval: i64,
-    /// The paths that differed; no values. Empty for a copy that did not exist.
+    /// The paths that differed; no values. Empty for an object that did not exist.
     paths: BTreeSet<String>,
 }
 
@@ -25,20 +49,21 @@ pub struct DriftBackoff {
 const SHORTEST_PAUSE: i64 = 1_000;
 /// The longest delay, in milliseconds.
 const LONGEST_PAUSE: i64 = 60_000;
-/// The time without corrections after which drift is over, in milliseconds.
-const FORGOTTEN_AFTER: i64 = 600_000;
+/// The time without corrections after a delay before which drift is never over, in milliseconds: else each correction that was
+/// delayed for longer than drift is remembered would be a first one.
+const CALM: i64 = 60_000;
 /// The number of corrections from which drift is reported.
 const NO_ACCIDENT: u32 = 3;
-/// The path for a copy that did not exist.
+/// The path for an object that did not exist.
 pub(crate) const DELETED: &str = "";
 /// The maximum number of paths named.
 const NAMED: usize = 3;
 
 impl DriftBackoff {
     /// Adds a correction of a difference at `path` to the earlier ones.
-    #[must_use]
-    pub fn corrected(held: Option<Self>, path: String, now: Time) -> Self {
+    pub(crate) fn corrected(held: Option<Self>, of: Drifting, path: &str, now: Time) -> Self {
         let mut drift_backoff = held.filter(|held| now < held.over_at()).unwrap_or(Self {
+            of,
             corrections: 0,
             last: now,
             interval: 0,
@@ -48,12 +73,33 @@ impl DriftBackoff {
         drift_backoff.interval = now.0.saturating_sub(drift_backoff.last.0).max(0);
         drift_backoff.last = now;
         if drift_backoff.paths.len() < NAMED {
-            drift_backoff.paths.insert(path);
+            drift_backoff.paths.insert(path.to_owned());
         }
         drift_backoff
     }
 
-    /// The time before which the copy is not corrected again.
+    /// Adds a difference at `path` that is corrected as soon as possible. Differences until then are not counted.
+    pub(crate) fn differs(held: Option<Self>, of: Drifting, path: &str, now: Time) -> Self {
+        match held {
+            Some(held) if now < held.retry_at() => held,
+            held => Self::corrected(held, of, path, now),
+        }
+    }
+
+    /// The drift of a copy that was compared, and corrected if it differed at a path.
+    pub(crate) fn compared(held: Option<Box<Self>>, differed: Option<&str>, now: Time) -> Option<Box<Self>> {
+        match differed {
+            Some(path) => Some(Box::new(Self::corrected(
+                held.map(|held| *held),
+                Drifting::Copy,
+                path,
+                now,
+            ))),
+            None => held.filter(|held| now < held.over_at()),
+        }
+    }
+
+    /// The time before which the object is not corrected again.
     #[must_use]
     pub fn retry_at(&self) -> Time {
         self.last.plus(self.pause())
@@ -71,13 +117,14 @@ impl DriftBackoff {
     #[must_use]
     pub fn told_until(&self) -> Time {
         let again = self.pause().max(self.interval).saturating_mul(2);
-        self.last.plus(again.min(FORGOTTEN_AFTER))
+        self.last.plus(again.min(self.of.over_after()))
     }
 
     /// The time at which drift is over, if nothing has to be corrected until then.
     #[must_use]
     pub fn over_at(&self) -> Time {
-        self.last.plus(FORGOTTEN_AFTER)
+        let calm = self.pause().saturating_add(CALM);
+        self.last.plus(self.of.over_after().max(calm))
     }
 
     /// True if drift is reported.
@@ -128,18 +175,17 @@ impl DriftBackoff {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::object::Gvk;
 
+    fn corrected(held: Option<DriftBackoff>, at: i64) -> DriftBackoff {
+        DriftBackoff::corrected(held, Drifting::Copy, "spec.paused", Time(at))
+    }
+
     fn fought(times: u32) -> DriftBackoff {
-        let mut drift_backoff = None;
-        for _ in 0..times {
-            drift_backoff = Some(DriftBackoff::corrected(
-                drift_backoff,
-                "spec.paused".into(),
-                Time(0),
-            ));
-        }
+        let drift_backoff = (0..times).fold(None, |held, _| Some(corrected(held, 0)));
         drift_backoff.unwrap()
     }
 
@@ -153,13 +199,36 @@ mod tests {
     }
 
     #[test]
-    fn ten_quiet_minutes_end_it() {
-        let again = |at| DriftBackoff::corrected(Some(fought(8)), "spec.paused".into(), Time(at)).retry_at();
-        assert_eq!(
-            again(FORGOTTEN_AFTER - 1),
-            Time(FORGOTTEN_AFTER - 1 + LONGEST_PAUSE)
-        );
-        assert_eq!(again(FORGOTTEN_AFTER), Time(FORGOTTEN_AFTER));
+    fn quiet_time_ends_it() {
+        // What drifts, after how many corrections, and how long after the last one drift is over.
+        let table = [
+            (Drifting::Copy, 1, 600_000),
+            (Drifting::Copy, 8, 600_000),
+            (Drifting::Status, 3, 300_000),
+            (Drifting::Namespace, 1, 60_000),
+            (Drifting::Namespace, 3, 62_000),
+            (Drifting::Namespace, 8, 120_000),
+        ];
+        for (of, times, over) in table {
+            let again = |held, at| DriftBackoff::corrected(held, of, "spec.paused", Time(at));
+            let held = (0..times).fold(None, |held, _| Some(again(held, 0)));
+            let corrections = |at| again(held.clone(), at).corrections;
+            assert_eq!(corrections(over - 1), times + 1, "{of:?} {times}");
+            assert_eq!(corrections(over), 1, "{of:?} {times}");
+        }
+    }
+
+    #[test]
+    fn differences_during_a_pause_do_not_make_it_longer() {
+        let drift_backoff = (0..200).fold(None, |held, at| {
+            Some(DriftBackoff::differs(
+                held,
+                Drifting::Namespace,
+                "metadata",
+                Time(at),
+            ))
+        });
+        assert_eq!(drift_backoff.unwrap().retry_at(), Time(1_001));
     }
 
     #[test]
@@ -168,8 +237,7 @@ mod tests {
             let interval = minutes * 60_000;
             let mut drift_backoff = Some(fought(2));
             for round in 1..6 {
-                let held =
-                    DriftBackoff::corrected(drift_backoff, "spec.paused".into(), Time(round * interval));
+                let held = corrected(drift_backoff, round * interval);
                 assert!(held.is_told());
                 let next = Time((round + 1) * interval);
                 assert!(next < held.told_until(), "every {minutes} minutes");
@@ -184,12 +252,41 @@ mod tests {
         assert_eq!(fought(3).told_until(), Time(4_000));
     }
 
+    proptest! {
+        /// Another writer that changes an object at any times is corrected at once the first time, and never more often than
+        /// the pauses allow.
+        #[test]
+        fn corrections_become_rare_and_the_first_one_is_never_delayed(
+            of in prop_oneof![Just(Drifting::Copy), Just(Drifting::Namespace), Just(Drifting::Status)],
+            gaps in prop::collection::vec(0_i64..700_000, 1..60),
+        ) {
+            let (mut now, mut held) = (Time(0), None::<DriftBackoff>);
+            for gap in gaps {
+                now = now.plus(gap);
+                let next = DriftBackoff::differs(held.clone(), of, "metadata", now);
+                let before = held.as_ref().filter(|before| now < before.over_at());
+                match before {
+                    None => prop_assert_eq!((next.corrections, next.retry_at()), (1, now)),
+                    Some(before) if now < before.retry_at() => prop_assert_eq!(&next, before),
+                    Some(before) => {
+                        prop_assert_eq!(next.corrections, before.corrections + 1);
+                        prop_assert!(next.pause() >= before.pause().max(SHORTEST_PAUSE));
+                    }
+                }
+                prop_assert!(next.pause() <= LONGEST_PAUSE);
+                prop_assert!(next.retry_at() < next.over_at() && next.told_until() <= next.over_at());
+                prop_assert!(next.paths.len() <= NAMED);
+                held = Some(next);
+            }
+        }
+    }
+
     #[test]
     fn the_message_of_a_distribution_names_what_is_changed_or_that_it_is_deleted() {
         assert_eq!(fought(2).message_of_distribution(), None);
         let message = fought(3).message_of_distribution().unwrap();
         assert!(message.contains("keeps changing spec.paused"), "{message}");
-        let deleted = DriftBackoff::corrected(Some(fought(3)), DELETED.into(), Time(0));
+        let deleted = DriftBackoff::corrected(Some(fought(3)), Drifting::Copy, DELETED, Time(0));
         let message = deleted.message_of_distribution().unwrap();
         assert!(message.contains("keeps deleting it"), "{message}");
     }
@@ -204,7 +301,7 @@ mod tests {
             "{message}"
         );
         assert!(!message.contains(label::RETAIN_REPLICAS), "{message}");
-        let replicas = DriftBackoff::corrected(Some(fought(3)), "spec.replicas".into(), Time(0));
+        let replicas = DriftBackoff::corrected(Some(fought(3)), Drifting::Copy, "spec.replicas", Time(0));
         let message = replicas.message(&id, "m1").unwrap();
         assert!(message.contains("spec.paused, spec.replicas"), "{message}");
         assert!(message.contains(label::RETAIN_REPLICAS), "{message}");

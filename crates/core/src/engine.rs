@@ -130,7 +130,7 @@ impl Fleet {
             self.note_leaving(id, &plan);
         }
         if let Key::TemplateStatus(id) = key {
-            self.sends_status(id, &plan, now);
+            self.sends_status(id, &plan);
         }
         governor::account(self, key, &plan, now);
         plan

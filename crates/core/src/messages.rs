@@ -132,7 +132,7 @@ mod tests {
     use crate::{
         config::Config,
         delivery::render::Refusal,
-        drift::DriftBackoff,
+        drift::{DriftBackoff, Drifting},
         fleet::Fleet,
         object::{Gvk, ResourceId, Time},
         observation::{Delivered, Observation, Subject},
@@ -199,7 +199,8 @@ mod tests {
         let drift_backoff = (0..8).fold(None, |drift_backoff, _| {
             Some(DriftBackoff::corrected(
                 drift_backoff,
-                "spec.replicas".into(),
+                Drifting::Copy,
+                "spec.replicas",
                 Time(0),
             ))
         });

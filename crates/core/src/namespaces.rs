@@ -44,7 +44,7 @@ pub fn plan(fleet: &Fleet, name: &Str, cluster: &Str, now: Time) -> Plan {
         Some(seen) if seen.deleting || seen.carries(&fleet.config.hub, &wanted) => return Plan::nothing(),
         _ => {}
     }
-    if let Some(until) = fleet.cache.namespaces.restless_until(cluster, name, now) {
+    if let Some(until) = fleet.cache.namespaces.drift_corrected_at(cluster, name, now) {
         let why = format!("another writer on {cluster} keeps changing it: another hub, or a webhook there");
         return Plan::wait_until(until, why);
     }

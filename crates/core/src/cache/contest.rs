@@ -7,31 +7,26 @@ use std::{
 
 use serde_json::Value;
 
-use crate::object::Time;
-
-/// So often our status of one template is replaced before it is left alone.
-const TIMES: u8 = 3;
-
-/// Within this time, in milliseconds.
-const WITHIN: i64 = 300_000;
+use crate::{
+    drift::{DriftBackoff, Drifting},
+    object::Time,
+};
 
 /// What became of the status that was last written to a template.
 #[derive(Clone, Debug)]
 pub struct Contest {
     sent: u64,
     stored: bool,
-    replaced: u8,
-    since: Time,
+    drift_backoff: Option<DriftBackoff>,
 }
 
 impl Contest {
     /// The contest that begins with our status.
-    pub(crate) fn begins(status: &Value, now: Time) -> Self {
+    pub(crate) fn begins(status: &Value) -> Self {
         Self {
             sent: hash_of(status),
             stored: false,
-            replaced: 0,
-            since: now,
+            drift_backoff: None,
         }
     }
 
@@ -49,11 +44,11 @@ impl Contest {
         if !std::mem::take(&mut self.stored) {
             return false;
         }
-        if now >= self.since.plus(WITHIN) {
-            (self.replaced, self.since) = (0, now);
-        }
-        self.replaced += 1;
-        self.replaced >= TIMES
+        let held = self.drift_backoff.take();
+        let drift_backoff = DriftBackoff::corrected(held, Drifting::Status, "status", now);
+        let is_told = drift_backoff.is_told();
+        self.drift_backoff = Some(drift_backoff);
+        is_told
     }
 }
 

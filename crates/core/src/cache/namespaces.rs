@@ -1,12 +1,9 @@
 //! Namespaces of the hub and of members, as seen, and what is remembered of those that others change or that end.
 
-mod backoff;
-
 use std::collections::{BTreeMap, BTreeSet};
 
-use backoff::Unrest;
-
 use crate::{
+    drift::{DriftBackoff, Drifting},
     member_namespace::{Seen, content::Contents},
     object::{Meta, Str, Time},
     observation::ObjectRef,
@@ -21,8 +18,8 @@ pub(crate) struct Namespaces {
     pub(crate) members: BTreeMap<Str, BTreeMap<Str, Seen>>,
     /// Members whose namespaces are listed, and the watch is healthy.
     pub(crate) listed: BTreeSet<Str>,
-    /// (member, namespace) → how often others changed what we set.
-    pub(crate) unrest: BTreeMap<(Str, Str), Unrest>,
+    /// (member, namespace) → the corrections of drift of what this hub set.
+    pub(crate) drift_backoffs: BTreeMap<(Str, Str), DriftBackoff>,
     /// (member, namespace) → what is held of it while it ends: only of those that members have, with our record, and the hub
     /// has not.
     pub(crate) endings: BTreeMap<(Str, Str), Ending>,
@@ -34,9 +31,18 @@ impl Namespaces {
         self.members.get(cluster)?.get(name)
     }
 
-    /// Until when a namespace of a member is left alone, because it is changed again and again. Cost: O(log those).
-    pub(crate) fn restless_until(&self, cluster: &Str, name: &Str, now: Time) -> Option<Time> {
-        self.unrest.get(&(cluster.clone(), name.clone()))?.until(now)
+    /// Takes in that a namespace of a member is not as wanted any more. Cost: O(log namespaces).
+    pub(crate) fn note_drift(&mut self, cluster: &Str, name: &Str, now: Time) {
+        let which = (cluster.clone(), name.clone());
+        let held = self.drift_backoffs.remove(&which);
+        let next = DriftBackoff::differs(held, Drifting::Namespace, "metadata", now);
+        self.drift_backoffs.insert(which, next);
+    }
+
+    /// The time before which drift of a namespace of a member is not corrected, if it is in the future. Cost: O(log namespaces).
+    pub(crate) fn drift_corrected_at(&self, cluster: &Str, name: &Str, now: Time) -> Option<Time> {
+        let held = self.drift_backoffs.get(&(cluster.clone(), name.clone()))?;
+        Some(held.retry_at()).filter(|time| now < *time)
     }
 
     /// What is held of a namespace of a member that ends.
@@ -111,7 +117,7 @@ impl Namespaces {
     pub(crate) fn forget_member(&mut self, cluster: &str) {
         self.members.remove(cluster);
         self.listed.remove(cluster);
-        self.unrest.retain(|(member, _), _| **member != *cluster);
+        self.drift_backoffs.retain(|(member, _), _| **member != *cluster);
         self.endings.retain(|(member, _), _| **member != *cluster);
     }
 

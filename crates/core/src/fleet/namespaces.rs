@@ -66,11 +66,11 @@ impl Fleet {
         wanted(&self.config.hub, template, &id, cluster, &rules).map_err(Unset::Bad)
     }
 
-    /// Whether a namespace of a member, as seen, is as wanted; `None` where nothing is wanted of it, or not yet.
+    /// True if a namespace of a member, as seen, is not as wanted. False where nothing is wanted of it, or not yet.
     /// Cost: as [`Self::wanted_of_namespace`].
-    pub(crate) fn is_namespace_as_wanted(&self, name: &Str, cluster: &Str, seen: &Seen) -> Option<bool> {
-        let wanted = self.wanted_of_namespace(name, cluster).ok()?;
-        Some(seen.carries(&self.config.hub, &wanted))
+    pub(crate) fn is_namespace_changed(&self, name: &Str, cluster: &Str, seen: &Seen) -> bool {
+        self.wanted_of_namespace(name, cluster)
+            .is_ok_and(|wanted| !seen.carries(&self.config.hub, &wanted))
     }
 }
 

@@ -11,7 +11,7 @@ use crate::{
 
 impl Fleet {
     /// Records what is about to be written to a template's status. Cost: O(size of the status).
-    pub(in crate::engine) fn sends_status(&mut self, id: &ResourceId, plan: &Plan, now: Time) {
+    pub(in crate::engine) fn sends_status(&mut self, id: &ResourceId, plan: &Plan) {
         let Some(sent) = plan.changes.iter().find_map(|change| match change {
             Change::Hub {
                 verb: Verb::MergeStatus(body),
@@ -26,7 +26,7 @@ impl Fleet {
         };
         match &mut resource.contest {
             Some(contest) => contest.sends(sent),
-            None => resource.contest = Some(Box::new(Contest::begins(sent, now))),
+            None => resource.contest = Some(Box::new(Contest::begins(sent))),
         }
     }
 

@@ -284,11 +284,7 @@ fn put_right(
     if state.record.as_ref().is_none_or(|record| record.source != source) {
         return;
     }
-    let held = held.map(|held| *held);
-    let Some(drift_backoff) = (match differed {
-        Some(path) => Some(DriftBackoff::corrected(held, path, now)),
-        None => held.filter(|held| now < held.over_at()),
-    }) else {
+    let Some(drift_backoff) = DriftBackoff::compared(held, differed.as_deref(), now) else {
         return;
     };
     state.problem = drift_backoff.message(id, cluster).map(|message| Problem {
@@ -298,7 +294,7 @@ fn put_right(
         attempts: 0,
         retry_at: drift_backoff.retry_at(),
     });
-    state.drift_backoff = Some(Box::new(drift_backoff));
+    state.drift_backoff = Some(drift_backoff);
 }
 
 fn fail(state: &mut CopyState, trouble: Trouble, message: String, source: String, now: Time) {

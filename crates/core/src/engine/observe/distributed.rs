@@ -112,16 +112,9 @@ impl Fleet {
                 let (same_content, was_equal) =
                     (earlier.is_some(), earlier.is_some_and(|written| written.equal));
                 let wrong = differed.or_else(|| created.then(|| DELETED.to_owned()));
-                let before = spot
-                    .drift_backoff
-                    .take()
-                    .map(|drift_backoff| *drift_backoff)
-                    .filter(|_| same_content);
-                spot.drift_backoff = match wrong.filter(|_| was_equal) {
-                    Some(path) => Some(DriftBackoff::corrected(before, path, now)),
-                    None => before.filter(|drift_backoff| now < drift_backoff.over_at()),
-                }
-                .map(Box::new);
+                let before = spot.drift_backoff.take().filter(|_| same_content);
+                let wrong = wrong.filter(|_| was_equal);
+                spot.drift_backoff = DriftBackoff::compared(before, wrong.as_deref(), now);
                 let drift_backoff = spot.drift_backoff.as_ref();
                 spot.is_fought = drift_backoff
                     .is_some_and(|drift_backoff| drift_backoff.is_told() && now < drift_backoff.told_until());

@@ -62,19 +62,8 @@ impl Fleet {
             return;
         };
         // What differs because the member was restored was not changed by anybody.
-        if held.is_some() && !freshness.is_unknown() {
-            match self.is_namespace_as_wanted(name, cluster, &seen) {
-                Some(true) => {
-                    let known = self
-                        .cache
-                        .namespaces
-                        .unrest
-                        .get_mut(&(cluster.clone(), name.clone()));
-                    known.into_iter().for_each(|each| each.settled(now));
-                }
-                Some(false) => self.disturbed(cluster, name, now),
-                None => {}
-            }
+        if held.is_some() && !freshness.is_unknown() && self.is_namespace_changed(name, cluster, &seen) {
+            self.cache.namespaces.note_drift(cluster, name, now);
         }
         let at = (cluster.clone(), name.clone());
         let ends = self.cache.namespaces.endings.get(&at);
@@ -117,7 +106,10 @@ impl Fleet {
                 self.consent_changed(name, before.as_ref(), now, dirty);
                 let labels = before.map(|meta| meta.labels).unwrap_or_default();
                 self.namespace_changed(&on_hub(name), &labels, now, dirty);
-                self.cache.namespaces.unrest.retain(|(_, each), _| each != name);
+                self.cache
+                    .namespaces
+                    .drift_backoffs
+                    .retain(|(_, each), _| each != name);
                 let having: Vec<Str> = self.cache.namespaces.having(name).cloned().collect();
                 for cluster in having.iter().filter(|_| self.memory.origin == Origin::Edit) {
                     let seen = self.cache.namespaces.on(cluster, name);
@@ -139,7 +131,7 @@ impl Fleet {
                 let labels = before.map(|seen| seen.labels).unwrap_or_default();
                 self.namespace_changed(&on_member(cluster, name), &labels, now, dirty);
                 if !freshness.is_unknown() && self.cache.namespaces.hub.contains_key(name) {
-                    self.disturbed(cluster, name, now);
+                    self.cache.namespaces.note_drift(cluster, name, now);
                 }
                 self.cache
                     .namespaces
@@ -169,15 +161,5 @@ impl Fleet {
         for name in self.cache.namespaces.hub.keys() {
             self.route(Changed::Namespace(name, cluster), dirty);
         }
-    }
-
-    fn disturbed(&mut self, cluster: &Str, name: &Str, now: Time) {
-        let which = (cluster.clone(), name.clone());
-        self.cache
-            .namespaces
-            .unrest
-            .entry(which)
-            .or_default()
-            .changed(now);
     }
 }
