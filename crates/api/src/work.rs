@@ -24,7 +24,7 @@ pub use manifests::{ManifestStatus, ResourceIdentifier, Work, WorkSpec, WorkStat
 pub use requirements::{
     Component, ComponentReplicaRequirements, NodeClaim, ReplicaRequirements, Resources, TargetComponent,
 };
-pub use status::{AggregatedStatusItem, CopyRecord, ResourceBindingStatus, ResourceHealth};
+pub use status::{AggregatedStatusItem, CopyRecord, NotAppliedReason, ResourceBindingStatus, ResourceHealth};
 
 /// The target clusters of one template. An attached binding exists only for referrers: it has `requiredBy` and no placement. An
 /// independent binding is made for a policy and has a placement. A binding can be both.

@@ -11,7 +11,6 @@ mod places;
 mod room;
 mod scheduled;
 pub mod template;
-pub use crate::messages;
 mod unanswered;
 
 use std::collections::BTreeSet;
@@ -34,6 +33,7 @@ use crate::{
     interpreter::{
         self, Health, operations::Operation, question::InterpretError, references::DependencySelection,
     },
+    messages,
     object::{ResourceId, Str, Time},
     observation::Template,
     plan::{Change, HubObject, Plan, SyncRequirement, Verb},
@@ -152,6 +152,9 @@ pub fn plan_binding(fleet: &Fleet, id: &ResourceId, now: Time) -> Plan {
     events.extend(events::overrides(
         id, template, &spoiled, is_current, &before, &status,
     ));
+    for (place, item) in places.iter().zip(&mut status.aggregated_status) {
+        item.applied_reason = place.reason();
+    }
     object.status = Some(status);
     let verb = Verb::ReplaceStatus(to_value(&object));
     let mut plan = Plan::one(
@@ -403,6 +406,7 @@ fn item(id: &ResourceId, place: &Place<'_>, held: Option<&AggregatedStatusItem>)
     let earlier = |operation| held.filter(|_| lacks(operation).is_some());
     let held = held.filter(|_| !place.answers && live.is_none());
     let applied = place.applied();
+    let message = place.report().map(|(_, message)| message).unwrap_or_default();
     let health = match live.and_then(|live| live.health) {
         Some(Health::Healthy) => ResourceHealth::Healthy,
         Some(Health::Unhealthy) => ResourceHealth::Unhealthy,
@@ -431,12 +435,15 @@ fn item(id: &ResourceId, place: &Place<'_>, held: Option<&AggregatedStatusItem>)
         ),
         applied,
         applied_message: match told {
-            Some(told) => messages::steady(&told.applied_message, place.message()),
-            None => place.message(),
+            Some(told) => messages::steady(&told.applied_message, message),
+            None => message,
         },
         health: Some(health),
         copy: place.state.record.clone(),
         unhealthy_since: place.state.unhealthy_since.map(Time::to_k8s),
+        // A stored entry without a reason is of an earlier version, or the definition on the hub lacks the field: that alone is
+        // no reason for a write.
+        applied_reason: told.and_then(|told| told.applied_reason).and(place.reason()),
     }
 }
 

@@ -126,9 +126,11 @@ fn what_we_add_to_the_reference_schema_is_known() {
         .collect();
     let known = [
         "clusterpropagationpolicies v1alpha1 .status",
+        "clusterresourcebindings v1alpha2 .status.aggregatedStatus[].appliedReason",
         "clusterresourcebindings v1alpha2 .status.aggregatedStatus[].copy",
         "clusterresourcebindings v1alpha2 .status.aggregatedStatus[].unhealthySince",
         "propagationpolicies v1alpha1 .status",
+        "resourcebindings v1alpha2 .status.aggregatedStatus[].appliedReason",
         "resourcebindings v1alpha2 .status.aggregatedStatus[].copy",
         "resourcebindings v1alpha2 .status.aggregatedStatus[].unhealthySince",
         "resourcedistributions v1alpha1 .spec.deletionPolicy",

@@ -2,7 +2,10 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{
+    Deserialize, Deserializer, Serialize,
+    de::{IntoDeserializer as _, value},
+};
 
 use crate::schema::is_false;
 
@@ -64,6 +67,47 @@ pub struct AggregatedStatusItem {
     /// The time since which the copy has not been healthy. An addition of Entourage; other readers may ignore it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unhealthy_since: Option<Time>,
+
+    /// The reason why it is not applied, one word for programs: Pending, Suspended, Conflict, Override, InterpretError,
+    /// Contended, Unknown or Refused. An addition of Entourage; other readers may ignore it.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "known_reason"
+    )]
+    #[schemars(with = "Option<String>")]
+    pub applied_reason: Option<NotAppliedReason>,
+}
+
+/// The reason why a copy is not applied. Never read from `appliedMessage`, which is for people.
+#[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotAppliedReason {
+    /// Delivery is in progress, without a problem.
+    Pending,
+    /// A user suspended delivery.
+    Suspended,
+    /// An object exists on the cluster that is not managed by this hub.
+    Conflict,
+    /// A rule of an override policy cannot be applied.
+    Override,
+    /// The interpretation of the kind failed.
+    InterpretError,
+    /// Another writer on the cluster keeps changing the copy back.
+    Contended,
+    /// The cluster does not respond, is not used, or its objects cannot be listed.
+    Unknown,
+    /// The cluster refused the copy, or an error of the cluster prevented its update.
+    Refused,
+}
+
+/// Reads a reason; one that a later version added counts as none.
+fn known_reason<'de, D: Deserializer<'de>>(stored: D) -> Result<Option<NotAppliedReason>, D::Error> {
+    let text = Option::<String>::deserialize(stored)?;
+    let known = |text: String| {
+        let text: value::StringDeserializer<value::Error> = text.into_deserializer();
+        NotAppliedReason::deserialize(text).ok()
+    };
+    Ok(text.and_then(known))
 }
 
 /// The copy on a cluster as it was last written. While the cluster still has the same uid and version, and the template is
@@ -102,4 +146,21 @@ pub enum ResourceHealth {
 
 fn is_zero(value: &i64) -> bool {
     *value == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_reason_of_a_later_version_counts_as_none() {
+        let read = |reason: &str| {
+            let item = json!({"clusterName": "m1", "appliedReason": reason});
+            AggregatedStatusItem::deserialize(item).unwrap().applied_reason
+        };
+        assert_eq!(read("Conflict"), Some(NotAppliedReason::Conflict));
+        assert_eq!(read("Later"), None);
+    }
 }

@@ -1,10 +1,11 @@
 //! What is held of each copy.
 
-use entourage_api::work::CopyRecord;
+use entourage_api::work::{CopyRecord, NotAppliedReason};
 
 use super::Freshness;
 use crate::{
     drift::DriftBackoff,
+    interpreter::question::InterpretError,
     object::{Str, Time},
     observation::Copy,
 };
@@ -16,6 +17,8 @@ pub enum Trouble {
     Foreign,
     /// The member refused it.
     Rejected,
+    /// The member returned an error that may pass.
+    Failed,
     /// The member, or the hub for the source, did not answer.
     Unreachable,
     /// There is nothing to deliver.
@@ -31,6 +34,24 @@ pub enum Trouble {
 }
 
 impl Trouble {
+    /// The reason that the status of the binding reports.
+    pub(crate) const fn reason(self) -> NotAppliedReason {
+        match self {
+            Self::Foreign => NotAppliedReason::Conflict,
+            Self::Rejected | Self::Failed => NotAppliedReason::Refused,
+            Self::Unreachable => NotAppliedReason::Unknown,
+            Self::NoSource => NotAppliedReason::Pending,
+            Self::Override => NotAppliedReason::Override,
+            Self::Interpretation | Self::NoResponse => NotAppliedReason::InterpretError,
+            Self::Fought => NotAppliedReason::Contended,
+        }
+    }
+
+    /// True if the request may have been carried out, and a retry may succeed.
+    pub(crate) const fn is_passing(self) -> bool {
+        matches!(self, Self::Failed | Self::Unreachable)
+    }
+
     /// True if no copy can be made from the template, whatever is on the member.
     pub(crate) const fn is_of_source(self) -> bool {
         matches!(
@@ -47,6 +68,8 @@ pub struct Problem {
     pub trouble: Trouble,
     /// For a person.
     pub message: String,
+    /// The error of the interpreter, if that is the trouble. Boxed: few problems have one.
+    pub interpret_error: Option<Box<InterpretError>>,
     /// The source version that was tried.
     pub source: String,
     /// How often in a row.

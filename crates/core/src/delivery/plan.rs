@@ -48,7 +48,7 @@ pub fn plan(fleet: &Fleet, id: &ResourceId, cluster: &Str, now: Time) -> Plan {
     // A delivery that is retried reports it, too.
     let is_tried_again = || {
         let problem = state.problem.as_ref();
-        problem.is_some_and(|problem| problem.trouble == Trouble::Unreachable && now < problem.retry_at)
+        problem.is_some_and(|problem| problem.trouble.is_passing() && now < problem.retry_at)
     };
     match &state.pending {
         Some(pending) if plan.changes.is_empty() && !is_tried_again() => {

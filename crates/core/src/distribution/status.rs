@@ -79,22 +79,27 @@ pub(crate) fn plan(fleet: &Fleet, name: &Str, now: Time) -> Plan {
     let meta = &held.object.meta;
     let mut changes = vec![merge(name, held, &patch(&held.object.status, &wanted))];
     changes.extend(
-        events(&held.object.status, &wanted, fleet.held_back(held))
-            .into_iter()
-            .map(|(warning, reason, message)| {
-                Change::Emit(Event {
-                    regarding: Regarding {
-                        api_version: API_VERSION.into(),
-                        kind: KIND.into(),
-                        namespace: "".into(),
-                        name: name.clone(),
-                        uid: meta.uid.clone(),
-                    },
-                    warning,
-                    reason,
-                    message,
-                })
-            }),
+        events(
+            &held.object.status,
+            &wanted,
+            invalid(fleet, name, held).is_some(),
+            fleet.held_back(held),
+        )
+        .into_iter()
+        .map(|(warning, reason, message)| {
+            Change::Emit(Event {
+                regarding: Regarding {
+                    api_version: API_VERSION.into(),
+                    kind: KIND.into(),
+                    namespace: "".into(),
+                    name: name.clone(),
+                    uid: meta.uid.clone(),
+                },
+                warning,
+                reason,
+                message,
+            })
+        }),
     );
     Plan {
         changes,
@@ -130,13 +135,7 @@ fn report(fleet: &Fleet, name: &Str, held: &DistributionState, now: Time) -> Val
     } else {
         generation
     };
-    let invalid = match &held.object.spec {
-        Err(why) => Some(why.clone()),
-        Ok(spec) => match fleet.content(name, spec) {
-            Err(NoSource::Because(why)) => Some(why),
-            _ => None,
-        },
-    };
+    let invalid = invalid(fleet, name, held);
     let conditions: Vec<Value> = CONDITIONS
         .iter()
         .enumerate()
@@ -170,6 +169,17 @@ fn report(fleet: &Fleet, name: &Str, held: &DistributionState, now: Time) -> Val
         status["clusters"] = clusters.into();
     }
     status
+}
+
+/// The reason why nothing of a distribution can be written; `None` if it can.
+fn invalid(fleet: &Fleet, name: &Str, held: &DistributionState) -> Option<String> {
+    match &held.object.spec {
+        Err(why) => Some(why.clone()),
+        Ok(spec) => match fleet.content(name, spec) {
+            Err(NoSource::Because(why)) => Some(why),
+            _ => None,
+        },
+    }
 }
 
 fn condition(
@@ -370,7 +380,7 @@ fn patch(stored: &Value, wanted: &Value) -> Value {
 }
 
 /// The events: true for a warning, reason, message. On transition only: the stored status differs.
-fn events(stored: &Value, wanted: &Value, kept: usize) -> Vec<(bool, &'static str, String)> {
+fn events(stored: &Value, wanted: &Value, invalid: bool, kept: usize) -> Vec<(bool, &'static str, String)> {
     let turned = |at: usize| {
         let is_true = |status: &Value| status["conditions"][at]["status"] == "True";
         is_true(wanted) && !is_true(stored)
@@ -386,7 +396,6 @@ fn events(stored: &Value, wanted: &Value, kept: usize) -> Vec<(bool, &'static st
     };
     let sentence = || wanted["description"].as_str().unwrap_or_default().to_owned();
     let mut all = Vec::new();
-    let invalid = sentence().starts_with("Nothing is written");
     if turned(0) {
         let reason = if invalid {
             event::DISTRIBUTION_INVALID

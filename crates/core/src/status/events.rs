@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use entourage_api::{
     keys::{condition, event, reason},
-    work::{AggregatedStatusItem, ResourceBindingStatus},
+    work::{AggregatedStatusItem, NotAppliedReason, ResourceBindingStatus},
 };
 
 use crate::{
@@ -12,7 +12,6 @@ use crate::{
     fleet::regarding::{on_binding, on_template},
     object::{ResourceId, Str},
     observation::Template,
-    overrides::BadOverride,
     plan::Event,
     render_spec::overrides_of,
 };
@@ -141,7 +140,7 @@ pub(super) fn overrides(
             let now = rules(item);
             // Also after they failed: the existing copy may be from the same rules as before that.
             let failed = is_current(&item.cluster_name)
-                && old.is_some_and(|old| BadOverride::is_told_by(&old.applied_message));
+                && old.is_some_and(|old| old.applied_reason == Some(NotAppliedReason::Override));
             if now.is_none() || !item.applied || (now == old.and_then(rules) && !failed) {
                 continue;
             }

@@ -1,5 +1,7 @@
 //! The target clusters of a binding: the state of its copy on each member, and the message about it.
 
+use entourage_api::work::NotAppliedReason;
+
 use crate::{
     cache::{CopyState, Problem, ResourceState, Trouble},
     fleet::identities,
@@ -84,20 +86,27 @@ impl Place<'_> {
         self.stands() && (!self.wanted || self.state.outdated_since.is_none())
     }
 
-    pub(super) fn message(&self) -> String {
-        if let (Some(why), None) = (self.unlistable, self.problem) {
-            return messages::unlistable(self.cluster, why);
+    /// The reason why it is not applied, and the message about it; `None` if there is nothing to report.
+    pub(super) fn report(&self) -> Option<(NotAppliedReason, String)> {
+        let unlistable = self.unlistable.filter(|_| self.problem.is_none());
+        if let Some(why) = unlistable {
+            return Some((NotAppliedReason::Unknown, messages::unlistable(self.cluster, why)));
         }
-        match self.problem {
-            Some(problem) => problem.message.clone(),
-            None if self.applied() => String::new(),
-            None if self.suspended => messages::SUSPENDED.into(),
-            None if self.objection.is_some() => {
-                messages::unused(self.cluster, self.objection.as_deref().unwrap_or_default())
-            }
-            None if !self.answers => messages::silent(self.cluster),
-            None => messages::PENDING.into(),
+        match (self.problem, &self.objection) {
+            (Some(problem), _) => Some((problem.trouble.reason(), problem.message.clone())),
+            _ if self.applied() => None,
+            _ if self.suspended => Some((NotAppliedReason::Suspended, messages::SUSPENDED.into())),
+            (None, Some(why)) => Some((NotAppliedReason::Unknown, messages::unused(self.cluster, why))),
+            _ if !self.answers => Some((NotAppliedReason::Unknown, messages::silent(self.cluster))),
+            _ => Some((NotAppliedReason::Pending, messages::PENDING.into())),
         }
+    }
+
+    /// The reason why it is not applied; `None` if it is.
+    pub(super) fn reason(&self) -> Option<NotAppliedReason> {
+        self.report()
+            .map(|(reason, _)| reason)
+            .filter(|_| !self.applied())
     }
 }
 
@@ -166,4 +175,160 @@ pub(super) fn suspended(places: &[Place<'_>]) -> Option<String> {
         ));
     }
     (!sentences.is_empty()).then(|| sentences.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use entourage_api::cluster::Cluster;
+    use serde_json::json;
+
+    use super::*;
+    use crate::{
+        config::Config,
+        drift::{DriftBackoff, Drifting},
+        interpreter::{
+            operations::Operation,
+            question::{InterpretError, Until},
+        },
+        object::Gvk,
+        observation::{Delivered, Observation, Subject},
+    };
+
+    fn id() -> ResourceId {
+        ResourceId::new(Gvk::new("apps/v1", "Deployment"), "shop", "web")
+    }
+
+    /// The state of the copy after this outcome of a delivery.
+    fn after(outcome: Delivered) -> CopyState {
+        let mut fleet = Fleet::new(Config::new("hub"));
+        let cluster: Cluster = serde_json::from_value(json!({
+            "metadata": {"name": "m1"}, "spec": {"syncMode": "Push"},
+        }))
+        .unwrap();
+        fleet.observe(Observation::Seen(Subject::Cluster(cluster.into())), Time(0));
+        fleet.observe(Observation::Delivered("m1".into(), id(), outcome), Time(0));
+        fleet.resource(&id()).unwrap().copies["m1"].clone()
+    }
+
+    fn place<'a>(cluster: &'a Str, state: &'a CopyState) -> Place<'a> {
+        Place {
+            cluster,
+            state,
+            wanted: true,
+            current: false,
+            unlistable: None,
+            unknown: false,
+            answers: true,
+            objection: None,
+            suspended: false,
+            problem: state.problem.as_ref(),
+            held: false,
+            short: None,
+        }
+    }
+
+    #[test]
+    fn every_outcome_of_a_delivery_has_its_reason() {
+        let error = |until| InterpretError {
+            until,
+            ..InterpretError::of_components("layer", "why".into())
+        };
+        assert_eq!(error(Until::Changed).operation, Operation::Components);
+        let table = [
+            (Delivered::Foreign, NotAppliedReason::Conflict),
+            (
+                Delivered::Rejected("y already exists on m1 and is not managed by this hub".into()),
+                NotAppliedReason::Refused,
+            ),
+            (
+                Delivered::Unreachable("timeout".into()),
+                NotAppliedReason::Unknown,
+            ),
+            (
+                Delivered::Failed("failed calling webhook".into()),
+                NotAppliedReason::Refused,
+            ),
+            (
+                Delivered::BadOverride("m1 refused x".into()),
+                NotAppliedReason::Override,
+            ),
+            (
+                Delivered::NoSource("it does not exist on the hub".into()),
+                NotAppliedReason::Pending,
+            ),
+            (
+                Delivered::Uninterpreted(error(Until::Changed)),
+                NotAppliedReason::InterpretError,
+            ),
+            (
+                Delivered::Uninterpreted(error(Until::Answered)),
+                NotAppliedReason::InterpretError,
+            ),
+        ];
+        let cluster: Str = "m1".into();
+        for (outcome, reason) in table {
+            let state = after(outcome.clone());
+            assert_eq!(place(&cluster, &state).reason(), Some(reason), "{outcome:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_outcome_has_its_reason() {
+        let (cluster, cause): (Str, String) = ("m1".into(), "403".into());
+        let state = CopyState::default();
+        let drift = (0..3).fold(None, |held, _| {
+            Some(DriftBackoff::corrected(
+                held,
+                Drifting::Copy,
+                "spec.replicas",
+                Time(0),
+            ))
+        });
+        let contended = CopyState {
+            problem: Some(Problem {
+                trouble: Trouble::Fought,
+                message: drift.unwrap().message(&id(), "m1").unwrap(),
+                interpret_error: None,
+                source: String::new(),
+                attempts: 0,
+                retry_at: Time(0),
+            }),
+            ..CopyState::default()
+        };
+        let table = [
+            (place(&cluster, &contended), NotAppliedReason::Contended),
+            (
+                Place {
+                    answers: false,
+                    ..place(&cluster, &state)
+                },
+                NotAppliedReason::Unknown,
+            ),
+            (
+                Place {
+                    objection: Some("it is another one".into()),
+                    ..place(&cluster, &state)
+                },
+                NotAppliedReason::Unknown,
+            ),
+            (
+                Place {
+                    unlistable: Some(&cause),
+                    ..place(&cluster, &state)
+                },
+                NotAppliedReason::Unknown,
+            ),
+            (
+                Place {
+                    suspended: true,
+                    ..place(&cluster, &state)
+                },
+                NotAppliedReason::Suspended,
+            ),
+            (place(&cluster, &state), NotAppliedReason::Pending),
+        ];
+        for (place, reason) in table {
+            assert_eq!(place.reason(), Some(reason), "{:?}", place.report());
+        }
+    }
 }

@@ -149,6 +149,7 @@ fn by_rule(
     let items: Vec<_> = reported
         .map(|item| AggregatedStatusItem {
             copy: None,
+            applied_reason: None,
             ..item.clone()
         })
         .collect();

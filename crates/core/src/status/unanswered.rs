@@ -3,7 +3,7 @@
 use entourage_api::keys::annotation;
 
 use crate::{
-    cache::{ResourceState, Trouble},
+    cache::ResourceState,
     fleet::Fleet,
     interpreter::{operations::Operation, question::InterpretError},
     object::ResourceId,
@@ -29,7 +29,8 @@ pub(super) fn unanswered(
         .filter(|each| is_used(fleet, id, (template, resource), each))
         .chain(of_copies.into_iter().flatten())
         .chain(&resource.unaggregated);
-    let mut all = grouped(all);
+    let errors: Vec<&InterpretError> = all.collect();
+    let mut all = grouped(errors.iter().copied());
     all.extend(
         fleet
             .kept_out(id, template)
@@ -47,14 +48,18 @@ pub(super) fn unanswered(
         .copies
         .values()
         .filter_map(|state| state.problem.as_ref());
-    let delivery =
-        problems.find(|problem| matches!(problem.trouble, Trouble::Interpretation | Trouble::NoResponse));
-    if let Some(problem) = delivery
-        && !all.iter().any(|text| text.starts_with(&problem.message))
+    let delivery = problems.find_map(|problem| Some((problem, problem.interpret_error.as_deref()?)));
+    if let Some((problem, error)) = delivery
+        && !errors.iter().any(|each| is_same_failure(each, error))
     {
         all.push(problem.message.clone());
     }
     (!all.is_empty()).then(|| all.join("; "))
+}
+
+/// True if both report the same failure, whatever may end it.
+fn is_same_failure(one: &InterpretError, other: &InterpretError) -> bool {
+    one.layer == other.layer && one.operation == other.operation && one.why == other.why
 }
 
 /// True if the failed result about a template is in use.

@@ -30,19 +30,13 @@ pub struct BadOverride {
     pub why: String,
 }
 
-/// The text in [`BadOverride`] between the location and the cause.
-const CANNOT: &str = " cannot be applied for cluster ";
-
-impl BadOverride {
-    /// True if a message, such as one in a status, reports a bad override.
-    pub fn is_told_by(message: &str) -> bool {
-        message.contains(CANNOT)
-    }
-}
-
 impl fmt::Display for BadOverride {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}{CANNOT}{}: {}", self.at, self.cluster, self.why)
+        write!(
+            f,
+            "{} cannot be applied for cluster {}: {}",
+            self.at, self.cluster, self.why
+        )
     }
 }
 

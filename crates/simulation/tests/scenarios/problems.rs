@@ -179,3 +179,35 @@ fn a_problem_stays_as_long_as_its_cause() {
     assert!(world.settle_for(120_000));
     assert!(told(&world).0.starts_with("True"), "{:?}", told(&world));
 }
+
+/// The reason in the stored entry of member1 for the ConfigMap.
+fn reason(world: &World) -> Option<&str> {
+    let items = &binding(world, "my-config-configmap")["status"]["aggregatedStatus"];
+    items[0]["appliedReason"].as_str()
+}
+
+#[test]
+fn an_entry_of_an_earlier_version_gets_its_reason_with_its_next_write() {
+    let mut world = settled();
+    world.refuses = Some(is_bad);
+    let refused = |value: &str| of_config(override_policy("config", &sets("member1", "/data/key", value)));
+    world.apply(refused("bad"));
+    assert!(world.settle());
+    assert_eq!(reason(&world), Some("Refused"));
+    for stored in world.hub.values_mut() {
+        let items = stored["status"]["aggregatedStatus"].as_array_mut();
+        for item in items.into_iter().flatten() {
+            item.as_object_mut().expect("entry").remove("appliedReason");
+        }
+    }
+    assert_restart_agrees(&mut world);
+    assert_eq!(reason(&world), None, "nothing is written for it alone");
+    let broken = sets("member1", "/data/none/x", "bad");
+    world.apply(of_config(override_policy("config", &broken)));
+    assert!(world.settle());
+    assert_eq!(reason(&world), Some("Override"));
+    world.refuses = None;
+    world.apply(refused("good"));
+    assert!(world.settle());
+    assert_eq!(reason(&world), None);
+}

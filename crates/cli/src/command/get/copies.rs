@@ -4,9 +4,8 @@ use std::collections::BTreeSet;
 
 use entourage_api::{
     keys::{annotation, condition},
-    work::AggregatedStatusItem,
+    work::NotAppliedReason,
 };
-use entourage_core::status::messages::{Told, told};
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 
@@ -143,9 +142,9 @@ fn copied_row(cluster: &str, object: &str, asked: Option<&str>) -> Option<Row> {
 }
 
 /// The state of the copy: `Applied`; `Pending`, not written yet; `Suspended` by the policy; `Conflict`, an object that is not
-/// managed already exists; `Override`, an override policy cannot be applied; `Contended`, another writer there keeps changing
-/// it; `Refused` by the member; `Leaving`, not wanted any more and not proven deleted; `Unknown`, as last recorded, since the
-/// member does not respond.
+/// managed already exists; `Override`, an override policy cannot be applied; `InterpretError`; `Contended`, another writer there
+/// keeps changing it; `Refused` by the member; `Leaving`, not wanted any more and not proven deleted; `Unknown`, as last
+/// recorded, since the member does not respond; `NotApplied`, for a reason that only the message has.
 fn state(seen: &Seen, item: &Value, cluster: &str, wanted: bool) -> (&'static str, String) {
     let message = text(item, "/appliedMessage").to_owned();
     let member = seen
@@ -160,16 +159,19 @@ fn state(seen: &Seen, item: &Value, cluster: &str, wanted: bool) -> (&'static st
     let state = match () {
         () if !wanted => "Leaving",
         () if silent => "Unknown",
-        () => match AggregatedStatusItem::deserialize(item).map(|item| told(&item)) {
-            Ok(Told::Applied) => "Applied",
+        () if item["applied"] == true => "Applied",
+        () => match NotAppliedReason::deserialize(&item["appliedReason"]) {
+            Ok(NotAppliedReason::Pending) => "Pending",
+            Ok(NotAppliedReason::Suspended) => "Suspended",
+            Ok(NotAppliedReason::Conflict) => "Conflict",
+            Ok(NotAppliedReason::Override) => "Override",
+            Ok(NotAppliedReason::InterpretError) => "InterpretError",
+            Ok(NotAppliedReason::Contended) => "Contended",
+            Ok(NotAppliedReason::Unknown) => "Unknown",
+            Ok(NotAppliedReason::Refused) => "Refused",
             // The entry may not exist yet.
-            Ok(Told::Pending) | Err(_) => "Pending",
-            Ok(Told::Suspended) => "Suspended",
-            Ok(Told::Foreign) => "Conflict",
-            Ok(Told::Override) => "Override",
-            Ok(Told::Fought) => "Contended",
-            Ok(Told::Unknown) => "Unknown",
-            Ok(Told::Refused) => "Refused",
+            Err(_) if message.is_empty() => "Pending",
+            Err(_) => "NotApplied",
         },
     };
     if silent && message.is_empty() {
@@ -262,6 +264,30 @@ mod tests {
             ]
         );
         assert_eq!(view(&seen, Some("web")).rows.len(), 1);
+    }
+
+    #[test]
+    fn an_entry_without_a_reason_is_shown_as_not_applied() {
+        let seen = Seen {
+            clusters: vec![json!({"metadata": {"name": "east"}})],
+            ..Seen::default()
+        };
+        for (item, wanted) in [
+            (json!({"appliedMessage": "of an earlier version"}), "NotApplied"),
+            (
+                json!({"appliedMessage": "m", "appliedReason": "Later"}),
+                "NotApplied",
+            ),
+            (
+                json!({"appliedMessage": "m", "appliedReason": "Contended"}),
+                "Contended",
+            ),
+            (json!({"appliedReason": "Refused", "applied": true}), "Applied"),
+            (json!({}), "Pending"),
+            (Value::Null, "Pending"),
+        ] {
+            assert_eq!(state(&seen, &item, "east", true).0, wanted, "{item}");
+        }
     }
 
     #[test]

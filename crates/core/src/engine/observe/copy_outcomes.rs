@@ -56,7 +56,7 @@ impl Fleet {
                 differed,
             } => {
                 let as_planned = source == expected;
-                put_right(state, id, cluster, &source, differed, now);
+                put_right(state, id, cluster, &source, differed.as_deref(), now);
                 state.record = Some(record(&copy, source));
                 state.pending = None;
                 was_copied = state.copied.take().is_some();
@@ -102,6 +102,9 @@ impl Fleet {
                     false => Trouble::Interpretation,
                 };
                 fail(state, trouble, why.failure(), source, now);
+                if let Some(problem) = &mut state.problem {
+                    problem.interpret_error = Some(Box::new(why));
+                }
             }
             Delivered::NoSource(why) => fail(state, Trouble::NoSource, why, source, now),
             Delivered::Rejected(why) => {
@@ -111,14 +114,11 @@ impl Fleet {
             Delivered::Failed(why) => {
                 state.note_pending();
                 let message = format!("apply of {id} on {cluster} failed: {why}; retrying");
-                fail(state, Trouble::Unreachable, message, source, now);
+                fail(state, Trouble::Failed, message, source, now);
             }
             Delivered::Unreachable(why) => {
                 state.note_pending();
-                let message = format!(
-                    "{}{cluster} to the apply of {id}: {why}; retrying",
-                    messages::NO_RESPONSE
-                );
+                let message = format!("no response from {cluster} to the apply of {id}: {why}; retrying");
                 fail(state, Trouble::Unreachable, message, source, now);
             }
         }
@@ -216,10 +216,7 @@ impl Fleet {
             Removed::Unreachable(why) => {
                 // It may have been carried out, or be carried out yet.
                 state.note_pending();
-                let message = format!(
-                    "{}{cluster} to the removal of {id}: {why}; retrying",
-                    messages::NO_RESPONSE
-                );
+                let message = format!("no response from {cluster} to the removal of {id}: {why}; retrying");
                 fail(state, Trouble::Unreachable, message, String::new(), now);
             }
         }
@@ -276,7 +273,7 @@ fn put_right(
     id: &ResourceId,
     cluster: &Str,
     source: &str,
-    differed: Option<String>,
+    differed: Option<&str>,
     now: Time,
 ) {
     let held = state.drift_backoff.take();
@@ -284,12 +281,13 @@ fn put_right(
     if state.record.as_ref().is_none_or(|record| record.source != source) {
         return;
     }
-    let Some(drift_backoff) = DriftBackoff::compared(held, differed.as_deref(), now) else {
+    let Some(drift_backoff) = DriftBackoff::compared(held, differed, now) else {
         return;
     };
     state.problem = drift_backoff.message(id, cluster).map(|message| Problem {
         trouble: Trouble::Fought,
         message,
+        interpret_error: None,
         source: source.to_owned(),
         attempts: 0,
         retry_at: drift_backoff.retry_at(),
@@ -309,9 +307,12 @@ fn fail(state: &mut CopyState, trouble: Trouble, message: String, source: String
     let attempts = state
         .problem
         .as_ref()
-        .filter(|held| held.trouble == trouble && held.source == source)
+        .filter(|held| {
+            let is_same = held.trouble == trouble || (held.trouble.is_passing() && trouble.is_passing());
+            is_same && held.source == source
+        })
         .map_or(1, |held| held.attempts.saturating_add(1));
-    let longest = if trouble == Trouble::Unreachable {
+    let longest = if trouble.is_passing() {
         LONGEST_PAUSE_UNREACHABLE
     } else {
         LONGEST_PAUSE
@@ -324,6 +325,7 @@ fn fail(state: &mut CopyState, trouble: Trouble, message: String, source: String
     state.problem = Some(Problem {
         trouble,
         message,
+        interpret_error: None,
         source,
         attempts,
         retry_at: now.plus(pause),

@@ -6,7 +6,7 @@ use entourage_api::cluster::Cluster;
 
 use super::Dirty;
 use crate::{
-    cache::{Deletion, Held, Member, ResourceState, Trouble, meta_of},
+    cache::{Deletion, Held, Member, ResourceState, meta_of},
     engine::routes::Changed,
     fleet::{Fleet, identities::objection},
     memory::identities,
@@ -146,7 +146,7 @@ impl Fleet {
             let resource = self.cache.resources.get_mut(id);
             let state = resource.and_then(|resource| resource.copies.get_mut(cluster));
             let problem = state.and_then(|state| state.problem.as_mut());
-            if let Some(problem) = problem.filter(|held| held.trouble == Trouble::Unreachable) {
+            if let Some(problem) = problem.filter(|held| held.trouble.is_passing()) {
                 problem.retry_at = now;
                 self.route(Changed::Copy(id, cluster), dirty);
             }
