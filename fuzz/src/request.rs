@@ -62,7 +62,7 @@ impl Case for Requests {
         let Ok(runtime) = runtime else { return };
         runtime.block_on(async {
             let cluster = Cluster::new(Options::default());
-            let service = cluster.service().with_token(&cluster.inner().options.admin_token);
+            let service = cluster.admin_service();
             for one in self.requests.iter().take(MOST) {
                 if let Some(request) = one.request() {
                     answered(&service, request).await;

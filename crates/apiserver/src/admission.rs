@@ -13,6 +13,8 @@ pub(crate) use quota::{Charged, refund};
 
 use std::sync::Arc;
 
+use jiff::Timestamp;
+
 use crate::{
     kinds::pod_security,
     object::{Object, field},
@@ -21,13 +23,16 @@ use crate::{
     store::Store,
 };
 
-/// What admission sees of a cluster.
+/// What admission and deletions see of a cluster.
 pub(crate) trait Context: Surroundings + std::fmt::Debug + Send + Sync {
     /// The kinds served now.
     fn kinds(&self) -> Arc<Kinds>;
 
     /// The objects.
     fn store(&self) -> &Store;
+
+    /// The clock.
+    fn timestamp(&self) -> Timestamp;
 }
 
 /// Fills in what the namespace's limit ranges say, before the kind prepares the object.

@@ -97,7 +97,7 @@ impl User {
 }
 
 /// What authentication and authorization keep for one cluster.
-pub struct Auth {
+pub(crate) struct Auth {
     /// The admin's token.
     admin: String,
     /// Further static tokens, and whom they belong to.

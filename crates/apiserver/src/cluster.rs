@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use tokio::sync::watch;
+
 use crate::{
-    controllers,
+    controllers::{self, Context as _},
     server::{Options, Server},
     store::{OpenError, Store},
 };
@@ -38,13 +40,13 @@ impl Cluster {
 
     fn with(options: Options, store: Store) -> Self {
         let server = Server::new(options, store);
-        controllers::start(&server);
+        let controlled: Arc<dyn controllers::Context> = server.clone();
+        controllers::start(&controlled);
         Self(server)
     }
 
-    /// What is shared; modules of the server use it.
-    #[must_use]
-    pub fn inner(&self) -> &Arc<Server> {
+    /// The state of the cluster, for the modules that answer its requests.
+    pub(crate) fn inner(&self) -> &Arc<Server> {
         &self.0
     }
 
@@ -54,26 +56,43 @@ impl Cluster {
         Service::new(self.clone())
     }
 
+    /// The same with the cluster's admin as the user of requests that name none.
+    #[must_use]
+    pub fn admin_service(&self) -> Service {
+        self.service().with_token(&self.0.options.admin_token)
+    }
+
     /// Makes services of the cluster as its admin as long as the cluster lives, without keeping it alive.
     pub(crate) fn weak_service(&self) -> impl Fn() -> Option<Service> + Send + use<> {
         let weak = Arc::downgrade(&self.0);
         move || {
             let cluster = Self(weak.upgrade()?);
-            let token = cluster.0.options.admin_token.clone();
-            Some(cluster.service().with_token(&token))
+            Some(cluster.admin_service())
         }
     }
 
     /// A client of the cluster as its admin, without a socket.
     #[must_use]
     pub fn client(&self) -> kube::Client {
-        kube::Client::new(self.service().with_token(&self.0.options.admin_token), "default")
+        kube::Client::new(self.admin_service(), "default")
     }
 
     /// Ends when the last clone of this cluster is dropped and its file, if it has one, is closed: everything that was answered
     /// is in it, and it can be opened again.
     pub fn closed(&self) -> impl Future<Output = ()> + Send + use<> {
         self.0.closed().clone().cancelled_owned()
+    }
+
+    /// The objects beside the API: for tests that read or write them without a request.
+    #[must_use]
+    pub fn store(&self) -> &Store {
+        &self.0.store
+    }
+
+    /// Changes when other kinds are served; the value is the number of changes.
+    #[must_use]
+    pub fn kinds_changes(&self) -> watch::Receiver<u64> {
+        self.0.kinds_changes()
     }
 
     /// Forgets all events: watches and pages of earlier revisions are told that they are too old.

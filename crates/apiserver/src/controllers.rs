@@ -13,7 +13,9 @@ use serde::Deserialize;
 use tokio::{sync::watch, time::Instant};
 
 use crate::{
-    server::Server,
+    admission,
+    auth::token,
+    resource::Kinds,
     store::{Entry, Happened, Reader, Revision},
 };
 
@@ -49,6 +51,24 @@ impl Place {
     }
 }
 
+/// What controllers see of a cluster.
+pub(crate) trait Context: admission::Context {
+    /// Replaces the kinds by what `change` makes of them.
+    fn change_kinds(&self, change: &mut dyn FnMut(&mut Kinds));
+
+    /// Tells when the kinds change; the value says how often they did.
+    fn kinds_changes(&self) -> watch::Receiver<u64>;
+
+    /// The key that signs tokens of service accounts.
+    fn token_key(&self) -> &token::Key;
+
+    /// The certificate of the cluster's authority, PEM.
+    fn authority(&self) -> Option<&str>;
+
+    /// Whether the cluster has the controllers `pvc-protection` and `pv-protection`.
+    fn storage_protection(&self) -> bool;
+}
+
 /// A change as controllers see it.
 pub(crate) struct Seen {
     pub(crate) place: Place,
@@ -70,7 +90,7 @@ pub(crate) trait Controller: Send {
     fn kinds_changed(&mut self) {}
 
     /// Does one noted piece of work; false when there is none.
-    fn work(&mut self, cluster: &Arc<Server>) -> bool;
+    fn work(&mut self, cluster: &dyn Context) -> bool;
 
     /// When there will be work even if nothing changes.
     fn wakes(&self) -> Option<Instant> {
@@ -91,19 +111,23 @@ fn controllers() -> Vec<Box<dyn Controller>> {
 }
 
 /// Starts the controllers of a cluster as a task of the current runtime, if there is one. It ends with the cluster.
-pub(crate) fn start(cluster: &Arc<Server>) {
+pub(crate) fn start(cluster: &Arc<dyn Context>) {
     definitions::start(cluster);
     if let Ok(runtime) = tokio::runtime::Handle::try_current() {
         runtime.spawn(run(
             Arc::downgrade(cluster),
-            cluster.store.ticks(),
+            cluster.store().ticks(),
             cluster.kinds_changes(),
         ));
     }
 }
 
 /// Holds the cluster only while it works, so that the last clone of the cluster ends it.
-async fn run(cluster: Weak<Server>, mut ticks: watch::Receiver<Revision>, mut kinds: watch::Receiver<u64>) {
+async fn run(
+    cluster: Weak<dyn Context>,
+    mut ticks: watch::Receiver<Revision>,
+    mut kinds: watch::Receiver<u64>,
+) {
     let mut state = Loop::new();
     loop {
         ticks.mark_unchanged();
@@ -112,7 +136,7 @@ async fn run(cluster: Weak<Server>, mut ticks: watch::Receiver<Revision>, mut ki
             let Some(cluster) = cluster.upgrade() else {
                 return;
             };
-            if !state.turn(&cluster) {
+            if !state.turn(&*cluster) {
                 break;
             }
             drop(cluster);
@@ -152,7 +176,7 @@ impl Loop {
     }
 
     /// Sees what changed and does some work. False when there was nothing to do.
-    pub(crate) fn turn(&mut self, cluster: &Arc<Server>) -> bool {
+    pub(crate) fn turn(&mut self, cluster: &dyn Context) -> bool {
         let changed = self.observe(cluster);
         let kinds = *cluster.kinds_changes().borrow();
         if self.kinds != kinds {
@@ -180,9 +204,9 @@ impl Loop {
             .min()
     }
 
-    fn observe(&mut self, cluster: &Server) -> bool {
+    fn observe(&mut self, cluster: &dyn Context) -> bool {
         let read = |at: &Reader| {
-            let (changes, reached) = cluster.store.changes(at.at()).ok()?;
+            let (changes, reached) = cluster.store().changes(at.at()).ok()?;
             at.reached(reached);
             Some(changes)
         };
@@ -197,13 +221,13 @@ impl Loop {
     }
 
     /// Shows everything that is stored. What changes meanwhile is seen once more, which does no harm.
-    fn begin_again(&mut self, cluster: &Server) {
+    fn begin_again(&mut self, cluster: &dyn Context) {
         for controller in &mut self.controllers {
             controller.reset();
         }
-        self.at = Some(cluster.store.reader_of_all(cluster.store.revision()));
-        for collection in cluster.store.collections() {
-            for entry in cluster.store.list(&collection, "", None, 0).entries {
+        self.at = Some(cluster.store().reader_of_all(cluster.store().revision()));
+        for collection in cluster.store().collections() {
+            for entry in cluster.store().list(&collection, "", None, 0).entries {
                 self.show(&collection, Happened::Added, &entry);
             }
         }

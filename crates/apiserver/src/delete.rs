@@ -9,14 +9,13 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use crate::{
-    admission::{request::Request, webhooks},
+    admission::{Context, request::Request, webhooks},
     call::{Call, Item, Reply},
     object::{Object, field, finalizers, metadata, metadata_mut},
     registry::{find, remove},
-    resource::{self, Resource, Surroundings as _, stored},
-    server::Server,
+    resource::{self, Resource, stored},
     status::{About, Result, Status},
-    store::{Entry, Expect, Mismatch},
+    store::{Entry, Expect, Mismatch, Store},
 };
 
 mod options;
@@ -27,7 +26,7 @@ pub(crate) use options::{DeleteOptions, Propagation};
 const BREATH: usize = 32;
 
 /// DELETE of one object.
-pub(crate) async fn delete(cluster: &Arc<Server>, call: &Call) -> Result<Reply> {
+pub(crate) async fn delete(cluster: &dyn Context, call: &Call) -> Result<Reply> {
     let options = DeleteOptions::of(call)?;
     let resource = &*call.resource;
     let (deleted, mut warnings) = asked(cluster, call, &call.namespace, &call.name, &options).await?;
@@ -55,9 +54,9 @@ pub(crate) async fn delete(cluster: &Arc<Server>, call: &Call) -> Result<Reply> 
 }
 
 /// DELETE of a collection: each object that a list with the same parameters shows. Answers that list.
-pub(crate) async fn collection(cluster: &Arc<Server>, call: &Call) -> Result<Reply> {
+pub(crate) async fn collection(cluster: &dyn Context, call: &Call) -> Result<Reply> {
     let options = DeleteOptions::of(call)?;
-    let reply = crate::list::list(&cluster.store, call).await?;
+    let reply = crate::list::list(cluster.store(), call).await?;
     let Reply::List { items, .. } = &reply else {
         return Ok(reply);
     };
@@ -79,7 +78,7 @@ pub(crate) async fn collection(cluster: &Arc<Server>, call: &Call) -> Result<Rep
 /// Deletes an object when neither policies nor webhooks refuse it; again when it changed while they were asked. Returns
 /// warnings too.
 async fn asked(
-    cluster: &Server,
+    cluster: &dyn Context,
     call: &Call,
     namespace: &str,
     name: &str,
@@ -87,7 +86,7 @@ async fn asked(
 ) -> Result<(Deleted, Vec<String>)> {
     let resource = &*call.resource;
     loop {
-        let entry = find(cluster, resource, namespace, name)?;
+        let entry = find(cluster.store(), resource, namespace, name)?;
         let old = stored::shown(resource, &entry.object);
         let warnings = admitted(cluster, call, &old, (namespace, name), options).await?;
         if let Some(deleted) = attempt(cluster, resource, name, options, entry, old)? {
@@ -98,7 +97,7 @@ async fn asked(
 
 /// Refuses a deletion that an admission policy or a webhook denies. Returns warnings.
 async fn admitted(
-    cluster: &Server,
+    cluster: &dyn Context,
     call: &Call,
     old: &Object,
     (namespace, name): (&str, &str),
@@ -141,14 +140,14 @@ enum Step {
 
 /// Deletes one object, again when somebody was faster. Nobody is asked.
 pub(crate) fn object(
-    cluster: &Server,
+    cluster: &dyn Context,
     resource: &Resource,
     namespace: &str,
     name: &str,
     options: &DeleteOptions,
 ) -> Result<Deleted> {
     loop {
-        let entry = find(cluster, resource, namespace, name)?;
+        let entry = find(cluster.store(), resource, namespace, name)?;
         let old = stored::shown(resource, &entry.object);
         if let Some(deleted) = attempt(cluster, resource, name, options, entry, old)? {
             return Ok(deleted);
@@ -158,7 +157,7 @@ pub(crate) fn object(
 
 /// Deletes an object in the state of `entry`, which `old` is; `None` when somebody was faster.
 fn attempt(
-    cluster: &Server,
+    cluster: &dyn Context,
     resource: &Resource,
     name: &str,
     options: &DeleteOptions,
@@ -181,16 +180,16 @@ fn attempt(
             return Ok(Some(Deleted::Waits(Item::Stored(entry))));
         }
         Step::Mark(object) => {
-            let written = write(cluster, resource, &entry, object).ok();
+            let written = write(cluster.store(), resource, &entry, object).ok();
             return Ok(written.map(|entry| Deleted::Waits(Item::Stored(entry))));
         }
-        Step::Remove(Some(object)) => match write(cluster, resource, &entry, object) {
+        Step::Remove(Some(object)) => match write(cluster.store(), resource, &entry, object) {
             Ok(entry) => entry,
             Err(_) => return Ok(None),
         },
         Step::Remove(None) => entry,
     };
-    let removed = remove(cluster, resource, &entry).ok();
+    let removed = remove(cluster.store(), resource, &entry).ok();
     Ok(removed.map(|last| Deleted::Gone(uid, Item::Stored(last))))
 }
 
@@ -203,17 +202,15 @@ fn may_go(resource: &Resource, name: &str, old: &Object, options: &DeleteOptions
 }
 
 fn write(
-    cluster: &Server,
+    store: &Store,
     resource: &Resource,
     entry: &Entry,
     object: Object,
 ) -> std::result::Result<Arc<Entry>, Mismatch> {
     let expect = Expect::At(entry.revision);
-    cluster
-        .store
-        .put(&resource.collection, &entry.key, expect, |revision| {
-            stored::encode_as(resource, object, revision)
-        })
+    store.put(&resource.collection, &entry.key, expect, |revision| {
+        stored::encode_as(resource, object, revision)
+    })
 }
 
 fn preconditions(resource: &Resource, name: &str, old: &Object, options: &DeleteOptions) -> Result<()> {
@@ -243,7 +240,7 @@ fn preconditions(resource: &Resource, name: &str, old: &Object, options: &Delete
     Ok(())
 }
 
-fn step(cluster: &Server, resource: &Resource, old: &Object, options: &DeleteOptions) -> Step {
+fn step(cluster: &dyn Context, resource: &Resource, old: &Object, options: &DeleteOptions) -> Step {
     let leaving = !field(old, "deletionTimestamp").is_empty();
     let mut object = old.clone();
     if !leaving {

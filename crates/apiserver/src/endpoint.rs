@@ -1,11 +1,9 @@
 //! From a request to the one function that answers it: which resource, which verb, which subresource.
 
-use std::sync::Arc;
-
 use crate::{
     call::{Call, Item, Reply},
-    delete, list, registry,
-    server::Server,
+    delete, list,
+    registry::{self, Context},
     status::{Result, Status},
     store::Revision,
     watch,
@@ -25,9 +23,9 @@ pub(crate) enum Answer {
 }
 
 /// Answers a routed call. What the answer shows would survive a crash when it is given.
-pub(crate) async fn answer(cluster: &Arc<Server>, call: &Call) -> Result<Answer> {
+pub(crate) async fn answer(cluster: &dyn Context, call: &Call) -> Result<Answer> {
     if call.method != http::Method::GET
-        && let Some(broken) = cluster.store.broken()
+        && let Some(broken) = cluster.store().broken()
     {
         // It would be seen by others until the process ends, and be gone then.
         return Err(Status::internal(&broken.to_string()));
@@ -40,8 +38,8 @@ pub(crate) async fn answer(cluster: &Arc<Server>, call: &Call) -> Result<Answer>
         Err(status) => error_shows(status),
     };
     if let Some(shown) = shown {
-        let revision = shown.unwrap_or_else(|| cluster.store.revision());
-        let committed = cluster.store.committed(revision).await;
+        let revision = shown.unwrap_or_else(|| cluster.store().revision());
+        let committed = cluster.store().committed(revision).await;
         committed.map_err(|broken| Status::internal(&broken.to_string()))?;
     }
     reply
@@ -68,7 +66,7 @@ fn error_shows(status: &Status) -> Shows {
     matches!(status.code, 404 | 409).then_some(None)
 }
 
-async fn done(cluster: &Arc<Server>, call: &Call) -> Result<Answer> {
+async fn done(cluster: &dyn Context, call: &Call) -> Result<Answer> {
     if let Some(reply) = aside(cluster, call) {
         return reply.map(Answer::Reply);
     }
@@ -77,14 +75,14 @@ async fn done(cluster: &Arc<Server>, call: &Call) -> Result<Answer> {
         && call.name.is_empty()
         && call.query.flag("watch")
     {
-        let watch = watch::start(cluster, call).await?;
+        let watch = watch::start(cluster.store(), call).await?;
         return Ok(Answer::Watch(Box::new(watch)));
     }
     verb(cluster, call).await.map(Answer::Reply)
 }
 
 /// The answer of a call that is none of the eight verbs: a question, a subresource of its own, or nothing that is served.
-fn aside(cluster: &Arc<Server>, call: &Call) -> Option<Result<Reply>> {
+fn aside(cluster: &dyn Context, call: &Call) -> Option<Result<Reply>> {
     if !call.subresource.is_empty() && !call.resource.has(&call.subresource) {
         return Some(Err(Status::no_such_path()));
     }
@@ -100,19 +98,19 @@ fn aside(cluster: &Arc<Server>, call: &Call) -> Option<Result<Reply>> {
         }
     }
     if node::is_connection(call) {
-        return Some(node::answer(cluster, call));
+        return Some(node::answer(cluster.store(), call));
     }
     (!allowed(call)).then(|| Err(Status::method_not_allowed()))
 }
 
-async fn verb(cluster: &Arc<Server>, call: &Call) -> Result<Reply> {
+async fn verb(cluster: &dyn Context, call: &Call) -> Result<Reply> {
     use http::Method;
     if call.subresource == "scale" {
         return registry::scale::answer(cluster, call).await;
     }
     match (&call.method, call.name.is_empty()) {
-        (&Method::GET, true) => list::list(&cluster.store, call).await,
-        (&Method::GET, false) => registry::get(cluster, call).await,
+        (&Method::GET, true) => list::list(cluster.store(), call).await,
+        (&Method::GET, false) => registry::get(cluster.store(), call).await,
         (&Method::POST, true) => registry::create(cluster, call).await,
         (&Method::PUT, false) => registry::update(cluster, call).await,
         (&Method::PATCH, false) => registry::patch(cluster, call).await,
@@ -150,6 +148,8 @@ fn allowed(call: &Call) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use bytes::Bytes;
 
     use super::*;
@@ -182,7 +182,10 @@ mod tests {
                 content_type: None,
                 body: Bytes::from_static(body.as_bytes()),
             };
-            answer(inner, &call).await.map(drop).map_err(|status| status.code)
+            answer(&**inner, &call)
+                .await
+                .map(drop)
+                .map_err(|status| status.code)
         };
         let (get, post) = (http::Method::GET, http::Method::POST);
         assert_eq!(

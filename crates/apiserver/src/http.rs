@@ -373,9 +373,9 @@ where
     }
     let call = call(parts, &query, route, user, body).await?;
     let form = Form::of(&parts.headers, &query, accepted);
-    match endpoint::answer(cluster, &call).await? {
+    match endpoint::answer(&**cluster, &call).await? {
         Answer::Watch(watch) => Ok(stream::watched(cluster, &form, *watch)),
-        Answer::Reply(reply) => Ok(form.reply(cluster, &call.resource, reply)?),
+        Answer::Reply(reply) => Ok(form.reply(cluster.timestamp(), &call.resource, reply)?),
     }
 }
 

@@ -5,9 +5,13 @@
 //! through these floors, each of which knows only those below it:
 //!
 //! `listener` → `cluster` → `http` (parse, authenticate, authorize, negotiate) → `endpoint` (which resource, which verb) →
-//! `delete`, `registry`, `watch`, `list` (read, make the new state, admit, write) → `server` (what the modules share) →
-//! `admission` → `auth`, `apply`, `decode` → `kinds`, `crd` (the rules of each kind) → `resource` → `schema` → `store`
-//! (revisions, events). `controllers` stand beside `http`: they change objects without a request.
+//! `delete`, `registry`, `watch`, `list` (read, make the new state, admit, write) → `admission` → `auth`, `apply`, `decode` →
+//! `kinds`, `crd` (the rules of each kind) → `resource` → `schema` → `store` (revisions, events). `controllers` stand beside
+//! `endpoint`: they change objects without a request.
+//!
+//! `server`, the whole state of a cluster, stands right below `http`. What is below `server` takes the `Store`, or the view
+//! of the cluster that it needs: `Surroundings` (rules of kinds), `admission::Context`, `registry::Context`,
+//! `controllers::Context`.
 //!
 //! It is not for production: no cluster of yours should depend on it.
 
@@ -59,5 +63,5 @@ pub use auth::User;
 pub use cluster::{Cluster, Service};
 pub use object::Object;
 pub use random::random;
-pub use server::{Options, Server};
-pub use store::Entry;
+pub use server::Options;
+pub use store::{Entry, Store};

@@ -27,7 +27,7 @@ use definitions::{Definitions, Flavor};
 
 /// The documents that were made, and the kinds they were made of.
 #[derive(Debug, Default)]
-pub struct Documents(Mutex<Made>);
+pub(crate) struct Documents(Mutex<Made>);
 
 #[derive(Debug, Default)]
 struct Made {

@@ -8,15 +8,15 @@ use std::sync::Arc;
 
 use crate::{
     admission::{self, policies::States},
-    apply, auth,
+    apply,
+    auth::{self, Access},
     call::{Call, Item, Reply},
     decode::{self, Decoded, Media},
     meta,
     object::Object,
     resource::{Resource, about, about_kind, stored},
-    server::Server,
     status::{Result, Status},
-    store::{Entry, Expect, Mismatch},
+    store::{Entry, Expect, Mismatch, Store},
 };
 
 mod create;
@@ -35,10 +35,16 @@ pub(crate) use terms::{Terms, dry_run_problems, options};
 /// How often a write is tried again because somebody was faster.
 const TRIES: usize = 20;
 
+/// What writes see of a cluster.
+pub(crate) trait Context: admission::Context {
+    /// Keys and grants, and the store that they are read from.
+    fn access(&self) -> Access<'_>;
+}
+
 /// The object of a GET.
-pub(crate) async fn get(cluster: &Arc<Server>, call: &Call) -> Result<Reply> {
-    crate::list::wait_for_revision(&cluster.store, call).await?;
-    let entry = find(cluster, &call.resource, &call.namespace, &call.name)?;
+pub(crate) async fn get(store: &Store, call: &Call) -> Result<Reply> {
+    crate::list::wait_for_revision(store, call).await?;
+    let entry = find(store, &call.resource, &call.namespace, &call.name)?;
     Ok(Reply::Object {
         code: 200,
         item: Item::Stored(entry),
@@ -47,29 +53,26 @@ pub(crate) async fn get(cluster: &Arc<Server>, call: &Call) -> Result<Reply> {
 }
 
 /// The stored object, or the NotFound of it.
-pub(crate) fn find(cluster: &Server, resource: &Resource, namespace: &str, name: &str) -> Result<Arc<Entry>> {
-    cluster
-        .store
+pub(crate) fn find(store: &Store, resource: &Resource, namespace: &str, name: &str) -> Result<Arc<Entry>> {
+    store
         .get(&resource.collection, &resource.key(namespace, name))
         .ok_or_else(|| Status::not_found(about(resource, name)))
 }
 
 /// Takes an object out of the store. Its last state is the stored one with the revision of the deletion.
 pub(crate) fn remove(
-    cluster: &Server,
+    store: &Store,
     resource: &Resource,
     entry: &Entry,
 ) -> std::result::Result<Arc<Entry>, Mismatch> {
-    cluster
-        .store
-        .delete(&resource.collection, &entry.key, entry.revision, |revision| {
-            stored::with_revision(&entry.object, revision)
-        })
+    store.delete(&resource.collection, &entry.key, entry.revision, |revision| {
+        stored::with_revision(&entry.object, revision)
+    })
 }
 
 /// A write as admission sees it.
 pub(crate) fn asked<'a>(
-    cluster: &'a Server,
+    cluster: &'a dyn admission::Context,
     call: &'a Call,
     terms: &Terms,
     operation: &'static str,
@@ -88,7 +91,7 @@ pub(crate) fn asked<'a>(
 }
 
 /// PUT.
-pub(crate) async fn update(cluster: &Arc<Server>, call: &Call) -> Result<Reply> {
+pub(crate) async fn update(cluster: &dyn Context, call: &Call) -> Result<Reply> {
     let terms = Terms::of(cluster, call)?;
     let media = media(call)?;
     let decoded = decode::body(&call.resource, &call.body, media, terms.validation)?;
@@ -103,7 +106,7 @@ pub(crate) async fn update(cluster: &Arc<Server>, call: &Call) -> Result<Reply> 
         return change().await;
     }
     let create = || -> Attempt<'_> { Box::pin(create_object(cluster, call, &terms, decoded.clone(), None)) };
-    create_or_change(cluster, call, &create, &change).await
+    create_or_change(cluster.store(), call, &create, &change).await
 }
 
 /// A write that is under way.
@@ -111,13 +114,13 @@ type Attempt<'a> = std::pin::Pin<Box<dyn Future<Output = Result<Reply>> + Send +
 
 /// Creates what is not there and changes what is; when somebody was faster, the other way round.
 async fn create_or_change<'a>(
-    cluster: &Server,
+    store: &Store,
     call: &Call,
     create: &(dyn Fn() -> Attempt<'a> + Sync),
     change: &(dyn Fn() -> Attempt<'a> + Sync),
 ) -> Result<Reply> {
     let key = call.resource.key(&call.namespace, &call.name);
-    let is_there = || cluster.store.get(&call.resource.collection, &key).is_some();
+    let is_there = || store.get(&call.resource.collection, &key).is_some();
     for _ in 0..TRIES {
         let (done, lost) = if is_there() {
             (change().await, "NotFound")
@@ -146,7 +149,7 @@ pub(crate) enum Source {
 
 /// Reads, makes the new state with `next`, checks and writes it; again when somebody was faster.
 pub(crate) async fn change(
-    cluster: &Arc<Server>,
+    cluster: &dyn Context,
     call: &Call,
     terms: &Terms,
     source: Source,
@@ -154,7 +157,7 @@ pub(crate) async fn change(
 ) -> Result<Reply> {
     let resource = &*call.resource;
     for _ in 0..TRIES {
-        let entry = find(cluster, resource, &call.namespace, &call.name)?;
+        let entry = find(cluster.store(), resource, &call.namespace, &call.name)?;
         let old = stored::shown(resource, &entry.object);
         let Decoded {
             object: mut new,
@@ -176,7 +179,7 @@ pub(crate) async fn change(
         system::keep_other_part(resource, &call.subresource, &mut new, &old);
         resource
             .rules
-            .prepare_update(&call.subresource, &mut new, &old, &**cluster)?;
+            .prepare_update(&call.subresource, &mut new, &old, cluster)?;
         system::count_generation(resource, &call.subresource, &mut new, &old);
         let mut errors = meta::validate_update(resource, &new, &old);
         errors.extend(resource.rules.validate_update(&call.subresource, &new, &old));
@@ -202,7 +205,7 @@ pub(crate) async fn change(
         warnings.extend(admission::policies::validate(&request, states)?);
         warnings.extend(admission::webhooks::validate(&request, states).await?);
         if system::is_finished(resource, &new, &old) {
-            if !terms.dry_run && crate::registry::remove(cluster, resource, &entry).is_err() {
+            if !terms.dry_run && crate::registry::remove(cluster.store(), resource, &entry).is_err() {
                 continue;
             }
             return Ok(Reply::Object {
@@ -226,8 +229,8 @@ pub(crate) async fn change(
             });
         }
         fits(call, entry.object.len(), &new)?;
-        let _held = resource.rules.hold(&new, &**cluster)?;
-        let written = cluster.store.put(
+        let _held = resource.rules.hold(&new, cluster)?;
+        let written = cluster.store().put(
             &resource.collection,
             &entry.key,
             Expect::At(entry.revision),

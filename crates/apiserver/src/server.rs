@@ -1,4 +1,4 @@
-//! What the modules of the server share: one cluster's store, its kinds, its keys and its clock.
+//! The state of one embedded cluster: its store, its kinds, its keys and its clock, and the narrow views of it that the modules below take.
 
 use std::{
     path::PathBuf,
@@ -11,12 +11,13 @@ use tokio::sync::watch;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::{
-    admission::Context,
-    auth::{Access, Auth, User, policy},
-    kinds,
+    admission,
+    auth::{Access, Auth, User, policy, token},
+    controllers, kinds,
     object::Object,
     openapi::Documents,
     random::new_uid,
+    registry,
     resource::{Kinds, Surroundings, stored},
     store::{Event, Expect, Page, Revision, Store},
 };
@@ -60,17 +61,17 @@ impl Default for Options {
     }
 }
 
-/// What the modules of the server share: one cluster's objects, kinds and clock.
+/// The state of one embedded cluster: its objects, kinds, keys and clock.
 #[derive(Debug)]
-pub struct Server {
+pub(crate) struct Server {
     /// How it was made.
-    pub options: Options,
+    pub(crate) options: Options,
     /// All objects.
-    pub store: Store,
+    pub(crate) store: Store,
     /// Keys and grants.
-    pub auth: Auth,
+    pub(crate) auth: Auth,
     /// OpenAPI documents.
-    pub documents: Documents,
+    pub(crate) documents: Documents,
     fairness: [(&'static str, http::HeaderValue); 2],
     kinds: RwLock<Arc<Kinds>>,
     /// How often they changed.
@@ -99,12 +100,22 @@ impl Server {
         Arc::new(server)
     }
 
+    /// The kinds served now.
+    pub(crate) fn kinds(&self) -> Arc<Kinds> {
+        self.kinds.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// Keys and grants, and the store that they are read from.
     pub(crate) const fn access(&self) -> Access<'_> {
         Access {
             auth: &self.auth,
             store: &self.store,
         }
+    }
+
+    /// The clock. One place, so that tests may set it.
+    pub(crate) fn timestamp(&self) -> Timestamp {
+        Timestamp::now()
     }
 
     /// Cancelled when the server is gone and its store is closed.
@@ -115,32 +126,6 @@ impl Server {
     /// The headers that name the flow schema and priority level of a request: the same two for all.
     pub(crate) fn fairness(&self) -> &[(&'static str, http::HeaderValue)] {
         &self.fairness
-    }
-
-    /// The kinds served now.
-    #[must_use]
-    pub fn kinds(&self) -> Arc<Kinds> {
-        self.kinds.read().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Replaces the kinds by what `change` makes of them.
-    pub fn change_kinds(&self, change: impl FnOnce(&mut Kinds)) {
-        let mut kinds = self.kinds.write().unwrap_or_else(PoisonError::into_inner);
-        change(Arc::make_mut(&mut kinds));
-        drop(kinds);
-        self.kinds_changes.send_modify(|count| *count += 1);
-    }
-
-    /// Tells when the kinds change; the value says how often they did.
-    #[must_use]
-    pub fn kinds_changes(&self) -> watch::Receiver<u64> {
-        self.kinds_changes.subscribe()
-    }
-
-    /// The clock. One place, so that tests may set it.
-    #[must_use]
-    pub fn timestamp(&self) -> Timestamp {
-        Timestamp::now()
     }
 
     fn furnish(&self) {
@@ -188,13 +173,48 @@ impl Surroundings for Server {
     }
 }
 
-impl Context for Server {
+impl admission::Context for Server {
     fn kinds(&self) -> Arc<Kinds> {
         self.kinds()
     }
 
     fn store(&self) -> &Store {
         &self.store
+    }
+
+    fn timestamp(&self) -> Timestamp {
+        self.timestamp()
+    }
+}
+
+impl registry::Context for Server {
+    fn access(&self) -> Access<'_> {
+        self.access()
+    }
+}
+
+impl controllers::Context for Server {
+    fn change_kinds(&self, change: &mut dyn FnMut(&mut Kinds)) {
+        let mut kinds = self.kinds.write().unwrap_or_else(PoisonError::into_inner);
+        change(Arc::make_mut(&mut kinds));
+        drop(kinds);
+        self.kinds_changes.send_modify(|count| *count += 1);
+    }
+
+    fn kinds_changes(&self) -> watch::Receiver<u64> {
+        self.kinds_changes.subscribe()
+    }
+
+    fn token_key(&self) -> &token::Key {
+        self.auth.key(&self.store)
+    }
+
+    fn authority(&self) -> Option<&str> {
+        self.options.authority.as_deref()
+    }
+
+    fn storage_protection(&self) -> bool {
+        self.options.storage_protection
     }
 }
 

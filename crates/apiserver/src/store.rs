@@ -115,7 +115,7 @@ pub struct Page {
 /// The store. Cheap to share behind an `Arc`; every method holds the lock only for the time that its comment says.
 #[derive(Debug)]
 pub struct Store {
-    inner: RwLock<Server>,
+    inner: RwLock<State>,
     /// The last revision that watchers may see, for those who wait for any write.
     tick: Arc<watch::Sender<Revision>>,
     /// The file behind the store, if there is one.
@@ -123,7 +123,7 @@ pub struct Store {
 }
 
 #[derive(Debug)]
-struct Server {
+struct State {
     revision: Revision,
     /// What is older is forgotten in every collection.
     floor: Revision,
@@ -163,7 +163,7 @@ impl Store {
         let tick = Arc::new(watch::Sender::new(revision));
         Self {
             durable: durable(tick.clone()),
-            inner: RwLock::new(Server {
+            inner: RwLock::new(State {
                 revision,
                 floor: revision,
                 collections: objects,
@@ -320,7 +320,7 @@ impl Store {
     }
 
     /// Remembers the event, and tells of it: at once in memory, after the commit with a file.
-    fn done(&self, mut inner: RwLockWriteGuard<'_, Server>, collection: &Arc<str>, event: Event) {
+    fn done(&self, mut inner: RwLockWriteGuard<'_, State>, collection: &Arc<str>, event: Event) {
         let revision = event.entry.revision;
         inner.revision = revision;
         let gone = event.happened == Happened::Deleted;
@@ -440,16 +440,16 @@ impl Store {
         }
     }
 
-    fn read(&self) -> RwLockReadGuard<'_, Server> {
+    fn read(&self) -> RwLockReadGuard<'_, State> {
         self.inner.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, Server> {
+    fn write(&self) -> RwLockWriteGuard<'_, State> {
         self.inner.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Server {
+impl State {
     /// The collection of that name, which is made when it is not there.
     fn collection(&mut self, name: &str) -> (Arc<str>, &mut Collection) {
         let name = match self.collections.get_key_value(name) {

@@ -17,9 +17,8 @@ use crate::{
     random,
     resource::{Resource, stored},
     selector::Selection,
-    server::Server,
     status::{Result, Status},
-    store::{Entry, Event, Happened, Reader, Revision},
+    store::{Entry, Event, Happened, Reader, Revision, Store},
 };
 
 #[cfg(test)]
@@ -55,7 +54,6 @@ crate::hidden::without_content!(Frame);
 /// A watch under way. It holds no queue: only how far it has come.
 #[derive(Debug)]
 pub(crate) struct Watch {
-    cluster: Arc<Server>,
     /// The watched resource.
     pub resource: Arc<Resource>,
     prefix: String,
@@ -84,26 +82,25 @@ enum Beginning {
 }
 
 /// Begins a watch.
-pub(crate) async fn start(cluster: &Arc<Server>, call: &Call) -> Result<Watch> {
+pub(crate) async fn start(store: &Store, call: &Call) -> Result<Watch> {
     let options = Options::of(call, true)?;
     let resource = call.resource.clone();
     let asked = list::revision_of(&options.revision).map_err(Status::unforeseen)?;
     // Before the position is taken: nothing is missed between the two.
-    let ticks = cluster.store.ticks_of(&resource.collection);
+    let ticks = store.ticks_of(&resource.collection);
     let (beginning, at) = match options.initial_events {
         Some(true) => (Beginning::Present(asked, options.bookmarks), 0),
         None if asked == 0 => (Beginning::Present(0, false), 0),
-        Some(false) if asked == 0 => (Beginning::Done, cluster.store.revision()),
+        Some(false) if asked == 0 => (Beginning::Done, store.revision()),
         _ => (Beginning::Done, asked),
     };
     let now = Instant::now();
     let end = now + lasts(options.timeout);
     Ok(Watch {
-        cluster: cluster.clone(),
         prefix: list::prefix(call),
         selection: options.selection,
         beginning,
-        at: cluster.store.reader(&resource.collection, at),
+        at: store.reader(&resource.collection, at),
         ticks,
         gone: resource
             .custom
@@ -135,16 +132,16 @@ fn next_bookmark(now: Instant, end: Instant) -> Instant {
 
 impl Watch {
     /// The next frames, at least one; `None` at the end.
-    pub(crate) async fn next(&mut self) -> Option<Vec<Frame>> {
+    pub(crate) async fn next(&mut self, store: &Store) -> Option<Vec<Frame>> {
         if self.over {
             return None;
         }
-        if let Some(frames) = self.begin().await {
+        if let Some(frames) = self.begin(store).await {
             return Some(frames);
         }
         loop {
             let gone = self.gone.is_cancelled();
-            if let Some(frames) = self.read() {
+            if let Some(frames) = self.read(store) {
                 return Some(frames);
             }
             if gone || self.end <= Instant::now() {
@@ -159,7 +156,7 @@ impl Watch {
                     let now = Instant::now();
                     if self.bookmark.is_some_and(|due| due <= now) {
                         self.bookmark = Some(next_bookmark(now, self.end));
-                        let mut frames = self.read().unwrap_or_default();
+                        let mut frames = self.read(store).unwrap_or_default();
                         if !self.over {
                             frames.push(Frame::Bookmark(self.at.at(), false));
                         }
@@ -171,9 +168,9 @@ impl Watch {
     }
 
     /// The next of the frames with which the watch begins; `None` when it has begun.
-    async fn begin(&mut self) -> Option<Vec<Frame>> {
+    async fn begin(&mut self, store: &Store) -> Option<Vec<Frame>> {
         if let Beginning::Present(revision, bookmark) = self.beginning {
-            match self.present(revision).await {
+            match self.present(store, revision).await {
                 Ok(entries) => self.beginning = Beginning::Under(entries.into_iter(), bookmark),
                 Err(status) => {
                     self.over = true;
@@ -206,9 +203,8 @@ impl Watch {
     }
 
     /// What is there, when the store has reached `revision`; the position is set to that state.
-    async fn present(&mut self, revision: Revision) -> Result<Vec<Arc<Entry>>> {
-        list::reach(&self.cluster.store, revision).await?;
-        let store = &self.cluster.store;
+    async fn present(&mut self, store: &Store, revision: Revision) -> Result<Vec<Arc<Entry>>> {
+        list::reach(store, revision).await?;
         let page = store.list(&self.resource.collection, &self.prefix, None, 0);
         let committed = store.committed(page.revision).await;
         committed.map_err(|broken| Status::internal(&broken.to_string()))?;
@@ -217,12 +213,9 @@ impl Watch {
     }
 
     /// The next frames that the store's events make; `None` when there are none for now.
-    fn read(&mut self) -> Option<Vec<Frame>> {
+    fn read(&mut self, store: &Store) -> Option<Vec<Frame>> {
         loop {
-            let read =
-                self.cluster
-                    .store
-                    .events(&self.resource.collection, &self.prefix, self.at.at(), BATCH);
+            let read = store.events(&self.resource.collection, &self.prefix, self.at.at(), BATCH);
             let (events, reached) = match read {
                 Ok(read) => read,
                 Err(too_old) => {

@@ -18,12 +18,12 @@ use tokio::time::{Instant, sleep_until};
 use tower::ServiceExt as _;
 
 use crate::{
+    admission::Context,
     cluster::{self, Cluster},
     controllers::Head,
     object::Object,
     resource::stored,
-    server::Server,
-    store::{Entry, Happened, Reader},
+    store::{Entry, Happened, Reader, Store},
 };
 
 mod owners;
@@ -104,7 +104,7 @@ pub fn start(cluster: &Cluster, stages: Stages) {
             {
                 let Some(inner) = weak.upgrade() else { return };
                 ticks.borrow_and_update();
-                state.observe(&inner, &mut dirty);
+                state.observe(&inner.store, &mut dirty);
             }
             let now = Instant::now();
             while let Some((at, ..)) = state.later.first()
@@ -116,7 +116,7 @@ pub fn start(cluster: &Cluster, stages: Stages) {
             }
             for at in dirty {
                 let Some(inner) = weak.upgrade() else { return };
-                let (actions, again) = state.decide(&inner, &at, &stages);
+                let (actions, again) = state.decide(&*inner, &at, &stages);
                 drop(inner);
                 let mut refused = false;
                 for action in actions {
@@ -148,10 +148,10 @@ pub fn start(cluster: &Cluster, stages: Stages) {
 
 impl State {
     /// What changed since the last look, and whose children changed.
-    fn observe(&mut self, inner: &Server, dirty: &mut Dirty) {
+    fn observe(&mut self, store: &Store, dirty: &mut Dirty) {
         for (number, collection) in WATCHED.iter().enumerate() {
             let read = |seen: &Reader| {
-                let (events, reached) = inner.store.events(collection, "", seen.at(), usize::MAX).ok()?;
+                let (events, reached) = store.events(collection, "", seen.at(), usize::MAX).ok()?;
                 seen.reached(reached);
                 Some(events)
             };
@@ -164,8 +164,8 @@ impl State {
                 }
                 // The first look, or more happened than the store remembers.
                 _ => {
-                    let page = inner.store.list(collection, "", None, 0);
-                    self.seen[number] = Some(inner.store.reader(collection, page.revision));
+                    let page = store.list(collection, "", None, 0);
+                    self.seen[number] = Some(store.reader(collection, page.revision));
                     let known: Vec<At> = self.owners.keys().filter(|at| at.0 == number).cloned().collect();
                     for at in known {
                         self.set_owner(&at, None);
@@ -218,9 +218,15 @@ impl State {
     }
 
     /// What is to be done about one object, and when to look at it again.
-    fn decide(&self, inner: &Server, (number, key): &At, stages: &Stages) -> (Vec<Action>, Option<Duration>) {
+    fn decide(
+        &self,
+        cluster: &dyn Context,
+        (number, key): &At,
+        stages: &Stages,
+    ) -> (Vec<Action>, Option<Duration>) {
         let collection = WATCHED[*number];
-        let Some(entry) = inner.store.get(collection, key) else {
+        let (store, now) = (cluster.store(), cluster.now());
+        let Some(entry) = store.get(collection, key) else {
             return (Vec::new(), None);
         };
         let object = stored::decode_without_books(&entry.object);
@@ -232,12 +238,11 @@ impl State {
                 .filter(|(number, key)| {
                     WATCHED[*number] == collection && key.split('/').next() == Some(namespace)
                 })
-                .filter_map(|(_, key)| inner.store.get(collection, key));
+                .filter_map(|(_, key)| store.get(collection, key));
             entries
                 .map(|entry| stored::decode_without_books(&entry.object))
                 .collect()
         };
-        let now = crate::resource::Surroundings::now(inner);
         match collection {
             "apps/deployments" => (
                 owners::deployment(&object, &children("apps/replicasets"), &now),
@@ -247,7 +252,7 @@ impl State {
             "apps/statefulsets" => (owners::stateful_set(&object, &children("pods")), None),
             "apps/daemonsets" => (owners::daemon_set(&object, &children("pods")), None),
             "batch/jobs" => (owners::job(&object, &children("pods"), &now), None),
-            _ => stages.next(collection, &object, &now, jiff::Timestamp::now()),
+            _ => stages.next(collection, &object, &now, cluster.timestamp()),
         }
     }
 

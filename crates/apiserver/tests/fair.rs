@@ -29,12 +29,7 @@ async fn others_get_their_turn_while_a_collection_is_deleted() {
     let others = async {
         let mut turns = 0;
         while !done.load(Ordering::Relaxed) {
-            let now = cluster
-                .inner()
-                .store
-                .list("configmaps", "", None, 0)
-                .entries
-                .len();
+            let now = cluster.store().list("configmaps", "", None, 0).entries.len();
             if left.swap(now, Ordering::Relaxed) != now {
                 turns += 1;
             }

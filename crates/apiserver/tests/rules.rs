@@ -40,8 +40,8 @@ async fn make(cluster: &Cluster, path: &str, body: Value) -> Value {
 
 /// Waits until a GET answers as wanted, looking whenever something was written or other kinds are served.
 async fn until(cluster: &Cluster, path: &str, wanted: impl Fn(u16, &Value) -> bool) {
-    let mut ticks = cluster.inner().store.ticks();
-    let mut kinds = cluster.inner().kinds_changes();
+    let mut ticks = cluster.store().ticks();
+    let mut kinds = cluster.kinds_changes();
     let waiting = async {
         loop {
             let (code, body) = ask(cluster, "GET", path, Value::Null).await;
@@ -368,13 +368,13 @@ async fn objects_of_a_crd_that_serves_no_version_go_with_it() {
     assert_eq!(ask(&cluster, "PATCH", &crd_path, hidden).await.0, 200);
     until(&cluster, &cups, |code, _| code == 404).await;
     assert_eq!(ask(&cluster, "DELETE", &crd_path, Value::Null).await.0, 200);
-    let inner = cluster.inner();
+    let store = cluster.store();
     let collection = "t.example.com/cups";
     until(&cluster, &crd_path, |_, crd| {
         crd.to_string().contains("InstanceDeletionInProgress")
     })
     .await;
-    let left = inner.store.list(collection, "", None, 0).entries;
+    let left = store.list(collection, "", None, 0).entries;
     assert_eq!(left.len(), 1);
     let text = String::from_utf8_lossy(&left[0].object).into_owned();
     assert!(
@@ -382,8 +382,7 @@ async fn objects_of_a_crd_that_serves_no_version_go_with_it() {
         "{text}"
     );
     // As if its owner let it go.
-    inner
-        .store
+    store
         .delete(collection, &left[0].key, left[0].revision, |_| {
             left[0].object.clone()
         })

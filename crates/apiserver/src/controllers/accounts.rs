@@ -1,14 +1,11 @@
 //! The service account `default`, in every namespace that stays.
 
-use std::sync::Arc;
-
 use serde_json::{Value, json};
 
-use super::{Controller, Queue, Seen};
+use super::{Context, Controller, Queue, Seen};
 use crate::{
     random,
-    resource::{Surroundings as _, stored},
-    server::Server,
+    resource::stored,
     store::{Expect, Happened},
 };
 
@@ -38,7 +35,7 @@ impl Controller for Accounts {
         };
     }
 
-    fn work(&mut self, cluster: &Arc<Server>) -> bool {
+    fn work(&mut self, cluster: &dyn Context) -> bool {
         let Some(namespace) = self.queue.pop_first() else {
             return false;
         };
@@ -50,7 +47,7 @@ impl Controller for Accounts {
                 "creationTimestamp": cluster.now()}});
             if let Value::Object(account) = account {
                 // When there is one already, all is well.
-                let _ = cluster.store.put(
+                let _ = cluster.store().put(
                     ACCOUNTS,
                     &format!("{namespace}/{DEFAULT}"),
                     Expect::Absent,

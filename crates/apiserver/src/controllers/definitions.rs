@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use tokio::sync::watch;
 
 use crate::{
-    controllers::Head,
+    controllers::{Context, Head},
     crd::{
         COLLECTION,
         names::{self, FINALIZER},
@@ -21,9 +21,8 @@ use crate::{
     delete::{self, DeleteOptions},
     object::{self, Object, field, finalizers, metadata_mut},
     registry,
-    resource::{Resource, Surroundings as _, stored},
+    resource::{Resource, stored},
     schema::declared,
-    server::Server,
     store::{Entry, Happened, Revision},
 };
 
@@ -31,12 +30,12 @@ use crate::{
 const MANAGER: &str = "kube-apiserver-1.36";
 
 /// Starts the task. It ends with the cluster.
-pub(crate) fn start(inner: &Arc<Server>) {
-    let mut crds = inner.store.ticks_of(COLLECTION);
-    let weak: Weak<Server> = Arc::downgrade(inner);
+pub(crate) fn start(cluster: &Arc<dyn Context>) {
+    let mut crds = cluster.store().ticks_of(COLLECTION);
+    let weak: Weak<dyn Context> = Arc::downgrade(cluster);
     let mut lifecycle = Lifecycle::default();
     // What is stored already is served before the first request.
-    lifecycle.sync(inner);
+    lifecycle.sync(&**cluster);
     let Ok(runtime) = tokio::runtime::Handle::try_current() else {
         return;
     };
@@ -47,7 +46,7 @@ pub(crate) fn start(inner: &Arc<Server>) {
                 emptying.ticks.mark_unchanged();
             }
             match weak.upgrade() {
-                Some(inner) => lifecycle.sync(&inner),
+                Some(cluster) => lifecycle.sync(&*cluster),
                 None => return,
             }
             // Objects that hold up a deletion go with writes of their collection.
@@ -105,14 +104,14 @@ impl Lifecycle {
     }
 
     /// Takes in what happened. O(events + CRDs of the groups they touch).
-    fn sync(&mut self, cluster: &Server) {
+    fn sync(&mut self, cluster: &dyn Context) {
         let mut dirty: BTreeSet<String> = self.leaving.clone();
-        let events = self.at.map(|at| cluster.store.events(COLLECTION, "", at, 0));
+        let events = self.at.map(|at| cluster.store().events(COLLECTION, "", at, 0));
         if let Some(Ok((events, reached))) = events {
             self.at = Some(reached);
             dirty.extend(events.iter().map(|event| event.entry.key.clone()));
         } else {
-            let page = cluster.store.list(COLLECTION, "", None, 0);
+            let page = cluster.store().list(COLLECTION, "", None, 0);
             self.at = Some(page.revision);
             dirty.extend(page.entries.iter().map(|entry| entry.key.clone()));
             dirty.extend(self.crds.keys().cloned());
@@ -132,7 +131,7 @@ impl Lifecycle {
     }
 
     /// Brings one CRD forward. Returns whether names became free.
-    fn one(&mut self, cluster: &Server, name: &str) -> bool {
+    fn one(&mut self, cluster: &dyn Context, name: &str) -> bool {
         let Some(crd) = cluster.get(COLLECTION, name) else {
             self.leaving.remove(name);
             return match self.crds.remove(name) {
@@ -171,7 +170,7 @@ impl Lifecycle {
     }
 
     /// Writes what of the names is accepted, and then, when the kind is served, that it is established.
-    fn accept(&mut self, cluster: &Server, name: &str, mut crd: Object) -> Object {
+    fn accept(&mut self, cluster: &dyn Context, name: &str, mut crd: Object) -> Object {
         let group = group(&crd);
         let others: Vec<&Map<String, Value>> = self
             .crds
@@ -203,7 +202,7 @@ impl Lifecycle {
     }
 
     /// Serves an established CRD as it is now. Returns whether accepted names changed.
-    fn serve(&mut self, cluster: &Server, name: &str, crd: &Object) -> bool {
+    fn serve(&mut self, cluster: &dyn Context, name: &str, crd: &Object) -> bool {
         let known = self.crds.entry(name.to_owned()).or_default();
         known.group = group(crd);
         let accepted = crd
@@ -249,13 +248,13 @@ impl Lifecycle {
             // Before the change that wakes the watches.
             end(&before);
         }
-        cluster.change_kinds(|kinds| {
+        cluster.change_kinds(&mut |kinds| {
             kinds.remove_custom(&collection);
             for resource in &made {
                 kinds.add_custom(resource.clone());
             }
         });
-        let next = cluster.store.revision() + 1;
+        let next = cluster.store().revision() + 1;
         for resource in &made {
             if let Some(custom) = &resource.custom {
                 custom.served_since(next);
@@ -267,7 +266,7 @@ impl Lifecycle {
     }
 
     /// Deletes the objects of a CRD, each once. Returns whether all are gone. O(objects) at first, then O(what happened).
-    fn empty(&mut self, cluster: &Server, name: &str, crd: &Object) -> bool {
+    fn empty(&mut self, cluster: &dyn Context, name: &str, crd: &Object) -> bool {
         let Some(known) = self.crds.get_mut(name) else {
             return true;
         };
@@ -279,7 +278,7 @@ impl Lifecycle {
                 return true;
             }
             known.emptying = Some(Emptying {
-                ticks: cluster.store.ticks_of(&resource.collection),
+                ticks: cluster.store().ticks_of(&resource.collection),
                 resource,
                 at: None,
             });
@@ -290,14 +289,14 @@ impl Lifecycle {
         let resource = emptying.resource.clone();
         let since = emptying
             .at
-            .and_then(|at| cluster.store.events(&resource.collection, "", at, 0).ok());
+            .and_then(|at| cluster.store().events(&resource.collection, "", at, 0).ok());
         let entries: Vec<Arc<Entry>> = if let Some((events, reached)) = since {
             emptying.at = Some(reached);
             // A create that had begun before the deletion did.
             let added = events.iter().filter(|event| event.happened == Happened::Added);
             added.map(|event| event.entry.clone()).collect()
         } else {
-            let page = cluster.store.list(&resource.collection, "", None, 0);
+            let page = cluster.store().list(&resource.collection, "", None, 0);
             emptying.at = Some(page.revision);
             page.entries
         };
@@ -310,7 +309,7 @@ impl Lifecycle {
             let _ = delete::object(cluster, &resource, namespace, name, &DeleteOptions::default());
         }
         let left = !cluster
-            .store
+            .store()
             .list(&resource.collection, "", None, 1)
             .entries
             .is_empty();
@@ -344,11 +343,11 @@ fn stored(crd: &Object, known: &Known) -> Option<Arc<Resource>> {
 }
 
 /// The kind is served no longer.
-fn retire(cluster: &Server, known: &Known) {
+fn retire(cluster: &dyn Context, known: &Known) {
     if known.resources.is_empty() {
         return;
     }
-    cluster.change_kinds(|kinds| kinds.remove_custom(&known.collection));
+    cluster.change_kinds(&mut |kinds| kinds.remove_custom(&known.collection));
     end(&known.resources);
 }
 
@@ -359,7 +358,7 @@ fn end(resources: &[Arc<Resource>]) {
 }
 
 /// Changes the stored CRD through its status. Returns the new state, with apiVersion and kind; `None` when it is gone.
-fn update(cluster: &Server, name: &str, change: &mut dyn FnMut(&mut Object) -> bool) -> Option<Object> {
+fn update(cluster: &dyn Context, name: &str, change: &mut dyn FnMut(&mut Object) -> bool) -> Option<Object> {
     let kinds = cluster.kinds();
     let resource = kinds.find("apiextensions.k8s.io", "v1", "customresourcedefinitions")?;
     let entry = registry::rewrite_as(MANAGER, cluster, resource, name, "status", change)?;

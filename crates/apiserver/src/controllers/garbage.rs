@@ -11,13 +11,12 @@ use std::{
 
 use serde_json::Value;
 
-use super::{Controller, Head, Owner, Place, Queue, Seen};
+use super::{Context, Controller, Head, Owner, Place, Queue, Seen};
 use crate::{
     delete::{self, DeleteOptions, Propagation},
     object::{Object, metadata_mut, text},
     registry::rewrite,
     resource::Resource,
-    server::Server,
     store::{Entry, Happened, Revision},
 };
 
@@ -86,7 +85,7 @@ impl Controller for Garbage {
         self.queue.extend(again.into_iter().map(Work::Dependent));
     }
 
-    fn work(&mut self, cluster: &Arc<Server>) -> bool {
+    fn work(&mut self, cluster: &dyn Context) -> bool {
         match self.queue.pop_first() {
             None => return false,
             Some(Work::Orphan(place)) => self.orphan(cluster, &place),
@@ -134,7 +133,7 @@ impl Garbage {
     }
 
     /// Deletes an object all of whose owners are gone or wait for it; else forgets those owners.
-    fn dependent(&mut self, cluster: &Arc<Server>, place: &Place) {
+    fn dependent(&mut self, cluster: &dyn Context, place: &Place) {
         let Some((resource, head, revision)) = present(cluster, place) else {
             return;
         };
@@ -207,7 +206,7 @@ impl Garbage {
     }
 
     /// An owner that waits goes when nothing blocks it any more.
-    fn owner(&mut self, cluster: &Arc<Server>, place: &Place) {
+    fn owner(&mut self, cluster: &dyn Context, place: &Place) {
         let Some((resource, head, _)) = present(cluster, place) else {
             return;
         };
@@ -229,7 +228,7 @@ impl Garbage {
     }
 
     /// An owner that shall leave its dependents goes when none of them knows it any more.
-    fn orphan(&mut self, cluster: &Arc<Server>, place: &Place) {
+    fn orphan(&mut self, cluster: &dyn Context, place: &Place) {
         let Some((resource, head, _)) = present(cluster, place) else {
             return;
         };
@@ -255,8 +254,8 @@ impl Garbage {
 }
 
 /// The object at a place as it is now.
-fn present(cluster: &Server, place: &Place) -> Option<(Arc<Resource>, Head, Revision)> {
-    let entry = cluster.store.get(&place.collection, &place.key)?;
+fn present(cluster: &dyn Context, place: &Place) -> Option<(Arc<Resource>, Head, Revision)> {
+    let entry = cluster.store().get(&place.collection, &place.key)?;
     let resource = cluster.kinds().of_collection(&place.collection)?.clone();
     Some((resource, Head::of(&entry), entry.revision))
 }
@@ -279,7 +278,7 @@ enum Found {
     Unknown,
 }
 
-fn find_owner(cluster: &Server, dependent: &Place, owner: &Owner) -> Found {
+fn find_owner(cluster: &dyn Context, dependent: &Place, owner: &Owner) -> Found {
     let (group, version) = owner
         .api_version
         .split_once('/')
@@ -294,7 +293,7 @@ fn find_owner(cluster: &Server, dependent: &Place, owner: &Owner) -> Found {
     }
     let key = resource.key(namespace, &owner.name);
     let head = cluster
-        .store
+        .store()
         .get(&resource.collection, &key)
         .map(|entry| Head::of(&entry));
     match head {

@@ -5,14 +5,13 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::{Controller, Head, Queue, Seen};
+use super::{Context, Controller, Head, Queue, Seen};
 use crate::{
     delete::{self, DeleteOptions, Propagation},
     kinds::core::namespace::{KUBERNETES, finalizers},
     object::{Object, field},
     registry::rewrite,
-    resource::{Resource, Surroundings as _},
-    server::Server,
+    resource::Resource,
     store::{Happened, Revision},
 };
 
@@ -77,7 +76,7 @@ impl Controller for Namespaces {
         self.due.values().min().copied()
     }
 
-    fn work(&mut self, cluster: &Arc<Server>) -> bool {
+    fn work(&mut self, cluster: &dyn Context) -> bool {
         if let Some((name, revision)) = self.gone.pop_first() {
             // What is newer belongs to another namespace of the name.
             empty(cluster, &name, Some(revision));
@@ -112,7 +111,7 @@ struct Left {
 }
 
 /// Deletes what is in the namespace, says what is left, and takes the controller's finalizer away when nothing is.
-fn finish(cluster: &Arc<Server>, name: &str, uid: &str) {
+fn finish(cluster: &dyn Context, name: &str, uid: &str) {
     let Some(resource) = cluster.kinds().find("", "v1", NAMESPACES).cloned() else {
         return;
     };
@@ -147,7 +146,7 @@ fn take_finalizer(namespace: &mut Object) -> bool {
 
 /// Deletes all objects of a namespace, pods first, or only those that were made before a revision. Returns what is left.
 /// O(collections + objects in the namespace).
-fn empty(cluster: &Arc<Server>, namespace: &str, before: Option<Revision>) -> Left {
+fn empty(cluster: &dyn Context, namespace: &str, before: Option<Revision>) -> Left {
     let kinds = cluster.kinds();
     let mut collections: BTreeMap<&str, &Arc<Resource>> = BTreeMap::new();
     for resource in kinds.all() {
@@ -168,7 +167,7 @@ fn empty(cluster: &Arc<Server>, namespace: &str, before: Option<Revision>) -> Le
 }
 
 fn empty_collection(
-    cluster: &Arc<Server>,
+    cluster: &dyn Context,
     resource: &Resource,
     namespace: &str,
     before: Option<Revision>,
@@ -176,7 +175,10 @@ fn empty_collection(
 ) {
     let prefix = format!("{namespace}/");
     let list = || {
-        let mut entries = cluster.store.list(&resource.collection, &prefix, None, 0).entries;
+        let mut entries = cluster
+            .store()
+            .list(&resource.collection, &prefix, None, 0)
+            .entries;
         entries.retain(|entry| before.is_none_or(|before| entry.created < before));
         entries
     };
@@ -319,7 +321,7 @@ mod tests {
     use crate::{
         controllers::Place,
         resource::stored::encode,
-        server::tests_support::bare,
+        server::{Server, tests_support::bare},
         store::{Entry, Expect},
     };
 
@@ -377,11 +379,11 @@ mod tests {
         let fresh = put(&cluster, NAMESPACES, "a", new);
         map(&cluster, "late");
         tokio::time::advance(DELAY).await;
-        while namespaces.work(&cluster) {}
+        while namespaces.work(&*cluster) {}
         assert_eq!(maps(&cluster), ["a/early", "a/late"]);
         namespaces.see(&seen(&gone, Happened::Deleted));
         namespaces.see(&seen(&fresh, Happened::Added));
-        while namespaces.work(&cluster) {}
+        while namespaces.work(&*cluster) {}
         assert_eq!(
             maps(&cluster),
             ["a/late"],
@@ -400,16 +402,16 @@ mod tests {
         let held = json!({"metadata": {"namespace": "a", "name": "held", "uid": "3", "finalizers": ["example.com/hold"]}});
         put(&cluster, "configmaps", "a/held", held);
         tokio::time::advance(DELAY).await;
-        while namespaces.work(&cluster) {}
+        while namespaces.work(&*cluster) {}
         let told = cluster.store.revision();
         let mut inside = seen(&leaving, Happened::Modified);
         inside.place.collection = "configmaps".to_owned();
         inside.place.key = "a/held".to_owned();
         namespaces.see(&inside);
-        assert!(!namespaces.work(&cluster), "not at once");
+        assert!(!namespaces.work(&*cluster), "not at once");
         tokio::time::advance(GATHER).await;
-        assert!(namespaces.work(&cluster));
-        assert!(!namespaces.work(&cluster));
+        assert!(namespaces.work(&*cluster));
+        assert!(!namespaces.work(&*cluster));
         assert_eq!(
             cluster.store.revision(),
             told,

@@ -2,16 +2,14 @@
 //! by a Pod that has not ended, a volume by the claim that it is bound to. Source: the controllers `pvc-protection` and
 //! `pv-protection` of kube-controller-manager.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::{Controller, Place, Queue, Seen};
+use super::{Context, Controller, Place, Queue, Seen};
 use crate::{
     object::{Object, metadata_mut, text},
     registry::rewrite,
-    resource::Surroundings as _,
-    server::Server,
     store::Happened,
 };
 
@@ -51,11 +49,11 @@ impl Controller for Protection {
         }
     }
 
-    fn work(&mut self, cluster: &Arc<Server>) -> bool {
+    fn work(&mut self, cluster: &dyn Context) -> bool {
         let Some(place) = self.queue.pop_first() else {
             return false;
         };
-        if cluster.options.storage_protection {
+        if cluster.storage_protection() {
             self.release(cluster, &place);
         }
         true
@@ -64,7 +62,7 @@ impl Controller for Protection {
 
 impl Protection {
     /// Cost: O(Pods of the namespace).
-    fn release(&mut self, cluster: &Arc<Server>, place: &Place) {
+    fn release(&mut self, cluster: &dyn Context, place: &Place) {
         let (is_used, finalizer) = if place.collection == CLAIMS.0 {
             let pods = cluster.list(PODS, &format!("{}/", place.namespace()));
             (pods.iter().any(|pod| uses(pod, place.name())), CLAIMS.1)

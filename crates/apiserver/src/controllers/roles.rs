@@ -1,17 +1,16 @@
 //! ClusterRoles that are made of others: their rules are those of every ClusterRole that their `aggregationRule` selects.
 //! Source: the cluster role aggregation controller of kube-controller-manager.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::{Controller, Seen};
+use super::{Context, Controller, Seen};
 use crate::{
     kinds::workloads::selects,
     object::{Object, metadata},
     registry::rewrite,
-    resource::{Surroundings as _, stored::decode},
-    server::Server,
+    resource::stored::decode,
 };
 
 const GROUP: &str = "rbac.authorization.k8s.io";
@@ -32,7 +31,7 @@ impl Controller for Roles {
         self.changed |= seen.place.collection == ROLES;
     }
 
-    fn work(&mut self, cluster: &Arc<Server>) -> bool {
+    fn work(&mut self, cluster: &dyn Context) -> bool {
         if !std::mem::take(&mut self.changed) {
             return false;
         }
@@ -81,7 +80,7 @@ fn list(value: Option<&Value>) -> &[Value] {
         .unwrap_or_default()
 }
 
-fn fill(cluster: &Server, name: &str, rules: &[Value]) {
+fn fill(cluster: &dyn Context, name: &str, rules: &[Value]) {
     let kinds = cluster.kinds();
     let Some(resource) = kinds.find(GROUP, "v1", "clusterroles") else {
         return;

@@ -52,7 +52,7 @@ async fn ask(cluster: &Cluster, method: Method, plural: &str, path: &str, body: 
             body.to_string().into()
         },
     };
-    match endpoint::answer(cluster.inner(), &call).await? {
+    match endpoint::answer(&**cluster.inner(), &call).await? {
         Answer::Reply(reply) => Ok(reply),
         Answer::Watch(_) => panic!("no watch was asked for"),
     }
@@ -317,7 +317,7 @@ fn a_start_with_an_existing_store_does_what_was_left_undone() {
         create(&cluster, "default", metadata).await;
     });
     let mut state = Loop::new();
-    while state.turn(cluster.inner()) {}
+    while state.turn(&**cluster.inner()) {}
     assert!(config_map(&cluster, "default/dangling").is_none());
     assert!(config_map(&cluster, "default/kept").is_some());
     assert!(

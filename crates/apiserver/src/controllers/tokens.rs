@@ -1,22 +1,17 @@
 //! Secrets of the type `kubernetes.io/service-account-token`: filled with a token of their service account, and deleted
 //! with it. Source: the tokens controller of kube-controller-manager.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use serde_json::{Value, json};
 
-use super::{Controller, Queue, Seen};
+use super::{Context, Controller, Queue, Seen};
 use crate::{
     auth::token::{Claims, ISSUER, issue},
     delete::{self, DeleteOptions},
     object::{Object, field, metadata, metadata_mut},
     registry::rewrite,
-    resource::Surroundings as _,
-    server::Server,
     store::Happened,
 };
 
@@ -83,7 +78,7 @@ impl Controller for Tokens {
         }
     }
 
-    fn work(&mut self, cluster: &Arc<Server>) -> bool {
+    fn work(&mut self, cluster: &dyn Context) -> bool {
         let Some(key) = self.queue.pop_first() else {
             return false;
         };
@@ -122,12 +117,12 @@ fn datum<'a>(secret: &'a Object, key: &str) -> Option<&'a str> {
 }
 
 /// Whether the Secret carries the cluster's authority of today: it may have a new one since the Secret was filled.
-fn has_authority(cluster: &Server, secret: &Object) -> bool {
-    let wanted = cluster.options.authority.as_ref();
+fn has_authority(cluster: &dyn Context, secret: &Object) -> bool {
+    let wanted = cluster.authority();
     wanted.is_none_or(|wanted| datum(secret, AUTHORITY) == Some(&BASE64_STANDARD.encode(wanted)))
 }
 
-fn fill(cluster: &Arc<Server>, key: &str, secret: &Object, namespace: &str, name: &str, uid: &str) {
+fn fill(cluster: &dyn Context, key: &str, secret: &Object, namespace: &str, name: &str, uid: &str) {
     let audience = [ISSUER.to_owned()];
     let claims = Claims {
         namespace,
@@ -138,7 +133,7 @@ fn fill(cluster: &Arc<Server>, key: &str, secret: &Object, namespace: &str, name
         expires_in: FOR_EVER,
         bound: Some(("secret", field(secret, "name"), field(secret, "uid"))),
     };
-    let Some(token) = issue(cluster.auth.key(&cluster.store), &claims) else {
+    let Some(token) = issue(cluster.token_key(), &claims) else {
         return;
     };
     let kinds = cluster.kinds();
@@ -153,7 +148,7 @@ fn fill(cluster: &Arc<Server>, key: &str, secret: &Object, namespace: &str, name
             data[TOKEN] = BASE64_STANDARD.encode(&token).into();
         }
         data["namespace"] = BASE64_STANDARD.encode(namespace).into();
-        if let Some(authority) = &cluster.options.authority {
+        if let Some(authority) = cluster.authority() {
             data[AUTHORITY] = BASE64_STANDARD.encode(authority).into();
         }
         let annotations = metadata_mut(secret)
@@ -164,7 +159,7 @@ fn fill(cluster: &Arc<Server>, key: &str, secret: &Object, namespace: &str, name
     });
 }
 
-fn delete(cluster: &Server, secret: &Object) {
+fn delete(cluster: &dyn Context, secret: &Object) {
     let kinds = cluster.kinds();
     let Some(resource) = kinds.find("", "v1", SECRETS) else {
         return;
@@ -212,7 +207,7 @@ mod tests {
                 revision: entry.revision,
             });
             if happened == Happened::Added {
-                while tokens.work(&cluster) {}
+                while tokens.work(&*cluster) {}
                 assert_eq!(tokens.of_account.len(), 1);
             }
         }

@@ -1,10 +1,9 @@
 //! `pods/binding`: a scheduler gives a pod to a node.
 
-use std::sync::Arc;
-
 use serde_json::{Value, json};
 
 use crate::{
+    admission::Context,
     call::{Call, Reply},
     decode::{self, FieldValidation},
     object::{
@@ -13,13 +12,12 @@ use crate::{
     },
     registry::{self, Terms, find},
     resource::{Resource, stored},
-    server::Server,
     status::{About, Result, Status, field as fields},
     store::Expect,
 };
 
 /// POST of a Binding. The node need not be there.
-pub(crate) fn bind(cluster: &Arc<Server>, call: &Call) -> Result<Reply> {
+pub(crate) fn bind(cluster: &dyn Context, call: &Call) -> Result<Reply> {
     let terms = Terms::of(cluster, call)?;
     let kinds = cluster.kinds();
     let kind = kinds
@@ -44,7 +42,7 @@ pub(crate) fn bind(cluster: &Arc<Server>, call: &Call) -> Result<Reply> {
     }
     let resource = &*call.resource;
     loop {
-        let entry = find(cluster, resource, &call.namespace, &call.name)?;
+        let entry = find(cluster.store(), resource, &call.namespace, &call.name)?;
         let mut pod = stored::shown(resource, &entry.object);
         if let Some(why) = refusal(&pod, call) {
             let about = About {
@@ -58,7 +56,7 @@ pub(crate) fn bind(cluster: &Arc<Server>, call: &Call) -> Result<Reply> {
         if terms.dry_run {
             return Ok(created());
         }
-        let written = cluster.store.put(
+        let written = cluster.store().put(
             &resource.collection,
             &entry.key,
             Expect::At(entry.revision),

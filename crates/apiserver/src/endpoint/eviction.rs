@@ -1,11 +1,10 @@
 //! `pods/eviction`: a deletion that asks the disruption budgets first.
 
-use std::sync::Arc;
-
 use serde_json::{Value, json};
 
 use super::binding::{body, created};
 use crate::{
+    admission::Context,
     call::{Call, Reply},
     delete::{self, DeleteOptions},
     kinds::{EVICTION, core::pod::is_finished, workloads},
@@ -14,8 +13,7 @@ use crate::{
         tree::{below, count, list, made, object, text},
     },
     registry::{Terms, find},
-    resource::{Surroundings as _, stored},
-    server::Server,
+    resource::stored,
     status::{About, Result, Status},
     store::Expect,
 };
@@ -27,7 +25,7 @@ const REFUSED: &str = "Cannot evict pod as it would violate the pod's disruption
 const MOST_DISRUPTED: usize = 2000;
 
 /// POST of an Eviction. Cost: the budgets of the namespace.
-pub(crate) fn evict(cluster: &Arc<Server>, call: &Call) -> Result<Reply> {
+pub(crate) fn evict(cluster: &dyn Context, call: &Call) -> Result<Reply> {
     let terms = Terms::of(cluster, call)?;
     let eviction = body(call, &EVICTION.resource())?;
     let name = field(&eviction, "name");
@@ -38,7 +36,7 @@ pub(crate) fn evict(cluster: &Arc<Server>, call: &Call) -> Result<Reply> {
     }
     let options = deletion(call, &eviction, terms.dry_run)?;
     let resource = &*call.resource;
-    let entry = find(cluster, resource, &call.namespace, &call.name)?;
+    let entry = find(cluster.store(), resource, &call.namespace, &call.name)?;
     let pod = stored::shown(resource, &entry.object);
     let free = is_finished(&pod)
         || text(below(&pod, "status"), "phase") == "Pending"
@@ -73,7 +71,7 @@ fn deletion(call: &Call, eviction: &Object, dry_run: bool) -> Result<DeleteOptio
 }
 
 /// Takes one disruption from the budget of the pod, if it has one.
-fn spend(cluster: &Server, call: &Call, pod: &Object, dry_run: bool, now: &str) -> Result<()> {
+fn spend(cluster: &dyn Context, call: &Call, pod: &Object, dry_run: bool, now: &str) -> Result<()> {
     loop {
         let budgets = cluster.list(BUDGETS, &format!("{}/", call.namespace));
         let labels = below(metadata(pod), "labels");
@@ -99,7 +97,7 @@ fn spend(cluster: &Server, call: &Call, pod: &Object, dry_run: bool, now: &str) 
         let key = format!("{}/{name}", call.namespace);
         let revision = field(&next, "resourceVersion").parse().unwrap_or(0);
         let written = cluster
-            .store
+            .store()
             .put(BUDGETS, &key, Expect::At(revision), |revision| {
                 stored::encode(next, revision)
             });

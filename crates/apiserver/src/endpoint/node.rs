@@ -5,8 +5,8 @@ use crate::{
     object::tree::{below, text},
     registry::find,
     resource::stored,
-    server::Server,
     status::{About, Result, Status},
+    store::Store,
 };
 
 /// Subresources that lead to a pod's node.
@@ -20,8 +20,8 @@ pub(crate) fn is_connection(call: &Call) -> bool {
 }
 
 /// Nothing for the log of a pod without a node; an error for everything else.
-pub(crate) fn answer(cluster: &Server, call: &Call) -> Result<Reply> {
-    let entry = find(cluster, &call.resource, &call.namespace, &call.name)?;
+pub(crate) fn answer(store: &Store, call: &Call) -> Result<Reply> {
+    let entry = find(store, &call.resource, &call.namespace, &call.name)?;
     let pod = stored::decode(&entry.object);
     match (text(below(&pod, "spec"), "nodeName"), call.subresource.as_str()) {
         ("", "log") => Ok(Reply::Other {

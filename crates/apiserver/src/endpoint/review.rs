@@ -1,7 +1,5 @@
 //! Reviews and token requests: questions about access that are answered and never stored.
 
-use std::sync::Arc;
-
 use serde_json::{Map, Value, json};
 
 use crate::{
@@ -12,9 +10,8 @@ use crate::{
     },
     call::{Call, Reply},
     decode, object,
-    registry::{self, Terms},
-    resource::{Resource, Surroundings as _},
-    server::Server,
+    registry::{self, Context, Terms},
+    resource::Resource,
     status::{About, FieldError, Result, Status},
 };
 
@@ -28,7 +25,7 @@ pub(crate) fn is_review(resource: &Resource) -> bool {
 }
 
 /// POST of a review.
-pub(crate) fn answer(cluster: &Arc<Server>, call: &Call) -> Result<Reply> {
+pub(crate) fn answer(cluster: &dyn Context, call: &Call) -> Result<Reply> {
     let terms = Terms::of(cluster, call)?;
     let decoded = decode::body(
         &call.resource,
@@ -94,24 +91,26 @@ impl Review<'_> {
         self
     }
 
-    fn who_am_i(mut self, cluster: &Server) -> Value {
+    fn who_am_i(mut self, cluster: &dyn Context) -> Value {
         self.metadata
             .insert("creationTimestamp".to_owned(), cluster.now().into());
         let status = json!({"userInfo": shown(&self.call.user)});
         self.made(&status)
     }
 
-    fn token(self, cluster: &Server) -> Result<Value> {
+    fn token(self, cluster: &dyn Context) -> Result<Value> {
         let Some(token) = self.spec["token"].as_str().filter(|token| !token.is_empty()) else {
             return Err(Status::bad_request(
                 "token is required for TokenReview in authentication",
             ));
         };
         let audiences = strings(&self.spec["audiences"]);
-        let status = match cluster
-            .auth
-            .of_token(&cluster.store, cluster.timestamp(), token, &audiences)
-        {
+        let status = match cluster.access().auth.of_token(
+            cluster.store(),
+            cluster.timestamp(),
+            token,
+            &audiences,
+        ) {
             Ok((user, audiences)) => {
                 json!({"authenticated": true, "user": shown(&user.authenticated()), "audiences": audiences})
             }
@@ -120,7 +119,7 @@ impl Review<'_> {
         Ok(self.owned().made(&status))
     }
 
-    fn access(mut self, cluster: &Server, kind: &str) -> Result<Value> {
+    fn access(mut self, cluster: &dyn Context, kind: &str) -> Result<Value> {
         let mut errors = Vec::new();
         let user = if kind == "SelfSubjectAccessReview" {
             self.call.user.clone()
@@ -212,7 +211,7 @@ impl Review<'_> {
         Ok(self.owned().made(&status))
     }
 
-    fn rules(mut self, cluster: &Server) -> Result<Value> {
+    fn rules(mut self, cluster: &dyn Context) -> Result<Value> {
         let namespace = self.spec["namespace"].as_str().unwrap_or_default().to_owned();
         if namespace.is_empty() {
             return Err(Status::bad_request("no namespace on request"));
@@ -282,11 +281,11 @@ const SHORTEST: i64 = 600;
 const LONGEST: i64 = 1 << 32;
 
 /// POST of `serviceaccounts/token`.
-pub(crate) fn token_request(cluster: &Arc<Server>, call: &Call) -> Result<Reply> {
+pub(crate) fn token_request(cluster: &dyn Context, call: &Call) -> Result<Reply> {
     let terms = Terms::of(cluster, call)?;
     let resource = crate::kinds::TOKEN_REQUEST.resource();
     let decoded = decode::body(&resource, &call.body, registry::media(call)?, terms.validation)?;
-    let account = registry::find(cluster, &call.resource, &call.namespace, &call.name)?;
+    let account = registry::find(cluster.store(), &call.resource, &call.namespace, &call.name)?;
     let account = crate::resource::stored::decode(&account.object);
     let uid = object::field(&account, "uid").to_owned();
     let mut spec = decoded.object.get("spec").cloned().unwrap_or_else(|| json!({}));
@@ -326,7 +325,7 @@ pub(crate) fn token_request(cluster: &Arc<Server>, call: &Call) -> Result<Reply>
             .as_ref()
             .map(|(kind, name, uid)| (*kind, name.as_str(), uid.as_str())),
     };
-    let Some(token) = token::issue(cluster.auth.key(&cluster.store), &claims) else {
+    let Some(token) = token::issue(cluster.access().auth.key(cluster.store()), &claims) else {
         return Err(Status::internal("failed to generate token"));
     };
     let until = jiff::Timestamp::from_second(now.as_second().saturating_add(seconds)).unwrap_or(now);
@@ -360,7 +359,7 @@ pub(crate) fn token_request(cluster: &Arc<Server>, call: &Call) -> Result<Reply>
 
 /// Kind (in lower case), name and UID of the object that a token is to be bound to.
 fn bound_object(
-    cluster: &Server,
+    cluster: &dyn Context,
     call: &Call,
     reference: &Value,
 ) -> Result<Option<(&'static str, String, String)>> {

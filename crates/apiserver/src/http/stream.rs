@@ -46,7 +46,7 @@ pub(super) fn watched(cluster: &Arc<Server>, form: &Form<'_>, watch: Watch) -> R
         head: head(&watch.resource),
     };
     let stream = futures::stream::unfold((watch, lines), |(mut watch, mut lines)| async move {
-        let frames = watch.next().await?;
+        let frames = watch.next(&lines.cluster.store).await?;
         let mut text = Vec::new();
         for frame in frames {
             lines.write(&mut text, &watch, frame);
@@ -122,7 +122,7 @@ impl Lines {
                 let first = !std::mem::replace(&mut self.columns, true);
                 let metadata = json!({"resourceVersion": version});
                 let table = form.table(
-                    &self.cluster,
+                    self.cluster.timestamp(),
                     &watch.resource,
                     std::iter::once(object),
                     &metadata,

@@ -7,6 +7,7 @@ use futures::stream;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use http_body::Frame as Piece;
 use http_body_util::{BodyExt as _, Full, StreamBody};
+use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -21,7 +22,6 @@ use crate::{
     object::Object,
     query::Query,
     resource::{Resource, stored},
-    server::Server,
     status::{Result, Status},
     table::{self, Include},
 };
@@ -138,13 +138,13 @@ impl<'a> Form<'a> {
     /// The answer of an endpoint, but for watches.
     pub(super) fn reply(
         &self,
-        cluster: &Server,
+        now: Timestamp,
         resource: &Arc<Resource>,
         reply: Reply,
     ) -> Result<Response<Body>> {
         match reply {
             Reply::Object { code, item, warnings } => {
-                let mut response = self.object(cluster, resource, code, item)?;
+                let mut response = self.object(now, resource, code, item)?;
                 warn(response.headers_mut(), &warnings);
                 Ok(response)
             }
@@ -158,7 +158,7 @@ impl<'a> Form<'a> {
                     Value::Object(object)
                         if value["kind"] != "Status" && self.accepted.transform.is_some() =>
                     {
-                        self.value(code, &self.transformed(cluster, resource, object)?)
+                        self.value(code, &self.transformed(now, resource, object)?)
                     }
                     value => self.value(code, value),
                 };
@@ -177,12 +177,12 @@ impl<'a> Form<'a> {
                     next,
                     remaining,
                 };
-                self.list(cluster, resource, list)
+                self.list(now, resource, list)
             }
         }
     }
 
-    fn object(&self, cluster: &Server, resource: &Resource, code: u16, item: Item) -> Result<Response<Body>> {
+    fn object(&self, now: Timestamp, resource: &Resource, code: u16, item: Item) -> Result<Response<Body>> {
         if let Item::Stored(entry) = &item
             && self.splices()
             && stored::is_shown_as_stored(resource, entry)
@@ -194,18 +194,13 @@ impl<'a> Form<'a> {
         }
         let object = whole(resource, item);
         if self.accepted.transform.is_some() {
-            return Ok(self.value(code, &self.transformed(cluster, resource, &object)?));
+            return Ok(self.value(code, &self.transformed(now, resource, &object)?));
         }
         Ok(self.value(code, &Value::Object(object)))
     }
 
     /// One object as a Table or as its metadata.
-    pub(super) fn transformed(
-        &self,
-        cluster: &Server,
-        resource: &Resource,
-        object: &Object,
-    ) -> Result<Value> {
+    pub(super) fn transformed(&self, now: Timestamp, resource: &Resource, object: &Object) -> Result<Value> {
         let Some((transform, beta)) = self.accepted.transform else {
             return Ok(Value::Object(object.clone()));
         };
@@ -215,13 +210,8 @@ impl<'a> Form<'a> {
                     .get("metadata")
                     .and_then(|metadata| metadata.get("resourceVersion"));
                 let metadata = json!({"resourceVersion": version});
-                let mut table = self.table(
-                    cluster,
-                    resource,
-                    std::iter::once(object.clone()),
-                    &metadata,
-                    true,
-                )?;
+                let mut table =
+                    self.table(now, resource, std::iter::once(object.clone()), &metadata, true)?;
                 if table::is_scale(object) {
                     table["columnDefinitions"] = table::scale_columns().into();
                 }
@@ -242,7 +232,7 @@ impl<'a> Form<'a> {
     /// A Table of objects; `columns`: with the definitions of its columns.
     pub(super) fn table(
         &self,
-        cluster: &Server,
+        now: Timestamp,
         resource: &Resource,
         objects: impl Iterator<Item = Object>,
         metadata: &Value,
@@ -250,7 +240,7 @@ impl<'a> Form<'a> {
     ) -> Result<Value> {
         let include = include(self.query)?;
         let version = meta_version(self.accepted.transform.is_some_and(|(_, beta)| beta));
-        let now = cluster.timestamp().as_second();
+        let now = now.as_second();
         let rows: Vec<Value> = objects
             .map(|object| {
                 let mut row = table::row(resource, &object, include, now);
@@ -270,7 +260,7 @@ impl<'a> Form<'a> {
         )
     }
 
-    fn list(&self, cluster: &Server, resource: &Arc<Resource>, list: List) -> Result<Response<Body>> {
+    fn list(&self, now: Timestamp, resource: &Arc<Resource>, list: List) -> Result<Response<Body>> {
         let custom = resource.custom.is_some();
         let mut metadata = Map::new();
         metadata.insert("resourceVersion".to_owned(), list.revision.to_string().into());
@@ -287,7 +277,7 @@ impl<'a> Form<'a> {
                 let objects = objects.map(|item| whole(resource, item));
                 return Ok(self.value(
                     200,
-                    &self.table(cluster, resource, objects, &Value::Object(metadata), true)?,
+                    &self.table(now, resource, objects, &Value::Object(metadata), true)?,
                 ));
             }
             Some((Transform::PartialList, beta)) => {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::{Terms, asked, media, system};
+use super::{Context, Terms, asked, media, system};
 use crate::{
     admission::{self, policies::States},
     apply,
@@ -16,8 +16,7 @@ use crate::{
     decode::{self, Decoded},
     meta,
     object::{Object, field},
-    resource::{Resource, Surroundings as _, about, about_kind, stored},
-    server::Server,
+    resource::{Resource, Surroundings, about, about_kind, stored},
     status::{About, Result, Status},
     store::{Entry, Expect, Mismatch},
 };
@@ -26,7 +25,7 @@ use crate::{
 const LARGEST: usize = 3 << 19;
 
 /// POST.
-pub(crate) async fn create(cluster: &Server, call: &Call) -> Result<Reply> {
+pub(crate) async fn create(cluster: &dyn Context, call: &Call) -> Result<Reply> {
     let terms = Terms::of(cluster, call)?;
     let decoded = decode::body(&call.resource, &call.body, media(call)?, terms.validation)?;
     create_object(cluster, call, &terms, decoded, None).await
@@ -34,7 +33,7 @@ pub(crate) async fn create(cluster: &Server, call: &Call) -> Result<Reply> {
 
 /// Creates what was decoded; `applied`: by server-side apply, whose ownership is in it already.
 pub(super) async fn create_object(
-    cluster: &Server,
+    cluster: &dyn Context,
     call: &Call,
     terms: &Terms,
     decoded: Decoded,
@@ -97,7 +96,7 @@ pub(super) async fn create_object(
 
 /// Prepares, checks and stores an object that has its name.
 async fn create_named(
-    cluster: &Server,
+    cluster: &dyn Context,
     call: &Call,
     terms: &Terms,
     mut object: Object,
@@ -149,7 +148,7 @@ async fn create_named(
     let prefixed = !field(&object, "generateName").is_empty();
     if terms.dry_run {
         warnings.extend(admission::admit(cluster, resource, &object, true)?.0);
-        return match cluster.store.get(&resource.collection, &key) {
+        return match cluster.store().get(&resource.collection, &key) {
             Some(entry) => Err(taken(resource, &name, prefixed, Some(entry))),
             None => Ok(Item::Made(object)),
         };
@@ -160,7 +159,7 @@ async fn create_named(
         ));
     }
     fits(call, 0, &object)?;
-    if let Some(entry) = cluster.store.get(&resource.collection, &key) {
+    if let Some(entry) = cluster.store().get(&resource.collection, &key) {
         return Err(taken(resource, &name, prefixed, Some(entry)));
     }
     let (told, charged) = admission::admit(cluster, resource, &object, false)?;
@@ -175,14 +174,14 @@ async fn create_named(
 
 /// Stores a new object while what it claims is held for it.
 fn held(
-    cluster: &Server,
+    cluster: &dyn Context,
     resource: &Resource,
     key: &str,
     object: Object,
 ) -> Result<std::result::Result<Arc<Entry>, Mismatch>> {
     let _held = resource.rules.hold(&object, cluster)?;
     Ok(cluster
-        .store
+        .store()
         .put(&resource.collection, key, Expect::Absent, |revision| {
             stored::encode_as(resource, object, revision)
         }))
@@ -227,7 +226,12 @@ pub(super) fn fits(call: &Call, before: usize, object: &Object) -> Result<()> {
 }
 
 /// Whether the namespace is there and takes new objects.
-fn namespace_takes(cluster: &Server, resource: &Resource, call: &Call, object: &Object) -> Result<()> {
+fn namespace_takes(
+    cluster: &dyn Surroundings,
+    resource: &Resource,
+    call: &Call,
+    object: &Object,
+) -> Result<()> {
     let Some(namespace) = cluster.get("namespaces", &call.namespace) else {
         let about = About {
             group: "",

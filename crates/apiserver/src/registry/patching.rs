@@ -1,10 +1,8 @@
 //! PATCH: which kind of patch it is, and where its new state comes from.
 
-use std::sync::Arc;
-
 use serde_json::Value;
 
-use super::{Attempt, Source, Terms, change, create_object, create_or_change, system};
+use super::{Attempt, Context, Source, Terms, change, create_object, create_or_change, system};
 use crate::{
     apply,
     call::{Call, Reply},
@@ -12,7 +10,6 @@ use crate::{
     object::{Object, field, metadata_mut, without_books},
     patch::{self, PatchKind},
     resource::about,
-    server::Server,
     status::{Result, Status},
 };
 
@@ -22,7 +19,7 @@ pub(super) const APPLY: &str = "application/apply-patch+yaml";
 const UNSUPPORTED: &str = "UnsupportedMediaType";
 
 /// PATCH in all its forms.
-pub(crate) async fn patch(cluster: &Arc<Server>, call: &Call) -> Result<Reply> {
+pub(crate) async fn patch(cluster: &dyn Context, call: &Call) -> Result<Reply> {
     let kind = kind_of(call)?;
     let terms = Terms::of(cluster, call)?;
     match kind {
@@ -49,7 +46,7 @@ pub(super) fn kind_of(call: &Call) -> Result<Option<PatchKind>> {
     }
 }
 
-async fn patch_with(cluster: &Arc<Server>, call: &Call, terms: &Terms, kind: PatchKind) -> Result<Reply> {
+async fn patch_with(cluster: &dyn Context, call: &Call, terms: &Terms, kind: PatchKind) -> Result<Reply> {
     let resource = &*call.resource;
     change(cluster, call, terms, Source::Patch, &mut |old| {
         let patched =
@@ -76,7 +73,7 @@ fn may_name_books(kind: PatchKind, body: &[u8]) -> bool {
     kind == PatchKind::Json || has(b"managedFields") || has(b"\\")
 }
 
-async fn server_side_apply(cluster: &Arc<Server>, call: &Call, terms: &Terms) -> Result<Reply> {
+async fn server_side_apply(cluster: &dyn Context, call: &Call, terms: &Terms) -> Result<Reply> {
     let resource = &*call.resource;
     let mut applied = decode::applied(resource, &call.body, terms.validation)?;
     if field(&applied.object, "name").is_empty() {
@@ -116,7 +113,7 @@ async fn server_side_apply(cluster: &Arc<Server>, call: &Call, terms: &Terms) ->
             create_object(cluster, call, terms, decoded, Some(())).await
         })
     };
-    create_or_change(cluster, call, &create, &change).await
+    create_or_change(cluster.store(), call, &create, &change).await
 }
 
 #[cfg(test)]

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use super::{TRIES, system};
+use super::{TRIES, remove, system};
 use crate::{
+    admission::Context,
     apply::{self, Manager},
     object::Object,
-    resource::{Resource, Surroundings as _, stored},
-    server::Server,
+    resource::{Resource, stored},
     store::{Entry, Expect},
 };
 
@@ -17,7 +17,7 @@ pub(crate) const CONTROLLER: &str = "kube-controller-manager-1.36";
 /// Changes the object under `key` by `change` (which returns whether it did) through `subresource`, again when somebody was
 /// faster. Returns the state after it; `None` when the object is gone, or went with this change.
 pub(crate) fn rewrite(
-    cluster: &Server,
+    cluster: &dyn Context,
     resource: &Resource,
     key: &str,
     subresource: &str,
@@ -29,7 +29,7 @@ pub(crate) fn rewrite(
 /// The same by another manager.
 pub(crate) fn rewrite_as(
     manager: &str,
-    cluster: &Server,
+    cluster: &dyn Context,
     resource: &Resource,
     key: &str,
     subresource: &str,
@@ -37,7 +37,7 @@ pub(crate) fn rewrite_as(
 ) -> Option<Arc<Entry>> {
     let now = cluster.now();
     for _ in 0..TRIES {
-        let entry = cluster.store.get(&resource.collection, key)?;
+        let entry = cluster.store().get(&resource.collection, key)?;
         let old = stored::shown(resource, &entry.object);
         let mut new = old.clone();
         if !change(&mut new) {
@@ -50,12 +50,12 @@ pub(crate) fn rewrite_as(
         };
         apply::track(resource, Some(&old), &mut new, manager);
         if system::is_finished(resource, &new, &old) {
-            if crate::registry::remove(cluster, resource, &entry).is_ok() {
+            if remove(cluster.store(), resource, &entry).is_ok() {
                 return None;
             }
             continue;
         }
-        let written = cluster.store.put(
+        let written = cluster.store().put(
             &resource.collection,
             key,
             Expect::At(entry.revision),
@@ -70,5 +70,5 @@ pub(crate) fn rewrite_as(
         key,
         "a controller's change lost every race"
     );
-    cluster.store.get(&resource.collection, key)
+    cluster.store().get(&resource.collection, key)
 }

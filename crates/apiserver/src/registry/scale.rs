@@ -1,10 +1,10 @@
 //! `/scale`: an object read and changed as a number of replicas. Every other rule of a change is that of the object.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
 use serde_json::{Value, json};
 
-use super::{Source, Terms, change, find, media, system};
+use super::{Context, Source, Terms, change, find, media, system};
 use crate::{
     apply,
     call::{Call, Item, Reply},
@@ -15,7 +15,6 @@ use crate::{
     patch,
     resource::{Resource, about, stored},
     scale::{self, Paths},
-    server::Server,
     status::{About, FieldError, Result, Status},
 };
 
@@ -23,7 +22,7 @@ use crate::{
 static SCALE: LazyLock<Resource> = LazyLock::new(|| kinds::SCALE.resource());
 
 /// GET, PUT and PATCH of a scale.
-pub(crate) async fn answer(cluster: &Arc<Server>, call: &Call) -> Result<Reply> {
+pub(crate) async fn answer(cluster: &dyn Context, call: &Call) -> Result<Reply> {
     let resource = &*call.resource;
     let paths = match &resource.custom {
         Some(custom) => custom.scale.clone(),
@@ -31,7 +30,7 @@ pub(crate) async fn answer(cluster: &Arc<Server>, call: &Call) -> Result<Reply> 
     };
     let paths = paths.ok_or_else(Status::no_such_path)?;
     if call.method == http::Method::GET {
-        let entry = find(cluster, resource, &call.namespace, &call.name)?;
+        let entry = find(cluster.store(), resource, &call.namespace, &call.name)?;
         let object = stored::shown(resource, &entry.object);
         return Ok(Reply::Other {
             code: 200,
@@ -59,7 +58,7 @@ pub(crate) async fn answer(cluster: &Arc<Server>, call: &Call) -> Result<Reply> 
     })
 }
 
-async fn put(cluster: &Arc<Server>, call: &Call, terms: &Terms, paths: &Paths) -> Result<Reply> {
+async fn put(cluster: &dyn Context, call: &Call, terms: &Terms, paths: &Paths) -> Result<Reply> {
     let Decoded { object, warnings } = decode::body(&SCALE, &call.body, media(call)?, terms.validation)?;
     system::same_name(call, &object)?;
     let scale = Value::Object(object);
@@ -72,7 +71,7 @@ async fn put(cluster: &Arc<Server>, call: &Call, terms: &Terms, paths: &Paths) -
     .await
 }
 
-async fn patched(cluster: &Arc<Server>, call: &Call, terms: &Terms, paths: &Paths) -> Result<Reply> {
+async fn patched(cluster: &dyn Context, call: &Call, terms: &Terms, paths: &Paths) -> Result<Reply> {
     let Some(kind) = super::patching::kind_of(call)? else {
         return applied(cluster, call, terms).await;
     };
@@ -93,7 +92,7 @@ async fn patched(cluster: &Arc<Server>, call: &Call, terms: &Terms, paths: &Path
 }
 
 /// An apply owns the replicas of the object. Custom resources cannot be scaled so.
-async fn applied(cluster: &Arc<Server>, call: &Call, terms: &Terms) -> Result<Reply> {
+async fn applied(cluster: &dyn Context, call: &Call, terms: &Terms) -> Result<Reply> {
     let resource = &*call.resource;
     let Decoded { object, warnings } = decode::applied(&SCALE, &call.body, terms.validation)?;
     system::same_name(call, &object)?;

@@ -7,8 +7,7 @@ use crate::{
     call::Call,
     decode::FieldValidation,
     meta::{LONGEST_MANAGER, manager_problems, printable},
-    resource::Surroundings as _,
-    server::Server,
+    resource::Surroundings,
     status::{About, FieldError, Result, Status},
 };
 
@@ -23,7 +22,7 @@ pub(crate) struct Terms {
 
 impl Terms {
     /// The terms of a call; every error at once, as the server tells them.
-    pub(crate) fn of(cluster: &Server, call: &Call) -> Result<Self> {
+    pub(crate) fn of(around: &dyn Surroundings, call: &Call) -> Result<Self> {
         let query = &call.query;
         let mut errors = Vec::new();
         let given = query.get("fieldManager").unwrap_or_default();
@@ -66,7 +65,7 @@ impl Terms {
             dry_run: !dry_run.is_empty(),
             validation,
             manager,
-            now: cluster.now(),
+            now: around.now(),
         })
     }
 

@@ -5,7 +5,13 @@ use std::collections::BTreeMap;
 use serde_json::json;
 
 use super::*;
-use crate::{auth::User, query::Query, resource::stored, server::tests_support::bare, store::Expect};
+use crate::{
+    auth::User,
+    query::Query,
+    resource::stored,
+    server::{Server, tests_support::bare},
+    store::Expect,
+};
 
 fn call(cluster: &Arc<Server>, query: &str) -> Call {
     Call {
@@ -23,7 +29,7 @@ fn call(cluster: &Arc<Server>, query: &str) -> Call {
 }
 
 async fn watch(cluster: &Arc<Server>, query: &str) -> Watch {
-    start(cluster, &call(cluster, query)).await.unwrap()
+    start(&cluster.store, &call(cluster, query)).await.unwrap()
 }
 
 fn write(cluster: &Arc<Server>, key: &str, odd: bool) -> Revision {
@@ -101,7 +107,7 @@ async fn a_selector_makes_changes_come_and_go() {
         .zip(&revisions[1..])
         .map(|(kind, revision)| format!("{kind} a odd {revision}"))
         .collect();
-    assert_eq!(told(watch.next().await.unwrap()), expected);
+    assert_eq!(told(watch.next(&cluster.store).await.unwrap()), expected);
 }
 
 #[tokio::test(start_paused = true)]
@@ -113,14 +119,14 @@ async fn bookmarks_come_each_minute_and_before_the_end() {
     let begun = Instant::now();
     for after in [60, 88] {
         assert_eq!(
-            told(watch.next().await.unwrap()),
+            told(watch.next(&cluster.store).await.unwrap()),
             [format!("BOOKMARK {at} false")]
         );
         assert_eq!((Instant::now() - begun).as_secs(), after);
     }
-    assert!(watch.next().await.is_none());
+    assert!(watch.next(&cluster.store).await.is_none());
     assert_eq!((Instant::now() - begun).as_secs(), 90);
-    assert!(watch.next().await.is_none());
+    assert!(watch.next(&cluster.store).await.is_none());
 }
 
 #[tokio::test]
@@ -129,7 +135,7 @@ async fn a_slow_watcher_is_told_that_it_is_too_late_and_then_nothing() {
     let from = write(&cluster, "n/a", true);
     let mut watch = watch(&cluster, &format!("resourceVersion={from}")).await;
     let last = (0..5000).fold(from, |_, _| write(&cluster, "n/a", true));
-    let frames = told(watch.next().await.unwrap());
+    let frames = told(watch.next(&cluster.store).await.unwrap());
     assert_eq!(
         frames,
         [format!(
@@ -137,7 +143,7 @@ async fn a_slow_watcher_is_told_that_it_is_too_late_and_then_nothing() {
             last - 4096
         )]
     );
-    assert!(watch.next().await.is_none());
+    assert!(watch.next(&cluster.store).await.is_none());
 }
 
 #[tokio::test(start_paused = true)]
@@ -146,13 +152,13 @@ async fn a_watch_list_of_the_future_is_an_error_after_three_seconds() {
     let query = "sendInitialEvents=1&resourceVersionMatch=NotOlderThan&resourceVersion=99999";
     let mut watch = watch(&cluster, query).await;
     let begun = Instant::now();
-    let frames = told(watch.next().await.unwrap());
+    let frames = told(watch.next(&cluster.store).await.unwrap());
     assert!(
         frames[0].starts_with("ERROR 504 Timeout: Too large resource version: 99999, current: "),
         "{frames:?}"
     );
     assert_eq!((Instant::now() - begun).as_secs(), 3);
-    assert!(watch.next().await.is_none());
+    assert!(watch.next(&cluster.store).await.is_none());
 }
 
 #[tokio::test]
@@ -164,9 +170,9 @@ async fn a_watch_list_of_many_objects_comes_in_parts_and_ends_with_one_bookmark(
     let query =
         "sendInitialEvents=1&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=1&labelSelector=odd";
     let mut watch = watch(&cluster, query).await;
-    let mut frames = told(watch.next().await.unwrap());
+    let mut frames = told(watch.next(&cluster.store).await.unwrap());
     assert_eq!(frames.len(), BATCH);
-    frames.extend(told(watch.next().await.unwrap()));
+    frames.extend(told(watch.next(&cluster.store).await.unwrap()));
     assert_eq!(frames.len(), 3 * BATCH / 2 + 1);
     assert!(frames.last().unwrap().starts_with("BOOKMARK") && frames.last().unwrap().ends_with("true"));
 }
@@ -176,7 +182,7 @@ async fn other_collections_do_not_wake_a_watch() {
     let cluster = bare();
     let at = cluster.store.revision();
     let mut watch = watch(&cluster, &format!("resourceVersion={at}")).await;
-    let mut next = tokio_test_task(&mut watch);
+    let mut next = tokio_test_task(&mut watch, &cluster.store);
     assert!(next.poll().is_pending());
     cluster
         .store
@@ -203,9 +209,9 @@ impl std::task::Wake for Wakes {
     }
 }
 
-fn tokio_test_task(watch: &mut Watch) -> Polled<'_> {
+fn tokio_test_task<'a>(watch: &'a mut Watch, store: &'a Store) -> Polled<'a> {
     Polled {
-        future: Box::pin(watch.next()),
+        future: Box::pin(watch.next(store)),
         wakes: Arc::default(),
     }
 }
@@ -257,7 +263,7 @@ proptest::proptest! {
                 }).collect()
             };
             loop {
-                let frames = tokio::time::timeout(Duration::from_millis(5), watch.next()).await;
+                let frames = tokio::time::timeout(Duration::from_millis(5), watch.next(&cluster.store)).await;
                 let Ok(Some(frames)) = frames else { break };
                 for frame in frames {
                     let Frame::Object(kind, item) = frame else { panic!() };
