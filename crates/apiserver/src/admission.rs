@@ -1,4 +1,4 @@
-//! What a cluster's admission plugins do to what is written beside their kind's own rules: limit ranges, quotas, pod
+//! The admission plugins of a cluster, which act on writes beside the rules of each kind: limit ranges, quotas, pod
 //! security, policies and webhooks.
 //!
 //! Costs: one list of the limit ranges or the quotas of the namespace for each create.
@@ -23,7 +23,7 @@ use crate::{
     store::Store,
 };
 
-/// What admission and deletions see of a cluster.
+/// The view of a cluster that admission and deletions take.
 pub(crate) trait Context: Surroundings + std::fmt::Debug + Send + Sync {
     /// The kinds served now.
     fn kinds(&self) -> Arc<Kinds>;
@@ -35,7 +35,7 @@ pub(crate) trait Context: Surroundings + std::fmt::Debug + Send + Sync {
     fn timestamp(&self) -> Timestamp;
 }
 
-/// Fills in what the namespace's limit ranges say, before the kind prepares the object.
+/// Fills in the defaults of the namespace's limit ranges, before the kind prepares the object.
 pub(crate) fn fill(cluster: &dyn Context, resource: &Resource, object: &mut Object) {
     if is(resource, "Pod") {
         limits::fill(cluster, object);
@@ -62,7 +62,7 @@ pub(crate) fn admit(
     Ok((warnings, charged))
 }
 
-/// Pods that violate what their namespace enforces are refused; what it warns of is told, of workloads too.
+/// Refuses Pods that violate the level that their namespace enforces; returns its warnings, for workloads too.
 fn security(
     cluster: &dyn Context,
     resource: &Resource,

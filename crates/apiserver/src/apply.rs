@@ -30,7 +30,7 @@ use entries::{Managed, Operation, Owned, Owner};
 use set::FieldSet;
 use shape::Shape;
 
-/// Who writes, where and when.
+/// The writer of a change, its subresource and its time.
 #[derive(Clone, Copy, Debug)]
 pub struct Manager<'a> {
     /// Name of the field manager.
@@ -41,7 +41,7 @@ pub struct Manager<'a> {
     pub now: &'a str,
 }
 
-/// Whether a `managedFields` can be read.
+/// True if a `managedFields` can be read.
 pub(crate) fn are_books(managed: Option<&Value>) -> bool {
     entries::parse(managed).is_some()
 }
@@ -63,7 +63,7 @@ const UNOWNED: &[&str] = &[
 ///
 /// Empty lists, which count as set until here, become what is stored of them.
 ///
-/// What is new or different belongs to the manager and to no other any more; what is gone belongs to nobody. An object
+/// New and changed fields belong to the manager alone; removed ones belong to nobody. An object
 /// whose managedFields were reset is not tracked until the next apply. Cost: O(size of both).
 pub fn track(resource: &Resource, old: Option<&Object>, new: &mut Object, manager: Manager<'_>) {
     let given = metadata_mut(new).remove("managedFields");
@@ -85,7 +85,7 @@ pub fn track(resource: &Resource, old: Option<&Object>, new: &mut Object, manage
     write(new, &managed);
 }
 
-/// Where only the times in managedFields differ, the old ones stay: a change that came to nothing changes no time.
+/// If only the times in managedFields differ, the old ones stay: a change that came to nothing changes no time.
 pub fn keep_times(old: &Object, new: &mut Object) {
     let (meta_old, meta_new) = (metadata(old), metadata(new));
     let entries = |of: &'_ Object| of.get("managedFields").and_then(Value::as_array).cloned();
@@ -155,7 +155,7 @@ fn note_update(
     entries::bound(managed);
 }
 
-/// What differs, as far as requests through `subresource` may change it.
+/// The differences that requests through `subresource` may make.
 fn differences(resource: &Resource, subresource: &str, old: Option<&Object>, new: &Object) -> Comparison {
     let shape = Shape::object(resource.schema.get());
     let empty = match old {
@@ -189,7 +189,7 @@ fn strip(set: &mut FieldSet) {
     set.subtract(&NOBODYS);
 }
 
-/// What nobody owns.
+/// The fields that nobody owns.
 static NOBODYS: LazyLock<FieldSet> = LazyLock::new(|| {
     let mut unowned = FieldSet::default();
     for name in ["apiVersion", "kind"] {

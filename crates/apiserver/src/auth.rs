@@ -1,8 +1,8 @@
-//! Who asks, and whether they may.
+//! Authentication and authorization of requests.
 //!
-//! Authentication, the first that is shown counts: client certificates of the cluster's authority, the admin's token,
-//! further static tokens, tokens of service accounts; nobody is `system:anonymous`. Authorization: `system:masters` may everything, everybody else what
-//! RBAC grants.
+//! Authentication, the first that is shown counts: client certificates of the cluster's authority, the admin's token, further
+//! static tokens, tokens of service accounts; a request without any is `system:anonymous`. Authorization: `system:masters` may do
+//! everything, all others what RBAC grants.
 
 use std::{
     borrow::Cow,
@@ -38,7 +38,7 @@ pub(crate) const UNAUTHENTICATED: &str = "system:unauthenticated";
 /// The name of whoever gives none.
 pub(crate) const ANONYMOUS: &str = "system:anonymous";
 
-/// What the names of service accounts begin with.
+/// The prefix of the names of service accounts.
 const ACCOUNT: &str = "system:serviceaccount:";
 
 /// Namespace and name of the service account that a user is; nothing when it is none.
@@ -81,7 +81,7 @@ impl User {
         Self::new(ANONYMOUS, &[UNAUTHENTICATED])
     }
 
-    /// Whether RBAC need not be asked.
+    /// True if RBAC need not be evaluated.
     #[must_use]
     pub fn is_master(&self) -> bool {
         self.groups.iter().any(|group| group == MASTERS)
@@ -96,7 +96,7 @@ impl User {
     }
 }
 
-/// What authentication and authorization keep for one cluster.
+/// The state of authentication and authorization of one cluster.
 pub(crate) struct Auth {
     /// The admin's token.
     admin: String,
@@ -137,9 +137,9 @@ impl Auth {
         Some(self.key.get_or_init(|| kept))
     }
 
-    /// Whom a bearer token or a client certificate belongs to; `certified` is the user of the certificate, if one was shown.
+    /// The user of a bearer token or a client certificate; `certified` is the user of the certificate, if there is one.
     ///
-    /// A token that belongs to nobody is refused even where anybody may ask.
+    /// A token of no user is refused even where anonymous requests are allowed.
     pub(crate) fn authenticate(
         &self,
         store: &Store,
@@ -199,7 +199,7 @@ pub(crate) struct Access<'a> {
 }
 
 impl Access<'_> {
-    /// What RBAC grants now.
+    /// The rules that RBAC grants now.
     pub(crate) fn rbac(self) -> Arc<rbac::Index> {
         self.auth.rbac.current(self.store)
     }
@@ -215,7 +215,7 @@ fn bearer(headers: &HeaderMap) -> Option<Cow<'_, str>> {
     (scheme.eq_ignore_ascii_case(b"bearer") && !token.is_empty()).then(|| String::from_utf8_lossy(token))
 }
 
-/// What is in both lists, in the order of the first.
+/// The entries of both lists, in the order of the first.
 fn common(wanted: &[String], own: &[String]) -> Vec<String> {
     wanted.iter().filter(|one| own.contains(one)).cloned().collect()
 }

@@ -1,4 +1,4 @@
-//! A routed request for a resource, and what it is answered before the answer is negotiated and written.
+//! A routed request for a resource, and its response before that is negotiated and written.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ pub(crate) struct Call {
     pub subresource: String,
     /// Query parameters.
     pub query: Query,
-    /// Who asks.
+    /// The user of the request.
     pub user: User,
     /// User-Agent, whose first word names the field manager when nothing else does.
     pub agent: String,
@@ -65,7 +65,7 @@ pub(crate) enum Item {
     Made(Object),
 }
 
-/// What a request is answered, before it is negotiated and written.
+/// The response to a request, before it is negotiated and written.
 pub(crate) enum Reply {
     /// An object of the resource.
     Object {

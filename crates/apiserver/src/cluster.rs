@@ -1,4 +1,4 @@
-//! One embedded cluster: a server with its controllers, and the doors to it.
+//! One embedded cluster: a server with its controllers, its clients and its service.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ impl Cluster {
     /// The same, with its objects in the file that the options name, if they name one.
     ///
     /// # Errors
-    /// When the file cannot be read, is in use or no store; the error says what to do.
+    /// The file cannot be read, is in use or no store; the error names the remedy.
     pub fn open(options: Options) -> Result<Self, OpenError> {
         let store = match &options.data {
             Some(file) => Store::open(file)?,
@@ -50,7 +50,7 @@ impl Cluster {
         &self.0
     }
 
-    /// The tower service: requests without TLS, in this process. The user is whoever the Authorization header says.
+    /// The tower service: requests without TLS, in this process. The user is that of the Authorization header.
     #[must_use]
     pub fn service(&self) -> Service {
         Service::new(self.clone())
@@ -62,7 +62,7 @@ impl Cluster {
         self.service().with_token(&self.0.options.admin_token)
     }
 
-    /// Makes services of the cluster as its admin as long as the cluster lives, without keeping it alive.
+    /// Returns a function that makes services of the cluster as its admin, and does not keep the cluster alive.
     pub(crate) fn weak_service(&self) -> impl Fn() -> Option<Service> + Send + use<> {
         let weak = Arc::downgrade(&self.0);
         move || {
@@ -95,7 +95,7 @@ impl Cluster {
         self.0.kinds_changes()
     }
 
-    /// Forgets all events: watches and pages of earlier revisions are told that they are too old.
+    /// Drops all events: watches and pages of earlier revisions fail as too old.
     pub fn forget_history(&self) {
         self.0.store.compact(self.0.store.revision());
     }

@@ -1,6 +1,6 @@
-//! What a cluster does by itself: namespaces are emptied, dependents collected, service accounts made.
+//! The controllers of a cluster: they empty namespaces, collect dependents and create service accounts.
 //!
-//! One task reads the store's changes and shows each to every controller of the table; then each works on what it noted.
+//! One task reads the store's changes and passes each to every controller of the table; then each works on its queue.
 //! A controller keeps an index and a queue, both synchronous; it sees the store's present state only where it works.
 //! When the task is too late for a change, as at the start with an existing store, it begins again from what is stored.
 
@@ -27,10 +27,10 @@ mod protection;
 mod roles;
 mod tokens;
 
-/// How many pieces of work are done before other tasks get a turn.
+/// The number of items of work that are done before other tasks get a turn.
 const TURN: usize = 64;
 
-/// Where an object is stored. Ordered, so that work is done in the same order everywhere.
+/// The collection and key of an object. Ordered, so that work is done in the same order everywhere.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Place {
     /// Collection in the store.
@@ -51,12 +51,12 @@ impl Place {
     }
 }
 
-/// What controllers see of a cluster.
+/// The view of a cluster that its controllers take.
 pub(crate) trait Context: admission::Context {
-    /// Replaces the kinds by what `change` makes of them.
+    /// Applies `change` to the kinds.
     fn change_kinds(&self, change: &mut dyn FnMut(&mut Kinds));
 
-    /// Tells when the kinds change; the value says how often they did.
+    /// Changes when other kinds are served; the value is the number of changes.
     fn kinds_changes(&self) -> watch::Receiver<u64>;
 
     /// The key that signs tokens of service accounts.
@@ -65,7 +65,7 @@ pub(crate) trait Context: admission::Context {
     /// The certificate of the cluster's authority, PEM.
     fn authority(&self) -> Option<&str>;
 
-    /// Whether the cluster has the controllers `pvc-protection` and `pv-protection`.
+    /// True if the cluster has the controllers `pvc-protection` and `pv-protection`.
     fn storage_protection(&self) -> bool;
 }
 
@@ -92,7 +92,7 @@ pub(crate) trait Controller: Send {
     /// Does one noted piece of work; false when there is none.
     fn work(&mut self, cluster: &dyn Context) -> bool;
 
-    /// When there will be work even if nothing changes.
+    /// The time at which there will be work even if nothing changes.
     fn wakes(&self) -> Option<Instant> {
         None
     }
@@ -157,12 +157,12 @@ async fn run(
     }
 }
 
-/// How far the controllers have come.
+/// The controllers and their position in the store's events.
 pub(crate) struct Loop {
     controllers: Vec<Box<dyn Controller>>,
-    /// Which changes were seen; `None`: nothing was.
+    /// The position in the events; `None` before the first.
     at: Option<Reader>,
-    /// How often the kinds had changed at the last look.
+    /// The number of changes of the kinds at the last turn.
     kinds: u64,
 }
 
@@ -249,7 +249,7 @@ impl Loop {
     }
 }
 
-/// What controllers know of every object. Reading it skips the rest without building it.
+/// The metadata of an object that controllers read. Parsing skips the rest without building it.
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Head {
@@ -291,7 +291,7 @@ impl Head {
             .metadata
     }
 
-    /// Whether the object is being deleted.
+    /// True if the object is being deleted.
     pub(crate) fn is_leaving(&self) -> bool {
         self.deletion_timestamp.is_some()
     }
@@ -303,7 +303,7 @@ impl Head {
             .find(|owner| owner.controller == Some(true))
     }
 
-    /// Whether it has this finalizer.
+    /// True if it has this finalizer.
     pub(crate) fn has(&self, finalizer: &str) -> bool {
         self.finalizers.iter().any(|name| name == finalizer)
     }

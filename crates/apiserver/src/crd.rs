@@ -1,7 +1,7 @@
-//! Custom resources: what a CustomResourceDefinition says, and the rules of its objects.
+//! Custom resources: the resources that a CustomResourceDefinition defines, and the rules of its objects.
 //!
-//! [`resources`] makes the served resources of a definition; `rules` are what the registry asks of every kind; `names` are
-//! those that a definition is accepted with. The rules of the CRD kind itself are in `kinds::crds`, what makes CRDs served in
+//! [`resources`] makes the served resources of a definition; `rules` are the rules that the registry needs of every kind; `names`
+//! are those that a definition is accepted with. The rules of the CRD kind itself are in `kinds::crds`, what makes CRDs served in
 //! `controllers::definitions`.
 
 use std::sync::{

@@ -1,4 +1,4 @@
-//! From a body to an object of its kind: types checked, unknown fields dropped and told, empty fields left out.
+//! Decoding of a body to an object of its kind: types are checked, unknown fields dropped and reported, empty fields left out.
 //!
 //! Custom resources are read by [`crate::crd`], with the same readers of JSON and YAML.
 
@@ -22,7 +22,7 @@ mod typed;
 use envelope::{Gvk, unrecognized};
 use typed::{Typed, Voice};
 
-/// What happens to fields that are unknown or there twice.
+/// The treatment of unknown and duplicate fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum FieldValidation {
     /// Dropped silently.
@@ -34,7 +34,7 @@ pub enum FieldValidation {
     Strict,
 }
 
-/// How a body is written.
+/// The format of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Media {
     /// JSON.
@@ -43,7 +43,7 @@ pub enum Media {
     Yaml,
 }
 
-/// An object and what there was to say about it.
+/// An object and the warnings about it.
 #[derive(Clone)]
 pub struct Decoded {
     /// The object in the resource's version, with apiVersion and kind, without what is empty, defaults not yet filled in.
@@ -54,7 +54,7 @@ pub struct Decoded {
 
 crate::hidden::without_content!(Decoded);
 
-/// As many oddities of a patch are told.
+/// The number of oddities of a patch that are reported.
 const MOST_OF_PATCH: usize = 100;
 
 /// Reads a body of a POST or PUT of a resource. Built-in kinds and custom resources differ in what they take. O(body).
@@ -138,7 +138,7 @@ pub fn patched(
     })
 }
 
-/// What is odd in a patch and no longer to be seen in its result: repeated fields, members that no operation has.
+/// The problems of a patch that its result does not show: repeated fields, unknown members of an operation.
 fn problems_of_patch(kind: PatchKind, patch: &[u8]) -> Vec<String> {
     let Ok(node) = Node::parse(patch) else {
         return Vec::new();
@@ -230,7 +230,7 @@ pub fn stored(resource: &Resource, object: &mut Object) {
     }
 }
 
-/// Reads a value as the kind that it says it is, and takes it for the resource's.
+/// Reads a value as the kind that it names, and returns it as the resource's.
 fn as_kind(resource: &Resource, gvk: &Gvk, node: Node, voice: Voice) -> std::result::Result<Typed, String> {
     if gvk.kind == resource.kind && gvk.api_version() == resource.api_version() {
         return typed::decode(resource.schema.get(), node, voice);

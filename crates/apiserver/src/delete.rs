@@ -1,7 +1,7 @@
-//! DELETE: of one object and of a collection.
+//! DELETE of one object, and of a collection.
 //!
-//! An object goes at once, or it becomes terminating and waits for its finalizers and its grace. Its last event carries
-//! the last state that was stored.
+//! An object is removed at once, or it becomes terminating and waits for its finalizers and its grace period. Its last event
+//! carries the last state that was stored.
 
 use std::sync::Arc;
 
@@ -45,7 +45,7 @@ pub(crate) async fn delete(cluster: &dyn Context, call: &Call) -> Result<Reply> 
             warnings,
         }),
         Deleted::Waits(item) => Ok(Reply::Object {
-            // The server answers 202 only to those who said this in the old way.
+            // The server answers 202 only to the old form of this option.
             code: if options.orphan == Some(false) { 202 } else { 200 },
             item,
             warnings,
@@ -68,14 +68,14 @@ pub(crate) async fn collection(cluster: &dyn Context, call: &Call) -> Result<Rep
         let (namespace, name) = entry.key.split_once('/').unwrap_or(("", &entry.key));
         match asked(cluster, call, namespace, name, &options).await {
             Err(status) if status.code != 404 => return Err(status),
-            // Gone already is as good.
+            // An object that is gone already counts as deleted.
             _ => {}
         }
     }
     Ok(reply)
 }
 
-/// Deletes an object when neither policies nor webhooks refuse it; again when it changed while they were asked. Returns
+/// Deletes an object if neither policies nor webhooks refuse it; again if it changed while they were evaluated. Returns
 /// warnings too.
 async fn asked(
     cluster: &dyn Context,
@@ -118,7 +118,7 @@ async fn admitted(
     webhooks::delete(&request, old).await
 }
 
-/// What became of an object.
+/// The result of a deletion.
 pub(crate) enum Deleted {
     /// It is gone; its uid and its last state.
     Gone(String, Item),
@@ -128,17 +128,17 @@ pub(crate) enum Deleted {
 
 crate::hidden::without_content!(Deleted);
 
-/// What a deletion does to the object as it is.
+/// The effect of a deletion on the present object.
 enum Step {
     /// Nothing: it is terminating already.
     Keep,
     /// It becomes this and waits.
     Mark(Object),
-    /// It goes; `Some`: it becomes this first (graceful kinds).
+    /// It is removed; `Some`: after it became this (graceful kinds).
     Remove(Option<Object>),
 }
 
-/// Deletes one object, again when somebody was faster. Nobody is asked.
+/// Deletes one object without admission; again if another write was faster.
 pub(crate) fn object(
     cluster: &dyn Context,
     resource: &Resource,
@@ -155,7 +155,7 @@ pub(crate) fn object(
     }
 }
 
-/// Deletes an object in the state of `entry`, which `old` is; `None` when somebody was faster.
+/// Deletes an object in the state of `entry`, which `old` is; `None` if another write was faster.
 fn attempt(
     cluster: &dyn Context,
     resource: &Resource,
@@ -193,7 +193,7 @@ fn attempt(
     Ok(removed.map(|last| Deleted::Gone(uid, Item::Stored(last))))
 }
 
-/// Refuses the deletion of what cannot be deleted, and of another state than the one that is meant.
+/// Refuses the deletion of an undeletable object, and of another state than that of the preconditions.
 fn may_go(resource: &Resource, name: &str, old: &Object, options: &DeleteOptions) -> Result<()> {
     if let Some(why) = resource.rules.undeletable(name) {
         return Err(Status::forbidden(resource::about(resource, name), why));
@@ -268,7 +268,7 @@ fn step(cluster: &dyn Context, resource: &Resource, old: &Object, options: &Dele
     }
 }
 
-/// Whether an object is given time.
+/// The grace period of an object.
 enum Grace {
     /// The kind knows no grace, or it was given long ago.
     None,
@@ -276,7 +276,7 @@ enum Grace {
     Seconds(i64),
 }
 
-/// Gives a graceful kind its time; `None`: it has as much as it gets.
+/// Sets the grace period of a graceful kind; `None`: it has its final one already.
 fn grace(resource: &Resource, object: &mut Object, options: &DeleteOptions, now: Timestamp) -> Option<Grace> {
     let Some(seconds) = resource.rules.grace(object, options.grace) else {
         return Some(Grace::None);
@@ -294,7 +294,7 @@ fn grace(resource: &Resource, object: &mut Object, options: &DeleteOptions, now:
     else {
         return Some(Grace::None);
     };
-    // Only less time may be asked for later.
+    // A later deletion may only shorten the time.
     let asked = options.grace?;
     if asked >= given {
         return None;
@@ -336,7 +336,7 @@ fn grown_generation(object: &mut Object) {
     }
 }
 
-/// Sets the finalizers by which the garbage collector is asked to orphan dependents, or to delete them first.
+/// Sets the finalizers that request orphaning of dependents, or their deletion first, from the garbage collector.
 fn collector_finalizers(resource: &Resource, object: &mut Object, options: &DeleteOptions) {
     const ORPHAN: &str = "orphan";
     const FOREGROUND: &str = "foregroundDeletion";

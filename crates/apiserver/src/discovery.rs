@@ -1,4 +1,4 @@
-//! `/api`, `/apis` and aggregated discovery: what is served, for clients that want to know.
+//! Discovery: `/api`, `/apis` and aggregated discovery, the lists of served resources.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
@@ -28,7 +28,7 @@ const GROUPS: &[&str] = &[
     "discovery.k8s.io",
 ];
 
-/// Whether a group is built in: what is missing below it is told as a Status.
+/// True if a group is built in: the error for an unknown path below it is a Status.
 #[must_use]
 pub(crate) fn is_builtin(group: &str) -> bool {
     GROUPS.contains(&group)
@@ -51,7 +51,7 @@ const CHANGE: &[&str] = &["get", "patch", "update"];
 const CREATE: &[&str] = &["create"];
 const CONNECT: &[&str] = &["create", "get"];
 
-/// What is known of a subresource of a resource.
+/// A subresource in discovery.
 #[must_use]
 pub(crate) fn subresource(resource: &Resource, name: &str) -> Sub {
     let own = |verbs| Sub {
@@ -112,7 +112,7 @@ fn ordered(group: &str, versions: &[String]) -> Vec<String> {
     versions
 }
 
-/// `/api`. `server` is the address clients are told.
+/// `/api`. `server` is the address for clients.
 #[must_use]
 pub(crate) fn api(server: &str) -> Value {
     json!({"kind": "APIVersions", "versions": ["v1"],

@@ -1,4 +1,4 @@
-//! From a request to the one function that answers it: which resource, which verb, which subresource.
+//! The dispatch of a request: its resource, verb and subresource select the one function that answers it.
 
 use crate::{
     call::{Call, Item, Reply},
@@ -14,7 +14,7 @@ mod eviction;
 mod node;
 mod review;
 
-/// What a routed call is answered.
+/// The answer to a routed call.
 pub(crate) enum Answer {
     /// At once.
     Reply(Reply),
@@ -45,7 +45,7 @@ pub(crate) async fn answer(cluster: &dyn Context, call: &Call) -> Result<Answer>
     reply
 }
 
-/// What of the store an answer shows: nothing, the state of a revision, or (`Some(None)`) the latest.
+/// The state of the store in an answer: none, that of a revision, or (`Some(None)`) the latest.
 type Shows = Option<Option<Revision>>;
 
 fn shows(reply: &Reply, method: &http::Method) -> Shows {
@@ -61,7 +61,7 @@ fn shows(reply: &Reply, method: &http::Method) -> Shows {
     }
 }
 
-/// That something is missing, or there already, is told of the store; what is wrong with a request is not.
+/// The state of the store in an error: `NotFound` and `AlreadyExists` show it; errors in a request do not.
 fn error_shows(status: &Status) -> Shows {
     matches!(status.code, 404 | 409).then_some(None)
 }
@@ -120,7 +120,7 @@ async fn verb(cluster: &dyn Context, call: &Call) -> Result<Reply> {
     }
 }
 
-/// Whether the path takes the method: what the resource can do on itself, and what its subresources can.
+/// True if the path has the method: those of the resource, and those of its subresources.
 fn allowed(call: &Call) -> bool {
     use http::Method;
     let resource = &*call.resource;

@@ -1,4 +1,4 @@
-//! Debug of what may hold a Secret: it says what it is, and nothing of what is in it.
+//! Debug output of types that may hold a Secret: their name, and nothing of their content.
 
 /// Implements `Debug` for types: their name alone.
 macro_rules! without_content {

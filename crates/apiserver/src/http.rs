@@ -1,6 +1,6 @@
-//! HTTP: reading a request, who sent it, where it goes, and writing the answer as it was asked for.
+//! HTTP: reads a request, authenticates and routes it, and writes the response in the requested form.
 //!
-//! The order is that of a kube-apiserver, and visible to clients: who asks (401), as whom, whether they may (403), where
+//! The order is that of a kube-apiserver, and visible to clients: authentication (401), impersonation, authorization (403), where
 //! the path leads (404, 405), what form is accepted (406), and only then the body.
 
 use std::{sync::Arc, time::Duration};
@@ -47,10 +47,10 @@ const DRAINED: usize = 8 << 20;
 /// The same of the body of a request that is refused by its headers.
 const DRAINED_UNREAD: usize = 256 << 10;
 
-/// How long that may take.
+/// The time limit of that.
 const DRAINING: Duration = Duration::from_secs(1);
 
-/// How long a request other than a watch may take, its body included.
+/// The time limit of a request other than a watch, its body included.
 const LONGEST: Duration = Duration::from_secs(60);
 
 /// The body of an answer: one piece, or the frames of a watch.
@@ -84,7 +84,7 @@ where
 }
 
 /// Takes in what of a refused request's body is on its way. A connection that is closed before that is reset, and the reset
-/// overtakes the refusal. Who waits for leave to send its body (`100-continue`) is told the answer instead.
+/// overtakes the refusal. A client that waits for `100-continue` before its body gets the response instead.
 async fn drain<B>(headers: &HeaderMap, body: B)
 where
     B: http_body::Body<Data = Bytes>,
@@ -289,7 +289,7 @@ fn discovered(cluster: &Server, parts: &Parts, query: &Query, accept: &str) -> R
     Ok(documents::tagged(parts, media, &etag, "Accept", document))
 }
 
-/// The address that clients are told: the one they used.
+/// The address for clients: the one they used.
 fn server_address(headers: &HeaderMap) -> String {
     let host = text(headers, &header::HOST);
     if host.contains(':') {

@@ -38,7 +38,7 @@ pub(crate) const MANAGED: &[&str] = &[
     "subresource",
 ];
 
-/// What a map is, as far as the order of its fields goes.
+/// The type of a map, for the order of its fields.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     Object,

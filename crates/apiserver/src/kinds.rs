@@ -68,7 +68,7 @@ const GROUPS: &[&[&KindDef]] = &[
 /// The kinds that have no path of their own: they are only sent to subresources of others.
 const SENT: &[&KindDef] = &[&TOKEN_REQUEST, &SCALE, &EVICTION];
 
-/// Versions that are no longer served, but still known: objects of them are told apart from objects of no kind.
+/// Versions that are no longer served, but still known: objects of them differ from objects of no kind.
 const PAST: &[(&str, &[&str])] = &[
     ("admissionregistration.k8s.io", &["v1beta1"]),
     ("apiextensions.k8s.io", &["v1beta1"]),

@@ -1,7 +1,7 @@
 //! An embedded Kubernetes API server: a hub or a member cluster in a few megabytes, for tests, demos and laptops.
 //!
 //! It speaks the wire protocol of a kube-apiserver 1.36 (the recorded exchanges in `conformance/` are its standard),
-//! learns custom resources from CRDs as any API server does, and knows no kind of this project. One request goes down
+//! serves custom resources by their CRDs as any API server does, and knows no kind of this project. One request goes down
 //! through these floors, each of which knows only those below it:
 //!
 //! `listener` → `cluster` → `http` (parse, authenticate, authorize, negotiate) → `endpoint` (which resource, which verb) →
@@ -54,7 +54,7 @@ pub mod schema;
 pub mod selector;
 pub mod status;
 
-// Doors beside the service.
+// Entry points beside the service.
 pub mod listener;
 pub mod workloads;
 

@@ -1,4 +1,4 @@
-//! Lists: which revision, which page, which objects.
+//! Lists: their revision, page and objects.
 
 use std::{sync::Arc, time::Duration};
 
@@ -20,13 +20,13 @@ mod token;
 use options::Matching;
 pub(crate) use options::{Options, revision_of};
 
-/// How long a request waits for a revision that is not there yet.
+/// The time for which a request waits for a revision that is not there yet.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Objects that are looked into before others get their turn.
 const BREATH: usize = 256;
 
-/// Which state a list shows.
+/// The state that a list shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     /// The latest.
@@ -72,7 +72,7 @@ pub(crate) async fn list(store: &Store, call: &Call) -> Result<Reply> {
     })
 }
 
-/// What the keys of the call's collection begin with.
+/// The prefix of the keys of the call's collection.
 pub(crate) fn prefix(call: &Call) -> String {
     if call.namespace.is_empty() {
         String::new()
@@ -110,7 +110,7 @@ pub(crate) async fn reach(store: &Store, revision: Revision) -> Result<()> {
         .with_retry_after(1))
 }
 
-/// The state that the options ask for, and the key behind which the list goes on.
+/// The state that the options request, and the key behind which the list goes on.
 fn asked(options: &Options, prefix: &str) -> Result<(State, Option<String>)> {
     if !options.token.is_empty() {
         let (key, revision) = token::decode(&options.token)
@@ -148,7 +148,7 @@ fn expired_page(key: &str) -> Box<Status> {
     status
 }
 
-/// What is looked for.
+/// The objects that are requested.
 struct Wanted<'a> {
     resource: &'a Resource,
     prefix: &'a str,
@@ -158,7 +158,7 @@ struct Wanted<'a> {
     selection: &'a Selection,
 }
 
-/// What was found, and whether more is behind it.
+/// The objects that were found; `more` is true if there are more behind them.
 struct Found {
     page: Page,
     more: bool,

@@ -1,6 +1,6 @@
-//! The TLS door: a listener on loopback with a certificate of the cluster's own authority.
+//! The TLS listener: on loopback, with a certificate of the cluster's own authority.
 //!
-//! A connection that says nothing costs its TLS state and is closed in the end; so is one that takes nothing. Headers,
+//! A silent connection costs its TLS state and is closed in the end; so is one that reads nothing. Headers,
 //! bodies and handshakes are bounded in size and time.
 
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
@@ -30,7 +30,7 @@ pub use authority::{Authority, ClientCertificate};
 pub use kubeconfig::{Access, kubeconfig};
 use patient::Patient;
 
-/// What a connection may cost.
+/// The limits of a connection.
 #[derive(Clone, Copy, Debug)]
 struct Limits {
     /// For the TLS handshake.
@@ -40,7 +40,7 @@ struct Limits {
     headers: Duration,
     /// Bytes of headers, and of what is buffered of a body.
     buffer: usize,
-    /// How long a client may take nothing of what is written to it.
+    /// The time for which a client may read nothing of what is written to it.
     write: Duration,
     /// Connections at a time; more wait to be accepted.
     connections: usize,
@@ -117,7 +117,7 @@ async fn accepted(
     }
 }
 
-/// When a connection has been silent for so long, and then every so often, the other side is asked whether it is there.
+/// Keepalive: the idle time of a connection before the first probe, and the interval of the probes.
 const ALIVE: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(10));
 
 /// Serves one connection to its end.
@@ -126,7 +126,7 @@ async fn served(stream: TcpStream, acceptor: &TlsAcceptor, cluster: &Cluster, li
     let _ = stream.set_nodelay(true);
     let (silent, interval) = ALIVE;
     let keepalive = TcpKeepalive::new().with_time(silent).with_interval(interval);
-    // A watcher whose machine is gone says nothing, as one that waits does.
+    // A watcher whose machine is gone is silent, as one that waits is.
     let _ = SockRef::from(&stream).set_tcp_keepalive(&keepalive);
     let stream = Patient::new(stream, limits.write);
     let Ok(Ok(stream)) = tokio::time::timeout(limits.handshake, acceptor.accept(stream)).await else {
@@ -217,7 +217,7 @@ mod tests {
                 .expect("a handshake")
         }
 
-        /// What comes back for some bytes until the server closes.
+        /// The response to some bytes, until the server closes.
         async fn exchange(&self, text: &str) -> String {
             let mut stream = self.connect(None).await;
             stream.write_all(text.as_bytes()).await.expect("written");

@@ -1,6 +1,6 @@
 //! The rules of `metadata`, the same for every kind.
 //!
-//! The server checks metadata more than once, by the kind's own rules and by those of every object, and tells an error of
+//! The server checks metadata more than once, by the kind's own rules and by those of every object, and reports an error of
 //! an update as often as it met it. The functions here keep that count.
 
 use serde_json::Value;
@@ -19,10 +19,10 @@ pub(crate) use fields::{
     LONGEST_MANAGER, finalizer_warnings, manager_problems, printable, standard_finalizer,
 };
 
-/// What a rule says about a name; the flag: it is a prefix of one.
+/// A rule for names: returns the errors in one; the flag is true for a prefix of a name.
 type NameRule<'a> = &'a dyn Fn(&str, bool) -> Vec<String>;
 
-/// What is wrong with the metadata of an object to be created, by the kind's rules.
+/// The errors in the metadata of an object to be created, by the kind's rules.
 #[must_use]
 pub fn validate(resource: &Resource, object: &Object) -> Vec<FieldError> {
     let mut errors = whole(resource.namespaced, object, &|name, prefix| {
@@ -38,7 +38,7 @@ pub fn validate_common(resource: &Resource, object: &Object) -> Vec<FieldError> 
     whole(resource.namespaced, object, &names::path_segment)
 }
 
-/// What is wrong with the metadata of an object at `path` inside of another. Nobody knows its kind: it may have no name
+/// The errors in the metadata of an object at `path` inside of another. Nobody knows its kind: it may have no name
 /// and any namespace, and its name is any that fits into a path.
 #[must_use]
 pub(crate) fn validate_embedded(path: &str, object: &Object) -> Vec<FieldError> {
@@ -62,7 +62,7 @@ pub(crate) fn validate_embedded(path: &str, object: &Object) -> Vec<FieldError> 
     errors
 }
 
-/// What is wrong with the metadata of an update.
+/// The errors in the metadata of an update.
 #[must_use]
 pub fn validate_update(resource: &Resource, new: &Object, old: &Object) -> Vec<FieldError> {
     let mut errors = validate_common(resource, new);
@@ -108,7 +108,7 @@ fn namespace(namespaced: bool, object: &Object) -> Vec<FieldError> {
     }
 }
 
-/// What of a change is not allowed, and what is wrong with what may change.
+/// The errors of a change: forbidden changes, and errors in permitted ones.
 fn changes(new: &Object, old: &Object) -> Vec<FieldError> {
     const FIXED: [&str; 6] = [
         "name",

@@ -1,4 +1,4 @@
-//! What names, labels and the like may look like. Each function returns what is wrong, in the server's words; nothing when all is well.
+//! The syntax of names, labels and the like. Each function returns the errors, in the server's words.
 //!
 //! The functions about objects' names take `prefix`: the name is a generateName, which may end with a dash.
 //! Source: k8s.io/apimachinery `util/validation` and `api/validate/content`; texts are theirs, since clients match on them.
@@ -109,7 +109,7 @@ pub(crate) fn is_subdomain(text: &str) -> bool {
     text.split('.').all(is_label)
 }
 
-/// Whether `text` is not empty, begins and ends with an `edge` and has only `inner` between.
+/// True if `text` is not empty, begins and ends with an `edge` and has only `inner` between.
 fn bounded(text: &str, edge: impl Fn(u8) -> bool, inner: impl Fn(u8) -> bool) -> bool {
     let bytes = text.as_bytes();
     match (bytes.first(), bytes.last()) {

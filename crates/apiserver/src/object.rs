@@ -1,4 +1,4 @@
-//! Objects as JSON, and their metadata: what every module reads and writes.
+//! Objects as JSON, and access to their metadata.
 
 use serde_json::{Map, Value};
 

@@ -1,6 +1,6 @@
 //! OpenAPI documents: v3 per group version, v2 for older clients.
 //!
-//! Nothing is made at start: a document is made when it is first asked for, and kept until the kinds change.
+//! Nothing is made at start: a document is made at its first request, and kept until the kinds change.
 
 use std::{
     collections::BTreeMap,
@@ -39,7 +39,7 @@ struct Made {
 /// A document and its ETag.
 pub(crate) type Document = (Bytes, Arc<str>);
 
-/// Which document.
+/// The key of a document.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Which {
     V2Json,
@@ -96,7 +96,7 @@ impl Documents {
         self.get(kinds, &Which::Discovery(core))
     }
 
-    /// When the kinds that the documents are made of were first asked for.
+    /// The time of the first request for documents of these kinds.
     pub(crate) fn since(&self, kinds: &Arc<Kinds>) -> Timestamp {
         self.kept(kinds).since.unwrap_or_default()
     }

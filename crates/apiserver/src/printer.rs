@@ -1,4 +1,4 @@
-//! How objects of a kind are printed: columns, and what makes the cells of an object.
+//! The printer of a kind: columns, and the cells of an object.
 
 use serde_json::Value;
 
@@ -12,7 +12,7 @@ pub(crate) use column::{
 };
 pub(crate) use view::{NONE, SHOWN, UNKNOWN, UNSET, View, duration, or_none, seconds, some_of};
 
-/// What `kubectl get` prints of a kind.
+/// The output of `kubectl get` for a kind.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Printer {
     pub(crate) columns: &'static [Column],

@@ -8,12 +8,12 @@ const WRONG_FORMAT: &str =
     "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
 const WRONG_SUFFIX: &str = "unable to parse quantity's suffix";
 
-/// Billionths in a unit: the finest that a quantity tells apart.
+/// Billionths in a unit: the precision of a quantity.
 const UNIT: i128 = 1_000_000_000;
 /// The largest quantity, in units.
 const MOST: i128 = i64::MAX as i128;
 
-/// How a quantity was written, which its canonical form keeps.
+/// The suffix of a quantity, which its canonical form keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Format {
     /// `m`, none, `k`, `M` …
@@ -136,7 +136,7 @@ impl Quantity {
         i64::try_from(whole).unwrap_or(if whole < 0 { i64::MIN } else { i64::MAX })
     }
 
-    /// Whether it is a whole number of units.
+    /// True if it is a whole number of units.
     #[must_use]
     pub fn is_whole(&self) -> bool {
         self.nano % UNIT == 0

@@ -1,4 +1,4 @@
-//! Randomness of the operating system, and UIDs made of it.
+//! Random bytes from the operating system, and UIDs made of them.
 
 use ring::rand::{SecureRandom as _, SystemRandom};
 

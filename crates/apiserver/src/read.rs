@@ -1,4 +1,4 @@
-//! Readers of JSON and YAML: a value as it was written, with everything that was in the text.
+//! Readers of JSON and YAML: values with everything that was in the text.
 
 pub(crate) mod json;
 pub(crate) mod yaml;

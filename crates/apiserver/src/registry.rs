@@ -1,4 +1,4 @@
-//! What happens to an object between its request and the store: the same steps for every kind.
+//! Reads and writes of objects: the steps between a request and the store, the same for every kind.
 //!
 //! Create: decode → namespace → defaults → ownership → names and the kind's preparations → validation → store.
 //! Update, patch and apply: read → new state → what may not change is set back → ownership → the kind's preparations →
@@ -32,10 +32,10 @@ pub(crate) use patching::patch;
 pub(crate) use rewrite::{rewrite, rewrite_as};
 pub(crate) use terms::{Terms, dry_run_problems, options};
 
-/// How often a write is tried again because somebody was faster.
+/// The number of attempts of a write that loses races.
 const TRIES: usize = 20;
 
-/// What writes see of a cluster.
+/// The view of a cluster that writes take.
 pub(crate) trait Context: admission::Context {
     /// Keys and grants, and the store that they are read from.
     fn access(&self) -> Access<'_>;
@@ -139,7 +139,7 @@ async fn create_or_change<'a>(
     ))
 }
 
-/// What asked for a change: they differ in what they may leave out, and who records ownership.
+/// The origin of a change: they differ in the fields that may be absent, and in the recording of ownership.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
     Put,
@@ -247,7 +247,7 @@ pub(crate) async fn change(
     Err(Status::conflict(about(resource, &call.name), system::MODIFIED))
 }
 
-/// How the body of a POST or PUT is written, by its Content-Type.
+/// The format of the body of a POST or PUT, by its Content-Type.
 pub(crate) fn media(call: &Call) -> Result<Media> {
     match call.media_type() {
         "" | "application/json" => Ok(Media::Json),

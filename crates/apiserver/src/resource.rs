@@ -1,4 +1,4 @@
-//! What the server knows of a served resource, and the rules that a kind adds to those of every object.
+//! A served resource, and the rules that a kind adds to those of every object.
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
@@ -36,7 +36,7 @@ pub struct Resource {
     pub short_names: Vec<String>,
     /// Categories, such as `all`.
     pub categories: Vec<String>,
-    /// Whether objects live in namespaces.
+    /// True if objects live in namespaces.
     pub namespaced: bool,
     /// Verbs of the resource itself, sorted.
     pub verbs: Vec<&'static str>,
@@ -44,11 +44,11 @@ pub struct Resource {
     pub subresources: Vec<&'static str>,
     /// Collection in the store, the same for all versions: `apps/deployments`.
     pub collection: String,
-    /// What objects look like in this version. Built-in kinds build it when it is first asked for.
+    /// The schema of objects in this version. Those of built-in kinds are built at the first use.
     pub schema: LazySchema,
     /// The kind's own rules.
     pub rules: Arc<dyn Rules>,
-    /// What `kubectl get` prints of a built-in kind.
+    /// The printer of a built-in kind.
     pub(crate) printer: Printer,
     /// Path of the pod spec in an object; empty when the kind makes no pods.
     pub(crate) pod_spec: &'static [&'static str],
@@ -64,7 +64,7 @@ pub struct LazySchema(Arc<std::sync::LazyLock<Arc<Schema>, Build>>);
 type Build = Box<dyn FnOnce() -> Arc<Schema> + Send>;
 
 impl LazySchema {
-    /// A schema that `build` makes when it is first asked for.
+    /// A schema that `build` makes at its first use.
     pub fn new(build: impl FnOnce() -> Arc<Schema> + Send + 'static) -> Self {
         Self(Arc::new(std::sync::LazyLock::new(Box::new(build))))
     }
@@ -110,7 +110,7 @@ impl Resource {
         found.as_object()
     }
 
-    /// Whether the resource has this subresource.
+    /// True if the resource has this subresource.
     #[must_use]
     pub fn has(&self, subresource: &str) -> bool {
         self.subresources.contains(&subresource)
@@ -125,7 +125,7 @@ fn own_group(resource: &Resource) -> &str {
         .map_or("", |(group, _)| group)
 }
 
-/// How errors name an object.
+/// The name of an object in errors.
 pub(crate) fn about<'a>(resource: &'a Resource, name: &'a str) -> About<'a> {
     About {
         group: own_group(resource),
@@ -138,7 +138,7 @@ pub(crate) fn about<'a>(resource: &'a Resource, name: &'a str) -> About<'a> {
     }
 }
 
-/// How field errors name an object: by its kind.
+/// The name of an object in field errors: by its kind.
 pub(crate) fn about_kind<'a>(resource: &'a Resource, name: &'a str) -> About<'a> {
     About {
         group: own_group(resource),
@@ -147,7 +147,7 @@ pub(crate) fn about_kind<'a>(resource: &'a Resource, name: &'a str) -> About<'a>
     }
 }
 
-/// What a rule may look at beside the objects: the rest of the cluster, read only, and the clock.
+/// The view of a cluster that rules of kinds take: other objects, read only, and the clock.
 pub trait Surroundings {
     /// An object of a collection, as stored.
     fn get(&self, collection: &str, key: &str) -> Option<Object>;
@@ -155,7 +155,7 @@ pub trait Surroundings {
     fn list(&self, collection: &str, prefix: &str) -> Vec<Object>;
     /// Now, RFC 3339 in whole seconds.
     fn now(&self) -> String;
-    /// What happened in a collection behind a revision, and the revision that this reaches; `None` when it is forgotten.
+    /// The events of a collection behind a revision, and the revision that they reach; `None` if they are no longer kept.
     fn events(&self, collection: &str, since: Revision) -> Option<(Vec<Arc<Event>>, Revision)>;
     /// All entries of a collection, and the revision that they are the state of.
     fn entries(&self, collection: &str) -> Page;
@@ -180,27 +180,27 @@ pub trait Rules: Send + Sync + fmt::Debug {
     /// Turns the form of this group and version into the stored one.
     fn to_stored(&self, _object: &mut Object) {}
 
-    /// Whether the stored form is that of this group and version.
+    /// True if the stored form is that of this group and version.
     fn is_stored_form(&self) -> bool {
         true
     }
 
-    /// Whether status is a subresource: dropped on create, kept on update of the object.
+    /// True if status is a subresource: dropped on create, kept on update of the object.
     fn has_status(&self) -> bool {
         false
     }
 
-    /// What of the metadata a change of the status does not touch (a change of any built-in kind's status may touch the rest).
+    /// The metadata that a change of the status does not touch (a change of any built-in kind's status may touch the rest).
     fn kept_by_status(&self) -> &'static [&'static str] {
         &[]
     }
 
-    /// Whether `metadata.generation` is kept by the server: grows when anything but metadata and status changes.
+    /// True if `metadata.generation` is kept by the server: grows when anything but metadata and status changes.
     fn has_generation(&self) -> bool {
         false
     }
 
-    /// Whether an update with a changed `metadata` (annotations of Deployments) also counts for the generation.
+    /// True if an update with a changed `metadata` (annotations of Deployments) also counts for the generation.
     fn generation_changes(&self, old: &Object, new: &Object) -> bool {
         differ_beside(&["metadata", "status"], old, new)
     }
@@ -210,7 +210,7 @@ pub trait Rules: Send + Sync + fmt::Debug {
         Ok(())
     }
 
-    /// What an update of `subresource` may not touch is set back to `old`; allocations that are kept are copied.
+    /// Sets the fields that an update of `subresource` may not change back to `old`; allocations that are kept are copied.
     fn prepare_update(
         &self,
         _subresource: &str,
@@ -244,7 +244,7 @@ pub trait Rules: Send + Sync + fmt::Debug {
         }
     }
 
-    /// Whether a name is acceptable: the messages of what is wrong with it.
+    /// The errors in a name; empty if it is acceptable.
     fn name_problems(&self, name: &str, prefix: bool) -> Vec<String> {
         crate::names::dns_subdomain(name, prefix)
     }
@@ -264,22 +264,22 @@ pub trait Rules: Send + Sync + fmt::Debug {
         None
     }
 
-    /// Whether PUT creates what is not there.
+    /// True if PUT creates what is not there.
     fn create_on_update(&self) -> bool {
         false
     }
 
-    /// Whether a PUT without resourceVersion is taken.
+    /// True if a PUT without resourceVersion is taken.
     fn unconditional_update(&self) -> bool {
         true
     }
 
-    /// Whether DELETE answers with the object instead of a Status.
+    /// True if DELETE answers with the object instead of a Status.
     fn delete_returns_object(&self) -> bool {
         false
     }
 
-    /// Why an object of this name may never be deleted.
+    /// The reason for which an object of this name may never be deleted.
     fn undeletable(&self, _name: &str) -> Option<&'static str> {
         None
     }
@@ -290,18 +290,18 @@ pub trait Rules: Send + Sync + fmt::Debug {
         false
     }
 
-    /// Whether an object that is being deleted may go when no finalizer of its metadata is left.
+    /// True if an object that is being deleted may go when no finalizer of its metadata is left.
     fn may_go(&self, _object: &Object) -> bool {
         true
     }
 
-    /// Whether an update also checks metadata as a create does (most kinds check only what changes): the server then tells
+    /// True if an update also checks metadata as a create does (most kinds check only changes): the server then reports
     /// each error once more.
     fn revalidates(&self) -> bool {
         false
     }
 
-    /// The warning of a deletion that orphans dependents because nothing was said about them.
+    /// The warning of a deletion that orphans dependents by default.
     fn orphan_warning(&self) -> Option<&'static str> {
         None
     }
@@ -311,13 +311,13 @@ pub trait Rules: Send + Sync + fmt::Debug {
         None
     }
 
-    /// Whether dependents are orphaned when nothing is said (Jobs, ReplicationControllers).
+    /// True if dependents are orphaned by default (Jobs, ReplicationControllers).
     fn orphans_by_default(&self) -> bool {
         false
     }
 }
 
-/// Whether two objects differ in other fields than these. O(objects).
+/// True if two objects differ in other fields than these. O(objects).
 #[must_use]
 pub fn differ_beside(fields: &[&str], old: &Object, new: &Object) -> bool {
     let counted = |object: &'_ Object| {

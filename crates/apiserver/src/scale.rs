@@ -1,4 +1,4 @@
-//! The scale subresource: an object seen as a number of replicas, wherever its kind keeps it.
+//! The scale subresource: an object's number of replicas, at the path of its kind.
 
 use serde_json::{Map, Value, json};
 
@@ -25,7 +25,7 @@ impl Path {
         })
     }
 
-    /// What is there.
+    /// The value at the path.
     #[must_use]
     pub fn get<'a>(&self, object: &'a Object) -> Option<&'a Value> {
         let (first, rest) = self.steps.split_first()?;
@@ -75,7 +75,7 @@ pub(crate) fn steps(path: &str) -> Option<Vec<String>> {
     }
 }
 
-/// Where a kind keeps its replicas.
+/// The paths of a kind's replicas.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Paths {
     /// The wanted replicas.
@@ -162,7 +162,7 @@ pub(crate) fn set(paths: &Paths, object: &mut Object, scale: &Value) {
     paths.spec_replicas.set(object, wanted(scale).into());
 }
 
-/// The replicas that a Scale asks for.
+/// The replicas that a Scale requests.
 #[must_use]
 pub(crate) fn wanted(scale: &Value) -> i64 {
     scale

@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::Value;
 
-/// What a value may be.
+/// The type of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Type {
     /// Anything: no type is declared.
@@ -28,7 +28,7 @@ pub enum Type {
     IntOrString,
 }
 
-/// How the items of a list belong together, for apply and for strategic merge.
+/// The identity of the items of a list, for apply and for strategic merge.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub enum ListKind {
     /// One value, replaced as a whole.
@@ -36,7 +36,7 @@ pub enum ListKind {
     Atomic,
     /// Scalars, each at most once.
     Set,
-    /// Objects, told apart by these keys.
+    /// Objects that these keys identify.
     Map(Vec<String>),
 }
 
@@ -45,7 +45,7 @@ pub enum ListKind {
 pub struct Schema {
     /// The type.
     pub kind: Type,
-    /// Whether `null` is a value (custom resources only).
+    /// True if `null` is a value (custom resources only).
     pub nullable: bool,
     /// `format`: int32, int64, date-time, byte, …
     pub format: Option<String>,
@@ -55,9 +55,9 @@ pub struct Schema {
     pub properties: BTreeMap<String, Arc<Self>>,
     /// Values of a map with free keys.
     pub additional: Option<Arc<Self>>,
-    /// Whether fields beyond `properties` are an error of the object (`additionalProperties: false`; custom resources only).
+    /// True if fields beyond `properties` are an error of the object (`additionalProperties: false`; custom resources only).
     pub closed: bool,
-    /// Whether this node or one below it has CEL rules, so that the others need not be walked.
+    /// True if this node or one below it has CEL rules, so that the others need not be walked.
     pub checked: bool,
     /// Items of a list.
     pub items: Option<Arc<Self>>,

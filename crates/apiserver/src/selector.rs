@@ -1,4 +1,4 @@
-//! Label and field selectors: what a list, a watch or a deletion of a collection is narrowed to.
+//! Label and field selectors of a list, a watch or a deletion of a collection.
 //!
 //! The grammar and the texts of its errors are those of k8s.io/apimachinery (`labels`, `fields`).
 
@@ -27,7 +27,7 @@ const LONGEST: usize = 64 << 10;
 /// The most requirements that it may have: each is held against each object.
 const MOST: usize = 1000;
 
-/// What a list or watch is narrowed to.
+/// The selectors of a list or watch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
     labels: Vec<Requirement>,
@@ -81,7 +81,7 @@ impl Selection {
         Ok(self)
     }
 
-    /// Whether everything is selected, so that objects need not be looked into.
+    /// True if everything is selected, so that objects need not be looked into.
     #[must_use]
     pub const fn is_everything(&self) -> bool {
         self.labels.is_empty() && self.fields.is_empty()
@@ -96,10 +96,10 @@ impl Selection {
             .map(|term| term.value.as_str())
     }
 
-    /// The field selector of an old watch path that names one object; `fields` is what was asked for beside it.
+    /// The field selector of an old watch path that names one object; `fields` is the selector of the query beside it.
     ///
     /// # Errors
-    /// 400: bad syntax, or it does not ask for that name.
+    /// 400: bad syntax, or it does not select that name.
     pub(crate) fn of_one(fields: &str, name: &str) -> Result<String> {
         let given = Self::read(None, Some(fields))?;
         if given.fields.is_empty() {
@@ -113,7 +113,7 @@ impl Selection {
         ))
     }
 
-    /// Whether the object is selected.
+    /// True if the object is selected.
     #[must_use]
     pub fn matches(&self, resource: &Resource, object: &Object) -> bool {
         let metadata = object.get("metadata");
@@ -138,7 +138,7 @@ impl Selection {
             && self.fits(resource, place, || object.clone())
     }
 
-    /// Whether a stored object is selected. Reads no more of it than is needed: nothing for names, the labels for labels.
+    /// True if a stored object is selected. Reads no more of it than is needed: nothing for names, the labels for labels.
     #[must_use]
     pub fn matches_stored(&self, resource: &Resource, entry: &Entry) -> bool {
         if self.is_everything() {
@@ -158,7 +158,7 @@ impl Selection {
             .all(|requirement| requirement.matches(labels.get(&requirement.key).map(String::as_str)))
     }
 
-    /// Whether the fields are as selected. `object` is asked for only when names are not enough.
+    /// True if the fields are as selected. `object` is called only when names are not enough.
     fn fits(
         &self,
         resource: &Resource,

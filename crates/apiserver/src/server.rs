@@ -1,4 +1,4 @@
-//! The state of one embedded cluster: its store, its kinds, its keys and its clock, and the narrow views of it that the modules below take.
+//! The state of one embedded cluster: its store, kinds, keys and clock, and the narrow views of it for the modules below.
 
 use std::{
     path::PathBuf,
@@ -22,19 +22,19 @@ use crate::{
     store::{Event, Expect, Page, Revision, Store},
 };
 
-/// How a cluster is made.
+/// The options of a cluster.
 #[derive(Clone)]
 pub struct Options {
-    /// Name, for logs.
+    /// The name, for logs.
     pub name: String,
     /// Bearer token of the user `admin`, member of `system:masters`; a random one when none is given.
     pub admin_token: String,
-    /// Further bearer tokens and whom they belong to.
+    /// Further bearer tokens and their users.
     pub tokens: Vec<(String, User)>,
     /// Certificate of the authority that signs the server's, PEM: Secrets with tokens carry it.
     pub authority: Option<String>,
-    /// Whether claims and volumes that are being deleted, and that nothing uses, are let go: what the controllers
-    /// `pvc-protection` and `pv-protection` do, which an API server alone lacks. Default: no.
+    /// True if claims and volumes that are being deleted are released once they are unused, as by the controllers
+    /// `pvc-protection` and `pv-protection`, which an API server alone lacks. Default: false.
     pub storage_protection: bool,
     /// File that holds the objects and survives the process; `None`: they live in memory.
     pub data: Option<PathBuf>,
@@ -64,7 +64,7 @@ impl Default for Options {
 /// The state of one embedded cluster: its objects, kinds, keys and clock.
 #[derive(Debug)]
 pub(crate) struct Server {
-    /// How it was made.
+    /// Its options.
     pub(crate) options: Options,
     /// All objects.
     pub(crate) store: Store,
@@ -74,7 +74,7 @@ pub(crate) struct Server {
     pub(crate) documents: Documents,
     fairness: [(&'static str, http::HeaderValue); 2],
     kinds: RwLock<Arc<Kinds>>,
-    /// How often they changed.
+    /// The number of their changes.
     kinds_changes: watch::Sender<u64>,
     /// The last field: it goes when the store is closed.
     closed: DropGuard,

@@ -1,4 +1,4 @@
-//! What a request that failed is told: the `Status` object, and the list of field errors it is made of.
+//! The error of a failed request: the `Status` object, and the list of field errors it is made of.
 //!
 //! Texts and codes are those of a kube-apiserver: clients and people match on them.
 
@@ -15,7 +15,7 @@ pub struct Status {
     pub code: u16,
     /// The machine-readable reason; empty where the server gives none.
     pub reason: String,
-    /// What a person is told.
+    /// The message for people.
     pub message: String,
     /// `details`; `None` leaves the field out, an empty map is sent as `{}`.
     pub details: Option<Map<String, Value>>,
@@ -23,7 +23,7 @@ pub struct Status {
     pub retry_after: Option<u32>,
     /// `metadata.continue` and the like; empty as a rule.
     pub metadata: Map<String, Value>,
-    /// Texts for the Warning header: what there was to say before the request failed.
+    /// Texts for the Warning header: those from before the request failed.
     pub warnings: Vec<String>,
 }
 
@@ -168,7 +168,7 @@ impl Status {
         Self::new(422, "Invalid", message).with_details(details)
     }
 
-    /// 500 with the reason InternalError, as the server's own faults are told.
+    /// 500 with the reason InternalError, as the server's own errors are reported.
     #[must_use]
     pub fn internal(message: &str) -> Box<Self> {
         let mut details = Map::new();

@@ -1,12 +1,12 @@
-//! Objects under keys, with revisions and watches: what etcd is to a kube-apiserver, in memory or in one file.
+//! The store of objects under keys, with revisions and watches, as etcd is for a kube-apiserver: in memory or in one file.
 //!
 //! Every write gets the next revision of the whole store. A collection (all ConfigMaps) keeps its objects in the byte
 //! order of their keys (`namespace/name`) and its latest events, from which watches are served and earlier states are
-//! reconstructed. A watcher holds a position, not a queue: a slow one costs nothing and is told when what it needs is
+//! reconstructed. A watcher has a position, not a queue: a slow one costs nothing and gets an error when the events it needs are
 //! gone.
 //!
 //! With a file behind it ([`Store::open`]) a write is visible at once to those who write, but counts only when it is
-//! committed: answers wait for [`Store::committed`], and watchers are told of nothing that a crash could undo.
+//! committed: responses wait for [`Store::committed`], and watchers see nothing that a crash could undo.
 
 use std::{
     collections::BTreeMap,
@@ -30,7 +30,7 @@ pub(crate) use reader::Reader;
 /// A revision of the store: grows by one with each write.
 pub(crate) type Revision = u64;
 
-/// The revision of an empty store. Not 1: clients ask for 1 to ask for something long gone.
+/// The revision of an empty store. Not 1: clients request 1 as a revision that is long gone.
 const FIRST: Revision = 2;
 
 /// One object as stored.
@@ -53,7 +53,7 @@ impl std::fmt::Debug for Entry {
     }
 }
 
-/// What happened to an object.
+/// The type of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Happened {
     /// It came.
@@ -67,7 +67,7 @@ pub enum Happened {
 /// One write.
 #[derive(Debug)]
 pub struct Event {
-    /// What happened.
+    /// The type.
     pub happened: Happened,
     /// The state after it; for a deletion the last state, with the revision of the deletion.
     pub entry: Arc<Entry>,
@@ -84,7 +84,7 @@ pub struct Change {
     pub event: Arc<Event>,
 }
 
-/// What a write expects to find.
+/// The precondition of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expect {
     /// Nothing under the key.
@@ -97,7 +97,7 @@ pub enum Expect {
 #[derive(Debug)]
 pub struct Mismatch(pub Option<Arc<Entry>>);
 
-/// The revision asked for is no longer remembered; the oldest that is.
+/// The requested revision is no longer kept; the oldest that is.
 #[derive(Debug, PartialEq, Eq)]
 pub struct TooOld(pub Revision);
 
@@ -112,7 +112,7 @@ pub struct Page {
     pub revision: Revision,
 }
 
-/// The store. Cheap to share behind an `Arc`; every method holds the lock only for the time that its comment says.
+/// The store. Cheap to share behind an `Arc`; every method holds the lock only for the time in its comment.
 #[derive(Debug)]
 pub struct Store {
     inner: RwLock<State>,
@@ -125,10 +125,10 @@ pub struct Store {
 #[derive(Debug)]
 struct State {
     revision: Revision,
-    /// What is older is forgotten in every collection.
+    /// Older events are dropped in every collection.
     floor: Revision,
     collections: BTreeMap<Arc<str>, Collection>,
-    /// How far those have come who read the events of all collections.
+    /// The positions of the readers of all collections.
     readers: Vec<Weak<AtomicU64>>,
 }
 
@@ -149,7 +149,7 @@ impl Store {
     /// so that revisions before the last one are too old.
     ///
     /// # Errors
-    /// The file is in use, damaged, no store, or cannot be read or written; the text says what to do.
+    /// The file is in use, damaged, no store, or cannot be read or written; the text names the remedy.
     pub fn open(path: &Path) -> Result<Self, OpenError> {
         let (opened, revision, objects) = durable::open(path)?;
         Ok(Self::with(revision, objects, |tick| Some(opened.start(tick))))
@@ -179,7 +179,7 @@ impl Store {
         self.read().revision
     }
 
-    /// Whether what is here survives the process.
+    /// True if the objects survive the process.
     #[must_use]
     pub const fn is_durable(&self) -> bool {
         self.durable.is_some()
@@ -196,7 +196,7 @@ impl Store {
         }
     }
 
-    /// Why nothing that is written now would survive; `None` while all is well, and in memory. O(1).
+    /// The reason for which no write would survive now; `None` if there is none, and in memory. O(1).
     #[must_use]
     pub fn broken(&self) -> Option<Broken> {
         self.durable.as_ref().and_then(durable::Writer::broken)
@@ -319,7 +319,7 @@ impl Store {
         Ok(entry)
     }
 
-    /// Remembers the event, and tells of it: at once in memory, after the commit with a file.
+    /// Records the event, and wakes watchers: at once in memory, after the commit with a file.
     fn done(&self, mut inner: RwLockWriteGuard<'_, State>, collection: &Arc<str>, event: Event) {
         let revision = event.entry.revision;
         inner.revision = revision;
@@ -344,14 +344,14 @@ impl Store {
         advance(&self.tick, revision);
     }
 
-    /// One who will read the events of `collection` behind `at`.
+    /// A reader of the events of `collection` behind `at`.
     pub(crate) fn reader(&self, collection: &str, at: Revision) -> Reader {
         let (reader, position) = Reader::new(at);
         self.write().collection(collection).1.follow(position);
         reader
     }
 
-    /// One who will read the events of all collections behind `at`.
+    /// A reader of the events of all collections behind `at`.
     pub(crate) fn reader_of_all(&self, at: Revision) -> Reader {
         let (reader, position) = Reader::new(at);
         self.write().readers.push(position);
@@ -359,10 +359,10 @@ impl Store {
     }
 
     /// The first events of `collection` behind `revision`, at most `limit` (0: all) of those whose key begins with `prefix`, in order,
-    /// and the revision that they reach: all up to there is told. O(events looked at).
+    /// and the revision that they reach: they are all events up to it. O(events looked at).
     ///
     /// # Errors
-    /// What came behind `revision` is not remembered.
+    /// The events behind `revision` are no longer kept.
     pub fn events(
         &self,
         collection: &str,
@@ -413,13 +413,13 @@ impl Store {
         self.read().collections.keys().map(ToString::to_string).collect()
     }
 
-    /// Tells when the revision grows, whatever was written. For those who wait for a revision or need every write.
+    /// Changes with each revision of the store. For those who wait for a revision or need every write.
     #[must_use]
     pub fn ticks(&self) -> watch::Receiver<Revision> {
         self.tick.subscribe()
     }
 
-    /// Tells when `collection` changes, and only then.
+    /// Changes with each revision of `collection`.
     #[must_use]
     pub fn ticks_of(&self, collection: &str) -> watch::Receiver<Revision> {
         if let Some(found) = self.read().collections.get(collection) {
@@ -430,7 +430,7 @@ impl Store {
         found.tick().subscribe()
     }
 
-    /// Forgets the states before `revision`, which become too old for lists and watches. O(events forgotten).
+    /// Drops the states before `revision`, which become too old for lists and watches. O(events dropped).
     pub fn compact(&self, revision: Revision) {
         let mut inner = self.write();
         let floor = revision.min(inner.revision).max(inner.floor);

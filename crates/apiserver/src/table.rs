@@ -1,7 +1,7 @@
-//! Tables: what `kubectl get` prints.
+//! Tables, which `kubectl get` prints.
 //!
 //! Each built-in kind has a printer: its columns, and the function that makes the cells of an object. Kinds without one show
-//! when they were created; custom resources show what their CRD says.
+//! when they were created; custom resources have the columns of their CRD.
 //! Source: the printers of kube-apiserver 1.36.
 
 use serde_json::{Map, Value, json};
@@ -20,7 +20,7 @@ mod jsonpath;
 #[cfg(test)]
 mod tests;
 
-/// How much of each object a row carries (`includeObject`).
+/// The part of each object in its row (`includeObject`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) enum Include {
     /// Its metadata.
@@ -81,7 +81,7 @@ pub(crate) fn row(resource: &Resource, object: &Object, include: Include, now: i
     Value::Object(row)
 }
 
-/// Whether an answer is the scale of an object.
+/// True if an answer is the scale of an object.
 #[must_use]
 pub(crate) fn is_scale(object: &Object) -> bool {
     let is = |field: &str, value: &str| object.get(field).and_then(Value::as_str) == Some(value);

@@ -1,8 +1,8 @@
-//! Watches: a position in the store's events, turned into frames.
+//! Watches: positions in the store's events, from which frames are made.
 //!
-//! A watch keeps no queue. It reads what lies behind its position when its client takes more, so a slow client costs
+//! A watch has no queue. It reads the events behind its position when its client takes more, so a slow client costs
 //! nothing but a late "too old". It sleeps on the tick of its own collection, its next bookmark and its end; a watch of a
-//! custom resource also ends with its CRD, once all is told.
+//! custom resource also ends with its CRD, once all events are sent.
 
 use std::{sync::Arc, time::Duration, vec};
 
@@ -24,19 +24,19 @@ use crate::{
 #[cfg(test)]
 mod tests;
 
-/// How often a client that takes bookmarks gets one.
+/// The interval of bookmarks for a client that takes them.
 const BOOKMARKS: Duration = Duration::from_secs(60);
 
-/// How long before its end a watch sends a last bookmark.
+/// The time before its end at which a watch sends a last bookmark.
 const FAREWELL: Duration = Duration::from_secs(2);
 
-/// Seconds that a watch lasts when the client does not say; up to twice as long, so that not all end at once.
+/// The duration of a watch by default, in seconds; up to twice as long, so that not all end at once.
 const LASTS: u64 = 1800;
 
 /// The longest that a watch lasts, in seconds.
 const LONGEST: i64 = 10 * 365 * 24 * 3600;
 
-/// Frames that are made at a time.
+/// The number of frames that are made at a time.
 const BATCH: usize = 64;
 
 /// A frame of a watch before it is negotiated and written.
@@ -51,26 +51,26 @@ pub(crate) enum Frame {
 
 crate::hidden::without_content!(Frame);
 
-/// A watch under way. It holds no queue: only how far it has come.
+/// A watch. It has no queue, only a position.
 #[derive(Debug)]
 pub(crate) struct Watch {
     /// The watched resource.
     pub resource: Arc<Resource>,
     prefix: String,
     selection: Selection,
-    /// What is still to be done before events are read.
+    /// The steps before events are read.
     beginning: Beginning,
     at: Reader,
     ticks: watch::Receiver<Revision>,
     /// Cancelled when the resource is served no longer, or another one in its place.
     gone: CancellationToken,
     end: Instant,
-    /// When to send the next bookmark, if the client takes them.
+    /// The time of the next bookmark, if the client takes them.
     bookmark: Option<Instant>,
     over: bool,
 }
 
-/// How a watch begins.
+/// The beginning of a watch.
 #[derive(Debug)]
 enum Beginning {
     /// With the present objects, once the store has reached a revision; then with a bookmark, perhaps.
@@ -202,7 +202,7 @@ impl Watch {
         (!frames.is_empty()).then_some(frames)
     }
 
-    /// What is there, when the store has reached `revision`; the position is set to that state.
+    /// The present objects, once the store has reached `revision`; the position is set to that state.
     async fn present(&mut self, store: &Store, revision: Revision) -> Result<Vec<Arc<Entry>>> {
         list::reach(store, revision).await?;
         let page = store.list(&self.resource.collection, &self.prefix, None, 0);
@@ -235,7 +235,8 @@ impl Watch {
         }
     }
 
-    /// What an event is to this watch: what begins to match is ADDED, what ceases to is DELETED as it last matched.
+    /// The frame of an event for this watch: an object that begins to match is ADDED, one that ceases to is DELETED as it last
+    /// matched.
     fn frame(&self, event: &Event) -> Option<Frame> {
         let selected = |entry: &Entry| self.selection.matches_stored(&self.resource, entry);
         let now = event.happened != Happened::Deleted && selected(&event.entry);
@@ -249,7 +250,7 @@ impl Watch {
 
     /// An object as it last matched, with the revision of what ended that.
     fn last(&self, event: &Event, last: &Entry) -> Item {
-        // Of what is deleted the store made just that; by which definition it was written, its own revision tells.
+        // The store made just that of a deleted object; its own revision shows the definition by which it was written.
         if event.happened == Happened::Deleted && stored::is_shown_as_stored(&self.resource, last) {
             return Item::Stored(event.entry.clone());
         }

@@ -1,5 +1,5 @@
 //! A stand-in for the workload controllers, the scheduler and the kubelets of a cluster: workloads get Pods, and Pods
-//! become Ready, or fail when they are asked to.
+//! become Ready, or fail if an annotation requests it.
 //!
 //! For members only: a hub runs no workloads. What a Pod goes through is data ([`Stages`]); which Pods a workload has is
 //! decided by pure functions (module `owners`). One task per cluster reads the store's events and sends ordinary requests.
@@ -43,7 +43,7 @@ const WATCHED: [&str; 7] = [
     "persistentvolumeclaims",
 ];
 
-/// What is to be done about one object.
+/// A request about one object.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Action {
     /// POST to a collection.
@@ -69,27 +69,27 @@ pub(crate) enum Action {
     },
 }
 
-/// Where an object is: number of its collection and key in it.
+/// The place of an object: number of its collection and key in it.
 type At = (usize, String);
 
-/// What is to be looked at.
+/// The objects that are to be processed.
 type Dirty = BTreeSet<At>;
 
 /// The first pause before what was refused is tried again, and the longest.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(10));
 
-/// What the task remembers.
+/// The state of the task.
 #[derive(Default)]
 struct State {
-    /// Which events were seen, by collection.
+    /// The position in the events, by collection.
     seen: [Option<Reader>; WATCHED.len()],
     /// The objects that the object of a uid controls.
     children: BTreeMap<String, BTreeSet<At>>,
     /// The uid of the controller of each object that has one.
     owners: BTreeMap<At, String>,
-    /// What is looked at again, and when.
+    /// The objects that are processed again, and the times.
     later: BTreeSet<(Instant, usize, String)>,
-    /// How often in a row something about an object was refused.
+    /// The number of consecutive refusals about an object.
     refused: BTreeMap<At, u32>,
 }
 
@@ -147,7 +147,7 @@ pub fn start(cluster: &Cluster, stages: Stages) {
 }
 
 impl State {
-    /// What changed since the last look, and whose children changed.
+    /// Adds the objects that changed, and those whose children did, to `dirty`.
     fn observe(&mut self, store: &Store, dirty: &mut Dirty) {
         for (number, collection) in WATCHED.iter().enumerate() {
             let read = |seen: &Reader| {
@@ -217,7 +217,7 @@ impl State {
         }
     }
 
-    /// What is to be done about one object, and when to look at it again.
+    /// The requests about one object, and the time until it is processed again.
     fn decide(
         &self,
         cluster: &dyn Context,
@@ -256,7 +256,7 @@ impl State {
         }
     }
 
-    /// How long to wait before an object is looked at again because something about it was refused.
+    /// The time before an object is processed again after a refusal.
     fn pause(&mut self, at: &At, refused: bool) -> Option<Duration> {
         if !refused {
             self.refused.remove(at);
@@ -270,7 +270,7 @@ impl State {
     }
 }
 
-/// What became of an action.
+/// The outcome of an action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
     Done,

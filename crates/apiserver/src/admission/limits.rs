@@ -1,4 +1,4 @@
-//! Limit ranges: what containers get that say nothing, and how much they may say.
+//! Limit ranges: the defaults and the bounds of containers' requests and limits.
 
 use serde_json::Value;
 
@@ -21,7 +21,7 @@ fn limits(cluster: &dyn Surroundings, object: &Object) -> Vec<Object> {
     all.filter_map(|limit| limit.as_object().cloned()).collect()
 }
 
-/// Fills requests and limits into the containers of a pod, and says so in an annotation.
+/// Fills requests and limits into the containers of a pod, and records that in an annotation.
 pub(super) fn fill(cluster: &dyn Surroundings, pod: &mut Object) {
     let mut said = Vec::new();
     for limit in limits(cluster, pod) {
@@ -66,7 +66,7 @@ fn missing(resources: &mut Object, key: &str, defaults: &Object) -> Vec<String> 
     names
 }
 
-/// Whether a pod or claim is within the limits; the reasons why not.
+/// Checks a pod or claim against the limits; the error names the reasons.
 pub(super) fn check(cluster: &dyn Surroundings, kind: &str, object: &Object) -> Result<(), String> {
     let mut problems = Vec::new();
     for limit in limits(cluster, object) {
@@ -81,7 +81,7 @@ pub(super) fn check(cluster: &dyn Surroundings, kind: &str, object: &Object) -> 
                 }
             }
             ("PersistentVolumeClaim", "PersistentVolumeClaim") => {
-                // A claim asks, it has no limit: only what it asks for counts.
+                // A claim has requests and no limits: only requests count.
                 let requests = below(below(spec, "resources"), "requests");
                 least(&limit, requests, requests, &mut problems);
                 for (name, most) in below(&limit, "max") {

@@ -1,4 +1,4 @@
-//! Admission policies in CEL: they refuse, warn about, or change what is written.
+//! Admission policies in CEL: they refuse writes, warn about them, or change them.
 //!
 //! Costs: one list of the policies for each write; only those that match are compiled and evaluated, all within one
 //! budget of steps.
@@ -23,7 +23,7 @@ use crate::{
     status::{Result, Status},
 };
 
-/// What one policy with one binding and one set of parameters says.
+/// The verdict of one policy with one binding and one set of parameters.
 struct Case<'a> {
     policy: &'a Object,
     binding: &'a Object,
@@ -112,7 +112,7 @@ fn has_any(cluster: &dyn Context, collection: &str) -> bool {
     !cluster.store().list(&collection, "", None, 1).entries.is_empty()
 }
 
-/// Calls `tell` for each policy with each of its bindings and parameters that the write falls under.
+/// Calls `tell` for each policy with each of its bindings and parameters that match the write.
 fn each(
     request: &Request<'_>,
     states: States<'_>,
@@ -254,7 +254,7 @@ fn ignores(policy: &Object) -> bool {
     text(spec(policy), "failurePolicy") == "Ignore"
 }
 
-/// Whether all match conditions hold. One that is false excludes the write whatever the others come to.
+/// True if all match conditions hold. One that is false excludes the write whatever the others come to.
 fn is_meant(case: &Case<'_>) -> std::result::Result<bool, String> {
     let met = conditions(spec(case.policy), &case.variables);
     match met {

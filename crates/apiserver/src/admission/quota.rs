@@ -1,4 +1,4 @@
-//! Resource quotas: what a namespace may still have. Only what is in a quota's `status.hard` counts, which its controller sets.
+//! Resource quotas: checks and charges of new objects. Only what is in a quota's `status.hard` counts, which its controller sets.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +28,7 @@ const COUNTED: [&str; 8] = [
     "endpoints",
 ];
 
-/// What a pod must say when a quota limits it: the name in quotas, where it stands, the name there.
+/// The amounts that a pod must state when a quota limits them: the name in quotas, the field, the name in it.
 const COMPUTE: [(&str, &str, &str); 8] = [
     ("cpu", "requests", "cpu"),
     ("memory", "requests", "memory"),
@@ -45,11 +45,11 @@ const MANAGER: &str = "kube-apiserver-1.36";
 
 const ONE: i128 = 1_000_000_000;
 
-/// What was charged for an object: keys of quotas and how much of what, in billionths.
+/// The charges for an object: keys of quotas, and the amounts by name, in billionths.
 #[derive(Debug, Default)]
 pub(crate) struct Charged(Vec<(String, BTreeMap<String, i128>)>);
 
-/// Charges the quotas of the namespace with a new object, or tells why it does not fit and charges none.
+/// Charges the quotas of the namespace with a new object, or returns the reason for which it does not fit and charges none.
 pub(super) fn charge(
     cluster: &dyn Context,
     resource: &Resource,
@@ -182,7 +182,7 @@ fn used_up(cluster: &dyn Context, quota: &Object, used: Object) -> Object {
     next
 }
 
-/// What an object uses, in billionths, by the names of quotas.
+/// The usage of an object, in billionths, by the names of quotas.
 fn usage(resource: &Resource, one: &Object) -> BTreeMap<String, i128> {
     let counted = if resource.group.is_empty() {
         format!("count/{}", resource.plural)
@@ -241,7 +241,7 @@ fn amount(resources: &Object, kind: &str, name: &str) -> i128 {
     below(resources, kind).get(name).and_then(nano).unwrap_or(0)
 }
 
-/// Containers of a pod that do not say how much they use of what a quota limits.
+/// Containers of a pod without the requests or limits that a quota requires.
 fn unspecified(resource: &Resource, one: &Object, hard: &Object) -> Option<String> {
     if !(resource.group.is_empty() && resource.kind == "Pod") {
         return None;
@@ -270,7 +270,7 @@ fn unspecified(resource: &Resource, one: &Object, hard: &Object) -> Option<Strin
     (!missing.is_empty()).then(|| format!("must specify {}", missing.join("; ")))
 }
 
-/// Whether a quota is about such an object: scopes are about pods.
+/// True if a quota is about such an object: scopes are about pods.
 fn in_scope(quota: &Object, resource: &Resource, one: &Object) -> bool {
     let scopes = list(below(quota, "spec"), "scopes");
     if scopes.is_empty() {

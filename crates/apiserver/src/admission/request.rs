@@ -1,4 +1,4 @@
-//! What admission is asked about: a write, and which rules of policies and webhooks it falls under.
+//! The subject of admission: a write, and the rules of policies and webhooks that match it.
 
 use serde_json::{Value, json};
 
@@ -21,29 +21,29 @@ const OWN_GROUP: &str = "admissionregistration.k8s.io";
 pub(crate) struct Request<'a> {
     /// The cluster.
     pub(crate) cluster: &'a dyn Context,
-    /// What is written.
+    /// The resource of the object.
     pub(crate) resource: &'a Resource,
     /// Through which subresource; empty for the object.
     pub(crate) subresource: &'a str,
     /// CREATE, UPDATE or DELETE.
     pub(crate) operation: &'static str,
-    /// Where; empty for what has no namespace.
+    /// The namespace; empty for a cluster-scoped object.
     pub(crate) namespace: &'a str,
     /// Its name.
     pub(crate) name: &'a str,
-    /// Who asks.
+    /// The user of the request.
     pub(crate) user: &'a User,
-    /// Whether nothing is kept.
+    /// True for a dry run.
     pub(crate) dry_run: bool,
 }
 
 impl Request<'_> {
-    /// Whether policies and webhooks may judge it at all.
+    /// True if policies and webhooks apply to it.
     pub(super) fn is_open(&self) -> bool {
         self.resource.group != OWN_GROUP
     }
 
-    /// Whether a list of rules with operations names it. An empty list names nothing.
+    /// True if a list of rules with operations names it. An empty list names nothing.
     pub(super) fn is_among(&self, parent: &Object, rules: &str) -> bool {
         list(parent, rules)
             .iter()
@@ -51,13 +51,13 @@ impl Request<'_> {
             .any(|rule| self.is_named(rule))
     }
 
-    /// Whether `matchConstraints` or `matchResources` includes it; without rules (bindings) every resource is.
+    /// True if `matchConstraints` or `matchResources` includes it; without rules (bindings) every resource is.
     pub(super) fn is_matched(&self, matching: &Object, new: Option<&Object>, old: Option<&Object>) -> bool {
         let among = list(matching, "resourceRules").is_empty() || self.is_among(matching, "resourceRules");
         among && !self.is_among(matching, "excludeResourceRules") && self.is_selected(matching, new, old)
     }
 
-    /// Whether the selectors of namespaces and objects select it.
+    /// True if the selectors of namespaces and objects select it.
     pub(super) fn is_selected(&self, matching: &Object, new: Option<&Object>, old: Option<&Object>) -> bool {
         let labels = |object: &Object| below(metadata(object), "labels").clone();
         let selector = below(matching, "namespaceSelector");

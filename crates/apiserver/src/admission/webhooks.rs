@@ -1,11 +1,11 @@
-//! Admission webhooks: those that a write falls under are called, and what they say is done.
+//! Admission webhooks: those that match a write are called, and their verdicts applied.
 //!
 //! Mutating ones one after the other, by the names of their configurations, each on what the one before it left; once
-//! more those that asked for it (`reinvocationPolicy: IfNeeded`) when a later one changed the object. Validating ones all
+//! more those with `reinvocationPolicy: IfNeeded` when a later one changed the object. Validating ones all
 //! at once, on the object as it would be stored. Nothing is held while they are called: the write that follows is lost,
 //! and made again, when somebody was faster.
 //!
-//! The cluster's own controllers (namespaces, garbage collection) write without asking; so do evictions and bindings of pods.
+//! The cluster's own controllers (namespaces, garbage collection) write without admission; so do evictions and bindings of pods.
 //!
 //! Costs: one look at each of the two collections for each write; a connection for each call.
 
@@ -38,7 +38,7 @@ const MUTATING: &str = "mutatingwebhookconfigurations";
 
 const VALIDATING: &str = "validatingwebhookconfigurations";
 
-/// What the server sets on a new object after the mutating webhooks have seen it.
+/// The fields that the server sets on a new object after the mutating webhooks.
 const SET_LATER: [&str; 3] = ["uid", "creationTimestamp", "generation"];
 
 /// A webhook whose rules name the write, and the form in which it wants to see it.
@@ -57,15 +57,15 @@ impl Hook {
     }
 }
 
-/// Why a webhook's call does not let a write pass.
+/// The reason for which the call of a webhook refuses a write.
 enum Failure {
-    /// It could not be asked, or answered nonsense: its failure policy decides.
+    /// It could not be called, or its response is invalid: its failure policy decides.
     Call(String),
-    /// It said no, or what it wants cannot be done.
+    /// It denied the write, or its patch cannot be applied.
     Refused(Box<Status>),
 }
 
-/// Calls the mutating webhooks that the write of `object` falls under, and changes it as they say. Returns warnings.
+/// Calls the mutating webhooks that match the write of `object`, and applies their patches. Returns warnings.
 pub(crate) async fn mutate(
     request: &Request<'_>,
     object: &mut Object,
@@ -190,7 +190,7 @@ async fn rounds(
     Ok(warnings)
 }
 
-/// One mutating webhook. Returns whether it changed the object; `None` when it was not called.
+/// One mutating webhook. Returns true if it changed the object; `None` when it was not called.
 async fn round(
     request: &Request<'_>,
     hook: &Hook,
@@ -279,7 +279,7 @@ async fn call(
         .map_err(|error| Failure::Call(format!("received invalid webhook response: {error}")))
 }
 
-/// What a verdict comes to: its patch, or its refusal. What it warns of is told either way.
+/// The result of a verdict: its patch, or its refusal. Its warnings are returned either way.
 fn judged(
     hook: &Hook,
     verdict: Verdict,
@@ -295,7 +295,7 @@ fn judged(
     Ok(verdict.patch)
 }
 
-/// What the request is told of a failure; nothing when the webhook's policy is to ignore it.
+/// The error of the request for a failed call; `None` if the webhook's failure policy is to ignore it.
 fn told(hook: &Hook, failure: Failure) -> Result<()> {
     match failure {
         Failure::Refused(status) => Err(status),

@@ -1,4 +1,4 @@
-//! What differs between two states of an object, as sets of fields; and all fields of one state.
+//! The differences between two states of an object, as sets of fields; and all fields of one state.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ pub struct Comparison {
     pub removed: FieldSet,
 }
 
-/// What happened to a path itself.
+/// The change of a path itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mark {
     Kept,
@@ -39,13 +39,13 @@ pub fn compare(shape: &Shape, old: &Map<String, Value>, new: &Map<String, Value>
 }
 
 impl Comparison {
-    /// Whether nothing differs.
+    /// True if nothing differs.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.added.is_empty() && self.modified.is_empty() && self.removed.is_empty()
     }
 
-    /// What is new or different.
+    /// The fields that are new or different.
     #[must_use]
     pub fn changed(&self) -> FieldSet {
         let mut changed = self.modified.clone();
@@ -180,7 +180,7 @@ pub fn fields(shape: &Shape, value: &Value) -> FieldSet {
     leaves(shape, value).1
 }
 
-/// Whether the value itself is a field, and the fields in it.
+/// The fields in the value; true if the value itself is one.
 fn leaves(shape: &Shape, value: &Value) -> (bool, FieldSet) {
     let mut set = FieldSet::default();
     match shape.form(value) {

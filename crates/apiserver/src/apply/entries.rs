@@ -9,10 +9,10 @@ use super::set::FieldSet;
 /// Entries of updates that are kept apart; older ones are merged.
 const MOST_UPDATERS: usize = 10;
 
-/// Who holds what older updaters held.
+/// The manager that takes over the fields of older updaters.
 const ANCIENT: &str = "ancient-changes";
 
-/// How a manager writes.
+/// The operation of a manager.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Operation {
     /// Server-side apply.
@@ -21,12 +21,12 @@ pub enum Operation {
     Update,
 }
 
-/// What makes an entry one's own.
+/// The identity of an entry.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Owner {
     /// Name of the field manager.
     pub manager: String,
-    /// How it writes.
+    /// Its operation.
     pub operation: Operation,
     /// The version it wrote in; empty for appliers, which have one entry for all versions.
     pub version: String,
@@ -34,12 +34,12 @@ pub struct Owner {
     pub subresource: String,
 }
 
-/// What an owner has.
+/// The fields of an owner.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owned {
     /// The version in which the fields are named.
     pub version: String,
-    /// When it last changed something.
+    /// The time of its last change.
     pub time: Option<String>,
     /// The fields.
     pub fields: FieldSet,
@@ -48,7 +48,7 @@ pub struct Owned {
 /// All entries.
 pub type Managed = BTreeMap<Owner, Owned>;
 
-/// Whether a request resets ownership: an empty list, or one empty entry.
+/// True if a request resets ownership: an empty list, or one empty entry.
 #[must_use]
 pub fn is_reset(value: Option<&Value>) -> bool {
     match value.and_then(Value::as_array).map(Vec::as_slice) {

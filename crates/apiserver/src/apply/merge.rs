@@ -10,7 +10,7 @@ use super::{
     shape::{Form, Shape, entries, items},
 };
 
-/// What of `live` and `applied` is there after an apply: all of both; where they meet in one field, the applied value.
+/// The value after an apply: all fields of `live` and `applied`; for a field of both, the applied value.
 /// O(size of both, by its logarithm).
 #[must_use]
 pub(super) fn merge(shape: &Shape, live: &Value, applied: &Value) -> Value {

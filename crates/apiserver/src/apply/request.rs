@@ -18,7 +18,7 @@ use crate::{
     status::{Result, Status},
 };
 
-/// Who owns what was there before anybody applied, where nobody kept books.
+/// The owner of fields that were there before the first apply, if they have no managedFields.
 const BEFORE: &str = "before-first-apply";
 
 /// The manager whose applies go along with the annotation of client-side apply.
@@ -121,13 +121,13 @@ pub fn apply(
     Ok(object)
 }
 
-/// What an apply works on.
+/// The input of an apply.
 struct State<'a> {
     resource: &'a Resource,
     shape: Shape,
     /// Without managedFields.
     live: Object,
-    /// What of the body can be written through the subresource.
+    /// The part of the body that can be written through the subresource.
     applied: Object,
     manager: Manager<'a>,
 }
@@ -208,7 +208,7 @@ impl State<'_> {
         without(&self.shape, merged, &gone)
     }
 
-    /// Whether all conflicts are about fields that client-side apply set, as its annotation tells.
+    /// True if all conflicts are about fields that client-side apply set, by its annotation.
     fn foreseen(&self, conflicts: &Conflicts) -> bool {
         let annotation = metadata(&self.live)
             .get("annotations")
@@ -230,7 +230,7 @@ impl State<'_> {
     }
 }
 
-/// What is there before a create: nothing, or the parts of a Go struct that are always there.
+/// The object before a create: nothing, or the parts of a Go struct that are always there.
 fn empty(resource: &Resource) -> Object {
     let mut object = match resource.custom {
         None => Shape::object(resource.schema.get()).zero(),
@@ -270,7 +270,7 @@ fn owner(manager: Manager<'_>) -> Owner {
 
 /// The annotation of client-side apply, where it is there, follows what kubectl applied.
 fn renew_last_applied(object: &mut Object, applied: &Object) {
-    /// What all annotations may have together.
+    /// The limit of the size of all annotations together.
     const LARGEST: usize = 256 << 10;
     let slot = metadata_mut(object)
         .get_mut("annotations")

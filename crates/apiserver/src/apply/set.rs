@@ -10,7 +10,7 @@ use super::element::Element;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldSet(BTreeMap<Element, Node>);
 
-/// What is at a step.
+/// The content of a step.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Node {
     /// The path that ends here is in the set.
@@ -20,13 +20,13 @@ struct Node {
 }
 
 impl FieldSet {
-    /// Whether no path is in the set.
+    /// True if no path is in the set.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether the path of this one step is in the set.
+    /// True if the path of this one step is in the set.
     #[must_use]
     pub fn has(&self, element: &Element) -> bool {
         self.0.get(element).is_some_and(|node| node.member)

@@ -1,4 +1,4 @@
-//! How a value is split into fields: what is one field, and what has fields of its own. Read off the schema.
+//! The division of a value into fields: the schema distinguishes a field from a value with fields of its own.
 
 use std::sync::{Arc, LazyLock};
 
@@ -10,14 +10,14 @@ use crate::schema::{
     builtin::{self, Root},
 };
 
-/// What is known of a value before it is looked at.
+/// The declaration of a value.
 #[derive(Clone, Debug)]
 pub enum Shape {
-    /// A node of the schema; `object`: with apiVersion, kind and metadata, whatever the schema says.
+    /// A node of the schema; `object`: with apiVersion, kind and metadata, whatever the schema declares.
     Node {
         /// The node.
         schema: Arc<Schema>,
-        /// Whether it is a whole object.
+        /// True if it is a whole object.
         object: bool,
     },
     /// Nothing is declared, and everything may be there: maps have fields, lists are one field.
@@ -28,7 +28,7 @@ pub enum Shape {
     Text,
 }
 
-/// How a value counts.
+/// The form of a value for ownership.
 #[derive(Clone, Debug)]
 pub enum Form {
     /// A scalar.
@@ -41,7 +41,7 @@ pub enum Form {
     List {
         /// Shape of the items.
         items: Shape,
-        /// The fields by which items are told apart.
+        /// The fields that identify items.
         keys: Arc<[String]>,
     },
     /// A map whose entries are fields.
@@ -49,7 +49,7 @@ pub enum Form {
 }
 
 impl Form {
-    /// Whether two values are of one form: then they are merged, otherwise replaced.
+    /// True if two values are of one form: then they are merged, otherwise replaced.
     #[must_use]
     pub fn same(&self, other: &Self) -> bool {
         std::mem::discriminant(self) == std::mem::discriminant(other)
@@ -104,7 +104,7 @@ impl Shape {
         open.then_some((Self::Free, false))
     }
 
-    /// How a value of this shape counts.
+    /// The form of a value of this shape.
     #[must_use]
     pub fn form(&self, value: &Value) -> Form {
         match self {
@@ -157,7 +157,7 @@ impl Shape {
     }
 
     /// The step to an item of a list with `keys`, or why there is none. Keys that are absent have their default, or are left
-    /// out: validation tells what is missing.
+    /// out: validation reports what is missing.
     pub fn element(&self, keys: &[String], item: &Value) -> Result<Element, String> {
         if keys.is_empty() {
             return match item {
@@ -194,7 +194,7 @@ impl Shape {
         Ok(Element::key(fields))
     }
 
-    /// What an object of this shape is before anything is set: the parts that Go sends even when they are empty.
+    /// An object of this shape before anything is set: the parts that Go sends even when they are empty.
     #[must_use]
     pub fn zero(&self) -> Map<String, Value> {
         let Self::Node { schema, .. } = self else {
@@ -220,7 +220,7 @@ impl Shape {
     }
 }
 
-/// How a value counts of which nothing is declared.
+/// The form of an undeclared value.
 fn undeclared(value: &Value, maps_have_fields: bool) -> Form {
     match value {
         Value::Array(_) => Form::AtomicList,

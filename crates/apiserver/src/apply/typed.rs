@@ -1,4 +1,4 @@
-//! What is wrong with the types of an applied object, in the words of the real server, which quotes Go values.
+//! Type errors of an applied object, in the words of the real server, which quotes Go values.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{json::printed, schema::Type};
 
-/// More problems are not told: the message stays readable, and in bounds.
+/// More problems are not reported: the message stays readable, and in bounds.
 const MOST: usize = 100;
 
 /// Bytes of one problem, at most.

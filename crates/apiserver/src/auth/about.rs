@@ -1,13 +1,13 @@
-//! What a request is about, by its path and method alone: what authorization and impersonation look at.
+//! The attributes of a request, from its path and method alone: authorization and impersonation read them.
 
 use http::Method;
 
 use crate::query::Query;
 
-/// What a request is about. Source: RequestInfo of k8s.io/apiserver.
+/// The attributes of a request. Source: RequestInfo of k8s.io/apiserver.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct About {
-    /// Whether it is about resources, below `/api/v1` or `/apis/GROUP/VERSION`.
+    /// True if it is about resources, below `/api/v1` or `/apis/GROUP/VERSION`.
     pub resource_request: bool,
     /// The path as it came.
     pub path: String,
@@ -27,7 +27,7 @@ pub(crate) struct About {
     pub name: String,
     /// Name in the path.
     pub path_name: String,
-    /// Whether the path has the old `watch/` prefix.
+    /// True if the path has the old `watch/` prefix.
     pub old_watch: bool,
     /// Steps of the path behind the subresource.
     pub deeper: bool,
@@ -119,7 +119,7 @@ pub(crate) fn verb_of(method: &Method) -> &'static str {
     }
 }
 
-/// The name that `fieldSelector=metadata.name=x` asks for.
+/// The name that `fieldSelector=metadata.name=x` requests.
 fn pinned_name(query: &Query) -> String {
     let selector = query.get("fieldSelector").unwrap_or_default();
     let name = selector.split(',').find_map(|term| {

@@ -1,4 +1,4 @@
-//! The user a client certificate names: common name and organizations of its subject.
+//! The user of a client certificate: common name and organizations of its subject.
 
 use super::User;
 

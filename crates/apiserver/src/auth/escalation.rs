@@ -1,4 +1,4 @@
-//! Nobody may grant by a role or a binding what it does not have.
+//! The check against escalation: a user may grant by a role or a binding only rights that it has.
 
 use serde_json::Value;
 
@@ -109,7 +109,7 @@ pub(crate) fn check(
     Err(Status::forbidden(about, &why))
 }
 
-/// Whether a change is one of those by which an object goes: whoever made it grants nothing. Labels count, since by them a
+/// True if a change is one by which an object goes: its author grants nothing. Labels count, since by them a
 /// role is taken in by others.
 fn only_collected(new: &Object, old: &Object) -> bool {
     const OF_COLLECTION: [&str; 4] = [
@@ -137,7 +137,7 @@ fn aggregates(role: &Object) -> bool {
         .is_some_and(|all| !all.is_empty())
 }
 
-/// What `cluster-admin` grants.
+/// The rules of `cluster-admin`.
 fn everything() -> [Rule; 2] {
     let all = || vec!["*".to_owned()];
     let resources = Rule {
@@ -233,7 +233,7 @@ fn broken_down(rule: &Rule) -> Vec<Rule> {
     parts
 }
 
-/// Whether a rule covers one part.
+/// True if a rule covers one part.
 fn covers(owner: &Rule, part: &Rule) -> bool {
     let has = |list: &[String], wanted: &[String]| {
         wanted

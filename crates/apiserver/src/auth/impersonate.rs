@@ -1,4 +1,4 @@
-//! Acting as somebody else by the `Impersonate-*` headers.
+//! Impersonation by the `Impersonate-*` headers.
 
 use http::HeaderMap;
 
@@ -22,7 +22,7 @@ pub(crate) fn impersonated(
         return Ok(user);
     };
     if !user.is_master() {
-        // Constrained impersonation asks for a verb of its own; its refusal is the one that is told.
+        // Constrained impersonation has a verb of its own; its refusal is the one that is reported.
         let verb = format!("impersonate-on:user-info:{}", about.verb);
         let about = About {
             verb,
@@ -36,7 +36,7 @@ pub(crate) fn impersonated(
     Ok(other)
 }
 
-/// Adds the groups that somebody of this name is in without being told. Source: the impersonation filter of
+/// Adds the groups that a user of this name always has. Source: the impersonation filter of
 /// k8s.io/apiserver.
 fn complete(user: &mut User) {
     if let Some((namespace, _)) = super::account_of(&user.name)
@@ -54,7 +54,7 @@ fn complete(user: &mut User) {
     }
 }
 
-/// Whom the headers ask for.
+/// The user that the headers name.
 fn asked(headers: &HeaderMap) -> Result<Option<User>> {
     let text = |name: &str| {
         headers
@@ -124,7 +124,7 @@ fn in_go(user: &User) -> String {
     )
 }
 
-/// Whether RBAC grants the verb `impersonate` on everything that the headers name.
+/// True if RBAC grants the verb `impersonate` on everything that the headers name.
 fn may_impersonate(access: Access<'_>, user: &User, other: &User) -> bool {
     let index = access.rbac();
     let may = |group: &str, resource: &str, subresource: &str, name: &str, namespace: &str| {

@@ -1,4 +1,4 @@
-//! Whether a user may do what it asks for, and the roles every cluster begins with.
+//! Authorization of a request, and the roles that every cluster begins with.
 
 use serde_json::{Value, json};
 
@@ -19,7 +19,7 @@ pub(crate) fn authorize(access: Access<'_>, user: &User, about: &About) -> Resul
     Err(forbidden(user, about))
 }
 
-/// What a write is about.
+/// The target of a write.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Target<'a> {
     pub(crate) resource: &'a Resource,
@@ -109,7 +109,7 @@ pub(crate) fn forbidden(user: &User, about: &About) -> Box<Status> {
 const READ: &[&str] = &["get", "list", "watch"];
 const WRITE: &[&str] = &["create", "delete", "deletecollection", "patch", "update"];
 
-/// What people in a namespace work with: API group and resources.
+/// The resources that users of a namespace write, by API group.
 const WORKLOADS: &[(&str, &[&str])] = &[
     (
         "",
@@ -143,7 +143,7 @@ const WORKLOADS: &[(&str, &[&str])] = &[
     ("policy", &["poddisruptionbudgets"]),
 ];
 
-/// What they may look at beside it.
+/// The resources that they may only read.
 const SEEN: &[(&str, &[&str])] = &[
     (
         "",

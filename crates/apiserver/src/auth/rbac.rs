@@ -44,7 +44,7 @@ pub(crate) struct Rule {
     pub non_resource_urls: Vec<String>,
 }
 
-/// What is asked for.
+/// The requested access.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Wanted<'a> {
     /// Verb.
@@ -90,10 +90,10 @@ struct Binding {
     role: RoleRef,
 }
 
-/// How a subject is looked up: users and service accounts by user name, groups by name.
+/// The key of a subject: users and service accounts by user name, groups by name.
 type Key = (bool, String);
 
-/// What RBAC grants at one revision of the store.
+/// The rules that RBAC grants at one revision of the store.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Index {
     roles: BTreeMap<String, Arc<Vec<Rule>>>,
@@ -142,7 +142,7 @@ impl Cache {
                 index.change(which, entry, true);
             }
         }
-        // A store with a file tells events after they are safe: what was not told yet is asked for again.
+        // A store with a file shows events after they are committed: those not shown yet are read again.
         state.0 = state.1.iter().copied().min().unwrap_or_default();
         state.2.clone()
     }
@@ -256,7 +256,7 @@ impl Index {
         found
     }
 
-    /// Whether the user may, and why: the words of the real server.
+    /// The reason for which the user may, in the words of the real server; `None` if it may not.
     #[must_use]
     pub(crate) fn allows(&self, user: &User, wanted: &Wanted<'_>) -> Option<String> {
         self.bindings_of(user, wanted.namespace)
@@ -326,7 +326,7 @@ fn reason(binding: &Binding, subject: &Subject) -> String {
 }
 
 impl Rule {
-    /// Whether the rule grants what is wanted.
+    /// True if the rule grants what is wanted.
     #[must_use]
     pub(crate) fn allows(&self, wanted: &Wanted<'_>) -> bool {
         let has = |list: &[String], what: &str| list.iter().any(|one| one == "*" || one == what);
@@ -382,7 +382,7 @@ impl Rule {
     }
 }
 
-/// Whether a path of a rule stands for `path`.
+/// True if a path of a rule stands for `path`.
 #[must_use]
 pub(super) fn covers(url: &str, path: &str) -> bool {
     url == "*"
@@ -406,7 +406,7 @@ fn matches(resource: &str, wanted: &Wanted<'_>) -> bool {
     }
 }
 
-/// Whether a resource is one of RBAC's own.
+/// True if a resource is one of RBAC's own.
 #[must_use]
 pub(super) fn is_rbac(group: &str) -> bool {
     group == GROUP

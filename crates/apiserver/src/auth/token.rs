@@ -28,7 +28,7 @@ use crate::{
     store::{Expect, Store},
 };
 
-/// Who issues the tokens, and the audience of this server.
+/// The issuer of the tokens, and the audience of this server.
 pub(crate) const ISSUER: &str = "https://kubernetes.default.svc";
 
 /// Verified tokens that are remembered.
@@ -45,7 +45,7 @@ static ALGORITHM: &EcdsaSigningAlgorithm = &ECDSA_P256_SHA256_FIXED_SIGNING;
 pub(crate) struct Key {
     pair: Option<EcdsaKeyPair>,
     id: String,
-    /// What the tokens that were verified lately claim, by their digests: the same few come with every request.
+    /// The claims of recently verified tokens, by their digests: the same few come with every request.
     verified: Mutex<HashMap<[u8; 32], Arc<Value>>>,
 }
 
@@ -55,7 +55,7 @@ impl std::fmt::Debug for Key {
     }
 }
 
-/// Where the store keeps the key: a collection that is not served.
+/// The collection in which the store keeps the key; it is not served.
 const KEYS: &str = "internal/keys";
 
 /// The field of the stored object that holds the key in base64.
@@ -161,7 +161,7 @@ impl Key {
     }
 }
 
-/// What a token is made for.
+/// The claims of a new token.
 #[derive(Debug)]
 pub(crate) struct Claims<'a> {
     /// Namespace of the service account.

@@ -1,4 +1,4 @@
-//! From a stored CRD to a served kind, and back: names are accepted, the kind is served and established; when the CRD is
+//! The life cycle of CRDs: names are accepted, the kind is served and established; when the CRD is
 //! deleted its objects go first.
 //!
 //! One task per cluster, woken by the store. It starts from what is stored, so CRDs that were there before it are served too.
@@ -63,7 +63,7 @@ pub(crate) fn start(cluster: &Arc<dyn Context>) {
     });
 }
 
-/// What the task remembers.
+/// The state of the task.
 #[derive(Debug, Default)]
 struct Lifecycle {
     /// Events up to here were seen.
@@ -73,13 +73,13 @@ struct Lifecycle {
     leaving: BTreeSet<String>,
 }
 
-/// What is remembered of a CRD.
+/// The state of a CRD.
 #[derive(Debug, Default)]
 struct Known {
     group: String,
     collection: String,
     accepted: Map<String, Value>,
-    /// What the served resources were made of: uid, generation, accepted names, whether it is leaving.
+    /// The basis of the served resources: uid, generation, accepted names, and true if the CRD is being deleted.
     served: Option<(String, i64, Map<String, Value>, bool)>,
     resources: Vec<Arc<Resource>>,
     /// Shared by all definitions of the CRD that were ever served.
@@ -93,7 +93,7 @@ struct Known {
 struct Emptying {
     /// The version that they are stored in, served or not.
     resource: Arc<Resource>,
-    /// What was written up to here was asked to go; `None`: nothing was.
+    /// Objects written up to this revision are being deleted; `None` before the first deletion.
     at: Option<Revision>,
     ticks: watch::Receiver<Revision>,
 }
@@ -130,7 +130,7 @@ impl Lifecycle {
         }
     }
 
-    /// Brings one CRD forward. Returns whether names became free.
+    /// Brings one CRD forward. Returns true if names became free.
     fn one(&mut self, cluster: &dyn Context, name: &str) -> bool {
         let Some(crd) = cluster.get(COLLECTION, name) else {
             self.leaving.remove(name);
@@ -201,7 +201,7 @@ impl Lifecycle {
         crd
     }
 
-    /// Serves an established CRD as it is now. Returns whether accepted names changed.
+    /// Serves an established CRD as it is now. Returns true if accepted names changed.
     fn serve(&mut self, cluster: &dyn Context, name: &str, crd: &Object) -> bool {
         let known = self.crds.entry(name.to_owned()).or_default();
         known.group = group(crd);
@@ -238,7 +238,7 @@ impl Lifecycle {
             only_leaves.then(|| before.first().cloned()).flatten().as_deref(),
             &known.late,
         );
-        // Such names are taken, whatever the CRD says.
+        // Such names are taken, whatever the CRD declares.
         made.retain(|resource| !cluster.kinds().is_builtin(&resource.group, &resource.plural));
         known.collection = made.first().map(|one| one.collection.clone()).unwrap_or_default();
         let collection = before
@@ -265,7 +265,7 @@ impl Lifecycle {
         freed
     }
 
-    /// Deletes the objects of a CRD, each once. Returns whether all are gone. O(objects) at first, then O(what happened).
+    /// Deletes the objects of a CRD, each once. Returns true if all are gone. O(objects) at first, then O(what happened).
     fn empty(&mut self, cluster: &dyn Context, name: &str, crd: &Object) -> bool {
         let Some(known) = self.crds.get_mut(name) else {
             return true;

@@ -1,7 +1,8 @@
-//! The garbage collector: objects whose owners are gone go too; owners wait for dependents, or leave them, as they were asked.
+//! The garbage collector: it deletes objects whose owners are gone; an owner waits for its dependents or orphans them, as its
+//! deletion requested.
 //!
 //! The index holds who owns whom, for objects with owners only; whether an owner is there is looked up in the store, by
-//! the kind and name that the reference tells. An owner of a kind that is not served keeps its dependents, unless it was seen
+//! the kind and name in the reference. An owner of a kind that is not served keeps its dependents, unless it was seen
 //! to go.
 
 use std::{
@@ -97,7 +98,7 @@ impl Controller for Garbage {
 }
 
 impl Garbage {
-    /// Notes the owners of an object. Returns whether they changed and there are any; former owners that wait are looked at.
+    /// Notes the owners of an object. Returns true if they changed and there are any; former owners that wait are looked at.
     fn set_owners(&mut self, place: &Place, owners: &[Owner]) -> bool {
         let former = if owners.is_empty() {
             self.owners.remove(place).unwrap_or_default()
@@ -314,7 +315,8 @@ fn drop_finalizer(object: &mut Object, finalizer: &str) -> bool {
     retain(object, "finalizers", |name| name != finalizer)
 }
 
-/// Keeps what `keep` says of a list of the metadata, which vanishes when it becomes empty; returns whether it changed.
+/// Retains the entries of a list of the metadata for which `keep` returns true; an empty list is removed; returns true if it
+/// changed.
 fn retain(object: &mut Object, name: &str, keep: impl Fn(&Value) -> bool) -> bool {
     let metadata = metadata_mut(object);
     let Some(Value::Array(list)) = metadata.get_mut(name) else {

@@ -1,4 +1,4 @@
-//! Emptying namespaces that are being deleted, telling what is left, and letting them go.
+//! The namespace controller: it empties namespaces that are being deleted, reports what is left, and removes its finalizer.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -18,11 +18,11 @@ use crate::{
 const NAMESPACES: &str = "namespaces";
 const PODS: &str = "pods";
 
-/// How long a namespace keeps its content after its deletion. A real cluster waits five seconds, for servers that have not
-/// heard of it; here it is enough that a client finds the content as it was when it goes on at once.
+/// The time for which a namespace keeps its content after its deletion. A real cluster waits five seconds, for servers that have
+/// not observed it; here it is enough that a client finds the content as it was when it goes on at once.
 const DELAY: Duration = Duration::from_millis(250);
 
-/// How long what happens in a namespace that is being emptied is gathered before it is looked at again.
+/// The time in which changes in a namespace that is being emptied are gathered before it is processed again.
 const GATHER: Duration = Duration::from_millis(50);
 
 /// The namespaces that are being deleted, and those to look at.
@@ -30,7 +30,7 @@ const GATHER: Duration = Duration::from_millis(50);
 pub(super) struct Namespaces {
     /// Being deleted: by name, with the uid, as another namespace of the name may follow.
     leaving: BTreeMap<String, String>,
-    /// When those are to be looked at.
+    /// The times at which those are processed.
     due: BTreeMap<String, Instant>,
     /// Those that are gone, with the revision of that: something may have come in while they went.
     gone: Queue<(String, Revision)>,
@@ -103,14 +103,14 @@ impl Controller for Namespaces {
     }
 }
 
-/// What is left in a namespace: objects by resource, and by finalizer.
+/// The remaining content of a namespace: objects by resource, and by finalizer.
 #[derive(Default)]
 struct Left {
     resources: BTreeMap<String, usize>,
     finalizers: BTreeMap<String, usize>,
 }
 
-/// Deletes what is in the namespace, says what is left, and takes the controller's finalizer away when nothing is.
+/// Deletes the content of the namespace, reports what is left, and removes the controller's finalizer when nothing is.
 fn finish(cluster: &dyn Context, name: &str, uid: &str) {
     let Some(resource) = cluster.kinds().find("", "v1", NAMESPACES).cloned() else {
         return;
@@ -284,7 +284,7 @@ impl Left {
     }
 }
 
-/// Writes the conditions that differ; returns whether any did.
+/// Writes the conditions that differ; returns true if any did.
 fn set_conditions(namespace: &mut Object, conditions: &[Condition], now: &str) -> bool {
     let Some(Value::Object(status)) = namespace.get_mut("status") else {
         return false;

@@ -17,7 +17,7 @@ const CLAIMS: (&str, &str) = ("persistentvolumeclaims", "kubernetes.io/pvc-prote
 const VOLUMES: (&str, &str) = ("persistentvolumes", "kubernetes.io/pv-protection");
 const PODS: &str = "pods";
 
-/// What is being deleted and protected.
+/// The claims and volumes that are being deleted and protected.
 #[derive(Default)]
 pub(super) struct Protection {
     queue: Queue<Place>,

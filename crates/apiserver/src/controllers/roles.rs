@@ -1,4 +1,4 @@
-//! ClusterRoles that are made of others: their rules are those of every ClusterRole that their `aggregationRule` selects.
+//! Aggregated ClusterRoles: their rules are those of every ClusterRole that their `aggregationRule` selects.
 //! Source: the cluster role aggregation controller of kube-controller-manager.
 
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ use crate::{
 const GROUP: &str = "rbac.authorization.k8s.io";
 const ROLES: &str = "rbac.authorization.k8s.io/clusterroles";
 
-/// Whether a ClusterRole changed since the last look at all of them: they are few and change seldom.
+/// True if a ClusterRole changed since the last look at all of them: they are few and change seldom.
 #[derive(Default)]
 pub(super) struct Roles {
     changed: bool,
@@ -53,7 +53,7 @@ impl Controller for Roles {
 }
 
 /// The rules that a role has of others; `None` when it takes none. Of a role that takes rules itself those count that it has
-/// now: when they change, this is asked again.
+/// now: when they change, this is computed again.
 fn aggregated(name: &str, role: &Object, roles: &BTreeMap<&str, Object>) -> Option<Vec<Value>> {
     let rule = role.get("aggregationRule").filter(|rule| rule.is_object())?;
     let none = Object::new();

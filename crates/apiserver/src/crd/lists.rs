@@ -1,4 +1,4 @@
-//! What the schema alone cannot say: items of sets and of list-maps are there once, embedded objects have a kind
+//! Rules beyond the schema: items of sets and of list-maps are unique, embedded objects have a kind
 //! and sound metadata.
 
 use std::collections::BTreeMap;
@@ -45,7 +45,7 @@ pub(crate) fn duplicates(path: &str, value: &Value, schema: &Schema) -> Vec<Fiel
                 let Some(shown) = shown(item) else { continue };
                 let count = seen.entry(shown.to_string()).or_default();
                 *count += 1;
-                // A value that is there many times is told once.
+                // A value that occurs many times is reported once.
                 if *count == 2 {
                     errors.push(FieldError::duplicate(format!("{path}[{at}]"), shown));
                 }

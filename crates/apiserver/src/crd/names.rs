@@ -1,4 +1,4 @@
-//! Names of a CRD and the conditions that say what became of them. Source: the naming controller of apiextensions.
+//! The names of a CRD, and the conditions about their acceptance. Source: the naming controller of apiextensions.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use crate::{
     schema::declared::{object, text, texts},
 };
 
-/// What holds a CRD until its objects are gone.
+/// The finalizer that keeps a CRD until its objects are gone.
 pub(crate) const FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
 
 /// The status that a CRD should have, seeing the names that `others` of its group have been accepted with.
@@ -139,12 +139,12 @@ fn condition<'a>(crd: &'a Object, name: &str) -> Option<&'a Value> {
         .find(|condition| condition.get("type").and_then(Value::as_str) == Some(name))
 }
 
-/// Whether a condition is true.
+/// True if a condition is true.
 pub(crate) fn is(crd: &Object, name: &str) -> bool {
     condition(crd, name).is_some_and(|condition| condition.get("status") == Some(&json!("True")))
 }
 
-/// Whether a condition is there for a reason.
+/// True if a condition is there for a reason.
 pub(crate) fn has_reason(crd: &Object, name: &str, reason: &str) -> bool {
     condition(crd, name).is_some_and(|condition| condition.get("reason") == Some(&json!(reason)))
 }
@@ -175,7 +175,7 @@ pub(crate) fn set(crd: &mut Object, name: &str, holds: bool, reason: &str, messa
     }
 }
 
-/// What a CRD that is deleted becomes: its objects are to go first. `now`: RFC 3339.
+/// The state of a CRD that is being deleted: its objects go first. `now`: RFC 3339.
 pub(crate) fn begin_delete(crd: &mut Object, now: &str) {
     if !finalizers(crd).any(|finalizer| finalizer == FINALIZER) {
         let mut all: Vec<Value> = finalizers(crd).map(Value::from).collect();

@@ -28,7 +28,7 @@ impl CustomRules {
         Self { custom, kind }
     }
 
-    /// What is wrong with the part of the object that a request may write, and what rules say of the whole.
+    /// The errors in the part of the object that a request may write, and those of the rules of the whole.
     fn errors(&self, subresource: &str, new: &Object, old: Option<&Object>) -> Vec<FieldError> {
         let schema = &*self.custom.schema;
         let value = Value::Object(new.clone());

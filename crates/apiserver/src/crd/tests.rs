@@ -1,4 +1,4 @@
-//! A cluster that is taught kinds: from the CRD to its objects, and what no client should be able to break.
+//! Tests of custom resources: from the CRD to its objects, and what no client should be able to break.
 
 use std::{sync::Arc, time::Duration};
 
@@ -236,7 +236,7 @@ fn expressions_that_would_break_the_interpreter_are_refused() {
             "x-kubernetes-validations": [{"rule": rule}]}}});
         let errors = cel::admit::errors(declared.as_object().unwrap(), "p", true);
         assert!(!errors.is_empty(), "{}", &rule[..rule.len().min(40)]);
-        // Stored by an earlier server: told, not obeyed.
+        // Stored by an earlier server: reported, not enforced.
         let schema = understood(declared);
         assert!(!cel::evaluate(None, &json!({"a": 1}), None, &schema, Which::Deciding).is_empty());
     }

@@ -1,4 +1,5 @@
-//! Bodies of custom resources: kind and apiVersion must be there, metadata has its shape, what the schema does not know goes.
+//! Bodies of custom resources: kind and apiVersion must be there, metadata has its shape, fields that the schema lacks are
+//! dropped.
 
 use serde_json::{Map, Value};
 
@@ -14,7 +15,7 @@ use crate::{
     status::{About, FieldError, Result, Status},
 };
 
-/// Unknown fields that are told, at most.
+/// The number of unknown fields that are reported, at most.
 const MOST: usize = 100;
 
 /// Reads the body of a POST or PUT. O(body).
@@ -150,7 +151,7 @@ fn shape(
     }
 }
 
-/// The type of the object is that of the path, or the error that names the object by the type it says.
+/// The type of the object is that of the path, or the error that names the object by its own type.
 fn right_type(resource: &Resource, object: &Object) -> Result<()> {
     let text = |name: &str| object.get(name).and_then(Value::as_str).unwrap_or_default();
     let mut errors = Vec::new();

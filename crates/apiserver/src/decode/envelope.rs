@@ -1,4 +1,4 @@
-//! What surrounds an object: the syntax of its body, its apiVersion and kind, and the errors about them.
+//! The envelope of an object: the syntax of its body, its apiVersion and kind, and the errors about them.
 
 use std::fmt;
 
@@ -9,14 +9,14 @@ use crate::{
     status::Status,
 };
 
-/// The line above those that tell what is twice in YAML.
+/// The line above those that name duplicates in YAML.
 pub(super) const YAML_HEADING: &str = "yaml: unmarshal errors:";
 
 /// A body, read.
 pub struct Read {
     /// The value.
     pub node: Node,
-    /// What is twice in YAML, as one problem. Of JSON the fields are still in the value.
+    /// Duplicate fields of YAML, as one problem. Those of JSON are still in the value.
     pub problems: Vec<String>,
 }
 
@@ -25,7 +25,7 @@ crate::hidden::without_content!(Read);
 /// Reads the text of a body.
 ///
 /// # Errors
-/// What is wrong with the syntax, as errors about objects without a kind tell it.
+/// The syntax error, as errors about objects without a kind report it.
 pub fn read(bytes: &[u8], media: Media) -> Result<Read, String> {
     match media {
         Media::Json => match Node::parse(bytes) {
@@ -49,7 +49,7 @@ pub fn read(bytes: &[u8], media: Media) -> Result<Read, String> {
     }
 }
 
-/// What is twice in YAML, as Go's parser tells it.
+/// Duplicate fields of YAML, as Go's parser reports them.
 pub(super) fn duplicates(lines: &[String]) -> String {
     let mut text = YAML_HEADING.to_owned();
     for line in lines {
@@ -63,7 +63,7 @@ fn no_kind(error: &str) -> String {
     format!("couldn't get version/kind; json parse error: {error}")
 }
 
-/// Group, version and kind as an object says them; empty where it does not.
+/// Group, version and kind in an object; empty where absent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Gvk {
     /// Group, empty for the core group.
@@ -75,10 +75,10 @@ pub struct Gvk {
 }
 
 impl Gvk {
-    /// What an object says of itself.
+    /// The apiVersion and kind in an object.
     ///
     /// # Errors
-    /// Why it cannot be told, in the server's words.
+    /// The error, in the server's words.
     pub fn of(node: &Node) -> Result<Self, String> {
         const TYPE: &str = r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
         match node {

@@ -1,4 +1,4 @@
-//! How Go names types and reads base64: for errors that read like the server's, and for values written back as it does.
+//! Go's names of types and its base64: for errors that read like the server's, and for values written back as it does.
 
 use crate::schema::{Schema, Type};
 
@@ -33,7 +33,7 @@ pub(super) fn type_of(schema: &Schema) -> String {
     }
 }
 
-/// What Go's converter of unstructured values says of one that does not fit; `value` is the name of its JSON type, or
+/// The error of Go's converter of unstructured values for one that does not fit; `value` is the name of its JSON type, or
 /// `number 1.5`.
 pub(super) fn unconvertible(schema: &Schema, value: &str) -> String {
     let is_float = value.contains(['.', 'e', 'E']) && value.starts_with("number ");

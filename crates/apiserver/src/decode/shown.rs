@@ -1,4 +1,4 @@
-//! Objects as errors about patches quote them.
+//! The form of objects in errors about patches.
 
 use serde_json::Value;
 

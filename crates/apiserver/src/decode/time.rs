@@ -1,4 +1,4 @@
-//! Times, read and told about as Go does.
+//! Times, read and reported in errors as Go does.
 
 use jiff::{Timestamp, civil::DateTime};
 
@@ -161,7 +161,7 @@ impl<'a> Parse<'a> {
         self.rest.bytes().take_while(u8::is_ascii_digit).count()
     }
 
-    /// A fraction that the layout does not ask for: read all the same, and dropped with the form that is written.
+    /// A fraction that the layout does not have: read all the same, and dropped with the form that is written.
     fn fraction(&mut self) {
         let Some(after) = self.rest.strip_prefix(['.', ',']) else {
             return;

@@ -1,8 +1,8 @@
-//! A value against the schema of a built-in kind: types checked, unknown fields dropped and told, and the rest as Go would write
-//! it again: nulls dropped, empty values left out, times and quantities in their form.
+//! Decoding of a value by the schema of a built-in kind: types checked, unknown fields dropped and reported, the rest as Go would
+//! write it again: nulls dropped, empty values left out, times and quantities in their form.
 //!
-//! Faults are of three kinds, as in Go's decoder: a wrong type is remembered and the first one told at the end; a value
-//! that a type's own reader refuses (times, quantities) is told at once; unknown and repeated fields are collected.
+//! Faults are of three kinds, as in Go's decoder: a wrong type is recorded and the first one reported at the end; a value
+//! that a type's own reader refuses (times, quantities) is reported at once; unknown and repeated fields are collected.
 
 use std::{collections::BTreeSet, ops::Range, sync::Arc};
 
@@ -16,7 +16,7 @@ use crate::{
     schema::{Schema, Type, builtin},
 };
 
-/// As many unknown and repeated fields are told.
+/// The number of unknown and repeated fields that are reported.
 const MOST_PROBLEMS: usize = 100;
 
 /// An object as its type has it, and the fields it had too many.
@@ -41,7 +41,7 @@ pub(super) enum Voice {
 /// Reads an object. O(text).
 ///
 /// # Errors
-/// What the decoder says.
+/// The problems that the decoder found.
 pub(super) fn decode(schema: &Arc<Schema>, node: Node, voice: Voice) -> Result<Typed, String> {
     let mut walk = Walk {
         voice,
@@ -69,14 +69,14 @@ struct Walk {
     voice: Voice,
     /// Path of the value for problems: `spec.containers[0]`.
     path: String,
-    /// Where in `path` the fields on the way are, for type errors: `spec.template`.
+    /// The path of the enclosing fields, for type errors: `spec.template`.
     fields: Vec<Range<usize>>,
     /// The struct that is being read.
     inside: Option<Arc<Schema>>,
     first_error: Option<String>,
     problems: Vec<String>,
     told: BTreeSet<String>,
-    /// Within types with a reader of their own, which tell no unknown fields.
+    /// Within types with a reader of their own, which report no unknown fields.
     quiet: usize,
 }
 
@@ -287,7 +287,7 @@ impl Walk {
         }
     }
 
-    /// What is kept as it is, and the parts of a CRD's schema that are a schema or something else.
+    /// The types that are kept as they are, and the parts of a CRD's schema that are a schema or something else.
     fn free(&mut self, schema: &Arc<Schema>, node: Node) -> Kept {
         let whole = builtin::resolve(schema);
         if !whole.preserve_unknown {
@@ -319,7 +319,7 @@ impl Walk {
     }
 }
 
-/// Whether Go writes a value of this field.
+/// True if Go writes a value of this field.
 fn is_sent(field: &Schema, value: &Value) -> bool {
     match value {
         Value::Null => field.always,
@@ -332,7 +332,7 @@ fn is_sent(field: &Schema, value: &Value) -> bool {
     }
 }
 
-/// Whether an empty list is something else than none: to own it, or to reset ownership.
+/// True if an empty list is something else than none: to own it, or to reset ownership.
 fn counts_when_empty(field: &Schema) -> bool {
     let items = field.items.as_ref().and_then(|items| items.definition.as_deref());
     field.always || items.is_some_and(|name| name.ends_with(".ManagedFieldsEntry"))
@@ -372,7 +372,7 @@ fn fill(schema: &Schema, object: &mut Object) {
     }
 }
 
-/// What Go writes for a value that was never set.
+/// The value that Go writes for an unset field.
 fn zero(schema: &Arc<Schema>) -> Value {
     if schema.preserve_unknown || schema.pointer {
         return Value::Null;

@@ -10,7 +10,7 @@ use crate::{
     status::{FieldError, Problem, Result, Status},
 };
 
-/// What becomes of the dependents of an object that is deleted.
+/// The treatment of the dependents of a deleted object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Propagation {
     /// They are collected later.
@@ -21,7 +21,7 @@ pub(crate) enum Propagation {
     Orphan,
 }
 
-/// How to delete.
+/// The options of a deletion.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DeleteOptions {
     pub(crate) dry_run: bool,
@@ -32,7 +32,7 @@ pub(crate) struct DeleteOptions {
     /// The object must be in this state.
     pub(crate) resource_version: Option<String>,
     pub(crate) propagation: Option<Propagation>,
-    /// The deprecated way to say Orphan or not.
+    /// The deprecated form of Orphan.
     pub(crate) orphan: Option<bool>,
 }
 
@@ -234,7 +234,7 @@ fn mistyped(value: &Value, field: &str, kind: &str) -> Box<Status> {
     ))
 }
 
-/// What Go calls a JSON value.
+/// Go's name of a JSON value.
 fn kind_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",

@@ -1,4 +1,4 @@
-//! `pods/eviction`: a deletion that asks the disruption budgets first.
+//! `pods/eviction`: a deletion that respects the disruption budgets.
 
 use serde_json::{Value, json};
 
@@ -107,7 +107,7 @@ fn spend(cluster: &dyn Context, call: &Call, pod: &Object, dry_run: bool, now: &
     }
 }
 
-/// Whether a pod that is not ready may go without being counted.
+/// True if a pod that is not ready may go without being counted.
 fn tolerates_unhealthy(budget: &Object, pod: &Object) -> bool {
     let ready = list(below(pod, "status"), "conditions")
         .iter()

@@ -1,4 +1,4 @@
-//! What the node of a pod would answer: there is none here.
+//! Requests that a pod's node would answer: there is no node here.
 
 use crate::{
     call::{Call, Reply},
@@ -12,7 +12,7 @@ use crate::{
 /// Subresources that lead to a pod's node.
 const CONNECTIONS: [&str; 5] = ["attach", "exec", "log", "portforward", "proxy"];
 
-/// Whether a call wants to talk to the node of a pod.
+/// True if a call connects to the node of a pod.
 pub(crate) fn is_connection(call: &Call) -> bool {
     call.resource.group.is_empty()
         && call.resource.kind == "Pod"

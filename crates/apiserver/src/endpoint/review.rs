@@ -15,7 +15,7 @@ use crate::{
     status::{About, FieldError, Result, Status},
 };
 
-/// Whether the resource is a review: its create is a question.
+/// True if the resource is a review: its create is answered and never stored.
 #[must_use]
 pub(crate) fn is_review(resource: &Resource) -> bool {
     matches!(

@@ -1,8 +1,8 @@
-//! What form of the answer the request accepts.
+//! The form of the response that a request accepts.
 
 use crate::status::Status;
 
-/// How the answer is written.
+/// The format of the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) enum Format {
     /// JSON.
@@ -12,7 +12,7 @@ pub(crate) enum Format {
     Yaml,
 }
 
-/// What the answer is turned into before it is written.
+/// The transformation of the response before it is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Transform {
     /// `Table`.
@@ -28,15 +28,15 @@ pub(crate) enum Transform {
 /// The outcome of a negotiation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) struct Accepted {
-    /// How it is written.
+    /// The format.
     pub format: Format,
-    /// Indented, because the media type asks for it.
+    /// Indented, because the media type requests it.
     pub pretty: bool,
-    /// What it is turned into, and whether as `v1beta1`.
+    /// The transformation; true if as `v1beta1`.
     pub transform: Option<(Transform, bool)>,
 }
 
-/// Who answers: they offer different things and refuse in different words.
+/// The responding part of the server: each offers different forms and refuses in different words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Offer {
     /// Built-in kinds: one object.
@@ -53,7 +53,7 @@ pub(crate) enum Offer {
     JsonOnly,
 }
 
-/// What the real server would also speak; clients match on the texts.
+/// The formats that the real server also has; clients match on the texts.
 const ALL: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
 const STREAMS: &str = "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
 
@@ -87,7 +87,7 @@ pub(crate) fn negotiate_watch(header: &str, offer: Offer) -> Result<Accepted, Bo
     }
 }
 
-/// The form of an error: what was asked for, or JSON when that is not to be had.
+/// The form of an error: the requested one, or JSON if there is no such form.
 #[must_use]
 pub(crate) fn of_error(header: &str) -> Accepted {
     clauses(header)

@@ -1,4 +1,4 @@
-//! The OpenAPI documents as answers: which form is asked for, and whether the client has it already.
+//! Requests for OpenAPI documents: the requested form, and ETags for clients that have it already.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use serde_json::json;
 use super::{Body, write::respond};
 use crate::{json, openapi, query::Query, resource::Kinds, server::Server};
 
-/// Media types of version 2 in protocol buffers: as it is asked for (two spellings), and as it is answered.
+/// Media types of version 2 in protocol buffers: as it is requested (two spellings), and as it is answered.
 const PROTOBUF_V2: [&str; 2] = [
     "application/com.github.proto-openapi.spec.v2@v1.0+protobuf",
     "application/com.github.proto-openapi.spec.v2.v1.0+protobuf",
@@ -94,7 +94,7 @@ fn answer_3(
     Some(response)
 }
 
-/// Which of the offers the request accepts, the first one for anything.
+/// The offer that the request accepts; the first one if it accepts any.
 fn accepted(parts: &Parts, offers: &[&[&str]]) -> Option<usize> {
     let header = parts
         .headers

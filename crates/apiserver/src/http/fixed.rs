@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::{discovery, query::Query, server::Server};
 
-/// What such a path answers.
+/// The answer of such a path.
 pub(super) enum Fixed {
     /// Text with its code.
     Text(u16, String),
@@ -107,7 +107,7 @@ pub(super) fn answer(cluster: &Server, path: &str, query: &Query) -> Option<Fixe
     }
 }
 
-/// What `/version` says: a server that the clients of this release take for one of theirs.
+/// The answer of `/version`: that of a server which the clients of this release accept as one of theirs.
 #[must_use]
 pub(super) fn version() -> Value {
     json!({

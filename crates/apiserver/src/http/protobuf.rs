@@ -1,6 +1,6 @@
 //! Bodies in protocol buffers, as the typed clients of Go send them: turned into JSON before anybody looks at them.
 //!
-//! The schemas say what a field is; `protobuf/fields.txt` says which number it has. Answers are never written so: those
+//! The schemas define the type of a field; `protobuf/fields.txt` its number. Answers are never written so: those
 //! clients take JSON, too.
 
 use std::{collections::HashMap, sync::LazyLock};
@@ -17,10 +17,10 @@ use crate::{
 #[cfg(test)]
 mod tests;
 
-/// What such a body begins with.
+/// The prefix of such a body.
 const MAGIC: &[u8] = b"k8s\0";
 
-/// How deep messages may be in each other.
+/// The limit of the nesting of messages.
 const DEEPEST: usize = 64;
 
 /// Fields of a message by number: a name, or the message whose fields stand in its place.
@@ -57,7 +57,7 @@ fn line(line: &'static str) -> Option<(&'static str, Numbers)> {
     Some((name, numbers))
 }
 
-/// Whether a Content-Type is this one.
+/// True if a Content-Type is this one.
 pub(super) fn is(content_type: &str) -> bool {
     content_type.split(';').next().unwrap_or_default().trim() == MEDIA
 }
@@ -65,7 +65,7 @@ pub(super) fn is(content_type: &str) -> bool {
 /// The body as JSON; `None` when its kind is not in the table or it holds fields that are newer than the table.
 ///
 /// # Errors
-/// What is no such message at all.
+/// The error of a body that is no such message.
 pub(super) fn to_json(body: &[u8]) -> Result<Option<Value>> {
     let bad = || Status::bad_request("the body of the request is no valid protobuf message");
     let envelope = body.strip_prefix(MAGIC).ok_or_else(bad)?;
@@ -124,7 +124,7 @@ fn numbers(definition: &str) -> Option<&'static Numbers> {
     TABLE.get(short)
 }
 
-/// Why a message is not read.
+/// The reason for which a message is not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Trouble {
     Malformed,

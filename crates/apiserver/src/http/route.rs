@@ -1,4 +1,4 @@
-//! Which resource a path leads to, and whether the method is one that the path has.
+//! Routing: the resource of a path, and the methods of the path.
 
 use std::sync::Arc;
 
@@ -11,20 +11,20 @@ use crate::{
     status::{self, Status},
 };
 
-/// Where a request goes.
+/// The route of a request.
 #[derive(Debug)]
 pub(super) struct Route {
     pub(super) resource: Arc<Resource>,
     pub(super) namespace: String,
     pub(super) name: String,
     pub(super) subresource: String,
-    /// A watch, whatever the query says: the old `watch/` paths.
+    /// A watch, whatever the query: the old `watch/` paths.
     pub(super) old_watch: bool,
     /// The method as the endpoint takes it: HEAD of a custom resource is a GET.
     pub(super) method: Method,
 }
 
-/// Why it goes nowhere.
+/// The reason for which there is no route.
 #[derive(Debug)]
 pub(super) enum Miss {
     /// `404 page not found` in plain text.
@@ -214,7 +214,7 @@ mod tests {
         }
     }
 
-    /// What a request is authorized as, and the code of its way (200: it goes somewhere).
+    /// The attributes with which a request is authorized, and the code of its route (200 if there is one).
     fn tried(
         method: &str,
         path: &str,
@@ -233,7 +233,7 @@ mod tests {
     #[test]
     fn what_is_authorized_as_a_watch_or_a_proxy_does_nothing_else() {
         let kinds = crate::kinds::builtin();
-        // The words of a path do not tell custom resources from others: this one stands in for one.
+        // The words of a path do not show that a resource is custom: this one stands for any.
         let foos = kinds
             .find("apps", "v1", "deployments")
             .expect("it is served")

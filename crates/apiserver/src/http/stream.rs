@@ -1,4 +1,4 @@
-//! Watches on the wire: one line for each event, in the form that was asked for.
+//! Watches on the wire: one line for each event, in the requested form.
 
 use std::sync::Arc;
 
@@ -25,14 +25,14 @@ use crate::{
     watch::{Frame, Watch},
 };
 
-/// How the events of one watch are written.
+/// The writer of the events of one watch.
 struct Lines {
     cluster: Arc<Server>,
     accepted: Accepted,
     query: Query,
-    /// Whether the columns of the Table were sent.
+    /// True if the columns of the Table were sent.
     columns: bool,
-    /// What is put in front of stored objects.
+    /// The start of each stored object: kind and apiVersion.
     head: Vec<u8>,
 }
 
@@ -82,7 +82,7 @@ impl Lines {
         text.extend(b"}\n");
     }
 
-    /// Writes an event from stored bytes, where these hold what was asked for as it is sent. Returns whether they do.
+    /// Writes an event from stored bytes, if they contain the requested form as it is sent. Returns true if they do.
     fn spliced(&self, text: &mut Vec<u8>, kind: &str, stored: &[u8]) -> bool {
         match self.accepted.transform {
             None => {
@@ -136,7 +136,7 @@ impl Lines {
     }
 }
 
-/// What stands before the object of an event.
+/// Writes the start of an event.
 fn begin(text: &mut Vec<u8>, kind: &str) {
     text.extend(b"{\"type\":\"");
     text.extend(kind.as_bytes());

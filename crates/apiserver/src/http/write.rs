@@ -26,10 +26,10 @@ use crate::{
     table::{self, Include},
 };
 
-/// From this size on an answer is compressed, when that is asked for.
+/// The size from which on a response is compressed, if the request accepts that.
 const COMPRESSED: usize = 128 << 10;
 
-/// What of a request decides how its answer is written.
+/// The parameters of a request that decide the form of its response.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Form<'a> {
     pub(super) accepted: Accepted,
@@ -85,7 +85,7 @@ impl<'a> Form<'a> {
         }
     }
 
-    /// Whether stored bytes may go out as they are.
+    /// True if stored bytes may be sent as they are.
     fn splices(&self) -> bool {
         self.accepted == Accepted::default() && !self.pretty
     }

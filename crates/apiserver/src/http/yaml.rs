@@ -195,7 +195,7 @@ fn has_trailing_space(text: &str) -> bool {
     text.ends_with(' ') || text.contains(" \n")
 }
 
-/// Whether a plain scalar may be written so inside a block.
+/// True if a plain scalar may be written so inside a block.
 fn plain_allowed(text: &str) -> bool {
     let bytes = text.as_bytes();
     let (Some(&first), Some(&last)) = (bytes.first(), bytes.last()) else {
@@ -216,7 +216,7 @@ fn plain_allowed(text: &str) -> bool {
     })
 }
 
-/// Whether a plain scalar is read back as a string, and not as a boolean, a number, null or a time.
+/// True if a plain scalar is read back as a string, and not as a boolean, a number, null or a time.
 fn stays_string(text: &str) -> bool {
     const WORDS: &[&str] = &[
         "", "~", "null", "Null", "NULL", "y", "Y", "yes", "Yes", "YES", "n", "N", "no", "No", "NO", "true",

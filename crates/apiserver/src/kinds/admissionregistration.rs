@@ -1,4 +1,4 @@
-//! Webhook configurations and admission policies: the objects. Module `admission` does what they say.
+//! Webhook configurations and admission policies: the objects. Module `admission` evaluates them.
 
 use std::collections::BTreeSet;
 
@@ -41,7 +41,7 @@ const OPERATIONS: [&str; 5] = ["*", "CONNECT", "CREATE", "DELETE", "UPDATE"];
 
 const FAILURE_POLICIES: [&str; 2] = ["Fail", "Ignore"];
 
-/// How webhook configurations are printed.
+/// The printer of webhook configurations.
 const WEBHOOKS: Printer = Printer::new(
     &[
         NAME,
@@ -62,7 +62,7 @@ const PARAMETERS: Column = words(
     "ParamKind specifies the kind of resources used to parameterize this policy",
 );
 
-/// How bindings are printed.
+/// The printer of bindings.
 const BINDING: Printer = Printer::new(
     &[
         NAME,
@@ -227,7 +227,7 @@ fn conditions(parent: &Object, path: &str, errors: &mut Errors) {
     }
 }
 
-/// Whether an expression compiles and, as far as that can be told, has a type.
+/// True if an expression compiles and, as far as that is known, has a type.
 fn compiles(expression: &str, wanted: &str, field: &str, errors: &mut Errors) {
     match Expression::compile(expression) {
         Err(problem) => {
@@ -245,7 +245,7 @@ fn compiles(expression: &str, wanted: &str, field: &str, errors: &mut Errors) {
     }
 }
 
-/// What both kinds of policies have.
+/// The common part of both kinds of policies.
 fn policy(spec: &Object, errors: &mut Errors) {
     errors.required_one_of(
         "spec.failurePolicy",

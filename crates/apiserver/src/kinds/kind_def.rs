@@ -29,9 +29,9 @@ pub(crate) struct KindDef {
     pub(crate) kind: &'static str,
     /// Name in paths.
     pub(crate) plural: &'static str,
-    /// Whether objects live in namespaces.
+    /// True if objects live in namespaces.
     pub(crate) namespaced: bool,
-    /// The type that says which fields there are.
+    /// The type that defines the fields.
     pub(crate) root: Root,
     /// Short names.
     pub(crate) short: &'static [&'static str],
@@ -45,33 +45,33 @@ pub(crate) struct KindDef {
     pub(crate) stored_group: &'static str,
     /// Path of the pod spec in an object; empty when the kind makes no pods.
     pub(crate) pod_spec: &'static [&'static str],
-    /// What `kubectl get` prints.
+    /// The columns and cells of `kubectl get`.
     pub(crate) printer: Printer,
     /// Makes the rules of a kind that needs more than the flags and functions below; those are not used then.
     pub(crate) rules: Option<fn() -> Arc<dyn Rules>>,
-    /// Whether a create keeps the status that it is sent.
+    /// True if a create keeps the status that it is sent.
     pub(crate) keeps_status: bool,
-    /// Whether the server counts generations.
+    /// True if the server counts generations.
     pub(crate) has_generation: bool,
-    /// Whether a change counts for the generation: old, new.
+    /// True if a change counts for the generation: old, new.
     pub(crate) generation_changes: fn(&Object, &Object) -> bool,
-    /// What of the metadata a change of the status does not touch.
+    /// The metadata that a change of the status does not touch.
     pub(crate) kept_by_status: &'static [&'static str],
-    /// Whether PUT creates.
+    /// True if PUT creates.
     pub(crate) create_on_update: bool,
-    /// Whether DELETE answers with the object.
+    /// True if DELETE answers with the object.
     pub(crate) returns_object: bool,
-    /// Whether a PUT must name a resourceVersion.
+    /// True if a PUT must name a resourceVersion.
     pub(crate) conditional: bool,
-    /// Whether an update also checks metadata as a create does, and so tells its errors once more.
+    /// True if an update also checks metadata as a create does, and so reports its errors once more.
     pub(crate) revalidates: bool,
-    /// Whether dependents are orphaned when nothing is said.
+    /// True if dependents are orphaned by default.
     pub(crate) orphans_by_default: bool,
     /// The warning of a deletion that orphans them.
     pub(crate) orphan_warning: Option<&'static str>,
     /// The stored form, where it differs from that of the version.
     pub(crate) form: Option<Form>,
-    /// What names look like; the flag: it is a prefix of one.
+    /// The errors in a name; the flag is true for a prefix of one.
     pub(crate) names: fn(&str, bool) -> Vec<String>,
     /// Fills in what is absent.
     pub(crate) defaults: fn(&mut Object),
@@ -87,7 +87,7 @@ pub(crate) struct KindDef {
     pub(crate) status_changes: fn(&Object, &Object, &mut Errors),
     /// Warnings about the new state: new, old.
     pub(crate) warnings: fn(&Object, Option<&Object>) -> Vec<String>,
-    /// What every request for the kind is told: it is deprecated.
+    /// The deprecation warning of every request for the kind.
     pub(crate) deprecation: Option<&'static str>,
     /// Fields for field selectors.
     pub(crate) selectable: Option<Selectable>,
@@ -193,7 +193,7 @@ impl<T: k8s_openapi::Resource<Scope: Scoped> + JsonSchema> Type for T {}
 
 /// A scope of resources.
 pub(crate) trait Scoped {
-    /// Whether objects live in namespaces.
+    /// True if objects live in namespaces.
     const NAMESPACED: bool;
 }
 

@@ -1,4 +1,4 @@
-//! Pod security standards: namespaces say by labels what their pods may be. Source: the standards `baseline` and `restricted`.
+//! Pod security standards: labels of a namespace restrict its pods. Source: the standards `baseline` and `restricted`.
 
 use serde_json::Value;
 
@@ -61,7 +61,7 @@ impl Level {
     }
 }
 
-/// What is wrong with the labels of a namespace.
+/// The errors in the labels of a namespace.
 pub(crate) fn labels(namespace: &Object) -> Vec<FieldError> {
     let labels = below(metadata(namespace), "labels");
     let mut errors = Vec::new();
@@ -94,7 +94,7 @@ pub(crate) fn labels(namespace: &Object) -> Vec<FieldError> {
     errors
 }
 
-/// Checks the spec of a pod or of a template against what its namespace asks in this mode; the whole reason when it does not hold.
+/// Checks the spec of a pod or of a template against the level of its namespace in this mode; the whole reason if it violates it.
 pub(crate) fn violation(namespace: &Object, mode: &str, spec: &Object) -> Option<String> {
     let labels = below(metadata(namespace), "labels");
     let name = text(labels, &format!("{PREFIX}{mode}"));

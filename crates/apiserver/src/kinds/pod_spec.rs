@@ -31,7 +31,7 @@ pub(crate) const CONTAINERS: [&str; 3] = ["containers", "initContainers", "ephem
 
 const DNS_POLICIES: [&str; 4] = ["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"];
 
-/// What is wrong with a pod spec at `path`; `whole`: it is that of a pod, not of a template. O(spec).
+/// The errors in a pod spec at `path`; `whole`: it is that of a pod, not of a template. O(spec).
 pub(crate) fn validate(spec: &Object, path: &str, whole: bool) -> Vec<FieldError> {
     let mut errors = Errors::default();
     let volumes = volumes::validate(spec, path, &mut errors);
@@ -112,7 +112,7 @@ pub(crate) fn validate(spec: &Object, path: &str, whole: bool) -> Vec<FieldError
     errors.0
 }
 
-/// What is wrong with a pod template at `path` (`spec.template`).
+/// The errors in a pod template at `path` (`spec.template`).
 pub(crate) fn validate_template(template: &Object, path: &str) -> Vec<FieldError> {
     let metadata = below(template, "metadata");
     let mut errors = Errors::default();

@@ -28,7 +28,7 @@ pub(super) const KINDS: &[&KindDef] = &[
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 
-/// What the kinds of the group have in common.
+/// The common part of the kinds of the group.
 const fn base<T: Type>() -> KindDef {
     KindDef {
         names: names::path_segment,
@@ -38,7 +38,7 @@ const fn base<T: Type>() -> KindDef {
     }
 }
 
-/// How bindings are printed.
+/// The printer of bindings.
 const PRINTER: Printer = Printer::new(COLUMNS, cells);
 
 /// `rules` is always sent; no rules are `null`.

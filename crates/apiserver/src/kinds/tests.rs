@@ -1,4 +1,4 @@
-//! What holds of every row of the table.
+//! Tests of every row of the table.
 
 use std::{collections::BTreeSet, fs, path::Path};
 

@@ -10,7 +10,7 @@ use crate::{
 /// `resourceVersionMatch`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Matching {
-    /// Not said.
+    /// Not given.
     #[default]
     Unset,
     /// The state of that revision.
@@ -19,7 +19,7 @@ pub(crate) enum Matching {
     NotOlderThan,
 }
 
-/// What a list or watch was asked with.
+/// The parameters of a list or watch.
 #[derive(Debug)]
 pub(crate) struct Options {
     pub(crate) selection: Selection,
@@ -142,13 +142,13 @@ fn forbidden(why: &str) -> FieldError {
     FieldError::forbidden(MATCH, why)
 }
 
-/// A whole number, or the 400 that says why it is none.
+/// A whole number, or the 400 with the reason.
 fn whole(text: &str) -> Result<i64> {
     text.parse()
         .map_err(|error| Status::bad_request(not_parsed("ParseInt", text, &error)))
 }
 
-/// A resourceVersion; empty is 0. The error is the server's, which says it in several places with different codes.
+/// A resourceVersion; empty is 0. The error is the server's, which has different codes in several places.
 pub(crate) fn revision_of(text: &str) -> std::result::Result<Revision, String> {
     if text.is_empty() {
         return Ok(0);

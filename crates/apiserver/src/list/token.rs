@@ -44,7 +44,7 @@ pub(super) fn decode(token: &str) -> Result<(String, i64), String> {
     Ok((key.to_owned(), revision))
 }
 
-/// What Go says of JSON that it cannot read.
+/// Go's error for JSON that it cannot read.
 fn unreadable(bytes: &[u8], error: &serde_json::Error) -> String {
     let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
     match first {

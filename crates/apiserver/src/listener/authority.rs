@@ -48,10 +48,10 @@ impl std::fmt::Debug for Authority {
     }
 }
 
-/// What the certificate of a server is good for.
+/// The names in the certificate of a server.
 const NAMES: [&str; 3] = ["127.0.0.1", "::1", "localhost"];
 
-/// How many years a certificate lasts.
+/// The lifetime of a certificate, in years.
 const YEARS: i16 = 10;
 
 /// The beginnings of a certificate for these names that is valid since yesterday, for [`YEARS`]. Strict verifiers want an
@@ -156,7 +156,7 @@ impl Authority {
     }
 }
 
-/// What every authority's certificate says beside its key.
+/// The content of every authority's certificate beside its key.
 fn params() -> Result<CertificateParams, Error> {
     let mut params = dated(Vec::new())?;
     params.key_usages = vec![

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::authority::{Authority, ClientCertificate};
 
-/// How the user of a kubeconfig shows who it is.
+/// The credentials of the user of a kubeconfig.
 #[derive(Clone, Copy)]
 pub enum Access<'a> {
     /// By a bearer token.

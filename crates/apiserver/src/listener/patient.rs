@@ -30,7 +30,7 @@ impl<S> Patient<S> {
         }
     }
 
-    /// What the stream said, or that it said nothing for too long.
+    /// The error of the stream, or its timeout.
     fn told<T>(&mut self, cx: &mut Context<'_>, said: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if said.is_ready() {
             self.waits = None;

@@ -92,14 +92,14 @@ pub(super) fn standard_finalizers(resource: &Resource, object: &Object) -> Vec<F
         .collect()
 }
 
-/// What is wrong with a finalizer that has no domain, unless it is a standard one.
+/// The errors in a finalizer that has no domain, unless it is a standard one.
 pub(crate) fn standard_finalizer(name: &str, field: String) -> Option<FieldError> {
     let good = name.contains('/') || STANDARD.contains(&name);
     let detail = "name is neither a standard finalizer name nor is it fully qualified";
     (!good).then(|| FieldError::invalid(field, name, detail))
 }
 
-/// What is told about finalizers of custom resources that were not there before: names of one word may be anybody's.
+/// The warnings about new finalizers of custom resources: names of one word may be anybody's.
 pub(crate) fn finalizer_warnings(new: &Object, old: Option<&Object>) -> Vec<String> {
     /// Those that the server knows itself.
     const OWN: [&str; 2] = ["orphan", "foregroundDeletion"];
@@ -118,7 +118,7 @@ pub(crate) fn finalizer_warnings(new: &Object, old: Option<&Object>) -> Vec<Stri
     warnings
 }
 
-/// What a client may have written into managedFields.
+/// The errors in managedFields that a client wrote.
 pub(super) fn managed_fields(object: &Object) -> Vec<FieldError> {
     let entries = metadata(object).get("managedFields").and_then(Value::as_array);
     let mut errors = Vec::new();
@@ -151,7 +151,7 @@ pub(super) fn managed_fields(object: &Object) -> Vec<FieldError> {
 /// The longest name of a field manager, in bytes.
 pub(crate) const LONGEST_MANAGER: usize = 128;
 
-/// What is wrong with the name of a field manager.
+/// The errors in the name of a field manager.
 pub(crate) fn manager_problems(name: &str, field: &str) -> Vec<FieldError> {
     let mut errors = Vec::new();
     if name.len() > LONGEST_MANAGER {

@@ -1,4 +1,4 @@
-//! Values that are no names: ports, environment variables, keys of data, addresses, numbers in a range.
+//! The syntax of other values: ports, environment variables, keys of data, addresses, numbers in a range.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 

@@ -1,4 +1,4 @@
-//! Reading and filling objects: what is absent reads as empty, as in the server's own types.
+//! Access to the fields of objects: an absent field reads as empty, as in the server's own types.
 
 use std::sync::LazyLock;
 
@@ -115,7 +115,7 @@ pub(crate) fn within(object: &mut Object, key: &str, change: impl FnOnce(&mut Ob
     }
 }
 
-/// What a value compares as: null, empty objects and lists count as absent.
+/// The value for a comparison: null, empty objects and lists count as absent.
 pub(crate) fn same(one: Option<&Value>, other: Option<&Value>) -> bool {
     fn given(value: Option<&Value>) -> Option<&Value> {
         value.filter(|value| match value {
@@ -215,8 +215,8 @@ impl Errors {
     }
 }
 
-/// What a changed field that must not change is told.
+/// The message about a changed immutable field.
 pub(crate) const IMMUTABLE: &str = "field is immutable";
 
-/// What a negative number is told.
+/// The message about a negative number.
 pub(crate) const NOT_NEGATIVE: &str = "must be greater than or equal to 0";

@@ -1,4 +1,4 @@
-//! A Swagger 2.0 document in protocol buffers, as older clients ask for it. Source: the messages of gnostic's OpenAPIv2.
+//! A Swagger 2.0 document in protocol buffers, for older clients. Source: the messages of gnostic's OpenAPIv2.
 
 use serde_json::{Map, Value};
 

@@ -1,4 +1,4 @@
-//! Paths of an OpenAPI document: what clients look for in it (which kind a path is about, which parameters it takes).
+//! Paths of an OpenAPI document: the kind of each path and the parameters that it takes, which clients read.
 
 use serde_json::{Map, Value, json};
 

@@ -1,11 +1,11 @@
-//! The little of protocol buffers that is written here: length-delimited fields, varints.
+//! The part of protocol buffers that is written here: length-delimited fields, varints.
 
 use crate::status::Status;
 
 /// The media type of Kubernetes' own protobuf, which is not offered: only a refusal is written in it.
 pub(crate) const MEDIA: &str = "application/vnd.kubernetes.protobuf";
 
-/// Whether an Accept header names nothing but that media type.
+/// True if an Accept header names nothing but that media type.
 pub(crate) fn only(accept: &str) -> bool {
     accept
         .split(',')

@@ -17,7 +17,7 @@ const MOST_COPIED: usize = 3 << 20;
 /// Items shifted and values looked at by all operations of one patch: far more than honest ones need.
 const MOST_WORK: usize = 50_000_000;
 
-/// Why an operation fails is not told.
+/// The reason for which an operation fails is not reported.
 struct Failed;
 
 type Outcome<T> = std::result::Result<T, Failed>;
@@ -98,7 +98,7 @@ impl Document {
         }
     }
 
-    /// What holds the last step of a path, and that step.
+    /// The parent of the last step of a path, and that step.
     fn find(&mut self, path: &str) -> Outcome<(&mut Value, String)> {
         let mut steps = path.split('/').skip(1).map(unescaped);
         let mut key = steps.next().ok_or(Failed)?;
@@ -207,7 +207,7 @@ impl Document {
     }
 }
 
-/// What is at a step; `None` for a key that a map does not have.
+/// The value at a step; `None` for a key that a map does not have.
 fn entry<'a>(holder: &'a Value, key: &str) -> Outcome<Option<&'a Value>> {
     match holder {
         Value::Object(map) => Ok(map.get(key)),

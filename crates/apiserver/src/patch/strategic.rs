@@ -1,4 +1,4 @@
-//! Strategic merge: lists merge by the keys that the kind's type declares, and directives say what maps and keys cannot.
+//! Strategic merge: lists merge by the keys that the kind's type declares, and directives express the rest.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -177,7 +177,7 @@ fn list(value: Option<Value>) -> Result<Option<Vec<Value>>> {
     }
 }
 
-/// Whether the items of the patch are in the order that it sets, each of them.
+/// True if the items of the patch are in the order that it sets, each of them.
 fn follows(patch: &[Value], order: &[Value], key: &str) -> Result<()> {
     if patch.is_empty() || order.is_empty() {
         return Ok(());
@@ -351,7 +351,7 @@ fn kind(value: &Value) -> Type {
     }
 }
 
-/// What tells an item from the others: the value of its merge key, or the scalar itself.
+/// The identity of an item: the value of its merge key, or the scalar itself.
 fn key_of(item: &Value, key: &str) -> Result<String> {
     if key.is_empty() {
         return Ok(item.to_string());

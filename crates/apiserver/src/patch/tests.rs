@@ -1,4 +1,4 @@
-//! What the recorded exchanges lack: limits, odd input, and laws.
+//! Cases that the recorded exchanges lack: limits, odd input, and laws.
 
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};

@@ -1,4 +1,4 @@
-//! Columns: names, types and what they are about.
+//! Columns: names, types and descriptions.
 
 use serde_json::{Value, json};
 
@@ -22,7 +22,7 @@ pub(crate) const NAME: Column = Column {
     ..words("Name", ".metadata.name")
 };
 
-/// How long it has been there.
+/// The age of the object.
 pub(crate) const AGE: Column = words("Age", ".metadata.creationTimestamp");
 
 /// Names of containers.

@@ -1,16 +1,16 @@
-//! An object as a printer looks at it, and what times, labels and selectors look like in a cell.
+//! A printer's view of an object, and the form of times, labels and selectors in a cell.
 
 use serde_json::Value;
 
 use crate::object::Object;
 
-/// What is printed where there is nothing.
+/// The text of an absent value.
 pub(crate) const NONE: &str = "<none>";
 
-/// What is printed where nothing was set.
+/// The text of an unset value.
 pub(crate) const UNSET: &str = "<unset>";
 
-/// What is printed where nothing is known.
+/// The text of an unknown value.
 pub(crate) const UNKNOWN: &str = "<unknown>";
 
 /// The most addresses, ports or hosts that a cell shows.
@@ -24,7 +24,7 @@ pub(crate) struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    /// What is at a path such as `spec.replicas`.
+    /// The value at a path such as `spec.replicas`.
     pub(crate) fn at(&self, path: &str) -> Option<&'a Value> {
         let mut steps = path.split('.');
         let first = self.object.get(steps.next()?)?;
@@ -80,7 +80,7 @@ impl<'a> View<'a> {
         self.text("metadata.name").into()
     }
 
-    /// How long the object has been there.
+    /// The age of the object.
     pub(crate) fn age(&self) -> Value {
         self.since("metadata.creationTimestamp").into()
     }
@@ -91,7 +91,7 @@ impl<'a> View<'a> {
         found.and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// Whether the object is being deleted.
+    /// True if the object is being deleted.
     pub(crate) fn leaving(&self) -> bool {
         self.at("metadata.deletionTimestamp").is_some()
     }
@@ -106,7 +106,7 @@ impl<'a> View<'a> {
         seconds(time).map_or_else(|| UNKNOWN.to_owned(), |then| duration(self.now - then))
     }
 
-    /// Whether a condition of that type is true.
+    /// True if a condition of that type is true.
     pub(crate) fn is_true(&self, condition: &str) -> bool {
         self.list("status.conditions")
             .iter()
@@ -182,7 +182,7 @@ pub(crate) fn seconds(time: &str) -> Option<i64> {
     Some(time.as_second())
 }
 
-/// A time span as people say it: two units at most, fewer the longer it is. A second or less in the future counts as now.
+/// A time span for people: two units at most, fewer the longer it is. A second or less in the future counts as now.
 pub(crate) fn duration(seconds: i64) -> String {
     let (minutes, hours) = (seconds / 60, seconds / 3600);
     let days = hours / 24;

@@ -1,4 +1,4 @@
-//! JSON as it was written: fields in their order, and those that are there twice.
+//! The reader of JSON: it keeps the order of fields, and duplicates.
 //!
 //! Errors read as those of Go's encoding/json, since clients see them. Nesting is bounded, so that no later walk of a
 //! value can exhaust the stack.
@@ -8,10 +8,10 @@ use serde_json::{Map, Number, Value};
 #[cfg(test)]
 mod tests;
 
-/// How deeply lists and objects may nest. A list of objects adds two, and clients stop at 128.
+/// The limit of the nesting of lists and objects. A list of objects adds two, and clients stop at 128.
 pub(crate) const MAX_DEPTH: usize = 120;
 
-/// As many repeated fields are told.
+/// The number of repeated fields that are reported.
 pub(crate) const MOST_DUPLICATES: usize = 100;
 
 /// A JSON value with everything that was in the text.
@@ -37,7 +37,7 @@ impl Node {
     /// Reads a text that is one JSON value. O(text).
     ///
     /// # Errors
-    /// What is wrong with the text, in Go's words.
+    /// The syntax error, in Go's words.
     pub fn parse(text: &[u8]) -> Result<Self, String> {
         let mut reader = Reader { text, at: 0 };
         let node = reader.value(0)?;
@@ -48,7 +48,7 @@ impl Node {
         }
     }
 
-    /// How Go names the type of this value in errors.
+    /// Go's name of the type of this value, for errors.
     #[must_use]
     pub fn type_name(&self) -> &'static str {
         match self {
@@ -178,7 +178,7 @@ impl Reader<'_> {
         }
     }
 
-    /// What stands here does not belong here, or the text is over.
+    /// An unexpected character, or the end of the text.
     fn invalid(&self, place: &str) -> String {
         match self.peek() {
             None => "unexpected end of JSON input".to_owned(),

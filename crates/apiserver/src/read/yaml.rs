@@ -23,7 +23,7 @@ crate::hidden::without_content!(Document);
 /// Reads the first document. O(text + what aliases add).
 ///
 /// # Errors
-/// What is wrong with the text, as Go's parser tells it: `yaml: line 2: mapping values are not allowed in this context`.
+/// The syntax error, as Go's parser reports it: `yaml: line 2: mapping values are not allowed in this context`.
 pub(crate) fn parse(bytes: &[u8]) -> Result<Document, String> {
     // JSON is YAML, and what machines send; only where it is odd do the words of a YAML parser matter.
     if bytes.starts_with(b"{")
@@ -247,7 +247,7 @@ fn height(node: &Node) -> usize {
     }
 }
 
-/// Errors of Go's scanner tell the line, those of its parser the line before; at the end of a text both stand one line on.
+/// Errors of Go's scanner name the line, those of its parser the line before; at the end of a text both stand one line on.
 fn told(error: &ScanError, text: &str) -> String {
     let at_end = error
         .marker()
@@ -286,7 +286,7 @@ fn scalar(text: &str, style: ScalarStyle, tag: Option<&str>) -> Node {
     }
 }
 
-/// What a plain scalar is in YAML 1.1 as Go reads it.
+/// The value of a plain scalar in YAML 1.1 as Go reads it.
 fn resolved(text: &str) -> Node {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => return Node::Null,

@@ -1,4 +1,4 @@
-//! Creating: names, what the server sets, checks, and what is told when the name is taken.
+//! Creation: names, fields set by the server, checks, and the error for a name that is taken.
 
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ pub(super) async fn create_object(
     decoded: Decoded,
     applied: Option<()>,
 ) -> Result<Reply> {
-    /// How many names are made up before a taken one is told.
+    /// The number of names that are generated before a taken one is an error.
     const NAMES: usize = 8;
     let resource = &*call.resource;
     let Decoded {
@@ -187,7 +187,7 @@ fn held(
         }))
 }
 
-/// What is told when the name is taken, by `entry`; `prefixed`: the object has a generateName.
+/// The error for a name that `entry` has; `prefixed`: the object has a generateName.
 fn taken(resource: &Resource, name: &str, prefixed: bool, entry: Option<Arc<Entry>>) -> Box<Status> {
     let mut status = Status::already_exists(about(resource, name));
     if prefixed {
@@ -225,7 +225,7 @@ pub(super) fn fits(call: &Call, before: usize, object: &Object) -> Result<()> {
     }
 }
 
-/// Whether the namespace is there and takes new objects.
+/// Checks that the namespace exists and takes new objects.
 fn namespace_takes(
     cluster: &dyn Surroundings,
     resource: &Resource,

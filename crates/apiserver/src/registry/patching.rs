@@ -1,4 +1,4 @@
-//! PATCH: which kind of patch it is, and where its new state comes from.
+//! PATCH: the kind of the patch, and the new state.
 
 use serde_json::Value;
 
@@ -66,7 +66,7 @@ async fn patch_with(cluster: &dyn Context, call: &Call, terms: &Terms, kind: Pat
     .await
 }
 
-/// Whether a patch may see or change managedFields: other kinds than merges refer to parts of the object by path.
+/// True if a patch may see or change managedFields: other kinds than merges refer to parts of the object by path.
 fn may_name_books(kind: PatchKind, body: &[u8]) -> bool {
     let has = |word: &[u8]| body.windows(word.len()).any(|part| part == word);
     // With an escape the name may be written in other letters.

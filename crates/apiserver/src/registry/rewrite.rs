@@ -14,7 +14,7 @@ use crate::{
 /// Field manager of the cluster's own controllers, the name a kube-controller-manager gives itself.
 pub(crate) const CONTROLLER: &str = "kube-controller-manager-1.36";
 
-/// Changes the object under `key` by `change` (which returns whether it did) through `subresource`, again when somebody was
+/// Changes the object under `key` by `change` (which returns true if it did) through `subresource`, again when somebody was
 /// faster. Returns the state after it; `None` when the object is gone, or went with this change.
 pub(crate) fn rewrite(
     cluster: &dyn Context,

@@ -18,7 +18,7 @@ use crate::{
     status::{About, FieldError, Result, Status},
 };
 
-/// What a Scale is, for reading one. It is served at no path of its own.
+/// The resource of a Scale, for decoding. It is served at no path of its own.
 static SCALE: LazyLock<Resource> = LazyLock::new(|| kinds::SCALE.resource());
 
 /// GET, PUT and PATCH of a scale.

@@ -1,4 +1,4 @@
-//! What the server itself does to `metadata`, and what of an object a request may not touch.
+//! Metadata that the server sets, and the parts of an object that a request may not change.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use crate::{
     status::{FieldError, Result, Status},
 };
 
-/// What the loser of a race is told.
+/// The message for the loser of a race.
 pub(crate) const MODIFIED: &str =
     "the object has been modified; please apply your changes to the latest version and try again";
 
@@ -86,7 +86,7 @@ pub(super) fn dedupe_owners(object: &mut Object, after: bool) -> Option<String> 
     ))
 }
 
-/// Makes a name from generateName when there is none. Returns whether it did.
+/// Makes a name from generateName when there is none. Returns true if it did.
 pub(super) fn generate_name(object: &mut Object) -> bool {
     const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
     const LONGEST_PREFIX: usize = 58;
@@ -104,7 +104,7 @@ pub(super) fn generate_name(object: &mut Object) -> bool {
     true
 }
 
-/// What the server alone sets on a create; `applied`: the object has its managedFields already.
+/// Sets the fields that the server alone sets on a create; `applied`: the object has its managedFields already.
 pub(super) fn system_fields(resource: &Resource, object: &mut Object, now: &str, applied: bool) {
     let counts = resource.rules.has_generation();
     let metadata = metadata_mut(object);
@@ -166,7 +166,7 @@ fn revision_of(text: &str) -> Result<u64> {
     })
 }
 
-/// Where etcd would keep the objects of a resource, as errors of the storage tell it.
+/// The key in etcd for the objects of a resource, which errors of the storage name.
 fn storage_prefix(resource: &Resource) -> String {
     if resource.custom.is_some() || resource.group == "apiextensions.k8s.io" {
         return format!("{}/{}", resource.group, resource.plural);
@@ -182,7 +182,7 @@ fn storage_prefix(resource: &Resource) -> String {
     .to_owned()
 }
 
-/// What only the server may change in the metadata of an object, and what an update may leave out.
+/// Restores the metadata that only the server may change, and that an update may leave out.
 pub(super) fn keep_system_fields(new: &mut Object, old: &Object) {
     let metadata = metadata_mut(new);
     metadata.remove("selfLink");
@@ -253,7 +253,7 @@ pub(super) fn count_generation(resource: &Resource, subresource: &str, new: &mut
     }
 }
 
-/// Whether a change makes an object that is being deleted go: no finalizer is left, no grace is given, and the kind agrees.
+/// True if a change removes an object that is being deleted: no finalizer is left, no grace is given, and the kind agrees.
 pub(super) fn is_finished(resource: &Resource, new: &Object, old: &Object) -> bool {
     let grace = metadata(old)
         .get("deletionGracePeriodSeconds")

@@ -1,4 +1,5 @@
-//! What the query of a write says: dry run, strictness, field manager; checked as `CreateOptions`, `UpdateOptions`, `PatchOptions`.
+//! The query parameters of a write: dry run, strictness, field manager; checked as `CreateOptions`, `UpdateOptions`,
+//! `PatchOptions`.
 
 use serde_json::Value;
 
@@ -11,7 +12,7 @@ use crate::{
     status::{About, FieldError, Result, Status},
 };
 
-/// What the parameters of a write say.
+/// The parameters of a write.
 #[derive(Debug)]
 pub(crate) struct Terms {
     pub(crate) dry_run: bool,
@@ -21,7 +22,7 @@ pub(crate) struct Terms {
 }
 
 impl Terms {
-    /// The terms of a call; every error at once, as the server tells them.
+    /// The terms of a call; all errors at once, as the server reports them.
     pub(crate) fn of(around: &dyn Surroundings, call: &Call) -> Result<Self> {
         let query = &call.query;
         let mut errors = Vec::new();
@@ -69,7 +70,7 @@ impl Terms {
         })
     }
 
-    /// Who writes, for the ownership of fields.
+    /// The writer, for the ownership of fields.
     pub(super) fn manager<'a>(&'a self, call: &'a Call) -> Manager<'a> {
         Manager {
             name: &self.manager,
@@ -79,7 +80,7 @@ impl Terms {
     }
 }
 
-/// What is wrong with the values of `dryRun`.
+/// The errors in the values of `dryRun`.
 pub(crate) fn dry_run_problems(values: &[&str]) -> Option<FieldError> {
     if values.iter().all(|value| *value == "All") {
         return None;
@@ -110,7 +111,7 @@ fn options_invalid(call: &Call, errors: &[FieldError]) -> Box<Status> {
     Status::invalid(options(kind), errors)
 }
 
-/// How errors name the options of a request.
+/// The name of the options of a request, for errors.
 pub(crate) fn options(kind: &str) -> About<'_> {
     About {
         group: "meta.k8s.io",

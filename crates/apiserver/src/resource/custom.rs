@@ -1,4 +1,4 @@
-//! A custom resource: one served version of a CustomResourceDefinition, understood.
+//! A custom resource: one served version of a CustomResourceDefinition, compiled.
 
 use std::{
     collections::BTreeMap,
@@ -17,7 +17,7 @@ use crate::{
     schema::{Schema, prune},
 };
 
-/// Verbs of every custom resource, in the order in which discovery tells them.
+/// Verbs of every custom resource, in the order of discovery.
 pub(crate) const VERBS: [&str; 8] = [
     "delete",
     "deletecollection",
@@ -34,7 +34,7 @@ pub(crate) const VERBS: [&str; 8] = [
 pub struct Custom {
     /// Name of the CRD: `plural.group`.
     pub crd: String,
-    /// What objects look like.
+    /// The schema of objects.
     pub schema: Arc<Schema>,
     /// `additionalPrinterColumns` as written, or the default column Age.
     pub columns: Vec<Value>,
@@ -42,17 +42,17 @@ pub struct Custom {
     pub(crate) selectable: Vec<(String, Vec<String>)>,
     /// The scale subresource, if there is one.
     pub scale: Option<scale::Paths>,
-    /// Whether status is a subresource.
+    /// True if status is a subresource.
     pub status: bool,
     /// The Warning of every request when the version is deprecated.
     pub deprecation: Option<String>,
     /// Version that objects are stored as.
     pub storage: String,
-    /// What objects look like in that version, when it is another.
+    /// The schema of objects in that version, if it is another.
     pub(crate) stored: Option<Arc<Schema>>,
-    /// Whether the CRD is being deleted: nothing new is created.
+    /// True if the CRD is being deleted: nothing new is created.
     pub terminating: bool,
-    /// Whether this is the only served version, and the stored one.
+    /// True if this is the only served version, and the stored one.
     pub(crate) alone: bool,
     /// Objects written at or after this revision went through this schema; 0: not known yet.
     pub(crate) since: AtomicU64,
@@ -88,7 +88,7 @@ impl Custom {
         Some(values.collect())
     }
 
-    /// Whether an object last written at `revision` is stored as it is shown: neither pruned nor given defaults on the way.
+    /// True if an object last written at `revision` is stored as it is shown: neither pruned nor given defaults on the way.
     #[must_use]
     pub fn is_as_stored(&self, revision: u64) -> bool {
         let since = self.since.load(Ordering::Relaxed);
@@ -102,9 +102,9 @@ impl Custom {
         }
     }
 
-    /// From `revision` on, objects are written by this definition, or are told by [`Custom::writes`] of an earlier one.
+    /// From `revision` on, objects are written by this definition; [`Custom::writes`] is false for those of an earlier one.
     pub(crate) fn served_since(&self, revision: u64) {
-        // What was said first stays true.
+        // The first value stays.
         let _ = self
             .since
             .compare_exchange(0, revision, Ordering::Relaxed, Ordering::Relaxed);
@@ -121,7 +121,7 @@ impl Custom {
             return;
         }
         let mut value = Value::Object(std::mem::take(object));
-        // First as it was stored, then as it is asked for.
+        // First as it was stored, then as it is requested.
         for schema in self.stored.iter().chain([&self.schema]) {
             prune::prune(&mut value, Some(schema));
             prune::drop_nulls(&mut value, schema);

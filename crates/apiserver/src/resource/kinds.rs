@@ -1,4 +1,4 @@
-//! Which resources are served, and who finds what among them.
+//! The served resources, and lookups among them.
 
 use std::{cmp::Ordering, collections::BTreeMap, sync::Arc};
 
@@ -94,14 +94,14 @@ impl Kinds {
         }
     }
 
-    /// Whether the objects of a CRD with these names would be those of a built-in kind.
+    /// True if the objects of a CRD with these names would be those of a built-in kind.
     #[must_use]
     pub fn is_builtin(&self, group: &str, plural: &str) -> bool {
         let mut all = self.by_path.values();
         all.any(|known| known.custom.is_none() && known.group == group && known.plural == plural)
     }
 
-    /// Adds the resource of a CRD where discovery tells it: groups by name, versions by their priority. A built-in kind
+    /// Adds the resource of a CRD at its place in discovery: groups by name, versions by their priority. A built-in kind
     /// is not replaced.
     pub fn add_custom(&mut self, resource: Arc<Resource>) {
         if self.is_builtin(&resource.group, &resource.plural) {

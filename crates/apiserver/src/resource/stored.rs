@@ -1,4 +1,4 @@
-//! Objects as they are stored, and as a resource shows them.
+//! The stored form of objects, and the form in which a resource shows them.
 
 use std::fmt;
 
@@ -101,7 +101,7 @@ pub(crate) fn with_revision(bytes: &[u8], revision: u64) -> Bytes {
         .into()
 }
 
-/// How every stored object begins.
+/// The prefix of every stored object.
 const METADATA: &[u8] = b"{\"metadata\":";
 
 /// The text of a stored object's metadata, as it is sent; `None` when there is none.
@@ -113,7 +113,7 @@ pub(crate) fn metadata(bytes: &[u8]) -> Option<&[u8]> {
     rest.get(..values.byte_offset())
 }
 
-/// Whether [`shown`] adds nothing but apiVersion and kind to an entry, so that stored bytes may go out as they are.
+/// True if [`shown`] adds nothing but apiVersion and kind to an entry, so that stored bytes may go out as they are.
 #[must_use]
 pub(crate) fn is_shown_as_stored(resource: &Resource, entry: &Entry) -> bool {
     match &resource.custom {

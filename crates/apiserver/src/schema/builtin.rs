@@ -1,7 +1,7 @@
 //! Schemas of built-in kinds.
 //!
 //! Fields, types and documentation come from the generated types; what those do not know (list keys, merge keys, what
-//! Go leaves out) from `builtin/facts.txt`. A definition is built when it is first asked for and shared from then on.
+//! Go leaves out) from `builtin/facts.txt`. A definition is built at its first use and shared from then on.
 
 use std::{
     collections::BTreeMap,
@@ -52,7 +52,7 @@ pub fn resolve(schema: &Arc<Schema>) -> Arc<Schema> {
     }
 }
 
-/// Makes nodes from what the generated types say.
+/// Makes nodes from the generated types.
 struct Builder<'a> {
     sources: &'a Map<String, Value>,
     built: &'a mut Definitions,
@@ -166,7 +166,7 @@ fn leaf(name: &str, schema: &mut Schema) {
     }
 }
 
-/// What Go says of a field: whether it is sent when empty, how lists merge.
+/// Go's tags of a field: omission when empty, merging of lists.
 fn apply_facts(node: &mut Schema, owner: &str, field: &str, required: bool) {
     node.always = required && field != "metadata";
     let mut zero = false;

@@ -1,7 +1,7 @@
 //! The CEL rules of a CRD (`x-kubernetes-validations`): compiled once, evaluated over an object and its old state.
 //!
 //! The parser, the interpreter and the Kubernetes functions are those of the `kube-cel` crate; what a value is to a rule,
-//! when a rule applies, and how its failure is told, is ours. Every evaluation is bounded by what it
+//! when a rule applies, and how its failure is reported, is ours. Every evaluation is bounded by what it
 //! costs: steps of loops, and sizes of what is copied and searched.
 
 use serde_json::{Map, Value};
@@ -26,10 +26,10 @@ mod values;
 /// Longest text of a rule that is compiled.
 pub(crate) const LONGEST: usize = 16 << 10;
 
-/// How deep an expression may be nested: it is evaluated on the stack of a request.
+/// The limit of the nesting of an expression: it is evaluated on the stack of a request.
 const DEEPEST: usize = 100;
 
-/// How many operators an expression may have: each may be a level of what the parser makes of it.
+/// The limit of the number of operators in an expression: each may be a level of its syntax tree.
 const OPERATORS: usize = 2000;
 
 /// The parser's own stack in bytes, enough for [`OPERATORS`] levels.
@@ -111,12 +111,12 @@ fn parse_with(text: &str, change: fn(&mut IdedExpr, usize)) -> Result<IdedExpr, 
     }
 }
 
-/// Whether a variable is used.
+/// True if a variable is used.
 pub(crate) fn mentions(expr: &IdedExpr, variable: &str) -> bool {
     expr.references().has_variable(variable)
 }
 
-/// Which rules are evaluated.
+/// The rules that are evaluated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Which {
     /// Those that decide: on values that are new or changed, and all that compare with the old value.
@@ -125,7 +125,7 @@ pub(crate) enum Which {
     Ratcheted,
 }
 
-/// What the rules of `schema` say of `value`; `base`: the field that it is. O(object × rules), bounded in steps.
+/// The errors of `value` by the rules of `schema`; `base`: the field that it is. O(object × rules), bounded in steps.
 #[must_use]
 pub(crate) fn evaluate(
     base: Option<&str>,

@@ -1,4 +1,4 @@
-//! From the `openAPIV3Schema` of a CRD to our schema: the one tree that pruning, defaulting, validation and apply walk.
+//! The schema of a CRD, compiled from its `openAPIV3Schema`: the one tree that pruning, defaulting, validation and apply walk.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::cel;
 use crate::schema::{ListKind, Rules, Schema, Type, builtin::Root};
 
-/// How deep a schema may be nested. Deeper parts are understood as "anything"; CRDs that deep are refused on admission.
+/// The limit of the nesting of a schema. Deeper parts permit anything; CRDs that deep are refused on admission.
 pub(crate) const DEEPEST: usize = 100;
 
 /// The schema of a whole custom resource: as declared, with the fields that every object has. O(schema).
@@ -71,7 +71,7 @@ pub(crate) fn understand(declared: &Value, depth: usize) -> Schema {
     schema
 }
 
-/// apiVersion, kind and metadata, where the CRD does not speak of them; what it says of names is kept.
+/// apiVersion, kind and metadata, where the CRD does not declare them; its rules for names are kept.
 fn with_object_fields(schema: &mut Schema) {
     let string = || {
         Arc::new(Schema {

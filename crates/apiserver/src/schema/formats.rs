@@ -5,7 +5,7 @@ use std::{net::IpAddr, sync::LazyLock};
 
 use regex::Regex;
 
-/// Whether a text has a format.
+/// True if a text has a format.
 type Check = fn(&str) -> bool;
 
 /// Every known format.
@@ -79,7 +79,7 @@ static WORDY: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 
-/// Whether the text has the format; anything has an unknown one.
+/// True if the text has the format; anything has an unknown one.
 #[must_use]
 pub(crate) fn has(format: &str, text: &str) -> bool {
     FORMATS
@@ -88,7 +88,7 @@ pub(crate) fn has(format: &str, text: &str) -> bool {
         .is_none_or(|(_, check)| check(text))
 }
 
-/// Whether a format is known at all.
+/// True if a format is known at all.
 #[must_use]
 pub(crate) fn is_known(format: &str) -> bool {
     OTHERS.contains(&format) || FORMATS.iter().any(|(name, _)| *name == format)

@@ -1,11 +1,11 @@
-//! What happens to the fields of a custom resource before it is checked: unknown ones go, absent ones get their default,
+//! Pruning and defaulting of a custom resource before it is checked: unknown fields go, absent ones get their default,
 //! nulls where no null may be are taken for absent. Source: the structural schemas of apiextensions (KEP-1425, KEP-1466).
 
 use serde_json::Value;
 
 use crate::schema::Schema;
 
-/// Drops what `schema` does not know below `object`, a whole object. Returns whether there was any. O(object).
+/// Drops what `schema` does not know below `object`, a whole object. Returns true if there was any. O(object).
 pub(crate) fn prune(object: &mut Value, schema: Option<&Schema>) -> bool {
     pruned(object, schema, 0).dropped
 }
@@ -31,7 +31,7 @@ fn pruned(object: &mut Value, schema: Option<&Schema>, most: usize) -> Pruner {
 
 #[derive(Default)]
 struct Pruner {
-    /// Kept while something is still to be told.
+    /// Kept while an error is still to be reported.
     path: String,
     unknown: Vec<String>,
     most: usize,
@@ -68,7 +68,7 @@ impl Pruner {
             };
             match schema.and_then(|schema| schema.field(name)) {
                 Some(field) => self.below(step, |pruner| pruner.value(value, Some(field))),
-                // A closed object keeps its unknown fields: they are told as errors.
+                // A closed object keeps its unknown fields: they are reported as errors.
                 None if schema.is_some_and(|schema| schema.preserve_unknown || schema.closed) => {}
                 None => {
                     self.dropped = true;

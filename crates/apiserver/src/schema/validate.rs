@@ -1,4 +1,4 @@
-//! Whether a value is what a CRD's schema says, told in the words of a kube-apiserver.
+//! Validation of a value by a CRD's schema, with the errors of a kube-apiserver.
 //!
 //! An update is checked against its old state as well: what was wrong and did not change is let through (ratcheting).
 
@@ -13,10 +13,10 @@ use crate::{
 
 mod number;
 
-/// How many errors are collected before the walk ends. The answer is unreadable long before.
+/// The number of errors that are collected before the walk ends. The response is unreadable long before.
 const MOST: usize = 1000;
 
-/// What is wrong with `value`; `base`: the field that it is, `None` for a whole object. Unchanged parts of `old` are not
+/// The errors in `value`; `base`: the field that it is, `None` for a whole object. Unchanged parts of `old` are not
 /// complained about. O(value × branches of oneOf and the like), and O(depth) more with `old`.
 #[must_use]
 pub(crate) fn value(
@@ -32,7 +32,7 @@ pub(crate) fn value(
     walk.node(value, old, schema).errors
 }
 
-/// What a node came to: its errors, and how many checks were made, by which the best of several alternatives is told.
+/// The result of a node: its errors, and the number of checks, by which the best of several alternatives is selected.
 #[derive(Default)]
 struct Outcome {
     errors: Vec<FieldError>,
@@ -280,7 +280,7 @@ impl Walk<'_> {
         }
     }
 
-    /// allOf, anyOf, oneOf, not. Of alternatives that all fail, the one with the most checks made is told.
+    /// allOf, anyOf, oneOf, not. Of alternatives that all fail, the one with the most checks made is reported.
     fn branches(&mut self, value: &Value, old: Option<&Value>, rules: &Rules, outcome: &mut Outcome) {
         let path = self.path.clone();
         if !rules.any_of.is_empty() {
@@ -326,7 +326,7 @@ impl Walk<'_> {
         }
     }
 
-    /// How many of the alternatives hold, and the best of those that do not; `first`: one that holds is enough.
+    /// The number of alternatives that hold, and the best of those that do not; `first`: one that holds is enough.
     fn alternatives(
         &mut self,
         value: &Value,
@@ -410,7 +410,7 @@ impl<'a> Former<'a> {
     }
 }
 
-/// What tells an item of a list-map from the others; `None` when it is no object.
+/// The keys of an item of a list-map; `None` if it is no object.
 pub(crate) fn key_of(item: &Value, keys: &[String]) -> Option<String> {
     let fields = item.as_object()?;
     let values: Vec<&Value> = keys

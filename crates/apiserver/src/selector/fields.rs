@@ -1,4 +1,4 @@
-//! Field selectors: `metadata.name=a,spec.nodeName!=b`, and the fields that each kind lets select by.
+//! Field selectors: `metadata.name=a,spec.nodeName!=b`, and the selectable fields of each kind.
 
 use std::collections::BTreeMap;
 
@@ -111,7 +111,7 @@ pub(super) fn own(resource: &Resource, object: &Object) -> Option<BTreeMap<Strin
     (!fields.is_empty() || resource.custom.is_some()).then_some(fields)
 }
 
-/// Names of fields that mean another one: group, kind, what is asked for, what is meant.
+/// Names of fields that mean another one: group, kind, requested field, actual field.
 const ALIASES: &[(&str, &str, &str, &str)] = &[("", "Pod", "spec.host", "spec.nodeName")];
 
 /// Says what the resource knows each field as; the message of the first that it does not know.

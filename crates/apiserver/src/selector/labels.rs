@@ -28,7 +28,7 @@ enum Operator {
 }
 
 impl Requirement {
-    /// Whether a label of that value, or its absence, is as required.
+    /// True if a label of that value, or its absence, is as required.
     pub(super) fn matches(&self, value: Option<&str>) -> bool {
         let number = || value.and_then(|value| value.parse::<i64>().ok());
         match &self.operator {

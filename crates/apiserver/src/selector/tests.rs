@@ -17,7 +17,7 @@ fn entry(key: &str, object: &Value) -> Entry {
     }
 }
 
-/// Whether the selectors select the object, as stored and as shown.
+/// True if the selectors select the object, as stored and as shown.
 fn selects(resource: &Resource, labels: &str, fields: &str, object: &Value) -> bool {
     let selection = Selection::parse(resource, Some(labels), Some(fields)).unwrap();
     let metadata = &object["metadata"];

@@ -1,4 +1,4 @@
-//! The words of a label selector.
+//! The tokens of a label selector.
 
 /// One word; what stands for itself and what it was written as are apart, since errors quote the latter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

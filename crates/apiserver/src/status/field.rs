@@ -1,10 +1,10 @@
-//! One thing wrong with one field, said in the server's words.
+//! An error in one field, in the server's words.
 
 use std::fmt;
 
 use serde_json::{Value, json};
 
-/// What is wrong. Each has its reason in a cause and its words in the message.
+/// The type of the error. Each has its reason in a cause and its words in the message.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Problem {
     /// The field must be there.
@@ -13,7 +13,7 @@ pub enum Problem {
     Invalid(Value),
     /// The same with a value that is written already, in the server's order of its fields.
     InvalidText(String),
-    /// The value is of the wrong type; also how a schema tells every type error.
+    /// The value is of the wrong type; also every type error of a schema.
     TypeInvalid(Value),
     /// The value is none of the possible ones.
     NotSupported(Value),
@@ -33,7 +33,7 @@ pub enum Problem {
     DuplicateText(String),
     /// The value names something that is not there.
     NotFound(Value),
-    /// The server could not tell.
+    /// The server could not check it.
     Internal,
 }
 
@@ -42,9 +42,9 @@ pub enum Problem {
 pub struct FieldError {
     /// Path as the server writes it: `spec.template.spec.containers[0].name`; `<nil>` for none.
     pub field: String,
-    /// What is wrong.
+    /// The type of the error.
     pub problem: Problem,
-    /// What follows the value in the message.
+    /// The text behind the value in the message.
     pub detail: String,
 }
 

@@ -1,4 +1,4 @@
-//! The objects of one kind, and what happened to them lately.
+//! A collection: the objects of one kind, and their latest events.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -16,7 +16,7 @@ const EVENTS: usize = 4096;
 /// Bytes of former states that those events keep alive, at most; of large objects fewer events are kept.
 const BYTES: usize = 32 << 20;
 
-/// The same of events that every reader has been told of: they are for those who come back, and for lists in pages.
+/// The same limit for events that every reader has read: they are for clients that reconnect, and for lists in pages.
 const SPARE: usize = 1 << 20;
 
 /// Events that are kept however large they are.
@@ -29,16 +29,16 @@ pub(super) struct Collection {
     events: VecDeque<Arc<Event>>,
     /// Bytes of the states that only `events` keep alive.
     bytes: usize,
-    /// How far those have come who read the events one after the other.
+    /// The positions of the readers of the events.
     readers: Vec<Weak<AtomicU64>>,
-    /// Events up to this revision may be forgotten.
+    /// Events up to this revision may have been dropped.
     floor: Revision,
-    /// Made when somebody watches or writes: most kinds have neither watchers nor objects.
+    /// Made for the first watch or write: most kinds have neither watchers nor objects.
     tick: OnceLock<Arc<watch::Sender<Revision>>>,
 }
 
-/// What an event keeps alive: the state before it, and the last one of what is gone. Any other state is the present one, or
-/// that before another event.
+/// The bytes that an event keeps alive: the state before it, and the last one of a deleted object. Any other state is the present
+/// one, or that before another event.
 fn weight(event: &Event) -> usize {
     let previous = event.previous.as_ref().map_or(0, |entry| entry.object.len());
     match event.happened {
@@ -147,7 +147,7 @@ impl Collection {
         Ok((events, last.max(revision)))
     }
 
-    /// Keeps an event, and forgets what is too much. `told`: readers of all collections have come that far.
+    /// Adds an event, and drops old ones beyond the limits. `told`: the position of the slowest reader of all collections.
     pub(super) fn remember(&mut self, event: Event, told: Revision) {
         self.bytes += weight(&event);
         self.events.push_back(Arc::new(event));
@@ -173,7 +173,7 @@ impl Collection {
         self.readers.push(reader);
     }
 
-    /// Forgets the events up to `floor`.
+    /// Drops the events up to `floor`.
     pub(super) fn forget(&mut self, floor: Revision) {
         while self
             .events

@@ -24,7 +24,7 @@ type Row<'a> = (u64, u64, u32, &'a [u8]);
 /// Collection and key → what is stored under them.
 pub(super) const OBJECTS: TableDefinition<'_, (&str, &str), Row<'_>> = TableDefinition::new("objects");
 
-/// What is known of the whole store: `format` and `revision`. Part of the first commit, so a file without it is none of ours.
+/// The facts about the whole store: `format` and `revision`. Part of the first commit, so a file without it is none of ours.
 const ABOUT: TableDefinition<'_, &str, u64> = TableDefinition::new("entourage-store");
 
 /// The layout that this program writes. 2: rows have checksums.
@@ -38,7 +38,7 @@ const PRIVATE: u32 = 0o600;
 /// Writes that go into one transaction, at most: bounds how long the first of them waits.
 const BATCH: usize = 4096;
 
-/// Why a file cannot be used as a store. The text names the file, the cause and the remedy.
+/// The reason for which a file cannot be used as a store. The text names the file, the cause and the remedy.
 #[derive(Debug)]
 pub struct OpenError {
     path: PathBuf,
@@ -110,7 +110,7 @@ pub(super) struct Write {
     /// The state after it, or of a deletion the last.
     pub(super) entry: Arc<Entry>,
     pub(super) gone: bool,
-    /// To be told when it is committed.
+    /// Woken when it is committed.
     pub(super) tick: Arc<watch::Sender<Revision>>,
 }
 
@@ -409,12 +409,12 @@ impl Writer {
     /// Queues a write. Those of one key must come in the order of their revisions.
     pub(super) fn write(&self, write: Write) {
         if let Some(queue) = &self.queue {
-            // A writer that is gone has told why.
+            // A writer that is gone has recorded the reason.
             let _ = queue.send(write);
         }
     }
 
-    /// Why nothing can be written any more.
+    /// The reason for which nothing can be written any more.
     pub(super) fn broken(&self) -> Option<Broken> {
         self.progress.borrow().broken.clone()
     }

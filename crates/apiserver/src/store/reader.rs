@@ -1,4 +1,4 @@
-//! Who reads events one after the other, and how far each has come.
+//! The readers of events, and the position of each.
 
 use std::sync::{
     Arc, Weak,
@@ -7,7 +7,7 @@ use std::sync::{
 
 use super::Revision;
 
-/// A position in the events of a collection, or of all. While it lives, what lies behind it is kept as long as there is room.
+/// A position in the events of a collection, or of all. While it lives, the events behind it are kept as long as there is room.
 #[derive(Debug)]
 pub(crate) struct Reader(Arc<AtomicU64>);
 
@@ -18,18 +18,18 @@ impl Reader {
         (Self(at), watched)
     }
 
-    /// All up to here is told.
+    /// The revision up to which all events were read.
     pub(crate) fn at(&self) -> Revision {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// All up to `revision` is told now.
+    /// Records that all events up to `revision` were read.
     pub(crate) fn reached(&self, revision: Revision) {
         self.0.store(revision, Ordering::Relaxed);
     }
 }
 
-/// How far all of them have come; those that live no more are dropped. O(readers).
+/// The position of the slowest of them; those that are gone are dropped. O(readers).
 pub(super) fn slowest(readers: &mut Vec<Weak<AtomicU64>>) -> Revision {
     let mut slowest = Revision::MAX;
     readers.retain(|reader| {

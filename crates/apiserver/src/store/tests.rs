@@ -74,7 +74,7 @@ fn play(store: &Store, step: &Step) -> Option<Revision> {
 
 type Model = BTreeMap<(&'static str, &'static str), Revision>;
 
-/// What a collection looks like below a prefix: keys and revisions.
+/// The entries of a collection below a prefix: keys and revisions.
 fn seen(entries: &[std::sync::Arc<Entry>]) -> Vec<(String, Revision)> {
     entries
         .iter()
@@ -470,7 +470,7 @@ fn a_damaged_file_is_refused_or_read_but_never_panics() {
 /// Set for the process that [`what_was_acknowledged_survives_a_kill`] kills.
 const VICTIM: &str = "ENTOURAGE_STORE_VICTIM";
 
-/// Not a test of its own: the process that is killed. It tells of each write that is committed.
+/// Not a test of its own: the process that is killed. It prints each write that is committed.
 #[tokio::test]
 async fn victim_of_the_kill() {
     let Some(path) = std::env::var_os(VICTIM) else {

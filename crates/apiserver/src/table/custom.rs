@@ -1,11 +1,11 @@
-//! Columns that a CRD asks for (`additionalPrinterColumns`).
+//! The columns that a CRD declares (`additionalPrinterColumns`).
 
 use serde_json::{Number, Value, json};
 
 use super::jsonpath::Path;
 use crate::printer::{NAME, View, duration, seconds};
 
-/// Documentation of `metadata.name`, which is that of every kind; custom resources have no schema to ask.
+/// Documentation of `metadata.name`, which is that of every kind; custom resources have no schema for it.
 const NAME_IS: &str = "Name must be unique within a namespace. Is required when creating resources, although some resources may allow a client to request the generation of an appropriate name automatically. Name is primarily intended for creation idempotence and configuration definition. Cannot be updated. More info: https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names";
 
 /// `columnDefinitions`: the name, then the CRD's.

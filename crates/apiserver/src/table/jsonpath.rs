@@ -137,7 +137,7 @@ fn named(text: &str) -> Option<(Step, &str)> {
     Some((step, &text[end..]))
 }
 
-/// Where the bracket ends: brackets inside and quoted ones do not count.
+/// The end of the bracket: brackets inside and quoted ones do not count.
 fn closing(text: &str) -> Option<usize> {
     let (mut depth, mut quote) = (0, None);
     for (at, letter) in text.char_indices() {
@@ -154,7 +154,7 @@ fn closing(text: &str) -> Option<usize> {
     None
 }
 
-/// What stands in brackets.
+/// The content of brackets.
 fn bracket(text: &str) -> Option<Step> {
     if text == "*" {
         return Some(Step::All);

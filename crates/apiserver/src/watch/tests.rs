@@ -1,4 +1,4 @@
-//! Watches: what is told, when, and how they end.
+//! Tests of watches: their events, and their ends.
 
 use std::collections::BTreeMap;
 

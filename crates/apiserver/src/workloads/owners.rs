@@ -1,4 +1,4 @@
-//! Which children a workload has, and what it says of them: pure functions of the workload and its children.
+//! The children of a workload, and its status: pure functions of the workload and its children.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ mod tests;
 /// The node that Pods run on; there is no Node object.
 pub(super) const NODE: &str = "stand-in";
 
-/// The label that tells the Pods of one template from those of another.
+/// The label that distinguishes the Pods of one template from those of another.
 const HASH: &str = "pod-template-hash";
 
 /// Pods that a workload gets or loses at a time, at most: what happens to them brings it up again.
@@ -166,7 +166,7 @@ fn revision_of(meta: &Value) -> i64 {
     text(&meta["annotations"][REVISION]).parse().unwrap_or(0)
 }
 
-/// A ReplicaSet has as many Pods as it says.
+/// A ReplicaSet has as many Pods as its replicas.
 pub(super) fn replica_set(set: &Object, pods: &[Object]) -> Vec<Action> {
     let spec = &set["spec"];
     let wanted = usize::try_from(spec["replicas"].as_i64().unwrap_or(1)).unwrap_or(0);

@@ -1,4 +1,4 @@
-//! What the workloads have in common: statuses that are written when they say something new, Pods of a template, names.
+//! The common parts of workloads: statuses that are written when they change, Pods of a template, names.
 
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
@@ -21,7 +21,7 @@ impl Counts {
         );
     }
 
-    /// The patch of the status, unless it says this already.
+    /// The patch of the status, unless it is the same already.
     pub(super) fn patch(mut self, group_version: &str, plural: &str, object: &Object) -> Option<Action> {
         if plural != "jobs" {
             self.0.insert(

@@ -1,4 +1,4 @@
-//! What an object goes through by itself, as data: what it must look like, how long that lasts, what it becomes.
+//! The stages of an object, as data: the state in which one begins, its duration, and the next state.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -17,7 +17,7 @@ pub struct Stages(Vec<Stage>);
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Stage {
-    /// What happens, for people.
+    /// The name of the stage, for people.
     #[allow(
         dead_code,
         reason = "says in the data what the stage is for; errors of the data name it"
@@ -53,7 +53,7 @@ impl Stages {
         serde_json::from_str(text).map(Self)
     }
 
-    /// What is to be done about an object of a collection now, or how long until then.
+    /// The requests about an object of a collection now, or the time until then.
     pub(super) fn next(
         &self,
         collection: &str,

@@ -29,11 +29,11 @@ use crate::{
 /// The largest answer that is read, in bytes.
 const LARGEST: usize = 3 << 20;
 
-/// Where a webhook is.
+/// The address of a webhook.
 struct Target {
     /// As errors name it, with the time that the webhook has.
     url: String,
-    /// What is dialed.
+    /// The address that is dialed.
     address: String,
     /// Whose certificate it must show.
     server: String,
@@ -59,7 +59,7 @@ pub(super) async fn post(cluster: &dyn Context, webhook: &Object, body: &Value) 
     }
 }
 
-/// What is wrong: no answer, or an answer that is none.
+/// The error: no response, or an invalid one.
 enum Problem {
     Call(String),
     Answer(String),
@@ -97,7 +97,7 @@ async fn exchange(target: &Target, trust: ClientConfig, body: &Value) -> Result<
             .to_bytes();
         answered(code, &body).map_err(Problem::Answer)
     };
-    // The end of the connection is told to whoever waits for an answer on it.
+    // The end of the connection reaches whoever waits for a response on it.
     let carried = async {
         let _ = connection.await;
         std::future::pending::<()>().await;
@@ -109,7 +109,7 @@ async fn exchange(target: &Target, trust: ClientConfig, body: &Value) -> Result<
     }
 }
 
-/// The answer in a body, or what its code says.
+/// The response in a body, or the error of its code.
 fn answered(code: u16, body: &[u8]) -> Result<Value, String> {
     if (200..=206).contains(&code) {
         return serde_json::from_slice(body)
@@ -139,7 +139,7 @@ fn answered(code: u16, body: &[u8]) -> Result<Value, String> {
     })
 }
 
-/// Why there is no connection.
+/// The reason for which there is no connection.
 fn dialed(address: &str, error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::ConnectionRefused => format!("dial tcp {address}: connect: connection refused"),
@@ -151,7 +151,7 @@ fn dialed(address: &str, error: &io::Error) -> String {
     }
 }
 
-/// Why there is no TLS.
+/// The reason for which there is no TLS.
 fn shaken(error: &io::Error) -> String {
     let reason = error
         .get_ref()
@@ -169,7 +169,7 @@ fn shaken(error: &io::Error) -> String {
     format!("tls: failed to verify certificate: x509: {why}")
 }
 
-/// Whom a `caBundle` trusts. Without one nobody is: an embedded server has no roots of a system.
+/// The authorities that a `caBundle` trusts. Without one there are none: an embedded server has no roots of a system.
 fn trusting(bundle: &str) -> Result<ClientConfig, String> {
     let pem = STANDARD.decode(bundle).map_err(|error| error.to_string())?;
     let trusted = CertificateDer::pem_slice_iter(&pem)
@@ -189,7 +189,7 @@ fn trusting(bundle: &str) -> Result<ClientConfig, String> {
     Ok(config.with_no_client_auth())
 }
 
-/// Where a client configuration leads; else its URL and why it leads nowhere.
+/// The address in a client configuration; else its URL and the reason for which it has none.
 fn target(cluster: &dyn Context, config: &Object, seconds: i64) -> Result<Target, (String, String)> {
     let Some(service) = object(config, "service") else {
         return of_url(text(config, "url"), seconds);

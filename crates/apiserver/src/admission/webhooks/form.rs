@@ -17,7 +17,7 @@ use crate::{
 pub(super) struct Form {
     /// Another version of the resource, or the same objects under another group.
     other: Option<Arc<Resource>>,
-    /// Where the replicas are, for `/scale`.
+    /// The paths of the replicas, for `/scale`.
     scale: Option<Paths>,
 }
 

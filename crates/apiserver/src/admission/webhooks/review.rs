@@ -23,7 +23,7 @@ pub(super) struct Verdict {
     /// The JSON patch, not yet read.
     pub(super) patch: Option<Vec<u8>>,
     pub(super) warnings: Vec<String>,
-    /// Why it is not allowed.
+    /// The reason for which it is not allowed.
     pub(super) result: Option<Map<String, Value>>,
 }
 
@@ -77,7 +77,7 @@ fn options(request: &Request<'_>) -> Value {
     options
 }
 
-/// What an answer says; an error when it is none to this question. Its texts are those of a kube-apiserver.
+/// The verdict in a response; an error if it does not belong to this review. The texts are those of a kube-apiserver.
 pub(super) fn verdict(question: &Question, mutating: bool, answer: &Value) -> Result<Verdict, String> {
     let Some(response) = answer.get("response").and_then(Value::as_object) else {
         return Err("webhook response was absent".to_owned());
@@ -133,7 +133,7 @@ pub(super) fn verdict(question: &Question, mutating: bool, answer: &Value) -> Re
     })
 }
 
-/// What the request is told when a webhook says no: its own code, reason and details, and its message behind its name.
+/// The error of the request when a webhook denies it: the webhook's code, reason and details, and its message behind its name.
 pub(super) fn denied(webhook: &str, result: Option<&Map<String, Value>>) -> Box<Status> {
     let text = |key: &str| {
         let value = result.and_then(|result| result.get(key));

@@ -1,4 +1,4 @@
-//! Whether a webhook's certificate is trusted: webpki's rules, and a certificate that is itself in the `caBundle`.
+//! Trust in a webhook's certificate: webpki's rules, and a certificate that is itself in the `caBundle`.
 //!
 //! A kube-apiserver takes a serving certificate that is in the bundle for a chain of one (`openssl req -x509` makes such,
 //! with `CA:TRUE`), while it is valid and for its names. webpki accepts no authority's certificate as a server's, and no
@@ -88,8 +88,8 @@ impl ServerCertVerifier for BundleVerifier {
     }
 }
 
-/// Whether webpki found nothing wrong but who issued a certificate, or that it is an authority's. It looks at the
-/// period of validity before either, so neither is said of a certificate that is not valid now.
+/// True if webpki found nothing wrong but who issued a certificate, or that it is an authority's. It looks at the
+/// period of validity before either, so neither is reported for a certificate that is not valid now.
 fn is_about_the_chain(error: &Error) -> bool {
     match error {
         Error::InvalidCertificate(error) => is_unvouched(error),
@@ -97,7 +97,7 @@ fn is_about_the_chain(error: &Error) -> bool {
     }
 }
 
-/// Whether nobody who is trusted vouches for a certificate, though it may be valid otherwise: a server that shows an
+/// True if nobody who is trusted vouches for a certificate, though it may be valid otherwise: a server that shows an
 /// authority's certificate which is not in the bundle is one of these.
 pub(super) fn is_unvouched(error: &CertificateError) -> bool {
     match error {

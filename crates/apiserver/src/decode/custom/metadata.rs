@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use crate::schema::Schema;
 
-/// What a field of metadata may be, as Go names its type.
+/// The type of a field of metadata, as Go names it.
 enum Shape {
     Text,
     Whole,
@@ -54,7 +54,7 @@ const FIELDS: &[(&str, Shape)] = &[
     ("uid", Shape::Text),
 ];
 
-/// What must stay even when it is zero: pointers and fields without omitempty.
+/// The fields that stay even when they are zero: pointers and fields without omitempty.
 const KEPT: [&str; 9] = [
     "deletionGracePeriodSeconds",
     "blockOwnerDeletion",
@@ -247,7 +247,7 @@ fn time(text: &str) -> Result<(), String> {
     ))
 }
 
-/// What Go calls a JSON value.
+/// Go's name of a JSON value.
 pub(crate) fn name_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",

@@ -1,4 +1,4 @@
-//! What is wrong with webhooks: names, clients, rules, reviews.
+//! The errors in webhooks: names, clients, rules, reviews.
 
 use std::collections::BTreeSet;
 

@@ -12,7 +12,7 @@ use crate::{
     printer::{AGE, CONTAINERS, IMAGES, NAME, Printer, words},
 };
 
-/// What may change in a spec.
+/// The fields of a spec that may change.
 const MUTABLE: [&str; 7] = [
     "replicas",
     "ordinals",

@@ -65,7 +65,7 @@ pub(super) static V1: KindDef = KindDef {
     ..KindDef::of::<v1::HorizontalPodAutoscaler>()
 };
 
-/// How autoscalers are printed: those of both versions as the newer one says.
+/// The printer of autoscalers: those of both versions in the form of the newer one.
 const PRINTER: Printer = Printer {
     documented: Some(Root::of::<v2::HorizontalPodAutoscaler>()),
     ..Printer::new(
@@ -148,7 +148,7 @@ fn rules(behavior: &mut Object, key: &str, policies: &Value, window: Option<i64>
     }
 }
 
-/// What an autoscaler measures, at most two: `cpu: 10%/80%`.
+/// The metrics of an autoscaler, at most two: `cpu: 10%/80%`.
 fn metrics(scaler: &View<'_>) -> String {
     /// Metrics that are shown.
     const SHOWN: usize = 2;

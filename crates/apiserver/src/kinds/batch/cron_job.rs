@@ -170,7 +170,7 @@ fn time_zone(zone: &str, errors: &mut Errors) {
     errors.invalid("spec.timeZone", zone, &problem);
 }
 
-/// Where the zones of the time zone database are.
+/// The areas of the time zone database.
 const AREAS: [&str; 11] = [
     "Africa",
     "America",
@@ -191,7 +191,7 @@ const ZONES: [&str; 14] = [
     "Zulu",
 ];
 
-/// Whether a name looks like a time zone of the database, which is not at hand: the area counts.
+/// True if a name looks like a time zone of the database, which is not at hand: the area counts.
 fn is_known(zone: &str) -> bool {
     match zone.split_once('/') {
         None => ZONES.contains(&zone),

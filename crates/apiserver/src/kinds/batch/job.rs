@@ -27,7 +27,7 @@ const UID_LABELS: [&str; 2] = ["controller-uid", "batch.kubernetes.io/controller
 /// The most pods of an indexed job.
 const MOST_INDEXED: i64 = 100_000;
 
-/// What may change in the template of a job that waits and has not begun.
+/// The fields of the template that may change in a suspended job that has not started.
 const SCHEDULING: [&str; 4] = ["nodeSelector", "tolerations", "schedulingGates", "affinity"];
 
 const ORPHANS: &str = "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning";
@@ -142,7 +142,7 @@ fn changes(new: &Object, old: &Object, errors: &mut Errors) {
     }
 }
 
-/// Jobs select their pods by the job's uid, unless they say that they do it otherwise.
+/// Jobs select their pods by the job's uid, unless they have a selector of their own.
 fn generate_selector(object: &mut Object) {
     let (name, uid) = (field(object, "name").to_owned(), field(object, "uid").to_owned());
     let spec = made(object, "spec");
@@ -203,7 +203,7 @@ fn job_spec(spec: &Object, errors: &mut Errors) {
     }
 }
 
-/// What is wrong with the spec of a job, or of the jobs that a `CronJob` makes; the selector aside.
+/// The errors in the spec of a job, or of the jobs that a `CronJob` makes; the selector aside.
 pub(super) fn work(spec: &Object, path: &str, errors: &mut Errors) {
     for key in [
         "parallelism",

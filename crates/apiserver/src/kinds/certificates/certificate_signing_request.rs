@@ -11,7 +11,7 @@ use crate::{
     printer::{AGE, NAME, NONE, Printer, View, duration, words},
 };
 
-/// The shortest time a certificate may be asked for, in seconds.
+/// The shortest lifetime that a certificate may have, in seconds.
 const SHORTEST: i64 = 600;
 
 pub(super) static DEF: KindDef = KindDef {

@@ -56,7 +56,7 @@ fn config_map(map: &Object, errors: &mut Errors) {
     }
 }
 
-/// What may not change once `immutable` is set.
+/// The fields that may not change once `immutable` is set.
 pub(super) fn frozen(new: &Object, old: &Object, parts: &[&str], errors: &mut Errors) {
     if !flag(old, "immutable") {
         return;

@@ -100,7 +100,7 @@ pub(in crate::kinds) fn old_rules(event: &Object, controller_field: &str, errors
     }
 }
 
-/// How events of both groups are printed.
+/// The printer of the events of both groups.
 pub(in crate::kinds) const PRINTER: Printer = Printer::new(EVENT, event);
 
 const EVENT: &[Column] = &[

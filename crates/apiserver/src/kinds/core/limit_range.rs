@@ -97,7 +97,7 @@ fn limit_type(kind: &str, field: &str) -> Vec<FieldError> {
         .collect()
 }
 
-/// What may not be greater than what.
+/// The pairs of fields of which the first may not be greater than the second.
 struct Order {
     /// Field of the error.
     field: &'static str,

@@ -96,7 +96,7 @@ pub(super) static DEF: KindDef = KindDef {
     ..KindDef::of::<k8s_openapi::api::core::v1::Node>()
 };
 
-/// A new node takes no pods until its controller says that it is ready.
+/// A new node takes no pods until its controller reports that it is ready.
 fn not_ready(node: &mut Object) {
     const KEY: &str = "node.kubernetes.io/not-ready";
     let spec = made(node, "spec");
@@ -156,7 +156,7 @@ fn node_status(node: &View<'_>) -> String {
     status
 }
 
-/// Roles are told by labels: `node-role.kubernetes.io/ROLE` and `kubernetes.io/role=ROLE`.
+/// Roles are labels: `node-role.kubernetes.io/ROLE` and `kubernetes.io/role=ROLE`.
 fn roles(node: &View<'_>) -> String {
     let labels = node.at("metadata.labels").and_then(Value::as_object);
     let roles: BTreeSet<&str> = labels

@@ -179,7 +179,7 @@ impl Rules for Pods {
     }
 }
 
-/// Whether a pod has ended, well or not.
+/// True if a pod has ended, well or not.
 pub(crate) fn is_finished(pod: &Object) -> bool {
     matches!(text(below(pod, "status"), "phase"), "Succeeded" | "Failed")
 }

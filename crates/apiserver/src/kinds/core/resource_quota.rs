@@ -130,7 +130,7 @@ fn amounts(map: &Object, path: &str, errors: &mut Errors) {
     }
 }
 
-/// What is used of a quota: `pods: 1/10, …`; limits are apart from the rest.
+/// The usage of a quota: `pods: 1/10, …`; limits are apart from the rest.
 fn used(quota: &View<'_>, limits: bool) -> String {
     let hard = quota.at("status.hard").and_then(Value::as_object);
     let used = quota.at("status.used");

@@ -15,7 +15,7 @@ use crate::{
     printer::{AGE, NAME, Printer, words},
 };
 
-/// What takes the place of a Secret's content in messages.
+/// The placeholder for a Secret's content in messages.
 const REDACTED: &str = "<secret contents redacted>";
 
 const TOKEN: &str = "kubernetes.io/service-account-token";
@@ -119,7 +119,7 @@ fn content(value: &Value) -> Vec<u8> {
         .unwrap_or_default()
 }
 
-/// What is wrong with a JSON object, in the words of Go's decoder where they are known, never with its content.
+/// The error in a JSON object, in the words of Go's decoder where they are known, never with its content.
 fn json_problem(value: &Value) -> Option<String> {
     let bytes = content(value);
     let error = match serde_json::from_slice::<Object>(&bytes) {
@@ -155,7 +155,7 @@ fn json_problem(value: &Value) -> Option<String> {
     Some(format!("invalid character '{found}' {place}"))
 }
 
-/// What loading the key pair of a TLS secret would fail with, as far as its PEM frames tell.
+/// The error of loading the key pair of a TLS secret, as far as its PEM frames show it.
 fn key_pair(secret: &Object) -> Vec<String> {
     if text(secret, "type") != "kubernetes.io/tls" {
         return Vec::new();

@@ -251,12 +251,12 @@ fn is_headless(spec: &Object) -> bool {
     list(spec, "clusterIPs").first().and_then(Value::as_str) == Some(HEADLESS)
 }
 
-/// Whether the type has cluster IPs.
+/// True if the type has cluster IPs.
 fn needs_ip(spec: &Object) -> bool {
     matches!(text(spec, "type"), "ClusterIP" | "NodePort" | "LoadBalancer")
 }
 
-/// Whether the type has node ports.
+/// True if the type has node ports.
 fn needs_node_ports(spec: &Object) -> bool {
     match text(spec, "type") {
         "NodePort" => true,
@@ -265,12 +265,12 @@ fn needs_node_ports(spec: &Object) -> bool {
     }
 }
 
-/// Whether load balancers ask a port of their own for health.
+/// True if load balancers check health at a port of their own.
 fn needs_health_port(spec: &Object) -> bool {
     text(spec, "type") == "LoadBalancer" && text(spec, "externalTrafficPolicy") == "Local"
 }
 
-/// Whether traffic comes from outside, so that it has a policy.
+/// True if traffic comes from outside, so that it has a policy.
 fn is_external(spec: &Object) -> bool {
     match text(spec, "type") {
         "NodePort" | "LoadBalancer" => true,

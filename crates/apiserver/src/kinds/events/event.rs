@@ -14,7 +14,7 @@ use crate::{
     },
 };
 
-/// What a field is in the core group and in `events.k8s.io`.
+/// The names of a field in the core group and in `events.k8s.io`.
 const NAMES: &[(&str, &str)] = &[
     ("involvedObject", "regarding"),
     ("message", "note"),

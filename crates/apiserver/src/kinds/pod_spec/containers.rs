@@ -390,7 +390,7 @@ pub(super) fn descending(path: &str, field: &str, errors: &mut Errors) {
     }
 }
 
-/// Whether a path steps back.
+/// True if a path steps back.
 pub(super) fn backsteps(path: &str) -> bool {
     path.split('/').any(|part| part == "..")
 }

@@ -1,4 +1,4 @@
-//! What is filled into a pod spec when it is decoded. Source: core/v1 defaults of the real server.
+//! The defaults of a pod spec. Source: core/v1 defaults of the real server.
 
 use serde_json::{Value, json};
 
@@ -209,7 +209,7 @@ fn downward_item(item: &mut Object) {
     within(item, "resourceFieldRef", |field| default(field, "divisor", "0"));
 }
 
-/// A container that says only how much it may use asks for as much.
+/// A container with only a limit requests as much.
 fn requests_from_limits(container: &mut Object) {
     let resources = made(container, "resources");
     let Some(limits) = object(resources, "limits")
@@ -231,7 +231,7 @@ fn host_port(port: &mut Object) {
     }
 }
 
-/// Whether an image has the tag `latest`, or neither tag nor digest.
+/// True if an image has the tag `latest`, or neither tag nor digest.
 fn is_latest(image: &str) -> bool {
     let (name, digest) = image
         .split_once('@')
@@ -243,7 +243,7 @@ fn is_latest(image: &str) -> bool {
     }
 }
 
-/// How much a pod is guaranteed. Only cpu and memory count. Source: the pod's quality of service class.
+/// The quality of service class of a pod. Only cpu and memory count. Source: the pod's quality of service class.
 pub(crate) fn quality(spec: &Object) -> &'static str {
     let mut any = false;
     let mut guaranteed = true;

@@ -10,7 +10,7 @@ use crate::{
     },
 };
 
-/// What a `fieldRef` of an environment variable may name.
+/// The fields that a `fieldRef` of an environment variable may name.
 const ENV_FIELDS: [&str; 9] = [
     "metadata.name",
     "metadata.namespace",
@@ -23,7 +23,7 @@ const ENV_FIELDS: [&str; 9] = [
     "status.podIPs",
 ];
 
-/// What a `fieldRef` of a volume may name.
+/// The fields that a `fieldRef` of a volume may name.
 pub(super) const VOLUME_FIELDS: [&str; 5] = [
     "metadata.annotations",
     "metadata.labels",
@@ -179,7 +179,7 @@ pub(super) fn field_ref(reference: &Object, path: &str, possible: &[&str], error
     }
 }
 
-/// A reference to what a container asks for or may use.
+/// A reference to the requests or limits of a container.
 pub(super) fn resource_ref(reference: &Object, path: &str, volume: bool, errors: &mut Errors) {
     if volume && text(reference, "containerName").is_empty() {
         return errors.required(format!("{path}.containerName"), "");

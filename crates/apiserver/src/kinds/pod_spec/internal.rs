@@ -33,7 +33,7 @@ pub(crate) fn template(template: &Object) -> String {
     text
 }
 
-/// What differs between two pod specs, as a unified diff.
+/// The differences between two pod specs, as a unified diff.
 pub(crate) fn difference(old: &Object, new: &Object) -> String {
     let lines = |spec: &Object| {
         let mut text = String::new();

@@ -1,4 +1,4 @@
-//! What containers ask for and may use.
+//! The requests and limits of containers.
 
 use serde_json::Value;
 
@@ -13,7 +13,7 @@ use crate::{
 /// Resources of containers that are named without a domain.
 const STANDARD: [&str; 3] = ["cpu", "ephemeral-storage", "memory"];
 
-/// Further resources that are named without a domain, for which containers cannot ask.
+/// Further resources that are named without a domain, which containers cannot request.
 const OTHER: [&str; 21] = [
     "storage",
     "requests.cpu",

@@ -1,4 +1,4 @@
-//! Where a pod may run: affinity, tolerations, spreading.
+//! Scheduling constraints of a pod: affinity, tolerations, spreading.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! What is accepted in a pod spec and still worth a warning.
+//! Warnings about accepted fields of a pod spec.
 
 use serde_json::Value;
 

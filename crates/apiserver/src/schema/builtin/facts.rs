@@ -26,7 +26,7 @@ static FACTS: LazyLock<BTreeMap<String, Fields>> = LazyLock::new(|| {
     facts
 });
 
-/// What is known of a field of a definition; `.` is the definition itself.
+/// The facts about a field of a definition; `.` is the definition itself.
 pub(super) fn of(owner: &str, field: &str) -> &'static [&'static str] {
     FACTS
         .get(owner)

@@ -1,4 +1,4 @@
-//! Rules as a CRD is admitted: what may be said in them, that they can be right, and what they may cost.
+//! Validation of the rules of a CRD: their fields, their types, and their cost.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ const REASONS: [&str; 4] = [
 /// Bytes of stack for walking an expression of any depth that is taken.
 const CHECKER_STACK: usize = 16 << 20;
 
-/// What is wrong with the rules of a schema that is understood otherwise; `sound`: it has no other errors, so that rules can be
+/// The errors in the rules of a schema that is valid otherwise; `sound`: it has no other errors, so that rules can be
 /// checked against it. O(schema × rules).
 pub(crate) fn errors(declared: &Map<String, Value>, path: &str, sound: bool) -> Vec<FieldError> {
     let schema = Arc::new(of_resource(&Value::Object(declared.clone())));
@@ -52,7 +52,7 @@ pub(crate) fn errors(declared: &Map<String, Value>, path: &str, sound: bool) -> 
     walk.errors
 }
 
-/// Whether there is an entry of `x-kubernetes-validations` anywhere, empty ones too.
+/// True if there is an entry of `x-kubernetes-validations` anywhere, empty ones too.
 fn mentions_rules(declared: &Map<String, Value>, depth: usize) -> bool {
     if depth > crate::schema::declared::DEEPEST {
         return false;
@@ -64,10 +64,10 @@ fn mentions_rules(declared: &Map<String, Value>, depth: usize) -> bool {
     })
 }
 
-/// Where a node is.
+/// The path of a node.
 struct At {
     path: String,
-    /// How many values of it an object may have.
+    /// The limit of the number of its values in an object.
     count: u64,
     /// The list or map above whose items have no former state.
     unrelated: Option<String>,
@@ -301,7 +301,7 @@ fn compiled(
     Err(format!("compilation failed: {}", checked.errors.join("\n")))
 }
 
-/// What the parser says, in the form of the checker.
+/// The parser's error, in the form of the checker.
 fn syntax(text: &str, error: &str) -> String {
     const TOKENS: &str = "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}";
     if error.contains("'<EOF>'") || error.contains("<EOF>") {
@@ -315,7 +315,7 @@ fn syntax(text: &str, error: &str) -> String {
     placed(text, 0, &format!("Syntax error: {first}"))
 }
 
-/// Whether a path leads to fields that are declared: `.a.b`, `.a['b']`.
+/// True if a path leads to fields that are declared: `.a.b`, `.a['b']`.
 fn is_path(path: &str, schema: &Schema) -> bool {
     let Some(steps) = crate::scale::steps(path) else {
         return false;

@@ -17,7 +17,7 @@ use super::{
 };
 pub(super) use budget::{is_spent, start};
 
-/// Which part of its variables' weight a rule pays for being handed them.
+/// The part of its variables' weight that a rule pays for being handed them.
 const SHARE: u64 = 4;
 
 /// Name of the function that makes pairs of the items of a list or map.
@@ -129,7 +129,7 @@ pub(super) fn operators(text: &str) -> usize {
         .count()
 }
 
-/// Whether the interpreter can evaluate the expression: not too deep, no messages constructed.
+/// True if the interpreter can evaluate the expression: not too deep, no messages constructed.
 pub(super) fn is_supported(expr: &IdedExpr, depth: usize) -> bool {
     if depth == 0 {
         return false;

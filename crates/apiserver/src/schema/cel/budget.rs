@@ -1,4 +1,4 @@
-//! What the rules of one request may use up: loop steps, and what is copied, compared and searched between them.
+//! The budget of the rules of one request: loop steps, and the values copied, compared and searched between them.
 //!
 //! The interpreter copies a value wherever it is selected, handed to a function or gathered in a loop, so costs are counted
 //! where values go: `bound` wraps those places, and the functions whose cost grows with their operands are wrapped here.
@@ -55,12 +55,12 @@ pub(super) fn start() {
     LEFT.set(UNITS);
 }
 
-/// Whether all is used up.
+/// True if all is used up.
 pub(super) fn is_spent() -> bool {
     LEFT.get() == 0
 }
 
-/// What is left, for work that goes on in another thread.
+/// The rest of the budget, for work that goes on in another thread.
 pub(super) fn left() -> u64 {
     LEFT.get()
 }
@@ -205,7 +205,7 @@ fn counted(expr: &IdedExpr) -> &IdedExpr {
     }
 }
 
-/// Whether it is a variable or a field below one.
+/// True if it is a variable or a field below one.
 fn is_path(expr: &IdedExpr) -> bool {
     match &expr.expr {
         Expr::Ident(_) => true,
@@ -214,7 +214,7 @@ fn is_path(expr: &IdedExpr) -> bool {
     }
 }
 
-/// How the cost of a function grows.
+/// The growth of the cost of a function.
 #[derive(Clone, Copy)]
 enum Costs {
     /// With what it is given.
@@ -300,7 +300,7 @@ fn made(name: &str, operands: &[Cel]) -> u64 {
     bytes as u64 / BYTES
 }
 
-/// What a regular expression finds; `None`: the operands are not what it takes.
+/// The match of a regular expression; `None` for other operands than it takes.
 fn searched(name: &str, operands: &[Cel]) -> Result<Option<Cel>> {
     let (text, pattern, rest) = match operands {
         [Cel::String(text), Cel::String(pattern), rest @ ..] => (text, pattern, rest),

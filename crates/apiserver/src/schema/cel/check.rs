@@ -1,5 +1,5 @@
-//! Whether an expression can be right at all: known fields, known functions, operands that fit together. Told as the checker
-//! of a kube-apiserver tells it, with the place in the text.
+//! The checker of expressions: known fields, known functions, operands that fit together. Errors are worded as the checker
+//! of a kube-apiserver words them, with the place in the text.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::schema::Schema;
 
-/// What was found of an expression.
+/// The findings about an expression.
 pub(super) struct Checked {
     pub(super) ty: Ty,
     pub(super) cost: Cost,
@@ -66,7 +66,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Where a word is first used as a word of its own.
+    /// The position of the first use of a word as a word of its own.
     fn word(&self, word: &str) -> usize {
         let part = |c: char| c.is_alphanumeric() || c == '_';
         self.text
@@ -171,7 +171,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Where the dot before a field is.
+    /// The position of the dot before a field.
     fn after_dot(&self, field: &str) -> usize {
         let dotted = format!(".{field}");
         let part = |c: char| c.is_alphanumeric() || c == '_';
@@ -219,7 +219,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Where the bracket behind a function's name is.
+    /// The position of the bracket behind a function's name.
     fn opening(&self, name: &str) -> usize {
         let called = format!("{name}(");
         self.text.find(&called).map_or(0, |at| at + name.len())

@@ -1,4 +1,4 @@
-//! What a rule may cost: loop steps and characters read, at the largest values that the schema allows.
+//! The estimated cost of a rule: loop steps and characters read, at the largest values that the schema allows.
 //!
 //! A lower bound of what a kube-apiserver estimates, so that what it takes is taken here too.
 
@@ -6,10 +6,10 @@ use std::ops::Add;
 
 use super::types::Ty;
 
-/// What one rule may cost.
+/// The limit of the cost of one rule.
 pub(crate) const RULE: u64 = 10_000_000;
 
-/// What all rules of a schema may cost together.
+/// The limit of the cost of all rules of a schema together.
 pub(crate) const SCHEMA: u64 = 100_000_000;
 
 /// A number of steps; the largest stands for all beyond.
@@ -29,7 +29,7 @@ impl Cost {
         Self(self.0.saturating_mul(count))
     }
 
-    /// What comparing costs beyond the call: the shorter of two texts is read.
+    /// The cost of a comparison beyond the call: the shorter of two texts is read.
     pub(super) fn comparing(name: &str, types: &[Ty]) -> Self {
         match (name, types) {
             ("_==_" | "_!=_" | "_<_" | "_<=_" | "_>_" | "_>=_", [a @ Ty::String(_), b @ Ty::String(_)]) => {
@@ -40,7 +40,7 @@ impl Cost {
         }
     }
 
-    /// What functions of texts and lists read.
+    /// The cost of functions of texts and lists.
     pub(super) fn reading(name: &str, types: &[Ty]) -> Self {
         let size = |at: usize| types.get(at).map_or(1, Ty::size);
         match name {
@@ -69,7 +69,7 @@ impl Add for Cost {
     }
 }
 
-/// How a cost beyond its limit is told.
+/// The message about a cost beyond its limit.
 pub(crate) fn exceeds(what: &str, cost: Cost, limit: u64) -> String {
     #[expect(clippy::cast_precision_loss, reason = "a factor for people")]
     let factor = cost.0 as f64 / limit as f64;

@@ -53,7 +53,7 @@ impl Seen {
         Self(Cel::Map(CelMap { map }))
     }
 
-    /// Whether it is true; `None`: it is no boolean.
+    /// True if it is true; `None`: it is no boolean.
     pub(crate) fn truth(&self) -> Option<bool> {
         match &self.0 {
             Cel::Bool(truth) => Some(*truth),
@@ -86,8 +86,8 @@ pub(crate) fn start() {
 }
 
 impl Expression {
-    /// Compiles a text, or tells what is wrong with it in the parser's words. What was compiled lately is remembered: policies
-    /// are asked about every write.
+    /// Compiles a text; the error is in the parser's words. Recently compiled texts are cached: policies
+    /// are evaluated for every write.
     pub(crate) fn compile(text: &str) -> Result<Self, String> {
         let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(expression) = known.get(text) {

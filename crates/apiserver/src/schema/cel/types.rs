@@ -1,11 +1,11 @@
-//! The types of expressions, as far as they are told by a schema and the common functions. What is not known is `Dyn`,
+//! The types of expressions, as far as a schema and the common functions define them. An unknown one is `Dyn`,
 //! which fits everywhere.
 
 use std::sync::Arc;
 
 use crate::schema::{Schema, Type};
 
-/// How many bytes a request may have: what bounds strings and lists without a limit of their own.
+/// The limit of the size of a request, in bytes: it bounds strings and lists without a limit of their own.
 pub(super) const REQUEST: u64 = 3 << 20;
 
 /// A type. Strings, lists and maps know how large they may be.
@@ -68,7 +68,7 @@ impl Ty {
         }
     }
 
-    /// How the checker names it.
+    /// The checker's name of it.
     pub(super) fn name(&self) -> String {
         match self {
             Self::Dyn => "dyn".to_owned(),
@@ -87,7 +87,7 @@ impl Ty {
         }
     }
 
-    /// How many loop steps or characters it may be.
+    /// The limit of its loop steps or characters.
     pub(super) fn size(&self) -> u64 {
         match self {
             Self::String(most) | Self::List(_, most) | Self::Map(_, most) => *most,
@@ -95,7 +95,7 @@ impl Ty {
         }
     }
 
-    /// Whether a value of one can be compared with or taken for one of the other.
+    /// True if a value of one can be compared with or taken for one of the other.
     pub(super) fn fits(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Dyn, _) | (_, Self::Dyn) | (Self::Null, _) | (_, Self::Null) => true,

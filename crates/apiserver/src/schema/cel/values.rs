@@ -1,4 +1,4 @@
-//! What a JSON value is to a rule: typed by the schema, with field names that are identifiers.
+//! The CEL value of a JSON value: typed by the schema, with field names that are identifiers.
 
 use std::{collections::HashMap, sync::Arc, sync::LazyLock};
 

@@ -5,7 +5,7 @@ use serde_json::{Number, Value};
 use super::{FieldError, Walk, wanted};
 use crate::schema::{Rules, Schema, Type};
 
-/// Whether a number has no fraction.
+/// True if a number has no fraction.
 pub(super) fn is_whole(value: &Value) -> bool {
     // Beyond this, not every integer is a float.
     const LARGEST: f64 = 9_007_199_254_740_991.0;
@@ -22,7 +22,7 @@ pub(super) fn equal(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// How Go prints a float with `%v`.
+/// A float as Go prints it with `%v`.
 fn shown(float: f64) -> String {
     if float != 0.0 && (float.abs() >= 1e21 || float.abs() < 1e-4) {
         let text = format!("{float:e}");
@@ -114,7 +114,7 @@ impl Walk<'_> {
     }
 }
 
-/// Whether the number fits into the type and format that are declared.
+/// True if the number fits into the type and format that are declared.
 fn in_range(number: &Number, schema: &Schema) -> bool {
     match schema.kind {
         Type::Integer => {

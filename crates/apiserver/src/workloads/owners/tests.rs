@@ -1,4 +1,4 @@
-//! What workloads get and what they say.
+//! Tests of the children and the statuses of workloads.
 
 use super::*;
 

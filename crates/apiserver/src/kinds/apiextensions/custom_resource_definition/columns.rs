@@ -11,7 +11,7 @@ use crate::{
     status::{FieldError, Problem},
 };
 
-/// How many fields may be selectable.
+/// The limit of the number of selectable fields.
 const SELECTABLE: usize = 8;
 
 /// The errors of `additionalPrinterColumns`.

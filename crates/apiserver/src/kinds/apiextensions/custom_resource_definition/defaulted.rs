@@ -1,4 +1,4 @@
-//! Defaults of a schema: they are what the schema says, without unknown fields.
+//! Defaults of a schema: they are valid by the schema, without unknown fields.
 
 use serde_json::{Map, Value};
 
@@ -11,7 +11,7 @@ use crate::{
     status::FieldError,
 };
 
-/// What is wrong with the defaults of a structural schema. O(schema × defaults).
+/// The errors in the defaults of a structural schema. O(schema × defaults).
 pub(super) fn errors(root: &Map<String, Value>, path: &str) -> Vec<FieldError> {
     let mut errors = Vec::new();
     node(root, path, &mut errors);

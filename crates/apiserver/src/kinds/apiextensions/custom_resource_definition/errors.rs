@@ -1,4 +1,4 @@
-//! What is wrong with a CRD, in the order in which a kube-apiserver tells it.
+//! The errors in a CRD, in the order of a kube-apiserver.
 
 use std::collections::BTreeSet;
 
@@ -173,7 +173,7 @@ fn of_spec(crd: &Object, spec: &Map<String, Value>) -> Vec<FieldError> {
     errors
 }
 
-/// The errors of a schema: of what a schema may say, of the costs of its rules, of its structure, of its defaults.
+/// The errors of a schema: of its fields, of the costs of its rules, of its structure, of its defaults.
 fn of_schema(part: &versions::Part<'_>, status: bool) -> Vec<FieldError> {
     let Some(root) = part
         .value
@@ -331,7 +331,7 @@ pub(super) fn stored_versions(crd: &Object) -> Vec<FieldError> {
     errors
 }
 
-/// CRDs in the groups of Kubernetes say who approved them.
+/// CRDs in the groups of Kubernetes name their approval.
 fn approval(crd: &Object, spec: &Map<String, Value>) -> Option<FieldError> {
     const MORE: &str = "see https://github.com/kubernetes/enhancements/pull/1111";
     let group = text(spec, "group").unwrap_or_default();

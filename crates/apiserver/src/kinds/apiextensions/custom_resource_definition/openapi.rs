@@ -1,4 +1,4 @@
-//! What an `openAPIV3Schema` may say at all, before its structure is looked at.
+//! The permitted fields of an `openAPIV3Schema`, checked before its structure.
 
 use serde_json::{Map, Value};
 
@@ -10,7 +10,7 @@ use crate::{
 /// Types of OpenAPI.
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
 
-/// What is not supported, wherever it is said, with whether it means that there is no structure to be looked at.
+/// The unsupported fields; true if with such a field the structure is not checked.
 const FORBIDDEN: [(&str, &str); 6] = [
     ("id", "id is not supported"),
     ("additionalItems", "additionalItems is not supported"),
@@ -49,7 +49,7 @@ pub(super) fn children<'a>(
     }
 }
 
-/// Whether the schema is nested deeper than is understood.
+/// True if the schema is nested deeper than is understood.
 pub(super) fn is_too_deep(schema: &Map<String, Value>) -> bool {
     fn deeper(schema: &Map<String, Value>, left: usize) -> bool {
         if left == 0 {
@@ -62,7 +62,7 @@ pub(super) fn is_too_deep(schema: &Map<String, Value>) -> bool {
     deeper(schema, DEEPEST)
 }
 
-/// Whether the schema has a structure at all.
+/// True if the schema has a structure at all.
 pub(super) fn is_structural(schema: &Map<String, Value>) -> bool {
     let forbidden = FORBIDDEN.iter().any(|(name, _)| is_set(schema, name))
         || schema.get("uniqueItems") == Some(&Value::Bool(true))
@@ -242,7 +242,7 @@ fn extensions(schema: &Map<String, Value>, kind: &str, path: &str, errors: &mut 
     lists(schema, path, errors);
 }
 
-/// Lists whose items are told apart.
+/// Lists whose items have keys.
 fn lists(schema: &Map<String, Value>, path: &str, errors: &mut Vec<FieldError>) {
     const TYPE: &str = "x-kubernetes-list-type";
     const KEYS: &str = "x-kubernetes-list-map-keys";
@@ -364,7 +364,7 @@ fn map_keys(items: &Map<String, Value>, keys: &[String], path: &str, errors: &mu
     }
 }
 
-/// What is wrong with a pattern, as RE2 in Go says it, for the common cases.
+/// The error in a pattern, in the words of RE2 in Go, for the common cases.
 fn pattern_problem(pattern: &str, error: &regex::Error) -> String {
     let text = error.to_string();
     let last = text

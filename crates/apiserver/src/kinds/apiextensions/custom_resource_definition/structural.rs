@@ -1,4 +1,4 @@
-//! Structural schemas: every field has a type outside of logical combinations, and nothing is said of fields inside of them
+//! Structural schemas: every field has a type outside of logical combinations, and no field is declared only inside of them
 //! but how their values are checked. Source: KEP-1425.
 
 use serde_json::{Map, Value, json};
@@ -9,7 +9,7 @@ use crate::{
     status::FieldError,
 };
 
-/// Where a schema stands.
+/// The position of a schema.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Level {
     Root,
@@ -17,7 +17,7 @@ enum Level {
     Field,
 }
 
-/// What is not structural, sorted as told. O(schema).
+/// The parts that are not structural, sorted as reported. O(schema).
 pub(super) fn errors(root: &Map<String, Value>, path: &str) -> Vec<FieldError> {
     let mut errors = Vec::new();
     node(root, Level::Root, path, &mut errors);
@@ -169,7 +169,7 @@ fn metadata(
     }
 }
 
-/// allOf, anyOf, oneOf, not: they check values and say nothing else.
+/// allOf, anyOf, oneOf, not: they check values and declare nothing else.
 fn combinations(schema: &Map<String, Value>, int_or_string: bool, path: &str, errors: &mut Vec<FieldError>) {
     // These two forms are how an int-or-string is written.
     let either = json!([{"type": "integer"}, {"type": "string"}]);

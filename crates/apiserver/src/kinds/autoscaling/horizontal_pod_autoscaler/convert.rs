@@ -1,4 +1,4 @@
-//! Between `autoscaling/v1` and `v2`: what the first cannot say is in annotations there.
+//! Between `autoscaling/v1` and `v2`: fields that the first lacks are in annotations there.
 
 use serde_json::{Value, json};
 
@@ -192,7 +192,7 @@ fn nested(metric: &Value, part: &str, names: &[(&str, &str)]) -> Value {
     metric
 }
 
-/// What a metric says beside its type.
+/// The field of a metric beside its type.
 fn sources(metric: &mut Value) -> impl Iterator<Item = &mut Object> {
     metric
         .as_object_mut()

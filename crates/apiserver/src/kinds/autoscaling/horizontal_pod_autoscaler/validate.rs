@@ -1,4 +1,4 @@
-//! What is wrong with an autoscaler, in its `v2` form.
+//! The errors in an autoscaler, in its `v2` form.
 
 use serde_json::Value;
 
@@ -12,7 +12,7 @@ use crate::{
     status::FieldError,
 };
 
-/// Types of metrics and where each says what it is about.
+/// Types of metrics, and the field of each.
 const SOURCES: [(&str, &str); 5] = [
     ("ContainerResource", "containerResource"),
     ("External", "external"),

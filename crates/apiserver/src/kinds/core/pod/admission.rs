@@ -1,4 +1,4 @@
-//! What the admission plugins of a cluster fill into pods: a priority, and tolerations of nodes that fail.
+//! The fields that admission plugins fill into pods: a priority, and tolerations of nodes that fail.
 
 use serde_json::{Value, json};
 

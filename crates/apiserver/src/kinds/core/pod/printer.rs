@@ -1,10 +1,10 @@
-//! What the containers of a Pod are up to, in one word.
+//! The printer of Pods: the state of its containers in one word.
 
 use serde_json::{Value, json};
 
 use crate::printer::{AGE, Column, NAME, NONE, Printer, View, duration, seconds, wide, words};
 
-/// How Pods are printed.
+/// The printer of Pods.
 pub(super) const PRINTER: Printer = Printer {
     conditions,
     ..Printer::new(COLUMNS, cells)
@@ -165,7 +165,7 @@ fn exit(container: &Value) -> i64 {
         .unwrap_or_default()
 }
 
-/// How a container ended; `None` when it has not.
+/// The reason for which a container ended; `None` if it has not.
 fn ended(container: &Value) -> Option<String> {
     let terminated = container["state"]["terminated"].as_object()?;
     let number = |name: &str| terminated.get(name).and_then(Value::as_i64).unwrap_or_default();
@@ -176,7 +176,7 @@ fn ended(container: &Value) -> Option<String> {
     })
 }
 
-/// How many readiness gates are open.
+/// The number of open readiness gates.
 fn gates(pod: &View<'_>) -> String {
     let gates = pod.list("spec.readinessGates");
     if gates.is_empty() {

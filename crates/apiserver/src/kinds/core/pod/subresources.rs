@@ -55,7 +55,7 @@ fn resize(spec: &mut Object, wanted: &Object, key: &str) {
     }
 }
 
-/// What is wrong with such a change.
+/// The errors in such a change.
 pub(super) fn validate(subresource: &str, new: &Object, old: &Object) -> Vec<FieldError> {
     let mut errors = Errors(super::update::whole(new));
     let (spec, before) = (below(new, "spec"), below(old, "spec"));

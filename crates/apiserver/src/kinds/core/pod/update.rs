@@ -1,4 +1,4 @@
-//! What may change in a pod.
+//! Updates of a pod: the fields that may change.
 
 use serde_json::Value;
 
@@ -14,7 +14,7 @@ use crate::{
 
 const ALLOWED: &str = "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
 
-/// What is wrong with a whole pod, new or changed.
+/// The errors in a whole pod, new or changed.
 pub(super) fn whole(pod: &Object) -> Vec<FieldError> {
     let spec = below(pod, "spec");
     let mut errors = Errors(pod_spec::validate(spec, "spec", true));
@@ -33,7 +33,7 @@ pub(super) fn whole(pod: &Object) -> Vec<FieldError> {
     errors.0
 }
 
-/// What is wrong with a change of a pod.
+/// The errors in a change of a pod.
 pub(super) fn validate(new: &Object, old: &Object) -> Vec<FieldError> {
     let mut errors = Errors(whole(new));
     let (spec, before) = (below(new, "spec"), below(old, "spec"));

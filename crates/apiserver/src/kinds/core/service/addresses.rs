@@ -1,4 +1,4 @@
-//! What `clusterIP`, `clusterIPs`, `ipFamilies` and `ipFamilyPolicy` of a Service must be to each other.
+//! Validation of `clusterIP`, `clusterIPs`, `ipFamilies` and `ipFamilyPolicy` of a Service, which depend on each other.
 
 use std::{collections::BTreeSet, net::IpAddr};
 

@@ -1,4 +1,4 @@
-//! Which Service has which cluster IP and which node port: an index of the store that follows its events.
+//! The allocations of cluster IPs and node ports: an index of the store that follows its events.
 //!
 //! Nothing is reserved: who writes a Service holds the index while it writes (`Rules::hold`) and looks once more.
 
@@ -27,12 +27,12 @@ const NETWORK: (u32, u32) = (0x0a60_0000, 1 << 16);
 /// Node ports: the first, and how many there are.
 const PORTS: (i64, i64) = (30_000, 2768);
 
-/// Claims remembered until the events tell of them.
+/// Claims that are kept until the events show them.
 const RECENT: usize = 64;
 
 const TAKEN_PORT: &str = "provided port is already allocated";
 
-/// What one Service has, one of a kind each.
+/// The allocations of one Service.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Claim {
     Ip(String),
@@ -40,7 +40,7 @@ enum Claim {
     Port(i64),
 }
 
-/// Who has what. Cost of following: O(events of Services since the last time).
+/// The Service of each address and port. Cost of following: O(events of Services since the last time).
 #[derive(Debug, Default)]
 pub(super) struct Allocations {
     reached: Option<Revision>,
@@ -107,7 +107,7 @@ impl Allocations {
         errors.0
     }
 
-    /// Whether the Service may still have all that it is about to be written with; if so it counts as written.
+    /// True if the Service may still have all that it is about to be written with; if so it counts as written.
     pub(super) fn claim(&mut self, key: &str, spec: &Object, around: &dyn Surroundings) -> Vec<FieldError> {
         let mut errors = Errors::default();
         let claims = claims(spec);

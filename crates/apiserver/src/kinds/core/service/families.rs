@@ -1,4 +1,4 @@
-//! Which IP families a Service gets. The cluster has one: IPv4.
+//! The IP families of a Service. The cluster has one: IPv4.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ use crate::object::{
 
 const OURS: &str = "IPv4";
 
-/// Fills in `ipFamilies` and `ipFamilyPolicy`, or tells why what is asked for cannot be had.
+/// Fills in `ipFamilies` and `ipFamilyPolicy`, or returns the reason for which the request cannot be met.
 pub(super) fn fill(spec: &mut Object, errors: &mut Errors) {
     if !needs_ip(spec) {
         return;

@@ -70,7 +70,7 @@ pub(super) fn status(service: &Object, errors: &mut Errors) {
     ingress(balancer, "status.loadBalancer", errors);
 }
 
-/// Addresses that a load balancer tells: of Services and Ingresses.
+/// Addresses in the status of a load balancer: of Services and Ingresses.
 pub(in crate::kinds) fn ingress(balancer: &Object, path: &str, errors: &mut Errors) {
     for (path, ingress) in items(balancer, "ingress", path) {
         let (ip, hostname) = (text(ingress, "ip"), text(ingress, "hostname"));

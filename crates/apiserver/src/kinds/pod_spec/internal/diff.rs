@@ -64,7 +64,7 @@ fn changes(old: &[&str], new: &[&str]) -> Vec<Change> {
     found
 }
 
-/// Where each line is in the new text, but for those that are everywhere.
+/// The positions of each line in the new text, except for lines that are frequent.
 fn index<'a>(new: &[&'a str]) -> BTreeMap<&'a str, Vec<usize>> {
     let mut index: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (at, line) in new.iter().enumerate() {

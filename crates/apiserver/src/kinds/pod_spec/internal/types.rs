@@ -1,6 +1,6 @@
 //! The types of pod specs in the server's own form.
 
-/// What stands in a field.
+/// The type of a field.
 #[derive(Clone, Copy)]
 pub(super) enum Form {
     /// A string; `""` when absent.
