@@ -1,6 +1,6 @@
 //! The native kinds: one table, and one file for each kind with all its operations.
 //!
-//! An operation that a kind lacks keeps the default of [`NativeKind`], which says what "not available" means.
+//! An operation that a kind lacks keeps the default of [`NativeKind`], which documents the meaning of "not available".
 
 mod api_service;
 mod ca_bundle;
@@ -47,12 +47,13 @@ use crate::{
 };
 pub use job::{completions, revise_completions};
 
-/// Every interpreted kind. A version stands here that some server from 1.20 on serves and does not convert to another of
+/// Every interpreted kind. It lists each version that a server from 1.20 on serves and does not convert to another of
 /// the same name: a policy that names it means it.
 ///
-/// Third-party kinds with rules instead of code are in [`shipped`]: nothing is granted or asked for because of them alone.
+/// Third-party kinds with rules instead of code are in [`shipped`]: no right is granted and no request is sent because of them
+/// alone.
 ///
-/// Other kinds travel too, without a rule: their whole status is reported and they are healthy once they exist. Checked
+/// Other kinds are propagated too, without a rule: their whole status is reported and they are healthy once they exist. Checked
 /// and in no need of a rule: Role, RoleBinding, ClusterRoleBinding, NetworkPolicy, LimitRange, StorageClass, PriorityClass,
 /// Endpoints (nothing of them is set by a member but defaults, which are the hub's too). None of them has a status that
 /// changes while it has no generation: a kind that does needs a rule, or each word of its status looks like a new version
@@ -115,13 +116,13 @@ pub fn native(group: &str, version: &str, kind: &str) -> Option<&'static dyn Nat
     KNOWN.get(place).map(|(_, native)| *native)
 }
 
-/// Whether a native kind has an operation.
+/// True if a native kind has an operation.
 #[must_use]
 pub fn has(native: &dyn NativeKind, operation: Operation) -> bool {
     native.operations().contains(&operation)
 }
 
-/// Removes from a template what no object of any kind takes to a member: everything an API server sets itself,
+/// Removes the fields of a template that are never propagated, whatever its kind: all fields that an API server sets,
 /// ownership and finalizers (they name things of the hub), status, and kubectl's last-applied annotation (it holds
 /// the whole object, a Secret's content too).
 ///
@@ -138,14 +139,14 @@ pub fn common_prune(template: &mut Value) {
     );
 }
 
-/// Whether an object must stay where it is, whatever refers to it: a service-account token is a credential of one
+/// True if an object is never propagated, whatever refers to it: a service-account token is a credential of one
 /// cluster's API server. Source: architecture 2.4; Karmada reference B47.
 #[must_use]
 pub fn never_travels(object: &Value) -> bool {
     text(object, &["kind"]) == "Secret" && text(object, &["type"]) == "kubernetes.io/service-account-token"
 }
 
-/// What of an object its kind's [`aggregate_reads`](NativeKind::aggregate_reads) names, and nothing else of it.
+/// The part of an object that its kind's [`aggregate_reads`](NativeKind::aggregate_reads) names.
 #[must_use]
 pub fn aggregate_reads(native: &dyn NativeKind, object: &Value) -> Value {
     let mut kept = Value::Null;
@@ -172,7 +173,7 @@ const SERVER_SET_METADATA: &[&str] = &[
     "uid",
 ];
 
-/// Where the pod spec lies in every workload but a Pod.
+/// The path of the pod spec in every workload but a Pod.
 const TEMPLATE_SPEC: &[&str] = &["spec", "template", "spec"];
 
 /// The whole status of a live copy, for kinds of which the hub shows all of it (Karmada reference 3.1).

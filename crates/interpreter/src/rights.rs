@@ -1,11 +1,11 @@
 //! The native kinds that the controllers may manage by default: the roles on the hub (`config/rbac`) and those that `entourage
-//! join` makes on members are generated from what each kind says of its resource.
+//! join` makes on members are generated from the resource of each kind.
 
 use std::sync::LazyLock;
 
 use crate::{NATIVE, kind::Resource};
 
-/// Where the rights for one kind that is not granted by default are, under the root of the repository: a folder each.
+/// The folder with the rights for kinds that are not granted by default, a folder each, under the root of the repository.
 pub const KINDS_FOLDER: &str = "config/rbac-kinds";
 
 /// A native kind in all its versions.
@@ -15,7 +15,7 @@ pub struct PropagatedKind {
     pub group: &'static str,
     /// Kind.
     pub kind: &'static str,
-    /// How it is served, and where it is granted by default.
+    /// The resource: its plural, its scope, and the clusters on which it is granted by default.
     pub resource: Resource,
 }
 
@@ -49,7 +49,7 @@ pub fn propagated_kind(group: &str, kind: &str) -> Option<&'static PropagatedKin
         .find(|each| each.group == group && each.kind == kind)
 }
 
-/// How the controllers are given the right to a kind that they may not list on the hub.
+/// The instruction by which the controllers get the right to a kind that they may not list on the hub.
 #[must_use]
 pub fn remedy(group: &str, kind: &str) -> String {
     match propagated_kind(group, kind).filter(|each| !each.resource.on_hub) {

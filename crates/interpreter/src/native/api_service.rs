@@ -7,7 +7,7 @@ use crate::json::{at, items as list};
 
 /// apiregistration.k8s.io/v1 APIService.
 ///
-/// Retained: its CA, if the template has none and asks for one.
+/// Retained: its CA, if the template has none and requests one.
 pub(super) struct ApiService;
 
 impl NativeKind for ApiService {
@@ -49,7 +49,7 @@ impl NativeKind for ApiService {
         whole_status(live)
     }
 
-    /// Healthy: its server answers.
+    /// Healthy: its server is available.
     fn health(&self, live: &Value) -> Health {
         let answers = |each: &Value| each["type"] == "Available" && each["status"] == "True";
         if !live["status"].is_object() {

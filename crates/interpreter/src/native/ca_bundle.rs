@@ -1,10 +1,10 @@
-//! The CA bundle of kinds that name a webhook, which something in the cluster injects.
+//! The CA bundle of kinds that name a webhook, which a controller of the cluster injects.
 
 use serde_json::Value;
 
 use crate::json::{at, set, text};
 
-/// Keeps the live CA at `path`, where the template has none: cert-manager and its like fill it in on the member, with
+/// Retains the live CA at `path` if the template has none: cert-manager and the like fill it in on the member, with
 /// the CA of that member, and the webhook cannot be called without it. A CA that the user wrote is the user's.
 pub(super) fn retain(desired: &mut Value, live: &Value, path: &[&str]) {
     let Some((_, parent)) = path.split_last() else {

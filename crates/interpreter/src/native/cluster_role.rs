@@ -8,7 +8,7 @@ use crate::json::{at, items as list, remove, set};
 /// rbac.authorization.k8s.io/v1 ClusterRole.
 ///
 /// Retained: the rules of one that aggregates others; its controller on the member collects them from that member's
-/// roles, and ours would undo its work without end.
+/// roles, and a PUT of the template's rules would contend with it without end.
 pub(super) struct ClusterRole;
 
 impl NativeKind for ClusterRole {

@@ -4,7 +4,7 @@ use super::{NativeGvk, NativeKind, Operation, Resource};
 
 /// v1 ConfigMap.
 ///
-/// Retained: nothing. All of it is the user's, and data that someone added on the member does not stay.
+/// Retained: nothing. All of it is the user's, and data that another writer added on the member is removed.
 pub(super) struct ConfigMap;
 
 impl NativeKind for ConfigMap {

@@ -39,9 +39,9 @@ impl NativeKind for CronJob {
         whole_status(live)
     }
 
-    // No rule for health (Karmada reference 3.1): one run that failed says nothing about the next.
+    // No rule for health (Karmada reference 3.1): one failed run is no evidence about the next.
 
-    /// The Jobs that are active in any cluster, cluster by cluster, by kind, namespace and name (what else a reference holds
+    /// The Jobs that are active in any cluster, cluster by cluster, by kind, namespace and name (the rest of a reference
     /// is of the member's object and changes with it), and the latest times; a time never goes back when a
     /// cluster leaves. Source: Karmada reference 3.1.
     fn aggregate(&self, template: &Value, items: &[(&str, Option<&Value>)]) -> Option<Value> {
@@ -68,7 +68,7 @@ impl NativeKind for CronJob {
     }
 }
 
-/// What of a reference to an object means something outside its cluster.
+/// The part of a reference to an object that has a meaning outside its cluster.
 fn of_no_cluster(reference: &Value) -> Value {
     let fields = ["kind", "namespace", "name"].into_iter();
     let kept = fields.filter_map(|field| Some((field.to_owned(), reference.get(field)?.clone())));

@@ -10,9 +10,9 @@ use crate::json::int;
 
 /// apps/v1 Deployment.
 ///
-/// Retained: `spec.replicas`, if the template carries the retain-replicas label (an autoscaler on the member decides).
-/// Nothing else of its spec is set by the member: the API server's defaults are the hub's, the selector is immutable
-/// but always the user's. The revision annotations are the Deployment controller's and stay on the copy as foreign ones.
+/// Retained: `spec.replicas`, if the template carries the retain-replicas label (an autoscaler on the member decides). Nothing
+/// else of its spec is set by the member: the API server's defaults are the hub's, the selector is immutable but always the
+/// user's. The revision annotations are the Deployment controller's and stay on the copy as those of another writer.
 pub(super) struct Deployment;
 
 const COUNTERS: &[Counter] = &[
@@ -69,7 +69,7 @@ impl NativeKind for Deployment {
         true
     }
 
-    /// The hub's revision counts the hub's ReplicaSets; sent along, it would fight with the member's own.
+    /// The hub's revision counts the hub's ReplicaSets; sent to a member, it would contend with the member's own.
     fn hub_only_annotations(&self) -> &'static [&'static str] {
         &[
             "deployment.kubernetes.io/revision",

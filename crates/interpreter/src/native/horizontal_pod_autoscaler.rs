@@ -41,7 +41,7 @@ impl NativeKind for HorizontalPodAutoscaler {
         true
     }
 
-    /// How v1 serves what only later versions have fields for in the status.
+    /// The annotations in which v1 serves status fields of later versions.
     fn hub_only_annotations(&self) -> &'static [&'static str] {
         &[
             "autoscaling.alpha.kubernetes.io/conditions",

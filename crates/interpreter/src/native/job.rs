@@ -13,8 +13,8 @@ use crate::json::{at, int, remove, remove_keys, set, text};
 /// template (they hold the uid of the member's Job and are immutable), and `spec.completions` of a Job whose
 /// completions may not change (they differ from the hub's when completions were divided among clusters; a later
 /// division applies to clusters that get the Job anew). The rest of the pod template is immutable too, but it is the
-/// user's: a hub Job that was deleted and made anew with another template is refused by the member, which has to be
-/// seen, not hidden.
+/// user's: a hub Job that was deleted and recreated with another template is refused by the member, which must be
+/// visible.
 ///
 /// Never sent: `ttlSecondsAfterFinished`. The member would delete the finished copy, and it would be made, and run,
 /// again. The hub's own TTL controller removes the template and with it the copies. Source: Karmada reference 1.4.
@@ -63,7 +63,7 @@ impl NativeKind for Job {
         Some(TEMPLATE_SPEC)
     }
 
-    /// How many pods run at a time.
+    /// The number of pods that run at a time.
     fn replicas(&self, object: &Value) -> Option<i64> {
         object["spec"].as_object()?;
         Some(int(object, &["spec", "parallelism"]).unwrap_or(1))
@@ -137,13 +137,13 @@ impl NativeKind for Job {
     }
 }
 
-/// How often a Job's pods must succeed; `None` when any success ends it (or it is no Job).
+/// The number of successes that a Job needs; `None` if any success ends it (or it is no Job).
 #[must_use]
 pub fn completions(job: &Value) -> Option<i64> {
     int(job, &["spec", "completions"])
 }
 
-/// Sets how often a Job's pods must succeed, for completions divided among clusters (Karmada reference 1.4).
+/// Sets the number of successes that a Job needs, for completions divided among clusters (Karmada reference 1.4).
 pub fn revise_completions(job: &mut Value, completions: i64) {
     set(job, &["spec", "completions"], json!(completions));
 }

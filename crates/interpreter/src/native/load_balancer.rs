@@ -7,8 +7,8 @@ use crate::json::{at, items as list, remove, same, text};
 
 const POINTS: &[&str] = &["loadBalancer", "ingress"];
 
-/// The points of all clusters, cluster by cluster; one without a hostname gets its cluster's name as hostname, so that it
-/// can be told whose it is. Everything else in the stored status stays. `None` when that changes nothing.
+/// The points of all clusters, cluster by cluster; one without a hostname gets its cluster's name as hostname, so that its
+/// cluster is known. The rest of the stored status stays. `None` if that changes nothing.
 ///
 /// Source: Karmada reference 3.1; the cluster's name is what its users look for.
 pub(super) fn aggregate(template: &Value, items: &[(&str, Option<&Value>)]) -> Option<Value> {

@@ -7,7 +7,7 @@ use crate::json::{at, remove, set, text};
 
 /// v1 Namespace.
 ///
-/// Its spec holds nothing but the finalizers that let each API server empty it before it goes: never sent, and retained.
+/// Its spec has only the finalizers by which each API server empties it before it is deleted: never sent, and retained.
 /// The label with its name is every API server's own.
 pub(super) struct Namespace;
 
@@ -24,7 +24,7 @@ impl NativeKind for Namespace {
         "a place for objects"
     }
 
-    /// Namespaces are on every member, whatever policies say; only a policy of their own asks for more there.
+    /// Namespaces are on every member, whatever the policies; only a policy that selects one needs further rights there.
     fn resource(&self) -> Option<Resource> {
         Some(Resource::cluster_scoped("namespaces").granted(true, false))
     }
@@ -76,7 +76,7 @@ impl NativeKind for Namespace {
         whole_status(live)
     }
 
-    /// Healthy: it is not on its way out.
+    /// Healthy: it is not being deleted.
     fn health(&self, live: &Value) -> Health {
         match text(live, &["status", "phase"]) {
             "Active" => Health::Healthy,

@@ -14,7 +14,7 @@ use crate::{
 ///
 /// Retained: the whole spec, because it is immutable and the member completes it: the binder sets `volumeName`,
 /// admission the default `storageClassName`, the API server `volumeMode` and the two spellings of a data source; a
-/// PUT without any of them is refused. What a bound claim may still change comes from the template: a larger storage
+/// PUT without any of them is refused. Fields that a bound claim may still change come from the template: a larger storage
 /// request (a smaller one is kept as it is: the volume has grown on the member) and `volumeAttributesClassName`.
 pub(super) struct PersistentVolumeClaim;
 
@@ -65,7 +65,7 @@ impl NativeKind for PersistentVolumeClaim {
         ]
     }
 
-    /// A `volumeName` that the hub's binder chose goes; one that the user wrote travels.
+    /// A `volumeName` that the hub's binder set is removed; one that the user wrote is propagated.
     fn prune(&self, template: &mut Value) {
         if !at(template, &["metadata", "annotations", BOUND_BY_CONTROLLER]).is_null() {
             remove(template, &["spec", "volumeName"]);
@@ -100,7 +100,7 @@ impl NativeKind for PersistentVolumeClaim {
         }
     }
 
-    /// It was bound once: by the binder's word, by its volume, or by its phase. In doubt it was.
+    /// True if it was bound once, by the binder's annotation, its volume, or its phase; also if its state is unknown.
     fn holds_data(&self, live: &Value) -> bool {
         !at(live, &["metadata", "annotations", BIND_COMPLETED]).is_null()
             || !text(live, &["spec", "volumeName"]).is_empty()

@@ -7,11 +7,11 @@ use crate::json::{at, at_mut, items, remove, same, set, text};
 
 /// v1 Pod.
 ///
-/// Retained: the whole spec but what a running Pod may still change: container images, a shorter
+/// Retained: the whole spec except the fields that a running Pod may still change: container images, a shorter
 /// `activeDeadlineSeconds`, further tolerations. The rest of it is immutable and completed by the member: the
 /// scheduler sets `nodeName`; admission sets the account and its token volume with its mounts, priority, default
-/// tolerations, overhead; debugging adds ephemeral containers; a PUT without any of them is refused. So whatever
-/// else changes in a template takes effect when the copy is made again, as it does in a single cluster.
+/// tolerations, overhead; debugging adds ephemeral containers; a PUT without any of them is refused. So any
+/// other change of a template takes effect when the copy is recreated, as in a single cluster.
 pub(super) struct Pod;
 
 const CONTAINERS: [&str; 2] = ["containers", "initContainers"];
@@ -53,7 +53,7 @@ impl NativeKind for Pod {
         object["spec"].is_object().then_some(1)
     }
 
-    /// What the hub's admission computed: the member's computes it again and refuses another's result. Ephemeral
+    /// Removes the fields that the hub's admission computed: the member's computes them again and refuses other values. Ephemeral
     /// containers cannot be given when a Pod is made. The volume with the hub's token and CA is replaced by the
     /// member's own.
     fn prune(&self, template: &mut Value) {
@@ -183,7 +183,7 @@ impl NativeKind for Pod {
     }
 }
 
-/// Whether a volume holds a service-account token that admission put in: a projected one of the name it gives.
+/// True if a volume is the service-account token that admission added: a projected one of that name.
 fn is_token_volume(volume: &Value) -> bool {
     text(volume, &["name"]).starts_with("kube-api-access-")
         && items(volume, &["projected", "sources"])
@@ -204,7 +204,7 @@ fn drop_entries(object: &mut Value, parent: &[&str], list: &str, is_dropped: &dy
     }
 }
 
-/// What one cluster says of its containers: the fields an API server requires, and the state.
+/// The container statuses of one cluster: the fields that an API server requires, and the state.
 fn container_statuses(item: (&str, Option<&Value>), list: &str, prefixed: bool) -> Vec<Value> {
     let (cluster, status) = item;
     let statuses = status.map(|status| items(status, &[list])).unwrap_or_default();

@@ -60,8 +60,8 @@ impl NativeKind for PodDisruptionBudget {
         Some(reflected)
     }
 
-    /// Healthy: as many pods are healthy as must be. Zeros that its controller has not observed, as the API server makes
-    /// them, say nothing. Source: Karmada reference 3.1; the exception is ours.
+    /// Healthy: as many pods are healthy as must be. Zeros of a generation that its controller has not observed, as the API
+    /// server writes them, do not count. Source: Karmada reference 3.1; the exception is ours.
     fn health(&self, live: &Value) -> Health {
         let status = &live["status"];
         let is_new = status["observedGeneration"].is_null()

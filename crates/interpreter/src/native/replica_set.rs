@@ -62,7 +62,7 @@ impl NativeKind for ReplicaSet {
         counters::revise_replicas(object, replicas);
     }
 
-    /// A Deployment controller's notes about a ReplicaSet it owns.
+    /// The annotations of a Deployment controller on a ReplicaSet that it owns.
     fn hub_only_annotations(&self) -> &'static [&'static str] {
         &[
             "deployment.kubernetes.io/desired-replicas",
@@ -93,7 +93,7 @@ impl NativeKind for ReplicaSet {
     }
 }
 
-/// Healthy: the latest spec is observed and as many replicas are available as it asks for.
+/// Healthy: the latest spec is observed and as many replicas are available as it requests.
 pub(super) fn health(live: &Value) -> Health {
     if !live["status"].is_object() {
         return Health::Unknown;

@@ -8,7 +8,7 @@ use super::{
     replica_set::{self, COUNTERS},
 };
 
-/// v1 ReplicationController: what a ReplicaSet was before, and the same to us.
+/// v1 ReplicationController: the predecessor of ReplicaSet, interpreted as one.
 ///
 /// Retained: `spec.replicas`, if the template carries the retain-replicas label. Karmada does not interpret it.
 pub(super) struct ReplicationController;

@@ -11,20 +11,20 @@ use super::{
 use crate::json::{at, same, text};
 
 /// apps.kruise.io ResourceDistribution in one of its versions; the field is the version. The object is the same in both:
-/// what is called `failedNamespace` in one and `failedNamespaces` in the other is written under both names.
+/// the field `failedNamespace` of one, `failedNamespaces` of the other, is written under both names.
 ///
-/// It is carried out on each member, by what runs there; the hub only carries it. Its source (`resourceFrom`) stays a name
-/// on the member: it lies in a namespace of its own, which must consent there, so it is no reference.
+/// A controller of each member carries it out; the hub only propagates it. Its source (`resourceFrom`) stays a name
+/// on the member: it has a namespace of its own, which must consent there, so it is no reference.
 ///
 /// Retained: nothing. Its controller on the member writes status only.
 pub(super) struct ResourceDistribution(pub(super) &'static str);
 
 const COUNTERS: &[Counter] = &[always("desired"), always("succeeded"), always("failed")];
 
-/// How many namespaces a condition names at most, as on the hub.
+/// The number of namespaces that a condition names at most, as on the hub.
 const NAMED: usize = 100;
 
-/// What stands for a reason that may show content of a Secret: servers cite what they cannot read.
+/// The placeholder for a reason that may show content of a Secret: servers quote what they cannot read.
 const WITHHELD: &str = "the reason is on the member, in the status of the distribution";
 
 impl NativeKind for ResourceDistribution {
@@ -52,7 +52,7 @@ impl NativeKind for ResourceDistribution {
         true
     }
 
-    /// The counts, and of the six conditions what is said beyond the fixed words. Without a reason where the resource is a
+    /// The counts, and the variable parts of the six conditions; no reason if the resource is a
     /// Secret.
     fn reflect(&self, live: &Value) -> Option<Value> {
         let mut reflected = counters::reflect(live, COUNTERS)?;
@@ -103,8 +103,8 @@ impl NativeKind for ResourceDistribution {
     /// is True and some cluster has not reported. Their namespaces are `<cluster>/<namespace>`. Source: ResourceDistribution
     /// reference 6.7.
     ///
-    /// `clusters` stays as it is stored: by it the hub knows where copies of its own may stand. How each cluster fares is in
-    /// the binding.
+    /// `clusters` stays as stored: it records the clusters with copies of the hub's own distribution. The state of each cluster
+    /// is in the binding.
     fn aggregate(&self, template: &Value, items: &[(&str, Option<&Value>)]) -> Option<Value> {
         let stored = at(template, &["status"]);
         let summed = counters::aggregate(template, items, COUNTERS);
@@ -140,7 +140,7 @@ fn condition<'a>(status: &'a Value, type_: &str) -> Option<&'a Value> {
     conditions(status).find(|each| each["type"] == *type_)
 }
 
-/// The namespaces of a condition, under whichever name they stand; sorted.
+/// The namespaces of a condition, under either name; sorted.
 fn failed(condition: &Value) -> Vec<&str> {
     let named = |field| condition[field].as_array().filter(|all| !all.is_empty());
     let all = named("failedNamespace").or_else(|| named("failedNamespaces"));
@@ -149,7 +149,7 @@ fn failed(condition: &Value) -> Vec<&str> {
     all
 }
 
-/// In how many namespaces a condition is True: OpenKruise names them all, and has no count.
+/// The number of namespaces in which a condition is True: OpenKruise names them all, and has no count.
 fn how_many(condition: &Value) -> i64 {
     let named = i64::try_from(failed(condition).len()).unwrap_or(i64::MAX);
     count(condition, "count").max(named)

@@ -11,7 +11,7 @@ use crate::json::{at, at_mut, items as list, remove, set, text};
 ///
 /// Never sent: the cluster IPs and the health-check node port that the hub's API server allocated, and the second family of a Service that merely
 /// prefers both: each member adds it if it has it, and refuses it if not. That it is headless (`None`) is the user's
-/// choice and travels, as do node ports: which of them the hub allocated cannot be told from those the user wrote.
+/// choice and is propagated, as are node ports: those that the hub allocated cannot be distinguished from those the user wrote.
 ///
 /// Retained: what the member's API server allocated: cluster IPs and families, the node port of each port for which the
 /// template has none, and the health-check node port, which is immutable. The class of a load balancer, which a webhook of
@@ -104,7 +104,7 @@ impl NativeKind for Service {
         }
     }
 
-    /// What a load balancer says; a Service of another type has nothing to report.
+    /// The status of a load balancer; a Service of another type has nothing to report.
     fn reflect(&self, live: &Value) -> Option<Value> {
         whole_status(live).filter(|_| is_balanced(live))
     }

@@ -7,7 +7,7 @@ use crate::json::{at, set};
 
 /// multicluster.x-k8s.io/v1alpha1 ServiceImport.
 ///
-/// It takes along the Service that stands for it in a cluster and that Service's EndpointSlices.
+/// Its dependencies are the Service that represents it in a cluster, and that Service's EndpointSlices.
 ///
 /// Retained: `spec.ips`, if the template has none: the addresses that the member's implementation gave it.
 pub(super) struct ServiceImport;

@@ -14,8 +14,8 @@ use crate::json::{int, items, text};
 ///
 /// Retained: `spec.replicas`, if the template carries the retain-replicas label. The immutable parts of its spec
 /// (`serviceName`, `selector`, `podManagementPolicy`, `volumeClaimTemplates`) are always the user's: what the API
-/// server fills into a claim template, it fills in again on a PUT. A hub StatefulSet that was deleted and made anew
-/// with other immutable parts is refused by the member, which has to be seen, not hidden.
+/// server fills into a claim template, it fills in again on a PUT. A hub StatefulSet that was deleted and recreated
+/// with other immutable parts is refused by the member, which must be visible.
 pub(super) struct StatefulSet;
 
 const COUNTERS: &[Counter] = &[
@@ -60,7 +60,7 @@ impl NativeKind for StatefulSet {
     }
 
     /// A volume named like a claim template is bound to the claim that the StatefulSet controller makes, whatever
-    /// its own source says. Source: Karmada reference 2.9 (#5568).
+    /// its own source is. Source: Karmada reference 2.9 (#5568).
     fn own_claims<'a>(&self, object: &'a Value) -> BTreeSet<&'a str> {
         let templates = items(object, &["spec", "volumeClaimTemplates"]);
         templates
