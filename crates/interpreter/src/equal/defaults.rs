@@ -99,6 +99,7 @@ pub const DEFAULTS: &[DefaultRow] = &[
     pod("volumes[].downwardAPI.items[].fieldRef.apiVersion", Text("v1")),
     pod("volumes[].downwardAPI.items[].resourceFieldRef.divisor", Text("0")),
     pod("volumes[].emptyDir", ObjectOfDefaults),
+    pod("volumes[].ephemeral.volumeClaimTemplate.metadata", ObjectOfDefaults),
     pod("volumes[].ephemeral.volumeClaimTemplate.spec.volumeMode", Text("Filesystem")),
     pod("volumes[].hostPath.type", Text("")),
     pod("volumes[].image.pullPolicy", OneOf(&["Always", "IfNotPresent"])),
@@ -121,7 +122,9 @@ pub const DEFAULTS: &[DefaultRow] = &[
 
     of("CronJob.batch", "spec.concurrencyPolicy", Text("Allow")),
     of("CronJob.batch", "spec.failedJobsHistoryLimit", Number(1)),
+    of("CronJob.batch", "spec.jobTemplate.metadata", ObjectOfDefaults),
     of("CronJob.batch", "spec.jobTemplate.spec.podFailurePolicy.rules[].onPodConditions[].status", Text("True")),
+    of("CronJob.batch", "spec.jobTemplate.spec.template.metadata", ObjectOfDefaults),
     of("CronJob.batch", "spec.successfulJobsHistoryLimit", Number(3)),
     of("CronJob.batch", "spec.suspend", Flag(false)),
 
@@ -148,6 +151,7 @@ pub const DEFAULTS: &[DefaultRow] = &[
 
     of("Endpoints", "subsets[].ports[].protocol", Text("TCP")),
 
+    of("EndpointSlice.discovery.k8s.io", "endpoints[].conditions", ObjectOfDefaults),
     of("EndpointSlice.discovery.k8s.io", "ports[].name", Text("")),
     of("EndpointSlice.discovery.k8s.io", "ports[].protocol", Text("TCP")),
 
@@ -214,6 +218,8 @@ pub const DEFAULTS: &[DefaultRow] = &[
     of("Service", "spec.ports[].protocol", Text("TCP")),
     of("Service", "spec.ports[].targetPort", AliasOf("port")),
     of("Service", "spec.sessionAffinity", Text("None")),
+    of("Service", "spec.sessionAffinityConfig", ObjectOfDefaults),
+    of("Service", "spec.sessionAffinityConfig.clientIP", ObjectOfDefaults),
     of("Service", "spec.sessionAffinityConfig.clientIP.timeoutSeconds", Number(10800)),
     of("Service", "spec.type", Text("ClusterIP")),
 

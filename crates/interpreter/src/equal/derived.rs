@@ -7,14 +7,17 @@ use serde_json::{Value, json};
 
 use crate::json::{at, at_mut, items, set, text};
 
-/// Sets the derived fields.
-type Complete = fn(&mut Value);
+/// Sets the derived fields that are absent.
+type Complete = fn(&mut Cow<'_, Value>);
 
 /// The kinds with derived fields, in the form of [`Scope::Kind`](super::Scope::Kind).
 const DERIVED: &[(&str, Complete)] = &[
-    ("HorizontalPodAutoscaler.autoscaling", scaling_rules),
+    ("HorizontalPodAutoscaler.autoscaling", autoscaler),
+    ("Job.batch", backoff_limit),
     ("LimitRange", limits),
     ("NetworkPolicy.networking.k8s.io", policy_types),
+    ("ReplicationController", selector),
+    ("Service", cluster_ips),
 ];
 
 /// The object as a server completes it; `kind` is in the form of [`Scope::Kind`](super::Scope::Kind), `pod_spec` is the path of
@@ -28,7 +31,7 @@ pub(super) fn completed<'a>(kind: &str, object: &'a Value, pod_spec: Option<&[&s
         pod.into_iter().for_each(host_ports);
     }
     if let Some((_, complete)) = DERIVED.iter().find(|(name, _)| *name == kind) {
-        complete(object.to_mut());
+        complete(&mut object);
     }
     object
 }
@@ -49,10 +52,22 @@ fn host_ports(pod: &mut Value) {
     }
 }
 
-/// An autoscaler with rules for one direction gets the other direction too, and policies in both.
-fn scaling_rules(autoscaler: &mut Value) {
+/// An autoscaler without metrics gets one for CPU; one with rules for one direction gets the other direction too, and policies in
+/// both. The first version has no list of metrics.
+fn autoscaler(autoscaler: &mut Cow<'_, Value>) {
+    const METRICS: &[&str] = &["spec", "metrics"];
     const BEHAVIOR: &[&str] = &["spec", "behavior"];
-    let Some(behavior) = at_mut(autoscaler, BEHAVIOR).filter(|behavior| behavior.is_object()) else {
+    if text(autoscaler, &["apiVersion"]).starts_with("autoscaling/v2")
+        && items(autoscaler, METRICS).is_empty()
+    {
+        let target = json!({"type": "Utilization", "averageUtilization": 80});
+        let metric = json!({"type": "Resource", "resource": {"name": "cpu", "target": target}});
+        set(autoscaler.to_mut(), METRICS, json!([metric]));
+    }
+    if !at(autoscaler, BEHAVIOR).is_object() {
+        return;
+    }
+    let Some(behavior) = at_mut(autoscaler.to_mut(), BEHAVIOR) else {
         return;
     };
     let percent = json!({"type": "Percent", "value": 100, "periodSeconds": 15});
@@ -68,9 +83,17 @@ fn scaling_rules(autoscaler: &mut Value) {
     }
 }
 
+/// A Job with a limit for each index has no other limit.
+fn backoff_limit(job: &mut Cow<'_, Value>) {
+    const LIMIT: &[&str] = &["spec", "backoffLimit"];
+    if !at(job, &["spec", "backoffLimitPerIndex"]).is_null() && at(job, LIMIT).is_null() {
+        set(job.to_mut(), LIMIT, i32::MAX.into());
+    }
+}
+
 /// A container's maximum is the default of its limit, that is the default of its request, and without one its minimum is.
-fn limits(range: &mut Value) {
-    let all = at_mut(range, &["spec", "limits"]).and_then(Value::as_array_mut);
+fn limits(range: &mut Cow<'_, Value>) {
+    let all = at_mut(range.to_mut(), &["spec", "limits"]).and_then(Value::as_array_mut);
     for limit in all.into_iter().flatten() {
         if text(limit, &["type"]) == "Container" {
             fill(limit, "default", "max");
@@ -90,7 +113,7 @@ fn fill(parent: &mut Value, field: &str, from: &str) {
 }
 
 /// A policy without types has the type Ingress, and Egress if it has egress rules.
-fn policy_types(policy: &mut Value) {
+fn policy_types(policy: &mut Cow<'_, Value>) {
     const TYPES: &[&str] = &["spec", "policyTypes"];
     if policy["spec"].is_object() && items(policy, TYPES).is_empty() {
         let types = if items(policy, &["spec", "egress"]).is_empty() {
@@ -98,6 +121,26 @@ fn policy_types(policy: &mut Value) {
         } else {
             json!(["Ingress", "Egress"])
         };
-        set(policy, TYPES, types);
+        set(policy.to_mut(), TYPES, types);
+    }
+}
+
+/// A controller without a selector selects the labels of its own pods.
+fn selector(controller: &mut Cow<'_, Value>) {
+    const SELECTOR: &[&str] = &["spec", "selector"];
+    let labels = at(controller, &["spec", "template", "metadata", "labels"]);
+    if labels.is_object() && at(controller, SELECTOR).is_null() {
+        let labels = labels.clone();
+        set(controller.to_mut(), SELECTOR, labels);
+    }
+}
+
+/// The list of a Service's addresses begins with its address, which may be `None`.
+fn cluster_ips(service: &mut Cow<'_, Value>) {
+    const ADDRESSES: &[&str] = &["spec", "clusterIPs"];
+    let address = text(service, &["spec", "clusterIP"]);
+    if !address.is_empty() && items(service, ADDRESSES).is_empty() {
+        let addresses = json!([address]);
+        set(service.to_mut(), ADDRESSES, addresses);
     }
 }

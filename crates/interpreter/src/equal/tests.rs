@@ -350,6 +350,32 @@ fn completed_by_servers() -> Vec<(Value, Value)> {
             json!({"subjects": [{"kind": "User", "name": "x", "apiGroup": "rbac.authorization.k8s.io"}],
                 "roleRef": {"kind": "Role", "name": "r", "apiGroup": "rbac.authorization.k8s.io"}}),
         ),
+        of(
+            "autoscaling/v2",
+            "HorizontalPodAutoscaler",
+            json!({"spec": {"maxReplicas": 3}}),
+            json!({"spec": {"maxReplicas": 3, "metrics": [{"type": "Resource", "resource": {"name": "cpu",
+                "target": {"type": "Utilization", "averageUtilization": 80}}}]}}),
+        ),
+        of(
+            "batch/v1",
+            "Job",
+            json!({"spec": {"completionMode": "Indexed", "completions": 3, "backoffLimitPerIndex": 1}}),
+            json!({"spec": {"completionMode": "Indexed", "completions": 3, "backoffLimitPerIndex": 1,
+                "backoffLimit": 2_147_483_647}}),
+        ),
+        of(
+            "v1",
+            "ReplicationController",
+            json!({"spec": {"template": {"metadata": {"labels": {"app": "a"}}}}}),
+            json!({"spec": {"template": {"metadata": {"labels": {"app": "a"}}}, "selector": {"app": "a"}}}),
+        ),
+        of(
+            "v1",
+            "Service",
+            json!({"spec": {"clusterIP": "None"}}),
+            json!({"spec": {"clusterIP": "None", "clusterIPs": ["None"]}}),
+        ),
     ]
 }
 
@@ -369,6 +395,10 @@ fn what_servers_complete_in_any_kind_does_not_differ_and_another_value_there_doe
         (4, "/spec/limits/0/defaultRequest/memory", json!("512Mi")),
         (4, "/spec/limits/0/default/cpu", json!("500m")),
         (5, "/subjects/0/apiGroup", json!("other")),
+        (6, "/spec/metrics/0/resource/target/averageUtilization", json!(50)),
+        (7, "/spec/backoffLimit", json!(6)),
+        (8, "/spec/selector/app", json!("b")),
+        (9, "/spec/clusterIPs/0", json!("10.0.0.1")),
     ] {
         let (ours, mut live) = completed_by_servers().swap_remove(at);
         *live.pointer_mut(pointer).unwrap() = other;
