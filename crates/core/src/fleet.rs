@@ -1,7 +1,7 @@
 //! The fleet as this process knows it: the cache, the graph and the memory, and the queries that several planners share.
 //!
 //! It is the only state of the control plane; all of it can be rebuilt from the API servers. It names no planner, and nothing here
-//! changes it: that is done by [`crate::engine`] alone.
+//! changes it: that is done by [`crate::Engine`] alone.
 
 pub(crate) mod activation;
 pub(crate) mod claims;

@@ -23,7 +23,7 @@
 //! | [`refusal`] | the object that gets an Event when the hub refuses a write |
 //! | [`namespaces`] | the namespaces of member clusters, and their labels |
 //!
-//! [`inspection`] shows the state of an [`Fleet`](index::Fleet) to the crates above: `entourage-simulation` runs all of these planners on a
+//! [`inspection`] shows the state of a [`Fleet`](fleet::Fleet) to the crates above: `entourage-simulation` runs all of these planners on a
 //! model of the API servers, for `entourage plan`. Defaults and validation of objects on write are those of `entourage-admission`.
 //!
 //! The inputs of these decisions lie in crates below, re-exported here under the names of modules: the vocabulary ([`object`],

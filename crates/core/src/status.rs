@@ -5,6 +5,7 @@
 
 pub(crate) mod events;
 mod health;
+mod item;
 mod needed;
 mod orphaned;
 mod places;
@@ -17,8 +18,9 @@ use std::collections::BTreeSet;
 
 use entourage_api::{
     keys::{condition, reason},
-    work::{AggregatedStatusItem, ResourceBindingStatus, ResourceHealth},
+    work::ResourceBindingStatus,
 };
+use item::item;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use needed::{Dependencies, ask_again, dependencies_ready, unlisted_dependencies, unsure};
 use places::{Place, places, suspended};
@@ -30,10 +32,7 @@ use crate::{
     eviction::task,
     failover,
     fleet::Fleet,
-    interpreter::{
-        self, Health, operations::Operation, question::InterpretError, references::DependencySelection,
-    },
-    messages,
+    interpreter::{self, references::DependencySelection},
     object::{ResourceId, Str, Time},
     observation::Template,
     plan::{Change, HubObject, Plan, SyncRequirement, Verb},
@@ -395,56 +394,6 @@ fn is_spec_settled(fleet: &Fleet, resource: &ResourceState, stored: &Binding, pl
         };
         !fleet.cache.members.contains_key(target.name.as_str()) || is_wanted() || is_recorded()
     })
-}
-
-/// The status item of a cluster; the last report of a member that does not respond is kept.
-fn item(id: &ResourceId, place: &Place<'_>, held: Option<&AggregatedStatusItem>) -> AggregatedStatusItem {
-    let live = place.state.live.as_ref();
-    let told = held;
-    // After a start the stored item is the only earlier result of a hook or script that fails now.
-    let lacks = |operation| live.and_then(|live| live.lacks(operation));
-    let earlier = |operation| held.filter(|_| lacks(operation).is_some());
-    let held = held.filter(|_| !place.answers && live.is_none());
-    let applied = place.applied();
-    let message = place.report().map(|(_, message)| message).unwrap_or_default();
-    let health = match live.and_then(|live| live.health) {
-        Some(Health::Healthy) => ResourceHealth::Healthy,
-        Some(Health::Unhealthy) => ResourceHealth::Unhealthy,
-        Some(Health::Unknown) => {
-            let is_passing = lacks(Operation::Health).is_some_and(InterpretError::is_passing);
-            earlier(Operation::Health)
-                .filter(|_| is_passing)
-                .and_then(|earlier| earlier.health)
-                .unwrap_or(ResourceHealth::Unknown)
-        }
-        None if place.stands() && live.is_some_and(|live| !live.interpretation.is_copied_whole(&id.gvk)) => {
-            ResourceHealth::Healthy
-        }
-        None => held
-            .and_then(|held| held.health)
-            .unwrap_or(ResourceHealth::Unknown),
-    };
-    AggregatedStatusItem {
-        cluster_name: place.cluster.to_string(),
-        status: live.map_or_else(
-            || held.and_then(|held| held.status.clone()),
-            |live| {
-                let earlier = earlier(Operation::Reflect).and_then(|earlier| earlier.status.as_ref());
-                live.status.as_ref().or(earlier).cloned()
-            },
-        ),
-        applied,
-        applied_message: match told {
-            Some(told) => messages::steady(&told.applied_message, message),
-            None => message,
-        },
-        health: Some(health),
-        copy: place.state.record.clone(),
-        unhealthy_since: place.state.unhealthy_since.map(Time::to_k8s),
-        // A stored entry without a reason is of an earlier version, or the definition on the hub lacks the field: that alone is
-        // no reason for a write.
-        applied_reason: told.and_then(|told| told.applied_reason).and(place.reason()),
-    }
 }
 
 // --- when

@@ -15,7 +15,7 @@ pub struct Links {
     /// from another namespace. Kept after the template is gone until a GET has proved that.
     pub direct: Arc<[DependencyReference]>,
     /// What goes where the template goes: what it refers to, what that refers to, and so on; sorted, each once. Kept after the
-    /// template is gone, until its copies are. Invariant: see [`closure`](super::closure).
+    /// template is gone, until its copies are. Invariant: see `graph/closure.rs`.
     pub references: Arc<[DependencyReference]>,
     /// True if there is more to be reached than is looked at.
     pub is_cut: bool,
