@@ -1,4 +1,4 @@
-//! One list-and-watch: one that [`entourage_core::Engine::demand`] contains, kept running through every kind of end.
+//! One list-and-watch: one that [`entourage_core::fleet::Fleet::demand`] contains, kept running through every kind of end.
 //!
 //! An own loop instead of kube's watcher: items are projected one by one while a page is read, kinds that are not interpreted
 //! are requested as metadata with a fallback that old servers understand, events that arrive together are sent together, and an
