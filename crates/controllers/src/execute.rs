@@ -137,13 +137,13 @@ impl Executor {
                     preconditions,
                     copies,
                     mode,
-                    told,
+                    event,
                 } => match member {
                     Some(member) => {
                         let outcome =
                             self.end_namespace(member, (cluster, name), (&preconditions, &copies), mode);
                         let (outcome, released) = outcome.await;
-                        if let Some(event) = told.filter(|_| released) {
+                        if let Some(event) = event.filter(|_| released) {
                             self.events.emit(*event);
                         }
                         outcome

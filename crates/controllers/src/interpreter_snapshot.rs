@@ -190,7 +190,7 @@ impl InterpreterSnapshot {
                 heard = heard.and(operation, said);
             }
         }
-        let heard = observation::heard(watch, interpretation, object, heard);
+        let heard = observation::with_unused(watch, interpretation, object, heard);
         let lacks = heard.lacks();
         (interpretation.with(heard), lacks)
     }

@@ -184,7 +184,7 @@ fn template_here(
             Some(binding) => delete(binding, "no longer required"),
         };
     }
-    if let Some(plan) = unanswered(fleet, id, (resource, template), own, !required.is_empty()) {
+    if let Some(plan) = failed_operation(fleet, id, (resource, template), own, !required.is_empty()) {
         return plan;
     }
     match binding {
@@ -360,7 +360,7 @@ fn places(spec: &ResourceBindingSpec) -> std::collections::BTreeSet<Str> {
 // --- the own part
 
 /// Waits for failed interpretations of the template, where their results are in use.
-fn unanswered(
+fn failed_operation(
     fleet: &Fleet,
     id: &ResourceId,
     (resource, template): (&ResourceState, &Template),
@@ -383,21 +383,21 @@ fn unanswered(
         .is_some_and(|placement| placement.replica_scheduling_type() == ReplicaSchedulingType::Divided);
     if divides
         && template.replicas.is_none()
-        && let Some(unanswered) = template.lacks(Operation::Replicas)
+        && let Some(failed_operation) = template.lacks(Operation::Replicas)
     {
         return Some(hold(
-            unanswered,
+            failed_operation,
             &format!("{id} is not scheduled, because its replicas are to be divided"),
         ));
     }
     // The dependencies of a workload are propagated with it from the start, if their interpretation must succeed.
     if first.is_none()
         && (follows || is_dependency)
-        && let Some(unanswered) = template.lacks(Operation::References)
-        && matches!(unanswered.until, Until::Answered | Until::Used)
+        && let Some(failed_operation) = template.lacks(Operation::References)
+        && matches!(failed_operation.until, Until::Answered | Until::Used)
     {
         return Some(hold(
-            unanswered,
+            failed_operation,
             &format!("{id} is not scheduled, because its dependencies are to be propagated"),
         ));
     }
@@ -405,12 +405,12 @@ fn unanswered(
 }
 
 /// Waits for an interpretation; a failure is reported.
-fn hold(unanswered: &InterpretError, waits: &str) -> Plan {
-    if unanswered.is_unasked() {
-        return Plan::wait(format!("{} is asked now", unanswered.word()));
+fn hold(failed_operation: &InterpretError, waits: &str) -> Plan {
+    if failed_operation.is_unasked() {
+        return Plan::wait(format!("{} is asked now", failed_operation.word()));
     }
     Plan::one(
-        Change::Refuse(format!("{}; {waits}", unanswered.failure())),
+        Change::Refuse(format!("{}; {waits}", failed_operation.failure())),
         "an answer that it needs was never given",
     )
 }

@@ -265,7 +265,7 @@ pub fn unheard(fleet: &Fleet, id: &ResourceId, resource: &ResourceState, cluster
     let referrers = &fleet.links(id).referrers;
     let mut kinds: Vec<&Gvk> = referrers.iter().map(|holder| &holder.gvk).collect();
     kinds.dedup();
-    kinds.retain(|gvk| !fleet.are_copies_heard(cluster, gvk));
+    kinds.retain(|gvk| !fleet.are_copies_observed(cluster, gvk));
     let of_kind = |gvk: &Gvk| {
         let mut holders = referrers.iter().filter(|holder| holder.gvk == *gvk);
         holders.any(|holder| takes_along(fleet, holder, id, resource))

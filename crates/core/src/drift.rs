@@ -115,7 +115,7 @@ impl DriftBackoff {
     /// The time until which a copy of a distribution is reported as contended after the last correction: a few manual edits are
     /// reported for a short time, and a change that returns every few minutes all the time.
     #[must_use]
-    pub fn told_until(&self) -> Time {
+    pub fn reported_until(&self) -> Time {
         let again = self.pause().max(self.interval).saturating_mul(2);
         self.last.plus(again.min(self.of.over_after()))
     }
@@ -129,14 +129,14 @@ impl DriftBackoff {
 
     /// True if drift is reported.
     #[must_use]
-    pub fn is_told(&self) -> bool {
+    pub fn is_reported(&self) -> bool {
         self.corrections >= NO_ACCIDENT
     }
 
     /// The message about a copy of a distribution; `None` while drift is not reported.
     #[must_use]
     pub fn message_of_distribution(&self) -> Option<String> {
-        if !self.is_told() {
+        if !self.is_reported() {
             return None;
         }
         let paths: Vec<&str> = self.paths.iter().map(String::as_str).collect();
@@ -153,7 +153,7 @@ impl DriftBackoff {
     /// The message about a copy; `None` while drift is not reported.
     #[must_use]
     pub fn message(&self, id: &ResourceId, cluster: &str) -> Option<String> {
-        if !self.is_told() {
+        if !self.is_reported() {
             return None;
         }
         let paths: Vec<&str> = self.paths.iter().map(String::as_str).collect();
@@ -184,14 +184,14 @@ mod tests {
         DriftBackoff::corrected(held, Drifting::Copy, "spec.paused", Time(at))
     }
 
-    fn fought(times: u32) -> DriftBackoff {
+    fn contended(times: u32) -> DriftBackoff {
         let drift_backoff = (0..times).fold(None, |held, _| Some(corrected(held, 0)));
         drift_backoff.unwrap()
     }
 
     #[test]
     fn each_pause_is_twice_the_one_before_up_to_a_minute() {
-        let pauses: Vec<_> = (1..10).map(|times| fought(times).retry_at().0).collect();
+        let pauses: Vec<_> = (1..10).map(|times| contended(times).retry_at().0).collect();
         assert_eq!(
             pauses,
             [0, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000]
@@ -235,13 +235,13 @@ mod tests {
     fn what_comes_back_every_few_minutes_is_told_without_a_break() {
         for minutes in 1..10 {
             let interval = minutes * 60_000;
-            let mut drift_backoff = Some(fought(2));
+            let mut drift_backoff = Some(contended(2));
             for round in 1..6 {
                 let held = corrected(drift_backoff, round * interval);
-                assert!(held.is_told());
+                assert!(held.is_reported());
                 let next = Time((round + 1) * interval);
-                assert!(next < held.told_until(), "every {minutes} minutes");
-                assert!(held.told_until() <= held.over_at(), "every {minutes} minutes");
+                assert!(next < held.reported_until(), "every {minutes} minutes");
+                assert!(held.reported_until() <= held.over_at(), "every {minutes} minutes");
                 drift_backoff = Some(held);
             }
         }
@@ -249,7 +249,7 @@ mod tests {
 
     #[test]
     fn a_few_edits_are_told_for_seconds() {
-        assert_eq!(fought(3).told_until(), Time(4_000));
+        assert_eq!(contended(3).reported_until(), Time(4_000));
     }
 
     proptest! {
@@ -274,7 +274,7 @@ mod tests {
                     }
                 }
                 prop_assert!(next.pause() <= LONGEST_PAUSE);
-                prop_assert!(next.retry_at() < next.over_at() && next.told_until() <= next.over_at());
+                prop_assert!(next.retry_at() < next.over_at() && next.reported_until() <= next.over_at());
                 prop_assert!(next.paths.len() <= NAMED);
                 held = Some(next);
             }
@@ -283,10 +283,10 @@ mod tests {
 
     #[test]
     fn the_message_of_a_distribution_names_what_is_changed_or_that_it_is_deleted() {
-        assert_eq!(fought(2).message_of_distribution(), None);
-        let message = fought(3).message_of_distribution().unwrap();
+        assert_eq!(contended(2).message_of_distribution(), None);
+        let message = contended(3).message_of_distribution().unwrap();
         assert!(message.contains("keeps changing spec.paused"), "{message}");
-        let deleted = DriftBackoff::corrected(Some(fought(3)), Drifting::Copy, DELETED, Time(0));
+        let deleted = DriftBackoff::corrected(Some(contended(3)), Drifting::Copy, DELETED, Time(0));
         let message = deleted.message_of_distribution().unwrap();
         assert!(message.contains("keeps deleting it"), "{message}");
     }
@@ -294,14 +294,14 @@ mod tests {
     #[test]
     fn the_message_names_what_is_changed_and_the_remedy() {
         let id = ResourceId::new(Gvk::new("apps/v1", "Deployment"), "shop", "web");
-        assert_eq!(fought(2).message(&id, "m1"), None);
-        let message = fought(3).message(&id, "m1").unwrap();
+        assert_eq!(contended(2).message(&id, "m1"), None);
+        let message = contended(3).message(&id, "m1").unwrap();
         assert!(
             message.contains("another writer on m1 keeps changing spec.paused"),
             "{message}"
         );
         assert!(!message.contains(label::RETAIN_REPLICAS), "{message}");
-        let replicas = DriftBackoff::corrected(Some(fought(3)), Drifting::Copy, "spec.replicas", Time(0));
+        let replicas = DriftBackoff::corrected(Some(contended(3)), Drifting::Copy, "spec.replicas", Time(0));
         let message = replicas.message(&id, "m1").unwrap();
         assert!(message.contains("spec.paused, spec.replicas"), "{message}");
         assert!(message.contains(label::RETAIN_REPLICAS), "{message}");

@@ -123,7 +123,7 @@ impl Fleet {
         self.memory.waiting.note(key, plan.awaits.as_deref());
         if let Key::Copy(id, cluster) = key {
             let waits = matches!(plan.awaits.as_deref(), Some(SyncRequirement::Removal(_)));
-            self.memory.brakes.keeps_from(id, cluster, waits);
+            self.memory.deletion_pauses.keeps_from(id, cluster, waits);
             self.note_copy_plan(id, cluster, &plan, now);
         }
         if let Key::Binding(id) = key {
@@ -138,7 +138,7 @@ impl Fleet {
 
     /// See [`Engine::take_raised`].
     pub(crate) fn take_raised(&mut self) -> Vec<Key> {
-        let clusters = self.memory.brakes.take_raised().into_iter();
+        let clusters = self.memory.deletion_pauses.take_raised().into_iter();
         let mut raised = std::mem::take(&mut self.memory.raised);
         raised.extend(clusters.map(Key::Cluster));
         raised

@@ -26,12 +26,12 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 pub(crate) use account::{account, explain};
 use words::{lacks, message};
 
-pub use crate::memory::brakes::pause_name;
+pub use crate::memory::deletion_pauses::pause_name;
 use crate::{
     cache::Member,
     condition as conditions,
     fleet::Fleet,
-    memory::brakes::Cause,
+    memory::deletion_pauses::Cause,
     object::{Str, Time},
     observation::Watch,
     plan::{Event, Plan, Regarding, SyncRequirement},
@@ -66,7 +66,7 @@ pub(crate) fn hold(
 ) -> Option<Plan> {
     let paused = fleet
         .memory
-        .brakes
+        .deletion_pauses
         .members
         .get(cluster)
         .and_then(|brake| brake.pause.as_ref())
@@ -82,7 +82,7 @@ pub(crate) fn hold(
 
 /// The reason why one more deletion would exceed a limit now, or `None`.
 fn cause(fleet: &Fleet, cluster: &str, explained: bool, now: Time) -> Option<Cause> {
-    let brake = fleet.memory.brakes.members.get(cluster)?;
+    let brake = fleet.memory.deletion_pauses.members.get(cluster)?;
     let released = brake.released;
     if released.is_some_and(|released| now < released.plus(RELEASE_LASTS)) {
         return None;
@@ -96,13 +96,13 @@ fn cause(fleet: &Fleet, cluster: &str, explained: bool, now: Time) -> Option<Cau
     }
     let rolled_back = fleet
         .memory
-        .brakes
+        .deletion_pauses
         .rolled_back
         .filter(|at| now < at.plus(ROLLBACK_LASTS));
     if rolled_back.is_some_and(|at| released.is_none_or(|released| released < at)) {
         return Some(Cause::HubRolledBack);
     }
-    let (_, limit, looks_empty) = brake.surveyed?;
+    let (_, limit, looks_empty) = brake.measured?;
     if looks_empty {
         return Some(Cause::HubLooksEmpty);
     }
@@ -121,12 +121,12 @@ pub(crate) fn say(
 ) -> (Option<Event>, Option<Time>) {
     let pause = fleet
         .memory
-        .brakes
+        .deletion_pauses
         .members
         .get(name)
         .and_then(|brake| brake.pause.as_ref());
-    let is_told = conditions::status(all, condition::REMOVALS_PAUSED) == Some("True");
-    let told = |status: &str, reason: &str, message: String, at: Time| Condition {
+    let is_reported = conditions::status(all, condition::REMOVALS_PAUSED) == Some("True");
+    let reported = |status: &str, reason: &str, message: String, at: Time| Condition {
         type_: condition::REMOVALS_PAUSED.into(),
         status: status.into(),
         reason: reason.into(),
@@ -138,7 +138,13 @@ pub(crate) fn say(
         |each: &&Condition| each.type_ == condition::REMOVALS_PAUSED && each.reason == reason::HUB_NOT_SYNCED;
     let was_blind = all.iter().any(|each| is_blind(&each));
     let Some(pause) = pause else {
-        if let Some((since, lacking)) = fleet.memory.brakes.blind.as_ref().filter(|_| fleet.config.brake) {
+        if let Some((since, lacking)) = fleet
+            .memory
+            .deletion_pauses
+            .blind
+            .as_ref()
+            .filter(|_| fleet.config.brake)
+        {
             let due = since.plus(BLIND_AFTER);
             if now < due {
                 return (None, Some(due));
@@ -148,21 +154,26 @@ pub(crate) fn say(
                 return (None, None);
             }
             // Before the deletions are observed again after a restart, the stored condition counts.
-            let waiting = fleet.memory.brakes.kept_from.get(name).map(|all| !all.is_empty());
+            let waiting = fleet
+                .memory
+                .deletion_pauses
+                .kept_from
+                .get(name)
+                .map(|all| !all.is_empty());
             if waiting.unwrap_or(was_blind) {
                 let message = lacks(lacking, name);
-                conditions::set(all, told("True", reason::HUB_NOT_SYNCED, message, *since));
+                conditions::set(all, reported("True", reason::HUB_NOT_SYNCED, message, *since));
             } else if was_blind {
                 conditions::remove(all, condition::REMOVALS_PAUSED);
             }
         } else if was_blind {
             conditions::remove(all, condition::REMOVALS_PAUSED);
-        } else if is_told {
+        } else if is_reported {
             let message = format!(
                 "Deletions on {name} continue: they were released with the annotation {}.",
                 annotation::RESUME_REMOVALS
             );
-            conditions::set(all, told("False", reason::REMOVALS_RESUMED, message, now));
+            conditions::set(all, reported("False", reason::REMOVALS_RESUMED, message, now));
         }
         return (None, None);
     };
@@ -170,7 +181,7 @@ pub(crate) fn say(
         return (None, None);
     };
     let message = message(name, pause);
-    let event = (!is_told).then(|| Event {
+    let event = (!is_reported).then(|| Event {
         regarding: Regarding {
             api_version: "cluster.karmada.io/v1alpha1".into(),
             kind: "Cluster".into(),
@@ -182,7 +193,7 @@ pub(crate) fn say(
         reason: event::REMOVALS_PAUSED,
         message: message.clone(),
     });
-    conditions::set(all, told("True", pause.cause.reason(), message, pause.since));
+    conditions::set(all, reported("True", pause.cause.reason(), message, pause.since));
     let again_at = pause
         .waiting
         .is_none()

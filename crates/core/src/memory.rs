@@ -2,8 +2,8 @@
 //!
 //! Nothing of it is needed for correctness after a restart: what must outlive the process stands in a status or an annotation.
 
-pub(crate) mod brakes;
 pub(crate) mod cut_off;
+pub(crate) mod deletion_pauses;
 pub(crate) mod distributions;
 pub(crate) mod identities;
 mod origin;
@@ -25,7 +25,7 @@ pub(crate) struct Memory {
     /// The keys that wait for a sync requirement.
     pub(crate) waiting: Waiting,
     /// The deletions on each member, and where they are paused.
-    pub(crate) brakes: brakes::Brakes,
+    pub(crate) deletion_pauses: deletion_pauses::DeletionPauses,
     /// The eviction slots of bindings.
     pub(crate) evictions: Evictions,
     /// The kinds whose templates have a status of others; see [`crate::fleet::contests`].

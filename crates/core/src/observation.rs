@@ -7,6 +7,7 @@ mod hooked;
 mod interpreted;
 mod meta;
 pub mod misread;
+mod object_ref;
 mod outcome;
 mod unhealthy;
 mod uses;
@@ -27,7 +28,6 @@ use crate::{
     distributed::observed::{Distribution, ObservedObject},
     interpreter::{
         self, Health, Interpretation,
-        hook::Contract,
         operations::Operation,
         question::InterpretError,
         references::{DependencyReference, DependencySelection},
@@ -38,9 +38,10 @@ use crate::{
 };
 
 pub use copied::copy;
-pub use hooked::{Configured, heard, questions};
+pub use hooked::{Configured, questions, with_unused};
 pub(crate) use interpreted::named;
 pub use meta::{CopyMeta, owner_hash};
+pub use object_ref::ObjectRef;
 pub use outcome::{Delivered, Removed, Wrote};
 pub use uses::{Use, Used, Uses};
 pub use watch::{Watch, kind_read_by};
@@ -71,20 +72,22 @@ pub struct Template {
     /// The interpretation of the kind as of when this was read.
     pub interpretation: Interpretation,
     /// The operations whose interpretation failed; the fields above are empty there.
-    pub unanswered: Vec<InterpretError>,
+    pub failed_operations: Vec<InterpretError>,
 }
 
 impl Template {
     /// The error of the interpretation of this operation, or `None` if it did not fail.
     #[must_use]
     pub fn lacks(&self, operation: Operation) -> Option<&InterpretError> {
-        self.unanswered.iter().find(|each| each.operation == operation)
+        self.failed_operations
+            .iter()
+            .find(|each| each.operation == operation)
     }
 
     /// True if a result that is in use now was not requested when the template was read.
     #[must_use]
     pub fn is_to_be_asked(&self, used: Used) -> bool {
-        let mut unasked = self.unanswered.iter().filter(|each| each.is_unasked());
+        let mut unasked = self.failed_operations.iter().filter(|each| each.is_unasked());
         unasked.any(|each| match each.operation {
             Operation::Components => {
                 used.own && self.replicas.is_none() && self.lacks(Operation::Replicas).is_none()
@@ -112,14 +115,16 @@ pub struct Copy {
     /// The interpretation of the kind as of when this was read.
     pub interpretation: Interpretation,
     /// The operations whose interpretation failed; the field keeps its earlier value then.
-    pub unanswered: Box<[InterpretError]>,
+    pub failed_operations: Box<[InterpretError]>,
 }
 
 impl Copy {
     /// The error of the interpretation of this operation, or `None` if it did not fail.
     #[must_use]
     pub fn lacks(&self, operation: Operation) -> Option<&InterpretError> {
-        self.unanswered.iter().find(|each| each.operation == operation)
+        self.failed_operations
+            .iter()
+            .find(|each| each.operation == operation)
     }
 
     /// True if it is known to be healthy, or is of a kind without a health rule. False while its health is still to be
@@ -164,65 +169,6 @@ pub enum Subject {
     Distributed(Option<Str>, ResourceId, ObservedObject),
     /// A WorkloadRebalancer.
     Rebalancer(Arc<WorkloadRebalancer>),
-}
-
-/// The id of the object that an event is about, without the object.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum ObjectRef {
-    /// A PropagationPolicy.
-    Policy(NamespacedName),
-    /// An OverridePolicy or a ClusterOverridePolicy.
-    Override(NamespacedName),
-    /// A ResourceInterpreterCustomization.
-    Customization(Str),
-    /// A configuration of hooks.
-    Hooks(Contract, Str),
-    /// A ClusterTaintPolicy.
-    TaintPolicy(Str),
-    /// A ResourceBinding.
-    Binding(NamespacedName),
-    /// A Cluster.
-    Cluster(Str),
-    /// A template on the hub.
-    Template(ResourceId),
-    /// A copy on a member.
-    Copy(Str, ResourceId),
-    /// A namespace: of a member, or of the hub.
-    Namespace(Option<Str>, Str),
-    /// A ResourceDistribution.
-    Distribution(Str),
-    /// An object, of the hub or of a member, that has the name of what is distributed.
-    Distributed(Option<Str>, ResourceId),
-    /// A WorkloadRebalancer.
-    Rebalancer(Str),
-}
-
-impl ObjectRef {
-    /// The watch that reports the object.
-    pub(crate) fn watch(&self) -> Watch {
-        let scoped = |name: &NamespacedName, namespaced, cluster_scoped| match name.namespace.is_empty() {
-            true => cluster_scoped,
-            false => namespaced,
-        };
-        match self {
-            Self::Policy(name) => scoped(name, Watch::Policies, Watch::ClusterPolicies),
-            Self::Override(name) => scoped(name, Watch::Overrides, Watch::ClusterOverrides),
-            Self::Binding(name) => scoped(name, Watch::Bindings, Watch::ClusterBindings),
-            Self::Customization(_) => Watch::Customizations,
-            Self::Hooks(contract, _) => Watch::Hooks(*contract),
-            Self::TaintPolicy(_) => Watch::TaintPolicies,
-            Self::Cluster(_) => Watch::Clusters,
-            Self::Template(id) => Watch::Templates(id.gvk.clone()),
-            Self::Copy(cluster, id) => Watch::Copies(cluster.clone(), id.gvk.clone()),
-            Self::Namespace(None, _) => Watch::Namespaces,
-            Self::Namespace(Some(cluster), _) => Watch::MemberNamespaces(cluster.clone()),
-            Self::Distribution(_) => Watch::Distributions,
-            Self::Distributed(cluster, id) => {
-                Watch::Distributed(cluster.clone(), id.gvk.clone(), id.name.clone())
-            }
-            Self::Rebalancer(_) => Watch::Rebalancers,
-        }
-    }
 }
 
 /// A group version that a member serves, and its kinds as (plural, kind).
@@ -448,7 +394,7 @@ fn template_as_known(id: &ResourceId, object: &Value) -> Template {
     };
     let interpreted = native.reports_status();
     let components = interpreter::requirements::components(native, object);
-    let (components, untold) = match interpreter::requirements::check_components(&components) {
+    let (components, failed) = match interpreter::requirements::check_components(&components) {
         Ok(()) => (Some(components).filter(|all| !all.is_empty()), None),
         Err(why) => (None, Some(InterpretError::of_components("shipped rules", why))),
     };
@@ -459,7 +405,7 @@ fn template_as_known(id: &ResourceId, object: &Value) -> Template {
         completions: interpreter::native::completions(object).filter(|_| &*id.gvk.kind == "Job"),
         requirements: interpreter::requirements::requirements(native, &id.namespace, object).map(Arc::new),
         components: components.map(Arc::from),
-        unanswered: untold.into_iter().collect(),
+        failed_operations: failed.into_iter().collect(),
         references: interpreter::references::references(native, &id.namespace, object),
         selections: interpreter::references::selections(native, &id.namespace, object),
         status: interpreted

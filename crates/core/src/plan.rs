@@ -346,7 +346,7 @@ pub enum Change {
         /// Delete or release.
         mode: RemovalMode,
         /// The Event to record if it was released, and only then.
-        told: Option<Box<Event>>,
+        event: Option<Box<Event>>,
     },
     /// Find out whether a copy exists on the member after a write whose outcome is unknown: a point GET there. Its outcome is
     /// `Removed(.., Gone)` if no copy managed by this hub exists, or `Seen`.

@@ -72,18 +72,18 @@ fn results(fleet: &Fleet, held: &RebalancerState, now: Time) -> (Vec<ObservedWor
     let mut waits: Option<Plan> = None;
     let mut results: Vec<ObservedWorkload> = held.earlier().cloned().collect();
     for workload in held.workloads() {
-        let came = match held.told(workload) {
-            Some(told) => Came::Told(told.clone()),
+        let came = match held.final_result(workload) {
+            Some(result) => Came::Final(result.clone()),
             None => outcome(fleet, held, workload, now),
         };
         results.push(match came {
-            Came::Told(told) => told,
+            Came::Final(result) => result,
             Came::Waits(plan) => {
                 waits = Some(match waits {
                     Some(first) => both(first, plan),
                     None => plan,
                 });
-                told(workload, "", "")
+                result_of(workload, "", "")
             }
         });
     }
@@ -96,7 +96,7 @@ fn results(fleet: &Fleet, held: &RebalancerState, now: Time) -> (Vec<ObservedWor
 }
 
 enum Came {
-    Told(ObservedWorkload),
+    Final(ObservedWorkload),
     /// There is no result yet.
     Waits(Plan),
 }
@@ -107,9 +107,9 @@ fn outcome(fleet: &Fleet, held: &RebalancerState, workload: &WorkloadReference, 
     if let Some(stored) = stored {
         let asked = stored.object.spec.reschedule_triggered_at.as_ref();
         return if asked.is_some_and(|asked| Time::from_k8s(asked) >= held.asks_at()) {
-            Came::Told(told(workload, apps::SUCCESSFUL, ""))
+            Came::Final(result_of(workload, apps::SUCCESSFUL, ""))
         } else if is_kept_by_others(&stored.meta) {
-            Came::Told(told(workload, apps::FAILED, apps::BINDING_MANAGED_BY_OTHERS))
+            Came::Final(result_of(workload, apps::FAILED, apps::BINDING_MANAGED_BY_OTHERS))
         } else {
             Came::Waits(Plan::wait(format!("the binding of {id} is about to be written")))
         };
@@ -127,10 +127,14 @@ fn outcome(fleet: &Fleet, held: &RebalancerState, workload: &WorkloadReference, 
         let why = format!("{id} has no binding: it may be on its way");
         return Came::Waits(Plan::wait_until(until, why));
     }
-    Came::Told(told(workload, apps::FAILED, apps::REFERENCED_BINDING_NOT_FOUND))
+    Came::Final(result_of(
+        workload,
+        apps::FAILED,
+        apps::REFERENCED_BINDING_NOT_FOUND,
+    ))
 }
 
-fn told(workload: &WorkloadReference, result: &str, reason: &str) -> ObservedWorkload {
+fn result_of(workload: &WorkloadReference, result: &str, reason: &str) -> ObservedWorkload {
     ObservedWorkload {
         workload: workload.clone(),
         result: result.into(),

@@ -4,6 +4,7 @@
 //! once in `status_interval` under churn (architecture 2.11). Events are made on the transition of a condition.
 
 pub(crate) mod events;
+mod failed_operations;
 mod health;
 mod item;
 mod needed;
@@ -12,7 +13,6 @@ mod places;
 mod room;
 mod scheduled;
 pub mod template;
-mod unanswered;
 
 use std::collections::BTreeSet;
 
@@ -20,11 +20,11 @@ use entourage_api::{
     keys::{condition, reason},
     work::ResourceBindingStatus,
 };
+use failed_operations::failed_operations;
 use item::item;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use needed::{Dependencies, ask_again, dependencies_ready, unlisted_dependencies, unsure};
 use places::{Place, places, suspended};
-use unanswered::unanswered;
 
 use crate::{
     cache::{Binding, ResourceState},
@@ -118,8 +118,8 @@ pub fn plan_binding(fleet: &Fleet, id: &ResourceId, now: Time) -> Plan {
         now,
     );
     if status == before {
-        let waits = |until| Plan::wait_until(until, "what is told may change");
-        let evicted = task::told_again_at(fleet, id, (resource, stored), now);
+        let waits = |until| Plan::wait_until(until, "the report may change");
+        let evicted = task::reported_again_at(fleet, id, (resource, stored), now);
         let spec = &stored.object.spec;
         let leaves = spec.placement.as_ref().and_then(|placement| {
             failover::elsewhere::leaves_at(fleet, resource, (placement, spec.failover.as_ref()), spec, now)
@@ -137,7 +137,7 @@ pub fn plan_binding(fleet: &Fleet, id: &ResourceId, now: Time) -> Plan {
     if let Some(until) = settled.filter(|until| now < *until)
         && only_generations_differ(&before, &status)
     {
-        return Plan::wait_until(until, "nothing but the generation is to be told");
+        return Plan::wait_until(until, "only the generation differs");
     }
     let mut object = (*stored.object).clone();
     let spoiled = places.iter().filter(|place| place.is_spoiled());
@@ -196,7 +196,7 @@ fn fill(
             format!("{}: {}", place.cluster, short.unwrap_or(&item.applied_message))
         })
         .collect();
-    let health = health::told(places, &status.aggregated_status);
+    let health = health::report(places, &status.aggregated_status);
     let native = interpreter::native(&id.gvk.group, &id.gvk.version, &id.gvk.kind);
     if native.is_none_or(|native| native.reflects_all()) {
         room::share(&mut status.aggregated_status);
@@ -271,13 +271,13 @@ fn fill(
             condition::EVICTING,
             true,
             reason::GRACEFUL_EVICTION,
-            task::told(fleet, id, (resource, stored), now),
+            task::message(fleet, id, (resource, stored), now),
         ),
         (
             condition::INTERPRETED,
             false,
             reason::NO_ANSWER,
-            unanswered(fleet, id, template, resource),
+            failed_operations(fleet, id, template, resource),
         ),
     ];
     for (type_, good, reason, message) in exceptions {
@@ -289,14 +289,14 @@ fn fill(
         }
     }
     match health {
-        health::Told::Nothing => conditions::remove(&mut status.conditions, condition::HEALTHY),
-        health::Told::AsBefore => {
+        health::HealthReport::Nothing => conditions::remove(&mut status.conditions, condition::HEALTHY),
+        health::HealthReport::AsBefore => {
             let mut held = status.conditions.iter_mut();
             if let Some(held) = held.find(|each| each.type_ == condition::HEALTHY) {
                 held.observed_generation = generation;
             }
         }
-        health::Told::Healthy(message) => {
+        health::HealthReport::Healthy(message) => {
             set(
                 &mut status.conditions,
                 condition::HEALTHY,
@@ -305,7 +305,7 @@ fn fill(
                 message,
             );
         }
-        health::Told::Unhealthy(message) => {
+        health::HealthReport::Unhealthy(message) => {
             set(
                 &mut status.conditions,
                 condition::HEALTHY,
@@ -368,11 +368,15 @@ const COUNTING: [&str; 3] = [
 fn only_generations_differ(before: &ResourceBindingStatus, after: &ResourceBindingStatus) -> bool {
     let mut same = before.clone();
     same.scheduler_observed_generation = after.scheduler_observed_generation;
-    for (held, told) in same.conditions.iter_mut().zip(&after.conditions) {
-        held.observed_generation = told.observed_generation;
-        let is_good = |each: &Condition| each.status == "True" && each.reason == told.reason;
-        if held.type_ == told.type_ && COUNTING.contains(&&*told.type_) && is_good(held) && is_good(told) {
-            held.message.clone_from(&told.message);
+    for (held, reported) in same.conditions.iter_mut().zip(&after.conditions) {
+        held.observed_generation = reported.observed_generation;
+        let is_good = |each: &Condition| each.status == "True" && each.reason == reported.reason;
+        if held.type_ == reported.type_
+            && COUNTING.contains(&&*reported.type_)
+            && is_good(held)
+            && is_good(reported)
+        {
+            held.message.clone_from(&reported.message);
         }
     }
     same == *after
@@ -417,7 +421,7 @@ fn too_early(
     };
     let on_its_way = matches!(dependencies, Dependencies::NotDelivered { trouble: false, .. });
     // No report comes before a user has acted.
-    let told_soon = matches!(
+    let reported_soon = matches!(
         dependencies,
         Dependencies::Missing(_) | Dependencies::NotDelivered { data: true, .. }
     );
@@ -450,7 +454,7 @@ fn too_early(
         }
         Some((_, last)) => last.plus(config.status_delay),
         // A user may be waiting for the message; members that respond report soon after they could be written to.
-        None if told_soon => since
+        None if reported_soon => since
             .max(resource.lists_came.unwrap_or_default())
             .plus(FIRST_ANSWERS),
         None => longest,

@@ -104,8 +104,8 @@ pub fn carry_out(servers: &mut impl Environment, change: Change) -> Outcome {
             preconditions,
             copies,
             mode,
-            told,
-        } => namespaces::end(servers, &cluster, &name, &preconditions, (mode, &copies), told),
+            event,
+        } => namespaces::end(servers, &cluster, &name, &preconditions, (mode, &copies), event),
         Change::GetCopy { id, cluster } => copies::get(servers, id, cluster),
         Change::GetTemplate(id) => {
             if let Some(fault) = servers.fault(Request::GetTemplate(&id)) {

@@ -46,9 +46,9 @@ impl Contest {
         }
         let held = self.drift_backoff.take();
         let drift_backoff = DriftBackoff::corrected(held, Drifting::Status, "status", now);
-        let is_told = drift_backoff.is_told();
+        let is_reported = drift_backoff.is_reported();
         self.drift_backoff = Some(drift_backoff);
-        is_told
+        is_reported
     }
 }
 

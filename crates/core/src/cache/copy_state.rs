@@ -30,7 +30,7 @@ pub enum Trouble {
     /// A hook that says what its copy looks like has no answer now.
     NoResponse,
     /// It was put right, and something on the member keeps changing it back.
-    Fought,
+    Contended,
 }
 
 impl Trouble {
@@ -43,7 +43,7 @@ impl Trouble {
             Self::NoSource => NotAppliedReason::Pending,
             Self::Override => NotAppliedReason::Override,
             Self::Interpretation | Self::NoResponse => NotAppliedReason::InterpretError,
-            Self::Fought => NotAppliedReason::Contended,
+            Self::Contended => NotAppliedReason::Contended,
         }
     }
 
@@ -124,7 +124,7 @@ pub struct CopyState {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PendingWrite {
     /// When the member first answered, since the write, that nothing is there.
-    heard: Option<Time>,
+    absent_since: Option<Time>,
     /// When the look that is under way was sent.
     asked: Option<Time>,
     /// Not looked for before this time.
@@ -140,7 +140,8 @@ const LOOK_PAUSE: i64 = 5_000;
 impl PendingWrite {
     /// When the copy is looked for next; at once if `None`.
     pub(crate) fn due(&self) -> Option<Time> {
-        self.not_before.max(self.heard.map(|heard| heard.plus(SETTLING)))
+        self.not_before
+            .max(self.absent_since.map(|absent_since| absent_since.plus(SETTLING)))
     }
 }
 
@@ -153,7 +154,7 @@ impl CopyState {
     /// Takes in that a list shows no copy. Cost: O(1).
     pub(crate) fn note_unlisted(&mut self, now: Time) {
         if let Some(pending) = &mut self.pending {
-            pending.heard.get_or_insert(now);
+            pending.absent_since.get_or_insert(now);
         }
     }
 
@@ -170,8 +171,8 @@ impl CopyState {
             return true;
         };
         let asked = pending.asked.take();
-        let heard = *pending.heard.get_or_insert(now);
-        if asked.is_none_or(|asked| asked < heard.plus(SETTLING)) {
+        let absent_since = *pending.absent_since.get_or_insert(now);
+        if asked.is_none_or(|asked| asked < absent_since.plus(SETTLING)) {
             return false;
         }
         self.pending = None;

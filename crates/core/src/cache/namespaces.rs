@@ -65,15 +65,15 @@ impl Namespaces {
 
     pub(crate) fn looked_into(&mut self, cluster: &Str, name: &Str, contents: Contents, now: Time) {
         if let Some(ending) = self.ending_mut(cluster, name) {
-            let looks = ending.survey.as_ref().map_or(0, |survey| survey.looks) + 1;
+            let looks = ending.observed_contents.as_ref().map_or(0, |found| found.looks) + 1;
             let at = now;
-            ending.survey = Some(Survey { contents, at, looks });
+            ending.observed_contents = Some(NamespaceContents { contents, at, looks });
         }
     }
 
-    pub(crate) fn forget_survey(&mut self, cluster: &Str, name: &Str) {
+    pub(crate) fn forget_contents(&mut self, cluster: &Str, name: &Str) {
         if let Some(ending) = self.endings.get_mut(&(cluster.clone(), name.clone())) {
-            ending.survey = None;
+            ending.observed_contents = None;
         }
     }
 
@@ -128,7 +128,7 @@ impl Namespaces {
 
 /// What was found in a namespace.
 #[derive(Clone, Debug)]
-pub(crate) struct Survey {
+pub(crate) struct NamespaceContents {
     pub(crate) contents: Contents,
     pub(crate) at: Time,
     /// How often it was looked.
@@ -145,5 +145,5 @@ pub(crate) struct Ending {
     /// It was counted by [`crate::governor`].
     pub(crate) counted: bool,
     /// What was found in it.
-    pub(crate) survey: Option<Survey>,
+    pub(crate) observed_contents: Option<NamespaceContents>,
 }

@@ -55,12 +55,12 @@ pub(super) fn orders(fleet: &Fleet, name: &str, member: &Member) -> Vec<Order> {
     policies.sort_by_key(|(_, policy)| policy.meta.created.unwrap_or(Time(0)));
     policies
         .into_iter()
-        .flat_map(|(name, policy)| said(name, &policy.object, conditions))
+        .flat_map(|(name, policy)| orders_of(name, &policy.object, conditions))
         .collect()
 }
 
 /// The orders of one policy for a Cluster with these conditions.
-fn said(name: &Str, policy: &ClusterTaintPolicy, conditions: &[Condition]) -> Vec<Order> {
+fn orders_of(name: &Str, policy: &ClusterTaintPolicy, conditions: &[Condition]) -> Vec<Order> {
     let spec = &policy.spec;
     let adds = hold(conditions, &spec.add_on_conditions);
     let removes = hold(conditions, &spec.remove_on_conditions);
@@ -168,9 +168,9 @@ mod tests {
             ("True", "True", None),
         ];
         for (add, remove, wanted) in table {
-            let said = said(&"p".into(), &spec(add, remove), &[condition("Ready", "False")]);
-            let said = said.first().map(|order| order.add.as_deref());
-            assert_eq!(said, wanted, "{add} {remove}");
+            let orders = orders_of(&"p".into(), &spec(add, remove), &[condition("Ready", "False")]);
+            let first = orders.first().map(|order| order.add.as_deref());
+            assert_eq!(first, wanted, "{add} {remove}");
         }
     }
 }

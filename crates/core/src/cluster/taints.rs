@@ -60,10 +60,10 @@ pub(super) fn keep(fleet: &Fleet, name: &Str, member: &Member, now: Time) -> Opt
         verb: Verb::Merge(body),
     };
     let mut plan = Plan::one(write, "its taints differ");
-    if !kept.said.is_empty() {
-        let message = format!("{}.", kept.said.join("; "));
-        let told = (false, event::TAINT_CLUSTER_SUCCEED);
-        plan.changes.push(event_of(name, member, told, message));
+    if !kept.changes.is_empty() {
+        let message = format!("{}.", kept.changes.join("; "));
+        let normal = (false, event::TAINT_CLUSTER_SUCCEED);
+        plan.changes.push(event_of(name, member, normal, message));
     }
     Some(plan)
 }
@@ -73,13 +73,13 @@ pub(super) fn keep(fleet: &Fleet, name: &Str, member: &Member, now: Time) -> Opt
 struct Kept {
     taints: Vec<Taint>,
     /// The additions and removals, with their reasons.
-    said: Vec<String>,
+    changes: Vec<String>,
 }
 
 fn decide(stored: &[Taint], ready: Option<&Condition>, orders: &[Order], now: Time) -> Kept {
     let mut kept = Kept {
         taints: stored.to_vec(),
-        said: Vec::new(),
+        changes: Vec::new(),
     };
     if let Some(ready) = ready.filter(|ready| !is_cut_off(ready)) {
         for (key, status) in OWN {
@@ -133,11 +133,12 @@ impl Kept {
         match wanted {
             Some(taint) if !stands => {
                 self.taints.push(taint);
-                self.said.push(format!("Added the taint {key}:{effect} ({why})"));
+                self.changes
+                    .push(format!("Added the taint {key}:{effect} ({why})"));
             }
             None if stands => {
                 self.taints.retain(|each| !is_it(each));
-                self.said
+                self.changes
                     .push(format!("Removed the taint {key}:{effect} ({why})"));
             }
             _ => {}

@@ -243,7 +243,7 @@ fn end_unless_retained(
     let why = format!("{why}; it holds data and is kept, without ownership metadata");
     let mut plan = end(fleet, id, cluster, ended, RemovalMode::Release, now, &why);
     if !plan.changes.is_empty() {
-        plan.changes.extend(volumes::told(fleet, id, resource, cluster));
+        plan.changes.extend(volumes::events(fleet, id, resource, cluster));
     }
     plan
 }

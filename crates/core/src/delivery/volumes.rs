@@ -22,7 +22,7 @@ use crate::{
 const NAMESPACE_NEWS: i64 = 2_000;
 
 /// The maximum number of workloads that get an Event about one claim.
-const MOST_TOLD: usize = 5;
+const MOST_REPORTED: usize = 5;
 
 /// True if a copy holds data, and its deletion was not requested. Cost: O(1).
 pub(super) fn is_retained(resource: &ResourceState, state: &CopyState) -> bool {
@@ -66,14 +66,14 @@ pub(super) fn goes_with_its_namespace(
 }
 
 /// Returns Events for the workloads that depend on the claim, and for the claim itself. Cost: O(referrers).
-pub(super) fn told(fleet: &Fleet, id: &ResourceId, resource: &ResourceState, cluster: &Str) -> Vec<Change> {
+pub(super) fn events(fleet: &Fleet, id: &ResourceId, resource: &ResourceState, cluster: &Str) -> Vec<Change> {
     let links = fleet.links(id);
     let mut regarding: Vec<Regarding> = links
         .referrers
         .iter()
         .chain(&links.stale_referrers)
         .filter_map(|referrer| on(referrer, fleet.resource(referrer)?))
-        .take(MOST_TOLD)
+        .take(MOST_REPORTED)
         .collect();
     let claim = resource.template.is_some().then(|| on(id, resource)).flatten();
     regarding.extend(claim.or_else(|| on_binding(resource)));

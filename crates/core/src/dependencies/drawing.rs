@@ -62,9 +62,9 @@ impl Drawing {
                 continue;
             }
             let template = observation::template(&interpretation(&id.gvk), id, object);
-            if let Some(unanswered) = template.lacks(Operation::References) {
+            if let Some(failed_operation) = template.lacks(Operation::References) {
                 all.remarks.insert(format!(
-                    "{id}: {unanswered}; its last known dependencies stay in force and are not drawn"
+                    "{id}: {failed_operation}; its last known dependencies stay in force and are not drawn"
                 ));
             }
             let may_take = |gvk: &Gvk, namespace: &Str| may_take(&known, id, gvk, namespace);

@@ -207,7 +207,7 @@ impl<'a> ApplyTask<'a> {
                 end(Wrote::Failed { step, message })
             }
             // It is being deleted, changed, or has no owner now: planned again from its new state.
-            Stage::Deleting(_) | Stage::Checking(..) | Stage::Releasing => told(object),
+            Stage::Deleting(_) | Stage::Checking(..) | Stage::Releasing => reported(object),
             Stage::Reading => match &self.task {
                 Task::Bring(..) => self.compare(object),
                 Task::Withdraw(render_spec, preconditions) => {
@@ -215,7 +215,7 @@ impl<'a> ApplyTask<'a> {
                         return self.deleted(None);
                     }
                     let Some(released) = render::release(render_spec, object) else {
-                        return told(object);
+                        return reported(object);
                     };
                     self.stage = Stage::Releasing;
                     ask(Request::Replace(Rendered(released)))
@@ -257,7 +257,7 @@ impl<'a> ApplyTask<'a> {
             return end(Wrote::Abandoned);
         };
         if !live["metadata"]["deletionTimestamp"].is_null() {
-            return told(live);
+            return reported(live);
         }
         match render::standing(&order.render_spec, live) {
             Standing::Ours => {}
@@ -390,7 +390,7 @@ const fn end(wrote: Wrote) -> Turn {
 }
 
 /// Reports the existing object; the planner decides from that.
-fn told(live: &Value) -> Turn {
+fn reported(live: &Value) -> Turn {
     Turn {
         seen: Some(ObservedObject::of(live)),
         next: Next::End(Wrote::Abandoned),

@@ -149,7 +149,7 @@ fn drift_backoff(fleet: &mut Fleet) {
         let again = corrected(fleet);
         observe(fleet, again);
     }
-    assert!(spot(fleet).is_fought);
+    assert!(spot(fleet).is_contended);
 }
 
 #[test]
@@ -194,7 +194,7 @@ fn what_differs_from_another_content_ends_a_fight_and_writing_it_is_no_correctio
     let other = current(&fleet) + 1;
     observe(&mut fleet, unequal(other));
     assert_eq!(
-        (spot(&fleet).drift_backoff.is_none(), spot(&fleet).is_fought),
+        (spot(&fleet).drift_backoff.is_none(), spot(&fleet).is_contended),
         (true, false)
     );
     let same = current(&fleet);

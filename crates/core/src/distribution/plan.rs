@@ -122,7 +122,7 @@ fn write(
     // Once drift has stopped the copy is read again: it is found up to date, and drift is no longer reported.
     let until = drift_backoff.map(|drift_backoff| {
         if is_as_written {
-            drift_backoff.told_until()
+            drift_backoff.reported_until()
         } else {
             drift_backoff.retry_at()
         }

@@ -61,8 +61,8 @@ pub(crate) fn plan(fleet: &Fleet, name: &Str, now: Time) -> Plan {
     }
     // After a start every copy is read. Until then the stored status is more complete than the cache.
     let generation = held.object.meta.generation.unwrap_or_default();
-    let is_told = !is_first && held.object.observed_generation() == generation;
-    let looks_since = held.under_way_since.filter(|_| is_told && !held.settled);
+    let is_reported = !is_first && held.object.observed_generation() == generation;
+    let looks_since = held.under_way_since.filter(|_| is_reported && !held.settled);
     let until = looks_since.map(|since| since.plus(LOOKS));
     if let Some(until) = until.filter(|until| now < *until) {
         return Plan::wait_until(until, "not all of it was looked at since the start");

@@ -94,11 +94,11 @@ impl Fleet {
         if of_kind.peek().is_none() && self.cache.watches.is_no_such_kind(&templates) {
             return true;
         }
-        let is_told = |cluster: &Str| {
+        let is_answered = |cluster: &Str| {
             let copies = self.copies(cluster, gvk);
             self.cache.watches.is_synced(&copies) || self.cache.watches.is_unserved(&copies)
         };
-        self.cache.members.keys().all(is_told)
+        self.cache.members.keys().all(is_answered)
             && of_kind.all(|(id, resource)| !is_used(resource, self.graph.links.of(id)))
     }
 

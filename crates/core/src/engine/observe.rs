@@ -52,7 +52,7 @@ impl Fleet {
     /// Takes in one fact. Cost: O(what it affects), named at each handler.
     pub(crate) fn observe(&mut self, seen: Observation, now: Time) -> Vec<Key> {
         let mut dirty = Dirty::new();
-        let told = match &seen {
+        let of_watch = match &seen {
             Observation::Listed { watch, .. }
             | Observation::Lost { watch, .. }
             | Observation::Refused { watch, .. }
@@ -107,8 +107,8 @@ impl Fleet {
             Observation::Distributed(name, place, wrote) => {
                 self.distributed(&name, &place, wrote, now, &mut dirty)
             }
-            Observation::Aggregated(id, asked, unanswered) => {
-                self.aggregated(&id, asked, unanswered, now, &mut dirty)
+            Observation::Aggregated(id, asked, failed_operation) => {
+                self.aggregated(&id, asked, failed_operation, now, &mut dirty)
             }
             Observation::Identified(cluster, id) => self.identified(&cluster, id, now, &mut dirty),
             Observation::LookedInto(cluster, name, contents) => {
@@ -116,7 +116,7 @@ impl Fleet {
                 self.route(Changed::Namespace(&name, &cluster), &mut dirty);
             }
             Observation::NamespaceEnded(cluster, name) => {
-                self.cache.namespaces.forget_survey(&cluster, &name);
+                self.cache.namespaces.forget_contents(&cluster, &name);
                 self.route(Changed::Namespace(&name, &cluster), &mut dirty);
             }
             Observation::Probed(cluster, probe) => self.probed(&cluster, probe, now, &mut dirty),
@@ -128,14 +128,14 @@ impl Fleet {
         self.sweep_kinds(now, &mut dirty);
         self.compare_records(now, &mut dirty);
         self.dirty_rebalancers(&mut dirty);
-        if let Some(watch) = told {
+        if let Some(watch) = of_watch {
             self.cache.watches.was_taken_in(&watch);
             if watch.server() == Server::Hub {
                 self.remember_former();
                 self.mind_the_hub(now, &mut dirty);
             }
             self.wake(&watch, now, &mut dirty);
-            self.distributions_told(&watch, now, &mut dirty);
+            self.distributions_reported(&watch, now, &mut dirty);
         }
         dirty
     }

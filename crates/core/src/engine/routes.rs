@@ -133,7 +133,7 @@ impl Fleet {
             Changed::Report(id) => {
                 dirty.extend([Key::BindingStatus(id.clone()), Key::TemplateStatus(id.clone())])
             }
-            Changed::Trouble(id) => self.dirty_told(id, dirty),
+            Changed::Trouble(id) => self.dirty_reports(id, dirty),
             Changed::Emptied(name, cluster) => self.dirty_emptied(name, cluster, dirty),
             // Kinds and policies.
             Changed::Kind(gvk) => self.dirty_kind(gvk, dirty),
@@ -432,7 +432,7 @@ impl Fleet {
     }
 
     /// Who tells what is wrong with a copy: its own binding, and those that take it along. Cost: O(referrers).
-    fn dirty_told(&self, id: &ResourceId, dirty: &mut Dirty) {
+    fn dirty_reports(&self, id: &ResourceId, dirty: &mut Dirty) {
         let referrers = self.graph.links.of(id).referrers.iter();
         dirty.extend(referrers.cloned().map(Key::BindingStatus));
         dirty.push(Key::BindingStatus(id.clone()));

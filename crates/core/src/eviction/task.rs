@@ -170,7 +170,7 @@ fn is_healthy(health: Option<Health>) -> bool {
 }
 
 /// The time at which the message about the tasks changes although nothing is observed. Cost: O(tasks × clusters).
-pub(crate) fn told_again_at(
+pub(crate) fn reported_again_at(
     fleet: &Fleet,
     id: &ResourceId,
     (resource, binding): (&ResourceState, &Binding),
@@ -182,7 +182,7 @@ pub(crate) fn told_again_at(
 }
 
 /// The message about the tasks of a binding; `None` without any. Cost: O(tasks × clusters).
-pub(crate) fn told(
+pub(crate) fn message(
     fleet: &Fleet,
     id: &ResourceId,
     (resource, binding): (&ResourceState, &Binding),

@@ -63,7 +63,7 @@ pub(crate) fn is_current(fleet: &Fleet, id: &ResourceId, cluster: &Str) -> bool 
 
 /// Whether what was wrong with a copy is over although nothing was written: it is wanted and known to be what it should be,
 /// because what was tried meanwhile was taken back. Nothing would be tried that could succeed, and a restart would not
-/// find the problem again. A fight ends by itself, and what a cluster that leaves refuses to give back stays told.
+/// find the problem again. Drift ends by itself, and what a cluster that leaves refuses to give back stays told.
 ///
 /// Cost: as [`is_current`], plus O(referrers).
 pub(crate) fn is_problem_over(fleet: &Fleet, id: &ResourceId, cluster: &Str) -> bool {
@@ -93,9 +93,13 @@ pub(crate) fn is_problem_over(fleet: &Fleet, id: &ResourceId, cluster: &Str) -> 
             .binding
             .as_ref()
             .is_some_and(|binding| binding.meta.deleting.is_none());
-    let is_fought = state
+    let is_contended = state
         .problem
         .as_ref()
-        .is_some_and(|problem| problem.trouble == Trouble::Fought);
-    is_settled && stays && !is_fought && wants(fleet, id, resource, cluster) && is_current(fleet, id, cluster)
+        .is_some_and(|problem| problem.trouble == Trouble::Contended);
+    is_settled
+        && stays
+        && !is_contended
+        && wants(fleet, id, resource, cluster)
+        && is_current(fleet, id, cluster)
 }

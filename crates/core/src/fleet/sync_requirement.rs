@@ -65,7 +65,7 @@ impl Fleet {
             SyncRequirement::Overrides => self.are_overrides_listed(),
             SyncRequirement::Removal(gvk) => self.is_removal_safe(gvk),
             SyncRequirement::Copies(cluster, gvk) => self.are_copies_listed(cluster, gvk),
-            SyncRequirement::Removals(cluster) => self.memory.brakes.is_released(cluster),
+            SyncRequirement::Removals(cluster) => self.memory.deletion_pauses.is_released(cluster),
         }
     }
 
@@ -93,7 +93,7 @@ impl Fleet {
 
     /// As [`Self::are_copies_listed`], but a list that failed may yet come: only a server that answers that it cannot be is
     /// believed.
-    pub(crate) fn are_copies_heard(&self, cluster: &Str, gvk: &Gvk) -> bool {
+    pub(crate) fn are_copies_observed(&self, cluster: &Str, gvk: &Gvk) -> bool {
         let copies = self.copies(cluster, gvk);
         !self.cache.watches.is_demanded(&copies)
             || self.cache.watches.is_listed(&copies)

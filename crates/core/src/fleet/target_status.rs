@@ -70,11 +70,11 @@ impl Fleet {
                 failure.filter(|failure| failure.step != Step::Delete && failure.content == content)?;
             Some(failure.step)
         };
-        let is_fought = |content| spot.is_some_and(|spot| spot.told_fight(content).is_some());
+        let is_contended = |content| spot.is_some_and(|spot| spot.reported_drift(content).is_some());
         // What may be changed back at any moment is not as it should be, whatever it is like now.
         let troubled = |content| {
-            let fought = || is_fought(content).then_some(Step::Update);
-            failed(content).or_else(fought).map(TargetStatus::Failed)
+            let contended = || is_contended(content).then_some(Step::Update);
+            failed(content).or_else(contended).map(TargetStatus::Failed)
         };
         let leaving = match failure {
             Some(failure) if failure.step == Step::Delete => TargetStatus::Failed(Step::Delete),
@@ -116,7 +116,7 @@ impl Fleet {
                     .and_then(|spot| spot.written.as_ref())
                     .filter(|written| written.is_of(part));
                 let is_current = |known: &Written| known.equal && known.content == content;
-                if part.deleting.is_none() && known.is_some_and(is_current) && !is_fought(content) {
+                if part.deleting.is_none() && known.is_some_and(is_current) && !is_contended(content) {
                     return Some(TargetStatus::Done);
                 }
                 let is_otherwise = |known: &Written| !known.equal && known.content == content;

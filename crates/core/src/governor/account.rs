@@ -5,7 +5,7 @@ use entourage_api::keys::annotation;
 use super::{COUNTED_AFTER, LEAST, SHARE, cause};
 use crate::{
     fleet::{Fleet, wanted::wants},
-    memory::brakes::{Cause, Pause, WINDOW, explains, pause_name},
+    memory::deletion_pauses::{Cause, Pause, WINDOW, explains, pause_name},
     object::{ResourceId, Str, Time},
     observation::Watch,
     places::Place,
@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// Before a key is planned: records whether the end of its copy's requirement is explained. Cost: O(1) for a copy that is
-/// required and was not edited; else that of [`wants`] and [`survey`].
+/// required and was not edited; else that of [`wants`] and [`measure`].
 pub(crate) fn explain(fleet: &mut Fleet, key: &Key, now: Time) {
     if !fleet.config.brake {
         return;
@@ -25,11 +25,11 @@ pub(crate) fn explain(fleet: &mut Fleet, key: &Key, now: Time) {
             if let Some(cluster) = &place.cluster
                 && leaves_unexplained(fleet, name, place)
             {
-                survey(fleet, cluster, now);
+                measure(fleet, cluster, now);
             }
         }
         Key::Namespace(name, cluster) if ends_unexplained(fleet, name, cluster) => {
-            survey(fleet, cluster, now);
+            measure(fleet, cluster, now);
         }
         Key::Cluster(name) => count_waiting(fleet, name, now),
         _ => {}
@@ -67,7 +67,7 @@ fn explain_copy(fleet: &mut Fleet, id: &ResourceId, cluster: &Str, now: Time) {
         (state.explained, state.counted) = (explained, counted);
     }
     if is_due && fleet.is_removal_safe(&id.gvk) {
-        survey(fleet, cluster, now);
+        measure(fleet, cluster, now);
     }
 }
 
@@ -157,9 +157,14 @@ pub(crate) fn account(fleet: &mut Fleet, key: &Key, plan: &Plan, now: Time) {
 
 /// Before an unexplained deletion is planned: counts the copies that the limit depends on, once a minute for each member. Cost:
 /// O(1); O(resources) when that is due.
-fn survey(fleet: &mut Fleet, cluster: &Str, now: Time) {
-    let brake = fleet.memory.brakes.members.entry(cluster.clone()).or_default();
-    if brake.surveyed.is_some_and(|(at, ..)| now < at.plus(WINDOW)) {
+fn measure(fleet: &mut Fleet, cluster: &Str, now: Time) {
+    let brake = fleet
+        .memory
+        .deletion_pauses
+        .members
+        .entry(cluster.clone())
+        .or_default();
+    if brake.measured.is_some_and(|(at, ..)| now < at.plus(WINDOW)) {
         return;
     }
     let (mut copies, mut unexplained, mut standing) = (0, 0, false);
@@ -177,12 +182,17 @@ fn survey(fleet: &mut Fleet, cluster: &Str, now: Time) {
         }
     }
     let limit = LEAST.max(copies / SHARE);
-    brake.surveyed = Some((now, limit, unexplained > LEAST && !standing));
+    brake.measured = Some((now, limit, unexplained > LEAST && !standing));
 }
 
 /// Counts a deletion on a member that is about to be executed.
 fn charge(fleet: &mut Fleet, cluster: &Str, explained: bool, now: Time) {
-    let brake = fleet.memory.brakes.members.entry(cluster.clone()).or_default();
+    let brake = fleet
+        .memory
+        .deletion_pauses
+        .members
+        .entry(cluster.clone())
+        .or_default();
     brake.all.add(now);
     if !explained {
         brake.unexplained.add(now);
@@ -197,7 +207,7 @@ fn pause(fleet: &mut Fleet, cluster: &Str, explained: bool, now: Time) {
         .members
         .get(cluster)
         .and_then(|member| member.meta.annotation(annotation::RESUME_REMOVALS));
-    let Some(brake) = fleet.memory.brakes.members.get_mut(cluster) else {
+    let Some(brake) = fleet.memory.deletion_pauses.members.get_mut(cluster) else {
         return;
     };
     let Some(cause) = cause.filter(|_| brake.pause.is_none()) else {
@@ -215,7 +225,7 @@ fn pause(fleet: &mut Fleet, cluster: &Str, explained: bool, now: Time) {
         ),
         _ => (
             brake.unexplained.count(now),
-            brake.surveyed.map_or(LEAST, |(_, limit, _)| limit),
+            brake.measured.map_or(LEAST, |(_, limit, _)| limit),
         ),
     };
     brake.pause = Some(Pause {
@@ -226,7 +236,7 @@ fn pause(fleet: &mut Fleet, cluster: &Str, explained: bool, now: Time) {
         limit,
         waiting: None,
     });
-    fleet.memory.brakes.raised.insert(cluster.clone());
+    fleet.memory.deletion_pauses.raised.insert(cluster.clone());
 }
 
 /// Counts the waiting deletions once, when most of them are known.
@@ -234,7 +244,7 @@ fn count_waiting(fleet: &mut Fleet, cluster: &Str, now: Time) {
     let waiting = fleet.waiting_for(&SyncRequirement::Removals(cluster.clone()));
     let pause = fleet
         .memory
-        .brakes
+        .deletion_pauses
         .members
         .get_mut(cluster)
         .and_then(|brake| brake.pause.as_mut());

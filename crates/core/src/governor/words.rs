@@ -4,7 +4,7 @@ use entourage_api::keys::annotation;
 
 use super::LEAST;
 use crate::{
-    memory::brakes::{Cause, Pause, pause_name},
+    memory::deletion_pauses::{Cause, Pause, pause_name},
     object::{Gvk, Str},
 };
 

@@ -71,8 +71,8 @@ pub(crate) struct TargetState {
     pub(crate) not_before: Option<Time>,
     /// How often in a row drift was corrected. Boxed: few have it.
     pub(crate) drift_backoff: Option<Box<DriftBackoff>>,
-    /// It counts as failed for that: see [`DriftBackoff::told_until`].
-    pub(crate) is_fought: bool,
+    /// It counts as failed for that: see [`DriftBackoff::reported_until`].
+    pub(crate) is_contended: bool,
     /// It is not meant any more, and an edit that this process saw explains that; see [`crate::governor`].
     pub(crate) explained: bool,
     /// Its deletion was counted.
@@ -80,28 +80,28 @@ pub(crate) struct TargetState {
 }
 
 impl TargetState {
-    /// The fight over the copy, if it is about this content and no accident.
-    pub(crate) fn told_fight(&self, content: u64) -> Option<&DriftBackoff> {
+    /// The drift of the copy, if it is about this content and no accident.
+    pub(crate) fn reported_drift(&self, content: u64) -> Option<&DriftBackoff> {
         let is_of_it = self
             .written
             .as_ref()
             .is_some_and(|written| written.content == content);
         self.drift_backoff
             .as_deref()
-            .filter(|_| is_of_it && self.is_fought)
+            .filter(|_| is_of_it && self.is_contended)
     }
 
     /// Why the copy counts as failed, for a person.
     pub(crate) fn why_failed(&self) -> Option<String> {
         let failure = self.failure.as_ref().map(|failure| failure.message.clone());
-        let drift_backoff = self.drift_backoff.as_ref().filter(|_| self.is_fought);
+        let drift_backoff = self.drift_backoff.as_ref().filter(|_| self.is_contended);
         failure.or_else(|| drift_backoff?.message_of_distribution())
     }
 
     /// Whether the copy counts as failed only because it may be changed back at any moment: for now it is as it should be.
-    pub(crate) fn is_equal_but_fought(&self, part: &ObservedObject) -> bool {
+    pub(crate) fn is_equal_but_contended(&self, part: &ObservedObject) -> bool {
         let written = self.written.as_ref();
-        self.is_fought
+        self.is_contended
             && self.failure.is_none()
             && part.deleting.is_none()
             && written.is_some_and(|written| written.equal && written.is_of(part))
@@ -109,7 +109,7 @@ impl TargetState {
 
     /// What comes next is no correction of what was.
     pub(crate) fn begin_anew(&mut self) {
-        (self.written, self.drift_backoff, self.is_fought) = (None, None, false);
+        (self.written, self.drift_backoff, self.is_contended) = (None, None, false);
     }
 }
 

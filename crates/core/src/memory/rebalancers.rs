@@ -33,7 +33,7 @@ pub(crate) struct RebalancerState {
     /// When this process saw it change, its status too.
     changed: Time,
     /// What its status says came of workloads, so far as that is final.
-    told: BTreeMap<WorkloadReference, ObservedWorkload>,
+    final_results: BTreeMap<WorkloadReference, ObservedWorkload>,
     /// The workloads that it still asks for.
     asks: BTreeSet<ResourceId>,
 }
@@ -110,17 +110,17 @@ impl RebalancerState {
             each.result == apps::SUCCESSFUL || (is_current && each.result == apps::FAILED)
         };
         let all = status.into_iter().flat_map(|status| &status.observed_workloads);
-        let told: BTreeMap<_, _> = all
+        let final_results: BTreeMap<_, _> = all
             .filter(is_final)
             .map(|each| (each.workload.clone(), each.clone()))
             .collect();
         let open = object.spec.workloads.iter();
-        let open = open.filter(|workload| meta.deleting.is_none() && !told.contains_key(*workload));
+        let open = open.filter(|workload| meta.deleting.is_none() && !final_results.contains_key(*workload));
         Self {
             asks: open.map(id_of).collect(),
             since: same.map_or(now, |held| held.since),
             changed: now,
-            told,
+            final_results,
             meta,
             object,
         }
@@ -162,15 +162,15 @@ impl RebalancerState {
     }
 
     /// What its status says came of a workload, so far as that is final.
-    pub(crate) fn told(&self, workload: &WorkloadReference) -> Option<&ObservedWorkload> {
-        self.told.get(workload)
+    pub(crate) fn final_result(&self, workload: &WorkloadReference) -> Option<&ObservedWorkload> {
+        self.final_results.get(workload)
     }
 
     /// What went well and is not in its spec any more.
     pub(crate) fn earlier(&self) -> impl Iterator<Item = &ObservedWorkload> {
         let named = self.workloads();
-        let told = self.told.values();
-        told.filter(move |each| each.result == apps::SUCCESSFUL && !named.contains(&each.workload))
+        let final_results = self.final_results.values();
+        final_results.filter(move |each| each.result == apps::SUCCESSFUL && !named.contains(&each.workload))
     }
 }
 

@@ -72,9 +72,9 @@ pub(super) fn plan(fleet: &Fleet, name: &Str, cluster: &Str, now: Time) -> Plan 
         resource_version: seen.resource_version.clone(),
     };
     let ending = fleet.cache.namespaces.ending(cluster, name);
-    let survey = ending.and_then(|ending| ending.survey.as_ref());
-    let due = survey.map(|survey| survey.at.plus(LONGEST.min(500 << survey.looks.min(16))));
-    let is_on_hub = survey.is_some_and(|survey| survey.contents == Contents::OnHub);
+    let found = ending.and_then(|ending| ending.observed_contents.as_ref());
+    let due = found.map(|found| found.at.plus(LONGEST.min(500 << found.looks.min(16))));
+    let is_on_hub = found.is_some_and(|found| found.contents == Contents::OnHub);
     if let Some(due) = due.filter(|due| is_on_hub && now < *due) {
         return Plan::wait_until(due, "the hub has it, or had it a moment ago");
     }
@@ -91,10 +91,10 @@ pub(super) fn plan(fleet: &Fleet, name: &Str, cluster: &Str, now: Time) -> Plan 
     if seen.has_records_of_others(hub) {
         return end(RemovalMode::Release, "another hub manages it, too");
     }
-    let (Some(survey), Some(due)) = (survey, due) else {
+    let (Some(found), Some(due)) = (found, due) else {
         return look(fleet, at);
     };
-    let why = match &survey.contents {
+    let why = match &found.contents {
         Contents::Nothing => return end(RemovalMode::Delete, "the hub deleted it, and nothing is in it"),
         Contents::Held(words) => return end(RemovalMode::Release, &format!("it contains {words}")),
         Contents::Unknown(words) => return end(RemovalMode::Release, &not_known(words)),
@@ -102,7 +102,7 @@ pub(super) fn plan(fleet: &Fleet, name: &Str, cluster: &Str, now: Time) -> Plan 
         Contents::Leaving(words) => format!("it contains {words}, which should be deleted soon"),
         Contents::NoResponse(words) => not_known(words),
     };
-    if survey.looks >= LOOKS {
+    if found.looks >= LOOKS {
         return end(RemovalMode::Release, &why);
     }
     if now < due {
@@ -137,7 +137,7 @@ fn end(
         preconditions,
         copies: fleet.distributed_into(cluster, name),
         mode,
-        told: (mode == RemovalMode::Release).then(|| Box::new(kept(fleet, (name, cluster), why))),
+        event: (mode == RemovalMode::Release).then(|| Box::new(kept(fleet, (name, cluster), why))),
     };
     Plan::one(change, why)
 }

@@ -45,21 +45,21 @@ impl Configured {
 /// The questions for hooks about an object before it is projected; the interpretation gets the responses by
 /// [`with`](Interpretation::with). Only operations whose results are `used` are asked for, and none for an object that is never
 /// propagated. Components are asked for when replicas were, and there are none: so this is called again with the responses in
-/// `heard`, until it is empty.
+/// `responses`, until it is empty.
 #[must_use]
 pub fn questions<'a>(
     watch: &Watch,
     interpretation: &Interpretation,
     object: &'a Value,
     used: Used,
-    heard: &HookResponses,
+    responses: &HookResponses,
 ) -> Vec<Question<'a>> {
     if !interpretation.is_hooked() || interpreter::never_travels(object) {
         return Vec::new();
     }
     let mut all = match watch {
         Watch::Templates(gvk) => {
-            let components = !has_replicas(interpretation, gvk, object, heard);
+            let components = !has_replicas(interpretation, gvk, object, responses);
             let components = components.then_some(Question::Components(object));
             [Question::Replicas(object), Question::Dependencies(object)]
                 .into_iter()
@@ -70,40 +70,45 @@ pub fn questions<'a>(
         Watch::Copies(..) => vec![Question::Reflect(object), Question::Health(object)],
         _ => Vec::new(),
     };
-    all.retain(|question| interpretation.asks(question.operation()) && !heard.has(question.operation()));
+    all.retain(|question| interpretation.asks(question.operation()) && !responses.has(question.operation()));
     all
 }
 
 /// Returns the responses of hooks about an object that a watch served, and the operations that were skipped because their
 /// results are not in use.
 #[must_use]
-pub fn heard(
+pub fn with_unused(
     watch: &Watch,
     interpretation: &Interpretation,
     object: &Value,
-    said: HookResponses,
+    responses: HookResponses,
 ) -> HookResponses {
     if !matches!(watch, Watch::Templates(_))
         || !interpretation.is_hooked()
         || interpreter::never_travels(object)
     {
-        return said;
+        return responses;
     }
     [Operation::Replicas, Operation::Components, Operation::References]
         .into_iter()
         .filter(|operation| interpretation.asks(*operation))
-        .fold(said, |said, operation| {
-            if said.has(operation) {
-                said
+        .fold(responses, |responses, operation| {
+            if responses.has(operation) {
+                responses
             } else {
-                said.and(operation, HookResult::Unused)
+                responses.and(operation, HookResult::Unused)
             }
         })
 }
 
 /// True if a template has replicas, or that is still to be asked.
-fn has_replicas(interpretation: &Interpretation, gvk: &Gvk, object: &Value, heard: &HookResponses) -> bool {
-    if interpretation.has(Operation::Replicas) && !heard.is_passed(Operation::Replicas) {
+fn has_replicas(
+    interpretation: &Interpretation,
+    gvk: &Gvk,
+    object: &Value,
+    responses: &HookResponses,
+) -> bool {
+    if interpretation.has(Operation::Replicas) && !responses.is_passed(Operation::Replicas) {
         return true;
     }
     interpreter::native(&gvk.group, &gvk.version, &gvk.kind)

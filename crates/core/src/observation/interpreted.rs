@@ -39,12 +39,12 @@ pub(super) fn tell(
             template.requirements = requirements.map(Arc::new);
         }
         Some(other) => {
-            let unanswered = failed(other, Operation::Replicas);
+            let failed_operation = failed(other, Operation::Replicas);
             // If the result is not in use, the native value is good enough: the status of a template that is a dependency.
-            if !unanswered.is_unasked() {
+            if !failed_operation.is_unasked() {
                 (template.replicas, template.completions, template.requirements) = (None, None, None);
             }
-            template.unanswered.push(unanswered);
+            template.failed_operations.push(failed_operation);
         }
         None => {}
     }
@@ -52,18 +52,18 @@ pub(super) fn tell(
         // The native result does not count, nor an error of it.
         template.components = None;
         template
-            .unanswered
+            .failed_operations
             .retain(|each| each.operation != Operation::Components);
         match requirements::told(answer) {
             Ok(all) => template.components = all,
-            Err(unanswered) => template.unanswered.push(unanswered),
+            Err(failed_operation) => template.failed_operations.push(failed_operation),
         }
     }
     let found = interpretation.dependencies(object);
     if found.is_all {
         (template.references, template.selections) = (Vec::new(), Vec::new());
     }
-    template.unanswered.extend(found.unanswered);
+    template.failed_operations.extend(found.unanswered);
     for answer in found.answers {
         match answer {
             Answer::Dependencies(all) => {
@@ -72,7 +72,9 @@ pub(super) fn tell(
                 template.selections.extend(selected);
             }
             Answer::References(all) => template.references.extend(all),
-            other => template.unanswered.push(failed(Ok(other), Operation::References)),
+            other => template
+                .failed_operations
+                .push(failed(Ok(other), Operation::References)),
         }
     }
     unite(template);
@@ -98,12 +100,12 @@ fn unite(template: &mut Template) {
 /// Replaces the fields of a copy's projection by the results of its interpretation.
 pub(super) fn tell_copy(interpretation: &Interpretation, object: &Value, copy: &mut Copy) {
     copy.interpretation = interpretation.kept();
-    let mut unanswered = Vec::new();
+    let mut failed_operations = Vec::new();
     match interpretation.answer(Question::Reflect(object)) {
         Some(Ok(Answer::Status(status))) => copy.status = status,
         Some(other) => {
             copy.status = None;
-            unanswered.push(failed(other, Operation::Reflect));
+            failed_operations.push(failed(other, Operation::Reflect));
         }
         None => {}
     }
@@ -112,11 +114,11 @@ pub(super) fn tell_copy(interpretation: &Interpretation, object: &Value, copy: &
         Some(Ok(Answer::Healthy(false))) => copy.health = Some(Health::Unhealthy),
         Some(other) => {
             copy.health = Some(Health::Unknown);
-            unanswered.push(failed(other, Operation::Health));
+            failed_operations.push(failed(other, Operation::Health));
         }
         None => {}
     }
-    copy.unanswered = unanswered.into();
+    copy.failed_operations = failed_operations.into();
 }
 
 fn failed(answer: Result<Answer, InterpretError>, operation: Operation) -> InterpretError {

@@ -114,11 +114,11 @@ impl Uses {
         if self.is_everything {
             return Used::ALL;
         }
-        let told = self.templates.get(id).copied().unwrap_or_default();
+        let received = self.templates.get(id).copied().unwrap_or_default();
         let claim = scope::claim_of(&Meta::of(object)).and_then(|name| self.policies.get(&name));
         Used {
-            own: told.own || claim.is_some(),
-            references: told.references || claim == Some(&true),
+            own: received.own || claim.is_some(),
+            references: received.references || claim == Some(&true),
         }
     }
 }

@@ -27,7 +27,7 @@ pub(super) fn events(
     let on_binding = on_binding(stored);
     let mut all = Vec::new();
     // Success is reported on the binding, as users of Karmada know it; problems on the object that the user wrote.
-    for (type_, bad, told, good, regarding) in [
+    for (type_, bad, reported, good, regarding) in [
         (
             condition::SCHEDULED,
             "False",
@@ -90,7 +90,7 @@ pub(super) fn events(
             continue;
         }
         let is_bad = new.status == bad;
-        let Some(reason) = (if is_bad { Some(told) } else { good }) else {
+        let Some(reason) = (if is_bad { Some(reported) } else { good }) else {
             continue;
         };
         all.push(Event {

@@ -5,7 +5,7 @@ use entourage_api::work::{AggregatedStatusItem, ResourceHealth};
 use super::places::Place;
 
 /// The report.
-pub(super) enum Told {
+pub(super) enum HealthReport {
     /// The health of some copies is unknown, or the kind has no health rule.
     Nothing,
     /// No member with a copy responds, and each copy is the one whose health was reported: the report is kept.
@@ -17,7 +17,7 @@ pub(super) enum Told {
 }
 
 /// Cost: O(places).
-pub(super) fn told(places: &[Place<'_>], items: &[AggregatedStatusItem]) -> Told {
+pub(super) fn report(places: &[Place<'_>], items: &[AggregatedStatusItem]) -> HealthReport {
     let wanted = || places.iter().zip(items).filter(|(place, _)| place.wanted);
     let tells = |(place, _): (&Place<'_>, _)| {
         place
@@ -29,17 +29,17 @@ pub(super) fn told(places: &[Place<'_>], items: &[AggregatedStatusItem]) -> Told
     let is_out_of_sight = |(place, _): (&Place<'_>, _)| !place.answers && place.state.live.is_none();
     if wanted().next().is_some() && wanted().all(is_out_of_sight) {
         // The health of a copy that is to be changed, or of a cluster that had none, was not observed (I9).
-        let is_as_told = |(place, item): (&Place<'_>, &AggregatedStatusItem)| {
+        let is_as_reported = |(place, item): (&Place<'_>, &AggregatedStatusItem)| {
             place.applied() && item.health != Some(ResourceHealth::Unknown)
         };
-        return if wanted().all(is_as_told) {
-            Told::AsBefore
+        return if wanted().all(is_as_reported) {
+            HealthReport::AsBefore
         } else {
-            Told::Nothing
+            HealthReport::Nothing
         };
     }
     if !wanted().any(tells) {
-        return Told::Nothing;
+        return HealthReport::Nothing;
     }
     let is = |item: &AggregatedStatusItem, health| item.health == Some(health);
     let healthy = wanted()
@@ -63,11 +63,11 @@ pub(super) fn told(places: &[Place<'_>], items: &[AggregatedStatusItem]) -> Told
         .collect();
     if !why.is_empty() {
         let why = why.join("; ");
-        return Told::Unhealthy(format!("Healthy on {healthy}/{all} clusters. {why}"));
+        return HealthReport::Unhealthy(format!("Healthy on {healthy}/{all} clusters. {why}"));
     }
     if healthy == all {
-        Told::Healthy(format!("Healthy on {healthy}/{all} clusters."))
+        HealthReport::Healthy(format!("Healthy on {healthy}/{all} clusters."))
     } else {
-        Told::Nothing
+        HealthReport::Nothing
     }
 }

@@ -16,7 +16,7 @@ pub(super) fn item(
     held: Option<&AggregatedStatusItem>,
 ) -> AggregatedStatusItem {
     let live = place.state.live.as_ref();
-    let told = held;
+    let stored = held;
     // After a start the stored item is the only earlier result of a hook or script that fails now.
     let lacks = |operation| live.and_then(|live| live.lacks(operation));
     let earlier = |operation| held.filter(|_| lacks(operation).is_some());
@@ -50,8 +50,8 @@ pub(super) fn item(
             },
         ),
         applied,
-        applied_message: match told {
-            Some(told) => messages::steady(&told.applied_message, message),
+        applied_message: match stored {
+            Some(stored) => messages::steady(&stored.applied_message, message),
             None => message,
         },
         health: Some(health),
@@ -59,6 +59,8 @@ pub(super) fn item(
         unhealthy_since: place.state.unhealthy_since.map(Time::to_k8s),
         // A stored entry without a reason is of an earlier version, or the definition on the hub lacks the field: that alone is
         // no reason for a write.
-        applied_reason: told.and_then(|told| told.applied_reason).and(place.reason()),
+        applied_reason: stored
+            .and_then(|stored| stored.applied_reason)
+            .and(place.reason()),
     }
 }

@@ -118,8 +118,8 @@ pub(super) fn places<'a>(fleet: &'a Fleet, id: &ResourceId, resource: &'a Resour
         .filter_map(|(cluster, state)| {
             let wanted = wants(fleet, id, resource, cluster) && fleet.cache.members.contains_key(cluster);
             let answers = fleet.answers(cluster);
-            let is_told = || fleet.may_exist(id, cluster) && is_known_of(fleet, id, resource, cluster);
-            if !wanted && !is_told() {
+            let is_reported = || fleet.may_exist(id, cluster) && is_known_of(fleet, id, resource, cluster);
+            if !wanted && !is_reported() {
                 return None;
             }
             let watch = fleet.copies(cluster, &id.gvk);
@@ -152,10 +152,10 @@ pub(super) fn places<'a>(fleet: &'a Fleet, id: &ResourceId, resource: &'a Resour
 /// observed. Cost: O(log n).
 fn is_known_of(fleet: &Fleet, id: &ResourceId, resource: &ResourceState, cluster: &Str) -> bool {
     let state = resource.copies.get(cluster);
-    let is_told = |state: &CopyState| {
+    let is_reported = |state: &CopyState| {
         state.live.is_some() || state.in_flight || state.record.is_some() || state.problem.is_some()
     };
-    state.is_some_and(is_told) || !fleet.copies_known(cluster, &id.gvk)
+    state.is_some_and(is_reported) || !fleet.copies_known(cluster, &id.gvk)
 }
 
 /// The message about clusters where delivery is suspended, and copies that are kept for that reason; `None` if there are none.
@@ -286,7 +286,7 @@ mod tests {
         });
         let contended = CopyState {
             problem: Some(Problem {
-                trouble: Trouble::Fought,
+                trouble: Trouble::Contended,
                 message: drift.unwrap().message(&id(), "m1").unwrap(),
                 interpret_error: None,
                 source: String::new(),

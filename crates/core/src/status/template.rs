@@ -65,7 +65,7 @@ pub fn plan(fleet: &Fleet, id: &ResourceId, now: Time) -> Plan {
         .filter(|(cluster, _)| wants(fleet, id, resource, cluster))
         .collect();
     // A list that fails is not pending: the other members must not wait for it.
-    let told = |cluster: &Str| {
+    let is_settled = |cluster: &Str| {
         let copies = fleet.copies(cluster, &id.gvk);
         fleet.cache.watches.is_listed(&copies)
             || fleet.cache.watches.is_unlistable(&copies)
@@ -73,7 +73,7 @@ pub fn plan(fleet: &Fleet, id: &ResourceId, now: Time) -> Plan {
     };
     if targets
         .iter()
-        .any(|(cluster, _)| !fleet.was_probed(cluster) || (fleet.answers(cluster) && !told(cluster)))
+        .any(|(cluster, _)| !fleet.was_probed(cluster) || (fleet.answers(cluster) && !is_settled(cluster)))
     {
         return Plan::wait("a member is not synced yet");
     }

@@ -108,7 +108,7 @@ pub(super) fn end(
     name: &Str,
     preconditions: &Preconditions,
     (mode, copies): (RemovalMode, &BTreeSet<Str>),
-    told: Option<Box<Event>>,
+    event: Option<Box<Event>>,
 ) -> Outcome {
     if servers
         .fault(Request::EndNamespace(cluster, name, preconditions, mode))
@@ -145,7 +145,7 @@ pub(super) fn end(
             );
             let next = servers.versions().replaced(&id, &held, next);
             servers.store(&server, &id, Some(next));
-            if let Some(event) = told {
+            if let Some(event) = event {
                 servers.emit(&event);
             }
         }

@@ -31,7 +31,7 @@ fn is_right(world: &World) -> bool {
 }
 
 /// Meddles whenever the copy is right, for so many milliseconds; answers how often.
-fn fought(world: &mut World, lasts: i64, mut meddles: impl FnMut(&mut World)) -> usize {
+fn contended(world: &mut World, lasts: i64, mut meddles: impl FnMut(&mut World)) -> usize {
     let until = world.now.plus(lasts);
     let mut rounds = 0;
     while world.now < until && rounds < 100 {
@@ -66,7 +66,7 @@ fn what_keeps_changing_a_copy_back_is_told_and_fought_ever_more_rarely_until_it_
     assert!(world.settle_for(60_000));
     let wrote = world.writes.len();
 
-    let rounds = fought(&mut world, 600_000, inject);
+    let rounds = contended(&mut world, 600_000, inject);
     assert!((10..=18).contains(&rounds), "{rounds} rounds in ten minutes");
     let writes = &world.writes[wrote..];
     let statuses = writes
@@ -103,7 +103,7 @@ fn what_keeps_changing_a_copy_back_is_told_and_fought_ever_more_rarely_until_it_
 #[test]
 fn what_keeps_deleting_a_copy_is_told_and_the_copy_made_again_ever_more_rarely() {
     let mut world = example();
-    let rounds = fought(&mut world, 600_000, |world| world.delete_at(&key("a")));
+    let rounds = contended(&mut world, 600_000, |world| world.delete_at(&key("a")));
     assert!((10..=19).contains(&rounds), "{rounds} rounds in ten minutes");
     assert!(
         reason(&world).contains("another writer keeps deleting it"),
@@ -117,7 +117,7 @@ fn what_keeps_deleting_a_copy_is_told_and_the_copy_made_again_ever_more_rarely()
 #[test]
 fn what_keeps_making_a_copy_immutable_has_it_made_again_ever_more_rarely() {
     let mut world = example();
-    let rounds = fought(&mut world, 600_000, |world| {
+    let rounds = contended(&mut world, 600_000, |world| {
         meddle(world, "a", |copy| {
             copy["immutable"] = json!(true);
             copy["data"]["key"] = json!("theirs");
@@ -134,7 +134,7 @@ fn what_keeps_making_a_copy_immutable_has_it_made_again_ever_more_rarely() {
 #[test]
 fn a_new_content_ends_the_wait_of_a_fight() {
     let mut world = example();
-    fought(&mut world, 120_000, inject);
+    contended(&mut world, 120_000, inject);
     assert!(!is_right(&world) && failure(&world)["status"] == "True");
     world.apply(distribution("d", "two", &labelled("x")));
     assert!(world.settle_for(0));
@@ -151,10 +151,10 @@ fn copies_that_stand_beside_one_that_is_fought_over_are_not_taken_back_by_a_conf
     strict["spec"]["writePolicy"] = json!("strict");
     world.apply(strict);
     assert!(world.settle());
-    fought(&mut world, 120_000, inject);
+    contended(&mut world, 120_000, inject);
     assert_eq!(failure(&world)["status"], "True");
     world.apply(namespace("b", &json!({"team": "x"})));
-    fought(&mut world, 300_000, inject);
+    contended(&mut world, 300_000, inject);
     assert_eq!(failure(&world)["status"], "True");
     world.apply(namespace("c", &json!({})));
     world.apply(in_namespace(&settings("theirs"), "c"));

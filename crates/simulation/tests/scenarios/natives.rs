@@ -248,7 +248,7 @@ fn the_points_of_load_balancers_are_on_the_template_until_it_is_none() {
 }
 
 /// The member's own controller sets a field back each time it is put right; answers how often it was written.
-fn fought(world: &mut World, milliseconds: i64) -> usize {
+fn contended(world: &mut World, milliseconds: i64) -> usize {
     let until = world.now.plus(milliseconds);
     let mut written = 0;
     while world.now < until {
@@ -289,7 +289,7 @@ fn what_keeps_changing_a_copy_back_is_told_and_fought_ever_more_rarely_until_it_
     assert!(world.settle_for(60_000));
     let wrote = world.writes.len();
 
-    let rounds = fought(&mut world, 600_000);
+    let rounds = contended(&mut world, 600_000);
     assert!((10..=18).contains(&rounds), "{rounds} rounds in ten minutes");
     let hub = &world.writes[wrote..];
     let hub: Vec<_> = hub.iter().filter(|write| write.starts_with("hub")).collect();
@@ -324,7 +324,7 @@ fn what_keeps_changing_a_copy_back_is_told_and_fought_ever_more_rarely_until_it_
 #[test]
 fn a_new_template_ends_the_wait_of_a_fight() {
     let mut world = settled();
-    fought(&mut world, 120_000);
+    contended(&mut world, 120_000);
     assert!(is_paused(&world) && told(&world).contains("keeps changing"));
     let mut template = world.hub_object("Deployment", "myapp").expect("template").clone();
     template["spec"]["paused"] = json!(true);

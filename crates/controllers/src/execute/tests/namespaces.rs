@@ -100,7 +100,7 @@ async fn ended(bench: &mut Bench, mode: RemovalMode) -> (Outcome, Vec<Observatio
         preconditions: preconditions("7"),
         copies: Default::default(),
         mode,
-        told: (mode == RemovalMode::Release).then(|| Box::new(kept())),
+        event: (mode == RemovalMode::Release).then(|| Box::new(kept())),
     };
     bench.carry_out(change).await
 }

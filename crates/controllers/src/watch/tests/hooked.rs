@@ -48,7 +48,7 @@ async fn told(inbox: &mut mpsc::Receiver<Message>, count: usize) -> Vec<String> 
         for each in seen {
             match each {
                 Observation::Seen(Subject::Template(id, template)) => {
-                    let heard = if template.unanswered.is_empty() {
+                    let heard = if template.failed_operations.is_empty() {
                         "heard"
                     } else {
                         "unheard"

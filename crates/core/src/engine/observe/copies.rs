@@ -45,7 +45,7 @@ impl Fleet {
         let was_pending = state.pending.take().is_some();
         // What a hook says may differ although the object does not; no answer is worth less than the one before.
         let is_echo = |held: &Copy| {
-            let is_answered = held.unanswered.is_empty() && !copy.unanswered.is_empty();
+            let is_answered = held.failed_operations.is_empty() && !copy.failed_operations.is_empty();
             held.meta.is_same_version(&copy.meta)
                 && held.interpretation == copy.interpretation
                 && (!copy.interpretation.is_hooked() || is_answered)
@@ -59,15 +59,15 @@ impl Fleet {
         }
         let before = state.live.replace(copy);
         let live = state.live.as_ref();
-        let told = |copy: &Copy| {
+        let report_of = |copy: &Copy| {
             (
                 copy.status.clone(),
                 copy.health,
-                copy.unanswered.clone(),
+                copy.failed_operations.clone(),
                 copy.why_unhealthy.clone(),
             )
         };
-        let reported = before.as_ref().map(told) != live.map(told);
+        let reported = before.as_ref().map(report_of) != live.map(report_of);
         let appeared = before.is_none();
         let restored = |copy: &Copy| copy.data_restored_at.clone();
         let is_filled = before.as_ref().map(restored) != live.map(restored);
@@ -99,15 +99,15 @@ impl Fleet {
         }
         // What is asked of a hook or script is not known at first: what was told before counts until then.
         let uid = live.map(|live| live.meta.uid.clone()).unwrap_or_default();
-        let told = self.unhealthy_since_as_told(id, cluster, &uid);
-        self.copy_state(id, cluster).unhealthy_since = told.or(is_unhealthy.then_some(now));
+        let reported = self.reported_unhealthy_since(id, cluster, &uid);
+        self.copy_state(id, cluster).unhealthy_since = reported.or(is_unhealthy.then_some(now));
     }
 
     /// Since when this copy has not been healthy as the stored status tells, if that says that it is not. Cost: O(entries).
-    fn unhealthy_since_as_told(&self, id: &ResourceId, cluster: &str, uid: &str) -> Option<Time> {
+    fn reported_unhealthy_since(&self, id: &ResourceId, cluster: &str, uid: &str) -> Option<Time> {
         let binding = self.cache.resources.get(id)?.binding.as_ref()?;
-        let told = binding.object.status.iter();
-        let mut items = told.flat_map(|status| &status.aggregated_status);
+        let reported = binding.object.status.iter();
+        let mut items = reported.flat_map(|status| &status.aggregated_status);
         let is_it = |item: &&AggregatedStatusItem| {
             item.cluster_name == cluster
                 && item.health == Some(ResourceHealth::Unhealthy)

@@ -47,7 +47,7 @@ impl Fleet {
         state.in_flight = false;
         state.removing = None;
         let existed = state.live.is_some();
-        let told = state.problem.as_ref().map(|problem| problem.message.clone());
+        let reported = state.problem.as_ref().map(|problem| problem.message.clone());
         let mut was_copied = false;
         match outcome {
             Delivered::Applied {
@@ -127,7 +127,7 @@ impl Fleet {
         }
         let state = self.copy_state(id, cluster);
         let exists = state.live.is_some();
-        if told != state.problem.as_ref().map(|problem| problem.message.clone()) {
+        if reported != state.problem.as_ref().map(|problem| problem.message.clone()) {
             self.route(Changed::Trouble(id), dirty);
         }
         self.answered(id, now);
@@ -285,7 +285,7 @@ fn put_right(
         return;
     };
     state.problem = drift_backoff.message(id, cluster).map(|message| Problem {
-        trouble: Trouble::Fought,
+        trouble: Trouble::Contended,
         message,
         interpret_error: None,
         source: source.to_owned(),

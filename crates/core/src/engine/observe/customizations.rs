@@ -149,7 +149,7 @@ impl Fleet {
     /// start what its binding says, also the one of a template that is only taken along. Nothing ends because an answer is
     /// missing. Cost: O(references).
     pub(super) fn recall(&self, id: &ResourceId, template: &mut Template) {
-        if template.unanswered.is_empty() {
+        if template.failed_operations.is_empty() {
             return;
         }
         let lacks = |operation| template.lacks(operation).is_some();
@@ -162,15 +162,15 @@ impl Fleet {
         let held = resource.and_then(|resource| resource.template.as_ref());
         let binding = resource.and_then(|resource| resource.last_binding());
         // What was read before it was known that something is taught is no answer, if there ever was one.
-        let said = held.filter(|held| !held.interpretation.version().is_empty() || binding.is_none());
+        let earlier = held.filter(|held| !held.interpretation.version().is_empty() || binding.is_none());
         if references {
             let known = std::mem::take(&mut template.references);
             let selected = std::mem::take(&mut template.selections);
             let remembered =
                 binding.filter(|binding| binding.meta.annotation(annotation::DEPENDENCIES).is_some());
             // Where nothing was ever remembered, what was read without being taught is the best that is known.
-            let said = said.or(held.filter(|_| remembered.is_none()));
-            (template.references, template.selections) = match (said, remembered) {
+            let earlier = earlier.or(held.filter(|_| remembered.is_none()));
+            (template.references, template.selections) = match (earlier, remembered) {
                 (Some(held), _) if !held.references.is_empty() || !held.selections.is_empty() => {
                     (held.references.clone(), held.selections.clone())
                 }
@@ -198,7 +198,7 @@ impl Fleet {
             template.components = held.or_else(|| stored().filter(|all| !all.is_empty()).map(Arc::from));
         }
         if replicas {
-            match (said, binding) {
+            match (earlier, binding) {
                 (Some(held), _) if held.replicas.is_some() => {
                     template.replicas = held.replicas;
                     template.requirements = held.requirements.clone();
@@ -218,7 +218,7 @@ impl Fleet {
         &mut self,
         id: &ResourceId,
         asked: u64,
-        unanswered: Option<InterpretError>,
+        failed_operation: Option<InterpretError>,
         now: Time,
         dirty: &mut Dirty,
     ) {
@@ -226,13 +226,13 @@ impl Fleet {
             return;
         };
         resource.aggregated = Some(asked);
-        let is_passing = unanswered.as_ref().is_some_and(InterpretError::is_passing);
+        let is_passing = failed_operation.as_ref().is_some_and(InterpretError::is_passing);
         resource.aggregate_again = is_passing.then(|| now.plus(AGGREGATE_AGAIN));
         if is_passing {
             dirty.push(Key::TemplateStatus(id.clone()));
         }
-        if resource.unaggregated != unanswered {
-            resource.unaggregated = unanswered;
+        if resource.unaggregated != failed_operation {
+            resource.unaggregated = failed_operation;
             self.route(Changed::Dependencies(id), dirty);
         }
     }
@@ -244,7 +244,7 @@ impl Fleet {
             .resources
             .get(id)
             .and_then(|resource| resource.template.as_ref());
-        let Some(mut template) = held.filter(|held| !held.unanswered.is_empty()).cloned() else {
+        let Some(mut template) = held.filter(|held| !held.failed_operations.is_empty()).cloned() else {
             return;
         };
         self.recall(id, &mut template);

@@ -92,7 +92,7 @@ impl Fleet {
             name: at.name.clone(),
         };
         let content_now = self.content_now(name);
-        let told_before = self.why_failed(name, place);
+        let reported_before = self.why_failed(name, place);
         match wrote {
             Wrote::Applied {
                 part,
@@ -116,8 +116,9 @@ impl Fleet {
                 let wrong = wrong.filter(|_| was_equal);
                 spot.drift_backoff = DriftBackoff::compared(before, wrong.as_deref(), now);
                 let drift_backoff = spot.drift_backoff.as_ref();
-                spot.is_fought = drift_backoff
-                    .is_some_and(|drift_backoff| drift_backoff.is_told() && now < drift_backoff.told_until());
+                spot.is_contended = drift_backoff.is_some_and(|drift_backoff| {
+                    drift_backoff.is_reported() && now < drift_backoff.reported_until()
+                });
                 spot.failure = None;
                 spot.not_before = (content != content_now).then(|| now.plus(FIRST_PAUSE));
                 spot.written = Some(Written {
@@ -205,7 +206,7 @@ impl Fleet {
             }
         }
         // The report tells why.
-        if self.why_failed(name, place) != told_before {
+        if self.why_failed(name, place) != reported_before {
             self.route(Changed::DistributionReport(name), dirty);
         }
         self.evaluate(name, place, now, dirty);

@@ -133,7 +133,7 @@ impl Fleet {
 
     /// What a watch tells is known now, or is not any more: who waited for it is judged and planned again.
     /// Cost: O(distributions concerned × their places), when a watch lists or breaks off.
-    pub(super) fn distributions_told(&mut self, watch: &Watch, now: Time, dirty: &mut Dirty) {
+    pub(super) fn distributions_reported(&mut self, watch: &Watch, now: Time, dirty: &mut Dirty) {
         if self.memory.distributions.held.is_empty() {
             return;
         }

@@ -7,7 +7,7 @@ use super::Dirty;
 use crate::{
     cache::{Binding, meta_of},
     fleet::{Fleet, activation, taints},
-    memory::{Origin, brakes::explains},
+    memory::{Origin, deletion_pauses::explains},
     object::{Meta, ResourceId, Str, Time},
     observation::{ObjectRef, Observation, Subject, Template, Watch},
     plan::Key,

@@ -86,7 +86,7 @@ impl Fleet {
     }
 
     /// Where every place holds its copy, a conflict that comes later takes nothing back; one that another writer keeps changing
-    /// back holds it while it is right. Cost: O(verdicts), O(copies fought over) when no others are left, and O(copies made)
+    /// back holds it while it is right. Cost: O(verdicts), O(contended copies) when no others are left, and O(copies made)
     /// once.
     fn note_completeness(&mut self, name: &Str) {
         let Some(held) = self.memory.distributions.held.get(name) else {
@@ -99,10 +99,10 @@ impl Fleet {
         let holds_it = |place: &Place| {
             let at = self.memory.distributions.place_of(name, place)?;
             let part = self.memory.distributions.part(&at, &place.namespace)?;
-            Some(held.spots.get(place)?.is_equal_but_fought(part))
+            Some(held.spots.get(place)?.is_equal_but_contended(part))
         };
-        let mut fought = held.by_verdict.get(&failed).into_iter().flatten();
-        if fought.all(|place| holds_it(place) == Some(true))
+        let mut contended = held.by_verdict.get(&failed).into_iter().flatten();
+        if contended.all(|place| holds_it(place) == Some(true))
             && let Some(held) = self.memory.distributions.held.get_mut(name)
         {
             held.made.clear();

@@ -8,15 +8,15 @@ impl Fleet {
     /// that begins, changes or ends.
     pub(super) fn mind_the_hub(&mut self, now: Time, dirty: &mut Dirty) {
         let lacking = self.lacking();
-        let was = self.memory.brakes.blind.take();
+        let was = self.memory.deletion_pauses.blind.take();
         if lacking.is_empty() {
-            self.memory.brakes.kept_from.clear();
+            self.memory.deletion_pauses.kept_from.clear();
         }
         let is_same = was
             .as_ref()
             .map_or(lacking.is_empty(), |(_, kinds)| *kinds == lacking);
         let since = was.map_or(now, |(since, _)| since);
-        self.memory.brakes.blind = (!lacking.is_empty()).then_some((since, lacking));
+        self.memory.deletion_pauses.blind = (!lacking.is_empty()).then_some((since, lacking));
         if !is_same {
             dirty.extend(self.cache.members.keys().cloned().map(Key::Cluster));
         }

@@ -81,9 +81,9 @@ pub(super) fn follow(resource: &mut ResourceState, object: &Arc<ResourceBinding>
     let before = resource.binding.as_ref().map(|held| held.object.clone());
     let earlier = before.as_deref().map(entries).unwrap_or_default();
     let entry = |cluster: &str| earlier.iter().find(|each| each.cluster_name == cluster);
-    let mut told = BTreeSet::new();
+    let mut reported = BTreeSet::new();
     for item in entries(object) {
-        told.insert(item.cluster_name.as_str());
+        reported.insert(item.cluster_name.as_str());
         if let Some(since) = &item.unhealthy_since
             && let Some(state) = resource.copies.get_mut(item.cluster_name.as_str())
             && !state.live.as_ref().is_some_and(Copy::is_known_healthy)
@@ -102,7 +102,7 @@ pub(super) fn follow(resource: &mut ResourceState, object: &Arc<ResourceBinding>
     }
     // An entry ends when the copy is gone or released.
     for item in earlier {
-        if !told.contains(item.cluster_name.as_str())
+        if !reported.contains(item.cluster_name.as_str())
             && let Some(state) = resource.copies.get_mut(item.cluster_name.as_str())
         {
             state.record = None;

@@ -53,7 +53,7 @@ impl Fleet {
             },
         );
         if let Some(member) = self.cache.members.get(&name)
-            && self.memory.brakes.told(member, &name, now)
+            && self.memory.deletion_pauses.take_in_report(member, &name, now)
         {
             self.wake_removals(&name, dirty);
         }
@@ -90,7 +90,7 @@ impl Fleet {
         self.cache.watches.forget_member(name);
         self.distributions_on(name, now, dirty);
         self.cache.revisions.forget_member(name);
-        self.memory.brakes.forget_member(name);
+        self.memory.deletion_pauses.forget_member(name);
         self.memory.evictions.forget_member(name);
         let held = self.cache.resources.iter_mut();
         let ended = held.filter_map(|(id, resource)| resource.copies.remove(name).map(|_| id.clone()));

@@ -33,7 +33,7 @@ impl Fleet {
         {
             let server = watch.server();
             if server == Server::Hub {
-                self.memory.brakes.rolled_back(now);
+                self.memory.deletion_pauses.rolled_back(now);
             }
             self.cache.watches.unsync_ahead(&server, revision);
             self.went_back(watch);

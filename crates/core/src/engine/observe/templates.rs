@@ -79,8 +79,8 @@ impl Fleet {
         let before = resource.template.replace(template);
         let was_there = before.is_some();
         // Who takes it along waited for what it needs.
-        let is_told = !is_unasked && before.as_ref().is_some_and(unasked);
-        let waited: Vec<ResourceId> = referrers.into_iter().filter(|_| is_told).collect();
+        let is_first_answer = !is_unasked && before.as_ref().is_some_and(unasked);
+        let waited: Vec<ResourceId> = referrers.into_iter().filter(|_| is_first_answer).collect();
         let restated = before.as_ref().is_some_and(|held| held.status != status);
         if restated {
             resource.template_status_written = Some(now);
@@ -131,7 +131,7 @@ impl Fleet {
     /// No answer is worth less than one that was given about the same version before.
     /// Cost: O(references), where something was not answered.
     fn keep_answers(&self, id: &ResourceId, template: &mut Template) {
-        if template.unanswered.is_empty() {
+        if template.failed_operations.is_empty() {
             return;
         }
         let held = self
@@ -160,7 +160,9 @@ impl Fleet {
                 }
                 _ => template.components.clone_from(&held.components),
             }
-            template.unanswered.retain(|each| each.operation != operation);
+            template
+                .failed_operations
+                .retain(|each| each.operation != operation);
         }
     }
 

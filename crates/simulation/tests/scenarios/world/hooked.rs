@@ -45,7 +45,12 @@ impl Hooked {
                 loop {
                     let questions = observation::questions(watch, interpretation, object, used, &heard);
                     if questions.is_empty() {
-                        return interpretation.with(observation::heard(watch, interpretation, object, heard));
+                        return interpretation.with(observation::with_unused(
+                            watch,
+                            interpretation,
+                            object,
+                            heard,
+                        ));
                     }
                     for question in questions {
                         heard = heard.and(question.operation(), self.said(interpretation, gvk, question));

@@ -91,7 +91,7 @@ impl Window {
 pub(crate) struct Brake {
     pub(crate) unexplained: Window,
     /// When the member's copies were last counted, how many may go unexplained, and whether the hub looks empty.
-    pub(crate) surveyed: Option<(Time, usize, bool)>,
+    pub(crate) measured: Option<(Time, usize, bool)>,
     pub(crate) all: Window,
     pub(crate) pause: Option<Pause>,
     pub(crate) released: Option<Time>,
@@ -99,7 +99,7 @@ pub(crate) struct Brake {
 
 /// What is held of all members.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Brakes {
+pub(crate) struct DeletionPauses {
     pub(crate) members: BTreeMap<Str, Brake>,
     /// Clusters whose condition must be planned again.
     pub(crate) raised: BTreeSet<Str>,
@@ -110,7 +110,7 @@ pub(crate) struct Brakes {
     pub(crate) kept_from: BTreeMap<Str, BTreeSet<ResourceId>>,
 }
 
-impl Brakes {
+impl DeletionPauses {
     /// The hub's resourceVersions went back.
     pub(crate) fn rolled_back(&mut self, now: Time) {
         self.rolled_back = Some(now);
@@ -152,7 +152,7 @@ impl Brakes {
     }
 
     /// Takes in what a Cluster says: a pause that was recorded, or the release of one. Answers whether one was released.
-    pub(crate) fn told(&mut self, member: &Member, name: &Str, now: Time) -> bool {
+    pub(crate) fn take_in_report(&mut self, member: &Member, name: &Str, now: Time) -> bool {
         let status = member.object.status.iter();
         let mut all = status.flat_map(|status| &status.conditions);
         let stored = all.find(|each| each.type_ == condition::REMOVALS_PAUSED);

@@ -12,7 +12,7 @@ use crate::{
 
 /// The interpretations of a template and its copies that failed, with operation and consequence. Only results in use are
 /// reported; one copy stands for all.
-pub(super) fn unanswered(
+pub(super) fn failed_operations(
     fleet: &Fleet,
     id: &ResourceId,
     template: &Template,
@@ -21,10 +21,10 @@ pub(super) fn unanswered(
     let of_copies = resource
         .copies
         .values()
-        .filter_map(|state| state.live.as_ref().map(|live| &live.unanswered))
+        .filter_map(|state| state.live.as_ref().map(|live| &live.failed_operations))
         .find(|unanswered| !unanswered.is_empty());
     let all = template
-        .unanswered
+        .failed_operations
         .iter()
         .filter(|each| is_used(fleet, id, (template, resource), each))
         .chain(of_copies.into_iter().flatten())

@@ -1,0 +1,66 @@
+//! The id of an object that an event is about, and the watch that reports it.
+
+use super::Watch;
+use crate::{
+    interpreter::hook::Contract,
+    object::{NamespacedName, ResourceId, Str},
+};
+
+/// The id of the object that an event is about, without the object.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ObjectRef {
+    /// A PropagationPolicy.
+    Policy(NamespacedName),
+    /// An OverridePolicy or a ClusterOverridePolicy.
+    Override(NamespacedName),
+    /// A ResourceInterpreterCustomization.
+    Customization(Str),
+    /// A configuration of hooks.
+    Hooks(Contract, Str),
+    /// A ClusterTaintPolicy.
+    TaintPolicy(Str),
+    /// A ResourceBinding.
+    Binding(NamespacedName),
+    /// A Cluster.
+    Cluster(Str),
+    /// A template on the hub.
+    Template(ResourceId),
+    /// A copy on a member.
+    Copy(Str, ResourceId),
+    /// A namespace: of a member, or of the hub.
+    Namespace(Option<Str>, Str),
+    /// A ResourceDistribution.
+    Distribution(Str),
+    /// An object, of the hub or of a member, that has the name of what is distributed.
+    Distributed(Option<Str>, ResourceId),
+    /// A WorkloadRebalancer.
+    Rebalancer(Str),
+}
+
+impl ObjectRef {
+    /// The watch that reports the object.
+    pub(crate) fn watch(&self) -> Watch {
+        let scoped = |name: &NamespacedName, namespaced, cluster_scoped| match name.namespace.is_empty() {
+            true => cluster_scoped,
+            false => namespaced,
+        };
+        match self {
+            Self::Policy(name) => scoped(name, Watch::Policies, Watch::ClusterPolicies),
+            Self::Override(name) => scoped(name, Watch::Overrides, Watch::ClusterOverrides),
+            Self::Binding(name) => scoped(name, Watch::Bindings, Watch::ClusterBindings),
+            Self::Customization(_) => Watch::Customizations,
+            Self::Hooks(contract, _) => Watch::Hooks(*contract),
+            Self::TaintPolicy(_) => Watch::TaintPolicies,
+            Self::Cluster(_) => Watch::Clusters,
+            Self::Template(id) => Watch::Templates(id.gvk.clone()),
+            Self::Copy(cluster, id) => Watch::Copies(cluster.clone(), id.gvk.clone()),
+            Self::Namespace(None, _) => Watch::Namespaces,
+            Self::Namespace(Some(cluster), _) => Watch::MemberNamespaces(cluster.clone()),
+            Self::Distribution(_) => Watch::Distributions,
+            Self::Distributed(cluster, id) => {
+                Watch::Distributed(cluster.clone(), id.gvk.clone(), id.name.clone())
+            }
+            Self::Rebalancer(_) => Watch::Rebalancers,
+        }
+    }
+}
