@@ -95,7 +95,7 @@ const ARROWS: &[Arrow] = &[
     },
     Arrow {
         from: "entourage-lua",
-        to: &["entourage-interpreter", "entourage-api"],
+        to: &["entourage-interpreter", "entourage-api", "entourage-golden"],
         reason: "scripts answer the interpreter's questions by its rules; nothing else comes near the C library",
     },
     Arrow {
@@ -129,6 +129,7 @@ const ARROWS: &[Arrow] = &[
             "entourage-core",
             "entourage-api",
             "entourage-apiserver",
+            "entourage-golden",
         ],
         reason: "the binary puts everything together",
     },

@@ -1,4 +1,4 @@
-//! The runner of golden cases of commands. `UPDATE_GOLDEN=1` rewrites the expected output.
+//! The forms of golden cases of commands. `UPDATE_GOLDEN=1` rewrites the expected output.
 
 use std::{
     fs,
@@ -8,6 +8,7 @@ use std::{
 use clap::Parser as _;
 
 use crate::command::{Cli, Command};
+use entourage_golden::compare;
 
 /// A folder of `testdata`.
 pub(crate) fn folder(name: &str) -> PathBuf {
@@ -44,27 +45,4 @@ fn entries(name: &str) -> Vec<PathBuf> {
         .collect();
     all.sort();
     all
-}
-
-/// Compares each case's file with its result.
-fn compare(name: &str, at_least: usize, cases: Vec<PathBuf>, outcome: impl Fn(&Path) -> (PathBuf, String)) {
-    assert!(cases.len() >= at_least, "{name} holds {} cases", cases.len());
-    let mut wrong = Vec::new();
-    for case in cases {
-        let (file, got) = outcome(&case);
-        let want = fs::read_to_string(&file).unwrap_or_default();
-        if want == got {
-            continue;
-        }
-        if std::env::var_os("UPDATE_GOLDEN").is_some() {
-            fs::write(&file, got).unwrap();
-        } else {
-            wrong.push(format!("--- {}\n{want}+++ got\n{got}", case.display()));
-        }
-    }
-    assert!(
-        wrong.is_empty(),
-        "{}\nUPDATE_GOLDEN=1 accepts what came out.",
-        wrong.join("\n")
-    );
 }

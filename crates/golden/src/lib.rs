@@ -1,5 +1,5 @@
-//! The one runner of golden cases: a file for each case, with the wanted result last in it. `UPDATE_GOLDEN=1` writes that
-//! anew.
+//! The one runner of golden cases. Usually a case is a file with the wanted result last in it; `UPDATE_GOLDEN=1` writes that
+//! anew. Where the result is the given object with changes, the wanted result is [`changes`].
 //!
 //! For tests: what is wrong with a case is told by a panic.
 
@@ -13,23 +13,41 @@ use std::{
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+mod changes;
+
+pub use changes::changes;
+
 /// Runs the cases of a folder of `testdata`, of which there are so many at least. `outcome` says what comes of a case, as
 /// the text from `want:` on.
 pub fn run<C: DeserializeOwned>(folder: &str, at_least: usize, outcome: impl Fn(&C) -> String) {
-    let files = files(folder);
-    assert!(files.len() >= at_least, "{folder} holds {} cases", files.len());
+    compare(folder, at_least, files(folder), |file| {
+        let text = fs::read_to_string(file).unwrap();
+        let given = text
+            .split_once("\nwant:")
+            .map_or(text.trim_end(), |(given, _)| given);
+        (file.to_owned(), format!("{given}\n{}", outcome(&read(file))))
+    });
+}
+
+/// Runs cases of any form, at least so many: what comes of each is a file and its wanted text.
+pub fn compare(
+    name: &str,
+    at_least: usize,
+    cases: Vec<PathBuf>,
+    outcome: impl Fn(&Path) -> (PathBuf, String),
+) {
+    assert!(cases.len() >= at_least, "{name} holds {} cases", cases.len());
     let mut wrong = Vec::new();
-    for file in files {
-        let text = fs::read_to_string(&file).unwrap();
-        let got = outcome(&read(&file));
-        let (given, want) = text.split_once("\nwant:").unwrap_or((text.trim_end(), ""));
-        let want = format!("want:{want}");
+    for case in cases {
+        let (file, got) = outcome(&case);
+        let want = fs::read_to_string(&file).unwrap_or_default();
         if want == got {
             continue;
         }
         if is_updating() {
-            fs::write(&file, format!("{given}\n{got}")).unwrap();
+            fs::write(&file, got).unwrap();
         } else {
+            let (want, got) = differing(&want, &got);
             wrong.push(format!("--- {}\n{want}+++ got\n{got}", file.display()));
         }
     }
@@ -40,14 +58,16 @@ pub fn run<C: DeserializeOwned>(folder: &str, at_least: usize, outcome: impl Fn(
     );
 }
 
-/// The files of a folder of `testdata`, in order.
+/// The files of a folder of `testdata` and of the folders in it, in order.
 pub fn files(folder: &str) -> Vec<PathBuf> {
     // Cargo runs the tests of a package in its folder.
-    let folder = Path::new("testdata").join(folder);
-    let mut files: Vec<_> = fs::read_dir(folder)
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .collect();
+    let (mut folders, mut files) = (vec![Path::new("testdata").join(folder)], Vec::new());
+    while let Some(folder) = folders.pop() {
+        let entries = fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+        for path in entries.map(|entry| entry.unwrap().path()) {
+            if path.is_dir() { &mut folders } else { &mut files }.push(path);
+        }
+    }
     files.sort();
     files
 }
@@ -69,4 +89,14 @@ pub fn wanted(value: &Value) -> String {
 #[must_use]
 pub fn is_updating() -> bool {
     std::env::var_os("UPDATE_GOLDEN").is_some()
+}
+
+/// Both texts from the first line on in which they differ.
+fn differing<'a>(want: &'a str, got: &'a str) -> (&'a str, &'a str) {
+    let lines = want.split_inclusive('\n').zip(got.split_inclusive('\n'));
+    let same: usize = lines
+        .take_while(|(one, other)| one == other)
+        .map(|(line, _)| line.len())
+        .sum();
+    (&want[same..], &got[same..])
 }

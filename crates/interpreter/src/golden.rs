@@ -1,21 +1,7 @@
-//! The golden cases: `testdata/interpreter/<kind>/<case>/`, of shipped kinds `testdata/interpreter/<group>/<kind>/<case>/`,
-//! every file one object.
-//!
-//! | file | what |
-//! |---|---|
-//! | `object.yaml` | the template as the hub serves it |
-//! | `live.yaml` | optional: the copy as a member serves it |
-//! | `members.yaml` | optional: a list of `{cluster, status}`, the reflected statuses to aggregate |
-//! | `want.yaml` | the result of every operation |
-//!
-//! `UPDATE_GOLDEN=1` rewrites `want.yaml`; read the difference before you commit it.
+//! The golden cases: `testdata/interpreter/<kind>/<case>.yaml`, of shipped kinds `testdata/interpreter/<group>/<kind>/<case>.yaml`.
+//! `UPDATE_GOLDEN=1` rewrites `want`; read the difference before you commit it.
 
-use std::{
-    collections::BTreeSet,
-    fs,
-    path::{Path, PathBuf},
-};
-
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
@@ -24,41 +10,51 @@ use super::{
     requirements::{components, requirements},
     shipped,
 };
-use entourage_golden::is_updating;
+use entourage_golden as golden;
 
-pub(super) fn read(path: &Path) -> Option<Value> {
-    let text = fs::read_to_string(path).ok()?;
-    let options = serde_saphyr::options! { legacy_octal_numbers: true };
-    Some(
-        serde_saphyr::from_str_with_options(&text, options)
-            .unwrap_or_else(|error| panic!("{path:?}: {error}")),
-    )
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Case {
+    /// The template as the hub serves it.
+    pub(super) object: Value,
+    /// The copy as a member serves it.
+    pub(super) live: Option<Value>,
+    /// The reflected statuses to aggregate.
+    members: Option<Vec<Member>>,
+    /// The result of every operation: `rendered` as changes of `object`, `retained` as changes of the rendered object.
+    #[serde(default)]
+    pub(super) want: Value,
 }
 
-/// The folders of a kind's cases, in order.
-pub(super) fn cases(kind: &str) -> Vec<PathBuf> {
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Member {
+    cluster: String,
+    status: Option<Value>,
+}
+
+/// The cases of a kind, in order.
+pub(super) fn cases(kind: &str) -> Vec<Case> {
     cases_in(&kind.to_lowercase())
 }
 
-/// The folders of a shipped kind's cases.
-pub(super) fn shipped_cases(group: &str, kind: &str) -> Vec<PathBuf> {
+/// The cases of a shipped kind.
+pub(super) fn shipped_cases(group: &str, kind: &str) -> Vec<Case> {
     cases_in(&format!("{group}/{}", kind.to_lowercase()))
 }
 
-fn cases_in(folder: &str) -> Vec<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/interpreter");
-    let entries = fs::read_dir(root.join(folder)).unwrap_or_else(|_| {
-        panic!(
-            "no golden case of {folder}: write crates/interpreter/testdata/interpreter/{folder}/<case>/object.yaml"
-        )
-    });
-    let mut cases: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
-    cases.sort();
-    cases
+fn cases_in(folder: &str) -> Vec<Case> {
+    let files = golden::files(&format!("interpreter/{folder}"));
+    files.iter().map(|file| golden::read(file)).collect()
 }
 
-fn answers(case: &Path) -> Value {
-    let object = read(&case.join("object.yaml")).unwrap_or_else(|| panic!("{case:?} has no object.yaml"));
+fn answers(case: &Case) -> Value {
+    let Case {
+        object,
+        live,
+        members,
+        ..
+    } = case;
     let api_version = object["apiVersion"].as_str().unwrap();
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
     let native = native(group, version, object["kind"].as_str().unwrap()).unwrap();
@@ -67,10 +63,10 @@ fn answers(case: &Path) -> Value {
     common_prune(&mut rendered);
     native.prune(&mut rendered);
     let mut answers = json!({
-        "neverTravels": never_travels(&object),
-        "references": references(native, object["metadata"]["namespace"].as_str().unwrap_or_default(), &object),
-        "replicas": native.replicas(&object),
-        "rendered": rendered,
+        "neverTravels": never_travels(object),
+        "references": references(native, object["metadata"]["namespace"].as_str().unwrap_or_default(), object),
+        "replicas": native.replicas(object),
+        "rendered": golden::changes(object, &rendered),
         "needsLive": native.needs_live(&rendered),
     });
     if native.declared().is_some() {
@@ -78,35 +74,28 @@ fn answers(case: &Path) -> Value {
         let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
         let map = answers.as_object_mut().unwrap();
         map.retain(|answer, _| !["neverTravels", "rendered"].contains(&answer.as_str()));
-        answers["requirements"] = json!(requirements(native, namespace, &object));
-        answers["components"] = json!(components(native, &object));
+        answers["requirements"] = json!(requirements(native, namespace, object));
+        answers["components"] = json!(components(native, object));
     }
-    if let Some(live) = read(&case.join("live.yaml")) {
-        answers["health"] = json!(native.health(&live));
-        answers["reflected"] = json!(native.reflect(&live));
+    if let Some(live) = live {
+        answers["health"] = json!(native.health(live));
+        answers["reflected"] = json!(native.reflect(live));
         let mut retained = rendered.clone();
-        native.retain(&mut retained, &live);
+        native.retain(&mut retained, live);
         if native.declared().is_none() {
-            answers["difference"] = json!(difference(&retained, &live));
+            answers["difference"] = json!(difference(&retained, live));
         }
         if retained != rendered {
-            answers["retained"] = retained;
+            answers["retained"] = golden::changes(&rendered, &retained);
         }
     }
-    if let Some(members) = read(&case.join("members.yaml")) {
+    if let Some(members) = members {
         let items: Vec<_> = members
-            .as_array()
-            .unwrap()
             .iter()
-            .map(|each| {
-                (
-                    each["cluster"].as_str().unwrap(),
-                    Some(&each["status"]).filter(|status| !status.is_null()),
-                )
-            })
+            .map(|each| (each.cluster.as_str(), each.status.as_ref()))
             .collect();
-        let aggregated = native.aggregate(&object, &items);
-        assert_stable(native, &object, &items, aggregated.as_ref(), case);
+        let aggregated = native.aggregate(object, &items);
+        assert_stable(native, object, &items, aggregated.as_ref());
         answers["aggregated"] = json!(aggregated);
     }
     answers
@@ -118,47 +107,29 @@ fn assert_stable(
     template: &Value,
     items: &[(&str, Option<&Value>)],
     aggregated: Option<&Value>,
-    case: &Path,
 ) {
     let Some(status) = aggregated else { return };
     let mut next = template.clone();
     next["status"] = status.clone();
-    assert_eq!(native.aggregate(&next, items), None, "{case:?}: not stable");
+    assert_eq!(native.aggregate(&next, items), None, "not stable: {template}");
 }
 
 #[test]
 fn every_golden_case_is_answered_as_written() {
-    let update = is_updating();
-    let mut failures = Vec::new();
-    let kinds: BTreeSet<_> = NATIVE.iter().map(|kind| kind.gvk().kind).collect();
-    let native = kinds.into_iter().map(|kind| {
-        let cases = cases(kind);
-        assert!(cases.len() >= 3, "{kind} has fewer than 3 golden cases");
-        cases
-    });
-    let shipped = shipped::all().iter().map(|kind| kind.gvk());
-    let shipped: BTreeSet<_> = shipped.map(|gvk| (gvk.group, gvk.kind)).collect();
-    let shipped = shipped
-        .into_iter()
-        .map(|(group, kind)| shipped_cases(group, kind));
-    for cases in native.chain(shipped) {
-        for case in cases {
-            let got = answers(&case);
-            let file = case.join("want.yaml");
-            if update {
-                fs::write(&file, serde_saphyr::to_string(&got).unwrap()).unwrap();
-            }
-            if read(&file) != Some(got.clone()) {
-                failures.push(format!(
-                    "{file:?}: got\n{}",
-                    serde_saphyr::to_string(&got).unwrap()
-                ));
-            }
-        }
+    golden::run("interpreter", 250, |case: &Case| golden::wanted(&answers(case)));
+}
+
+#[test]
+fn every_kind_has_cases() {
+    for kind in NATIVE {
+        let kind = kind.gvk().kind;
+        assert!(cases(kind).len() >= 3, "{kind} has fewer than 3 golden cases");
     }
-    assert!(
-        failures.is_empty(),
-        "UPDATE_GOLDEN=1 writes them anew\n{}",
-        failures.join("\n")
-    );
+    for kind in shipped::all() {
+        let gvk = kind.gvk();
+        assert!(
+            !shipped_cases(gvk.group, gvk.kind).is_empty(),
+            "{gvk:?} has no golden case"
+        );
+    }
 }

@@ -57,7 +57,7 @@ mod tests {
     use super::*;
     use crate::{
         Interpretation, NATIVE, NativeGvk, common_prune,
-        golden::{cases, read},
+        golden::{Case, cases},
         native,
         native::has,
     };
@@ -67,11 +67,7 @@ mod tests {
     /// The operations in the golden cases of a kind.
     fn shown(kind: &str) -> BTreeSet<Operation> {
         let mut shown = BTreeSet::new();
-        for case in cases(kind) {
-            let (object, want) = (
-                read(&case.join("object.yaml")).unwrap(),
-                read(&case.join("want.yaml")).unwrap(),
-            );
+        for Case { object, want, .. } in cases(kind) {
             let version = object["apiVersion"].as_str().unwrap();
             let (group, version) = version.split_once('/').unwrap_or(("", version));
             let native = native(group, version, kind).unwrap();

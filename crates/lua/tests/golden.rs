@@ -1,84 +1,70 @@
-//! The golden cases: `testdata/<case>/`, a script, what it is asked and what it answers.
-//!
-//! | file | what |
-//! |---|---|
-//! | `script.lua` | the script |
-//! | `in.yaml` | `function`, `object`, and where the function takes more: `observed`, `replicas`, `items` |
-//! | `want.yaml` | the answer, or the error |
-//!
-//! `UPDATE_GOLDEN=1` writes `want.yaml` anew; read the difference before you commit it.
+//! The golden cases: `testdata/scripts/<case>.yaml`. `UPDATE_GOLDEN=1` rewrites `want`; read the difference before you commit it.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on may panic")]
 
-use std::{
-    collections::BTreeSet,
-    fs,
-    path::{Path, PathBuf},
-};
+use std::collections::BTreeSet;
 
 use entourage_api::work::AggregatedStatusItem;
+use entourage_golden as golden;
 use entourage_interpreter::question::{Answer, Question};
 use entourage_lua::Script;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
-fn read(path: &Path) -> Option<Value> {
-    let text = fs::read_to_string(path).ok()?;
-    Some(serde_saphyr::from_str(&text).unwrap_or_else(|error| panic!("{path:?}: {error}")))
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Case {
+    script: String,
+    /// The function that is called, with the fields below as its arguments.
+    function: String,
+    object: Value,
+    #[serde(default)]
+    observed: Value,
+    #[serde(default)]
+    replicas: i64,
+    #[serde(default)]
+    items: Vec<AggregatedStatusItem>,
+    /// The answer, an object as changes of the given one; or the error. Compared as text.
+    #[serde(default, rename = "want")]
+    _want: serde::de::IgnoredAny,
 }
 
-fn cases() -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata");
-    let mut cases: Vec<_> = fs::read_dir(folder)
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .collect();
-    cases.sort();
-    cases
-}
-
-fn outcome(case: &Path) -> Value {
-    let source =
-        fs::read_to_string(case.join("script.lua")).unwrap_or_else(|error| panic!("{case:?}: {error}"));
-    let given = read(&case.join("in.yaml")).unwrap_or_else(|| panic!("{case:?} has no in.yaml"));
-    let script = match Script::compile("sample", &source) {
+fn outcome(case: &Case) -> Value {
+    let script = match Script::compile("sample", &case.script) {
         Ok(script) => script,
         Err(error) => return json!({ "error": error.to_string() }),
     };
-    let items: Vec<AggregatedStatusItem> = given
-        .get("items")
-        .map(|items| serde_json::from_value(items.clone()).unwrap())
-        .unwrap_or_default();
-    let object = &given["object"];
-    let question = match given["function"].as_str().unwrap() {
+    let object = &case.object;
+    let question = match &*case.function {
         "GetReplicas" => Question::Replicas(object),
         "GetComponents" => Question::Components(object),
-        "ReviseReplica" => Question::Revise(object, given["replicas"].as_i64().unwrap()),
+        "ReviseReplica" => Question::Revise(object, case.replicas),
         "Retain" => Question::Retain {
             desired: object,
-            live: &given["observed"],
+            live: &case.observed,
         },
         "ReflectStatus" => Question::Reflect(object),
         "AggregateStatus" => Question::Aggregate {
             template: object,
-            items: &items,
+            items: &case.items,
         },
         "InterpretHealth" => Question::Health(object),
         "GetDependencies" => Question::Dependencies(object),
-        other => panic!("{case:?}: {other} is no function of a script"),
+        other => panic!("{other} is no function of a script"),
     };
     match script.answer(question) {
-        Ok(answer) => json!({ "answer": written(answer) }),
+        Ok(answer) => json!({ "answer": written(answer, object) }),
         Err(error) => json!({ "error": error.to_string() }),
     }
 }
 
-fn written(answer: Answer) -> Value {
+fn written(answer: Answer, given: &Value) -> Value {
     match answer {
         Answer::Replicas {
             replicas,
             requirements,
         } => json!({"replicas": replicas, "requirements": requirements}),
         Answer::Components(components) => json!(components),
-        Answer::Object(object) => object,
+        Answer::Object(object) => golden::changes(given, &object),
         Answer::Status(status) => json!({ "status": status }),
         Answer::Healthy(healthy) => json!({ "healthy": healthy }),
         Answer::Dependencies(dependencies) => json!(dependencies),
@@ -88,38 +74,16 @@ fn written(answer: Answer) -> Value {
 
 #[test]
 fn every_golden_case_is_answered_as_written() {
-    let is_updating = std::env::var_os("UPDATE_GOLDEN").is_some();
-    let mut wrong = Vec::new();
-    for case in cases() {
-        let got = outcome(&case);
-        let file = case.join("want.yaml");
-        if is_updating {
-            fs::write(&file, serde_saphyr::to_string(&got).unwrap()).unwrap();
-        }
-        if read(&file).as_ref() != Some(&got) {
-            wrong.push(format!(
-                "{file:?}: got\n{}",
-                serde_saphyr::to_string(&got).unwrap()
-            ));
-        }
-    }
-    assert!(
-        wrong.is_empty(),
-        "UPDATE_GOLDEN=1 writes them anew\n{}",
-        wrong.join("\n")
-    );
+    golden::run("scripts", 30, |case: &Case| golden::wanted(&outcome(case)));
 }
 
 #[test]
 fn the_golden_cases_show_every_function_an_answer_and_an_error_of_each() {
     let (mut answered, mut failed) = (BTreeSet::new(), BTreeSet::new());
-    for case in cases() {
-        let function = read(&case.join("in.yaml")).unwrap()["function"]
-            .as_str()
-            .unwrap()
-            .to_owned();
+    for file in golden::files("scripts") {
+        let case: Case = golden::read(&file);
         let is_error = !outcome(&case)["error"].is_null();
-        if is_error { &mut failed } else { &mut answered }.insert(function);
+        if is_error { &mut failed } else { &mut answered }.insert(case.function);
     }
     let all = [
         "AggregateStatus",

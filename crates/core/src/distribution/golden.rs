@@ -1,7 +1,8 @@
 //! The golden cases in `testdata/distribution`: one file per case, `want` last. `UPDATE_GOLDEN=1` rewrites `want`.
 //!
-//! A case is a resource, and a live object if there is one; it expects the errors of the resource, or the copy and its
-//! difference from the live object. With `release: true` it expects the live object released.
+//! A case is a resource, and a live object if there is one; it expects the errors of the resource, or the copy, as changes of
+//! the live object or of the resource, and the first difference that makes it be written. With `release: true` it expects the
+//! changes that release the live object.
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -48,7 +49,9 @@ fn outcome(case: &Case) -> Value {
         take_over: false,
     };
     if case.release {
-        return json!({"released": release(&render_spec, case.live.as_ref().unwrap())});
+        let live = case.live.as_ref().unwrap();
+        let released = release(&render_spec, live);
+        return json!({"released": released.map(|released| golden::changes(live, &released))});
     }
     if let Err(problems) = read(&case.resource) {
         let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
@@ -70,6 +73,7 @@ fn outcome(case: &Case) -> Value {
         outcome.insert("difference".to_owned(), json!(difference(&copy, live)));
         outcome.insert("recreated".to_owned(), json!(must_be_recreated(&copy, live)));
     }
-    outcome.insert("copy".to_owned(), copy.object().clone());
+    let before = case.live.as_ref().unwrap_or(&case.resource);
+    outcome.insert("copy".to_owned(), golden::changes(before, copy.object()));
     Value::Object(outcome)
 }

@@ -512,15 +512,15 @@ impl Case {
     }
 }
 
-/// An answer as JSON, readable.
-fn shown(answer: Result<Answer, Cow<'static, str>>) -> Value {
+/// An answer as JSON, readable; an object as changes of the given one.
+fn shown(answer: Result<Answer, Cow<'static, str>>, given: &Value) -> Value {
     match answer {
         Ok(Answer::Replicas {
             replicas,
             requirements,
         }) => json!({"replicas": replicas, "requirements": requirements}),
         Ok(Answer::Components(all)) => json!({ "components": all }),
-        Ok(Answer::Object(object)) => json!({ "object": object }),
+        Ok(Answer::Object(object)) => json!({ "object": golden::changes(given, &object) }),
         Ok(Answer::Status(status)) => json!({ "status": status }),
         Ok(Answer::Healthy(is_healthy)) => json!({ "healthy": is_healthy }),
         Ok(Answer::Dependencies(all)) => json!({ "dependencies": all }),
@@ -549,14 +549,24 @@ fn questions_and_answers_have_the_wire_forms_of_both_contracts() {
         let mut want = serde_json::Map::new();
         for contract in [Contract::Interpreter, Contract::Explorer] {
             let hook = all_of(contract);
-            let request = hook.request("u-1", &subject, question);
+            let mut request = hook.request("u-1", &subject, question);
+            if let Some(message) = &mut request {
+                let request = &mut message["request"];
+                request["object"] = golden::changes(&case.object, &request["object"]);
+                if let Some(observed) = request.get_mut("observedObject") {
+                    *observed = golden::changes(case.live.as_ref().unwrap(), observed);
+                }
+            }
             let answers = case
                 .answers
                 .iter()
                 .filter(|each| each.contract == contract.message());
             let answers = answers.map(|each| {
                 let bytes = message(contract, "u-1", &each.response).to_string();
-                shown(hook.answer("u-1", question, bytes.as_bytes(), LARGEST))
+                shown(
+                    hook.answer("u-1", question, bytes.as_bytes(), LARGEST),
+                    &case.object,
+                )
             });
             let answers: Vec<_> = answers.collect();
             want.insert(

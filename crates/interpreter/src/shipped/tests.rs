@@ -6,11 +6,7 @@ use entourage_api::config::declarative::{DeclarativeRules, DependencyRule, PodTe
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{
-    NATIVE,
-    golden::{read as read_case, shipped_cases},
-    native,
-};
+use crate::{NATIVE, golden::shipped_cases, native};
 use entourage_golden::is_updating;
 
 fn files() -> Vec<(&'static str, File)> {
@@ -23,10 +19,7 @@ fn files() -> Vec<(&'static str, File)> {
 
 fn objects(file: &File) -> Vec<Value> {
     let cases = shipped_cases(&file.group, &file.kind);
-    cases
-        .iter()
-        .filter_map(|case| read_case(&case.join("object.yaml")))
-        .collect()
+    cases.into_iter().map(|case| case.object).collect()
 }
 
 /// The matches of rules in an object within its own namespace.
@@ -159,10 +152,7 @@ fn every_rule_about_status_and_replicas_is_seen_in_a_golden_case() {
     let mut unseen = Vec::new();
     for (path, file) in files() {
         let cases = shipped_cases(&file.group, &file.kind);
-        let wants: Vec<_> = cases
-            .iter()
-            .filter_map(|case| read_case(&case.join("want.yaml")))
-            .collect();
+        let wants: Vec<_> = cases.into_iter().map(|case| case.want).collect();
         let rules = &file.rules;
         let has_aggregation = rules.status_aggregation.is_some();
         let has_components = Declared::compile(rules).unwrap().has_components();

@@ -123,8 +123,7 @@ fn who_is_named_is_who_answers() {
     let mut asked = 0;
     for native in NATIVE {
         let gvk = native.gvk();
-        for case in golden::cases(gvk.kind) {
-            let object = golden::read(&case.join("object.yaml")).unwrap();
+        for golden::Case { object, .. } in golden::cases(gvk.kind) {
             let version = object["apiVersion"].as_str().unwrap();
             let of_object = Gvk::new(version, gvk.kind);
             let subject = Subject {
@@ -143,7 +142,7 @@ fn who_is_named_is_who_answers() {
                 assert!(
                     named == answered || may_lack,
                     "{}: {:?}: {named:?} {answered:?}",
-                    case.display(),
+                    object["metadata"],
                     question.operation()
                 );
                 asked += 1;

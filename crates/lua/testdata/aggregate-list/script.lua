@@ -1,3 +1,0 @@
-function AggregateStatus(desiredObj, statusItems)
-  return statusItems
-end

@@ -1,3 +1,0 @@
-function GetComponents(desiredObj)
-  return { { name = "a", replicas = 1 }, { replicas = 2 } }
-end

@@ -1,3 +1,0 @@
-function GetComponents(desiredObj)
-  return { worker = { replicas = 2 } }
-end

@@ -1,3 +1,0 @@
-function GetDependencies(desiredObj)
-  return { { apiVersion = 'v1', name = 'a' } }
-end

@@ -1,5 +1,0 @@
-local kube = require("kube")
-
-function GetDependencies(desiredObj)
-  return kube.getPodDependencies(desiredObj.spec.template, desiredObj.metadata.namespace)
-end

@@ -1,3 +1,0 @@
-function getDependencies(desiredObj)
-  return {}
-end

@@ -1,3 +1,0 @@
-function InterpretHealth(observedObj)
-  return observedObj.status.readyReplicas == observedObj.spec.replicas
-end

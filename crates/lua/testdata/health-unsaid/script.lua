@@ -1,5 +1,0 @@
-function InterpretHealth(observedObj)
-  if observedObj.status.ready then
-    return true
-  end
-end

@@ -1,3 +1,0 @@
-function GetDependencies(desiredObj)
-  error("bad label " .. desiredObj.metadata.labels.app)
-end

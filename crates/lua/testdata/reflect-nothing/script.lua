@@ -1,3 +1,0 @@
-function ReflectStatus(observedObj)
-  return observedObj.status
-end

@@ -1,3 +1,0 @@
-function GetReplicas(desiredObj)
-  return 1, { resourceRequest = { cpu = desiredObj.spec.cpu } }
-end

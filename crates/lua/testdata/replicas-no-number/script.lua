@@ -1,3 +1,0 @@
-function GetReplicas(desiredObj)
-  return desiredObj.spec.replicas
-end

@@ -1,3 +1,0 @@
-function ReviseReplica(desiredObj, desiredReplica)
-  desiredObj.spec.replicas = desiredReplica
-end

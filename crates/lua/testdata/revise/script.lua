@@ -1,4 +1,0 @@
-function ReviseReplica(desiredObj, desiredReplica)
-  desiredObj.spec.replicas = desiredReplica
-  return desiredObj
-end
