@@ -137,8 +137,8 @@ mod waits;
 #[path = "e2e/webhook.rs"]
 mod webhook;
 
-/// Every test, in the order in which they run: the main job first, then what keeps processors busy, what breaks
-/// members and waits for their deadlines last.
+/// Every test, in the order in which they run: the main job first, then what takes minutes, most of them waiting, so that the
+/// others run beside it and none of it is left at the end alone.
 fn main() -> ExitCode {
     if let Some(code) = entourage_e2e::servers::play_command() {
         return code;
@@ -152,6 +152,12 @@ fn main() -> ExitCode {
     };
     let subjects = [
         example::tests(),
+        takeover::tests(),
+        crash::tests(),
+        crash_policies::tests(),
+        failover_faults::tests(),
+        distribution_faults::tests(),
+        distribution_crash::tests(),
         typed,
         dependencies::tests(),
         reference::tests(),
@@ -194,19 +200,13 @@ fn main() -> ExitCode {
         distribution_fights::tests(),
         distribution_unguarded::tests(),
         distribution_rights::tests(),
-        distribution_crash::tests(),
-        crash::tests(),
-        crash_policies::tests(),
         failover::tests(),
         failover_return::tests(),
         faults::tests(),
-        distribution_faults::tests(),
         conformance::tests(),
         members::tests(),
         identity::tests(),
         join::tests(),
-        takeover::tests(),
-        failover_faults::tests(),
         taint_policies::tests(),
         waits::tests(),
         webhook::tests(),
