@@ -447,6 +447,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::interpreter::hook::Contract;
 
     #[test]
     fn each_object_is_reported_by_the_watch_that_lists_it_and_no_two_watches_are_the_same() {
