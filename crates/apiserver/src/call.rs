@@ -98,4 +98,15 @@ pub(crate) enum Reply {
     },
 }
 
+impl Reply {
+    /// The object, with the code 200.
+    pub(crate) fn ok(item: Item, warnings: Vec<String>) -> Self {
+        Self::Object {
+            code: 200,
+            item,
+            warnings,
+        }
+    }
+}
+
 crate::hidden::without_content!(Item, Reply);

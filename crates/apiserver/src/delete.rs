@@ -39,11 +39,7 @@ pub(crate) async fn delete(cluster: &dyn Context, call: &Call) -> Result<Reply> 
             value: success(resource, &call.name, &uid),
             warnings,
         }),
-        Deleted::Gone(_, last) => Ok(Reply::Object {
-            code: 200,
-            item: last,
-            warnings,
-        }),
+        Deleted::Gone(_, last) => Ok(Reply::ok(last, warnings)),
         Deleted::Waits(item) => Ok(Reply::Object {
             // The server answers 202 only to the old form of this option.
             code: if options.orphan == Some(false) { 202 } else { 200 },

@@ -45,11 +45,7 @@ pub(crate) trait Context: admission::Context {
 pub(crate) async fn get(store: &Store, call: &Call) -> Result<Reply> {
     crate::list::wait_for_revision(store, call).await?;
     let entry = find(store, &call.resource, &call.namespace, &call.name)?;
-    Ok(Reply::Object {
-        code: 200,
-        item: Item::Stored(entry),
-        warnings: Vec::new(),
-    })
+    Ok(Reply::ok(Item::Stored(entry), Vec::new()))
 }
 
 /// The stored object, or the NotFound of it.
@@ -208,11 +204,7 @@ pub(crate) async fn change(
             if !terms.dry_run && crate::registry::remove(cluster.store(), resource, &entry).is_err() {
                 continue;
             }
-            return Ok(Reply::Object {
-                code: 200,
-                item: Item::Made(new),
-                warnings,
-            });
+            return Ok(Reply::ok(Item::Made(new), warnings));
         }
         apply::keep_times(&old, &mut new);
         let unchanged = new == old;
@@ -222,11 +214,7 @@ pub(crate) async fn change(
             } else {
                 Item::Made(new)
             };
-            return Ok(Reply::Object {
-                code: 200,
-                item,
-                warnings,
-            });
+            return Ok(Reply::ok(item, warnings));
         }
         fits(call, entry.object.len(), &new)?;
         let _held = resource.rules.hold(&new, cluster)?;
@@ -237,11 +225,7 @@ pub(crate) async fn change(
             |revision| stored::encode_as(resource, new, revision),
         );
         if let Ok(entry) = written {
-            return Ok(Reply::Object {
-                code: 200,
-                item: Item::Stored(entry),
-                warnings,
-            });
+            return Ok(Reply::ok(Item::Stored(entry), warnings));
         }
     }
     Err(Status::conflict(about(resource, &call.name), system::MODIFIED))

@@ -218,13 +218,8 @@ impl State {
     }
 
     /// The requests about one object, and the time until it is processed again.
-    fn decide(
-        &self,
-        cluster: &dyn Context,
-        (number, key): &At,
-        stages: &Stages,
-    ) -> (Vec<Action>, Option<Duration>) {
-        let collection = WATCHED[*number];
+    fn decide(&self, cluster: &dyn Context, at: &At, stages: &Stages) -> (Vec<Action>, Option<Duration>) {
+        let (collection, key) = (WATCHED[at.0], &at.1);
         let (store, now) = (cluster.store(), cluster.now());
         let Some(entry) = store.get(collection, key) else {
             return (Vec::new(), None);

@@ -49,7 +49,7 @@ pub(super) async fn create_object(
     system::namespace_of_request(resource, call, &mut object)?;
     warnings.extend(system::dedupe_owners(&mut object, applied.is_some()));
     if resource.namespaced {
-        namespace_takes(cluster, resource, call, &object)?;
+        namespace_takes(cluster, call, &object)?;
     }
     resource.rules.defaults(&mut object);
     if resource.rules.has_status() {
@@ -226,12 +226,7 @@ pub(super) fn fits(call: &Call, before: usize, object: &Object) -> Result<()> {
 }
 
 /// Checks that the namespace exists and takes new objects.
-fn namespace_takes(
-    cluster: &dyn Surroundings,
-    resource: &Resource,
-    call: &Call,
-    object: &Object,
-) -> Result<()> {
+fn namespace_takes(cluster: &dyn Surroundings, call: &Call, object: &Object) -> Result<()> {
     let Some(namespace) = cluster.get("namespaces", &call.namespace) else {
         let about = About {
             group: "",
@@ -252,7 +247,7 @@ fn namespace_takes(
         "unable to create new content in namespace {} because it is being terminated",
         call.namespace
     );
-    let mut status = Status::forbidden(about(resource, name), &why);
+    let mut status = Status::forbidden(about(&call.resource, name), &why);
     let cause = json!([{"reason": "NamespaceTerminating",
         "message": format!("namespace {} is being terminated", call.namespace), "field": "metadata.namespace"}]);
     status
