@@ -31,11 +31,11 @@ use super::{
 use crate::servers::{Assets, Fleet};
 
 /// How long a test may take in all. A hang is a failure that says so; a crash after every write takes a minute alone, and
-/// seven other tests share two cores with it.
+/// the other tests share two cores with it.
 const LONGEST: Duration = Duration::from_secs(600);
 
 /// How many tests run at a time on the embedded lane: they mostly wait until it is certain that nothing happens.
-const AT_A_TIME: usize = 8;
+const AT_A_TIME: usize = 12;
 
 /// How many fleets of real API servers there are at most, and so how many tests run at a time on the real lane. A fleet
 /// takes about 1.2 GB, and its idle servers a tenth of a core.
