@@ -1,7 +1,7 @@
-//! The cache: facts as observed, nothing derived and nothing decided.
+//! The cache: facts as observed, with the times and outcomes that this process saw; nothing derived and nothing decided.
 //!
-//! A template, its binding and its copies share one [`ResourceId`] and one [`ResourceState`]. All of it can be listed from the API
-//! servers again.
+//! A template, its binding and its copies share one [`ResourceId`] and one [`ResourceState`]. After a restart the facts are
+//! listed again; times and outcomes begin anew.
 
 mod contest;
 mod copy_state;

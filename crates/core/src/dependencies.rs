@@ -239,18 +239,17 @@ pub fn held_by_left(
             .resource(id)
             .is_some_and(|holder| holder.is_left_on(cluster))
     };
-    let found = holders.find(|holder| is_left(holder) && takes_along(fleet, holder, id, resource));
+    let found = holders.find(|holder| is_left(holder) && takes_along(fleet, holder, resource));
     found.cloned()
 }
 
-/// True if a workload propagates the object to all its clusters, by its template and its binding, or by the binding it is about
+/// True if a referrer of the object propagates it to all its clusters, by its template and its binding, or by the binding it is about
 /// to get: then an orphaned copy of it requires the object, too. There can be one after a crash between the deletion of a
 /// binding and its new creation, or after a restore. Cost: O(log n), more while it has no binding, see [`is_coming`].
-fn takes_along(fleet: &Fleet, holder: &ResourceId, id: &ResourceId, resource: &ResourceState) -> bool {
+fn takes_along(fleet: &Fleet, holder: &ResourceId, resource: &ResourceState) -> bool {
     fleet.resource(holder).is_some_and(|referrer| {
         resource.standing().is_some()
             && referrer.standing().is_some()
-            && fleet.links(id).referrers.contains(holder)
             && match referrer.last_binding() {
                 Some(_) => fleet.is_following(referrer),
                 None => is_coming(fleet, holder),
@@ -268,7 +267,7 @@ pub fn unheard(fleet: &Fleet, id: &ResourceId, resource: &ResourceState, cluster
     kinds.retain(|gvk| !fleet.are_copies_observed(cluster, gvk));
     let of_kind = |gvk: &Gvk| {
         let mut holders = referrers.iter().filter(|holder| holder.gvk == *gvk);
-        holders.any(|holder| takes_along(fleet, holder, id, resource))
+        holders.any(|holder| takes_along(fleet, holder, resource))
     };
     kinds.into_iter().find(|gvk| of_kind(gvk)).cloned()
 }

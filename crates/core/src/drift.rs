@@ -1,8 +1,8 @@
 //! Drift: another writer changes an object that we write, or deletes it, each time it is corrected.
 //!
 //! A single manual change is corrected at once. From the second one on each correction is delayed twice as long as the one
-//! before, from a second to a minute, and from the third one on it is reported to the user. Drift is over when nothing was
-//! corrected for some time, see [`Drifting`], or when the desired object changes.
+//! before, from a second to a minute, and from the third one on it is reported to the user; of a status corrections are only
+//! counted. Drift is over when nothing was corrected for some time, see [`Drifting`], or when the desired object changes.
 
 use std::collections::BTreeSet;
 

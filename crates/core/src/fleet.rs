@@ -49,7 +49,7 @@ use crate::{
 pub struct Fleet {
     /// Settings.
     pub config: Config,
-    /// True if this process writes: then its records are its own answers, see [`crate::engine`].
+    /// True if this process writes: then its records are its own answers, see `engine/observe/leading.rs`.
     pub(crate) leading: bool,
     pub(crate) cache: Cache,
     pub(crate) graph: Graph,

@@ -92,7 +92,7 @@ pub struct CopyState {
     /// When the copy was first wanted here.
     pub wanted_since: Option<Time>,
     /// Since when the record is not from the version that the copy should be written from, as far as this process knows;
-    /// `None` also while there is no record. See `observe/outdated.rs`.
+    /// `None` also while there is no record. See `engine/observe/outdated.rs`.
     pub outdated_since: Option<Time>,
     /// The source version of the last attempt, successful or not.
     pub answered: Option<String>,

@@ -1,6 +1,7 @@
 //! The freshness of all objects but resources: policies, overrides, Clusters, namespaces, distributions and others.
 //!
-//! What is held has its own revision for a floor, and none while it is from before the revisions of its server went back.
+//! Events of what is held are outdated below its own revision; none are while it is from before the revisions of its server went
+//! back.
 //! What is gone is remembered, bounded in number and in time, until the object is seen again.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};

@@ -3,7 +3,7 @@
 //! A member that stops responding has the failure threshold before Ready turns False, one that responds again the success
 //! threshold before it turns True (Karmada reference 4.1). A cause that does not pass by itself is reported at once: another
 //! physical cluster, credentials of another Cluster. Members that stop responding at the same time are handled by
-//! [`crate::index`].
+//! [`crate::memory::cut_off`].
 
 use entourage_api::{
     cluster::{ApiEnablement, ApiResource},

@@ -8,7 +8,7 @@
 //! - The orders of ClusterTaintPolicies ([`super::taint_policies`]), except for the two above.
 //! - A NoExecute taint without `timeAdded` gets it: toleration periods count from there.
 //!
-//! While the hub is cut off from a member ([`crate::index`]), its taints stay as they are: the state of the member is unknown.
+//! While the hub is cut off from a member ([`crate::memory::cut_off`]), its taints stay as they are: the state of the member is unknown.
 //! Source: Karmada reference 4.1.
 
 use entourage_api::keys::event;

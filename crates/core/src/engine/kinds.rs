@@ -12,7 +12,7 @@ use crate::{
     cache::ResourceState,
     engine::routes::Changed,
     fleet::Fleet,
-    graph::{Links, selected_kinds},
+    graph::selected_kinds,
     interpreter,
     memory::distributions::workload_kinds,
     object::{Gvk, NamespacedName, ResourceId, Str, Time},
@@ -99,7 +99,7 @@ impl Fleet {
             self.cache.watches.is_synced(&copies) || self.cache.watches.is_unserved(&copies)
         };
         self.cache.members.keys().all(is_answered)
-            && of_kind.all(|(id, resource)| !is_used(resource, self.graph.links.of(id)))
+            && of_kind.all(|(id, resource)| !is_used(resource) && !self.graph.links.of(id).holds())
     }
 
     /// Whether a distribution goes where there are workloads of this kind.
@@ -146,7 +146,7 @@ impl Fleet {
 }
 
 /// Whether something of an object is to be known still.
-fn is_used(resource: &ResourceState, links: &Links) -> bool {
+fn is_used(resource: &ResourceState) -> bool {
     let claimed = resource.template.as_ref().is_some_and(|template| {
         scope::has_claim_metadata(&template.meta) || template.meta.deleting.is_some()
     });
@@ -157,5 +157,5 @@ fn is_used(resource: &ResourceState, links: &Links) -> bool {
             || state.in_flight
             || state.pending.is_some()
     });
-    claimed || on_members || resource.binding.is_some() || resource.vanished.is_some() || links.holds()
+    claimed || on_members || resource.binding.is_some() || resource.vanished.is_some()
 }

@@ -95,7 +95,9 @@ impl LinkTable {
             false => references,
         };
         if *held == *references {
-            self.change(id, |links| links.is_cut = is_cut);
+            if self.of(id).is_cut != is_cut {
+                self.change(id, |links| links.is_cut = is_cut);
+            }
             return None;
         }
         let (before, after) = (ids(&held), ids(&references));

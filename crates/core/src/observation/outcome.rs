@@ -59,7 +59,7 @@ pub enum Wrote {
     Applied {
         /// The copy as it is now.
         part: ObservedObject,
-        /// The hash of its content; see [`crate::distribution::observed::Spec::content`].
+        /// The hash of its content; see [`crate::distributed::observed::Spec::content`].
         content: u64,
         /// The path, without values, at which the copy that was read differed from the one then written; `None` when no write
         /// was needed, or the copy was not read before.

@@ -61,9 +61,10 @@ pub(super) fn write(servers: &mut impl Environment, object: &HubObject, verb: Ve
             revision: None,
         }]);
     };
+    // Every write of a planner names the version that it is about: one that does not is refused here, so that it is found.
     let is_exactly = |meta: &Value| {
-        let is_it = |field: &str| meta[field].is_null() || meta[field] == held["metadata"][field];
-        is_it("uid") && is_it("resourceVersion")
+        let is_version = meta["resourceVersion"] == held["metadata"]["resourceVersion"];
+        is_version && (meta["uid"].is_null() || meta["uid"] == held["metadata"]["uid"])
     };
     let next = match verb {
         Verb::Create(_) => return Outcome::default(),
@@ -89,7 +90,12 @@ pub(super) fn write(servers: &mut impl Environment, object: &HubObject, verb: Ve
             merge(&mut next, &body);
             with_status_of(next, &held)
         }
-        Verb::ReplaceStatus(body) | Verb::MergeStatus(body) => {
+        Verb::ReplaceStatus(mut body) => {
+            let mut next = held.clone();
+            next["status"] = body["status"].take();
+            next
+        }
+        Verb::MergeStatus(body) => {
             let mut next = held.clone();
             merge(&mut next["status"], &body["status"]);
             next

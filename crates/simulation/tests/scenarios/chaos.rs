@@ -26,7 +26,7 @@ pub(crate) enum Ends {
     Takeovers,
 }
 
-/// Runs one seed. To reproduce: `CHAOS_SEED=<seed> cargo test -p entourage-core --test scenarios chaos`.
+/// Runs one seed. To reproduce: `CHAOS_SEED=<seed> cargo test -p entourage-simulation --test scenarios chaos`.
 pub(crate) fn run(seed: u64, ends: Ends) {
     let crashes = ends != Ends::Never;
     let mut random = Random(seed);

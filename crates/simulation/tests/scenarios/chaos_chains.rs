@@ -24,7 +24,7 @@ fn some<'a>(random: &mut Random, all: &[&'a str]) -> Vec<&'a str> {
     all.iter().copied().filter(|_| random.below(2) == 0).collect()
 }
 
-/// Runs one seed. To reproduce: `CHAOS_SEED=<seed> cargo test -p entourage-core --test scenarios chaos_chains`.
+/// Runs one seed. To reproduce: `CHAOS_SEED=<seed> cargo test -p entourage-simulation --test scenarios chaos_chains`.
 fn run(seed: u64, crashes: bool) {
     let mut random = Random(seed);
     let mut world = World::new(&MEMBERS);

@@ -34,7 +34,7 @@ struct Run {
     controlled: BTreeMap<Key, Value>,
 }
 
-/// Runs one seed. To reproduce: `CHAOS_SEED=<seed> cargo test -p entourage-core --test scenarios chaos_distributions`.
+/// Runs one seed. To reproduce: `CHAOS_SEED=<seed> cargo test -p entourage-simulation --test scenarios chaos_distributions`.
 fn run(seed: u64, crashes: bool) {
     let mut world = World::distributing(&MEMBERS);
     assert!(world.settle());

@@ -202,7 +202,7 @@ fn number(name: &str) -> Option<u64> {
     crate::setting(name).and_then(|text| text.parse().ok())
 }
 
-/// To reproduce: `CHAOS_SEED=<seed> cargo test -p entourage-core --test scenarios chaos_policies`.
+/// To reproduce: `CHAOS_SEED=<seed> cargo test -p entourage-simulation --test scenarios chaos_policies`.
 fn seeds() -> Vec<u64> {
     match number("CHAOS_SEED") {
         Some(seed) => vec![seed],

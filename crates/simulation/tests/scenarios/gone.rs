@@ -91,7 +91,7 @@ fn copies_that_a_member_serves_again_unchanged_are_known_again() {
     world.shut.remove(&copies("member1"));
     assert!(world.settle());
     let id = ResourceId::new(Gvk::new("example.com/v1", "Widget"), "default", "w");
-    let resource = world.engine.resource(&id).expect("entity");
+    let resource = world.engine.resource(&id).expect("resource");
     assert!(resource.copies["member1"].live.is_some());
     world.delete("Widget", "w");
     assert!(world.settle_for(600_000));

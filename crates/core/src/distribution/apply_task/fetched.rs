@@ -37,7 +37,7 @@ pub fn source(order: &Order) -> ResourceId {
 /// Reads the object fetched by [`source`]: the observation it makes, and the content for copies, or the outcome that ends the
 /// order without one.
 ///
-/// The order was planned by the index at that time. If the distribution is being deleted meanwhile, is another object, or names
+/// The order was planned by the engine at that time. If the distribution is being deleted meanwhile, is another object, or names
 /// another source, nothing is written: it is planned again. Cost: O(size of the object).
 pub fn content<'a>(order: &Order, fetched: &'a Value) -> (Subject, Result<Content<'a>, Wrote>) {
     let failed = |message| Wrote::Failed {

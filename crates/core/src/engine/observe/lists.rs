@@ -130,6 +130,7 @@ impl Fleet {
         self.memory.remembers_former = true;
         let mut former = Vec::new();
         for (id, resource) in &self.cache.resources {
+            let links = self.graph.links.of(id);
             for snapshot in resource
                 .binding
                 .iter()
@@ -139,7 +140,6 @@ impl Fleet {
                     .graph
                     .by_binding
                     .get(&NamespacedName::new(&snapshot.namespace, &snapshot.name));
-                let links = self.graph.links.of(id);
                 if let Some(referrer) = referrer.filter(|referrer| !links.referrers.contains(*referrer)) {
                     former.push((id.clone(), referrer.clone()));
                     let along = &self.graph.links.of(referrer).references;

@@ -27,7 +27,6 @@ impl Fleet {
         let interpretation = self.graph.interpreter.of(&id.gvk);
         self.keep_answers(id, &mut template);
         self.recall(id, &mut template);
-        let referrers = self.graph.links.of(id).referrers.clone();
         let resource = self.get_or_create(id);
         // Read by what was taught before: it is read again.
         if resource.freshness.is_outdated(&template.meta.resource_version)
@@ -80,7 +79,6 @@ impl Fleet {
         let was_there = before.is_some();
         // Who takes it along waited for what it needs.
         let is_first_answer = !is_unasked && before.as_ref().is_some_and(unasked);
-        let waited: Vec<ResourceId> = referrers.into_iter().filter(|_| is_first_answer).collect();
         let restated = before.as_ref().is_some_and(|held| held.status != status);
         if restated {
             resource.template_status_written = Some(now);
@@ -97,9 +95,11 @@ impl Fleet {
         if restated {
             self.status_seen(id, &status.unwrap_or_default(), now);
         }
-        waited
-            .iter()
-            .for_each(|referrer| self.route(Changed::Waits(referrer), dirty));
+        if is_first_answer {
+            for referrer in &self.graph.links.of(id).referrers {
+                self.route(Changed::Waits(referrer), dirty);
+            }
+        }
         if appeared {
             self.route(Changed::Presence(id), dirty);
         }

@@ -35,6 +35,25 @@ impl World {
                 "{cluster} is another cluster: {change:?}"
             );
         }
+        match &change {
+            Change::EndNamespace {
+                mode: RemovalMode::Release,
+                event,
+                ..
+            } => assert!(event.is_some(), "what is released is reported"),
+            Change::Remove {
+                id,
+                cluster,
+                preconditions,
+                mode: RemovalMode::Release,
+            } => {
+                let live = self.members[&**cluster].objects.get(&id_key(id));
+                let live = live.filter(|live| is_it(live, preconditions));
+                let is_marked = |live: &Value| render::release(live, HUB_ID, cluster).is_some();
+                assert!(live.is_none_or(is_marked), "what is released has our metadata");
+            }
+            _ => {}
+        }
         executor::carry_out(self, change)
     }
 
