@@ -47,11 +47,11 @@ pub(crate) struct Cache {
     pub(crate) buried: VecDeque<(Time, ResourceId)>,
     /// The revisions of all other objects: events below them are outdated.
     pub(crate) revisions: Revisions,
-    /// The templates whose claim the hub refuses to our account, and its messages.
+    /// The templates that the hub does not let our account claim, with the hub's message for each.
     pub(crate) unclaimed: BTreeMap<ResourceId, String>,
     /// PropagationPolicies and ClusterPropagationPolicies.
     pub(crate) policies: BTreeMap<NamespacedName, Policy>,
-    /// Clusters, with what was found at their endpoints.
+    /// Clusters, with the results of the probes of their endpoints.
     pub(crate) members: BTreeMap<Str, Member>,
     /// ClusterTaintPolicies.
     pub(crate) taint_policies: BTreeMap<Str, TaintPolicy>,

@@ -49,7 +49,7 @@ use crate::{
 pub struct Fleet {
     /// Settings.
     pub config: Config,
-    /// True if this process writes: then its records are its own answers, see `engine/observe/leading.rs`.
+    /// True if this process writes: then its records come from its own responses, see [`crate::engine`].
     pub(crate) leading: bool,
     pub(crate) cache: Cache,
     pub(crate) graph: Graph,
@@ -85,7 +85,7 @@ impl Fleet {
         self.cache.watches.demanded()
     }
 
-    /// How often [`Self::demand`] has changed: while this stays, so does that. Cost: O(1).
+    /// The number of changes of [`Self::demand`]: while it is the same, so is the demand. Cost: O(1).
     #[must_use]
     pub fn demand_changes(&self) -> u64 {
         self.cache.watches.changes()
@@ -97,19 +97,19 @@ impl Fleet {
         self.cache.members.get(name).map(|member| member.object.clone())
     }
 
-    /// A template with its binding and its copies, if anything of it is known.
+    /// A template with its binding and its copies, if any of them is known.
     #[must_use]
     pub fn resource(&self, id: &ResourceId) -> Option<&ResourceState> {
         self.cache.resources.get(id)
     }
 
-    /// The links of a template: what it refers to, and what refers to it. Cost: O(log resources).
+    /// The links of a template: its dependencies and its referrers. Cost: O(log resources).
     #[must_use]
     pub fn links(&self, id: &ResourceId) -> &Links {
         self.graph.links.of(id)
     }
 
-    /// All templates with what belongs to them, in order. Cost: O(1) to start; not for use per event.
+    /// All templates with their bindings and copies, in order. Cost: O(1) to start; not for use per event.
     pub fn resources(&self) -> impl Iterator<Item = (&ResourceId, &ResourceState)> {
         self.cache.resources.iter()
     }
@@ -120,8 +120,7 @@ impl Fleet {
         self.graph.by_binding.get(name)
     }
 
-    /// True if every demanded watch of the hub, and of every member that answers, is listed and healthy.
-    /// Cost: O(members).
+    /// True if every demanded watch of the hub, and of every member that responds, is synced. Cost: O(members).
     #[must_use]
     pub fn is_synced(&self) -> bool {
         let watched = self.cache.watches.all_synced(|cluster| self.answers(cluster));
@@ -131,7 +130,7 @@ impl Fleet {
         watched && self.cache.members.values().all(probed)
     }
 
-    /// Whether a member's last probe found it healthy, and it may be used. A member that was never probed does not answer.
+    /// True if a member's last probe found it healthy, and it may be used. A member that was never probed does not respond.
     pub(crate) fn answers(&self, cluster: &str) -> bool {
         self.cache
             .members
@@ -140,7 +139,7 @@ impl Fleet {
             && identities::objection(self, cluster).is_none()
     }
 
-    /// Whether a member was probed since this process began; one that an agent takes care of never is.
+    /// True if a member was probed since this process began; one in pull mode never is.
     pub(crate) fn was_probed(&self, cluster: &str) -> bool {
         self.cache
             .members
@@ -148,13 +147,13 @@ impl Fleet {
             .is_none_or(|member| member.probe.is_some() || member.object.spec.sync_mode == SyncMode::Pull)
     }
 
-    /// Whether copies of a kind on a member are known: listed, and the watch is healthy.
+    /// True if the copies of a kind on a member are synced.
     pub(crate) fn copies_known(&self, cluster: &Str, gvk: &Gvk) -> bool {
         let copies = self.copies(cluster, gvk);
         self.cache.watches.is_synced(&copies) || self.cache.watches.is_no_such_kind(&copies)
     }
 
-    /// Whether a copy may still exist on the member: it is seen, or it was written and the member cannot be asked.
+    /// True if a copy may still exist on the member: it is observed, or it was written and its watch is not synced.
     pub(crate) fn may_exist(&self, id: &ResourceId, cluster: &Str) -> bool {
         let Some(resource) = self.cache.resources.get(id) else {
             return false;
@@ -166,7 +165,7 @@ impl Fleet {
         if copy.live.is_some() || copy.in_flight || copy.pending.is_some() {
             return true;
         }
-        // What an unlisted member may hold: what was written there, or could have been before this process began.
+        // An unlisted member may hold copies that were written there, or could have been before this process began.
         let was_ready = member
             .object
             .status
@@ -178,7 +177,7 @@ impl Fleet {
         (copy.record.is_some() || (placed && was_ready)) && !self.copies_known(cluster, &id.gvk)
     }
 
-    /// Whether the binding of a template takes its dependencies along; one that vanished counts until it is made again.
+    /// True if the dependencies of a template are propagated with it; a binding that was deleted counts until it is created again.
     pub(crate) fn is_following(&self, resource: &ResourceState) -> bool {
         self.config.propagate_deps
             && resource.last_binding().is_some_and(|binding| {
@@ -188,7 +187,7 @@ impl Fleet {
             })
     }
 
-    /// The objects that a policy of this reach may select. Cost: as [`Self::reconsider_reach`] says of objects.
+    /// The objects that a policy of this reach may select. Cost: as stated at [`Self::reconsider_reach`] for objects.
     pub(crate) fn reached<'a>(&'a self, reach: &'a Reach) -> impl Iterator<Item = &'a ResourceId> {
         let kinds: Vec<&Gvk> = match &reach.gvk {
             Some(gvk) => vec![gvk],
@@ -207,9 +206,9 @@ impl Fleet {
         })
     }
 
-    /// The name of the binding of a template: as stored, or as it would be made. Of two groups that serve a kind of this
-    /// name the first holder has Karmada's name, the other one with the group in it (architecture 6); a third one is told apart by all
-    /// that it is.
+    /// The name of the binding of a template: as stored, or as it would be created. If two groups serve a kind of this name,
+    /// the first one has Karmada's name, the other one has its group in the name (architecture 6); further ones have their full
+    /// identity in it.
     pub(crate) fn binding_name_of(&self, id: &ResourceId) -> Str {
         if let Some(binding) = self.cache.resources.get(id).and_then(ResourceState::last_binding) {
             return binding.name.name.clone();

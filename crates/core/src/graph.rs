@@ -24,7 +24,7 @@ use crate::{
 /// The relations between objects.
 #[derive(Debug, Default)]
 pub(crate) struct Graph {
-    /// What templates refer to, in both directions.
+    /// The references of templates, in both directions.
     pub(crate) links: LinkTable,
     /// Binding → template. Never parsed from a name.
     pub(crate) by_binding: BTreeMap<NamespacedName, ResourceId>,
@@ -34,7 +34,7 @@ pub(crate) struct Graph {
     pub(crate) override_index: OverrideIndex,
     /// Policy → templates or bindings that carry its claim.
     pub(crate) claimed: BTreeMap<NamespacedName, BTreeSet<ResourceId>>,
-    /// Namespace → templates of others that refer to something in it; empty for what has no namespace.
+    /// Namespace → templates of other namespaces that refer to something in it; the empty name stands for cluster-scoped objects.
     pub(crate) cross_namespace_referrers: BTreeMap<Str, BTreeSet<ResourceId>>,
     /// (kind, namespace) → templates that select objects of it by label.
     pub(crate) selectors: BTreeMap<(Gvk, Str), BTreeSet<ResourceId>>,
@@ -44,6 +44,6 @@ pub(crate) struct Graph {
     pub(crate) named_kinds: NamedKinds,
     /// Customizations and hooks, merged for each kind.
     pub(crate) interpreter: Interpreter,
-    /// The kinds whose interpretation changed, until their templates were listed again: what they referred to before counts.
+    /// The kinds whose interpretation changed, until their templates are listed again: their earlier references count.
     pub(crate) read_again: BTreeSet<Gvk>,
 }

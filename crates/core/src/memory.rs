@@ -1,6 +1,6 @@
-//! The memory: what planners remember between plans, one module for each that does.
+//! The memory: state that planners keep between plans, one module for each such planner.
 //!
-//! Nothing of it is needed for correctness after a restart: what must outlive the process stands in a status or an annotation.
+//! None of it is needed for correctness after a restart: state that must outlive the process is stored in a status or an annotation.
 
 pub(crate) mod cut_off;
 pub(crate) mod deletion_pauses;
@@ -17,18 +17,18 @@ pub(crate) use waiting::Waiting;
 
 use crate::{eviction_budget::Evictions, object::Gvk, plan::Key};
 
-/// What planners remember between plans.
+/// State that planners keep between plans.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
     /// True once the former referrers of all stored bindings are known, those from before this process began.
     pub(crate) remembers_former: bool,
     /// The keys that wait for a sync requirement.
     pub(crate) waiting: Waiting,
-    /// The deletions on each member, and where they are paused.
+    /// The deletions on each member, and their pauses.
     pub(crate) deletion_pauses: deletion_pauses::DeletionPauses,
     /// The eviction slots of bindings.
     pub(crate) evictions: Evictions,
-    /// The kinds whose templates have a status of others; see [`crate::fleet::contests`].
+    /// The kinds whose templates have a status of another writer; see [`crate::fleet::contests`].
     pub(crate) contested: BTreeSet<Gvk>,
     /// The Clusters of each physical cluster.
     pub(crate) identities: identities::Identities,
@@ -36,9 +36,9 @@ pub(crate) struct Memory {
     pub(crate) cut_off: cut_off::CutOff,
     /// The targets of distributions, and the objects of their names.
     pub(crate) distributions: distributions::Distributions,
-    /// The workloads that rebalancers still ask for.
+    /// The open requests of rebalancers.
     pub(crate) rebalancers: rebalancers::Rebalancers,
-    /// The origin of the observation that is being taken in.
+    /// The origin of the current observation.
     pub(crate) origin: Origin,
     /// Keys that the plans of others made dirty.
     pub(crate) raised: Vec<Key>,

@@ -12,7 +12,7 @@ use crate::{
     object::Time,
 };
 
-/// What became of the status that was last written to a template.
+/// The fate of the status that was last written to a template.
 #[derive(Clone, Debug)]
 pub struct Contest {
     sent: u64,
@@ -30,12 +30,12 @@ impl Contest {
         }
     }
 
-    /// Our status is sent once more. Cost: O(size of the status).
+    /// Our status is sent again. Cost: O(size of the status).
     pub(crate) fn sends(&mut self, status: &Value) {
         (self.sent, self.stored) = (hash_of(status), false);
     }
 
-    /// The template has another status than before. Returns true if ours was replaced too often. Cost: O(size of the status).
+    /// The template's status differs from the one before. Returns true if ours was replaced too often. Cost: O(size of the status).
     pub(crate) fn observe(&mut self, status: &Value, now: Time) -> bool {
         if hash_of(status) == self.sent {
             self.stored = true;
@@ -52,7 +52,7 @@ impl Contest {
     }
 }
 
-/// What tells one status from another, whatever the order of its fields; null is as good as absent.
+/// The hash of a status: the same whatever the order of its fields; null counts as absent.
 fn hash_of(value: &Value) -> u64 {
     fn add(value: &Value, hasher: &mut DefaultHasher) {
         match value {

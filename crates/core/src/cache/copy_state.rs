@@ -1,4 +1,4 @@
-//! What is held of each copy.
+//! The state of a copy: the live object, its record, and its last problem.
 
 use entourage_api::work::{CopyRecord, NotAppliedReason};
 
@@ -10,26 +10,26 @@ use crate::{
     observation::Copy,
 };
 
-/// Why a copy could not be updated.
+/// The reason why a copy could not be updated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trouble {
-    /// An object that is not ours stands there.
+    /// An object that is not managed by this hub exists there.
     Foreign,
     /// The member refused it.
     Rejected,
-    /// The member returned an error that may pass.
+    /// The member returned an error that may be temporary.
     Failed,
-    /// The member, or the hub for the source, did not answer.
+    /// The member, or the hub for the template, did not respond.
     Unreachable,
     /// There is nothing to deliver.
     NoSource,
     /// A rule of an override policy cannot be applied.
     Override,
-    /// What people taught us of its kind has no answer.
+    /// The customization or webhook of its kind returned an interpret error.
     Interpretation,
-    /// A hook that says what its copy looks like has no answer now.
+    /// A hook that determines the content of the copy gives no response now.
     NoResponse,
-    /// It was put right, and something on the member keeps changing it back.
+    /// The drift was corrected, and another writer on the member changes it back again and again.
     Contended,
 }
 
@@ -64,53 +64,53 @@ impl Trouble {
 /// The last attempt that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// What kind of trouble.
+    /// The reason.
     pub trouble: Trouble,
-    /// For a person.
+    /// The message for the user.
     pub message: String,
-    /// The error of the interpreter, if that is the trouble. Boxed: few problems have one.
+    /// The error of the interpreter, if that is the reason. Boxed: few problems have one.
     pub interpret_error: Option<Box<InterpretError>>,
     /// The source version that was tried.
     pub source: String,
-    /// How often in a row.
+    /// The number of failed attempts in a row.
     pub attempts: u32,
-    /// Not before then, unless the source changes.
+    /// No retry before this time, unless the source changes.
     pub retry_at: Time,
 }
 
-/// One template on one member.
+/// The state of one template on one member.
 #[derive(Clone, Debug, Default)]
 pub struct CopyState {
     /// The copy as last seen, if it is managed: see [`crate::ownership`].
     pub live: Option<Copy>,
-    /// What is there instead: an object that carries our metadata and is not managed. Boxed: few places have one.
+    /// An unmanaged object in its place that carries our metadata. Boxed: few targets have one.
     pub copied: Option<Box<Copy>>,
-    /// The copy as last written; from an answer, or at start from the binding's status.
+    /// The copy as last written: from a response, or, at start, from the binding's status.
     pub record: Option<CopyRecord>,
     /// The last failure, cleared by success.
     pub problem: Option<Problem>,
-    /// When the copy was first wanted here.
+    /// The time when the copy was first wanted here.
     pub wanted_since: Option<Time>,
-    /// Since when the record is not from the version that the copy should be written from, as far as this process knows;
-    /// `None` also while there is no record. See `engine/observe/outdated.rs`.
+    /// The time since when the record is from another version than the copy should be written from, as far as this process
+    /// knows; `None` also while there is no record. See `observe/outdated.rs`.
     pub outdated_since: Option<Time>,
     /// The source version of the last attempt, successful or not.
     pub answered: Option<String>,
     /// Not written again before this time.
     pub not_before: Option<Time>,
-    /// How often in a row drift was corrected. Boxed: few copies have it.
+    /// The number of drift corrections in a row. Boxed: few copies have it.
     pub drift_backoff: Option<Box<DriftBackoff>>,
-    /// Since when the copy has not been healthy. The status keeps it over restarts.
+    /// The time since when the copy has not been healthy. The status keeps it over restarts.
     pub unhealthy_since: Option<Time>,
-    /// A write is under way: until its outcome is known a copy may stand here.
+    /// A write is in flight: until its outcome is known a copy may exist here.
     pub in_flight: bool,
-    /// A write whose outcome this process does not know: a copy may be here, or come. Boxed: few copies have it.
+    /// A write whose outcome this process does not know: a copy may exist, or may be created yet. Boxed: few copies have it.
     pub pending: Option<Box<PendingWrite>>,
-    /// The binding is being written so that it places nothing here any more: no first copy is sent meanwhile.
+    /// The binding is being written without this cluster: no first copy is sent meanwhile.
     pub leaving: bool,
-    /// The uid of the copy whose removal is under way: plans of other keys are made meanwhile, and must not count on it.
+    /// The uid of the copy that is being removed: other keys are planned meanwhile, and must not rely on it.
     pub removing: Option<Str>,
-    /// It is not wanted any more, and an edit that this process saw explains that; see [`crate::governor`].
+    /// It is no longer wanted, and an edit that this process observed explains that; see [`crate::governor`].
     pub explained: bool,
     /// Its deletion was counted.
     pub counted: bool,
@@ -118,27 +118,27 @@ pub struct CopyState {
     pub freshness: Freshness,
 }
 
-/// A write whose outcome is not known. A member that was slow, or did not run for a while, may carry it out yet. So that nothing
-/// is there counts only when it is seen by a look that was sent some time after the member answered an earlier one: what was sent
-/// before that has been carried out by then.
+/// A write whose outcome is not known. A member that was slow, or was stopped for a while, may still carry it out. Therefore
+/// the absence of the copy counts only if it is observed by a GET that was sent some time after the member responded to an
+/// earlier one: by then, whatever was sent before has been carried out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PendingWrite {
-    /// When the member first answered, since the write, that nothing is there.
+    /// The time when the member first responded, since the write, that there is no copy.
     absent_since: Option<Time>,
-    /// When the look that is under way was sent.
+    /// The time when the GET in flight was sent.
     asked: Option<Time>,
-    /// Not looked for before this time.
+    /// No GET before this time.
     not_before: Option<Time>,
 }
 
-/// How long after an answer of a member what was sent to it before is taken for carried out, in milliseconds.
+/// The time after a member's response from which on earlier requests to it are assumed to have been carried out, in milliseconds.
 const SETTLING: i64 = 2_000;
 
-/// The pause after a look that was not answered, in milliseconds.
+/// The pause after a GET without a response, in milliseconds.
 const LOOK_PAUSE: i64 = 5_000;
 
 impl PendingWrite {
-    /// When the copy is looked for next; at once if `None`.
+    /// The time of the next GET of the copy; at once if `None`.
     pub(crate) fn due(&self) -> Option<Time> {
         self.not_before
             .max(self.absent_since.map(|absent_since| absent_since.plus(SETTLING)))
@@ -146,26 +146,26 @@ impl PendingWrite {
 }
 
 impl CopyState {
-    /// Takes in that a write may be under way of which this process does not know. Cost: O(1).
+    /// Notes that a write may be in flight of which this process does not know. Cost: O(1).
     pub(crate) fn note_pending(&mut self) {
         self.pending = Some(Box::default());
     }
 
-    /// Takes in that a list shows no copy. Cost: O(1).
+    /// Notes that a list shows no copy. Cost: O(1).
     pub(crate) fn note_unlisted(&mut self, now: Time) {
         if let Some(pending) = &mut self.pending {
             pending.absent_since.get_or_insert(now);
         }
     }
 
-    /// Takes in that a look for the copy is sent. Cost: O(1).
+    /// Notes that a GET for the copy is sent. Cost: O(1).
     pub(crate) fn note_look(&mut self, now: Time) {
         if let Some(pending) = &mut self.pending {
             pending.asked = Some(now);
         }
     }
 
-    /// Takes in that a look found no copy. Answers whether that is the end of it. Cost: O(1).
+    /// Notes that a GET found no copy. Returns true if the write is no longer pending. Cost: O(1).
     pub(crate) fn note_absent(&mut self, now: Time) -> bool {
         let Some(pending) = &mut self.pending else {
             return true;
@@ -179,7 +179,7 @@ impl CopyState {
         true
     }
 
-    /// Takes in that a look was not answered. Cost: O(1).
+    /// Notes that a GET got no response. Cost: O(1).
     pub(crate) fn note_failed_look(&mut self, now: Time) {
         if let Some(pending) = &mut self.pending {
             pending.asked = None;
@@ -187,7 +187,7 @@ impl CopyState {
         }
     }
 
-    /// Whether the live copy is the one that was last written, unchanged since.
+    /// True if the live copy is the one that was last written, unchanged since.
     #[must_use]
     pub fn is_as_written(&self) -> bool {
         let (Some(live), Some(record)) = (&self.live, &self.record) else {
@@ -201,8 +201,8 @@ impl CopyState {
             }
     }
 
-    /// Whether the copy stands and will go on standing, as far as this process knows: it is not being deleted, and its removal
-    /// is not under way. To be asked about a copy that others count on, never about one that is to go.
+    /// True if the copy exists and will continue to, as far as this process knows: it is not being deleted, and its removal is
+    /// not in flight. For copies that others rely on, never for one that is to be deleted.
     #[must_use]
     pub fn is_lasting(&self) -> bool {
         self.live.as_ref().is_some_and(|live| {
@@ -210,7 +210,7 @@ impl CopyState {
         })
     }
 
-    /// Whether nothing is there and no write is under way, where what is there is known.
+    /// True if there is no copy and no write is in flight, provided that the copies of the member are synced.
     pub(crate) fn is_absent(&self) -> bool {
         self.live.is_none() && !self.in_flight && self.pending.is_none()
     }

@@ -1,15 +1,16 @@
-//! The freshness rule: whether an event of an object is news. One rule for the objects of all kinds.
+//! The freshness rule: an event of an object counts only if it is news. One rule for the objects of all kinds.
 //!
-//! Each object has a minimum resourceVersion; events below it are outdated. So stale, repeated and reordered events change nothing
-//! (I7). After the revisions of a server went back, what is held from before has none: every event of it is news.
+//! Each object has a minimum resourceVersion; events below it are outdated. So stale, repeated and reordered events change
+//! nothing (I7). After the revisions of a server went back, cached objects from before have no minimum: every event of them is
+//! news.
 
 use crate::object::{Meta, Str, revision};
 
-/// The minimum resourceVersion of an object: what is held of it is from this revision. The default is none: every event is news.
+/// The minimum resourceVersion of an object: that of its cached version. The default is none: every event is news.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Freshness(u64);
 
-/// What is held of an object when an event of it comes.
+/// The cached version of an object when an event of it arrives.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Held {
     /// Its revision.
@@ -18,22 +19,22 @@ pub(crate) struct Held {
     pub(crate) is_same: bool,
 }
 
-/// What an event says about an object that is gone.
+/// The content of an event about a deleted object.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Deletion {
-    /// The uid it had, when known.
+    /// Its uid, if known.
     pub(crate) uid: Option<Str>,
-    /// The resourceVersion of its deletion, when known.
+    /// The resourceVersion of its deletion, if known.
     pub(crate) revision: Option<u64>,
 }
 
 impl Freshness {
-    /// From a revision on.
+    /// A minimum.
     pub(crate) const fn from(revision: u64) -> Self {
         Self(revision)
     }
 
-    /// True if nothing is known of the revision: the object was not seen yet, or only before its server's revisions went back.
+    /// True if there is no minimum: the object was not observed yet, or only before its server's revisions went back.
     pub(crate) const fn is_unknown(self) -> bool {
         self.0 == 0
     }
@@ -43,12 +44,12 @@ impl Freshness {
         revision(resource_version) < self.0
     }
 
-    /// True if an event is news: it is neither outdated nor an echo of what is held.
+    /// True if an event is news: it is neither outdated nor an echo of the cached version.
     pub(crate) const fn is_news(self, seen: u64, is_same: bool) -> bool {
         seen >= self.0 && (self.is_unknown() || !is_same)
     }
 
-    /// The object was seen at a revision, whatever was known before.
+    /// The object was observed at a revision, whatever its minimum was before.
     pub(crate) const fn set(&mut self, seen: u64) {
         self.0 = seen;
     }
@@ -58,13 +59,13 @@ impl Freshness {
         self.0 = self.0.max(revision.unwrap_or_default());
     }
 
-    /// True if a deletion is of the object with this uid that is held, and not outdated.
+    /// True if a deletion is not outdated and is that of the cached object, which has this uid.
     pub(crate) fn is_end_of(self, uid: &str, deletion: &Deletion) -> bool {
         deletion.uid.as_deref().is_none_or(|gone| gone == uid)
             && deletion.revision.is_none_or(|revision| revision >= self.0)
     }
 
-    /// The object is gone. Also without a revision of the deletion, what was known of it is outdated from now on.
+    /// The object was deleted. Even without a revision of the deletion, its cached version is outdated from now on.
     pub(crate) fn end(&mut self, deletion: &Deletion) {
         self.0 = self.0.saturating_add(1);
         self.raise(deletion.revision);
@@ -72,7 +73,7 @@ impl Freshness {
 }
 
 impl Held {
-    /// What is held of an object, compared with what was seen of it.
+    /// The cached version of an object, compared with the observed one.
     pub(crate) fn of(held: &Meta, seen: &Meta) -> Self {
         Self {
             revision: held.revision(),

@@ -1,4 +1,4 @@
-//! Namespaces of the hub and of members, as seen, and what is remembered of those that others change or that end.
+//! Namespaces of the hub and of members as observed, with the drift and the termination of those of members.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,19 +9,19 @@ use crate::{
     observation::ObjectRef,
 };
 
-/// Namespaces as seen.
+/// Namespaces as observed.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Namespaces {
     /// Those of the hub.
     pub(crate) hub: BTreeMap<Str, Meta>,
     /// Those of members.
     pub(crate) members: BTreeMap<Str, BTreeMap<Str, Seen>>,
-    /// Members whose namespaces are listed, and the watch is healthy.
+    /// Members whose namespaces are synced.
     pub(crate) listed: BTreeSet<Str>,
-    /// (member, namespace) → the corrections of drift of what this hub set.
+    /// (member, namespace) → the drift of the metadata that this hub set.
     pub(crate) drift_backoffs: BTreeMap<(Str, Str), DriftBackoff>,
-    /// (member, namespace) → what is held of it while it ends: only of those that members have, with our record, and the hub
-    /// has not.
+    /// (member, namespace) → its state while it ends: only for namespaces that carry our record and exist on a member, but not
+    /// on the hub.
     pub(crate) endings: BTreeMap<(Str, Str), Ending>,
 }
 
@@ -31,7 +31,7 @@ impl Namespaces {
         self.members.get(cluster)?.get(name)
     }
 
-    /// Takes in that a namespace of a member is not as wanted any more. Cost: O(log namespaces).
+    /// Notes that a namespace of a member has drifted. Cost: O(log namespaces).
     pub(crate) fn note_drift(&mut self, cluster: &Str, name: &Str, now: Time) {
         let which = (cluster.clone(), name.clone());
         let held = self.drift_backoffs.remove(&which);
@@ -45,12 +45,12 @@ impl Namespaces {
         Some(held.retry_at()).filter(|time| now < *time)
     }
 
-    /// What is held of a namespace of a member that ends.
+    /// The state of a member's namespace that ends.
     pub(crate) fn ending(&self, cluster: &Str, name: &Str) -> Option<&Ending> {
         self.endings.get(&(cluster.clone(), name.clone()))
     }
 
-    /// The same, to be changed; `None` where the member has none, or the hub has it. Cost: O(log namespaces).
+    /// The same, to be changed; `None` where the member has no such namespace, or the hub has it. Cost: O(log namespaces).
     pub(crate) fn ending_mut(&mut self, cluster: &Str, name: &Str) -> Option<&mut Ending> {
         if self.hub.contains_key(name) {
             return None;
@@ -91,12 +91,12 @@ impl Namespaces {
         self.members.get(cluster).into_iter().flat_map(BTreeMap::keys)
     }
 
-    /// Whether what a member has is known.
+    /// True if the namespaces of a member are synced.
     pub(crate) fn is_listed(&self, cluster: &str) -> bool {
         self.listed.contains(cluster)
     }
 
-    /// What is known of one server's: the hub's, or a member's.
+    /// The cached namespaces of one server: the hub, or a member.
     pub(crate) fn held(&self, member: Option<&Str>) -> Vec<ObjectRef> {
         let names: Vec<Str> = match member {
             None => self.hub.keys().cloned().collect(),
@@ -126,24 +126,24 @@ impl Namespaces {
     }
 }
 
-/// What was found in a namespace.
+/// The content that was found in a namespace.
 #[derive(Clone, Debug)]
 pub(crate) struct NamespaceContents {
     pub(crate) contents: Contents,
     pub(crate) at: Time,
-    /// How often it was looked.
+    /// The number of lookups.
     pub(crate) looks: u32,
 }
 
-/// What is held of a namespace of a member that says that we created it, while it ends there.
+/// The state of a member's namespace that, by its metadata, we created, while it ends there.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ending {
-    /// Which one: another one of its name begins anew.
+    /// Its uid: another namespace of the same name begins anew.
     pub(crate) uid: Str,
-    /// A watch told that it was deleted on the hub.
+    /// A watch reported that it was deleted on the hub.
     pub(crate) explained: bool,
     /// It was counted by [`crate::governor`].
     pub(crate) counted: bool,
-    /// What was found in it.
+    /// The content that was found in it.
     pub(crate) observed_contents: Option<NamespaceContents>,
 }

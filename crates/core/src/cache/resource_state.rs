@@ -1,4 +1,4 @@
-//! What is held of each object: a template with its binding and its copies, a policy, a member.
+//! The state of a resource: a template with its binding and its copies; and of a policy and a member.
 
 use super::{Contest, Freshness};
 use std::{
@@ -26,60 +26,60 @@ use crate::{
     stored_binding::eviction_from,
 };
 
-/// A template with all that belongs to it.
+/// A template with its binding and its copies.
 #[derive(Clone, Debug, Default)]
 pub struct ResourceState {
     /// The template on the hub.
     pub template: Option<Template>,
     /// The freshness of the template.
     pub freshness: Freshness,
-    /// A point GET said 404 since the template was last seen: the proof a removal needs.
+    /// A point GET returned 404 since the template was last observed: the proof of absence that a removal needs.
     pub absent: bool,
-    /// When a point GET of the template was last refused to our account, since it was last seen or known to be absent, and
-    /// the hub's words. Boxed: few have it.
+    /// The time when a point GET of the template was last refused to our account, since it was last observed or known to be
+    /// absent, and the hub's message. Boxed: few have it.
     pub unreadable: Option<Box<(Time, String)>>,
-    /// The uid of a template that this process saw being deleted with `--cascade=orphan`.
+    /// The uid of a template that this process observed being deleted with `--cascade=orphan`.
     pub orphaning: Option<Str>,
-    /// The binding (by uid) since whose deletion a point GET found the template: it is really still there.
+    /// The uid of the binding since whose deletion a point GET found the template: it still exists.
     pub confirmed: Option<Str>,
-    /// The revision of the last change of the template that a user made and this process saw since the claim.
+    /// The revision of the last change of the template by a user that this process observed since the claim.
     pub touched: Option<u64>,
-    /// When an edit that a watch told last had it planned again; not since a list showed something else.
+    /// The time of the last edit reported by a watch that caused a new plan; none once a list showed something else.
     pub edited: Option<Time>,
     /// A point GET found a token Secret.
     pub never_travels: bool,
     /// Its binding as stored.
     pub binding: Option<Binding>,
-    /// Its last binding, seen to go away by this process: what it placed must be accounted for again, and what it said
+    /// Its last binding, if this process observed its deletion: its clusters must be accounted for again, and its status
     /// without a policy stays.
     pub vanished: Option<Binding>,
-    /// The permanent id its binding had, also after the binding is gone.
+    /// The permanent id of its binding, also after the binding is deleted.
     pub permanent_id: Option<Str>,
-    /// For what its status was last asked for by what people taught us of the kind: [`crate::plan::Change::Aggregate`].
+    /// The inputs of the last request to an interpreter to aggregate its status: [`crate::plan::Change::Aggregate`].
     pub aggregated: Option<u64>,
-    /// Why its status is not made of its copies', when what people taught us of the kind has no answer to that.
+    /// The interpret error because of which its status is not aggregated from its copies.
     pub unaggregated: Option<InterpretError>,
-    /// From when on it is asked once more, because who was asked may have an answer then.
+    /// The time of the retry of the aggregation, because the interpreter may respond then.
     pub aggregate_again: Option<Time>,
     /// Its copies, by member.
     pub copies: BTreeMap<Str, CopyState>,
     /// The freshness of the binding.
     pub binding_freshness: Freshness,
-    /// Members where a referrer that ended asked for the copy to be kept (architecture 2.14).
+    /// Members where a deleted referrer requested that the copy is preserved (architecture 2.14).
     pub preserved_on: BTreeSet<Str>,
-    /// When the stored binding's spec last changed; for coalescing.
+    /// The time when the stored binding's spec last changed; for coalescing.
     pub spec_written: Option<Time>,
-    /// When the stored binding's clusters last changed, as this process saw it.
+    /// The time when the stored binding's clusters last changed, as observed by this process.
     pub clusters_chosen: Option<Time>,
-    /// When the first and the last member answered since the status was last written.
+    /// The times of the first and the last response of a member since the status was last written.
     pub answers: Option<(Time, Time)>,
-    /// When lists that decide the status, its own or its dependencies', last became known.
+    /// The time when lists that determine the status, its own or its dependencies', were last synced.
     pub lists_came: Option<Time>,
-    /// When the status was last written.
+    /// The time when the status was last written.
     pub status_written: Option<Time>,
-    /// What became of the status that was last written to the template. Boxed: few have it.
+    /// The fate of the status that was last written to the template. Boxed: few have it.
     pub contest: Option<Box<Contest>>,
-    /// When the template's own status last changed.
+    /// The time when the template's own status last changed.
     pub template_status_written: Option<Time>,
 }
 
@@ -95,7 +95,7 @@ pub struct Tombstone {
 }
 
 impl ResourceState {
-    /// Whether the template is known to be gone for good: a point GET said so, or the object is a token Secret now, or
+    /// True if the template is known to be deleted for good: a point GET returned 404, or the object is now a token Secret, or
     /// its owner deletes it in the foreground and the API server waits for its dependents, of which the binding is one.
     #[must_use]
     pub fn is_gone(&self) -> bool {
@@ -107,20 +107,21 @@ impl ResourceState {
         }
     }
 
-    /// The template, unless it is gone or going.
+    /// The template, unless it is deleted or being deleted.
     #[must_use]
     pub fn standing(&self) -> Option<&Template> {
         self.template.as_ref().filter(|_| !self.is_gone())
     }
 
-    /// Whether the template was deleted with `--cascade=orphan`: it is proven to be gone, and its binding is neither being
-    /// deleted nor owned by anything. The hub's garbage collector takes the ownerReference off before the template goes.
+    /// True if the template was deleted with `--cascade=orphan`: there is proof of its absence, and its binding is neither
+    /// being deleted nor owned by anything. The hub's garbage collector removes the ownerReference before the template is
+    /// deleted.
     #[must_use]
     pub fn is_orphaned(&self) -> bool {
         self.absent && self.may_be_orphaned()
     }
 
-    /// As [`Self::is_orphaned`], but for the proof that the template is gone.
+    /// As [`Self::is_orphaned`], but without the proof of absence.
     #[must_use]
     pub fn may_be_orphaned(&self) -> bool {
         self.template.is_none()
@@ -130,17 +131,18 @@ impl ResourceState {
                 .is_some_and(|binding| binding.meta.deleting.is_none() && binding.owner().is_none())
     }
 
-    /// Whether the template was deleted with `--cascade=orphan` while its binding says that it owns it: the hub's garbage
-    /// collector did not come to that yet, or does not know bindings. It looks for new kinds twice a minute, and what it does
-    /// not know it deletes later.
+    /// True if the template was deleted with `--cascade=orphan` while its binding still has the ownerReference: the hub's
+    /// garbage collector has not removed it yet, or does not know bindings. It looks for new kinds twice a minute, and deletes
+    /// dependents of kinds that were unknown to it later.
     #[must_use]
     pub fn is_orphaning(&self) -> bool {
         let owner = self.last_binding().and_then(Binding::owner);
         owner.is_some() && owner == self.orphaning.as_deref()
     }
 
-    /// Whether what the template needs on its clusters is needed still: it stands, or its binding does. That ends with a template
-    /// that is gone for good, unless it is orphaned, and may be known later than that: other watches.
+    /// True if the dependencies of the template are still needed on its clusters: it exists, or its binding does. That ends
+    /// with a template that is deleted for good, unless it is orphaned, and may be known later than the deletion: other watches
+    /// report it.
     #[must_use]
     pub fn is_in_use(&self) -> bool {
         match (&self.template, &self.binding) {
@@ -151,25 +153,25 @@ impl ResourceState {
         }
     }
 
-    /// Whether an object stands on a member that was made there for this hub, as its metadata says, and that nothing accounts
-    /// for any more.
+    /// True if an object exists on a member that, by its metadata, was created there for this hub, and for which nothing
+    /// accounts any more.
     #[must_use]
     pub fn is_left_on(&self, cluster: &str) -> bool {
         let copied = self.copies.get(cluster).and_then(|copy| copy.copied.as_ref());
         copied.is_some_and(|copied| copied.meta.names_cluster(cluster))
     }
 
-    /// The binding, or the one that vanished.
+    /// The binding, or the one that was deleted.
     #[must_use]
     pub fn last_binding(&self) -> Option<&Binding> {
         self.binding.as_ref().or(self.vanished.as_ref())
     }
 }
 
-/// A stored binding with its metadata at hand.
+/// A stored binding with its projected metadata.
 #[derive(Clone, Debug)]
 pub struct Binding {
-    /// Whether its template is of a kind that refers to others.
+    /// True if its template is of a kind that refers to others.
     pub refers: bool,
     /// Metadata, projected.
     pub meta: Meta,
@@ -187,7 +189,7 @@ impl Binding {
         self.meta.label(id_label).unwrap_or_default()
     }
 
-    /// Whether the binding has a cluster among its own, committed ones.
+    /// True if the binding has a cluster among its own, committed ones.
     #[must_use]
     pub fn is_placed_on(&self, cluster: &str) -> bool {
         self.object
@@ -197,14 +199,14 @@ impl Binding {
             .any(|target| target.name == cluster)
     }
 
-    /// Whether the workload needs its dependencies on a cluster: it is placed there, or it is being evicted from there and
-    /// its copy may still be there. Cost: O(clusters + tasks).
+    /// True if the workload needs its dependencies on a cluster: it is scheduled there, or it is being evicted from there and
+    /// its copy may still exist. Cost: O(clusters + tasks).
     #[must_use]
     pub fn needs_on(&self, cluster: &str) -> bool {
         self.is_placed_on(cluster) || eviction_from(&self.object.spec, cluster).is_some()
     }
 
-    /// Where the workload needs its dependencies: on its own clusters, and on those that it is being evicted from. Sorted.
+    /// The clusters where the workload needs its dependencies: its own, and those that it is being evicted from. Sorted.
     #[must_use]
     pub fn needed_on(&self) -> Vec<TargetCluster> {
         let spec = &self.object.spec;
@@ -224,7 +226,7 @@ impl Binding {
         all
     }
 
-    /// What its template needs, as it was last told: an annotation says so. Nothing if it cannot be read.
+    /// The dependencies of its template as last stored in an annotation. None if it cannot be read.
     pub(crate) fn stored_dependencies(
         &self,
         id: &ResourceId,
@@ -234,7 +236,7 @@ impl Binding {
         observation::named(id, &all)
     }
 
-    /// The clusters where copies of the binding before this one may be.
+    /// The clusters where copies of the previous binding may exist.
     pub(crate) fn former_clusters(&self) -> impl Iterator<Item = &str> {
         let names = self.meta.annotation(annotation::FORMER_CLUSTERS).into_iter();
         names
@@ -242,7 +244,7 @@ impl Binding {
             .filter(|name| !name.is_empty())
     }
 
-    /// Whether the binding accounts for a copy on a cluster: own, being evicted, required, or of the binding before it.
+    /// True if the binding accounts for a copy on a cluster: own, being evicted, required, or of the previous binding.
     #[must_use]
     pub fn accounts_for(&self, cluster: &str) -> bool {
         let required = self
@@ -261,7 +263,7 @@ impl Binding {
             || self.former_clusters().any(|name| name == cluster)
     }
 
-    /// Whether a copy on a cluster may be from this binding, as stored: it accounts for the cluster, or reports of it.
+    /// True if a copy on a cluster may be from this binding, as stored: it accounts for the cluster, or its status lists it.
     #[must_use]
     pub fn may_have_left(&self, cluster: &str) -> bool {
         let status = self.object.status.iter();
@@ -269,14 +271,14 @@ impl Binding {
         self.accounts_for(cluster) || reported.any(|item| item.cluster_name == cluster)
     }
 
-    /// True if the status, as stored, says that there is a scheduling result. Cost: O(conditions).
+    /// True if the status, as stored, has a scheduling result. Cost: O(conditions).
     pub(crate) fn is_scheduled(&self) -> bool {
         let status = self.object.status.as_ref();
         let mut conditions = status.into_iter().flat_map(|status| &status.conditions);
         conditions.any(|each| each.type_ == condition::SCHEDULED && each.status == "True")
     }
 
-    /// Whether copies stay, without ownership metadata, when a user ends what was placed: its policy asks for that, or the
+    /// True if copies are kept, without ownership metadata, when a user ends their propagation: its policy requests it, or the
     /// binding is orphaned and was deleted to release them.
     #[must_use]
     pub fn is_preserving(&self) -> bool {
@@ -284,8 +286,8 @@ impl Binding {
         is_released || self.object.spec.preserve_resources_on_deletion == Some(true)
     }
 
-    /// Whether it was left behind by a former template of this name, deleted with `--cascade=orphan`. A binding of this
-    /// very template that lost its owner is not: the template may be about to go, and only the watch is late.
+    /// True if it is orphaned from a former template of this name that was deleted with `--cascade=orphan`. A binding of this
+    /// very template that lost its owner is not: the template may be about to be deleted, and only the watch is late.
     #[must_use]
     pub fn is_adoptable_by(&self, template: &Template) -> bool {
         self.owner().is_none() && *self.object.spec.resource.uid != *template.meta.uid
@@ -302,17 +304,16 @@ impl Binding {
     }
 }
 
-/// A policy with its metadata at hand.
+/// A policy with its projected metadata.
 #[derive(Clone, Debug)]
 pub struct Policy {
     /// Metadata, projected.
     pub meta: Meta,
     /// The object.
     pub object: Arc<PropagationPolicy>,
-    /// When it was first seen by this process.
+    /// The time when this process first observed it.
     pub since: Time,
-    /// Its resourceVersion when its generation was first seen by this process, and when that was: a status that is written
-    /// is no edit.
+    /// Its resourceVersion when this process first observed its generation, and that time: a status update is not an edit.
     pub edited: (u64, Time),
 }
 
@@ -330,13 +331,13 @@ pub struct Member {
     pub meta: Meta,
     /// The object.
     pub object: Arc<Cluster>,
-    /// Which physical cluster answers: the uid of its namespace kube-system, read before anything else on a connection.
+    /// The physical cluster that responds: the uid of its namespace kube-system, read first on each connection.
     pub id: Option<Str>,
     /// The last probe.
     pub probe: Option<Probe>,
-    /// When probes began to fail; cleared by a healthy one, and set anew when a cut-off ends: see [`crate::cluster`].
+    /// The time when probes began to fail; cleared by a healthy one, and set anew when a cut-off ends: see [`crate::cluster`].
     pub failing_since: Option<Time>,
-    /// When probes began to find it healthy; cleared by one that does not.
+    /// The time when probes began to find it healthy; cleared by one that does not.
     pub answering_since: Option<Time>,
 }
 
@@ -357,7 +358,7 @@ impl Member {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Copied {
     pub(crate) objects: BTreeSet<ResourceId>,
-    /// When that changed last.
+    /// The time of their last change.
     pub(crate) changed: Option<Time>,
 }
 
@@ -377,12 +378,12 @@ pub(crate) fn bound(binding: &ResourceBinding) -> ResourceId {
     )
 }
 
-/// Whether another component keeps this binding; we leave it alone.
+/// True if another component manages this binding, so that it is not changed.
 pub(crate) fn is_kept_by_others(meta: &Meta) -> bool {
     meta.label(label::BINDING_MANAGED_BY).is_some()
 }
 
-/// The policy whose claim a binding carries and that therefore waits for it.
+/// The policy whose claim a binding carries, and whose release therefore waits for it.
 pub(crate) fn claim_on(binding: &Meta) -> Option<NamespacedName> {
     crate::scope::claim_of(binding).filter(|_| !is_kept_by_others(binding))
 }

@@ -1,8 +1,7 @@
-//! The freshness of all objects but resources: policies, overrides, Clusters, namespaces, distributions and others.
+//! The freshness of all other objects than resources: policies, overrides, Clusters, namespaces, distributions and others.
 //!
-//! Events of what is held are outdated below its own revision; none are while it is from before the revisions of its server went
-//! back.
-//! What is gone is remembered, bounded in number and in time, until the object is seen again.
+//! The minimum of a cached object is its own revision; it has none while it is from before the revisions of its server went
+//! back. Deleted objects are remembered, bounded in number and in time, until the object is observed again.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -12,7 +11,7 @@ use crate::{
     observation::ObjectRef,
 };
 
-/// How many objects that are gone are remembered, and for how long, in milliseconds: longer than any event is late.
+/// The number of deleted objects that are remembered, and the time, in milliseconds: longer than any event is late.
 pub(crate) const MOST: usize = 20_000;
 pub(crate) const AGE: i64 = 600_000;
 
@@ -20,9 +19,9 @@ pub(crate) const AGE: i64 = 600_000;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Revisions {
     gone: BTreeMap<ObjectRef, (Time, Freshness)>,
-    /// In the order in which they went; what was seen again, or went once more, stands here until its time has come.
+    /// In the order of deletion; an object that was observed or deleted again stays here until its time has come.
     order: VecDeque<(Time, ObjectRef)>,
-    /// Held from before the server's revisions went back. Always a part of what is held.
+    /// Cached from before the server's revisions went back. Always a subset of the cached objects.
     outdated: BTreeSet<ObjectRef>,
 }
 
@@ -39,7 +38,8 @@ impl Revisions {
         }
     }
 
-    /// An object was seen at a revision. Returns how fresh what is held of it was, or `None` if that is no news. Cost: O(log remembered).
+    /// An object was observed at a revision. Returns the freshness of its cached version, or `None` if that is no news. Cost:
+    /// O(log remembered).
     pub(crate) fn see(&mut self, which: &ObjectRef, held: Option<Held>, seen: u64) -> Option<Freshness> {
         let freshness = self.of(which, held.map(|held| held.revision));
         if !freshness.is_news(seen, held.is_some_and(|held| held.is_same)) {
@@ -50,8 +50,8 @@ impl Revisions {
         Some(freshness)
     }
 
-    /// An object that is held with this uid and revision is gone. Returns how fresh it was, or `None` if that is no news. Cost:
-    /// O(log remembered), amortised.
+    /// A cached object with this uid and revision was deleted. Returns its freshness, or `None` if that is no news. Cost: O(log
+    /// remembered), amortised.
     pub(crate) fn end(
         &mut self,
         which: ObjectRef,
@@ -69,7 +69,7 @@ impl Revisions {
         Some(freshness)
     }
 
-    /// It is gone. Cost: O(log remembered), amortised.
+    /// It was deleted. Cost: O(log remembered), amortised.
     fn gone(&mut self, which: ObjectRef, min_resource_version: Freshness, now: Time) {
         self.outdated.remove(&which);
         self.gone.insert(which.clone(), (now, min_resource_version));
@@ -87,7 +87,7 @@ impl Revisions {
         }
     }
 
-    /// A member is gone, with its namespaces. Cost: O(remembered).
+    /// A member was removed, with its namespaces. Cost: O(remembered).
     pub(crate) fn forget_member(&mut self, cluster: &Str) {
         let of_it = |which: &ObjectRef| matches!(which, ObjectRef::Namespace(Some(name), _) | ObjectRef::Distributed(Some(name), _) if name == cluster);
         self.gone.retain(|which, _| !of_it(which));
@@ -95,8 +95,8 @@ impl Revisions {
         self.outdated.retain(|which| !of_it(which));
     }
 
-    /// The revisions of a server went back: what is remembered under the watch means nothing any more, nor does the
-    /// revision of what is held under it. Cost: O(remembered + held).
+    /// The revisions of a server went back: the remembered revisions of the watch no longer mean anything, nor do those of its
+    /// cached objects. Cost: O(remembered + cached).
     pub(crate) fn went_back(&mut self, held: Vec<ObjectRef>, is_under: impl Fn(&ObjectRef) -> bool) {
         self.gone.retain(|which, _| !is_under(which));
         self.order.retain(|(_, which)| !is_under(which));

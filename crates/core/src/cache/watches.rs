@@ -1,7 +1,7 @@
 //! The state of each list-and-watch: one record per watch, in one table.
 //!
-//! Invariants: each change of a record goes through [`WatchTable::change`], so the number of demanded watches that are not synced is
-//! a counter; and a watch of which nothing is recorded has no record.
+//! Invariants: each change of a record is made by [`WatchTable::change`], so the number of demanded watches that are not synced
+//! is a counter; and a watch in the default state has no record.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,10 +10,10 @@ use crate::{
     observation::{Server, Watch},
 };
 
-/// What a server says about the kind of a watch.
+/// The answer of a server about the kind of a watch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Served {
-    /// Nothing to the contrary.
+    /// It serves the kind, as far as is known.
     #[default]
     Yes,
     /// It does not serve the kind in this version now.
@@ -40,7 +40,7 @@ struct WatchState {
     /// The error of a server that refuses it to our account.
     refused: Option<String>,
     served: Served,
-    /// For watches of copies that are refused or not served: no record tells of a copy.
+    /// For watches of copies that are refused or not served: no record mentions a copy.
     never_written: bool,
 }
 
@@ -60,11 +60,11 @@ pub(crate) struct WatchTable {
     demanded: BTreeSet<Watch>,
     /// The number of changes of `demanded`.
     changes: u64,
-    /// Watches that were forgotten since the shell last asked, whether they are demanded again or not.
+    /// Watches that were forgotten since the shell last took them, whether they are demanded again or not.
     ended: BTreeSet<Watch>,
-    /// The number of demanded watches of the hub that are not synced, of those that others wait for.
+    /// The number of demanded watches of the hub that are not synced, of those that block others.
     unsynced_on_hub: usize,
-    /// The same by member; no entry for none.
+    /// The same by member; no entry for zero.
     unsynced_on: BTreeMap<Str, usize>,
 }
 
@@ -82,7 +82,7 @@ impl FromIterator<Watch> for WatchTable {
 // --- reading; cost of each: O(log watches)
 
 impl WatchTable {
-    /// The list-and-watches that must run.
+    /// The list-and-watches that are demanded.
     pub(crate) const fn demanded(&self) -> &BTreeSet<Watch> {
         &self.demanded
     }
@@ -92,7 +92,7 @@ impl WatchTable {
         self.changes
     }
 
-    /// True if the watch must run.
+    /// True if the watch is demanded.
     pub(crate) fn is_demanded(&self, watch: &Watch) -> bool {
         self.demanded.contains(watch)
     }
@@ -132,7 +132,7 @@ impl WatchTable {
         self.states.get(watch)?.refused.as_ref()
     }
 
-    /// True if the server says that it does not serve the kind in the version of the watch.
+    /// True if the server does not serve the kind in the version of the watch.
     pub(crate) fn is_unserved(&self, watch: &Watch) -> bool {
         self.has(watch, |state| state.served != Served::Yes)
     }
@@ -142,13 +142,13 @@ impl WatchTable {
         self.has(watch, |state| state.served == Served::NoSuchKind)
     }
 
-    /// True if the watch of copies is refused or not served, and no record has told of a copy since that began.
+    /// True if the watch of copies is refused or not served, and no record has mentioned a copy since that began.
     pub(crate) fn is_never_written(&self, watch: &Watch) -> bool {
         self.has(watch, |state| state.never_written)
     }
 
-    /// True if every demanded watch of the hub, and of the members that `counts` names, is synced or cannot be.
-    /// Cost: O(members with a watch that is not synced).
+    /// True if every demanded watch of the hub, and of the members that `counts` accepts, is synced or cannot be. Cost:
+    /// O(members with a watch that is not synced).
     pub(crate) fn all_synced(&self, counts: impl Fn(&Str) -> bool) -> bool {
         self.unsynced_on_hub == 0 && !self.unsynced_on.keys().any(counts)
     }
@@ -170,10 +170,10 @@ impl WatchTable {
     }
 }
 
-// --- what a watch reports; cost of each: O(log watches)
+// --- events of a watch; cost of each: O(log watches)
 
 impl WatchTable {
-    /// A list begins. Returns the revision that the watch had reached before, where both are known.
+    /// A list begins. Returns the revision that the watch had reached before, if both are known.
     pub(crate) fn list_begins(&mut self, watch: &Watch, revision: Option<u64>) -> Option<u64> {
         self.change(watch, |state| {
             state.listing = true;
@@ -181,7 +181,7 @@ impl WatchTable {
         })
     }
 
-    /// The watch has come to a revision.
+    /// The watch has reached a revision.
     pub(crate) fn has_come_to(&mut self, watch: &Watch, revision: u64) {
         match self.states.get_mut(watch) {
             Some(state) => state.reached = state.reached.max(Some(revision)),
@@ -189,7 +189,7 @@ impl WatchTable {
         }
     }
 
-    /// A list is complete. Returns whether it is the first one, and whether the watch was synced before.
+    /// A list is complete. Returns two flags: this list is the first one; the watch was synced before.
     pub(crate) fn list_ends(&mut self, watch: &Watch) -> (bool, bool) {
         self.change(watch, |state| {
             let before = (!state.listed, state.synced);
@@ -199,7 +199,7 @@ impl WatchTable {
         })
     }
 
-    /// What the watch reported is taken in.
+    /// The events of the watch have been observed.
     pub(crate) fn was_taken_in(&mut self, watch: &Watch) {
         self.change(watch, |state| state.listing = false);
     }
@@ -241,24 +241,24 @@ impl WatchTable {
         self.refused(watch).is_some() && self.change(watch, |state| state.refused.take().is_some())
     }
 
-    /// No record tells of a copy under the watch.
+    /// No record mentions a copy under the watch.
     pub(crate) fn has_no_records(&mut self, watch: &Watch) {
         self.change(watch, |state| state.never_written = true);
     }
 
-    /// A record tells of a copy under the watch, or is about to.
+    /// A record mentions a copy under the watch, or is about to.
     pub(crate) fn has_records(&mut self, watch: &Watch) {
         if self.is_never_written(watch) {
             self.change(watch, |state| state.never_written = false);
         }
     }
 
-    /// What the watch reported proves nothing until it lists again.
+    /// The events of the watch prove nothing until it lists again.
     pub(crate) fn unsync(&mut self, watch: &Watch) {
         self.change(watch, |state| state.synced = false);
     }
 
-    /// What watches of a server reported that are ahead of a revision proves nothing until they list again. Cost: O(watches).
+    /// The events of a server's watches ahead of a revision prove nothing until they list again. Cost: O(watches).
     pub(crate) fn unsync_ahead(&mut self, server: &Server, revision: u64) {
         let is_ahead = |(watch, state): &(&Watch, &WatchState)| {
             watch.server() == *server && state.reached.is_some_and(|reached| reached > revision)
@@ -269,7 +269,7 @@ impl WatchTable {
         }
     }
 
-    /// A member answers or ceases to: its watches that are lost are given time from now on. Cost: O(watches).
+    /// A member responds, or no longer does: the time of its lost watches begins anew. Cost: O(watches).
     pub(crate) fn give_time(&mut self, cluster: &Str, now: Time) {
         for (watch, state) in &mut self.states {
             if let (Watch::Copies(name, _), Some((since, _))) = (watch, &mut state.lost)
@@ -281,10 +281,10 @@ impl WatchTable {
     }
 }
 
-// --- demand; cost of each: O(log watches) unless it says more
+// --- demand; cost of each: O(log watches) unless stated otherwise
 
 impl WatchTable {
-    /// The watch must run. Returns true if that is new.
+    /// The watch is demanded. Returns true if it was not before.
     pub(crate) fn demand(&mut self, watch: Watch) -> bool {
         if self.demanded.contains(&watch) {
             return false;
@@ -295,14 +295,14 @@ impl WatchTable {
         self.demanded.insert(watch)
     }
 
-    /// The watch need not run any more. What it reported is forgotten: it lists afresh if it is demanded again, even before the
-    /// shell has ended it.
+    /// The watch is no longer demanded. Its state is forgotten: it lists afresh if it is demanded again, even before the shell
+    /// has ended it.
     pub(crate) fn forget(&mut self, watch: &Watch) {
         self.end(watch);
         self.change(watch, |state| *state = WatchState::default());
     }
 
-    /// The watch reads its objects in another way from now on: it ends, and lists again. Its revision is kept, so that a server
+    /// The watch reads its objects differently from now on: it ends, and lists again. Its revision is kept, so that a server
     /// that was restored meanwhile is noticed.
     pub(crate) fn restart(&mut self, watch: Watch) {
         self.end(&watch);
@@ -320,8 +320,8 @@ impl WatchTable {
         self.demand(by);
     }
 
-    /// A member left: its watches end. Their revisions are kept: who comes back under its name may count from the start.
-    /// Cost: O(watches).
+    /// A member was removed: its watches end. Their revisions are kept: another member of the same name may count from the
+    /// start. Cost: O(watches).
     pub(crate) fn forget_member(&mut self, cluster: &Str) {
         let server = Server::Member(cluster.clone());
         let recorded = self.states.keys().chain(&self.demanded);
@@ -335,7 +335,7 @@ impl WatchTable {
         }
     }
 
-    /// The watches that ended since this was last asked. Cost: O(1).
+    /// The watches that ended since the last call. Cost: O(1).
     pub(crate) fn take_ended(&mut self) -> BTreeSet<Watch> {
         std::mem::take(&mut self.ended)
     }
@@ -365,7 +365,7 @@ impl WatchTable {
     }
 }
 
-// --- the one door to a record
+// --- the only access to a record
 
 impl WatchTable {
     fn change<T>(&mut self, watch: &Watch, change: impl FnOnce(&mut WatchState) -> T) -> T {
@@ -389,13 +389,13 @@ impl WatchTable {
         result
     }
 
-    /// True if the watch is demanded, not synced, and others wait for it.
+    /// True if the watch is demanded, not synced, and blocks others.
     fn lacks(&self, watch: &Watch) -> bool {
         self.demanded.contains(watch) && self.is_unsettled(watch)
     }
 
     /// True if others wait for the watch to sync. Nothing waits for a kind that may be absent and cannot be listed, nor for
-    /// WorkloadRebalancers, which only ask for something to be done once more.
+    /// WorkloadRebalancers, which only request a repetition.
     fn is_unsettled(&self, watch: &Watch) -> bool {
         let may_be_absent = match watch {
             Watch::Rebalancers => return false,
@@ -462,11 +462,11 @@ mod tests {
         assert!(!all_synced(&table));
         table.list_ends(&Watch::Policies);
         table.fails(&Watch::Namespaces, "refused".into(), NOW);
-        // A member that does not answer does not count.
+        // A member that does not respond does not count.
         assert!(!all_synced(&table) && table.all_synced(|cluster| **cluster != *"m1"));
         table.list_ends(&copies("m1"));
         assert!(all_synced(&table));
-        // One that failed after its list is not synced; one that never listed and may be absent is not waited for.
+        // One that failed after its list is not synced; nothing waits for one that never listed and may be absent.
         table.fails(&copies("m1"), "closed".into(), NOW);
         assert!(!all_synced(&table));
         table.is_not_served(&copies("m1"), "not found".into());

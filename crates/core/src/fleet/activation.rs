@@ -1,13 +1,14 @@
-//! Lazy activation: what a lazy policy says takes effect with the next change that a user makes to a template.
+//! Lazy activation: the spec of a lazy policy takes effect with the next change that a user makes to a template.
 //!
-//! Karmada keeps this in its queue and forgets it in a crash (karmada reference 1.1). Here it is written down: which
-//! content of the template the policy found when it claimed it ([`annotation::WAITS`], on the template), and for which
-//! content it was last applied ([`annotation::ACTIVATED`], on the binding). What differs from both was touched. What the
-//! policy found counts until the template was touched: the binding notes that, beside the content, so that a change that
-//! is taken back is one more touch. Watches of two kinds keep no order, so a touch may be seen before the change of the
-//! policy that came first; the binding notes the revision of the touch as well, and a policy that is older than it applies
-//! (Karmada loses that change). A kind without a generation shows no content in its metadata: of such a template only
-//! changes that are seen count, so one made while nobody watched does not; the binding notes its resourceVersion.
+//! Karmada keeps this in its queue and forgets it in a crash (karmada reference 1.1). Here it is stored: the content of the
+//! template that the policy found when it claimed it ([`annotation::WAITS`], on the template), and the content for which it was
+//! last applied ([`annotation::ACTIVATED`], on the binding). A template whose content differs from both was touched. The
+//! content that the policy found counts until the template is touched: the binding records that, beside the content, so that a
+//! change that is reverted is a second touch. Watches of two kinds keep no order, so a touch may be observed before the change
+//! of the policy that came first; therefore the binding records the revision of the touch as well, and a policy that is older
+//! than it applies (Karmada loses that change). The metadata of a kind without a generation shows no content: for such a
+//! template only observed changes count, so one made while no process watched does not; the binding records its
+//! resourceVersion.
 
 use std::fmt::Write as _;
 
@@ -20,12 +21,12 @@ use crate::{
     object::{Meta, ResourceId, revision},
 };
 
-/// Whether the policy is lazy.
+/// True if the policy is lazy.
 pub(crate) fn is_lazy(policy: &Policy) -> bool {
     policy.object.spec.activation_preference == Some(ActivationPreference::Lazy)
 }
 
-/// Whether what a policy says now applies to a template that it claims. Until it does, the binding stays as it is.
+/// True if the current spec of a policy applies to a template that it claims. Until then the binding stays as it is.
 ///
 /// Cost: O(labels and annotations of the template), for a lazy policy only.
 pub(crate) fn applies(policy: &Policy, resource: &ResourceState, template: &Meta) -> bool {
@@ -50,8 +51,8 @@ pub(crate) fn applies(policy: &Policy, resource: &ResourceState, template: &Meta
     }
 }
 
-/// What is written on a template that a lazy policy claims although it was there before the policy, or is propagated
-/// already: the content that it will have after that write. `None` where nothing has to be waited for.
+/// The annotation of a template that a lazy policy claims although it existed before the policy, or is already propagated: the
+/// content that it will have after that write. `None` if there is nothing to wait for.
 pub(crate) fn waits(
     policy: &Policy,
     id: &ResourceId,
@@ -71,8 +72,8 @@ pub(crate) fn waits(
     Some(content(&after).unwrap_or_else(|| "seen".into()))
 }
 
-/// What is written on the binding of a template that a lazy policy claims: for which content it was applied. While it is
-/// held back (`applied` is false) that stays as it is, and what the template is now counts where nothing is noted.
+/// The annotation of the binding of a template that a lazy policy claims: the content for which it was applied. While it is
+/// held back (`applied` is false) that stays as it is, and the current content counts if none is recorded.
 pub(crate) fn record(
     policy: &Policy,
     resource: &ResourceState,
@@ -93,7 +94,7 @@ pub(crate) fn record(
         };
         return Some(format!("v{version}"));
     };
-    // What the policy found counts no more once the template has been touched.
+    // The content that the policy found counts no longer once the template has been touched.
     let found = template.annotation(annotation::WAITS);
     let consumed = found.filter(|found| applied || *found != content);
     let noted = last
@@ -112,13 +113,13 @@ pub(crate) fn record(
     Some(text)
 }
 
-/// What a binding notes of a lazy policy: the content, the revision after a `v`, what was found.
+/// The record of a lazy policy on a binding: the content, the revision after a `v`, and the content that it found.
 struct Record<'a> {
     /// The content for which the policy was last applied.
     applied: &'a str,
     /// The revision of the template at which that content was first seen: the touch. None while the policy is held back.
     revision: Option<u64>,
-    /// What the policy had found, when that counts no more.
+    /// The content that the policy had found, if that counts no longer.
     found: Option<&'a str>,
 }
 
@@ -147,8 +148,8 @@ fn applied_revision(binding: &Binding) -> u64 {
     revision(noted.unwrap_or(&binding.object.spec.resource.resource_version))
 }
 
-/// Whether a user changed a template from one version to another. Where the metadata differs in nothing but labels and
-/// annotations of control planes, or in finalizers, that was the change; where it does not differ at all, its data did.
+/// True if a user changed a template between two versions. If the metadata differs only in labels and annotations of control
+/// planes, or in finalizers, that was the change; if it does not differ at all, its data did.
 pub(crate) fn is_touched(before: &Meta, after: &Meta) -> bool {
     let same_metadata = before.labels == after.labels
         && before.annotations == after.annotations
@@ -156,7 +157,7 @@ pub(crate) fn is_touched(before: &Meta, after: &Meta) -> bool {
     before.uid != after.uid || foreign(before) != foreign(after) || same_metadata
 }
 
-/// What tells the user's content of a template from another; `None` for a kind without a generation.
+/// An identifier of the user's content of a template; `None` for a kind without a generation.
 fn content(template: &Meta) -> Option<String> {
     let generation = template.content_generation()?;
     let mut hash = Sha256::new();
@@ -173,8 +174,8 @@ fn content(template: &Meta) -> Option<String> {
     Some(text)
 }
 
-/// Labels and annotations that the control plane does not write (karmada reference 1.1: those of `*.karmada.io` make no
-/// change of a user's).
+/// Labels and annotations that the control plane does not write (karmada reference 1.1: a change of those of `*.karmada.io` is
+/// not a user's change).
 fn foreign(meta: &Meta) -> Vec<(&str, &str)> {
     let all = meta.labels.iter().chain(&meta.annotations);
     all.map(|(key, value)| (&**key, &**value))

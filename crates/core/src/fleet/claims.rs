@@ -1,4 +1,4 @@
-//! Claims: which policy holds a template, which selects it, and which should hold it.
+//! Claims: the policy that has claimed a template, those that select it, and the one that should claim it.
 
 use std::collections::BTreeSet;
 
@@ -29,8 +29,8 @@ pub(crate) fn claimed_by<'a>(
     valid.then_some((name, policy))
 }
 
-/// Whether an object carries the claim of a policy that is gone, or is being deleted; `None` while that is not known.
-/// Cost: O(log policies).
+/// True if an object carries the claim of a policy that is deleted or being deleted; `None` while that is not known. Cost:
+/// O(log policies).
 pub(crate) fn is_claim_over(fleet: &Fleet, meta: &Meta) -> Option<bool> {
     let Some(name) = scope::claim_of(meta) else {
         return Some(false);
@@ -41,9 +41,9 @@ pub(crate) fn is_claim_over(fleet: &Fleet, meta: &Meta) -> Option<bool> {
     }
 }
 
-/// The names in a policy's `dependentOverrides` that no OverridePolicy of its namespace has (for a
-/// ClusterPropagationPolicy: no ClusterOverridePolicy). While there are any, no binding is made or changed by the policy
-/// (karmada reference 1.1). Cost: O(names).
+/// The names in a policy's `dependentOverrides` without an OverridePolicy in its namespace (for a ClusterPropagationPolicy:
+/// without a ClusterOverridePolicy). While there are any, no binding is created or changed for the policy (karmada reference
+/// 1.1). Cost: O(names).
 pub(crate) fn missing_overrides<'a>(
     fleet: &Fleet,
     name: &NamespacedName,
@@ -61,7 +61,7 @@ pub(crate) fn missing_overrides<'a>(
         .collect()
 }
 
-/// The policies that select a template, leaving policies and templates of the system aside.
+/// The policies that select a template, without policies and templates of the system.
 fn candidates<'a>(
     fleet: &'a Fleet,
     id: &'a ResourceId,
@@ -78,13 +78,13 @@ fn candidates<'a>(
         .filter(|(_, policy)| policy.meta.deleting.is_none())
 }
 
-/// Whether any policy selects a template, so that one claims it now or in a moment: none claims what something else says that
-/// it has claimed, see [`crate::detector`]. Cost: O(candidate policies).
+/// True if any policy selects a template, so that it is claimed now or soon; no policy claims an object that another component
+/// has claimed, see [`crate::detector`]. Cost: O(candidate policies).
 pub(crate) fn is_selected(fleet: &Fleet, id: &ResourceId, template: &Meta) -> bool {
     template.label(label::CLAIMED_BY).is_none() && best(fleet, id, template).is_some()
 }
 
-/// The policy that selects a template best. Cost: O(candidate policies).
+/// The policy with the best match for a template. Cost: O(candidate policies).
 pub(crate) fn best<'a>(
     fleet: &'a Fleet,
     id: &ResourceId,
@@ -101,10 +101,10 @@ pub(crate) fn best<'a>(
     fleet.cache.policies.get_key_value(best)
 }
 
-/// The policy that takes a template over from the one that holds it: it says `preemption: Always`, and is a
-/// PropagationPolicy where the holder is a ClusterPropagationPolicy, or a twin of the holder with a higher priority.
-/// Between equal priorities the holder keeps it. Computed from what is there now, so a priority that was lowered while
-/// nobody watched counts as well (karmada reference 1.1). Cost: O(candidate policies).
+/// The policy that preempts the one that has claimed a template: it has `preemption: Always`, and is a PropagationPolicy while
+/// the other one is a ClusterPropagationPolicy, or is of the same kind with a higher priority. At equal priority the claim
+/// stays. Computed from the current state, so a priority that was lowered while no process watched counts as well (karmada
+/// reference 1.1). Cost: O(candidate policies).
 pub(crate) fn preemptor<'a>(
     fleet: &'a Fleet,
     id: &ResourceId,
@@ -134,7 +134,7 @@ pub(crate) fn preemptor<'a>(
     fleet.cache.policies.get_key_value(best)
 }
 
-/// The policy that should hold a template and does not, see [`crate::detector`]. Cost: O(candidate policies).
+/// The policy that should have claimed a template and has not, see [`crate::detector`]. Cost: O(candidate policies).
 pub(crate) fn lacks_claim<'a>(fleet: &'a Fleet, id: &ResourceId) -> Option<&'a NamespacedName> {
     let template = fleet
         .resource(id)

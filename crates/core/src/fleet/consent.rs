@@ -1,8 +1,8 @@
-//! Consent: a template names objects of another namespace, which go along only if that namespace lets them.
+//! Consent: objects of another namespace that a template refers to are propagated only if that namespace allows it.
 //!
-//! Native rules name nothing outside of a template's namespace; shipped and declared rules, scripts and hooks may, and what
-//! they go by is written by whoever may write the template. So the other namespace's owner must agree, by an annotation on
-//! the namespace ([`annotation::REFERENCES_FROM`]). What has no namespace itself is an administrator's, and needs no consent.
+//! Native rules refer only to the template's own namespace; shipped and declared rules, scripts and hooks may refer to others,
+//! and their input is written by whoever may write the template. So the other namespace's owner must agree, by an annotation on
+//! the namespace ([`annotation::REFERENCES_FROM`]). Cluster-scoped templates belong to an administrator, and need no consent.
 //! Source: architecture 2.15.
 
 use std::collections::BTreeSet;
@@ -17,7 +17,7 @@ use crate::{
 };
 
 impl Fleet {
-    /// Whether a template may take along what lies in this namespace; empty for what has none. Cost: O(log namespaces).
+    /// True if objects of this namespace (empty: cluster-scoped) may be propagated with a template. Cost: O(log namespaces).
     pub(crate) fn may_need(&self, referrer: &ResourceId, namespace: &str) -> bool {
         if *referrer.namespace == *namespace {
             return true;
@@ -34,30 +34,30 @@ impl Fleet {
                 .is_some_and(|meta| consents(meta, &referrer.namespace))
     }
 
-    /// As [`Self::may_need`], of a kind: the control plane's own kinds are never taken along.
+    /// As [`Self::may_need`], for a kind: the control plane's own kinds are never propagated as dependencies.
     pub(crate) fn may_take(&self, referrer: &ResourceId, gvk: &Gvk, namespace: &str) -> bool {
         !is_skipped_kind(gvk) && self.may_need(referrer, namespace)
     }
 
-    /// What a template names and may not take along: the namespaces, sorted.
+    /// The namespaces that a template refers to without their consent, sorted.
     pub(crate) fn kept_out(&self, id: &ResourceId, template: &Template) -> BTreeSet<Str> {
         let mut outside = outside(id, template);
         outside.retain(|namespace| !self.may_need(id, namespace));
         outside
     }
 
-    /// Whether it is known what may be taken along from other namespaces, as far as anybody names something there.
+    /// True if the consents of all namespaces that are referred to from others are known.
     pub(crate) fn are_consents_known(&self) -> bool {
         self.graph.cross_namespace_referrers.is_empty() || self.cache.watches.is_listed(&Watch::Namespaces)
     }
 
-    /// As [`Self::are_consents_known`], as they are now: a removal takes that.
+    /// As [`Self::are_consents_known`], and synced: a removal requires that.
     pub(crate) fn are_consents_certain(&self) -> bool {
         self.graph.cross_namespace_referrers.is_empty() || self.cache.watches.is_synced(&Watch::Namespaces)
     }
 }
 
-/// The namespaces besides its own in which a template names something; empty for what has none.
+/// The other namespaces that a template refers to; the empty name stands for cluster-scoped objects.
 pub(crate) fn outside(id: &ResourceId, template: &Template) -> BTreeSet<Str> {
     let named = template
         .references
@@ -71,7 +71,7 @@ pub(crate) fn outside(id: &ResourceId, template: &Template) -> BTreeSet<Str> {
         .collect()
 }
 
-/// Whether a namespace lets templates of another one take along what lies in it.
+/// True if a namespace allows templates of another one to refer to its objects.
 pub(crate) fn consents(meta: &Meta, to: &str) -> bool {
     let value = meta.annotation(annotation::REFERENCES_FROM).unwrap_or_default();
     value

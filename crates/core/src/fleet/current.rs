@@ -1,4 +1,4 @@
-//! Whether a copy is what it should be.
+//! The comparison of a copy with its desired state.
 
 use crate::{
     cache::Trouble,
@@ -20,7 +20,7 @@ pub(crate) fn expected_source(fleet: &Fleet, id: &ResourceId, cluster: &Str) -> 
     Some(source_version(&template.meta, &render_spec))
 }
 
-/// Whether the copy was last written from another version than the template has now. Not while there is no template, or none
+/// True if the copy was last written from another version than the template has now. False while there is no template, or none
 /// that is still delivered, or no record. Cost: O(labels and annotations).
 pub(crate) fn is_record_outdated(fleet: &Fleet, id: &ResourceId, cluster: &Str) -> bool {
     let Some(resource) = fleet.resource(id) else {
@@ -37,7 +37,7 @@ pub(crate) fn is_record_outdated(fleet: &Fleet, id: &ResourceId, cluster: &Str) 
     expected_source(fleet, id, cluster).is_some_and(|expected| record.source != expected)
 }
 
-/// Whether the copy is what it should be: as last written, from the template as it is now, with our marks on it.
+/// True if the copy is in the desired state: as last written, from the current template, with our ownership metadata.
 ///
 /// Cost: O(labels and annotations).
 pub(crate) fn is_current(fleet: &Fleet, id: &ResourceId, cluster: &Str) -> bool {
@@ -61,9 +61,9 @@ pub(crate) fn is_current(fleet: &Fleet, id: &ResourceId, cluster: &Str) -> bool 
         && marks::of(&template.meta, &render_spec, id, cluster).hash() == live.meta.marks
 }
 
-/// Whether what was wrong with a copy is over although nothing was written: it is wanted and known to be what it should be,
-/// because what was tried meanwhile was taken back. Nothing would be tried that could succeed, and a restart would not
-/// find the problem again. Drift ends by itself, and what a cluster that leaves refuses to give back stays told.
+/// True if the problem of a copy is over although nothing was written: the copy is wanted and known to be in the desired state,
+/// because the failed change was reverted meanwhile. There is nothing to retry, and a restart would not find the problem again.
+/// Drift ends by itself, and a cluster's refusal to release a copy while it is removed stays reported.
 ///
 /// Cost: as [`is_current`], plus O(referrers).
 pub(crate) fn is_problem_over(fleet: &Fleet, id: &ResourceId, cluster: &Str) -> bool {

@@ -1,14 +1,14 @@
-//! The identity check of a member: whether the cluster that responds is the one that its Cluster stands for.
+//! The identity check of a member: the cluster that responds must be the one that its Cluster stands for.
 
 use entourage_api::keys::reason;
 
 use super::Fleet;
 use crate::{memory::identities, object::Str};
 
-/// Why a member is not used.
+/// The reason why a member is not used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Objection {
-    /// Another physical cluster answers than the one with this id.
+    /// Another physical cluster responds than the one with this id.
     Changed { stored: Str, seen: Str },
     /// An older Cluster stands for the same physical cluster.
     Conflict { older: Str },
@@ -23,7 +23,7 @@ impl Objection {
         }
     }
 
-    /// For a person.
+    /// The message for the user.
     pub(crate) fn message(&self, cluster: &str) -> String {
         match self {
             Self::Changed { stored, seen } => changed(cluster, stored, seen),
@@ -35,10 +35,10 @@ impl Objection {
     }
 }
 
-/// Whether the cluster that answers is the one that a Cluster stands for. An empty `stored` is filled in later.
+/// Checks that the cluster that responds is the one that a Cluster stands for. An empty `stored` is filled in later.
 ///
 /// # Errors
-/// For a person: another one answers.
+/// Another cluster responds; the message is for the user.
 pub fn check(cluster: &str, stored: &str, seen: &str) -> Result<(), String> {
     if stored.is_empty() || stored == seen {
         return Ok(());
@@ -53,7 +53,7 @@ fn changed(cluster: &str, stored: &str, seen: &str) -> String {
     )
 }
 
-/// Why nothing may be written to or removed from a member now. Cost: O(log Clusters).
+/// The reason why nothing may be written to or removed from a member now. Cost: O(log Clusters).
 pub(crate) fn objection(fleet: &Fleet, cluster: &str) -> Option<Objection> {
     let member = fleet.cache.members.get(cluster)?;
     let stored = member.object.spec.id.as_str();

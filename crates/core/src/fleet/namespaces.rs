@@ -1,4 +1,4 @@
-//! What the namespaces of members are to carry of ours: the labels and annotations that users set on the hub's.
+//! The desired metadata of members' namespaces: the labels and annotations that users set on the hub's.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -14,22 +14,22 @@ use crate::{
     scope,
 };
 
-/// Why nothing is to be set on a namespace of a member.
+/// The reason why nothing is to be set on a namespace of a member.
 #[derive(Debug)]
 pub(crate) enum Unset {
-    /// It is none of ours, or its binding is written by another planner.
+    /// It is not managed by this hub, or another planner writes it because of its binding.
     NotWanted,
-    /// What is to be set is not known yet.
+    /// The desired metadata is not known yet.
     Waits(&'static str),
     /// An override policy cannot be applied.
     Bad(BadOverride),
 }
 
 impl Fleet {
-    /// What a namespace of a member is to carry of ours. Cost: O(labels and annotations).
+    /// The metadata that this hub is to set on a namespace of a member. Cost: O(labels and annotations).
     ///
     /// # Errors
-    /// Why that is nothing, or not known.
+    /// The reason why there is none, or why it is not known.
     pub(crate) fn wanted_of_namespace(&self, name: &Str, cluster: &Str) -> Result<Marks, Unset> {
         let Some(template) = self.cache.namespaces.hub.get(name) else {
             return Err(Unset::NotWanted);
@@ -41,7 +41,7 @@ impl Fleet {
             return Err(Unset::Waits("the bindings are not synced yet"));
         }
         let id = id_of(name);
-        // Each object has one writer: with a binding, whatever made it, that is the planner of copies.
+        // Each object has one writer: an object with a binding, whatever created it, is written by the planner of copies.
         if self
             .resource(&id)
             .is_some_and(|resource| resource.last_binding().is_some())
@@ -66,8 +66,8 @@ impl Fleet {
         wanted(&self.config.hub, template, &id, cluster, &rules).map_err(Unset::Bad)
     }
 
-    /// True if a namespace of a member, as seen, is not as wanted. False where nothing is wanted of it, or not yet.
-    /// Cost: as [`Self::wanted_of_namespace`].
+    /// True if a namespace of a member, as observed, is not as desired. False if there is no desired state, or none yet. Cost:
+    /// as [`Self::wanted_of_namespace`].
     pub(crate) fn is_namespace_changed(&self, name: &Str, cluster: &Str, seen: &Seen) -> bool {
         self.wanted_of_namespace(name, cluster)
             .is_ok_and(|wanted| !seen.carries(&self.config.hub, &wanted))
@@ -79,7 +79,7 @@ pub(crate) fn id_of(name: &str) -> ResourceId {
     ResourceId::new(Gvk::new("v1", "Namespace"), "", name)
 }
 
-/// Whether a namespace of the hub goes to every member.
+/// True if a namespace of the hub is propagated to every member.
 #[must_use]
 pub fn is_propagated(config: &Config, name: &str, template: &Meta) -> bool {
     name != "default"
@@ -89,8 +89,8 @@ pub fn is_propagated(config: &Config, name: &str, template: &Meta) -> bool {
         && !scope::has_claim_metadata(template)
 }
 
-/// The labels and annotations that a member's namespace gets: those that users set on the hub's, changed by
-/// ClusterOverridePolicies, and the list of them. None of them, and no list, where there are none.
+/// The labels and annotations to set on a member's namespace: those that users set on the hub's, changed by
+/// ClusterOverridePolicies, and the list of their keys. Empty, without the list, if there are none.
 pub(crate) fn wanted(
     hub: &str,
     template: &Meta,
@@ -105,7 +105,7 @@ pub(crate) fn wanted(
             .collect()
     };
     let (mut labels, mut annotations) = (of_users(&template.labels), of_users(&template.annotations));
-    // A rule that changes something else of other kinds is none for a namespace.
+    // A rule that changes other fields of other kinds does not apply to a namespace.
     let rules: Vec<Arc<Rule>> = rules
         .iter()
         .filter(|rule| rule.touches_metadata())
@@ -122,7 +122,7 @@ pub(crate) fn wanted(
     Ok(marks)
 }
 
-/// Not what an API server sets itself, nor what control planes note for themselves.
+/// False for keys that an API server sets itself, and for those that control planes use for themselves.
 pub(crate) fn travels(key: &str) -> bool {
     let domain = key.split_once('/').map_or("", |(domain, _)| domain);
     key != "kubernetes.io/metadata.name"

@@ -1,4 +1,4 @@
-//! Who needs an object where: the referrers that take it along, and what they ask for there together.
+//! The referrers of an object: those with which it is propagated, their clusters, and their merged requirements there.
 
 use entourage_api::{policy::ConflictResolution, work::TargetCluster};
 
@@ -8,7 +8,8 @@ use crate::{
     object::{ResourceId, Str, Time},
 };
 
-/// A referrer that takes the object along: it is among what its template takes along, and its binding follows.
+/// A referrer with which the object is propagated: the object is among its template's references, and its binding propagates
+/// dependencies.
 pub(crate) fn followers<'a>(
     fleet: &'a Fleet,
     id: &'a ResourceId,
@@ -28,7 +29,7 @@ pub(crate) fn referrer_bindings<'a>(
     followers(fleet, id).map(|(_, _, binding)| binding)
 }
 
-/// The bindings of the live referrers that are placed on a cluster. Cost: O(referrers).
+/// The bindings of the live referrers that are scheduled to a cluster. Cost: O(referrers).
 pub(crate) fn followers_on<'a>(
     fleet: &'a Fleet,
     id: &'a ResourceId,
@@ -39,7 +40,7 @@ pub(crate) fn followers_on<'a>(
         .filter(move |binding| fleet.config.propagate_deps && binding.needs_on(cluster))
 }
 
-/// Whether a live referrer needs the object anywhere. Cost: O(referrers), usually O(1).
+/// True if a live referrer needs the object anywhere. Cost: O(referrers), usually O(1).
 pub(crate) fn is_required(fleet: &Fleet, id: &ResourceId) -> bool {
     followers(fleet, id).any(|(_, _, binding)| is_anywhere(binding))
 }
@@ -49,7 +50,7 @@ pub(crate) fn is_anywhere(binding: &Binding) -> bool {
     !spec.clusters.is_empty() || !spec.graceful_eviction_tasks.is_empty()
 }
 
-/// Whether a live referrer is placed on the cluster, or is being evicted from there (I1). Cost: O(referrers), usually O(1).
+/// True if a live referrer is scheduled to the cluster, or is being evicted from there (I1). Cost: O(referrers), usually O(1).
 pub(crate) fn is_required_on(fleet: &Fleet, id: &ResourceId, cluster: &str) -> bool {
     if !fleet.config.propagate_deps {
         let stored = fleet
@@ -64,15 +65,15 @@ pub(crate) fn is_required_on(fleet: &Fleet, id: &ResourceId, cluster: &str) -> b
     followers(fleet, id).any(|(_, _, binding)| binding.needs_on(cluster))
 }
 
-/// Until when a dependency that was deleted while live workloads need it is left alone.
+/// The end of the grace period of a dependency that was deleted while live workloads need it.
 pub(crate) fn grace(fleet: &Fleet, id: &ResourceId, deleted: Time, now: Time) -> Option<Time> {
-    // API servers cut deletionTimestamp to whole seconds: it may have been at the end of that one.
+    // API servers cut deletionTimestamp to whole seconds: the deletion may have been at the end of that second.
     let until = deleted.plus(fleet.config.deletion_grace + 999);
     (now < until && is_required(fleet, id)).then_some(until)
 }
 
-/// Who needs an object, and on which clusters: each live referrer on its own and those that it is being evicted from, and a former
-/// one on those where its copy still is the one that needs the object. Cost: O(referrers × clusters).
+/// The referrers that need an object, with their clusters: each live referrer on its own and those that it is being evicted
+/// from, and a former one on those where its copy still needs the object. Cost: O(referrers × clusters).
 pub(crate) fn needed_by<'a>(
     fleet: &'a Fleet,
     id: &'a ResourceId,
@@ -99,8 +100,8 @@ pub(crate) fn needed_by<'a>(
     live.chain(former)
 }
 
-/// Whether anything takes an object along, anywhere. With the feature gate off what was taken along before is. Cost: as
-/// [`needed_by`].
+/// True if an object is propagated as a dependency anywhere. With the feature gate off, a dependency that was propagated before
+/// still is. Cost: as [`needed_by`].
 pub(crate) fn is_needed(fleet: &Fleet, id: &ResourceId, resource: &ResourceState) -> bool {
     if !fleet.config.propagate_deps {
         let binding = resource.binding.as_ref();
@@ -109,14 +110,14 @@ pub(crate) fn is_needed(fleet: &Fleet, id: &ResourceId, resource: &ResourceState
     needed_by(fleet, id, resource).next().is_some()
 }
 
-/// Whether a copy of a former referrer is, or may be, one that still needs the object.
+/// True if a copy of a former referrer still needs the object, or may.
 pub(crate) fn holds_as_former(fleet: &Fleet, referrer: &ResourceId, cluster: &Str) -> bool {
     fleet.may_exist(referrer, cluster) && !is_current(fleet, referrer, cluster)
 }
 
-/// What happens to an object that stands on a cluster and is not ours: as the policy of the object says where that places
-/// it, else Overwrite if any referrer that is placed there says so. Per cluster: what a referrer elsewhere asks for does
-/// not count (in Karmada it does, reference 2.5). Cost: O(referrers).
+/// The conflict resolution for an unmanaged object on a cluster: that of the object's own policy if it is scheduled there, else
+/// Overwrite if any referrer that is scheduled there has it. Per cluster: referrers elsewhere do not count (in Karmada they do,
+/// reference 2.5). Cost: O(referrers).
 pub(crate) fn conflict_resolution(
     fleet: &Fleet,
     id: &ResourceId,

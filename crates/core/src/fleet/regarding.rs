@@ -1,4 +1,4 @@
-//! What events are about.
+//! The objects that events are about.
 
 use crate::{cache::Binding, object::ResourceId, observation::Template, plan::Regarding, scope};
 

@@ -1,4 +1,4 @@
-//! How a copy is to be rendered on a cluster, by what its template, its binding and the policies say.
+//! The render spec of a copy on a cluster, from its template, its binding and the policies.
 
 use entourage_api::{
     keys::annotation,
@@ -16,7 +16,7 @@ use crate::{
     stored_binding::{preserved_labels_on, purge::share},
 };
 
-/// How the copy is rendered here.
+/// The render spec of the copy on a cluster.
 pub(crate) fn render_spec(
     fleet: &Fleet,
     id: &ResourceId,
@@ -24,10 +24,10 @@ pub(crate) fn render_spec(
     (state, cluster): (&CopyState, &str),
 ) -> RenderSpec {
     let spec = &binding.object.spec;
-    // The template's own wish beats the policy's (karmada reference 0.3); other values are ignored.
+    // The template's own annotation takes precedence over the policy (karmada reference 0.3); other values are ignored.
     let wish = template.meta.annotation(annotation::CONFLICT_RESOLUTION);
     let overwrite = match wish {
-        // A namespace may have been made on demand, before it was known that a policy claims it.
+        // A namespace may have been created on demand, before it was known that a policy claims it.
         _ if id.gvk.is_namespace() => true,
         Some("overwrite") => true,
         Some("abort") => false,
@@ -76,7 +76,7 @@ fn share_of_completions(template: &Template, spec: &ResourceBindingSpec, cluster
         .copied()
 }
 
-/// How the copy is to be rendered; `None` when there is nothing to write.
+/// The render spec of the copy; `None` when there is nothing to write.
 pub(crate) fn recipe_of(fleet: &Fleet, id: &ResourceId, cluster: &Str) -> Option<RenderSpec> {
     let resource = fleet.resource(id)?;
     let (template, binding) = (resource.template.as_ref()?, resource.binding.as_ref()?);
@@ -90,7 +90,7 @@ pub(crate) fn recipe_of(fleet: &Fleet, id: &ResourceId, cluster: &Str) -> Option
     ))
 }
 
-/// What tells one content of a template from another: see [`crate::render_spec::source_version`], without the recipe.
+/// An identifier of the content of a template: see [`crate::render_spec::source_version`], without the render spec.
 #[must_use]
 pub(crate) fn content_version(meta: &Meta) -> String {
     let none = crate::render_spec::RenderSpec {

@@ -1,10 +1,10 @@
-//! What the rights of our account on a member say of the copies there.
+//! The rights of our account on a member, and their consequences for the copies there.
 //!
-//! A copy is written only after its kind was listed there, and what was written is recorded in the status of its binding.
-//! So of a kind that the member has refused to list ever since this process began, or has not served, and of which no record
-//! tells, nothing of ours stands there. What this leaves out is an account that lost its rights, or a kind that ceased to be
-//! served, between a write and its record, while this process was not there; a record of any other copy of the kind tells
-//! that it could be written once, and then nothing is taken for granted.
+//! A copy is written only after its kind was listed on the member, and the write is recorded in the status of its binding. So
+//! if the member has refused to list a kind ever since this process began, or has not served it, and no record mentions a copy
+//! of it, none of our copies exists there. The exception is an account that lost its rights, or a kind that was no longer
+//! served, between a write and its record, while this process was not running; a record of any other copy of the kind proves
+//! that it could be written once, and then nothing is assumed.
 
 use std::collections::BTreeSet;
 
@@ -15,15 +15,15 @@ use crate::{
 };
 
 impl Fleet {
-    /// Whether a copy may still exist on the member, where it cannot be asked because it refuses the kind to our account or
-    /// does not serve it, too. Cost: that of [`Self::is_unwritten`] there, else O(1).
+    /// True if a copy may still exist on the member, also if its watch is refused to our account or its kind is not served.
+    /// Cost: that of [`Self::is_unwritten`] there, else O(1).
     pub(crate) fn may_stand(&self, id: &ResourceId, cluster: &Str) -> bool {
         self.may_exist(id, cluster) && !self.is_unwritten(cluster, &id.gvk)
     }
 
-    /// Whether nothing of a kind was ever written to a member, as far as any record tells, and nothing is now: its list is
-    /// refused to an account that is otherwise welcome there, or the kind is not served. Cost: O(log kinds); O(objects of the
-    /// kind) then, if something told of a copy when that began, or does since.
+    /// True if no copy of a kind was ever written to a member, as far as any record shows, and none is now: its list is refused
+    /// to an account that has access to the member otherwise, or the kind is not served. Cost: O(log kinds); O(objects of the
+    /// kind) if something mentioned a copy when that began, or has since.
     pub(crate) fn is_unwritten(&self, cluster: &Str, gvk: &Gvk) -> bool {
         let copies = self.copies(cluster, gvk);
         (self.cache.watches.refused(&copies).is_some() || self.cache.watches.is_unserved(&copies))
@@ -43,7 +43,7 @@ impl Fleet {
         of_kind.any(|(_, resource)| tells_of_a_copy(resource, cluster))
     }
 
-    /// The kinds of which nothing was ever written to a member, see [`Self::is_unwritten`]. Cost: O(kinds), and O(their
+    /// The kinds of which no copy was ever written to a member, see [`Self::is_unwritten`]. Cost: O(kinds), and O(their
     /// objects) for those that are refused.
     pub(crate) fn unwritten_kinds(&self, cluster: &Str) -> BTreeSet<&Gvk> {
         let unwritten = |gvk: &&Gvk| self.is_unwritten(cluster, gvk);
@@ -51,7 +51,7 @@ impl Fleet {
     }
 }
 
-/// Whether anything tells that a copy stands on a member, stood there, or may be about to.
+/// True if anything shows that a copy exists on a member, existed there, or may be about to.
 fn tells_of_a_copy(resource: &ResourceState, cluster: &Str) -> bool {
     let traces = |state: &CopyState| {
         state.live.is_some() || state.record.is_some() || state.in_flight || state.pending.is_some()

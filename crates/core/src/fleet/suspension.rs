@@ -1,8 +1,8 @@
-//! Suspension: a policy holds delivery back, to every cluster or to some.
+//! Suspension: a policy suspends delivery to all clusters or to some.
 //!
-//! What a suspended binding wrote before stays as it is: it is not updated, not restored and not moved. Deleting the
-//! template still removes its copies. A dependency goes where any workload that is not suspended there needs it (Karmada
-//! does not let dependencies inherit a suspension, reference 2.5).
+//! Copies that a suspended binding wrote before stay as they are: they are not updated, not restored and not evicted. Deleting
+//! the template still removes its copies. A dependency is propagated to the clusters of every workload that needs it and is not
+//! suspended there (Karmada does not let dependencies inherit a suspension, reference 2.5).
 
 use crate::{
     cache::ResourceState,
@@ -11,7 +11,7 @@ use crate::{
     stored_binding::is_held_back_from,
 };
 
-/// Whether nothing may be written to a cluster now: everybody who needs the copy there is suspended. Cost: O(referrers).
+/// True if nothing may be written to a cluster now: every binding that needs the copy there is suspended. Cost: O(referrers).
 pub(crate) fn is_suspended(fleet: &Fleet, id: &ResourceId, resource: &ResourceState, cluster: &str) -> bool {
     let Some(binding) = &resource.binding else {
         return false;

@@ -1,19 +1,19 @@
-//! What is known well enough, and who waits until it is.
+//! Sync requirements: the watches that must be synced before a decision, and the keys that wait for them.
 //!
-//! Whatever is destroyed, moved or taken back needs proof: lists of the hub that are complete, and not overtaken by an
-//! outage. What a proof takes is said here, in [`Fleet::has`], and nowhere else. Invariants:
+//! Every deletion, eviction and release needs proof: lists of the hub that are complete, and not outdated by an outage. The
+//! watches that a proof needs are defined here, in [`Fleet::has`], and nowhere else. Invariants:
 //!
-//! - A planner that would change something, or say something, but for a proof that is lacking answers
-//!   [`crate::plan::Plan::wait_for`] with that proof, and never only "wait" or "nothing": so it is known who waits.
-//! - [`Fleet::plan`] remembers the key under that one proof, and forgets what it remembered of it before.
-//! - Only what is told of a watch can make a proof: a list, an outage, a kind that is not served. When any of these is
-//!   observed, the proofs that it concerns and somebody waits for are tried, and the keys of those that hold are planned
-//!   again: nobody else is. Cost: O(kinds that are waited for × kinds) and the keys that waited.
-//! - A key that waits for several proofs waits for the first that is lacking; planned again, it waits for the next.
+//! - A planner that lacks a requirement for a change or a report returns [`crate::plan::Plan::wait_for`] with that requirement,
+//!   and never just an empty plan: so the waiting keys are known.
+//! - [`Fleet::plan`] records the key under that one requirement, and forgets its earlier one.
+//! - Only events of a watch can meet a requirement: a list, an outage, a kind that is not served. When any of these is
+//!   observed, the requirements that it concerns and keys wait for are checked, and the keys of those that are met are planned
+//!   again, and no others. Cost: O(kinds that are waited for × kinds) and the keys that waited.
+//! - A key with several requirements waits for the first that is not met; planned again, it waits for the next.
 //!
-//! So the order in which watches list, and how late, decides when something is done, and never whether. What is done to a
-//! copy is another matter: what a member holds is known or not for itself ([`Fleet::copies_known`]), and the list of a
-//! member's kind has everything planned that has a place there.
+//! So the order and the delay of lists determine when something is done, and never whether it is done. Changes of copies
+//! differ: the copies of a member are synced or not independently ([`Fleet::copies_known`]), and the list of a member's kind
+//! causes all copies there to be planned.
 
 use crate::{
     fleet::Fleet,
@@ -32,11 +32,11 @@ pub(super) const BASE: [Watch; 5] = [
     Watch::Clusters,
 ];
 
-/// The watches that tell what is changed in copies: without them nothing is planned that would deliver or report, since
-/// it would be without its overrides. They prove nothing about removals.
+/// The watches of overrides: without them no plan delivers or reports, since it would do so without its overrides. They prove
+/// nothing about removals.
 pub(super) const OVERRIDES: [Watch; 2] = [Watch::Overrides, Watch::ClusterOverrides];
 
-/// Those of what teaches us kinds.
+/// The watches of customizations and webhooks.
 pub(crate) const INTERPRETER_WATCHES: [Watch; 3] = [
     Watch::Customizations,
     Watch::Hooks(Contract::Interpreter),
@@ -44,12 +44,12 @@ pub(crate) const INTERPRETER_WATCHES: [Watch; 3] = [
 ];
 
 impl Fleet {
-    /// How many wait for a proof.
+    /// The number of keys that wait for a requirement.
     pub(crate) fn waiting_for(&self, proof: &SyncRequirement) -> usize {
         self.memory.waiting.count(proof)
     }
 
-    /// Whether something is proven. Cost: O(kinds in use).
+    /// True if a requirement is met. Cost: O(kinds in use).
     pub(crate) fn has(&self, proof: &SyncRequirement) -> bool {
         match proof {
             SyncRequirement::Kind(gvk) => self.is_kind_listed(gvk),
@@ -69,8 +69,8 @@ impl Fleet {
         }
     }
 
-    /// Whether policies, overrides, bindings, clusters, what people teach us and the templates of this kind are known well
-    /// enough to plan for one.
+    /// True if policies, overrides, bindings, clusters, interpreters and the templates of this kind are known well enough to
+    /// plan for one.
     pub(crate) fn is_kind_listed(&self, gvk: &Gvk) -> bool {
         BASE.iter().all(|watch| self.cache.watches.is_listed(watch))
             && self.are_overrides_listed()
@@ -82,7 +82,7 @@ impl Fleet {
             }
     }
 
-    /// Whether the copies of a kind on a member were listed, or cannot be.
+    /// True if the copies of a kind on a member were listed, or cannot be.
     fn are_copies_listed(&self, cluster: &Str, gvk: &Gvk) -> bool {
         let copies = self.copies(cluster, gvk);
         !self.cache.watches.is_demanded(&copies)
@@ -91,8 +91,8 @@ impl Fleet {
             || self.cache.watches.is_no_such_kind(&copies)
     }
 
-    /// As [`Self::are_copies_listed`], but a list that failed may yet come: only a server that answers that it cannot be is
-    /// believed.
+    /// As [`Self::are_copies_listed`], but a list that failed may still succeed: only the answer of a server that it cannot be
+    /// listed counts.
     pub(crate) fn are_copies_observed(&self, cluster: &Str, gvk: &Gvk) -> bool {
         let copies = self.copies(cluster, gvk);
         !self.cache.watches.is_demanded(&copies)
@@ -102,39 +102,39 @@ impl Fleet {
             || self.cache.watches.is_unserved(&copies)
     }
 
-    /// Whether every ClusterTaintPolicy is known, or the hub does not know the kind.
+    /// True if every ClusterTaintPolicy is known, or the hub does not serve the kind.
     pub(crate) fn are_taint_policies_listed(&self) -> bool {
         self.cache.watches.is_listed(&Watch::TaintPolicies)
     }
 
-    /// Whether all bindings were seen.
+    /// True if all bindings were observed.
     pub(crate) fn are_bindings_listed(&self) -> bool {
         [Watch::Bindings, Watch::ClusterBindings]
             .iter()
             .all(|watch| self.cache.watches.is_listed(watch))
     }
 
-    /// Whether all override policies were seen: nothing may be delivered or reported before.
+    /// True if all override policies were observed: nothing may be delivered or reported before.
     pub(crate) fn are_overrides_listed(&self) -> bool {
         OVERRIDES.iter().all(|watch| self.cache.watches.is_listed(watch))
     }
 
-    /// Whether all customizations and hooks were seen: without them templates are read in another way, and may look as if they needed
-    /// nothing.
+    /// True if all customizations and hooks were observed: without them templates are interpreted differently, and may seem to
+    /// have no dependencies.
     fn is_taught(&self) -> bool {
         INTERPRETER_WATCHES
             .iter()
             .all(|watch| self.cache.watches.is_listed(watch))
     }
 
-    /// Whether policies, bindings and clusters are known as they are now.
+    /// True if the watches of policies, bindings and clusters are synced.
     pub(crate) fn is_base_synced(&self) -> bool {
         BASE.iter().all(|watch| self.cache.watches.is_synced(watch))
     }
 
-    /// Whether what the hub holds is known well enough to remove something of this kind: the first part of the proof
-    /// (I1, I2). It takes policies, bindings, clusters, the kind itself, every kind that may refer to it, and the memory
-    /// of who referred to it when this process began.
+    /// True if the state of the hub is known well enough to remove an object of this kind: the first part of the proof (I1,
+    /// I2). It requires the watches of policies, bindings, clusters, the kind itself, and every kind that may refer to it to be
+    /// synced, and the former referrers from before this process began to be known.
     pub(crate) fn is_removal_safe(&self, gvk: &Gvk) -> bool {
         self.is_base_synced()
             && self.memory.remembers_former
@@ -155,8 +155,8 @@ impl Fleet {
                 })
     }
 
-    /// The kinds of the hub that every deletion needs and that are not known as they are now: the rest of what
-    /// [`Self::is_removal_safe`] takes concerns single kinds. Cost: as that.
+    /// The kinds of the hub that every deletion needs and that are not synced: the other requirements of
+    /// [`Self::is_removal_safe`] concern single kinds. Cost: as that.
     pub(crate) fn lacking(&self) -> Vec<Gvk> {
         let own = BASE
             .iter()
@@ -176,9 +176,9 @@ impl Fleet {
         own.map(kind_read_by).chain(kinds.cloned()).collect()
     }
 
-    /// Whether a kind cannot be listed, and nothing of it was ever placed: no object of it needs anything anywhere. A
-    /// third-party kind that somebody names without giving the rights on it must not keep everything else in place.
-    /// Counts once all bindings were seen. Cost: O(objects of the kind).
+    /// True if a kind cannot be listed, and no object of it was ever scheduled: so none needs any dependency anywhere. A
+    /// third-party kind that is referred to without rights to list it must not block the removal of everything else. Counts
+    /// once all bindings were observed. Cost: O(objects of the kind).
     fn is_nowhere(&self, gvk: &Gvk) -> bool {
         let mut of_kind = self
             .cache
@@ -189,8 +189,8 @@ impl Fleet {
             && of_kind.all(|(_, resource)| resource.template.is_none() && resource.last_binding().is_none())
     }
 
-    /// Whether it is known which templates refer to what, as far as it can be: all bindings were listed, and so was every
-    /// kind in use that refers, or cannot be.
+    /// True if the references of templates are known, as far as possible: all bindings were listed, and every kind in use that
+    /// refers was listed or cannot be.
     fn are_referrers_listed(&self) -> bool {
         self.refers_only(|kind| {
             let templates = self.templates(kind);
@@ -198,8 +198,7 @@ impl Fleet {
         })
     }
 
-    /// Whether it is known for certain which templates refer to what. A kind that comes into use later has no binding that
-    /// was stored before.
+    /// True if the references of templates are synced. A kind that comes into use later has no binding that was stored before.
     pub(crate) fn are_referrers_certain(&self) -> bool {
         self.refers_only(|kind| {
             let templates = self.templates(kind);
@@ -209,7 +208,7 @@ impl Fleet {
         })
     }
 
-    /// Whether objects of a kind may refer to others.
+    /// True if objects of a kind may refer to others.
     pub(crate) fn refers(&self, gvk: &Gvk) -> bool {
         self.graph.interpreter.of(gvk).refers(gvk)
     }

@@ -1,4 +1,4 @@
-//! How a distribution stands in one place: from what was observed alone.
+//! The status of a distribution in one place: from observations alone.
 
 use entourage_api::{keys::annotation, kruise::WritePolicy, policy::ClusterAffinity};
 
@@ -12,14 +12,14 @@ use crate::{
     scheduler::{Candidate, affinity},
 };
 
-/// Whether nothing may be written: what is strict is in conflict somewhere. What stands is looked at, so that it is reported as
-/// what it is.
+/// True if nothing may be written: a strict distribution has a conflict somewhere. Existing copies are still compared, so that
+/// their status is reported.
 pub(crate) fn is_shut(held: &DistributionState, spec: &Spec) -> bool {
     spec.write_policy == WritePolicy::Strict && held.count(TargetStatus::Conflict) > 0
 }
 
-/// Whether what stands in a place is what is distributed. An object of another kind or name in that namespace is not: copies
-/// may stand beside it, as long as the distribution says something else than it was first carried out with.
+/// True if the object in a place is the source. An object of another kind or name in that namespace is not: copies may be in
+/// the source's namespace while the distribution has another source than at its first execution.
 fn is_source(spec: &Spec, place: &Place) -> bool {
     spec.source.as_ref().is_some_and(|source| {
         place.cluster.is_none()
@@ -38,20 +38,20 @@ fn candidate<'a>(name: &'a str, member: &'a Member) -> Candidate<'a> {
     }
 }
 
-/// How long a namespace is meant after the last workload that is selected left it, in milliseconds: a workload that is
-/// replaced takes nothing away.
+/// The time for which a namespace stays selected after its last selected workload is gone, in milliseconds: the replacement of
+/// a workload removes nothing.
 pub(crate) const WORKLOAD_GRACE: i64 = 30_000;
 
-/// What stands in the way of reading what is distributed, where it stands by itself.
+/// The reason why the source, if it is an object of its own, cannot be read.
 pub(crate) enum NoSource {
-    /// It is not known yet whether it is there.
+    /// It is not known yet whether it exists.
     Unknown,
-    /// For a person.
+    /// The message for the user.
     Because(String),
 }
 
 impl Fleet {
-    /// The verdict on a place; `None` where nothing is meant and nothing stands. Cost: O(log), and that of the selectors.
+    /// The status of a place; `None` if it is not a target and has no copy. Cost: O(log), and that of the selectors.
     pub(crate) fn target_status(&self, name: &Str, place: &Place, now: Time) -> Option<TargetStatus> {
         let held = self.memory.distributions.held.get(name)?;
         let Ok(spec) = &held.object.spec else { return None };
@@ -64,14 +64,14 @@ impl Fleet {
         let ending = held.object.meta.deleting.is_some();
         let spot = held.spots.get(place);
         let failure = spot.and_then(|spot| spot.failure.as_ref());
-        // A removal that failed says nothing of a copy that is meant again, and the other way round.
+        // A removal that failed proves nothing about a copy that is a target again, and vice versa.
         let failed = |content| {
             let failure =
                 failure.filter(|failure| failure.step != Step::Delete && failure.content == content)?;
             Some(failure.step)
         };
         let is_contended = |content| spot.is_some_and(|spot| spot.reported_drift(content).is_some());
-        // What may be changed back at any moment is not as it should be, whatever it is like now.
+        // A copy that may be changed back at any moment is not equal, whatever its state is now.
         let troubled = |content| {
             let contended = || is_contended(content).then_some(Step::Update);
             failed(content).or_else(contended).map(TargetStatus::Failed)
@@ -82,7 +82,7 @@ impl Fleet {
         };
         if ending || !self.is_meant(held, spec, place, now) {
             ours?;
-            // A copy that is what is distributed now is what all others are made of.
+            // All other copies are rendered from a copy that is itself the source.
             let is_kept = !ending && (is_source(spec, place) || self.is_held_back(held));
             return Some(if is_kept { TargetStatus::Kept } else { leaving });
         }
@@ -96,7 +96,7 @@ impl Fleet {
         let content = match self.content(name, spec) {
             Ok(content) => content,
             Err(NoSource::Unknown) => return Some(TargetStatus::Pending),
-            // What stands there stays as it is.
+            // The existing copy stays as it is.
             Err(NoSource::Because(_)) => return Some(TargetStatus::Failed(Step::Get)),
         };
         let is_shut = is_shut(held, spec);
@@ -108,7 +108,7 @@ impl Fleet {
                 return Some(TargetStatus::Conflict);
             }
             (_, Some(part)) => {
-                // All or nothing: what was made before the conflict was found goes again.
+                // All or nothing: copies that were created before the conflict was found are deleted.
                 if is_shut && held.made.contains(place) {
                     return Some(leaving);
                 }
@@ -132,9 +132,9 @@ impl Fleet {
         Some(troubled(content).unwrap_or(TargetStatus::Pending))
     }
 
-    /// Where a distribution looks for its copies: on the hub, where copies may stand from before it meant members, and its
-    /// source; and on every member when it means members, since a copy may stand on one that it does not mean any more. When
-    /// it does not, on those that may hold copies from before. Cost: O(members).
+    /// The watches of a distribution: on the hub, for its source and for copies from before it selected members; and on every
+    /// member if it selects members, since a copy may exist on one that it no longer selects. Otherwise on those members that
+    /// may hold earlier copies. Cost: O(members).
     pub(crate) fn wheres(&self, name: &Str) -> Vec<DistributionServer> {
         let Some(Ok(spec)) = self
             .memory
@@ -175,9 +175,9 @@ impl Fleet {
         (is_marked && self.accounts_for(held, spec, place)).then_some(part)
     }
 
-    /// Whether a distribution accounts for a copy in a place: on a member, it selects that, its status lists it, as it does before
-    /// the first copy is written there, or says nothing, or the copy was written by this process. Metadata that was copied from
-    /// another member proves nothing.
+    /// True if a distribution accounts for a copy in a place. On a member: it selects that place, or its status lists it, as it
+    /// does before the first copy is written there, or there is no status, or the copy was written by this process. Metadata
+    /// that was copied from another member proves nothing.
     fn accounts_for(&self, held: &DistributionState, spec: &Spec, place: &Place) -> bool {
         let Some(cluster) = &place.cluster else {
             return true;
@@ -193,7 +193,7 @@ impl Fleet {
             || was_written()
     }
 
-    /// Whether a place is meant.
+    /// True if a place is a target.
     fn is_meant(&self, held: &DistributionState, spec: &Spec, place: &Place, now: Time) -> bool {
         if self.config.is_protected(&place.namespace) {
             return false;
@@ -230,7 +230,7 @@ impl Fleet {
         }
     }
 
-    /// Whether an affinity selects a member that stays.
+    /// True if an affinity selects a member that is not being removed.
     pub(crate) fn is_selected(&self, cluster: &Str, wanted: &ClusterAffinity) -> bool {
         self.cache.members.get(cluster).is_some_and(|member| {
             member.meta.deleting.is_none() && affinity::selects(wanted, &candidate(cluster, member))
@@ -253,7 +253,7 @@ impl Fleet {
         }
     }
 
-    /// The number of what copies are to hold, or why that cannot be said.
+    /// The content number of the copies, or the reason why it is not known.
     pub(crate) fn content(&self, name: &Str, spec: &Spec) -> Result<u64, NoSource> {
         if let Some(why) = &spec.renamed {
             return Err(NoSource::Because(why.clone()));
@@ -284,7 +284,7 @@ impl Fleet {
         }
     }
 
-    /// How many copies stay although no namespace is selected. Cost: O(verdicts).
+    /// The number of copies that stay although no namespace is selected. Cost: O(statuses).
     pub(crate) fn held_back(&self, held: &DistributionState) -> usize {
         if self.is_held_back(held) {
             held.count(TargetStatus::Kept)
@@ -293,9 +293,9 @@ impl Fleet {
         }
     }
 
-    /// Whether copies stay although no namespace is selected: what the distribution says was changed so since it was last
-    /// reported on, which may be a mistake, and nobody confirmed it. The generation in the status stays behind until then, so
-    /// that a restart knows.
+    /// True if copies stay although no namespace is selected: the spec was changed so since its last report, which may be a
+    /// mistake, and nobody confirmed it. The observed generation in the status stays behind until then, so that a restart finds
+    /// this state.
     pub(crate) fn is_held_back(&self, held: &DistributionState) -> bool {
         held.meant() == 0
             && !held.object.may_be_empty()

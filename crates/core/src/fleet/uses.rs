@@ -1,4 +1,4 @@
-//! Which answers of hooks about a template are used: by its own binding, and by the bindings that take it along.
+//! The uses of a template's hook responses: by its own binding, and by the bindings of its referrers.
 
 use crate::{
     cache::ResourceState,
@@ -10,10 +10,10 @@ use crate::{
 use entourage_api::policy::PropagationSpec;
 
 impl Fleet {
-    /// What to tell those who read templates, now that this key is planned again; `None` where no hook is asked. Whatever
-    /// changes who uses an answer has the binding planned again, or the policy.
+    /// The use to report to the readers of templates, now that this key is planned again; `None` if no hook is called. Every
+    /// change of the use of a response has the binding planned again, or the policy.
     ///
-    /// Cost: O(log kinds that something is taught of), and where hooks are asked O(referrers).
+    /// Cost: O(log kinds with an interpreter), and O(referrers) if hooks are called.
     #[must_use]
     pub fn used(&self, key: &Key) -> Option<Use> {
         match key {
@@ -62,7 +62,7 @@ impl Fleet {
         }
     }
 
-    /// Whether the dependencies of a template are propagated, or will be once its binding is written as its policy says.
+    /// True if the dependencies of a template are propagated, or will be once its binding is written according to its policy.
     /// Cost: O(log policies).
     pub(crate) fn will_follow(&self, id: &ResourceId, resource: &ResourceState) -> bool {
         let stored = || {
@@ -80,8 +80,8 @@ impl Fleet {
     }
 }
 
-/// Whether what a policy selects takes its dependencies along. An imported service is of no use without what it refers to
-/// (karmada reference 6.1, there the webhook's work alone).
+/// True if the dependencies of a policy's templates are propagated with them. An imported service is of no use without its
+/// dependencies (karmada reference 6.1, there done by the webhook alone).
 pub(crate) fn follows(policy: &PropagationSpec) -> bool {
     policy.propagate_deps
         || policy.resource_selectors.iter().any(|selector| {

@@ -1,4 +1,4 @@
-//! Whether a copy is wanted on a cluster, and whether a binding says so or is about to.
+//! The clusters where a copy is wanted, and the bindings that record that or are about to.
 
 use crate::{
     cache::{Binding, ResourceState},
@@ -12,8 +12,8 @@ use crate::{
     observation::Template,
 };
 
-/// Whether a template's copy is wanted on a cluster, also while its binding is being deleted: placed by the binding if it
-/// has an own reason, or needed by a live referrer.
+/// True if a template's copy is wanted on a cluster, also while its binding is being deleted: it is scheduled there if it has a
+/// policy of its own, or a live referrer needs it.
 pub(crate) fn is_wanted(
     fleet: &Fleet,
     id: &ResourceId,
@@ -27,8 +27,8 @@ pub(crate) fn is_wanted(
     (own && placed) || is_required_on(fleet, id, cluster)
 }
 
-/// Whether the copy is wanted here: the binding places it, or a live referrer is placed here. What a policy that is gone
-/// left to a former template of this name means nothing for the one that is there now.
+/// True if the copy is wanted here: the binding is scheduled here, or a live referrer is. What a deleted policy left to a
+/// former template of this name does not count for the current one.
 pub(crate) fn wants(fleet: &Fleet, id: &ResourceId, resource: &ResourceState, cluster: &Str) -> bool {
     let placed = resource.binding.as_ref().is_some_and(|binding| {
         let left = resource.template.as_ref().filter(|each| is_former(binding, each));
@@ -39,12 +39,12 @@ pub(crate) fn wants(fleet: &Fleet, id: &ResourceId, resource: &ResourceState, cl
     placed || is_required_on(fleet, id, cluster)
 }
 
-/// Whether the binding was made for a former template of this name.
+/// True if the binding was created for a former template of this name.
 pub(crate) fn is_former(binding: &Binding, template: &Template) -> bool {
     binding.owner().is_some_and(|owner| *owner != *template.meta.uid)
 }
 
-/// Whether the stored binding accounts for a copy here: no copy is made before (architecture 2.3).
+/// True if the stored binding accounts for a copy here: no copy is created before (architecture 2.3).
 pub(crate) fn is_committed(binding: &Binding, cluster: &str) -> bool {
     binding.is_placed_on(cluster)
         || binding
@@ -55,8 +55,8 @@ pub(crate) fn is_committed(binding: &Binding, cluster: &str) -> bool {
             .any(|snapshot| snapshot.clusters.iter().any(|target| target.name == *cluster))
 }
 
-/// Whether an object that has no binding is about to get one: a policy that does not wait for its next change claims or
-/// selects it, or something takes it along. Cost: O(candidate policies + referrers × their clusters).
+/// True if an object without a binding is about to get one: a policy that does not wait for its next change claims or selects
+/// it, or it is a dependency. Cost: O(candidate policies + referrers × their clusters).
 pub(crate) fn is_coming(fleet: &Fleet, id: &ResourceId) -> bool {
     let Some(resource) = fleet.resource(id).filter(|resource| !resource.is_gone()) else {
         return false;

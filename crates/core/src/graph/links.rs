@@ -1,4 +1,4 @@
-//! Links: what a template refers to, and what goes where it goes, in both directions.
+//! Links: the dependencies of templates and their referrers, in both directions.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -11,19 +11,19 @@ use crate::{interpreter::references::DependencyReference, object::ResourceId};
 /// The links of one template.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Links {
-    /// What the template itself refers to: by name, and what its selectors match; sorted. Without what may not be taken along
-    /// from another namespace. Kept after the template is gone until a GET has proved that.
+    /// The template's own references: by name, and the matches of its selectors; sorted. Without those to other namespaces that
+    /// do not consent. Kept after the template is deleted until a GET has proved its absence.
     pub direct: Arc<[DependencyReference]>,
-    /// What goes where the template goes: what it refers to, what that refers to, and so on; sorted, each once. Kept after the
-    /// template is gone, until its copies are. Invariant: see `graph/closure.rs`.
+    /// The dependencies that are propagated with the template: its own, theirs, and so on; sorted, each once. Kept after the
+    /// template is deleted, until its copies are. Invariant: see `graph/closure.rs`.
     pub references: Arc<[DependencyReference]>,
-    /// True if there is more to be reached than is looked at.
+    /// True if the closure is larger than what was followed.
     pub is_cut: bool,
-    /// The templates that have this one among their references: the other direction of `references`.
+    /// The templates that have this one among their references: the reverse direction of `references`.
     pub referrers: BTreeSet<ResourceId>,
-    /// The templates that had this one among their references until a copy of theirs that does without is everywhere they are.
+    /// The templates that no longer have this one among their references, while copies of them may still need it.
     pub stale_referrers: BTreeSet<ResourceId>,
-    /// What this template took along before: the other direction of `stale_referrers`.
+    /// The earlier dependencies of this template: the reverse direction of `stale_referrers`.
     pub stale_dependencies: BTreeSet<ResourceId>,
 }
 
@@ -33,7 +33,7 @@ impl Links {
         self.direct.is_empty() && self.references.is_empty() && !self.is_cut && !self.holds()
     }
 
-    /// True if another template has, or had, this one among its references, or this one still holds what it took along.
+    /// True if another template has, or had, this one among its references, or this one has stale dependencies.
     pub(crate) fn holds(&self) -> bool {
         self.is_held() || !self.stale_dependencies.is_empty()
     }
@@ -44,12 +44,12 @@ impl Links {
     }
 }
 
-/// What a template reaches now.
+/// The change of a template's closure.
 #[derive(Debug)]
 pub(crate) struct Reached {
-    /// What it reached before, and does not any more.
+    /// The dependencies that it reached before, and does not any more.
     pub(crate) lost: Vec<ResourceId>,
-    /// What it did not reach before.
+    /// The dependencies that it did not reach before.
     pub(crate) gained: Vec<ResourceId>,
 }
 
@@ -85,8 +85,8 @@ impl LinkTable {
         result
     }
 
-    /// Brings the references of a template, and the other direction, in line with what is reached from it now. Returns the
-    /// difference, or `None` if there is none. Cost: O(its closure).
+    /// Updates the references of a template, and the reverse direction, to its closure. Returns the difference, or `None` if
+    /// there is none. Cost: O(its closure).
     pub(crate) fn reach(&mut self, id: &ResourceId) -> Option<Reached> {
         let (references, is_cut) = self.closure(id);
         let held = self.of(id).references.clone();
@@ -123,7 +123,7 @@ impl LinkTable {
         Some(Reached { lost, gained })
     }
 
-    /// A template may hold what another one refers to, from before this process began.
+    /// Copies of a template may still need this dependency, from before this process began.
     pub(crate) fn hold(&mut self, dependency: &ResourceId, referrer: &ResourceId) {
         self.change(dependency, |links| links.stale_referrers.insert(referrer.clone()));
         self.change(referrer, |links| {
@@ -131,7 +131,7 @@ impl LinkTable {
         });
     }
 
-    /// A template does without what it took along before. Returns what that was. Cost: O(that).
+    /// Copies of a template no longer need its stale dependencies. Returns these. Cost: O(their number).
     pub(crate) fn release(&mut self, id: &ResourceId) -> BTreeSet<ResourceId> {
         let released = self.change(id, |links| std::mem::take(&mut links.stale_dependencies));
         for dependency in &released {
@@ -140,7 +140,7 @@ impl LinkTable {
         released
     }
 
-    /// A template was forgotten, and its links with it. Returns what it took along, or did before. Cost: O(that).
+    /// A template was forgotten, and its links with it. Returns its dependencies, also the stale ones. Cost: O(their number).
     pub(crate) fn forget(&mut self, id: &ResourceId) -> Vec<ResourceId> {
         let links = self.links.remove(id).unwrap_or_default();
         let references = links.references.iter().map(|each| each.id.clone());
@@ -188,7 +188,7 @@ mod tests {
     }
 
     proptest! {
-        /// Each direction says what the other one says, and nothing is kept of a template without links.
+        /// Both directions agree, and nothing is kept of a template without links.
         #[test]
         fn both_directions_agree_after_any_order_of_changes(
             changes in prop::collection::vec((0..4, 0..TEMPLATES, prop::collection::vec(0..TEMPLATES, 0..4)), 1..40),

@@ -1,4 +1,4 @@
-//! The kinds that policies select, and how many of them the policies of one namespace may put in use.
+//! The kinds that policies select, and the limit on those that the policies of one namespace may put in use.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,24 +9,24 @@ use crate::object::{Gvk, Str, Time};
 /// The kinds that policies name.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct NamedKinds {
-    /// How many policies name a kind.
+    /// The number of policies that name a kind.
     all: BTreeMap<Gvk, usize>,
-    /// By namespace, those that Kubernetes does not know.
+    /// By namespace, those that are not built into Kubernetes.
     tenants: BTreeMap<Str, Tenant>,
-    /// When kinds that are not in use any more were last looked for.
+    /// The time of the last search for kinds that are no longer in use.
     pub(crate) swept: Option<Time>,
 }
 
 impl NamedKinds {
-    /// A policy of the namespace selects the kind. Returns true if that puts it in use. `limit`: how many kinds the policies of the
-    /// namespace may put in use, where the kind counts.
+    /// A policy of the namespace selects the kind. Returns true if that puts it in use. `limit`: the number of kinds that the
+    /// policies of the namespace may put in use, if the kind counts.
     pub(crate) fn add(&mut self, namespace: &Str, gvk: &Gvk, limit: Option<usize>) -> bool {
         *self.all.entry(gvk.clone()).or_default() += 1;
         let Some(limit) = limit else { return true };
         self.tenants.entry(namespace.clone()).or_default().add(gvk, limit)
     }
 
-    /// A policy of the namespace selects the kind no more. Returns the kind that is in use now because there is room.
+    /// A policy of the namespace no longer selects the kind. Returns the kind that is put in use because there is room now.
     pub(crate) fn remove(&mut self, namespace: &Str, gvk: &Gvk) -> Option<Gvk> {
         less(&mut self.all, gvk);
         let tenant = self.tenants.get_mut(namespace)?;
@@ -51,14 +51,14 @@ impl NamedKinds {
 
 #[derive(Clone, Debug, Default)]
 struct Tenant {
-    /// In use: how many policies of the namespace name it.
+    /// In use: the number of policies of the namespace that name it.
     admitted: BTreeMap<Gvk, usize>,
-    /// Too many.
+    /// Over the limit.
     refused: BTreeMap<Gvk, usize>,
 }
 
 impl Tenant {
-    /// Answers whether the kind is in use.
+    /// Returns true if the kind is in use.
     fn add(&mut self, gvk: &Gvk, limit: usize) -> bool {
         let is_new = !self.admitted.contains_key(gvk);
         let of_them = match is_new && (self.refused.contains_key(gvk) || self.admitted.len() >= limit) {
@@ -69,7 +69,7 @@ impl Tenant {
         !self.refused.contains_key(gvk)
     }
 
-    /// Answers the kind that is in use now because there is room.
+    /// Returns the kind that is put in use because there is room now.
     fn remove(&mut self, gvk: &Gvk) -> Option<Gvk> {
         if !less(&mut self.admitted, gvk) {
             less(&mut self.refused, gvk);
@@ -81,7 +81,7 @@ impl Tenant {
     }
 }
 
-/// One less of a kind; whether that was the last.
+/// Counts one less of a kind. Returns true if that was the last.
 fn less(counts: &mut BTreeMap<Gvk, usize>, gvk: &Gvk) -> bool {
     let Some(count) = counts.get_mut(gvk) else {
         return false;

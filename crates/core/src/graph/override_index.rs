@@ -1,4 +1,4 @@
-//! Which override policies may apply to a template: an index by kind, namespace and name.
+//! The index of override policies by kind, namespace and name: those that may apply to a template.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,8 +9,8 @@ use crate::{
     scheduler::Candidate,
 };
 
-/// What a selector means: a kind (none: every kind), a namespace (empty: every namespace, or cluster-scoped), a name
-/// (empty: every name). Labels are compared later: an override may change them.
+/// The objects that a selector may select: a kind (none: every kind), a namespace (empty: every namespace, or cluster-scoped),
+/// a name (empty: every name). Labels are compared later: an override may change them.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Reach {
     pub(crate) gvk: Option<Gvk>,
@@ -18,22 +18,22 @@ pub(crate) struct Reach {
     pub(crate) name: Str,
 }
 
-/// An override policy as it is held.
+/// A cached override policy.
 #[derive(Clone, Debug)]
 struct PolicyOverrides {
     meta: Meta,
     policy: Policy,
-    /// When it was last seen to change, else when what it may apply to first was; `None` before that: what a process finds when
-    /// it starts was told by the one before.
+    /// The time of its last observed change, else that of the first one of the objects that it may apply to; `None` before
+    /// that: what a process finds at its start was reported by the previous one.
     changed: Option<Time>,
 }
 
-/// The override policies, and what they may apply to.
+/// The override policies, and the objects that they may apply to.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct OverrideIndex {
     policies: BTreeMap<NamespacedName, PolicyOverrides>,
     reaches: BTreeMap<Reach, BTreeSet<NamespacedName>>,
-    /// How many of them look at labels or fields of clusters.
+    /// The number of policies that select clusters by labels or fields.
     looking: usize,
 }
 
@@ -43,7 +43,7 @@ impl OverrideIndex {
         self.policies.keys()
     }
 
-    /// Whether the policy exists.
+    /// True if the policy exists.
     pub(crate) fn contains(&self, name: &NamespacedName) -> bool {
         self.policies.contains_key(name)
     }
@@ -53,30 +53,30 @@ impl OverrideIndex {
         self.policies.get(name).map(|held| &held.meta)
     }
 
-    /// What it says, and what it may apply to. Cost: O(its selectors).
+    /// The policy, and the objects that it may apply to. Cost: O(its selectors).
     pub(crate) fn get(&self, name: &NamespacedName) -> Option<(&Policy, BTreeSet<Reach>)> {
         let held = self.policies.get(name)?;
         Some((&held.policy, reaches(name, &held.policy)))
     }
 
-    /// Since when there may be something to tell of it.
+    /// The time since when its effect may have to be reported.
     pub(crate) fn changed(&self, name: &NamespacedName) -> Option<Time> {
         self.policies.get(name)?.changed
     }
 
-    /// It, or what it may apply to, changes. Its own change begins anew: see [`Self::insert`].
+    /// The policy, or an object that it may apply to, has changed. A change of the policy itself begins anew: see [`Self::insert`].
     pub(crate) fn changes(&mut self, name: &NamespacedName, now: Time) {
         if let Some(held) = self.policies.get_mut(name) {
             held.changed.get_or_insert(now);
         }
     }
 
-    /// Whether a change of a Cluster may change what applies there.
+    /// True if a change of a Cluster may change the overrides that apply there.
     pub(crate) fn look_at_clusters(&self) -> bool {
         self.looking > 0
     }
 
-    /// Takes a policy in. What it reached and reaches now; empty when it says the same as before.
+    /// Inserts a policy. Returns its reach before and now; empty if the policy is the same as before.
     ///
     /// Cost: O(size of the policy).
     pub(crate) fn insert(&mut self, name: &NamespacedName, meta: Meta, policy: Policy) -> BTreeSet<Reach> {
@@ -107,7 +107,7 @@ impl OverrideIndex {
         reached
     }
 
-    /// Forgets a policy. What it reached. Cost: O(its selectors).
+    /// Removes a policy. Returns its reach. Cost: O(its selectors).
     pub(crate) fn remove(&mut self, name: &NamespacedName) -> BTreeSet<Reach> {
         let Some(held) = self.policies.remove(name) else {
             return BTreeSet::new();
@@ -177,7 +177,7 @@ impl OverrideIndex {
     }
 }
 
-/// What a policy may apply to.
+/// The objects that a policy may apply to.
 fn reaches(name: &NamespacedName, policy: &Policy) -> BTreeSet<Reach> {
     let own = &name.namespace;
     if policy.selectors.is_empty() {
@@ -243,7 +243,7 @@ mod tests {
     }
 
     proptest! {
-        /// The index finds what a look at every policy finds, and nothing is left behind by a removal.
+        /// The index finds the same as a scan of all policies, and a removal leaves nothing behind.
         #[test]
         fn the_rules_are_those_of_all_policies(
             policies in prop::collection::vec((0..3_usize, arb_selectors()), 1..6),

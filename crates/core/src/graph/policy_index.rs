@@ -1,7 +1,7 @@
-//! Which policies may select a template: an index by kind, namespace, and name or one label of each selector.
+//! The index of policies by kind, namespace, and name or one label of each selector: those that may select a template.
 //!
-//! A selector stands in one bucket: under its name; else under one label that it demands; else under its kind alone.
-//! So a template is only compared with policies that are likely to select it.
+//! A selector is in one bucket: under its name; else under one label that it requires; else under its kind alone. So a template
+//! is compared only with policies that are likely to select it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,8 +9,7 @@ use entourage_api::policy::{PropagationSpec, ResourceSelector};
 
 use crate::object::{Gvk, NamespacedName, ResourceId, Str};
 
-/// Where a selector stands. The namespace is empty where a ClusterPropagationPolicy means every namespace, or a
-/// cluster-scoped template.
+/// The bucket of a selector. The namespace is empty if a ClusterPropagationPolicy selects every namespace, or a cluster-scoped template.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Bucket {
     NamespacedName(Gvk, Str, Str),
@@ -18,14 +17,14 @@ enum Bucket {
     Kind(Gvk, Str),
 }
 
-/// The policies by what they select.
+/// The index.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PolicyIndex {
     buckets: BTreeMap<Bucket, BTreeSet<NamespacedName>>,
 }
 
 impl PolicyIndex {
-    /// Cost: O(selectors).
+    /// Inserts a policy. Cost: O(selectors).
     pub(crate) fn insert(&mut self, name: &NamespacedName, spec: &PropagationSpec) {
         for selector in &spec.resource_selectors {
             if let Some(bucket) = bucket(name, selector) {
@@ -34,7 +33,7 @@ impl PolicyIndex {
         }
     }
 
-    /// Cost: O(selectors).
+    /// Removes a policy. Cost: O(selectors).
     pub(crate) fn remove(&mut self, name: &NamespacedName, spec: &PropagationSpec) {
         for selector in &spec.resource_selectors {
             let Some(bucket) = bucket(name, selector) else {
@@ -74,7 +73,7 @@ impl PolicyIndex {
     }
 }
 
-/// `None` for a selector that can select nothing.
+/// Returns `None` for a selector that can select nothing.
 fn bucket(policy: &NamespacedName, selector: &ResourceSelector) -> Option<Bucket> {
     let gvk = Gvk::new(&selector.api_version, &selector.kind);
     let namespace: Str = if policy.namespace.is_empty() {
@@ -138,7 +137,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever selects a template is a candidate for it, and nothing is left behind by a removal.
+        /// Every policy that selects a template is a candidate for it, and a removal leaves nothing behind.
         #[test]
         fn every_policy_that_selects_a_template_is_a_candidate(
             policies in prop::collection::vec((0..3_usize, prop::collection::vec(arb_selector(), 1..3)), 1..6),

@@ -1,35 +1,36 @@
-//! Whether the hub is cut off: members that stop answering together are hardly down together.
+//! The cut-off of the hub: members that stop responding together are hardly down together.
 //!
-//! When more than half of the members, and at least [`LEAST`], began to fail within one failure threshold of each other, the fault
-//! is most likely on this side: the hub's network, its DNS, a proxy. Then Ready of each of them turns Unknown with the reason
-//! `HubCutOff`, no taint follows from it, and so nothing is evicted. Invariants:
+//! When more than half of the members, and at least [`LEAST`], began to fail within one failure threshold of each other, the
+//! fault is most likely on the hub's side: its network, its DNS, a proxy. Then Ready of each of them becomes Unknown with the
+//! reason `HubCutOff`, no taint follows from it, and so nothing is evicted. Invariants:
 //!
-//! - Only members that were ready count: what was down before is down, and says nothing about the hub. A restart therefore finds
-//!   what is stored, and not that everything fails since it began.
-//! - Only what may be the hub's fault counts: a member that answers and refuses our credentials, or says that it is not healthy,
-//!   is reached.
-//! - While it lasts, whatever begins to fail belongs to it.
-//! - The time for which the hub was cut off does not count: who fails still when it is over is given the failure threshold anew.
+//! - Only members that were ready count: a member that was down before is down, which proves nothing about the hub. After a
+//!   restart, therefore, the stored state counts, and not that everything fails since the process began.
+//! - Only failures that may be the hub's fault count: a member that responds and refuses our credentials, or reports that it is
+//!   not healthy, is reachable.
+//! - While it lasts, every member that begins to fail belongs to it.
+//! - The time for which the hub was cut off does not count: for a member that still fails when it is over, the failure
+//!   threshold begins anew.
 
 use std::collections::BTreeSet;
 
 use crate::object::{Str, Time};
 
-/// So many members at least must stop answering together: of two, both may be down.
+/// The minimum number of members that must stop responding together: of two, both may be down.
 const LEAST: usize = 3;
 
 /// The members that stopped answering together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CutOff {
     pub(crate) together: BTreeSet<Str>,
-    /// Of so many.
+    /// The number of members that count.
     among: usize,
-    /// When the first of them began to fail.
+    /// The time when the first of them began to fail.
     pub(crate) since: Option<Time>,
 }
 
 impl CutOff {
-    /// What is told on a Cluster; `None` if it does not belong to them.
+    /// The message in the condition of a Cluster; `None` if it does not belong to them.
     pub(crate) fn message(&self, cluster: &str) -> Option<String> {
         self.together.contains(cluster).then(|| {
             format!(
@@ -69,7 +70,7 @@ pub(crate) fn together(
     let first = belonging.iter().map(|(_, since)| *since).min();
     CutOff {
         among: if belonging.is_empty() { 0 } else { counted.len() },
-        // It began when the first one failed, also if that one answers again.
+        // It began when the first one failed, even if that one responds again.
         since: first.map(|first| lasts_since.map_or(first, |since| since.min(first))),
         together: belonging.into_iter().map(|(name, _)| name.clone()).collect(),
     }
@@ -79,7 +80,7 @@ pub(crate) fn together(
 mod tests {
     use super::*;
 
-    /// Who belongs to a cut-off, of members that began to fail at these seconds; `None` answers.
+    /// The members of a cut-off, given the seconds at which each began to fail; `None` responds.
     fn who(fails: &[Option<i64>], lasts_since: Option<i64>) -> Vec<usize> {
         let names: Vec<Str> = (0..fails.len()).map(|at| at.to_string().into()).collect();
         let second = |each: i64| Time(each * 1_000);

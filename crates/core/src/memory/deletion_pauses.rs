@@ -1,5 +1,5 @@
-//! What is remembered of deletions on members: how many there were, where they are paused, and which lists of the hub they wait
-//! for. What follows from that is decided by [`crate::governor`].
+//! The deletions on members: their number, their pauses, and the lists of the hub that they wait for. The consequences are
+//! decided by [`crate::governor`].
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,22 +10,22 @@ use crate::{
     object::{Gvk, ResourceId, Str, Time},
 };
 
-/// The minute.
+/// The window: a minute, in milliseconds.
 pub(crate) const WINDOW: i64 = 60_000;
 
-/// How long an edit explains that a copy is not wanted any more.
+/// The time for which an edit explains that a copy is no longer wanted.
 const EDIT_EXPLAINS: i64 = 3_600_000;
 
-/// Why deletions pause.
+/// The cause of a pause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cause {
     /// More than the budget, and no edit explains them.
     Unexplained,
-    /// More copies than the least budget are not explained, and none of their templates is on the hub.
+    /// More copies than the minimum budget are not explained, and none of their templates is on the hub.
     HubLooksEmpty,
     /// The hub's resourceVersions went back.
     HubRolledBack,
-    /// More than the budget that was configured for all deletions.
+    /// More than the configured budget for all deletions.
     Budget,
 }
 
@@ -46,19 +46,19 @@ impl Cause {
     }
 }
 
-/// A pause of a member's deletions.
+/// A pause of deletions on a member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Pause {
     pub(crate) cause: Cause,
-    /// Its name, too: whole seconds, as the condition has it.
+    /// Also its name: whole seconds, as in the condition.
     pub(crate) since: Time,
-    /// When this process began it; `None` for one that the Cluster told.
+    /// The time when this process began it; `None` for one that was read from the Cluster.
     pub(crate) began: Option<Time>,
-    /// How many were deleted within the minute before.
+    /// The number of deletions within the minute before.
     pub(crate) deleted: usize,
-    /// How many may be.
+    /// The limit of that number.
     pub(crate) limit: usize,
-    /// How many waited when that was counted.
+    /// The number of waiting deletions when they were counted.
     pub(crate) waiting: Option<usize>,
 }
 
@@ -86,27 +86,27 @@ impl Window {
     }
 }
 
-/// What is held of one member.
+/// The state of one member.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Brake {
     pub(crate) unexplained: Window,
-    /// When the member's copies were last counted, how many may go unexplained, and whether the hub looks empty.
+    /// The last count: its time, the number of deletions that may go unexplained, and true if the hub looks empty.
     pub(crate) measured: Option<(Time, usize, bool)>,
     pub(crate) all: Window,
     pub(crate) pause: Option<Pause>,
     pub(crate) released: Option<Time>,
 }
 
-/// What is held of all members.
+/// The state of all members.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DeletionPauses {
     pub(crate) members: BTreeMap<Str, Brake>,
     /// Clusters whose condition must be planned again.
     pub(crate) raised: BTreeSet<Str>,
     pub(crate) rolled_back: Option<Time>,
-    /// Since when lists of the hub lack that every deletion needs, and of which kinds.
+    /// The time since when lists of the hub are missing that every deletion needs, and their kinds.
     pub(crate) blind: Option<(Time, Vec<Gvk>)>,
-    /// The deletions that wait for them on each cluster; none where they do not wait any longer.
+    /// The deletions that wait for these lists, by cluster; no entry if none waits any longer.
     pub(crate) kept_from: BTreeMap<Str, BTreeSet<ResourceId>>,
 }
 
@@ -121,7 +121,7 @@ impl DeletionPauses {
         self.kept_from.remove(cluster);
     }
 
-    /// Whether the deletion of a copy waits for lists of the hub, as it was planned last. Cost: O(log) while lists lack.
+    /// Notes whether the deletion of a copy waits for lists of the hub, as planned last. Cost: O(log) while lists are missing.
     pub(crate) fn keeps_from(&mut self, id: &ResourceId, cluster: &Str, waits: bool) {
         if self.blind.is_none() {
             return;
@@ -144,14 +144,14 @@ impl DeletionPauses {
         std::mem::take(&mut self.raised)
     }
 
-    /// Whether nothing keeps deletions on a member from going on.
+    /// True if nothing pauses deletions on a member.
     pub(crate) fn is_released(&self, cluster: &str) -> bool {
         self.members
             .get(cluster)
             .is_none_or(|brake| brake.pause.is_none())
     }
 
-    /// Takes in what a Cluster says: a pause that was recorded, or the release of one. Answers whether one was released.
+    /// Notes the report of a Cluster: a recorded pause, or the release of one. Returns true if one was released.
     pub(crate) fn take_in_report(&mut self, member: &Member, name: &Str, now: Time) -> bool {
         let status = member.object.status.iter();
         let mut all = status.flat_map(|status| &status.conditions);
@@ -163,7 +163,7 @@ impl DeletionPauses {
         let brake = self.members.entry(name.clone()).or_default();
         if let Some(stored) = stored {
             let since = Time::from_k8s(&stored.last_transition_time);
-            // That the hub was not known is no pause.
+            // A hub that was not synced is no pause.
             if stored.reason == reason::HUB_NOT_SYNCED {
             } else if stored.status == "True" {
                 let is_over = brake.released.is_some_and(|released| since <= released);
@@ -191,13 +191,13 @@ impl DeletionPauses {
     }
 }
 
-/// How the annotation that releases a pause names it.
+/// The name of a pause in the annotation that releases it.
 #[must_use]
 pub fn pause_name(since: Time) -> String {
     since.to_k8s().0.to_string()
 }
 
-/// Whether an edit at that time explains what is not wanted now.
+/// True if an edit at that time explains that a copy is no longer wanted now.
 pub(crate) fn explains(edited: Option<Time>, now: Time) -> bool {
     edited.is_some_and(|edited| now < edited.plus(EDIT_EXPLAINS))
 }

@@ -1,4 +1,4 @@
-//! What is held of distributions: what they say, how each of their places stands, and the objects of their names.
+//! The state of distributions: their specs, the status of each of their places, and the observed objects of their names.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -16,7 +16,7 @@ use crate::{
     places::{Place, Step, TargetStatus},
 };
 
-/// Objects of one kind and name, on the hub or on a member: what one watch tells.
+/// Objects of one kind and name, on the hub or on a member: the scope of one watch.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct DistributionServer {
     pub(crate) cluster: Option<Str>,
@@ -30,19 +30,19 @@ impl DistributionServer {
     }
 }
 
-/// A copy as it was last written or compared; also after it is gone, so that one that something deletes again and again is told
-/// from one that comes for the first time.
+/// A copy as it was last written or compared; also after it is deleted, so that a copy that is deleted again and again is told
+/// apart from one that is created for the first time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Written {
     pub(crate) uid: Str,
     pub(crate) resource_version: Str,
     pub(crate) content: u64,
-    /// Whether it is as that content has it. Else it was only looked at, and is not to be written for now.
+    /// True if it equals that content. Else it was only read, and is not to be written for now.
     pub(crate) equal: bool,
 }
 
 impl Written {
-    /// Whether this is the version of the copy that it is about.
+    /// True if it is about this version of the copy.
     pub(crate) fn is_of(&self, part: &ObservedObject) -> bool {
         self.uid == part.uid && self.resource_version == part.resource_version
     }
@@ -52,9 +52,9 @@ impl Written {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Failure {
     pub(crate) step: Step,
-    /// For a person.
+    /// The message for the user.
     pub(crate) message: String,
-    /// What was to be written.
+    /// The content that was to be written.
     pub(crate) content: u64,
     pub(crate) attempts: u32,
     pub(crate) retry_at: Time,
@@ -66,14 +66,14 @@ pub(crate) struct TargetState {
     pub(crate) target_status: Option<TargetStatus>,
     pub(crate) written: Option<Written>,
     pub(crate) failure: Option<Failure>,
-    /// What was written or read last was not what is known: news of it is on its way, or its server was restored. Nothing is
-    /// asked before then, so that no server is asked again and again for what it does not have.
+    /// The last write or read returned another version than the cached one: its event is on its way, or its server was
+    /// restored. No request before this time, so that no server is asked again and again for what it does not have.
     pub(crate) not_before: Option<Time>,
-    /// How often in a row drift was corrected. Boxed: few have it.
+    /// The number of drift corrections in a row. Boxed: few have it.
     pub(crate) drift_backoff: Option<Box<DriftBackoff>>,
-    /// It counts as failed for that: see [`DriftBackoff::reported_until`].
+    /// It counts as failed for that reason: see [`DriftBackoff::reported_until`].
     pub(crate) is_contended: bool,
-    /// It is not meant any more, and an edit that this process saw explains that; see [`crate::governor`].
+    /// It is no longer a target, and an edit that this process observed explains that; see [`crate::governor`].
     pub(crate) explained: bool,
     /// Its deletion was counted.
     pub(crate) counted: bool,
@@ -91,14 +91,14 @@ impl TargetState {
             .filter(|_| is_of_it && self.is_contended)
     }
 
-    /// Why the copy counts as failed, for a person.
+    /// The reason why the copy counts as failed, for the user.
     pub(crate) fn why_failed(&self) -> Option<String> {
         let failure = self.failure.as_ref().map(|failure| failure.message.clone());
         let drift_backoff = self.drift_backoff.as_ref().filter(|_| self.is_contended);
         failure.or_else(|| drift_backoff?.message_of_distribution())
     }
 
-    /// Whether the copy counts as failed only because it may be changed back at any moment: for now it is as it should be.
+    /// True if the copy counts as failed only because it may be changed back at any moment: for now it is equal.
     pub(crate) fn is_equal_but_contended(&self, part: &ObservedObject) -> bool {
         let written = self.written.as_ref();
         self.is_contended
@@ -107,7 +107,7 @@ impl TargetState {
             && written.is_some_and(|written| written.equal && written.is_of(part))
     }
 
-    /// What comes next is no correction of what was.
+    /// The next write does not count as a correction of the last one.
     pub(crate) fn begin_anew(&mut self) {
         (self.written, self.drift_backoff, self.is_contended) = (None, None, false);
     }
@@ -117,21 +117,21 @@ impl TargetState {
 #[derive(Clone, Debug)]
 pub(crate) struct DistributionState {
     pub(crate) object: Arc<Distribution>,
-    /// Every place that is meant, or where a copy stands.
+    /// Every place that is a target, or has a copy.
     pub(crate) spots: BTreeMap<Place, TargetState>,
-    /// The places by verdict.
+    /// The places by target status.
     pub(crate) by_verdict: BTreeMap<TargetStatus, BTreeSet<Place>>,
     /// The workloads that its selector matches, by namespace.
     pub(crate) workloads: BTreeMap<Str, BTreeSet<ResourceId>>,
-    /// Namespaces that the last such workload left, and when.
+    /// Namespaces without such a workload any more, and the time since when.
     pub(crate) left: BTreeMap<Str, Time>,
-    /// Copies of a strict one that were made since it was last complete: a conflict takes them back, and no others.
+    /// Copies of a strict distribution that were created since it was last complete: on a conflict these are removed, and no others.
     pub(crate) made: BTreeSet<Place>,
-    /// When the status was last written.
+    /// The time when the status was last written.
     pub(crate) status_written: Option<Time>,
-    /// Since when something is under way; for the lag.
+    /// The time since when something is in progress; for the lag.
     pub(crate) under_way_since: Option<Time>,
-    /// Whether all that was under way has ended once since this process holds it.
+    /// True if everything in progress has ended once since this process has it in its cache.
     pub(crate) settled: bool,
 }
 
@@ -150,12 +150,12 @@ impl DistributionState {
         }
     }
 
-    /// How many places have this verdict. Cost: O(log verdicts).
+    /// The number of places with this status. Cost: O(log statuses).
     pub(crate) fn count(&self, target_status: TargetStatus) -> usize {
         self.by_verdict.get(&target_status).map_or(0, BTreeSet::len)
     }
 
-    /// How many places are meant. Cost: O(verdicts).
+    /// The number of targets. Cost: O(statuses).
     pub(crate) fn meant(&self) -> usize {
         let meant = self
             .by_verdict
@@ -164,14 +164,14 @@ impl DistributionState {
         meant.map(|(_, places)| places.len()).sum()
     }
 
-    /// Whether something is to be done that nothing stands in the way of.
+    /// True if there is something to do and nothing blocks it.
     pub(crate) fn is_under_way(&self) -> bool {
         self.by_verdict
             .keys()
             .any(|target_status| target_status.is_under_way())
     }
 
-    /// Notes a verdict; `None` forgets the place. Answers whether it changed. Cost: O(log places).
+    /// Notes a status; `None` forgets the place. Returns true if it changed. Cost: O(log places).
     pub(crate) fn set(&mut self, place: &Place, target_status: Option<TargetStatus>, now: Time) -> bool {
         let before = self.spots.get(place).and_then(|spot| spot.target_status);
         if let Some(before) = before
@@ -211,17 +211,17 @@ impl DistributionState {
 #[derive(Debug, Default)]
 pub(crate) struct Distributions {
     pub(crate) held: BTreeMap<Str, DistributionState>,
-    /// Namespace → distributions that may mean it.
+    /// Namespace → distributions that may select it.
     pub(crate) candidates: Candidates,
     /// Distributions whose targets select by workloads.
     pub(crate) by_workload: BTreeSet<Str>,
-    /// Place → distributions that have it among theirs.
+    /// Place → distributions that have it among their places.
     pub(crate) at: BTreeMap<Place, BTreeSet<Str>>,
-    /// Where → distributions that look there, and the objects there by namespace.
+    /// Watch → distributions that need it, and the objects that it reports by namespace.
     pub(crate) looked: BTreeMap<DistributionServer, Looked>,
 }
 
-/// What is known of one [`DistributionServer`].
+/// The observed objects of one [`DistributionServer`].
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Looked {
     pub(crate) by: BTreeSet<Str>,
@@ -229,12 +229,12 @@ pub(crate) struct Looked {
 }
 
 impl Distributions {
-    /// An object of a name. Cost: O(log).
+    /// The object in a namespace. Cost: O(log).
     pub(crate) fn part(&self, at: &DistributionServer, namespace: &Str) -> Option<&ObservedObject> {
         self.looked.get(at)?.parts.get(namespace)
     }
 
-    /// Where a distribution looks for its copy in a place; `None` when it cannot be read.
+    /// The watch of a distribution's copy in a place; `None` if the distribution is invalid.
     pub(crate) fn place_of(&self, name: &Str, place: &Place) -> Option<DistributionServer> {
         let spec = self.held.get(name)?.object.spec.as_ref().ok()?;
         Some(DistributionServer {
@@ -244,7 +244,7 @@ impl Distributions {
         })
     }
 
-    /// From which version a copy was written is not known any more. Cost: O(copies of the name).
+    /// The version from which a copy was written is no longer known. Cost: O(copies of the name).
     pub(crate) fn forget_written(&mut self, cluster: &Option<Str>, gvk: &Gvk, name: &Str) {
         for held in self.held.values_mut() {
             let of_it = matches!(&held.object.spec, Ok(spec) if spec.gvk == *gvk && spec.name == *name);
@@ -256,7 +256,7 @@ impl Distributions {
         }
     }
 
-    /// Every object that is known of one kind and name on one server.
+    /// Every cached object of one kind and name on one server.
     pub(crate) fn which(&self, cluster: &Option<Str>, gvk: &Gvk, name: &Str) -> Vec<ObjectRef> {
         let at = DistributionServer {
             cluster: cluster.clone(),
@@ -277,7 +277,7 @@ impl Distributions {
             .collect()
     }
 
-    /// What a source consists of, where the distribution has one and it is known. Cost: O(log).
+    /// The source object of a distribution, if it has one and it is cached. Cost: O(log).
     pub(crate) fn source(&self, id: &ResourceId) -> Option<&ObservedObject> {
         let at = DistributionServer {
             cluster: None,
@@ -288,8 +288,8 @@ impl Distributions {
     }
 }
 
-/// The kinds that a selector of workloads is about. Source: ResourceDistribution reference 6.4; Pods and ReplicaSets come and
-/// go, and a hub has none.
+/// The kinds that a selector of workloads selects. Source: ResourceDistribution reference 6.4; Pods and ReplicaSets are
+/// short-lived, and a hub has none.
 pub(crate) fn workload_kinds() -> Vec<Gvk> {
     [
         ("apps/v1", "Deployment"),

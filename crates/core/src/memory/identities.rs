@@ -1,4 +1,4 @@
-//! Which Clusters stand for which physical cluster, and whether the one that answers is the one that is meant.
+//! The identities of Clusters: the physical cluster that each of them stands for.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,7 +20,7 @@ impl Identities {
         self.by_id.get(id)?.first().map(|(_, name)| name)
     }
 
-    /// Takes in what a Cluster stands for now. Answers which Clusters stand, or stood, for the same. Cost: O(those).
+    /// Notes the physical cluster of a Cluster. Returns the Clusters that stand, or stood, for the same one. Cost: O(their number).
     pub(crate) fn set(&mut self, name: &Str, id: Option<Str>, created: Time) -> BTreeSet<Str> {
         let now = id.map(|id| (id, created));
         let mut concerned = BTreeSet::new();
@@ -46,7 +46,7 @@ impl Identities {
     }
 }
 
-/// The id that a Cluster stands for: as stored, else that of the cluster that answers.
+/// The id that a Cluster stands for: the stored one, else that of the cluster that responds.
 pub(crate) fn of(member: &Member) -> Option<Str> {
     match member.object.spec.id.as_str() {
         "" => member.id.clone(),

@@ -1,4 +1,4 @@
-//! The origin of an observation: what explains that something is not wanted any more.
+//! The origin of an observation: it explains why something is no longer wanted.
 
 /// The origin of an observation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

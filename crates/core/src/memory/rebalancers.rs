@@ -1,4 +1,4 @@
-//! What is held of rebalancers: what they say, and which workloads they still ask for.
+//! The state of rebalancers: their specs, and the workloads for which their requests are open.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -12,14 +12,14 @@ use crate::{
     object::{Gvk, Meta, ResourceId, Str, Time},
 };
 
-/// While so many workloads or more are open, a rebalancer is looked at every now and then instead of when one of them changes.
+/// The number of open workloads from which on a rebalancer is planned periodically instead of at each change of one of them.
 pub(crate) const MANY: usize = 64;
 
-/// Every rebalancer, and who asks for what.
+/// Every rebalancer, and its open requests.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rebalancers {
     all: BTreeMap<Str, RebalancerState>,
-    /// Workload → rebalancers that still ask for it. One that has finished stands nowhere here.
+    /// Workload → rebalancers with an open request for it. A finished rebalancer is not in here.
     asking: BTreeMap<ResourceId, BTreeSet<Str>>,
 }
 
@@ -28,13 +28,13 @@ pub(crate) struct Rebalancers {
 pub(crate) struct RebalancerState {
     meta: Meta,
     object: Arc<WorkloadRebalancer>,
-    /// When this process first saw it say what it says now.
+    /// The time when this process first observed its current spec.
     since: Time,
-    /// When this process saw it change, its status too.
+    /// The time when this process last observed a change, of its status too.
     changed: Time,
-    /// What its status says came of workloads, so far as that is final.
+    /// The final results of workloads in its status.
     final_results: BTreeMap<WorkloadReference, ObservedWorkload>,
-    /// The workloads that it still asks for.
+    /// The workloads for which its request is open.
     asks: BTreeSet<ResourceId>,
 }
 
@@ -47,7 +47,7 @@ impl Rebalancers {
         self.all.keys()
     }
 
-    /// The last question about a workload that is still open.
+    /// The time of the last open request for a workload.
     pub(crate) fn asked_at(&self, id: &ResourceId) -> Option<Time> {
         let names = self.asking.get(id)?.iter();
         names
@@ -56,18 +56,18 @@ impl Rebalancers {
             .max()
     }
 
-    /// Whether nobody asks for anything.
+    /// True if no request is open.
     pub(crate) fn is_quiet(&self) -> bool {
         self.asking.is_empty()
     }
 
-    /// Who is looked at when something of a workload changes. Cost: O(rebalancers that ask for it).
+    /// The rebalancers to plan when a workload changes. Cost: O(rebalancers with a request for it).
     pub(crate) fn watching(&self, id: &ResourceId) -> impl Iterator<Item = &Str> {
         let names = self.asking.get(id).into_iter().flatten();
         names.filter(|name| self.all.get(*name).is_some_and(|held| held.asks() < MANY))
     }
 
-    /// Takes in what a rebalancer says; answers with what it asks for that it did not before. Cost: O(workloads × log workloads).
+    /// Inserts a rebalancer. Returns the workloads of its new requests. Cost: O(workloads × log workloads).
     pub(crate) fn insert(
         &mut self,
         name: &Str,
@@ -85,7 +85,7 @@ impl Rebalancers {
         new
     }
 
-    /// Cost: O(workloads × log workloads).
+    /// Removes a rebalancer. Cost: O(workloads × log workloads).
     pub(crate) fn remove(&mut self, name: &str) -> Option<RebalancerState> {
         let held = self.all.remove(name)?;
         for id in &held.asks {
@@ -146,12 +146,12 @@ impl RebalancerState {
         self.meta.generation.unwrap_or_default()
     }
 
-    /// The time with which it asks.
+    /// The time of its requests.
     pub(crate) fn asks_at(&self) -> Time {
         self.meta.created.unwrap_or(self.since)
     }
 
-    /// How many workloads it still asks for.
+    /// The number of its open requests.
     pub(crate) fn asks(&self) -> usize {
         self.asks.len()
     }
@@ -161,12 +161,12 @@ impl RebalancerState {
         self.object.spec.workloads.iter().collect()
     }
 
-    /// What its status says came of a workload, so far as that is final.
+    /// The final result of a workload in its status.
     pub(crate) fn final_result(&self, workload: &WorkloadReference) -> Option<&ObservedWorkload> {
         self.final_results.get(workload)
     }
 
-    /// What went well and is not in its spec any more.
+    /// The successful results of workloads that are no longer in its spec.
     pub(crate) fn earlier(&self) -> impl Iterator<Item = &ObservedWorkload> {
         let named = self.workloads();
         let final_results = self.final_results.values();
@@ -174,7 +174,7 @@ impl RebalancerState {
     }
 }
 
-/// The object that a workload is.
+/// The object of a workload.
 pub(crate) fn id_of(workload: &WorkloadReference) -> ResourceId {
     let gvk = Gvk::new(&workload.api_version, &workload.kind);
     ResourceId::new(gvk, &workload.namespace, &workload.name)

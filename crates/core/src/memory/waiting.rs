@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::plan::{Key, SyncRequirement};
 
-/// Who waits for which proof.
+/// The keys that wait for each sync requirement.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Waiting {
     keys: BTreeMap<SyncRequirement, BTreeSet<Key>>,
@@ -12,7 +12,7 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
-    /// Takes in what a plan for a key says. Cost: O(log keys that wait).
+    /// Notes the requirement that a plan for a key waits for. Cost: O(log waiting keys).
     pub(crate) fn note(&mut self, key: &Key, awaits: Option<&SyncRequirement>) {
         if self.proofs.get(key) == awaits {
             return;
@@ -36,12 +36,12 @@ impl Waiting {
         self.keys.keys()
     }
 
-    /// How many keys wait for a requirement.
+    /// The number of keys that wait for a requirement.
     pub(crate) fn count(&self, requirement: &SyncRequirement) -> usize {
         self.keys.get(requirement).map_or(0, BTreeSet::len)
     }
 
-    /// The keys that waited for a requirement; they do not any more.
+    /// Returns the keys that waited for a requirement, and forgets them.
     pub(crate) fn end(&mut self, proof: &SyncRequirement) -> BTreeSet<Key> {
         let keys = self.keys.remove(proof).unwrap_or_default();
         for key in &keys {
