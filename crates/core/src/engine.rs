@@ -1,5 +1,5 @@
-//! The engine: the one door to all decisions. [`Engine::observe`] takes in a fact and returns the keys to plan again ([`routes`]);
-//! [`Engine::plan`] returns the changes of one key.
+//! The engine: the single entry point to all decisions. [`Engine::observe`] records an observation and returns the keys to plan
+//! again ([`routes`]); [`Engine::plan`] returns the changes of one key.
 //!
 //! Each key has one planner, and the effect of its plan on the fleet is recorded at once.
 
@@ -24,7 +24,7 @@ use crate::{
     rebalancer, status,
 };
 
-/// What is known of the fleet, and the decisions that follow from it. Derefs to the [`Fleet`], to be read.
+/// The state of the fleet, and the decisions that follow from it. Derefs to the [`Fleet`], for reading.
 #[derive(Debug)]
 pub struct Engine {
     fleet: Fleet,
@@ -39,7 +39,7 @@ impl Deref for Engine {
 }
 
 impl Engine {
-    /// An engine that knows nothing yet and demands the base watches.
+    /// An engine with an empty state that demands the base watches.
     #[must_use]
     pub fn new(config: Config) -> Self {
         Self {
@@ -47,18 +47,18 @@ impl Engine {
         }
     }
 
-    /// The settings, to be changed: plans made after that follow them.
+    /// The settings, to be changed: later plans follow them.
     pub fn config_mut(&mut self) -> &mut Config {
         &mut self.fleet.config
     }
 
-    /// Takes in one fact. Returns the keys to plan again; a key may be in them more than once and in vain. Cost: O(what it
-    /// affects), named at each handler.
+    /// Records one observation. Returns the keys to plan again; a key may be among them more than once and in vain. Cost:
+    /// O(what it affects), stated at each handler.
     pub fn observe(&mut self, seen: Observation, now: Time) -> Vec<Key> {
         self.fleet.observe(seen, now)
     }
 
-    /// Plans a key, and records the sync requirement that it waits for. Cost: that of [`Self::preview`], twice where an eviction
+    /// Plans a key, and records the sync requirement that it waits for. Cost: that of [`Self::preview`], twice if an eviction
     /// gets a slot.
     pub fn plan(&mut self, key: &Key, now: Time) -> Plan {
         self.fleet.plan(key, now)
@@ -70,8 +70,7 @@ impl Engine {
         plan(&self.fleet, key, now)
     }
 
-    /// The watches that ended since the last call: one of them that runs must end, and list afresh if it is demanded again.
-    /// Cost: O(1).
+    /// The watches that ended since the last call: if one of them runs, it must end, and list afresh if it is demanded again. Cost: O(1).
     pub fn take_ended(&mut self) -> BTreeSet<Watch> {
         self.fleet.cache.watches.take_ended()
     }
@@ -89,7 +88,7 @@ impl Engine {
 
 /// Plans a key as of `now`. Cost: stated at each planner; never O(all objects).
 pub(crate) fn plan(fleet: &Fleet, key: &Key, now: Time) -> Plan {
-    // A key may hold an old version of a kind; the plan is made for the version that is watched.
+    // A key may name an old version of a kind; the plan is made for the version that is watched.
     let plan = match &fleet.in_use(key) {
         Key::Policy(name) => detector::plan_policy(fleet, name, now),
         Key::Template(id) => detector::plan_template(fleet, id, now),

@@ -8,8 +8,8 @@ use crate::{
 };
 
 impl Fleet {
-    /// A kind is in use: a policy selects it, a binding is for it, or a reference names it; until [`super::kinds`] says that it
-    /// is not any more. The control plane's own kinds are never watched as templates.
+    /// Puts a kind in use: a policy selects it, a binding is for it, or a reference names it; until [`super::kinds`] determines
+    /// that it is no longer in use. The control plane's own kinds are never watched as templates.
     ///
     /// Cost: O(members) the first time, else O(log kinds).
     pub(super) fn use_kind(&mut self, gvk: &Gvk) {
@@ -28,8 +28,7 @@ impl Fleet {
         }
     }
 
-    /// Watches a kind in another version, on the hub and on members. Answers whether that is a change.
-    /// Cost: O(watches) when it is.
+    /// Watches a kind in another version, on the hub and on members. Returns true if that is a change. Cost: O(watches) if it is.
     pub(super) fn use_version(&mut self, gvk: &Gvk, version: &Str) -> bool {
         let Some(old) = self
             .graph
@@ -63,7 +62,7 @@ impl Fleet {
 
     /// A member exists. Cost: O(kinds in use) the first time, else O(log watches).
     pub(super) fn use_member(&mut self, cluster: &Str) {
-        // Its kinds were taken up with it, or are taken up one by one.
+        // The watches of its kinds were begun with it, or are begun one by one.
         if !self
             .cache
             .watches

@@ -1,10 +1,10 @@
-//! Which kinds are in use: those that a policy names, and those of objects that somebody propagates.
+//! The kinds in use: those that a policy names, and those of objects that are propagated.
 //!
-//! - A kind that a policy names is in use from then on, one that a reference or a binding names too. It ceases to be when no
-//!   policy names it any more and nothing of it is propagated, claimed or referred to: its watches end within about a minute.
-//! - The policies of a namespace put no more than [`super::Config::kinds_per_namespace`] kinds in use that Kubernetes itself
-//!   does not know; a policy that names more says so. Which ones these are is decided in order of arrival. What bindings
-//!   and references name is not counted.
+//! - A kind is in use once a policy, a reference or a binding names it. It is no longer in use when no policy names it any more
+//!   and none of its objects is propagated, claimed or referred to: its watches end within about a minute.
+//! - The policies of a namespace put no more than [`super::Config::kinds_per_namespace`] kinds in use that are not built into
+//!   Kubernetes; a policy that names more reports it. The order of arrival decides which ones are in use. Kinds that bindings
+//!   and references name are not counted.
 
 use entourage_api::policy::PropagationPolicy;
 
@@ -21,11 +21,11 @@ use crate::{
     scope,
 };
 
-/// How often kinds are looked for that are not in use any more, in milliseconds.
+/// The interval of the search for kinds that are no longer in use, in milliseconds.
 const SWEEP: i64 = 60_000;
 
 impl Fleet {
-    /// A policy says something else, or begins or ends. Cost: O(its selectors); O(policies) when a kind is put in use because
+    /// A policy has changed, or appeared, or was deleted. Cost: O(its selectors); O(policies) when a kind is put in use because
     /// there is room for it.
     pub(super) fn name_kinds(
         &mut self,
@@ -52,7 +52,7 @@ impl Fleet {
         }
     }
 
-    /// Ends the watches of kinds that are not in use any more. Cost: once a minute O(kinds + objects of kinds that no policy
+    /// Ends the watches of kinds that are no longer in use. Cost: once a minute O(kinds + objects of kinds that no policy
     /// names), else O(1).
     pub(super) fn sweep_kinds(&mut self, now: Time, dirty: &mut Vec<Key>) {
         let swept = *self.graph.named_kinds.swept.get_or_insert(now);
@@ -72,8 +72,8 @@ impl Fleet {
         }
     }
 
-    /// Whether no policy names the kind, and nothing of it is propagated, claimed or referred to, as far as the hub and the
-    /// members tell: what is not known is taken for in use.
+    /// True if no policy names the kind, and none of its objects is propagated, claimed or referred to, as far as the watches
+    /// of the hub and the members report: without proof, a kind counts as in use.
     fn is_unused(&self, gvk: &Gvk) -> bool {
         if self.graph.named_kinds.is_named(gvk)
             || self.is_counted_by_workload(gvk)
@@ -102,12 +102,12 @@ impl Fleet {
             && of_kind.all(|(id, resource)| !is_used(resource) && !self.graph.links.of(id).holds())
     }
 
-    /// Whether a distribution goes where there are workloads of this kind.
+    /// True if the targets of a distribution depend on workloads of this kind.
     fn is_counted_by_workload(&self, gvk: &Gvk) -> bool {
         !self.memory.distributions.by_workload.is_empty() && workload_kinds().contains(gvk)
     }
 
-    /// Whether a template takes objects of this kind along by their labels: there may be none yet.
+    /// True if a template refers to objects of this kind by their labels: there may be none yet.
     fn is_selected_by_labels(&self, gvk: &Gvk) -> bool {
         let mut from = self.graph.selectors.range((gvk.clone(), Str::from(""))..);
         from.next().is_some_and(|((selected, _), _)| selected == gvk)
@@ -115,7 +115,7 @@ impl Fleet {
 
     fn end_kind(&mut self, gvk: &Gvk, now: Time, dirty: &mut Vec<Key>) {
         let templates = self.templates(gvk);
-        // Should the very same objects be listed again one day, they are news.
+        // If the same objects are listed again later, they are news.
         self.went_back(&templates);
         self.forget_held(&templates, now, dirty);
         let first = ResourceId::new(gvk.clone(), "", "");
@@ -131,7 +131,7 @@ impl Fleet {
             .next()
             .is_some_and(|(id, _)| id.gvk == *gvk)
         {
-            // Something still holds an object of it; what was forgotten is listed again.
+            // Something still refers to an object of it; the objects that were forgotten are listed again.
             self.cache.watches.restart(templates);
             return;
         }
@@ -145,7 +145,7 @@ impl Fleet {
     }
 }
 
-/// Whether something of an object is to be known still.
+/// True if some state of an object is still needed.
 fn is_used(resource: &ResourceState) -> bool {
     let claimed = resource.template.as_ref().is_some_and(|template| {
         scope::has_claim_metadata(&template.meta) || template.meta.deleting.is_some()

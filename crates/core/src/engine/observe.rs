@@ -1,7 +1,7 @@
 //! Observations: each changes the fleet and returns the keys to plan again.
 //!
-//! Old news is dropped by resourceVersion, per object; so stale, repeated and reordered events change nothing (I7).
-//! Keys may be answered more than once and in vain: planning is cheap and a plan without a difference is empty.
+//! Outdated events are dropped by resourceVersion, per object; so stale, repeated and reordered events change nothing (I7).
+//! Keys may be returned more than once and in vain: planning is cheap and a plan without a difference is empty.
 
 mod bindings;
 mod closure;
@@ -49,7 +49,7 @@ use crate::{
 type Dirty = Vec<Key>;
 
 impl Fleet {
-    /// Takes in one fact. Cost: O(what it affects), named at each handler.
+    /// Records one observation. Cost: O(what it affects), stated at each handler.
     pub(crate) fn observe(&mut self, seen: Observation, now: Time) -> Vec<Key> {
         let mut dirty = Dirty::new();
         let of_watch = match &seen {

@@ -1,7 +1,7 @@
-//! Routes: which change of which fact makes which keys dirty.
+//! Routes: the keys that each change makes dirty.
 //!
-//! [`Fleet::route`] is the table. Who observes says what changed and leaves it to the table which keys look at that; how far a
-//! change reaches is found by the relations of the fleet, below the table. Whatever names a key beside the table names its own.
+//! [`Fleet::route`] is the table. An observer states the change, and the table determines the keys that depend on it; the reach
+//! of a change follows the relations of the fleet, below the table. Code that names a key beside the table names its own.
 
 use entourage_api::policy::{Preemption, PropagationSpec};
 
@@ -21,80 +21,80 @@ use crate::{
 /// The keys to plan again.
 type Dirty = Vec<Key>;
 
-/// What changed.
+/// A change.
 #[derive(Clone, Copy)]
 pub(crate) enum Changed<'a> {
-    /// A template, its binding, or what decides about all of it.
+    /// A template, its binding, or an input of all its decisions.
     Template(&'a ResourceId),
-    /// Which templates a policy may claim.
+    /// The policies that may claim a template.
     Claim(&'a ResourceId),
-    /// Whether a template is on the hub, and may travel.
+    /// The presence of a template on the hub, and its permission to be propagated.
     Presence(&'a ResourceId),
-    /// What a template takes along, or whether it does.
+    /// The dependencies of a template, or whether they are propagated with it.
     TakesAlong(&'a ResourceId),
-    /// What a template needs.
+    /// The needs of a template.
     Needs(&'a ResourceId),
-    /// What a template waits for before its first copies are written.
+    /// The requirements of a template's first copies.
     Waits(&'a ResourceId),
-    /// What a binding is to be: its own part, or who requires it.
+    /// The desired state of a binding: its own part, or its referrers.
     Binding(&'a ResourceId),
-    /// What the dependencies of a binding look like, seen from it.
+    /// The state of a binding's dependencies, seen from it.
     Dependencies(&'a ResourceId),
-    /// What a copy is, or is to be.
+    /// The observed or desired state of a copy.
     Copy(&'a ResourceId, &'a Str),
     /// A write or removal of a copy ended.
     CopyTried(&'a ResourceId, &'a Str),
-    /// A list tells what is known of a copy.
+    /// A list shows the state of a copy.
     CopyListed(&'a ResourceId, &'a Str),
-    /// A copy that is not managed is managed now, or the other way round.
+    /// A copy that is not managed is managed now, or vice versa.
     CopyChangedHands(&'a ResourceId, &'a Str),
-    /// A copy is gone.
+    /// A copy was deleted.
     CopyGone(&'a ResourceId, &'a Str),
-    /// Whether a copy stands on a member, and is to stay.
+    /// The existence of a copy on a member, and its removal.
     Standing(&'a ResourceId, &'a Str),
-    /// How the copies of a template fare.
+    /// The health of a template's copies.
     Health(&'a ResourceId),
-    /// What the copies of a template report.
+    /// The reported status of a template's copies.
     Report(&'a ResourceId),
-    /// What was wrong with a copy.
+    /// The problem of a copy.
     Trouble(&'a ResourceId),
-    /// Something ended in a namespace of a member.
+    /// An object was deleted in a namespace of a member.
     Emptied(&'a Str, &'a Str),
-    /// Whether a kind can be listed, or how it is read.
+    /// The listability of a kind, or its interpretation.
     Kind(&'a Gvk),
-    /// Whether a watch of templates lists.
+    /// The sync of a watch of templates.
     Listing(&'a Watch),
-    /// What a policy says of itself.
+    /// The status of a policy.
     Policy(&'a NamespacedName),
-    /// What a policy selects.
+    /// The selection of a policy.
     Selection(&'a NamespacedName, &'a PropagationSpec),
-    /// What a policy says of what it has claimed.
+    /// A policy, in its effect on its claimed templates.
     Claimed(&'a NamespacedName),
-    /// Whether an override policy that others name exists.
+    /// The existence of an override policy that others name.
     DependentOverride(&'a NamespacedName),
-    /// What a ClusterTaintPolicy says, or whether all are known.
+    /// A ClusterTaintPolicy, or the sync of all of them.
     TaintPolicies,
-    /// A Cluster, its probes, or what its member tells.
+    /// A Cluster, its probes, or the reports of its member.
     Cluster(&'a Str),
-    /// A Cluster, in what scheduling looks at, and what it was before.
+    /// A Cluster, in the inputs of scheduling, and its former state.
     Clusters(&'a Str, Option<&'a Member>),
-    /// Whether a member is left, or used: its copies.
+    /// The removal or use of a member: its copies.
     CopiesOf(&'a Str),
-    /// The same, or what changes namespaces there: its namespaces.
+    /// The same, or the overrides of namespaces there: its namespaces.
     NamespacesOf(&'a Str),
-    /// What a member refuses to our account, or does not serve.
+    /// The rights or the served kinds of a member.
     Rights(&'a Str, &'a Gvk),
     /// A namespace of a member.
     Namespace(&'a Str, &'a Str),
-    /// A namespace of the hub, or who writes it on members.
+    /// A namespace of the hub, or its writer on members.
     HubNamespace(&'a Str),
-    /// What changes namespaces on members: the one of this name, or all of them if it is empty.
+    /// The overrides of namespaces on members: of the one with this name, or of all if it is empty.
     HubNamespaces(&'a str),
-    /// What a distribution says, or what it takes to know how it stands.
+    /// The spec of a distribution, or the inputs of its status.
     Distribution(&'a Str),
-    /// How a distribution stands.
+    /// The status of a distribution.
     DistributionReport(&'a Str),
-    /// How a distribution stands in one place.
+    /// The status of a distribution in one place.
     Place(&'a Str, &'a Place),
 }
 
@@ -102,7 +102,7 @@ impl Fleet {
     /// The table. Cost: that of the relation that is followed, named there; O(1) where none is.
     pub(crate) fn route(&self, change: Changed<'_>, dirty: &mut Dirty) {
         match change {
-            // Templates, and what belongs to them.
+            // Templates, and their bindings.
             Changed::Template(id) => self.dirty_resource(id, dirty),
             Changed::Claim(id) => dirty.push(Key::Template(id.clone())),
             Changed::Presence(id) => self.dirty_referrers(id, dirty),
@@ -172,7 +172,7 @@ impl Fleet {
     }
 }
 
-// --- how far a change reaches
+// --- the reach of a change
 
 impl Fleet {
     /// Everything of one resource. Cost: O(copies).
@@ -190,8 +190,8 @@ impl Fleet {
         }
     }
 
-    /// What depends on how the copies of a workload fare: its eviction tasks, the copies that are to be deleted or wait for
-    /// that, and an application that fails. Cost: O(1) without either; O(copies).
+    /// The keys that depend on the health of a workload's copies: its eviction tasks, the copies that are to be deleted or wait
+    /// for that, and an application that fails. Cost: O(1) without either; O(copies).
     fn dirty_failover(&self, id: &ResourceId, dirty: &mut Dirty) {
         let Some(resource) = self.cache.resources.get(id) else {
             return;
@@ -214,7 +214,7 @@ impl Fleet {
         }
     }
 
-    /// What waits for a template to appear. Cost: O(referrers × copies waiting).
+    /// The keys that wait for a template to appear. Cost: O(referrers × copies waiting).
     fn dirty_referrers(&self, id: &ResourceId, dirty: &mut Dirty) {
         let links = self.graph.links.of(id);
         for referrer in &links.referrers {
@@ -235,7 +235,7 @@ impl Fleet {
         }
     }
 
-    /// What a template takes along. Cost: O(references × clusters).
+    /// The dependencies of a template. Cost: O(references × clusters).
     fn dirty_dependencies(&self, id: &ResourceId, dirty: &mut Dirty) {
         let links = self.graph.links.of(id);
         for reference in links.references.iter() {
@@ -244,8 +244,8 @@ impl Fleet {
         }
     }
 
-    /// What depends on whether a copy stands on a member: its referrers' first release there, and the removal of what it
-    /// refers to. Cost: O(referrers + references).
+    /// The keys that depend on the existence of a copy on a member: its referrers' first release there, and the removal of its
+    /// dependencies. Cost: O(referrers + references).
     fn dirty_neighbours(&self, id: &ResourceId, cluster: &Str, dirty: &mut Dirty) {
         let links = self.graph.links.of(id);
         for referrer in &links.referrers {
@@ -294,7 +294,7 @@ impl Fleet {
                 let Some(template) = &resource.template else {
                     continue;
                 };
-                // A claim is sticky: what another policy holds concerns this one only if it preempts.
+                // A claim is sticky: a template that another policy has claimed concerns this one only if it preempts.
                 let is_held = claim_of(&template.meta)
                     .is_some_and(|claim| claim != *policy && self.cache.policies.contains_key(&claim));
                 if (!is_held || spec.preemption == Preemption::Always)
@@ -314,7 +314,7 @@ impl Fleet {
         dirty.push(Key::Policy(policy.clone()));
     }
 
-    /// The bindings whose scheduling result, or what is reported of it, a change of a Cluster can change: the scheduler says which.
+    /// The bindings whose scheduling result, or its report, a change of a Cluster can change, as the scheduler determines.
     /// Cost: O(bindings × what their placements list); only those are planned.
     fn dirty_scheduled(&self, name: &Str, before: Option<&Member>, dirty: &mut Dirty) {
         let after = self.cache.members.get(name);
@@ -424,14 +424,14 @@ impl Fleet {
         }
     }
 
-    /// If the hub has a namespace no more in which something ended on a member, that may end there, too. Cost: O(log).
+    /// The namespace of a member in which an object was deleted, if the hub no longer has it: it may be deleted there, too. Cost: O(log).
     fn dirty_emptied(&self, name: &Str, cluster: &Str, dirty: &mut Dirty) {
         if !name.is_empty() && !self.cache.namespaces.hub.contains_key(name) {
             dirty.push(Key::Namespace(name.clone(), cluster.clone()));
         }
     }
 
-    /// Who tells what is wrong with a copy: its own binding, and those that take it along. Cost: O(referrers).
+    /// The bindings that report the problem of a copy: its own, and those of its referrers. Cost: O(referrers).
     fn dirty_reports(&self, id: &ResourceId, dirty: &mut Dirty) {
         let referrers = self.graph.links.of(id).referrers.iter();
         dirty.extend(referrers.cloned().map(Key::BindingStatus));

@@ -1,19 +1,18 @@
-//! What a template takes along: what it refers to, what that refers to, and so on.
+//! The closure of a template: its dependencies, their dependencies, and so on.
 //!
-//! Each template has two lists: [`direct`](super::Links::direct), what it refers to itself, and
-//! [`references`](super::Links::references), the closure of that. Only the second one is ever read by who decides
-//! where something goes, so that a `requiredBy` always names the template that a policy placed, whatever lies between.
+//! Each template has two lists: [`direct`](super::Links::direct), its own references, and
+//! [`references`](super::Links::references), their closure. Only the closure is used to decide where an object is propagated,
+//! so that a `requiredBy` always names the template that is scheduled by a policy, whatever lies between.
 //! Invariants:
 //!
-//! - `references` is what can be reached over `direct` in at most [`MOST_STEPS`] steps, without the template itself. A circle is
-//!   harmless: it is a set. `referrers` is the other direction of it.
-//! - So the referrers of a template are all whose closure can change when what it refers to changes: they are computed again,
-//!   and nobody else is.
-//! - Each step has consent for itself: what a template names in another namespace counts only if that one lets it
-//!   ([`crate::fleet::Fleet::may_need`]), whoever takes the template along.
-//! - What does not exist adds nothing. It ceases to when a GET has proved that it is gone, and not before; until a kind is
-//!   listed that something in the closure is of, nothing is removed anywhere ([`crate::fleet::Fleet::is_removal_safe`]): every kind that is
-//!   named is in use from then on, and counts there.
+//! - `references` is what can be reached over `direct` in at most [`MOST_STEPS`] steps, without the template itself. A cycle is
+//!   harmless: it is a set. `referrers` is the reverse direction.
+//! - So the referrers of a template are all templates whose closure can change when its references change: only they are computed again.
+//! - Consent is required for each step: a reference to another namespace counts only if that namespace allows it
+//!   ([`crate::fleet::Fleet::may_need`]), whichever template the chain begins with.
+//! - An object that does not exist adds nothing. Its references count until a GET has proved its absence, and not after; until
+//!   every kind in the closure is listed, nothing is removed anywhere ([`crate::fleet::Fleet::is_removal_safe`]): a kind that
+//!   is referred to is in use from then on, and counts there.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -23,18 +22,18 @@ use std::{
 use super::links::LinkTable;
 use crate::{interpreter::references::DependencyReference, object::ResourceId};
 
-/// How many steps are followed. Real chains have two or three; a longer one is a mistake, or one of somebody who would have
-/// us walk through everything.
+/// The maximum number of steps. Real chains have two or three; a longer one is a mistake, or an attempt to make us walk through
+/// everything.
 const MOST_STEPS: usize = 8;
 
-/// How many references are looked at for one template. More are those of somebody who has everything refer to everything,
-/// and what one event costs must not grow with that.
+/// The maximum number of references that are followed for one template, so that the cost of an event is bounded even if every
+/// object refers to every other one.
 const MOST_REFERENCES: usize = 4096;
 
 impl LinkTable {
-    /// What is reached from a template. Optional is what is reached over an optional reference only: without that step the
-    /// template can do. Cost: O(references of what is reached); O(direct references) if these refer to nothing.
-    /// True is returned, too, if it was cut short.
+    /// The closure of a template. Optional is what is reached only over an optional reference: the template works without it.
+    /// Also returns true if the search was cut short. Cost: O(references of what is reached); O(direct references) if these
+    /// refer to nothing.
     pub(super) fn closure(&self, id: &ResourceId) -> (Arc<[DependencyReference]>, bool) {
         let goes_on = |each: &DependencyReference| each.id == *id || !self.of(&each.id).direct.is_empty();
         if !self.of(id).direct.iter().any(goes_on) {
@@ -47,7 +46,7 @@ impl LinkTable {
             let mut next = BTreeMap::new();
             for (at, is_optional) in open {
                 for each in self.of(at).direct.iter().filter(|each| each.id != *id) {
-                    // What the template names itself always counts.
+                    // The template's own references always count.
                     if left == 0 && at != id {
                         break;
                     }
@@ -71,7 +70,7 @@ impl LinkTable {
     }
 }
 
-/// What is not reached because the search was cut short may be needed as before: nothing leaves because of that.
+/// The earlier dependencies that a search that was cut short did not reach may still be needed: they are kept.
 pub(super) fn kept(
     before: &[DependencyReference],
     after: &[DependencyReference],

@@ -1,4 +1,4 @@
-//! Bindings: where they place their template decides what is delivered, and what follows.
+//! Bindings: their clusters determine the copies to deliver and the clusters of the dependencies.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -16,12 +16,12 @@ use crate::{
 };
 
 impl Fleet {
-    /// Cost: O(its copies), plus O(references × clusters) when its placement or what it follows changed.
+    /// A binding was observed. Cost: O(its copies), plus O(references × clusters) when its clusters or its references changed.
     pub(super) fn binding_seen(&mut self, object: &Arc<ResourceBinding>, now: Time, dirty: &mut Dirty) {
         let meta = meta_of(&object.metadata);
         let name = named(&object.metadata);
         let id = bound(object);
-        // Whoever may write bindings of one namespace must not have objects of another one delivered.
+        // A user who may write bindings of one namespace must not have objects of another one delivered.
         if *id.namespace != *name.namespace {
             return;
         }
@@ -67,8 +67,7 @@ impl Fleet {
             follow(resource, object);
         }
         for item in object.status.iter().flat_map(|status| &status.aggregated_status) {
-            // The record as stored counts when this process first sees the binding; after that, while it leads, what it did
-            // counts.
+            // The stored record counts when this process first observes the binding; after that, while it leads, its own writes count.
             let state = resource
                 .copies
                 .entry(item.cluster_name.as_str().into())
@@ -89,8 +88,8 @@ impl Fleet {
         for cluster in places {
             let is_known = known.contains(&cluster);
             let state = resource.copies.entry(cluster).or_default();
-            // A status that was stored before the copy left may have brought its record back: one that returns is new there, and
-            // waits for its dependencies again.
+            // A status that was stored before the copy was removed may have restored its record: a copy that returns is new
+            // there, and waits for its dependencies again.
             if !first && state.wanted_since.is_none() && is_known && state.live.is_none() && !state.in_flight
             {
                 state.record = None;
@@ -158,7 +157,7 @@ impl Fleet {
             .insert(name, id.clone())
             .filter(|other| *other != id)
         {
-            // Somebody edited spec.resource: the object it named before has no binding any more.
+            // A user edited spec.resource: the object that it named before has no binding any more.
             if let Some(resource) = self.cache.resources.get_mut(&other) {
                 resource.vanished = resource.binding.take();
             }
@@ -200,10 +199,10 @@ impl Fleet {
         if !resource.binding_freshness.is_end_of(&held.meta.uid, deletion) {
             return;
         }
-        // The restored hub never had it: what stands on members is reported as after a restart, not brought back.
+        // The restored hub never had it: copies on members are reported as after a restart, not deleted or restored.
         let outdated = resource.binding_freshness.is_unknown();
         let clusters: Vec<Str> = resource.copies.keys().cloned().collect();
-        // What may still stand on members must be accounted for by somebody.
+        // Copies that may still exist on members must be accounted for.
         let stands = clusters.iter().any(|cluster| self.may_exist(&id, cluster));
         let Some(resource) = self.cache.resources.get_mut(&id) else {
             return;
@@ -227,8 +226,8 @@ impl Fleet {
         self.forget_if_empty(&id, now);
     }
 
-    /// A namespace is written by the planner of copies while it has a binding, else by the one of namespaces.
-    /// Cost: O(members) for a namespace.
+    /// A namespace is written by the planner of copies while it has a binding, else by that of namespaces. Cost: O(members) for
+    /// a namespace.
     fn namespace_changes_hands(&self, id: &ResourceId, dirty: &mut Dirty) {
         if id.gvk.is_namespace() {
             self.route(Changed::HubNamespace(&id.name), dirty);

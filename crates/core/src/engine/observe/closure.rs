@@ -1,4 +1,4 @@
-//! Changes of what a template refers to: see [`crate::graph::closure`].
+//! Changes of a template's references: see [`crate::graph::closure`].
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::{
 };
 
 impl Fleet {
-    /// A template refers to this itself, by what is known now.
+    /// Sets the template's own references, as currently known.
     ///
     /// Cost: O(its closure); when that differs from before, for each of its referrers O(their closure).
     pub(super) fn refer(
@@ -32,8 +32,8 @@ impl Fleet {
         }
     }
 
-    /// A template is gone for certain: who took it along needs nothing more because of it. What it took along itself stays
-    /// known, until its copies are gone. Cost: as [`Self::refer`].
+    /// A template is proven absent: its referrers no longer need its dependencies. Its own references stay known, until its
+    /// copies are deleted. Cost: as [`Self::refer`].
     pub(super) fn refers_no_more(&mut self, id: &ResourceId, now: Time, dirty: &mut Dirty) {
         self.get_or_create(id);
         if !self.graph.links.of(id).direct.is_empty() {
@@ -42,10 +42,10 @@ impl Fleet {
         }
     }
 
-    /// Computes again what those take along who take this template along. Cost: O(referrers × their closure).
+    /// Computes the closures of a template's referrers again. Cost: O(referrers × their closure).
     fn refers_otherwise(&mut self, id: &ResourceId, now: Time, dirty: &mut Dirty) {
         for referrer in self.graph.links.of(id).referrers.clone() {
-            // What is gone takes nothing along any more, and what it took along leaves after it.
+            // A template that is deleted has no dependencies any more; they are removed after it.
             let is_held = self
                 .cache
                 .resources
@@ -59,8 +59,7 @@ impl Fleet {
         }
     }
 
-    /// Brings what a template takes along in line with what is reached from it now. Returns true if that is a change. Cost: O(its
-    /// closure).
+    /// Updates the references of a template to its closure. Returns true if they changed. Cost: O(its closure).
     fn take_along(&mut self, id: &ResourceId, dirty: &mut Dirty) -> bool {
         self.get_or_create(id);
         let Some(reached) = self.graph.links.reach(id) else {

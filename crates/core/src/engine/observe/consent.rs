@@ -12,7 +12,7 @@ use crate::{
 };
 
 impl Fleet {
-    /// Remembers what a template names outside of its namespace. Cost: O(namespaces that are named from outside), usually none.
+    /// Records the other namespaces that a template refers to. Cost: O(namespaces that are referred to from others), usually none.
     pub(super) fn names_outside(&mut self, id: &ResourceId, outside: BTreeSet<Str>) {
         if outside.is_empty() && self.graph.cross_namespace_referrers.is_empty() {
             return;
@@ -34,8 +34,8 @@ impl Fleet {
         }
     }
 
-    /// A namespace came, went, or says otherwise. Cost: O(templates that name something in it × their references), and that of
-    /// [`Self::refer`] for each that may now need something else.
+    /// A namespace was created or deleted, or its consent changed. Cost: O(templates that refer to it × their references), and
+    /// that of [`Self::refer`] for each whose dependencies may change.
     pub(super) fn consent_changed(
         &mut self,
         namespace: &str,

@@ -10,7 +10,7 @@ use crate::{
 };
 
 impl Fleet {
-    /// Records what is about to be written to a template's status. Cost: O(size of the status).
+    /// Records the status that is about to be written to a template. Cost: O(size of the status).
     pub(in crate::engine) fn sends_status(&mut self, id: &ResourceId, plan: &Plan) {
         let Some(sent) = plan.changes.iter().find_map(|change| match change {
             Change::Hub {
@@ -30,7 +30,7 @@ impl Fleet {
         }
     }
 
-    /// A template has another status than before: ours, or one in its place. Cost: O(size of the status).
+    /// The status of a template changed: to ours, or to another one in its place. Cost: O(size of the status).
     pub(super) fn status_seen(&mut self, id: &ResourceId, status: &Value, now: Time) {
         let resource = self.cache.resources.get_mut(id);
         let contest = resource.and_then(|resource| resource.contest.as_mut());

@@ -1,8 +1,8 @@
 //! Objects on members that carry this hub's ownership metadata and are not managed by it: copied, restored, or cloned with
 //! their cluster. They are never changed or deleted, only reported.
 //!
-//! Invariant: the order of arrival decides nothing. Whether an object is managed may depend on a binding that is seen after
-//! it; what is not managed yet is kept, and looked at again when its binding changes.
+//! Invariant: the order of arrival is irrelevant. Whether an object is managed may depend on a binding that is observed after
+//! it; an object that is not managed yet is kept, and checked again when its binding changes.
 
 use entourage_api::{keys::annotation, names};
 use serde_json::Value;
@@ -19,11 +19,10 @@ use crate::{
 };
 
 impl Fleet {
-    /// Whether an object that carries our hub's id is managed by this hub: see [`crate::ownership`].
-    /// Cost: O(clusters of its binding).
+    /// True if an object that carries our hub's id is managed by this hub: see [`crate::ownership`]. Cost: O(clusters of its binding).
     pub(super) fn is_managed(&self, cluster: &Str, id: &ResourceId, meta: &CopyMeta) -> bool {
         let of_it = |name: &str| owner_hash(&id.namespace, name) == meta.binding;
-        // Which of its possible names its binding has may not be known yet.
+        // The name of its binding may not be known yet, only the possible ones.
         let names = || names::binding_names(&id.gvk.group, &id.gvk.kind, &id.name);
         let claim = Claim {
             hub: meta.hub.as_deref() == Some(&*self.config.hub),
@@ -44,7 +43,7 @@ impl Fleet {
         claim.is_managed(is_recorded, is_accounted)
     }
 
-    /// An object that is not managed is there. Where it is nothing of ours is. Cost: as [`Self::copy_ended`].
+    /// An unmanaged object was observed. In its place there is no copy of ours. Cost: as [`Self::copy_ended`].
     pub(super) fn copied_seen(
         &mut self,
         cluster: &Str,
@@ -66,7 +65,7 @@ impl Fleet {
         }
     }
 
-    /// Keeps the list of what is not managed on a cluster. Cost: O(log of them); O(its references) when it changes.
+    /// Maintains the list of unmanaged objects on a cluster. Cost: O(log of their number); O(its references) when it changes.
     pub(super) fn copied_changed(&mut self, cluster: &Str, id: &ResourceId, now: Time, dirty: &mut Dirty) {
         let state = self
             .cache
@@ -82,7 +81,7 @@ impl Fleet {
         if changed {
             held.changed = Some(now);
             self.route(Changed::Cluster(cluster), dirty);
-            // Whether what it needs there is waited for.
+            // Copies there may wait for it as a dependency.
             for reference in self.graph.links.of(id).references.iter() {
                 dirty.push(Key::Binding(reference.id.clone()));
                 dirty.push(Key::Copy(reference.id.clone(), cluster.clone()));
@@ -90,7 +89,7 @@ impl Fleet {
         }
     }
 
-    /// Its binding changed: what it accounts for now is managed from now on. Cost: O(copies of one template).
+    /// Its binding changed: the copies that it accounts for now are managed from now on. Cost: O(copies of one template).
     pub(super) fn manage_what_is_accounted(&mut self, id: &ResourceId, now: Time, dirty: &mut Dirty) {
         let Some(resource) = self.cache.resources.get(id) else {
             return;
@@ -112,7 +111,7 @@ impl Fleet {
     }
 }
 
-/// The kinds of the objects that a Cluster reports: after a restart, too, they are looked for.
+/// The kinds of the objects that a Cluster reports: they are watched after a restart, too.
 pub(super) fn reported_kinds(cluster: &Meta) -> Vec<Gvk> {
     let report = cluster.annotation(annotation::COPIED_OBJECTS);
     let report: Value = report

@@ -43,7 +43,7 @@ impl Fleet {
         let outdated = state.freshness.is_unknown();
         state.freshness.set(copy.meta.revision());
         let was_pending = state.pending.take().is_some();
-        // What a hook says may differ although the object does not; no answer is worth less than the one before.
+        // The result of a hook may differ although the object does not; an interpret error never replaces an earlier response.
         let is_echo = |held: &Copy| {
             let is_answered = held.failed_operations.is_empty() && !copy.failed_operations.is_empty();
             held.meta.is_same_version(&copy.meta)
@@ -84,8 +84,8 @@ impl Fleet {
         self.settle_standing_by(id, now, dirty);
     }
 
-    /// Notes since when a copy has not been healthy; to be called whenever what is known of it has changed. Cost: O(entries of
-    /// the status) for one that is not.
+    /// Records since when a copy has not been healthy; called at every change of its cached state. Cost: O(entries of the
+    /// status) for one that is not.
     pub(super) fn note_health(&mut self, cluster: &Str, id: &ResourceId, now: Time) {
         let state = self.copy_state(id, cluster);
         let live = state.live.as_ref();
@@ -97,13 +97,13 @@ impl Fleet {
         if state.unhealthy_since.is_some() {
             return;
         }
-        // What is asked of a hook or script is not known at first: what was told before counts until then.
+        // The result of a hook or script is not known at first: until then the stored result counts.
         let uid = live.map(|live| live.meta.uid.clone()).unwrap_or_default();
         let reported = self.reported_unhealthy_since(id, cluster, &uid);
         self.copy_state(id, cluster).unhealthy_since = reported.or(is_unhealthy.then_some(now));
     }
 
-    /// Since when this copy has not been healthy as the stored status tells, if that says that it is not. Cost: O(entries).
+    /// The time since when this copy has not been healthy, if the stored status reports so. Cost: O(entries).
     fn reported_unhealthy_since(&self, id: &ResourceId, cluster: &str, uid: &str) -> Option<Time> {
         let binding = self.cache.resources.get(id)?.binding.as_ref()?;
         let reported = binding.object.status.iter();
@@ -117,8 +117,8 @@ impl Fleet {
         item.unhealthy_since.as_ref().map(Time::from_k8s)
     }
 
-    /// The copy is not there any more, or no longer carries our label. The record stays: an object with the recorded
-    /// uid is ours even without the label.
+    /// The copy no longer exists, or no longer carries our label. The record stays: an object with the recorded uid is ours
+    /// even without the label.
     pub(super) fn copy_gone(
         &mut self,
         cluster: &Str,
@@ -145,7 +145,7 @@ impl Fleet {
         state.freshness.end(deletion);
         state.live = None;
         state.unhealthy_since = None;
-        // It refused to have that one changed: whether it refuses another one is not known.
+        // It refused to have that copy changed: it may accept another one.
         state
             .problem
             .take_if(|problem| problem.trouble == Trouble::Rejected && !problem.source.is_empty());

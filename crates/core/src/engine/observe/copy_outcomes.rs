@@ -19,9 +19,9 @@ use crate::{
 
 /// The longest pause between two attempts to deliver or remove a copy, in milliseconds.
 const LONGEST_PAUSE: i64 = 60_000;
-/// The longest pause for a member that does not answer: its probe tells sooner.
+/// The longest pause for a member that does not respond: its probe reports a change sooner.
 const LONGEST_PAUSE_UNREACHABLE: i64 = 5_000;
-/// The pause before a copy is written again that was written from another version than the one expected.
+/// The pause before a retry for a copy that was written from another version than the expected one.
 const SETTLING: i64 = 1_000;
 
 impl Fleet {
@@ -63,7 +63,7 @@ impl Fleet {
                 let news = !state.freshness.is_outdated(&copy.meta.resource_version);
                 if news {
                     state.freshness.set(copy.meta.revision());
-                    // What was read of this version by what is taught now stays.
+                    // The interpretation of this version by the current interpreter stays.
                     let is_known = |held: &Copy| {
                         held.interpretation == interpretation && held.meta.is_same_version(&copy.meta)
                     };
@@ -72,7 +72,7 @@ impl Fleet {
                     }
                     self.note_health(cluster, id, now);
                 }
-                // Written, and yet not what it should be: without a pause this would go on at full speed.
+                // Written, and yet not in the desired state: without a pause this would be repeated at full speed.
                 if !is_current(self, id, cluster) {
                     let state = self.copy_state(id, cluster);
                     if as_planned && news {
@@ -132,7 +132,7 @@ impl Fleet {
         }
         self.answered(id, now);
         self.route(Changed::CopyTried(id, cluster), dirty);
-        // Referrers wait for the first success, former references for the latest one, and whoever ends for the outcome.
+        // Referrers wait for the first success, stale dependencies for the latest one, and terminating objects for the outcome.
         self.route(Changed::Standing(id, cluster), dirty);
         self.release_stale_dependencies(id, now, dirty);
         self.route(Changed::Health(id), dirty);
@@ -141,8 +141,8 @@ impl Fleet {
         }
     }
 
-    /// Forgets what was wrong with copies that are as they should be again although nothing was written. Whatever changes
-    /// what a copy should be, or is, has it planned again: so these are looked at, and no others.
+    /// Clears the problems of copies that are in the desired state again although nothing was written. Every change of the
+    /// desired state or of the copy has it planned again: so only these copies are checked.
     ///
     /// Cost: O(copies to be planned again).
     pub(super) fn end_problems(&mut self, dirty: &mut Dirty) {
@@ -179,12 +179,12 @@ impl Fleet {
         }
         let state = self.copy_state(id, cluster);
         let removing = state.removing.take();
-        // Nothing was to be removed: it was asked whether something is there.
+        // Nothing was to be removed: this was a GET for the copy.
         let is_look = removing.is_none();
         match outcome {
             Removed::Accepted => {
                 state.problem = None;
-                // The API server said so; its watch tells it later.
+                // The response of the API server; the watch reports it later.
                 let ended = state
                     .live
                     .as_mut()
@@ -202,7 +202,7 @@ impl Fleet {
                 state.record = None;
                 state.unhealthy_since = None;
                 state.pending = None;
-                // A look that finds no copy says nothing of why none can be made.
+                // A GET that finds no copy proves nothing about the reason why none can be written.
                 state
                     .problem
                     .take_if(|problem| !is_look || !problem.trouble.is_of_source());
@@ -214,7 +214,7 @@ impl Fleet {
                 self.stays(id, cluster, dirty);
             }
             Removed::Unreachable(why) => {
-                // It may have been carried out, or be carried out yet.
+                // The write may have been carried out, or may be yet.
                 state.note_pending();
                 let message = format!("no response from {cluster} to the removal of {id}: {why}; retrying");
                 fail(state, Trouble::Unreachable, message, String::new(), now);
@@ -223,14 +223,14 @@ impl Fleet {
         self.route(Changed::CopyTried(id, cluster), dirty);
     }
 
-    /// A copy that was about to be removed stays for now: whoever counts on it may do so again.
+    /// A copy that was about to be removed stays for now: others may rely on it again.
     pub(super) fn stays(&self, id: &ResourceId, cluster: &Str, dirty: &mut Dirty) {
         self.route(Changed::Standing(id, cluster), dirty);
         self.route(Changed::Health(id), dirty);
     }
 
-    /// Takes in whether the plan for a copy looks for it, or removes it: other plans must not count on it from now on. A plan that
-    /// no longer does, after one that was broken off, wakes those who waited. Cost: O(1), then O(referrers).
+    /// Records that the plan for a copy reads or removes it: other plans must not rely on it from now on. A later plan that no
+    /// longer does, after the removal was cancelled, wakes the keys that waited. Cost: O(1), then O(referrers).
     pub(crate) fn note_copy_plan(&mut self, id: &ResourceId, cluster: &Str, plan: &Plan, now: Time) {
         let removes = |change: &Change| match change {
             Change::Remove { preconditions, .. } => Some(preconditions.uid.clone()),
@@ -266,8 +266,8 @@ fn record(copy: &Copy, source: String) -> CopyRecord {
     }
 }
 
-/// Counts what was put right although it had been written from the same source before, and says so if that goes on; what
-/// was wrong before is over.
+/// Counts a correction of a copy that had been written from the same source before, and reports drift that continues; its
+/// earlier problem is over.
 fn put_right(
     state: &mut CopyState,
     id: &ResourceId,
@@ -318,7 +318,7 @@ fn fail(state: &mut CopyState, trouble: Trouble, message: String, source: String
         LONGEST_PAUSE
     };
     let pause = match trouble {
-        // Rendering the same once more fails in the same way: what changes it makes another source version.
+        // Rendering the same again fails in the same way: a change that matters makes another source version.
         Trouble::Override | Trouble::Interpretation => longest,
         _ => (250_i64 << attempts.min(16)).min(longest),
     };

@@ -1,4 +1,4 @@
-//! Customizations: what people teach us of a kind. A change of it has exactly the objects of that kind read again.
+//! Customizations: the interpreters that users define for a kind. A change of one has exactly the objects of that kind read again.
 
 use std::sync::Arc;
 
@@ -17,12 +17,12 @@ use crate::{
     plan::Key,
 };
 
-/// After how many milliseconds a hook that has no answer is asked once more for a template's status.
+/// The pause in milliseconds after which a hook without a response is called again for a template's status.
 const AGGREGATE_AGAIN: i64 = 10_000;
 
 impl Fleet {
-    /// Cost: O(customizations), and when what it says changed O(the length of the scripts for its kind + the objects of that
-    /// kind + members).
+    /// A customization was observed. Cost: O(customizations), and when it changed O(the length of the scripts for its kind +
+    /// the objects of that kind + members).
     pub(super) fn customization_seen(
         &mut self,
         object: &Arc<ResourceInterpreterCustomization>,
@@ -47,7 +47,7 @@ impl Fleet {
         self.learn(&target, dirty);
     }
 
-    /// Cost: as [`Self::customization_seen`].
+    /// A customization was deleted. Cost: as [`Self::customization_seen`].
     pub(super) fn customization_gone(
         &mut self,
         name: &Str,
@@ -69,8 +69,8 @@ impl Fleet {
         self.learn(&target, dirty);
     }
 
-    /// Puts together what is taught of a kind. If that changed, the kind's objects are read again: until they are, nothing is
-    /// proven by what was read of them before.
+    /// Merges the interpreters of a kind. If the result changed, the kind's objects are read again: until they are, their
+    /// earlier interpretation proves nothing.
     fn learn(&mut self, gvk: &Gvk, dirty: &mut Dirty) {
         let of_it = self.cache.customizations.values().filter(|each| {
             let target = &each.spec.target;
@@ -82,7 +82,7 @@ impl Fleet {
         }
     }
 
-    /// What is taught of a kind has changed: its objects are listed and read again. Cost: O(objects of the kind + members).
+    /// The interpreter of a kind has changed: its objects are listed and read again. Cost: O(objects of the kind + members).
     pub(super) fn taught_anew(&mut self, gvk: &Gvk, dirty: &mut Dirty) {
         let is_watched = self
             .graph
@@ -124,19 +124,19 @@ impl Fleet {
         self.route(Changed::Kind(gvk), dirty);
     }
 
-    /// What is taught of all kinds now.
+    /// The interpreters of all kinds now.
     #[must_use]
     pub fn interpreter(&self) -> &Interpreter {
         &self.graph.interpreter
     }
 
-    /// What is taught of a kind now.
+    /// The interpretation of a kind now.
     #[must_use]
     pub fn interpretation(&self, gvk: &Gvk) -> Interpretation {
         self.graph.interpreter.of(gvk)
     }
 
-    /// What is taught of the kind that a watch reads.
+    /// The interpretation of the kind of a watch.
     #[must_use]
     pub fn taught_to(&self, watch: &Watch) -> Interpretation {
         match watch {
@@ -145,9 +145,9 @@ impl Fleet {
         }
     }
 
-    /// Fills in from what was known before what an interpretation could not tell of a template: what is held, or after a
-    /// start what its binding says, also the one of a template that is only taken along. Nothing ends because an answer is
-    /// missing. Cost: O(references).
+    /// Fills in the results of failed operations of a template's interpretation from earlier ones: the cached result, or after
+    /// a start the one that is stored in its binding, even if it is propagated only as a dependency. A missing response never
+    /// removes anything. Cost: O(references).
     pub(super) fn recall(&self, id: &ResourceId, template: &mut Template) {
         if template.failed_operations.is_empty() {
             return;
@@ -161,14 +161,14 @@ impl Fleet {
         let resource = self.cache.resources.get(id);
         let held = resource.and_then(|resource| resource.template.as_ref());
         let binding = resource.and_then(|resource| resource.last_binding());
-        // What was read before it was known that something is taught is no answer, if there ever was one.
+        // A result from before the interpreter was known does not count, if there ever was another one.
         let earlier = held.filter(|held| !held.interpretation.version().is_empty() || binding.is_none());
         if references {
             let known = std::mem::take(&mut template.references);
             let selected = std::mem::take(&mut template.selections);
             let remembered =
                 binding.filter(|binding| binding.meta.annotation(annotation::DEPENDENCIES).is_some());
-            // Where nothing was ever remembered, what was read without being taught is the best that is known.
+            // If no result was ever stored, the one without the interpreter is the best that is known.
             let earlier = earlier.or(held.filter(|_| remembered.is_none()));
             (template.references, template.selections) = match (earlier, remembered) {
                 (Some(held), _) if !held.references.is_empty() || !held.selections.is_empty() => {
@@ -177,7 +177,7 @@ impl Fleet {
                 (_, Some(binding)) => binding.stored_dependencies(id),
                 _ => Default::default(),
             };
-            // And what others found, if they only add to it.
+            // Also the results of other layers, if they only add to it.
             for selection in selected {
                 if !template.selections.contains(&selection) {
                     template.selections.push(selection);
@@ -213,7 +213,7 @@ impl Fleet {
         }
     }
 
-    /// Whether a template's status could be made of its copies'. Cost: O(log templates).
+    /// Records the result of the aggregation of a template's status. Cost: O(log templates).
     pub(super) fn aggregated(
         &mut self,
         id: &ResourceId,
@@ -237,7 +237,7 @@ impl Fleet {
         }
     }
 
-    /// As [`Self::recall`], when the binding is seen after its template.
+    /// As [`Self::recall`], when the binding is observed after its template.
     pub(super) fn recall_by_binding(&mut self, id: &ResourceId, now: Time, dirty: &mut Dirty) {
         let held = self
             .cache
@@ -261,11 +261,11 @@ impl Fleet {
         self.refer(id, references, now, dirty);
     }
 
-    /// As [`Self::recall`], of a copy. One that was read by what was taught before shows what it showed.
+    /// As [`Self::recall`], for a copy. A copy that was read by the earlier interpreter keeps its results.
     pub(super) fn recall_copy(&self, cluster: &Str, id: &ResourceId, copy: &mut Copy) {
         let stale = copy.interpretation != self.graph.interpreter.of(&id.gvk);
         let lacks = copy.lacks(Operation::Reflect).is_some();
-        // A hook that is silent for a while makes nothing unhealthy.
+        // A hook without a response for a while makes nothing unhealthy.
         let lacks_health = copy
             .lacks(Operation::Health)
             .is_some_and(InterpretError::is_passing);
@@ -294,7 +294,7 @@ impl Fleet {
                 let item = items.find(|item| *item.cluster_name == **cluster);
                 copy.status = item.and_then(|item| item.status.clone());
             }
-            // What the binding says stays: [`crate::status`].
+            // The stored status of the binding stays: [`crate::status`].
             _ => {}
         }
     }

@@ -16,7 +16,7 @@ use crate::{
 const OURS: [&str; 2] = [reason::CLUSTER_NOT_REACHABLE, reason::CLUSTER_API_SLOW];
 
 impl Fleet {
-    /// Looks which members stopped answering together; plans those again that begin or cease to belong to them. Cost:
+    /// Determines the members that stopped responding together; plans those again that begin or cease to belong to them. Cost:
     /// O(members log members).
     pub(crate) fn look_for_a_cut_off(&mut self, now: Time, dirty: &mut Dirty) {
         let counted = self
@@ -48,7 +48,7 @@ impl Fleet {
     }
 }
 
-/// Whether a member was ready, or is: what it does tells of the hub.
+/// True if a member was ready, or is: only its failures count.
 fn is_counted(fleet: &Fleet, name: &str, member: &Member) -> bool {
     let Some(probe) = &member.probe else {
         return false;
@@ -59,7 +59,7 @@ fn is_counted(fleet: &Fleet, name: &str, member: &Member) -> bool {
         && objection(fleet, name).is_none()
 }
 
-/// Since when it fails in a way that may be the hub's fault.
+/// The time since when it fails in a way that may be the hub's fault.
 fn fails(member: &Member) -> Option<Time> {
     let probe = member.probe.as_ref()?;
     member

@@ -1,4 +1,4 @@
-//! The objects of the names that are distributed, and what became of writing copies.
+//! The objects with the names of distributions, and the outcomes of writing copies.
 
 use entourage_api::kruise::WritePolicy;
 
@@ -21,7 +21,7 @@ const FIRST_PAUSE: i64 = 1_000;
 const LONGEST_PAUSE: i64 = 300_000;
 
 impl Fleet {
-    /// Cost: O(distributions of this name of object); O(copies of a distribution whose source it is.)
+    /// An object was observed. Cost: O(distributions of this name of object); O(copies of a distribution whose source it is).
     pub(super) fn part_seen(
         &mut self,
         cluster: Option<&Str>,
@@ -50,7 +50,7 @@ impl Fleet {
         self.part_changed(&at, id, is_another, now, dirty);
     }
 
-    /// Cost: as [`Self::part_seen`].
+    /// An object was deleted. Cost: as [`Self::part_seen`].
     pub(super) fn part_gone(
         &mut self,
         cluster: Option<&Str>,
@@ -74,7 +74,7 @@ impl Fleet {
         self.part_changed(&at, id, true, now, dirty);
     }
 
-    /// What became of an attempt to write or to take away a copy. Cost: as [`Self::evaluate`].
+    /// The outcome of an attempt to write or to delete a copy. Cost: as [`Self::evaluate`].
     pub(super) fn distributed(
         &mut self,
         name: &Str,
@@ -106,7 +106,7 @@ impl Fleet {
                 let is_strict =
                     matches!(&held.object.spec, Ok(spec) if spec.write_policy == WritePolicy::Strict);
                 let spot = held.spots.entry(place.clone()).or_default();
-                // A copy that was deleted to be made again is none that was not there before.
+                // A copy that was deleted in order to be recreated is not new.
                 let is_new = created && differed.is_none() && spot.written.is_none();
                 let earlier = spot.written.as_ref().filter(|written| written.content == content);
                 let (same_content, was_equal) =
@@ -187,8 +187,8 @@ impl Fleet {
                 self.part_gone(at.cluster.as_ref(), &id, &deletion, now, dirty);
             }
             Wrote::Abandoned => {
-                // What it was told may be older than what is known, and is not taken in: else it is asked the same at once,
-                // and again. What is being deleted is waited for anyhow.
+                // The response may be older than the cached version, and is not recorded: otherwise the same request is sent at
+                // once, and again. The end of a deletion is waited for anyhow.
                 let is_ending = self
                     .memory
                     .distributions
@@ -205,7 +205,7 @@ impl Fleet {
                 }
             }
         }
-        // The report tells why.
+        // The report states the reason.
         if self.why_failed(name, place) != reported_before {
             self.route(Changed::DistributionReport(name), dirty);
         }
@@ -243,7 +243,7 @@ impl Fleet {
             } else {
                 self.evaluate(&name, &place, now, dirty);
             }
-            // The report tells whose it is.
+            // The report names its owner.
             let held = self.memory.distributions.held.get(&name);
             if held.and_then(|held| held.spots.get(&place)?.target_status) == Some(TargetStatus::Conflict) {
                 self.route(Changed::DistributionReport(&name), dirty);

@@ -1,4 +1,4 @@
-//! Distributions as they come, change and go, and what watches and members tell of them: each changes verdicts.
+//! Changes of distributions, and events of their watches and members: each changes target statuses.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -16,7 +16,7 @@ use crate::{
 };
 
 impl Fleet {
-    /// Cost: O(namespaces + copies) when what it says changed, else O(1).
+    /// A distribution was observed. Cost: O(namespaces + copies) when its spec changed, else O(1).
     pub(super) fn distribution_seen(
         &mut self,
         name: &Str,
@@ -40,14 +40,14 @@ impl Fleet {
         {
             return;
         }
-        // Another object of the name: nothing of what was known is its.
+        // Another object of the same name: none of the earlier state applies to it.
         if before
             .as_ref()
             .is_some_and(|held| held.meta.uid != object.meta.uid)
         {
             self.forget_distribution(name);
         }
-        // What only lists members, or is the first one, delays no report.
+        // A report that only lists members, or is the first one, does not delay the next.
         let wrote_status = before
             .as_ref()
             .is_some_and(|held| !held.status.is_null() && !held.reports_as(&object));
@@ -79,7 +79,7 @@ impl Fleet {
         let is_retargeted = before
             .as_ref()
             .is_none_or(|held| targets(held) != targets(&object));
-        // A watch that is still wanted goes on: nobody would list it again.
+        // A watch that is still needed continues: it would not be listed again.
         let before = self.wheres(name);
         self.deselect(name);
         match self.memory.distributions.held.get_mut(name) {
@@ -94,7 +94,7 @@ impl Fleet {
         self.look(name);
         let wanted = self.wheres(name);
         self.look_away(name, before.iter().filter(|at| !wanted.contains(at)));
-        // Else whoever was left keeps its copy for a while, as it would have.
+        // Otherwise the copy in a namespace that was left is kept for a while, as before.
         if is_retargeted {
             self.count_workloads(name);
         }
@@ -102,7 +102,7 @@ impl Fleet {
         self.judge_all(name, None, now, dirty);
     }
 
-    /// Its copies are the garbage collector's, or were taken away before its finalizer was. Cost: O(copies).
+    /// Its copies belong to the garbage collector, or were deleted before its finalizer was removed. Cost: O(copies).
     pub(super) fn distribution_gone(
         &mut self,
         name: &Str,
@@ -120,7 +120,7 @@ impl Fleet {
         }
         let at: BTreeSet<DistributionServer> = self.wheres(name).into_iter().collect();
         self.forget_distribution(name);
-        // What stood in the way of others may go with it.
+        // Conflicts of other distributions may end with it.
         let others: BTreeSet<Str> = at
             .iter()
             .filter_map(|at| self.memory.distributions.looked.get(at))
@@ -131,8 +131,8 @@ impl Fleet {
         }
     }
 
-    /// What a watch tells is known now, or is not any more: who waited for it is judged and planned again.
-    /// Cost: O(distributions concerned × their places), when a watch lists or breaks off.
+    /// A watch is synced, or no longer: the distributions that waited for it are evaluated and planned again. Cost:
+    /// O(distributions concerned × their places), when a watch lists or breaks off.
     pub(super) fn distributions_reported(&mut self, watch: &Watch, now: Time, dirty: &mut Dirty) {
         if self.memory.distributions.held.is_empty() {
             return;
@@ -160,8 +160,8 @@ impl Fleet {
         }
     }
 
-    /// A member came, changed or went: distributions that mean members look there, or not any more.
-    /// Cost: O(distributions that mean members × their places there).
+    /// A member was added, changed or removed: distributions that select members watch there, or no longer do. Cost:
+    /// O(distributions that select members × their places there).
     pub(super) fn distributions_on(&mut self, cluster: &Str, now: Time, dirty: &mut Dirty) {
         let exists = self.cache.members.contains_key(cluster);
         let names: Vec<Str> = self
@@ -185,8 +185,8 @@ impl Fleet {
         }
     }
 
-    /// A member was first probed, or begins or ceases to answer: reports wait for the first, and what failed is tried again
-    /// when it answers. Cost: O(distributions that mean members + what failed).
+    /// A member was first probed, or begins or ceases to respond: reports wait for the first probe, and failed writes are
+    /// retried when it responds. Cost: O(distributions that select members + failures).
     pub(super) fn distributions_answered(
         &mut self,
         cluster: &Str,
@@ -223,7 +223,7 @@ impl Fleet {
     }
 }
 
-/// What a watch of distributed objects is about.
+/// The scope of a watch of distributed objects.
 fn watched(cluster: &Option<Str>, gvk: &Gvk, name: &Str) -> DistributionServer {
     DistributionServer {
         cluster: cluster.clone(),

@@ -1,7 +1,7 @@
-//! Which observations are edits: what a watch tells of a user's object, and no list. See [`crate::governor`].
+//! Edits: observations of a user's change by a watch, not by a list. See [`crate::governor`].
 //!
-//! What an edit has planned again, it explains: its mark is on those templates, and what is not wanted any more when their
-//! copies are planned next was ended by it. What a list shows to be otherwise takes the mark off.
+//! An edit explains every key that it causes to be planned again: these templates are marked, and copies that are no longer
+//! wanted at their next plan were ended by it. A difference that a list shows removes the mark.
 
 use super::Dirty;
 use crate::{
@@ -15,14 +15,14 @@ use crate::{
 };
 
 impl Fleet {
-    /// What kind of news this is; to be asked before it is taken in. Cost: O(labels and annotations of one object).
+    /// The origin of an observation; to be called before it is recorded. Cost: O(labels and annotations of one object).
     pub(super) fn origin(&self, seen: &Observation, now: Time) -> Origin {
         match seen {
             Observation::Seen(subject) => self.origin_of(subject, now),
             Observation::Found(id, template) if self.is_edited(id, template) => Origin::Edit,
             Observation::Gone { which, .. } => match (self.watch_of(which), which) {
                 (Some(watch), _) if self.cache.watches.is_listing(&watch) => Origin::List,
-                // A binding ends as its template or policy has it end.
+                // A binding is deleted because of its template or policy.
                 (_, ObjectRef::Binding(name)) => {
                     let held = self
                         .graph
@@ -118,7 +118,7 @@ impl Fleet {
         }
     }
 
-    /// Whether a template says something else than before that is not of its status or our claim.
+    /// True if a template differs from before in more than its status and our claim.
     fn is_edited(&self, id: &ResourceId, template: &Template) -> bool {
         let held = self
             .cache
@@ -140,7 +140,7 @@ impl Fleet {
             || (!is_status && activation::is_touched(held, meta))
     }
 
-    /// Marks what an observation has planned again. Cost: O(dirty).
+    /// Marks the keys that an observation has planned again. Cost: O(dirty).
     pub(super) fn mark(&mut self, origin: Origin, dirty: &Dirty, now: Time) {
         let edited = match origin {
             Origin::Edit => Some(now),
@@ -157,7 +157,7 @@ impl Fleet {
     }
 }
 
-/// Whether an object is new, or says something else.
+/// True if an object is new or has changed.
 fn differs(held: Option<&Meta>, seen: &Meta) -> bool {
     held.is_none_or(|held| {
         held.uid != seen.uid
@@ -167,7 +167,7 @@ fn differs(held: Option<&Meta>, seen: &Meta) -> bool {
     })
 }
 
-/// Whether somebody else decides where a binding's copies are, or asked for that to be decided afresh.
+/// True if another component changed the clusters of a binding, or requested a new scheduling.
 fn is_of_others(stored: &Binding, seen: &entourage_api::work::ResourceBinding) -> bool {
     let (before, after) = (&stored.object.spec, &seen.spec);
     !is_scheduled_by_us(after)
@@ -176,7 +176,7 @@ fn is_of_others(stored: &Binding, seen: &entourage_api::work::ResourceBinding) -
 }
 
 impl Fleet {
-    /// The watch that reports a user's object; `None` for what is no user's.
+    /// The watch that reports a user's object; `None` for an object that is no user's.
     fn watch_of(&self, which: &ObjectRef) -> Option<Watch> {
         match which {
             ObjectRef::Template(id) => Some(self.templates(&id.gvk)),

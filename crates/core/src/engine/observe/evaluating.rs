@@ -1,4 +1,4 @@
-//! Judging places of distributions anew, when something that their verdicts look at changed.
+//! The evaluation of distributions' places, when an input of their status changed.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use crate::{
 };
 
 impl Fleet {
-    /// Judges every place of a distribution, or those on one member. Cost: O(namespaces + places).
+    /// Evaluates every place of a distribution, or those on one member. Cost: O(namespaces + places).
     pub(super) fn judge_all(&mut self, name: &Str, only: Option<&Str>, now: Time, dirty: &mut Dirty) {
         let Some(held) = self.memory.distributions.held.get(name) else {
             return;
@@ -44,9 +44,9 @@ impl Fleet {
         self.judge_dependent(name, now, dirty);
     }
 
-    /// Judges one place, and those whose verdict depends on how many there are of some. Cost: O(distribution's places) when
-    /// the first conflict of a strict one comes or the last goes, or when the first namespace is meant or the last is not
-    /// any more; else that of the selectors.
+    /// Evaluates one place, and those whose status depends on the number of places in some state. Cost: O(distribution's
+    /// places) when a strict distribution gets its first conflict or loses its last, or when the first namespace is selected or
+    /// the last one no longer is; else that of the selectors.
     pub(super) fn evaluate(&mut self, name: &Str, place: &Place, now: Time, dirty: &mut Dirty) {
         let counts = |fleet: &Self| {
             let held = fleet.memory.distributions.held.get(name);
@@ -61,7 +61,7 @@ impl Fleet {
         }
     }
 
-    /// Cost: O(places whose verdict depends on others).
+    /// Evaluates the places whose status depends on others. Cost: O(their number).
     fn judge_dependent(&mut self, name: &Str, now: Time, dirty: &mut Dirty) {
         let Some(held) = self.memory.distributions.held.get(name) else {
             return;
@@ -85,9 +85,8 @@ impl Fleet {
         self.note_completeness(name);
     }
 
-    /// Where every place holds its copy, a conflict that comes later takes nothing back; one that another writer keeps changing
-    /// back holds it while it is right. Cost: O(verdicts), O(contended copies) when no others are left, and O(copies made)
-    /// once.
+    /// Once every place has its copy, a later conflict deletes none; a contended copy counts while it is equal. Cost:
+    /// O(statuses), O(contended copies) when no others are left, and O(copies created) once.
     fn note_completeness(&mut self, name: &Str) {
         let Some(held) = self.memory.distributions.held.get(name) else {
             return;

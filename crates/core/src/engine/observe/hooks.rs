@@ -1,5 +1,4 @@
-//! Hooks: webhooks that are asked how objects of some kinds are understood. A change of them has exactly the objects of the
-//! kinds that they are about read again.
+//! Hooks: webhooks that interpret objects of some kinds. A change of them has exactly the objects of these kinds read again.
 
 use std::sync::Arc;
 
@@ -13,8 +12,8 @@ use crate::{
 };
 
 impl Fleet {
-    /// Cost: O(kinds in use × rules of all hooks), and for kinds of which something else is taught now as
-    /// [`Self::taught_anew`].
+    /// The hooks of a configuration were observed. Cost: O(kinds in use × rules of all hooks), and for kinds whose interpreter
+    /// changed as [`Self::taught_anew`].
     pub(super) fn hooks_seen(&mut self, name: &Str, configured: Arc<Configured>, dirty: &mut Dirty) {
         let which = ObjectRef::Hooks(configured.contract, name.clone());
         let key = (configured.contract, name.clone());
@@ -32,7 +31,7 @@ impl Fleet {
         self.review_hooks(dirty);
     }
 
-    /// Cost: as [`Self::hooks_seen`].
+    /// A configuration was deleted. Cost: as [`Self::hooks_seen`].
     pub(super) fn hooks_gone(
         &mut self,
         contract: Contract,
@@ -54,7 +53,7 @@ impl Fleet {
         self.review_hooks(dirty);
     }
 
-    /// The hub does not know the kind, so there is nothing of it: an installation may leave it out.
+    /// The hub does not serve the kind, so there are no objects of it: an installation may omit it.
     pub(super) fn says_nothing(&mut self, watch: &Watch, now: Time, dirty: &mut Dirty) {
         for which in self.held(watch) {
             let deletion = Deletion {

@@ -4,8 +4,8 @@ use super::Dirty;
 use crate::{fleet::Fleet, object::Time, plan::Key};
 
 impl Fleet {
-    /// After what is told of a watch of the hub: whether lists lack that every deletion needs. Cost: O(kinds); O(members) when
-    /// that begins, changes or ends.
+    /// To be called after each event of a hub watch: determines the missing lists that every deletion needs. Cost: O(kinds);
+    /// O(members) when the result changes.
     pub(super) fn mind_the_hub(&mut self, now: Time, dirty: &mut Dirty) {
         let lacking = self.lacking();
         let was = self.memory.deletion_pauses.blind.take();

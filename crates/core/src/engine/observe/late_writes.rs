@@ -1,10 +1,10 @@
-//! Writes that land late: what a former leader sent to a member may be carried out after this process has listed it.
+//! Late writes: a request that a former leader sent to a member may be carried out after this process has listed it.
 //!
-//! Invariant: a first copy is sent only where the stored binding accounts for it, and a binding does not cease to while one may be
-//! under way. So after a start or a takeover such writes can be under way only for copies that a binding accounts for and that
-//! were not seen. The outcome of each counts as not known: see [`crate::cache::PendingWrite`].
+//! Invariant: a first copy is sent only if the stored binding accounts for it, and a binding does not cease to while one may be
+//! in flight. So after a start or a takeover such writes can be in flight only for copies that a binding accounts for and that
+//! were not observed. The outcome of each counts as unknown: see [`crate::cache::PendingWrite`].
 //!
-//! A binding that another process wrote, and that is seen only seconds after the takeover, is not taken in.
+//! A binding that another process wrote, and that is observed only seconds after the takeover, is not covered.
 
 use super::Fleet;
 use crate::{
@@ -14,8 +14,8 @@ use crate::{
 };
 
 impl Fleet {
-    /// The copies of a kind were listed on a member for the first time: what was not seen may have been sent there.
-    /// Cost: O(objects of the kind × clusters of each).
+    /// The copies of a kind were listed on a member for the first time: copies that were not observed may be in flight. Cost:
+    /// O(objects of the kind × clusters of each).
     pub(super) fn expect_late_writes_of(&mut self, (cluster, gvk): (&Str, &Gvk), now: Time) {
         if !self.leading {
             return;
@@ -33,8 +33,8 @@ impl Fleet {
         }
     }
 
-    /// The same on all members, where copies were listed: after a takeover, or because bindings were listed later. Where they
-    /// were not yet, each may be there anyway. Cost: O(copies × clusters of each), once.
+    /// The same on all members whose copies were listed: after a takeover, or because bindings were listed later. On the others
+    /// every copy may exist anyway. Cost: O(copies × clusters of each), once.
     pub(super) fn expect_late_writes(&mut self) {
         if !self.leading {
             return;
@@ -55,8 +55,8 @@ impl Fleet {
         }
     }
 
-    /// Takes in which places the plan for a binding gives up: no first copy is sent there while that is written. A plan that does not
-    /// give up a place any more has it planned again. Cost: O(its copies).
+    /// Records the clusters that the plan for a binding removes: no first copy is sent there while that is written. A later
+    /// plan that keeps a cluster has its copy planned again. Cost: O(its copies).
     pub(crate) fn note_leaving(&mut self, id: &ResourceId, plan: &Plan) {
         let Some(resource) = self.cache.resources.get_mut(id) else {
             return;
@@ -71,7 +71,7 @@ impl Fleet {
     }
 }
 
-/// Whether a binding accounts for a copy on a cluster, or reports one there, and none was seen. Cost: O(clusters of the binding).
+/// True if a binding accounts for a copy on a cluster, or reports one there, and none was observed. Cost: O(clusters of the binding).
 pub(super) fn is_unseen(resource: &ResourceState, cluster: &Str) -> bool {
     let is_absent = |state: &CopyState| state.live.is_none() && state.copied.is_none();
     resource.copies.get(cluster).is_some_and(is_absent)

@@ -1,11 +1,12 @@
-//! Leadership: what a process that stands by learns of what the leader did, and what it plans when it takes over.
+//! Leadership: the records of a standby process, and the plans at a takeover.
 //!
 //! Invariants:
-//! - One process writes at a time. While this one leads, what it wrote is newer than any stored status, so its records are
-//!   its own answers. While it does not lead, a stored status that changed tells what the leader wrote: the records follow it.
-//! - A record that is out of date costs a read and never a write: a copy is compared before it is written again.
-//! - A process that stands by plans nothing, so its keys are dropped by the shell. At a takeover all keys are planned once,
-//!   as after a start: in a quiet system every plan is empty.
+//! - One process writes at a time. While this one leads, its own writes are newer than any stored status, so its records come
+//!   from its own responses. While it does not lead, a stored status that changed reports the leader's writes: the records
+//!   follow it.
+//! - An outdated record costs a read and never a write: a copy is compared before it is written again.
+//! - A standby process plans nothing, so its keys are dropped by the shell. At a takeover all keys are planned once, as after a
+//!   start: in a quiet system every plan is empty.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -22,8 +23,7 @@ use crate::{
 };
 
 impl Fleet {
-    /// This process may write from now on, or must not any more. Cost: O(1); that of [`Self::take_over`] when it begins to
-    /// lead.
+    /// This process may write from now on, or must not any more. Cost: O(1); that of [`Self::take_over`] when it begins to lead.
     pub(super) fn leads(&mut self, leads: bool, now: Time, dirty: &mut Dirty) {
         let led = std::mem::replace(&mut self.leading, leads);
         if leads && !led {
@@ -31,17 +31,17 @@ impl Fleet {
         }
     }
 
-    /// Everything is planned once: the former leader may have ended anywhere. Cost: O(objects), once per takeover.
+    /// Everything is planned once: the former leader may have stopped anywhere. Cost: O(objects), once per takeover.
     fn take_over(&mut self, now: Time, dirty: &mut Dirty) {
         self.expect_late_writes();
         let ids: Vec<ResourceId> = self.cache.resources.keys().cloned().collect();
         for id in ids {
             self.release_stale_dependencies(&id, now, dirty);
-            // What another process of ours wrote to a template's status is no contest.
+            // A status of a template that another process of ours wrote is no contest.
             if let Some(resource) = self.cache.resources.get_mut(&id) {
                 resource.contest = None;
             }
-            // It may have been forgotten with what it referred to.
+            // It may have been forgotten with its references.
             if self
                 .cache
                 .resources
@@ -66,8 +66,8 @@ impl Fleet {
         dirty.extend(self.memory.rebalancers.names().cloned().map(Key::Rebalancer));
     }
 
-    /// A copy of a template, or what is recorded of it, changed while another process leads: what its template referred to
-    /// before is not needed any longer if its copies are all current. Cost: as [`Self::release_stale_dependencies`].
+    /// A copy of a template, or its record, changed while another process leads: the template's stale dependencies are no
+    /// longer needed if its copies are all current. Cost: as [`Self::release_stale_dependencies`].
     pub(super) fn settle_standing_by(&mut self, id: &ResourceId, now: Time, dirty: &mut Dirty) {
         if !self.leading {
             self.release_stale_dependencies(id, now, dirty);
@@ -75,8 +75,8 @@ impl Fleet {
     }
 }
 
-/// Has the records of a template's copies follow the status that another process stored. What the status says as it did
-/// before is no news: this process may have written the copy since, when it led itself. Cost: O(entries).
+/// Updates the records of a template's copies from the status that another process stored. An entry that did not change is no
+/// news: this process may have written the copy since, when it led itself. Cost: O(entries).
 pub(super) fn follow(resource: &mut ResourceState, object: &Arc<ResourceBinding>) {
     let before = resource.binding.as_ref().map(|held| held.object.clone());
     let earlier = before.as_deref().map(entries).unwrap_or_default();
@@ -100,7 +100,7 @@ pub(super) fn follow(resource: &mut ResourceState, object: &Arc<ResourceBinding>
         state.record.clone_from(&item.copy);
         state.problem = None;
     }
-    // An entry ends when the copy is gone or released.
+    // An entry ends when the copy is deleted or released.
     for item in earlier {
         if !reported.contains(item.cluster_name.as_str())
             && let Some(state) = resource.copies.get_mut(item.cluster_name.as_str())

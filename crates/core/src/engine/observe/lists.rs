@@ -1,4 +1,4 @@
-//! Lists: what is not in one is gone, and what is known decides what may be removed.
+//! Lists: objects that a list lacks are deleted, and synced watches permit removals.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use crate::{
 };
 
 impl Fleet {
-    /// Cost: O(objects of the kind).
+    /// A list is complete. Cost: O(objects of the kind).
     pub(super) fn was_listed(
         &mut self,
         watch: &Watch,
@@ -78,7 +78,7 @@ impl Fleet {
                 for id in &certain {
                     self.stays(id, cluster, dirty);
                 }
-                // What waited to know whether it stands there knows now.
+                // The copies that waited to know whether it exists there can be planned.
                 for id in absent {
                     self.route(Changed::Standing(&id, cluster), dirty);
                     self.release_stale_dependencies(&id, now, dirty);
@@ -118,11 +118,11 @@ impl Fleet {
         }
     }
 
-    /// After a start: who is named in a stored `requiredBy` and does not take the object along any more may still hold it, and
-    /// so may what that one takes along: which of them named the object is not stored.
-    /// A hint that only ever delays a removal; none is safe before (see [`crate::fleet::Fleet::is_removal_safe`]).
-    /// Cost: O(bindings × snapshots), and for each that is not needed any more O(what its former referrers take along); once,
-    /// when it is known who refers to what; else O(kinds).
+    /// After a start: a referrer that is named in a stored `requiredBy` and no longer refers to the object may still need it,
+    /// and so may its dependencies: which of them referred to the object is not stored. Such a hint only ever delays a removal;
+    /// no removal is safe before it (see [`crate::fleet::Fleet::is_removal_safe`]).
+    /// Cost: O(bindings × snapshots), and for each that is no longer needed O(dependencies of its former referrers); once, when
+    /// all references are known; else O(kinds).
     pub(super) fn remember_former(&mut self) {
         if self.memory.remembers_former || !self.are_referrers_certain() {
             return;
@@ -158,9 +158,9 @@ impl Fleet {
         }
     }
 
-    /// What the watch told proves nothing any more. Cost: O(objects of the kind) when a kind turns out not to be listable.
+    /// The events of the watch prove nothing any more. Cost: O(objects of the kind) when a kind turns out not to be listable.
     pub(super) fn lost(&mut self, watch: &Watch, why: String, now: Time, dirty: &mut Dirty) {
-        // The last words of a watch that nobody wants any more: its member left.
+        // The last error of a watch that is no longer demanded: its member was removed.
         if !self.cache.watches.is_demanded(watch) {
             return;
         }
@@ -177,15 +177,15 @@ impl Fleet {
             return;
         }
         self.route(Changed::Listing(watch), dirty);
-        // Who waited for the list waits in vain.
+        // The keys that waited for the list wait in vain.
         if let Watch::Templates(gvk) | Watch::Copies(_, gvk) = watch {
             self.route(Changed::Kind(gvk), dirty);
         }
     }
 
-    /// The server does not serve a kind in the version that a watch asks for. If it serves it in another one, and it is
-    /// the hub, that one is watched from now on; if it may hold objects all the same, nothing is gone; if nothing defines the
-    /// kind any more, there are no objects of it.
+    /// The server does not serve a kind in the version of a watch. If the server is the hub and serves the kind in another
+    /// version, that one is watched from now on; if there may be objects all the same, none counts as deleted; if nothing
+    /// defines the kind any more, there are no objects of it.
     ///
     /// Cost: O(objects of the kind).
     pub(super) fn unserved(
@@ -222,7 +222,7 @@ impl Fleet {
             (None, _) => {}
         }
         self.cache.watches.has_no_such_kind(watch);
-        // Should the very same objects be served again, they are news: nothing that was known of them stays newer.
+        // If the same objects are served again later, they are news: no earlier revision of theirs counts as newer.
         self.went_back(watch);
         self.forget_held(watch, now, dirty);
         let Watch::Copies(cluster, _) = watch else { return };
@@ -241,7 +241,7 @@ impl Fleet {
         }
     }
 
-    /// What a watch told is gone, or not looked at any more. Cost: O(objects of the kind).
+    /// The objects of a watch are deleted, or no longer watched. Cost: O(objects of the kind).
     pub(crate) fn forget_held(&mut self, watch: &Watch, now: Time, dirty: &mut Dirty) {
         for which in self.held(watch) {
             self.gone(&which, &Deletion::default(), now, dirty);
@@ -318,12 +318,12 @@ impl Fleet {
     }
 }
 
-/// What stands before every object of a kind.
+/// The smallest id of a kind, which sorts before every object of it.
 pub(super) fn first(gvk: &Gvk) -> ResourceId {
     ResourceId::new(gvk.clone(), "", "")
 }
 
-/// Those of one scope.
+/// The names of one scope.
 fn named<'a>(
     all: impl Iterator<Item = &'a NamespacedName>,
     cluster_scoped: bool,

@@ -1,4 +1,4 @@
-//! Where a distribution looks: for its copies, and for the namespaces and workloads that it may mean.
+//! The watches of a distribution: of its copies, and of the namespaces and workloads that it may select.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ use crate::{
 };
 
 impl Fleet {
-    /// A namespace came, changed, or went: `before` are the labels that it had. Cost: O(distributions that may mean it).
+    /// A namespace was created, changed or deleted; `before` are its former labels. Cost: O(distributions that may select it).
     pub(super) fn namespace_changed(
         &mut self,
         place: &Place,
@@ -55,7 +55,7 @@ impl Fleet {
         }
     }
 
-    /// A workload came, changed its labels, or went. Cost: O(distributions that select by workloads).
+    /// A workload was created or deleted, or its labels changed. Cost: O(distributions that select by workloads).
     pub(super) fn workload_changed(&mut self, id: &ResourceId, now: Time, dirty: &mut Dirty) {
         if self.memory.distributions.by_workload.is_empty() || !workload_kinds().contains(&id.gvk) {
             return;
@@ -85,7 +85,7 @@ impl Fleet {
                     namespace: id.namespace.clone(),
                 };
                 self.evaluate(&name, &place, now, dirty);
-                // Its copy is as it should be for a while; the plan says for how long.
+                // Its copy counts as wanted for a while; the plan sets the time.
                 if emptied {
                     self.route(Changed::Place(&name, &place), dirty);
                 }
@@ -93,7 +93,7 @@ impl Fleet {
         }
     }
 
-    /// Begins to look. Cost: O(members) for one that means members, else O(selectors).
+    /// Begins the watches of a distribution. Cost: O(members) for one that selects members, else O(selectors).
     pub(super) fn look(&mut self, name: &Str) {
         for at in self.wheres(name) {
             self.cache.watches.demand(at.watch());
@@ -119,7 +119,7 @@ impl Fleet {
         }
     }
 
-    /// Is not asked about namespaces and workloads any more. Cost: O(selectors).
+    /// Removes a distribution from the candidates of namespaces and workloads. Cost: O(selectors).
     pub(super) fn deselect(&mut self, name: &Str) {
         if let Some(Ok(spec)) = self
             .memory
@@ -133,7 +133,7 @@ impl Fleet {
         self.memory.distributions.by_workload.remove(name);
     }
 
-    /// Ceases to look at some places. Cost: O(their number).
+    /// Ends some watches of a distribution. Cost: O(their number).
     pub(super) fn look_away<'a>(&mut self, name: &Str, from: impl Iterator<Item = &'a DistributionServer>) {
         for at in from {
             let Some(looked) = self.memory.distributions.looked.get_mut(at) else {
@@ -147,7 +147,7 @@ impl Fleet {
         }
     }
 
-    /// Counts the workloads that a distribution selects afresh. Cost: O(workloads) for one that selects by them.
+    /// Counts the workloads that a distribution selects. Cost: O(workloads) for one that selects by them.
     pub(super) fn count_workloads(&mut self, name: &Str) {
         let mut found: BTreeMap<Str, BTreeSet<ResourceId>> = BTreeMap::new();
         if self.memory.distributions.by_workload.contains(name) {

@@ -16,7 +16,7 @@ use crate::{
 };
 
 impl Fleet {
-    /// Cost: O(policies + bindings × what their placements list) when something that scheduling looks at changed, else O(1).
+    /// A Cluster was observed. Cost: O(policies + bindings × what their placements list) when an input of scheduling changed, else O(1).
     pub(super) fn cluster_seen(&mut self, cluster: Arc<Cluster>, now: Time, dirty: &mut Dirty) {
         let meta = meta_of(&cluster.metadata);
         let name: Str = cluster.metadata.name.as_deref().unwrap_or_default().into();
@@ -72,7 +72,7 @@ impl Fleet {
         }
     }
 
-    /// Cost: O(resources): every place on the member ends.
+    /// A Cluster was deleted. Cost: O(resources): every copy on the member is dropped.
     pub(super) fn cluster_gone(&mut self, name: &Str, deletion: &Deletion, now: Time, dirty: &mut Dirty) {
         let Some(held) = self.cache.members.get(name) else {
             return;
@@ -102,8 +102,8 @@ impl Fleet {
         self.route(Changed::Cluster(name), dirty);
     }
 
-    /// Cost: O(1); O(members) when it does not answer; O(resources) when the member was first probed, or begins or ceases to
-    /// answer.
+    /// A probe of a member ended. Cost: O(1); O(members) when it does not respond; O(resources) when the member was first
+    /// probed, or begins or ceases to respond.
     pub(super) fn probed(&mut self, cluster: &Str, probe: Probe, now: Time, dirty: &mut Dirty) {
         let Some(member) = self.cache.members.get_mut(cluster) else {
             return;
@@ -120,15 +120,15 @@ impl Fleet {
         if !answers || answered != Some(true) {
             self.look_for_a_cut_off(now, dirty);
         }
-        // The first probe counts whatever it found: statuses wait for it.
+        // The first probe counts whatever its result: statuses wait for it.
         if answered != Some(answers) {
-            // What does not list on a member that does not answer is no news, and it is given time when it does.
+            // A watch that does not list on a member that does not respond is no news; its time begins anew when the member responds.
             self.cache.watches.give_time(cluster, now);
             self.answering_changed(cluster, answers, now, dirty);
         }
     }
 
-    /// A member was first probed, or begins or ceases to answer or to be used. Cost: O(resources).
+    /// A member was first probed, or begins or ceases to respond or to be used. Cost: O(resources).
     fn answering_changed(&mut self, cluster: &Str, answers: bool, now: Time, dirty: &mut Dirty) {
         self.distributions_answered(cluster, answers, now, dirty);
         let of_it = |(_, resource): &(&ResourceId, &ResourceState)| resource.copies.contains_key(cluster);
@@ -154,7 +154,7 @@ impl Fleet {
         }
     }
 
-    /// Which physical cluster answers. Cost: O(1); as [`Self::identify`] when it is another one than before.
+    /// The physical cluster that responds is identified. Cost: O(1); as [`Self::identify`] when it is another one than before.
     pub(super) fn identified(&mut self, cluster: &Str, id: Str, now: Time, dirty: &mut Dirty) {
         let was_used = self.is_used(cluster);
         let Some(member) = self.cache.members.get_mut(cluster) else {
@@ -172,8 +172,8 @@ impl Fleet {
         objection(self, cluster).is_none()
     }
 
-    /// What a Cluster stands for may have changed, or there is no such Cluster any more: the oldest of those that stand for one
-    /// physical cluster is used. Cost: O(log Clusters); O(resources) for each that begins or ceases to be used.
+    /// The identity of a Cluster may have changed, or the Cluster was deleted: of all Clusters of one physical cluster the
+    /// oldest is used. Cost: O(log Clusters); O(resources) for each that begins or ceases to be used.
     fn identify(&mut self, name: &Str, was_used: bool, now: Time, dirty: &mut Dirty) {
         let member = self.cache.members.get(name);
         let created = member.and_then(|member| member.meta.created).unwrap_or(Time(0));

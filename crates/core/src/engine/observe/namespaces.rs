@@ -28,7 +28,7 @@ fn on_member(cluster: &Str, name: &Str) -> Place {
 }
 
 impl Fleet {
-    /// Cost: O(members).
+    /// A namespace of the hub was observed. Cost: O(members).
     pub(super) fn hub_namespace_seen(&mut self, name: &Str, meta: Meta, now: Time, dirty: &mut Dirty) {
         let held = self.cache.namespaces.hub.get(name);
         let held = held.map(|held| Held::of(held, &meta));
@@ -44,7 +44,7 @@ impl Fleet {
         self.route(Changed::HubNamespace(name), dirty);
     }
 
-    /// Cost: O(1); that of a plan for one that was seen before.
+    /// A namespace of a member was observed. Cost: O(1); that of a plan for one that was observed before.
     pub(super) fn member_namespace_seen(
         &mut self,
         cluster: &Str,
@@ -61,7 +61,7 @@ impl Fleet {
         let Some(freshness) = self.cache.revisions.see(&which, held, seen.revision) else {
             return;
         };
-        // What differs because the member was restored was not changed by anybody.
+        // A difference because the member was restored is no drift.
         if held.is_some() && !freshness.is_unknown() && self.is_namespace_changed(name, cluster, &seen) {
             self.cache.namespaces.note_drift(cluster, name, now);
         }
@@ -77,7 +77,7 @@ impl Fleet {
         self.route(Changed::Namespace(name, cluster), dirty);
     }
 
-    /// Cost: O(1).
+    /// A namespace was deleted. Cost: O(1).
     pub(super) fn namespace_gone(
         &mut self,
         member: Option<&Str>,
@@ -142,7 +142,7 @@ impl Fleet {
         }
     }
 
-    /// The hub's namespaces are known: members may have some that it deleted meanwhile. Cost: O(namespaces of members).
+    /// The hub's namespaces are synced: members may have some that it deleted meanwhile. Cost: O(namespaces of members).
     pub(super) fn hub_namespaces_listed(&self, dirty: &mut Dirty) {
         for (cluster, of_it) in &self.cache.namespaces.members {
             let ours = of_it.iter().filter(|(name, seen)| {
@@ -152,7 +152,7 @@ impl Fleet {
         }
     }
 
-    /// A member's namespaces are known. Cost: O(namespaces of the hub and of the member).
+    /// A member's namespaces are synced. Cost: O(namespaces of the hub and of the member).
     pub(super) fn namespaces_listed(&mut self, cluster: &Str, dirty: &mut Dirty) {
         self.cache.namespaces.listed.insert(cluster.clone());
         let of_it = self.cache.namespaces.members.get(cluster).into_iter().flatten();

@@ -1,8 +1,7 @@
-//! Copies whose record is not from the version that their template has now.
+//! Outdated copies: their record is not from the current version of their template.
 //!
-//! Conditions are computed from what each place has recorded against what is wanted now (I9), whether or not the member
-//! responds. Whatever changes the version that is wanted, or the record, has the copy planned again: so the copies to be
-//! planned again are compared here, and no others.
+//! Conditions are computed from the record of each place and the desired version (I9), whether or not the member responds.
+//! Every change of either has the copy planned again: so only the copies to be planned again are compared here.
 
 use std::collections::BTreeSet;
 
@@ -14,8 +13,8 @@ use crate::{
 };
 
 impl Fleet {
-    /// Cost: O(copies to be planned again × labels and annotations); O(referrers) more for each that
-    /// changes and whose member does not respond.
+    /// Compares the records of these copies. Cost: O(copies to be planned again × labels and annotations); O(referrers) more
+    /// for each that changes and whose member does not respond.
     pub(super) fn compare_records(&mut self, now: Time, dirty: &mut Dirty) {
         let copies: BTreeSet<_> = dirty
             .iter()
@@ -37,7 +36,7 @@ impl Fleet {
                 continue;
             }
             state.outdated_since = is_outdated.then_some(now);
-            // Of a member that responds the outcome is told to the referrers in a moment.
+            // If the member responds, the outcome is reported to the referrers soon.
             if !responds {
                 let referrers = self.graph.links.of(&id).referrers.iter();
                 dirty.extend(referrers.cloned().map(Key::BindingStatus));

@@ -1,4 +1,4 @@
-//! Override policies: what they change decides which copies are planned again.
+//! Override policies: a change of one has the affected copies planned again.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ use crate::{
 };
 
 impl Fleet {
-    /// Cost: O(templates that it may apply to × their copies), when what it says changed; see
+    /// An override policy was observed. Cost: O(templates that it may apply to × their copies), when it changed; see
     /// [`Self::reconsider_reach`]. O(policies of the namespace) when it appears.
     pub(super) fn override_seen(&mut self, policy: &OverridePolicy, now: Time, dirty: &mut Dirty) {
         let meta = meta_of(&policy.metadata);
@@ -43,7 +43,7 @@ impl Fleet {
         }
     }
 
-    /// Cost: as [`Self::override_seen`].
+    /// An override policy was deleted. Cost: as [`Self::override_seen`].
     pub(super) fn override_gone(
         &mut self,
         name: &NamespacedName,
@@ -66,7 +66,7 @@ impl Fleet {
         }
     }
 
-    /// What applies on this member may have changed. Cost: O(resources), when a Cluster that a rule looks at changes.
+    /// The overrides on this member may have changed. Cost: O(resources), when a Cluster that a rule selects changes.
     pub(super) fn reconsider_copies_on(&mut self, cluster: &Str, dirty: &mut Dirty) {
         let has = self
             .cache
@@ -80,8 +80,8 @@ impl Fleet {
         self.route(Changed::NamespacesOf(cluster), dirty);
     }
 
-    /// Cost: O(1) where a name and a namespace are given; else O(objects of the kind, in the namespace where one is
-    /// given); O(kinds), and O(namespaces × members), more for every kind.
+    /// Plans again the objects that a policy may apply to. Cost: O(1) if a name and a namespace are given; else O(objects of
+    /// the kind, in the namespace if one is given); O(kinds), and O(namespaces × members), more for every kind.
     fn reconsider_reach(&mut self, reach: &Reach, dirty: &mut Dirty) {
         if reach.namespace.is_empty() && reach.gvk.as_ref().is_none_or(Gvk::is_namespace) {
             self.route(Changed::HubNamespaces(&reach.name), dirty);
@@ -95,8 +95,8 @@ impl Fleet {
         }
     }
 
-    /// An object changes that override policies may select, or where it is: they may have another effect now. Cost:
-    /// O(log policies + those).
+    /// An object that override policies may select has changed, or its clusters have: the policies may have another effect now.
+    /// Cost: O(log policies + their number).
     pub(super) fn dirty_overrides_of(&mut self, id: &ResourceId, now: Time, dirty: &mut Dirty) {
         let names = self
             .graph
@@ -113,7 +113,7 @@ impl Fleet {
     }
 
     fn overrides_may_differ(&mut self, names: Vec<NamespacedName>, now: Time, dirty: &mut Dirty) {
-        // What a process reads when it starts is no change.
+        // An object that a process reads when it starts is no change.
         if !self.is_base_synced() || !self.are_overrides_listed() {
             return;
         }
@@ -123,7 +123,7 @@ impl Fleet {
         }
     }
 
-    /// A copy may have to look different: what was wrong with its overrides may be over.
+    /// The desired state of a copy may have changed: an error in its overrides may be over.
     fn reconsider(&mut self, id: &ResourceId, cluster: &Str, dirty: &mut Dirty) {
         let resource = self.cache.resources.get_mut(id);
         let Some(state) = resource.and_then(|resource| resource.copies.get_mut(cluster)) else {

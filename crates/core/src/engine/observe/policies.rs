@@ -1,4 +1,4 @@
-//! Policies: what they select decides which templates are planned again.
+//! Policies: a change of one has the selected templates planned again.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::{
 };
 
 impl Fleet {
-    /// Cost: O(templates that it may select or that it claims), when what it selects or says changed; where it selects by
+    /// A policy was observed. Cost: O(templates that it may select or that it claims), when its spec changed; if it selects by
     /// labels or kind, the templates of that kind are compared.
     pub(super) fn policy_seen(&mut self, policy: &Arc<PropagationPolicy>, now: Time, dirty: &mut Dirty) {
         let meta = meta_of(&policy.metadata);
@@ -28,7 +28,7 @@ impl Fleet {
             return;
         };
         let id_label = scope::policy(&name).id_label;
-        // A generation that was counted twice says nothing.
+        // A generation that was counted twice proves nothing.
         let unchanged = before.filter(|_| !freshness.is_unknown()).filter(|held| {
             held.meta.uid == meta.uid
                 && held.meta.generation == meta.generation
@@ -39,7 +39,7 @@ impl Fleet {
                     .chain(&[annotation::VOLUME_RETENTION])
                     .all(|key| held.meta.annotation(key) == meta.annotation(key))
         });
-        // Nothing is claimed for a policy before it has its permanent id.
+        // No template is claimed for a policy before it has its permanent id.
         let selects = meta.label(id_label).is_some();
         let since = before.map_or(now, |held| held.since);
         let edited = unchanged.map_or((meta.revision(), now), |held| held.edited);

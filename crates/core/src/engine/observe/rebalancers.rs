@@ -1,4 +1,4 @@
-//! Rebalancers: who asks for which workload to be placed afresh, and what that concerns.
+//! Rebalancers: their requests to reschedule workloads, and the keys that these concern.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -14,7 +14,7 @@ use crate::{
 };
 
 impl Fleet {
-    /// Cost: O(workloads × log workloads).
+    /// A rebalancer was observed. Cost: O(workloads × log workloads).
     pub(super) fn rebalancer_seen(&mut self, object: Arc<WorkloadRebalancer>, now: Time, dirty: &mut Dirty) {
         let meta = meta_of(&object.metadata);
         let name = named(&object.metadata).name;
@@ -29,7 +29,7 @@ impl Fleet {
         dirty.push(Key::Rebalancer(name));
     }
 
-    /// What it asked for and was done stays done. Cost: as [`Self::rebalancer_seen`].
+    /// A rebalancer was deleted; its completed requests stay done. Cost: as [`Self::rebalancer_seen`].
     pub(super) fn rebalancer_gone(&mut self, name: &Str, deletion: &Deletion, now: Time) {
         let Some(held) = self.memory.rebalancers.get(name).map(|held| held.meta()) else {
             return;
@@ -42,8 +42,8 @@ impl Fleet {
         self.memory.rebalancers.remove(name);
     }
 
-    /// Whatever has a binding planned again may be what a rebalancer waits for. Cost: O(dirty × log workloads) while anybody
-    /// asks for anything, else O(1).
+    /// Whatever has a binding planned again may be the event that a rebalancer waits for. Cost: O(dirty × log workloads) while
+    /// any request is open, else O(1).
     pub(super) fn dirty_rebalancers(&self, dirty: &mut Dirty) {
         if self.memory.rebalancers.is_quiet() {
             return;

@@ -1,16 +1,16 @@
-//! A server whose revisions went back: it was restored from a backup, or made anew.
+//! A server whose revisions went back: it was restored from a backup, or created anew.
 //!
-//! Revisions tell old news from new only while a server counts on. Invariants:
+//! Revisions order events only while a server counts on. Invariants:
 //!
-//! - It is found out before the first item of a list comes ([`crate::observation::Observation::Listing`]), and only by what
-//!   the watch itself told before: the answer to a write may overtake a list that was taken before it.
-//! - Then nothing that the watch covers is fresh: each item of the list replaces what is held, whatever its revision, and what
-//!   the list lacks is gone. What is held counts until then, and proves nothing.
-//! - Versions that were counted twice may name two contents: what was written from one proves nothing any more, so every
-//!   copy is rendered, compared, and written where it differs.
-//! - Other watches of that server that are ahead of it prove nothing either until they list again, which the shell sees to:
-//!   so in whatever order they do, nothing is concluded from a part that is new and a part that is old.
-//! - Without it nothing is forgotten, and nothing of other watches ever is.
+//! - It is detected before the first item of a list arrives ([`crate::observation::Observation::Listing`]), and only by earlier
+//!   events of the watch itself: the response to a write may overtake a list that was taken before it.
+//! - Then no cached object of the watch is fresh: each item of the list replaces the cached object, whatever its revision, and
+//!   objects that the list lacks are deleted. The cached objects count until then, and prove nothing.
+//! - Versions that were counted twice may name two contents: a copy that was written from one proves nothing any more, so every
+//!   copy is rendered, compared, and written if it differs.
+//! - Other watches of that server that are ahead of it prove nothing either until they list again, which the shell ensures: so
+//!   in whatever order they do, no decision combines new state with old.
+//! - Otherwise nothing is forgotten, and no objects of other watches ever are.
 
 use super::lists::first;
 use crate::{
@@ -20,11 +20,12 @@ use crate::{
     observation::{Server, Watch},
 };
 
-/// What a resourceVersion that is no number counts as; nothing is concluded from it.
+/// The value for a resourceVersion that is not a number; nothing is concluded from it.
 const UNKNOWN: u64 = u64::MAX;
 
 impl Fleet {
-    /// Cost: O(log watches); O(watches) and that of [`Self::went_back`] when the revision is below what was reached.
+    /// A list begins. Cost: O(log watches); O(watches) and that of [`Self::went_back`] when the revision is below the one that
+    /// was reached.
     pub(super) fn list_begins(&mut self, watch: &Watch, revision: u64, now: Time) {
         let revision = Some(revision).filter(|revision| *revision != UNKNOWN);
         let before = self.cache.watches.list_begins(watch, revision);
@@ -40,14 +41,14 @@ impl Fleet {
         }
     }
 
-    /// Cost: O(log watches).
+    /// The watch has reached a revision. Cost: O(log watches).
     pub(super) fn has_come_to(&mut self, watch: &Watch, revision: u64) {
         if revision != UNKNOWN {
             self.cache.watches.has_come_to(watch, revision);
         }
     }
 
-    /// Forgets the freshness of what a watch covers. Cost: O(held and remembered under it); for bindings O(resources).
+    /// Forgets the freshness of a watch's objects. Cost: O(cached and remembered under it); for bindings O(resources).
     pub(crate) fn went_back(&mut self, watch: &Watch) {
         self.cache.watches.unsync(watch);
         match watch {
@@ -81,7 +82,7 @@ impl Fleet {
                 let cluster_scoped = *watch == Watch::ClusterBindings;
                 for (id, resource) in &mut self.cache.resources {
                     if id.namespace.is_empty() == cluster_scoped {
-                        // One that was told to be gone before this list is not accounted for either: the hub never had it.
+                        // One that was reported as deleted before this list is not accounted for either: the hub never had it.
                         (resource.binding_freshness, resource.vanished) = (Freshness::default(), None);
                     }
                 }
@@ -108,7 +109,7 @@ impl Fleet {
     }
 }
 
-/// From which version it was written is not known any more.
+/// The version from which it was written is no longer known.
 fn forget_source(state: &mut CopyState) {
     if let Some(record) = &mut state.record {
         record.source.clear();

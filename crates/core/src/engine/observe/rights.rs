@@ -1,4 +1,4 @@
-//! What a server refuses to our account.
+//! Refusals of servers to our account.
 
 use super::Dirty;
 use crate::{
@@ -9,8 +9,8 @@ use crate::{
 };
 
 impl Fleet {
-    /// A kind is refused or not served on a member: whether anything tells of a copy there is found out once, and not for
-    /// every binding that waits to know. Cost: O(objects of the kind).
+    /// A kind is refused or not served on a member: the search for anything that mentions a copy there is made once, and not
+    /// for every binding that waits for it. Cost: O(objects of the kind).
     pub(super) fn look_for_traces(&mut self, watch: &Watch) {
         if let Watch::Copies(cluster, gvk) = watch
             && !self.has_traces(cluster, gvk)
@@ -19,14 +19,14 @@ impl Fleet {
         }
     }
 
-    /// Something tells of a copy, or is about to. Cost: O(log watches).
+    /// A record mentions a copy, or is about to. Cost: O(log watches).
     pub(super) fn leaves_a_trace(&mut self, cluster: &Str, gvk: &Gvk) {
         let copies = self.copies(cluster, gvk);
         self.cache.watches.has_records(&copies);
     }
 
-    /// The hub refuses the claim of a template: its policy says so. Cost: O(policies), and O(log templates) when it refused it
-    /// in the same words before.
+    /// The hub refuses the claim of a template: its policy reports that. Cost: O(policies), and O(log templates) if it was
+    /// refused with the same message before.
     pub(super) fn claim_refused(&mut self, id: ResourceId, why: String, dirty: &mut Dirty) {
         if self.cache.unclaimed.get(&id) == Some(&why) {
             return;
@@ -35,8 +35,8 @@ impl Fleet {
         self.cache.unclaimed.insert(id, why);
     }
 
-    /// A template was seen, or is gone: it may have got the claim that was refused, or need none. Another policy's is not the
-    /// one. Cost: O(policies) when it was refused, else O(log templates).
+    /// A template was observed, or is deleted: it may have got the claim that was refused, or need none. The claim of another
+    /// policy does not count. Cost: O(policies) if it was refused, else O(log templates).
     pub(super) fn claim_not_refused(&mut self, id: &ResourceId, dirty: &mut Dirty) {
         if self.cache.unclaimed.contains_key(id) && lacks_claim(self, id).is_none() {
             self.cache.unclaimed.remove(id);
@@ -44,7 +44,7 @@ impl Fleet {
         }
     }
 
-    /// Cost: as [`Self::lost`].
+    /// A watch was refused. Cost: as [`Self::lost`].
     pub(super) fn was_refused(&mut self, watch: &Watch, why: String, now: Time, dirty: &mut Dirty) {
         self.lost(watch, why.clone(), now, dirty);
         if !self.cache.watches.is_demanded(watch) {
@@ -57,8 +57,8 @@ impl Fleet {
         }
     }
 
-    /// A watch told something else: that counts. A member whose namespaces are listed welcomes our account: from then on
-    /// it means something what is refused to it, or not served. Cost: O(objects of such kinds) then, else O(1).
+    /// A watch reported something else than a refusal: that counts. A member whose namespaces are listed accepts our account:
+    /// from then on its refusals and unserved kinds count. Cost: O(objects of such kinds) then, else O(1).
     pub(super) fn not_refused(&mut self, watch: &Watch, dirty: &mut Dirty) {
         let was_refused = self.cache.watches.is_not_refused(watch);
         if let Watch::Copies(cluster, gvk) = watch

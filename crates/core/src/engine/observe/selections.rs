@@ -1,7 +1,7 @@
-//! References by label: what a selector matches is referred to as if it were named.
+//! References by label: a template that a selector matches counts as if it were referred to by name.
 //!
-//! A template that does not match any more is left behind like one that is not named any more. One that is gone is so
-//! when a GET has proved it: until then it counts as matched, so that no event alone takes a copy away.
+//! A template that no longer matches is treated like one that is no longer referred to. A template that is deleted no longer
+//! matches once a GET has proved its absence: so no event alone removes a copy.
 
 use super::Dirty;
 use crate::{
@@ -13,7 +13,7 @@ use crate::{
 };
 
 impl Fleet {
-    /// Notes which templates select what. Cost: O(selections).
+    /// Records the selections of a template. Cost: O(selections).
     pub(super) fn selects(
         &mut self,
         id: &ResourceId,
@@ -39,10 +39,10 @@ impl Fleet {
         }
     }
 
-    /// What the template `referrer` refers to: `named`, and every template that its selectors match; sorted. Without what lies
-    /// in a namespace that does not let it.
+    /// The references of the template `referrer`: `named`, and every template that its selectors match; sorted. Without objects
+    /// in namespaces that do not consent.
     ///
-    /// Cost: O(named), with selectors O(templates of the selected kinds in their namespaces × references held).
+    /// Cost: O(named), with selectors O(templates of the selected kinds in their namespaces × their references).
     pub(super) fn with_selected(
         &self,
         referrer: &ResourceId,
@@ -64,10 +64,10 @@ impl Fleet {
         named
     }
 
-    /// A template that selectors may match appeared, has other labels, or is gone for certain.
+    /// A template that selectors may match appeared, has other labels, or is proven absent.
     ///
     /// Cost: O(templates with a selector for its kind and namespace × their references), and that of [`Self::refer`] for each
-    /// that matches it otherwise than before.
+    /// whose match changed.
     pub(super) fn reselect(&mut self, id: &ResourceId, now: Time, dirty: &mut Dirty) {
         let key = (id.gvk.clone(), id.namespace.clone());
         let Some(referrers) = self.graph.selectors.get(&key).cloned() else {
@@ -118,13 +118,13 @@ impl Fleet {
     }
 }
 
-/// Whether a selection means a template that is there.
+/// True if a selection matches a template that exists.
 fn is_selected(selections: &[DependencySelection], id: &ResourceId, resource: &ResourceState) -> bool {
     let labels = resource.template.as_ref().map(|template| &template.meta.labels);
     labels.is_some_and(|labels| selections.iter().any(|selection| selection.selects(id, labels)))
 }
 
-/// Adds a reference in its place; what is there already stays as it is.
+/// Inserts a reference in order; an existing one stays as it is.
 fn add(references: &mut Vec<DependencyReference>, id: &ResourceId) {
     if let Err(place) = references.binary_search_by(|each| each.id.cmp(id)) {
         references.insert(

@@ -14,7 +14,7 @@ use crate::{
 };
 
 impl Fleet {
-    /// Cost: O(Clusters).
+    /// A ClusterTaintPolicy was observed. Cost: O(Clusters).
     pub(super) fn taint_policy_seen(&mut self, object: &Arc<ClusterTaintPolicy>, dirty: &mut Dirty) {
         let meta = meta_of(&object.metadata);
         let name: Str = object.metadata.name.as_deref().unwrap_or_default().into();
@@ -31,7 +31,7 @@ impl Fleet {
         self.route(Changed::TaintPolicies, dirty);
     }
 
-    /// What it put on Clusters stays; what it says does not overrule others any more. Cost: O(Clusters).
+    /// A ClusterTaintPolicy was deleted: its taints on Clusters stay; its rules do not overrule others any more. Cost: O(Clusters).
     pub(super) fn taint_policy_gone(
         &mut self,
         name: &Str,

@@ -1,4 +1,4 @@
-//! Templates: what is held of them, and what follows from their coming and going.
+//! Templates: their cached state, and the effects of their appearance and deletion.
 
 use std::collections::BTreeSet;
 
@@ -14,8 +14,8 @@ use crate::{
 };
 
 impl Fleet {
-    /// Cost: O(copies + clusters wanted), plus that of [`Self::refer`] and [`Self::with_selected`], plus O(referrers) when the
-    /// template appears, and that of [`Self::reselect`] when its labels change.
+    /// A template was observed. Cost: O(copies + clusters wanted), plus that of [`Self::refer`] and [`Self::with_selected`],
+    /// plus O(referrers) when the template appears, and that of [`Self::reselect`] when its labels change.
     pub(super) fn template_seen(
         &mut self,
         id: &ResourceId,
@@ -28,16 +28,16 @@ impl Fleet {
         self.keep_answers(id, &mut template);
         self.recall(id, &mut template);
         let resource = self.get_or_create(id);
-        // Read by what was taught before: it is read again.
+        // Read by the earlier interpreter: it is read again.
         if resource.freshness.is_outdated(&template.meta.resource_version)
             || interpretation != template.interpretation
         {
             return;
         }
-        // Held from before the server's revisions went back: whatever it says now is news, and nobody's touch.
+        // Cached from before the server's revisions went back: its current state is news, and not a user's touch.
         let outdated = resource.freshness.is_unknown();
-        // The echo of what is known: the answer to a write came before its watch event.
-        // What a hook says may differ although the object does not.
+        // The echo of the cached version: the response to a write came before its watch event. The result of a hook may differ
+        // although the object does not.
         let is_echo = |held: &Template| {
             held.meta.is_same_version(&template.meta)
                 && held.interpretation == interpretation
@@ -77,7 +77,7 @@ impl Fleet {
         let is_unasked = unasked(&template);
         let before = resource.template.replace(template);
         let was_there = before.is_some();
-        // Who takes it along waited for what it needs.
+        // Its referrers waited for its dependencies.
         let is_first_answer = !is_unasked && before.as_ref().is_some_and(unasked);
         let restated = before.as_ref().is_some_and(|held| held.status != status);
         if restated {
@@ -103,7 +103,7 @@ impl Fleet {
         if appeared {
             self.route(Changed::Presence(id), dirty);
         }
-        // Whether a policy claims it decides whether a hook is asked what its dependencies refer to.
+        // The claim of a policy decides whether a hook is called for the references of its dependencies.
         if appeared || claim != claim_before && !self.graph.interpreter.hooks().is_empty() {
             self.route(Changed::TakesAlong(id), dirty);
         }
@@ -116,7 +116,7 @@ impl Fleet {
         if relabelled {
             self.reselect(id, now, dirty);
         }
-        // One that appears is nowhere yet: its binding tells.
+        // A template that appears has no clusters yet: its binding has them.
         if relabelled && was_there {
             self.dirty_overrides_of(id, now, dirty);
         }
@@ -128,8 +128,7 @@ impl Fleet {
         self.route(Changed::Template(id), dirty);
     }
 
-    /// No answer is worth less than one that was given about the same version before.
-    /// Cost: O(references), where something was not answered.
+    /// An interpret error never replaces an earlier response about the same version. Cost: O(references), if a response is missing.
     fn keep_answers(&self, id: &ResourceId, template: &mut Template) {
         if template.failed_operations.is_empty() {
             return;
@@ -166,7 +165,7 @@ impl Fleet {
         }
     }
 
-    /// Whoever asked whether the template is still there, because its binding ends, knows now.
+    /// The keys that waited to know whether the template still exists, because its binding is deleted, can be planned.
     pub(super) fn template_found(&mut self, id: &ResourceId) {
         let resource = self.get_or_create(id);
         let ending = resource
@@ -176,7 +175,7 @@ impl Fleet {
         resource.confirmed = ending.map(|binding| binding.meta.uid.clone());
     }
 
-    /// What it refers to counts until a GET has proved that it is gone: no event alone takes anything away.
+    /// A template was deleted. Its references count until a GET has proved its absence: no event alone removes anything.
     ///
     /// Cost: as [`Self::template_seen`].
     pub(super) fn template_gone(
@@ -204,15 +203,16 @@ impl Fleet {
         self.claim_changed(id, claim, None, dirty);
         self.claim_not_refused(id, dirty);
         self.route(Changed::Presence(id), dirty);
-        // What it takes along may be needed by nobody now.
+        // Its dependencies may no longer be needed.
         self.route(Changed::TakesAlong(id), dirty);
         self.route(Changed::Template(id), dirty);
         self.workload_changed(id, now, dirty);
         self.forget_if_empty(id, now);
     }
 
-    /// What a template needs that is not held: what it needed last if it is orphaned, as this process saw it or, after a start,
-    /// as its binding says; else nothing, once it is gone for certain. Cost: as [`Self::refer`]; O(1) while a template is held.
+    /// Sets the dependencies of a template that is not cached: its last ones if it is orphaned, as observed by this process or,
+    /// after a start, as stored in its binding; else none, once its absence is proven. Cost: as [`Self::refer`]; O(1) while a
+    /// template is cached.
     pub(super) fn refers_as_orphaned(&mut self, id: &ResourceId, now: Time, dirty: &mut Dirty) {
         let Some(resource) = self
             .cache
@@ -224,7 +224,7 @@ impl Fleet {
         };
         match &resource.binding {
             Some(binding) if resource.may_be_orphaned() => {
-                // What they become when its binding is deleted is recorded on theirs.
+                // The effect on the dependencies when its binding is deleted is recorded on theirs.
                 self.route(Changed::TakesAlong(id), dirty);
                 if self.graph.links.of(id).direct.is_empty() {
                     let (named, selections) = binding.stored_dependencies(id);
@@ -237,8 +237,8 @@ impl Fleet {
         }
     }
 
-    /// A point GET answered 404. While a template is held this is no news: either its deletion is about to be told, or
-    /// it was made again since.
+    /// A point GET returned 404. While a template is cached this is no news: either its deletion is about to be reported, or it
+    /// was recreated since.
     ///
     /// Cost: that of [`Self::refers_no_more`] and [`Self::reselect`], and O(copies).
     pub(super) fn absent(&mut self, id: &ResourceId, now: Time, dirty: &mut Dirty) {

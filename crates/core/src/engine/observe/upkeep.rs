@@ -1,4 +1,4 @@
-//! Upkeep of what is derived: claims, holds, and the end of a resource.
+//! Upkeep of derived state: claims, stale dependencies, and the end of a resource.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use crate::{
 
 impl Fleet {
     /// A template and its binding may both carry a claim; the policy waits for both to lose it, but not for a binding that
-    /// another component keeps.
+    /// another component manages.
     pub(super) fn claim_changed(
         &mut self,
         id: &ResourceId,
@@ -61,15 +61,15 @@ impl Fleet {
         self.get_or_create(id).copies.entry(cluster.clone()).or_default()
     }
 
-    /// A member answered for a copy: the status has news.
+    /// A member responded for a copy: the status has news.
     pub(super) fn answered(&mut self, id: &ResourceId, now: Time) {
         if let Some(resource) = self.cache.resources.get_mut(id) {
             resource.answers = Some(resource.answers.map_or((now, now), |(first, _)| (first, now)));
         }
     }
 
-    /// Lists that decide its status came only now: what follows from them, for it and for its referrers, is worked out in
-    /// a moment. Cost: O(referrers).
+    /// Lists that determine its status were synced only now: the consequences for it and for its referrers are computed soon.
+    /// Cost: O(referrers).
     pub(crate) fn lists_came(&mut self, id: &ResourceId, now: Time) {
         let Some(resource) = self.cache.resources.get_mut(id) else {
             return;
@@ -82,7 +82,7 @@ impl Fleet {
         }
     }
 
-    /// Ends the holds of a template whose copies are all current: none of them needs what it used to refer to.
+    /// Releases the stale dependencies of a template whose copies are all current: none of them needs its former references.
     /// Cost: O(its copies + former references).
     pub(super) fn release_stale_dependencies(&mut self, id: &ResourceId, now: Time, dirty: &mut Dirty) {
         let Some(resource) = self.cache.resources.get(id) else {
@@ -91,7 +91,7 @@ impl Fleet {
         if self.graph.links.of(id).stale_dependencies.is_empty() {
             return;
         }
-        // What the leader may be sending is of a version that this process does not know.
+        // The leader may be sending a copy of a version that this process does not know.
         let may_come = |cluster: &Str| !self.leading && is_unseen(resource, cluster);
         let stale = |cluster: &Str| {
             may_come(cluster) || (self.may_exist(id, cluster) && !is_current(self, id, cluster))
@@ -109,7 +109,7 @@ impl Fleet {
         }
     }
 
-    /// A workload that was deleted has left a member: what it took along there stays if it asked for that.
+    /// A deleted workload was removed from a member: its dependencies there are kept if it requested that.
     pub(super) fn remember_preserved(&mut self, id: &ResourceId, cluster: &Str) {
         let Some(resource) = self.cache.resources.get_mut(id) else {
             return;
@@ -125,7 +125,8 @@ impl Fleet {
         }
     }
 
-    /// What was asked to stay on a member stays, unless somebody else needs it there: then that one decides in the end.
+    /// A copy that was requested to be kept on a member is kept, unless another referrer needs it there: then that one decides
+    /// in the end.
     fn keep_on(&mut self, id: &ResourceId, cluster: &Str) {
         let needed = self
             .cache
@@ -137,8 +138,7 @@ impl Fleet {
         }
     }
 
-    /// The resource, made if there is none, as fresh as it was when it was forgotten. Resources are made here
-    /// only.
+    /// The resource, created if there is none, with the freshness that it had when it was forgotten. Resources are created only here.
     pub(super) fn get_or_create(&mut self, id: &ResourceId) -> &mut ResourceState {
         let tombstones = &self.cache.tombstones;
         self.cache.resources.entry(id.clone()).or_insert_with(|| {
@@ -184,7 +184,7 @@ impl Fleet {
         }
     }
 
-    /// Drops a resource that nothing is known of any more.
+    /// Drops a resource without any state.
     pub(crate) fn forget_if_empty(&mut self, id: &ResourceId, now: Time) {
         let Some(resource) = self.cache.resources.get(id) else {
             return;
@@ -207,7 +207,7 @@ impl Fleet {
     }
 }
 
-/// The members where a binding that asks for preservation is placed.
+/// The members to which a binding that requests preservation is scheduled.
 pub(super) fn keeps_on(resource: &ResourceState) -> BTreeSet<Str> {
     let Some(binding) = &resource.binding else {
         return BTreeSet::new();

@@ -9,7 +9,7 @@ use crate::{
 };
 
 impl Fleet {
-    /// Plans again who waited for what is proven now. To be called after all that may make a proof: what is told of a watch.
+    /// Plans again the keys that waited for a requirement that is met now. To be called after every event of a watch that may meet one.
     pub(super) fn wake(&mut self, watch: &Watch, now: Time, dirty: &mut Dirty) {
         let concerned: Vec<SyncRequirement> = match watch {
             Watch::MemberNamespaces(_) => Vec::new(),
@@ -44,7 +44,7 @@ impl Fleet {
         }
     }
 
-    /// Plans again what waited for deletions on a member to be released. Cost: O(keys that waited).
+    /// Plans again the keys that waited for deletions on a member to be released. Cost: O(keys that waited).
     pub(super) fn wake_removals(&mut self, cluster: &Str, dirty: &mut Dirty) {
         dirty.extend(
             self.memory

@@ -1,4 +1,4 @@
-//! Every kind of watch, followed to a revision that its server then goes back behind.
+//! Tests of every kind of watch, followed to a revision below which its server then goes back.
 
 use std::collections::BTreeSet;
 
@@ -36,7 +36,7 @@ fn watches() -> Vec<Watch> {
     ]
 }
 
-/// An object as the server of a watch has it.
+/// An object on the server of a watch.
 fn object(watch: &Watch, name: &str, version: u64) -> Value {
     let mut object = json!({
         "metadata": {"name": name, "uid": name, "resourceVersion": version.to_string(), "generation": 1},
@@ -127,7 +127,7 @@ fn reach(fleet: &mut Fleet, watch: &Watch, revision: u64) {
     fleet.observe(Observation::Reached { watch, revision }, NOW);
 }
 
-/// Everything held under a watch, each with its revision.
+/// Every cached object of a watch, each with its revision.
 fn held(fleet: &Fleet, watch: &Watch) -> Vec<(String, u64)> {
     let revision = |which: &ObjectRef| match which {
         ObjectRef::Policy(name) => (name.name.to_string(), fleet.cache.policies[name].meta.revision()),
@@ -156,7 +156,7 @@ fn held(fleet: &Fleet, watch: &Watch) -> Vec<(String, u64)> {
             (id.name.to_string(), template.expect("held").meta.revision())
         }
         ObjectRef::Copy(cluster, id) => {
-            // Without a binding none is managed; what is old news of it is decided in the same way.
+            // Without a binding none is managed; outdated events of it are dropped in the same way.
             let copy = fleet.cache.resources[id].copies[cluster].copied.as_ref();
             (id.name.to_string(), copy.expect("held").meta.revision())
         }
@@ -214,7 +214,7 @@ fn what_a_restored_server_lists_counts_as_after_a_restart_and_so_does_what_follo
         see(&mut restored, &watch, "edited", 2900);
         delete(&mut restored, &watch, "same", 3002);
         see(&mut restored, &watch, "same", 90);
-        // What the list lacked was gone at its revision.
+        // Objects that the list lacked were deleted at its revision.
         see(&mut restored, &watch, "made", 2999);
         let versions: Vec<u64> = held(&restored, &watch).into_iter().map(|each| each.1).collect();
         assert_eq!(versions, [80, 3001, 2950], "{watch:?}");
@@ -248,7 +248,7 @@ fn a_list_that_is_not_behind_what_its_watch_told_makes_nothing_old_new() {
     for watch in watches() {
         let mut fleet = followed(&watch);
         let items = [("edited", 70), ("made", 4100), ("same", 90)];
-        // An answer to a write that overtakes the list.
+        // A response to a write that overtakes the list.
         see(&mut fleet, &watch, "written", 5002);
         list(&mut fleet, &watch, 5000, &items);
         see(&mut fleet, &watch, "deleted", 80);
