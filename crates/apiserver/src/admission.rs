@@ -23,7 +23,7 @@ use crate::{
     store::Store,
 };
 
-/// The view of a cluster that admission and deletions take.
+/// The view of the cluster for admission and deletions.
 pub(crate) trait Context: Surroundings + std::fmt::Debug + Send + Sync {
     /// The kinds served now.
     fn kinds(&self) -> Arc<Kinds>;

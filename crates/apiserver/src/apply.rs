@@ -61,7 +61,7 @@ const UNOWNED: &[&str] = &[
 
 /// Records in `new.metadata.managedFields` what an update (anything but apply) by `manager` changed against `old`.
 ///
-/// Empty lists, which count as set until here, become what is stored of them.
+/// Empty lists, which count as set until here, are converted to their stored form.
 ///
 /// New and changed fields belong to the manager alone; removed ones belong to nobody. An object
 /// whose managedFields were reset is not tracked until the next apply. Cost: O(size of both).
@@ -189,7 +189,7 @@ fn strip(set: &mut FieldSet) {
     set.subtract(&NOBODYS);
 }
 
-/// The fields that nobody owns.
+/// The fields without an owner.
 static NOBODYS: LazyLock<FieldSet> = LazyLock::new(|| {
     let mut unowned = FieldSet::default();
     for name in ["apiVersion", "kind"] {

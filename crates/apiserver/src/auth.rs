@@ -1,8 +1,8 @@
 //! Authentication and authorization of requests.
 //!
-//! Authentication, the first that is shown counts: client certificates of the cluster's authority, the admin's token, further
-//! static tokens, tokens of service accounts; a request without any is `system:anonymous`. Authorization: `system:masters` may do
-//! everything, all others what RBAC grants.
+//! Authentication, of which the first that is present counts: client certificates of the cluster's authority, the admin's
+//! token, further static tokens, tokens of service accounts; a request without any is `system:anonymous`. Authorization:
+//! `system:masters` may do everything, all others what RBAC grants.
 
 use std::{
     borrow::Cow,

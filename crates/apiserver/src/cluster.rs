@@ -29,7 +29,7 @@ impl Cluster {
     /// The same, with its objects in the file that the options name, if they name one.
     ///
     /// # Errors
-    /// The file cannot be read, is in use or no store; the error names the remedy.
+    /// The file cannot be read, is in use or is not a store; the error names the remedy.
     pub fn open(options: Options) -> Result<Self, OpenError> {
         let store = match &options.data {
             Some(file) => Store::open(file)?,

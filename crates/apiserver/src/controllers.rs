@@ -1,8 +1,9 @@
 //! The controllers of a cluster: they empty namespaces, collect dependents and create service accounts.
 //!
-//! One task reads the store's changes and passes each to every controller of the table; then each works on its queue.
-//! A controller keeps an index and a queue, both synchronous; it sees the store's present state only where it works.
-//! When the task is too late for a change, as at the start with an existing store, it begins again from what is stored.
+//! One task reads the store's changes and passes each to every controller of the table; then each works on its queue. A
+//! controller keeps an index and a queue, both synchronous; it reads the store's current state only while it works on its
+//! queue. When the task is too late for a change, as at the start with an existing store, it begins again from the stored
+//! objects.
 
 use std::{
     collections::BTreeSet,
@@ -51,7 +52,7 @@ impl Place {
     }
 }
 
-/// The view of a cluster that its controllers take.
+/// The view of the cluster for its controllers.
 pub(crate) trait Context: admission::Context {
     /// Applies `change` to the kinds.
     fn change_kinds(&self, change: &mut dyn FnMut(&mut Kinds));

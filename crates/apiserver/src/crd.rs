@@ -1,8 +1,8 @@
 //! Custom resources: the resources that a CustomResourceDefinition defines, and the rules of its objects.
 //!
-//! [`resources`] makes the served resources of a definition; `rules` are the rules that the registry needs of every kind; `names`
-//! are those that a definition is accepted with. The rules of the CRD kind itself are in `kinds::crds`, what makes CRDs served in
-//! `controllers::definitions`.
+//! [`resources`] makes the served resources of a definition; `rules` are the rules that the registry needs of every kind;
+//! `names` are the names and the conditions about their acceptance. The rules of the CRD kind itself are in `kinds::crds`, its
+//! life cycle in `controllers::definitions`.
 
 use std::sync::{
     Arc,

@@ -54,7 +54,7 @@ pub struct Decoded {
 
 crate::hidden::without_content!(Decoded);
 
-/// The number of oddities of a patch that are reported.
+/// The maximum number of reported problems of a patch.
 const MOST_OF_PATCH: usize = 100;
 
 /// Reads a body of a POST or PUT of a resource. Built-in kinds and custom resources differ in what they take. O(body).

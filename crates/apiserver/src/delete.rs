@@ -130,7 +130,7 @@ enum Step {
     Keep,
     /// It becomes this and waits.
     Mark(Object),
-    /// It is removed; `Some`: after it became this (graceful kinds).
+    /// It is removed; `Some`: with a change to this state before (graceful kinds).
     Remove(Option<Object>),
 }
 
@@ -151,7 +151,7 @@ pub(crate) fn object(
     }
 }
 
-/// Deletes an object in the state of `entry`, which `old` is; `None` if another write was faster.
+/// Deletes an object whose stored state is `entry`, decoded as `old`; `None` if another write was faster.
 fn attempt(
     cluster: &dyn Context,
     resource: &Resource,

@@ -1,7 +1,7 @@
 //! HTTP: reads a request, authenticates and routes it, and writes the response in the requested form.
 //!
-//! The order is that of a kube-apiserver, and visible to clients: authentication (401), impersonation, authorization (403), where
-//! the path leads (404, 405), what form is accepted (406), and only then the body.
+//! The order is that of a kube-apiserver, and visible to clients: authentication (401), impersonation, authorization (403), the
+//! route of the path (404, 405), the accepted form (406), and only then the body.
 
 use std::{sync::Arc, time::Duration};
 
@@ -41,13 +41,13 @@ use write::Form;
 /// The largest body that is read, in bytes.
 const LARGEST: usize = 3 << 20;
 
-/// Of a larger body so much is read and thrown away, so that its sender gets to read the refusal.
+/// The number of bytes of a larger body that are read and dropped, so that its sender reads the refusal.
 const DRAINED: usize = 8 << 20;
 
-/// The same of the body of a request that is refused by its headers.
+/// The same for the body of a request that is refused by its headers.
 const DRAINED_UNREAD: usize = 256 << 10;
 
-/// The time limit of that.
+/// The time limit of both.
 const DRAINING: Duration = Duration::from_secs(1);
 
 /// The time limit of a request other than a watch, its body included.
@@ -83,8 +83,8 @@ where
     response
 }
 
-/// Takes in what of a refused request's body is on its way. A connection that is closed before that is reset, and the reset
-/// overtakes the refusal. A client that waits for `100-continue` before its body gets the response instead.
+/// Reads the part of a refused request's body that is on its way. A connection that is closed before that is reset, and the
+/// reset overtakes the refusal. A client that waits for `100-continue` before its body gets the response instead.
 async fn drain<B>(headers: &HeaderMap, body: B)
 where
     B: http_body::Body<Data = Bytes>,

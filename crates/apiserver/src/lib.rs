@@ -1,16 +1,16 @@
 //! An embedded Kubernetes API server: a hub or a member cluster in a few megabytes, for tests, demos and laptops.
 //!
-//! It speaks the wire protocol of a kube-apiserver 1.36 (the recorded exchanges in `conformance/` are its standard),
-//! serves custom resources by their CRDs as any API server does, and knows no kind of this project. One request goes down
-//! through these floors, each of which knows only those below it:
+//! It serves the wire protocol of a kube-apiserver 1.36 (the recorded exchanges in `conformance/` are its standard) and custom
+//! resources by their CRDs, as any API server does; no kind of this project is built in. A request passes through these floors,
+//! each of which depends only on those below it:
 //!
-//! `listener` → `cluster` → `http` (parse, authenticate, authorize, negotiate) → `endpoint` (which resource, which verb) →
-//! `delete`, `registry`, `watch`, `list` (read, make the new state, admit, write) → `admission` → `auth`, `apply`, `decode` →
-//! `kinds`, `crd` (the rules of each kind) → `resource` → `schema` → `store` (revisions, events). `controllers` stand beside
-//! `endpoint`: they change objects without a request.
+//! `listener` → `cluster` → `http` (parse, authenticate, authorize, negotiate) → `endpoint` (resource and verb) → `delete`,
+//! `registry`, `watch`, `list` (read, make the new state, admit, write) → `admission` → `auth`, `apply`, `decode` → `kinds`,
+//! `crd` (the rules of each kind) → `resource` → `schema` → `store` (revisions, events). `controllers` are beside `endpoint`:
+//! they change objects without a request.
 //!
-//! `server`, the whole state of a cluster, stands right below `http`. What is below `server` takes the `Store`, or the view
-//! of the cluster that it needs: `Surroundings` (rules of kinds), `admission::Context`, `registry::Context`,
+//! `server`, the whole state of a cluster, is right below `http`. The modules below `server` take the `Store`, or the view of
+//! the cluster that they need: `Surroundings` (rules of kinds), `admission::Context`, `registry::Context`,
 //! `controllers::Context`.
 //!
 //! It is not for production: no cluster of yours should depend on it.

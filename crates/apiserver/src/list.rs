@@ -20,7 +20,7 @@ mod token;
 use options::Matching;
 pub(crate) use options::{Options, revision_of};
 
-/// The time for which a request waits for a revision that is not there yet.
+/// The time for which a request waits for a revision that the store has not reached yet.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Objects that are looked into before others get their turn.
@@ -110,7 +110,7 @@ pub(crate) async fn reach(store: &Store, revision: Revision) -> Result<()> {
         .with_retry_after(1))
 }
 
-/// The state that the options request, and the key behind which the list goes on.
+/// The state that the options request, and the key behind which the list continues.
 fn asked(options: &Options, prefix: &str) -> Result<(State, Option<String>)> {
     if !options.token.is_empty() {
         let (key, revision) = token::decode(&options.token)

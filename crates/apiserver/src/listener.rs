@@ -1,7 +1,7 @@
 //! The TLS listener: on loopback, with a certificate of the cluster's own authority.
 //!
-//! A silent connection costs its TLS state and is closed in the end; so is one that reads nothing. Headers,
-//! bodies and handshakes are bounded in size and time.
+//! An idle connection costs its TLS state and is closed in the end; so is one that reads nothing. Headers, bodies and
+//! handshakes are bounded in size and time.
 
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
@@ -126,7 +126,7 @@ async fn served(stream: TcpStream, acceptor: &TlsAcceptor, cluster: &Cluster, li
     let _ = stream.set_nodelay(true);
     let (silent, interval) = ALIVE;
     let keepalive = TcpKeepalive::new().with_time(silent).with_interval(interval);
-    // A watcher whose machine is gone is silent, as one that waits is.
+    // A watcher on a dead machine is as silent as one that waits.
     let _ = SockRef::from(&stream).set_tcp_keepalive(&keepalive);
     let stream = Patient::new(stream, limits.write);
     let Ok(Ok(stream)) = tokio::time::timeout(limits.handshake, acceptor.accept(stream)).await else {

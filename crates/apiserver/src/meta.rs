@@ -1,7 +1,7 @@
 //! The rules of `metadata`, the same for every kind.
 //!
-//! The server checks metadata more than once, by the kind's own rules and by those of every object, and reports an error of
-//! an update as often as it met it. The functions here keep that count.
+//! The server checks metadata more than once, by the kind's own rules and by those of every object, and reports an error of an
+//! update as often as it finds it. The functions here keep that count.
 
 use serde_json::Value;
 
@@ -38,8 +38,8 @@ pub fn validate_common(resource: &Resource, object: &Object) -> Vec<FieldError> 
     whole(resource.namespaced, object, &names::path_segment)
 }
 
-/// The errors in the metadata of an object at `path` inside of another. Nobody knows its kind: it may have no name
-/// and any namespace, and its name is any that fits into a path.
+/// The errors in the metadata of an object at `path` inside of another. Its kind is unknown: it may have no name and any
+/// namespace, and its name is any that fits into a path.
 #[must_use]
 pub(crate) fn validate_embedded(path: &str, object: &Object) -> Vec<FieldError> {
     let mut metadata = metadata(object).clone();

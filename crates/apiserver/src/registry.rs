@@ -1,8 +1,8 @@
 //! Reads and writes of objects: the steps between a request and the store, the same for every kind.
 //!
-//! Create: decode → namespace → defaults → ownership → names and the kind's preparations → validation → store.
-//! Update, patch and apply: read → new state → what may not change is set back → ownership → the kind's preparations →
-//! validation → store, again when somebody was faster. What the server sets after the ownership was noted belongs to nobody.
+//! Create: decode → namespace → defaults → ownership → names and the kind's preparations → validation → store. Update, patch
+//! and apply: read → new state → immutable parts restored → ownership → the kind's preparations → validation → store, again
+//! when another write was faster. Fields that the server sets after the ownership was recorded belong to nobody.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ pub(crate) use terms::{Terms, dry_run_problems, options};
 /// The number of attempts of a write that loses races.
 const TRIES: usize = 20;
 
-/// The view of a cluster that writes take.
+/// The view of the cluster for writes.
 pub(crate) trait Context: admission::Context {
     /// Keys and grants, and the store that they are read from.
     fn access(&self) -> Access<'_>;
@@ -108,7 +108,7 @@ pub(crate) async fn update(cluster: &dyn Context, call: &Call) -> Result<Reply> 
 /// A write that is under way.
 type Attempt<'a> = std::pin::Pin<Box<dyn Future<Output = Result<Reply>> + Send + 'a>>;
 
-/// Creates what is not there and changes what is; when somebody was faster, the other way round.
+/// Creates what is not there and changes what is; when another write was faster, the other way round.
 async fn create_or_change<'a>(
     store: &Store,
     call: &Call,
@@ -135,7 +135,7 @@ async fn create_or_change<'a>(
     ))
 }
 
-/// The origin of a change: they differ in the fields that may be absent, and in the recording of ownership.
+/// The origin of a change: origins differ in the fields that may be absent, and in the recording of ownership.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
     Put,
@@ -143,7 +143,7 @@ pub(crate) enum Source {
     Apply,
 }
 
-/// Reads, makes the new state with `next`, checks and writes it; again when somebody was faster.
+/// Reads, makes the new state with `next`, checks and writes it; again when another write was faster.
 pub(crate) async fn change(
     cluster: &dyn Context,
     call: &Call,

@@ -147,7 +147,7 @@ pub(crate) fn about_kind<'a>(resource: &'a Resource, name: &'a str) -> About<'a>
     }
 }
 
-/// The view of a cluster that rules of kinds take: other objects, read only, and the clock.
+/// The view of the cluster for the rules of kinds: other objects, read only, and the clock.
 pub trait Surroundings {
     /// An object of a collection, as stored.
     fn get(&self, collection: &str, key: &str) -> Option<Object>;
@@ -195,7 +195,7 @@ pub trait Rules: Send + Sync + fmt::Debug {
         &[]
     }
 
-    /// True if `metadata.generation` is kept by the server: grows when anything but metadata and status changes.
+    /// True if the server maintains `metadata.generation`: it grows when anything but metadata and status changes.
     fn has_generation(&self) -> bool {
         false
     }
@@ -264,22 +264,22 @@ pub trait Rules: Send + Sync + fmt::Debug {
         None
     }
 
-    /// True if PUT creates what is not there.
+    /// True if PUT creates an absent object.
     fn create_on_update(&self) -> bool {
         false
     }
 
-    /// True if a PUT without resourceVersion is taken.
+    /// True if a PUT without resourceVersion is accepted.
     fn unconditional_update(&self) -> bool {
         true
     }
 
-    /// True if DELETE answers with the object instead of a Status.
+    /// True if DELETE returns the object instead of a Status.
     fn delete_returns_object(&self) -> bool {
         false
     }
 
-    /// The reason for which an object of this name may never be deleted.
+    /// The reason why an object of this name may never be deleted.
     fn undeletable(&self, _name: &str) -> Option<&'static str> {
         None
     }
@@ -290,7 +290,7 @@ pub trait Rules: Send + Sync + fmt::Debug {
         false
     }
 
-    /// True if an object that is being deleted may go when no finalizer of its metadata is left.
+    /// True if an object that is being deleted may be removed when no finalizer of its metadata is left.
     fn may_go(&self, _object: &Object) -> bool {
         true
     }

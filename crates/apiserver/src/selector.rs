@@ -81,7 +81,7 @@ impl Selection {
         Ok(self)
     }
 
-    /// True if everything is selected, so that objects need not be looked into.
+    /// True if everything is selected, so that objects need not be parsed.
     #[must_use]
     pub const fn is_everything(&self) -> bool {
         self.labels.is_empty() && self.fields.is_empty()

@@ -106,7 +106,7 @@ impl Status {
         Self::new(409, "AlreadyExists", message).with_details(about.details())
     }
 
-    /// 409: somebody was faster, or a precondition does not hold.
+    /// 409: another write was faster, or a precondition does not hold.
     #[must_use]
     pub fn conflict(about: About<'_>, why: &str) -> Box<Self> {
         let message = format!(

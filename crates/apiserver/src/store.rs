@@ -125,7 +125,7 @@ pub struct Store {
 #[derive(Debug)]
 struct State {
     revision: Revision,
-    /// Older events are dropped in every collection.
+    /// Events up to this revision are dropped in every collection.
     floor: Revision,
     collections: BTreeMap<Arc<str>, Collection>,
     /// The positions of the readers of all collections.
@@ -145,11 +145,11 @@ impl Store {
         Self::with(FIRST, BTreeMap::new(), |_| None)
     }
 
-    /// The store of a file, which is made when it is not there. Reads all objects; their earlier states are forgotten,
-    /// so that revisions before the last one are too old.
+    /// The store of a file, which is created if it does not exist. Reads all objects; their earlier states are forgotten, so
+    /// that revisions before the last one are too old.
     ///
     /// # Errors
-    /// The file is in use, damaged, no store, or cannot be read or written; the text names the remedy.
+    /// The file is in use, is damaged, is not a store, or cannot be read or written; the text names the remedy.
     pub fn open(path: &Path) -> Result<Self, OpenError> {
         let (opened, revision, objects) = durable::open(path)?;
         Ok(Self::with(revision, objects, |tick| Some(opened.start(tick))))
@@ -196,7 +196,7 @@ impl Store {
         }
     }
 
-    /// The reason for which no write would survive now; `None` if there is none, and in memory. O(1).
+    /// The reason why no write would survive now; `None` if there is none, and in memory. O(1).
     #[must_use]
     pub fn broken(&self) -> Option<Broken> {
         self.durable.as_ref().and_then(durable::Writer::broken)

@@ -30,7 +30,7 @@ const BOOKMARKS: Duration = Duration::from_secs(60);
 /// The time before its end at which a watch sends a last bookmark.
 const FAREWELL: Duration = Duration::from_secs(2);
 
-/// The duration of a watch by default, in seconds; up to twice as long, so that not all end at once.
+/// The default duration of a watch, in seconds; it may be up to twice as long, so that not all end at once.
 const LASTS: u64 = 1800;
 
 /// The longest that a watch lasts, in seconds.

@@ -1,8 +1,8 @@
 //! A stand-in for the workload controllers, the scheduler and the kubelets of a cluster: workloads get Pods, and Pods
 //! become Ready, or fail if an annotation requests it.
 //!
-//! For members only: a hub runs no workloads. What a Pod goes through is data ([`Stages`]); which Pods a workload has is
-//! decided by pure functions (module `owners`). One task per cluster reads the store's events and sends ordinary requests.
+//! For members only: a hub runs no workloads. The life cycle of a Pod is data ([`Stages`]); the Pods of a workload are
+//! determined by pure functions (module `owners`). One task per cluster reads the store's events and sends ordinary requests.
 //! Cost of an event: the children of one workload.
 
 use std::{

@@ -47,16 +47,16 @@ use crate::{
 };
 pub use job::{completions, revise_completions};
 
-/// Every interpreted kind. It lists each version that a server from 1.20 on serves and does not convert to another of
-/// the same name: a policy that names it means it.
+/// Every interpreted kind. It lists each version that a server from 1.20 on serves and does not convert to another of the same
+/// name: a policy that names such a version selects that version.
 ///
 /// Third-party kinds with rules instead of code are in [`shipped`]: no right is granted and no request is sent because of them
 /// alone.
 ///
-/// Other kinds are propagated too, without a rule: their whole status is reported and they are healthy once they exist. Checked
-/// and in no need of a rule: Role, RoleBinding, ClusterRoleBinding, NetworkPolicy, LimitRange, StorageClass, PriorityClass,
-/// Endpoints (nothing of them is set by a member but defaults, which are the hub's too). None of them has a status that
-/// changes while it has no generation: a kind that does needs a rule, or each word of its status looks like a new version
+/// Other kinds are propagated too, without a rule: their whole status is reported and they are healthy once they exist.
+/// Checked, and without need of a rule: Role, RoleBinding, ClusterRoleBinding, NetworkPolicy, LimitRange, StorageClass,
+/// PriorityClass, Endpoints (members set nothing in them but defaults, which are the hub's too). None of them has a status that
+/// changes while it has no generation: a kind that does needs a rule, or each change of its status looks like a new version
 /// ([`content_number`](super::content_number)).
 pub const NATIVE: &[&dyn NativeKind] = &[
     &api_service::ApiService,
@@ -122,9 +122,9 @@ pub fn has(native: &dyn NativeKind, operation: Operation) -> bool {
     native.operations().contains(&operation)
 }
 
-/// Removes the fields of a template that are never propagated, whatever its kind: all fields that an API server sets,
-/// ownership and finalizers (they name things of the hub), status, and kubectl's last-applied annotation (it holds
-/// the whole object, a Secret's content too).
+/// Removes the fields of a template that are never propagated, whatever its kind: all fields that an API server sets, ownership
+/// and finalizers (they name objects of the hub), status, and kubectl's last-applied annotation (it contains the whole object,
+/// a Secret's content too).
 ///
 /// Source: Karmada reference 1.4; `generateName` and the annotation are ours.
 pub fn common_prune(template: &mut Value) {

@@ -49,7 +49,7 @@ pub fn propagated_kind(group: &str, kind: &str) -> Option<&'static PropagatedKin
         .find(|each| each.group == group && each.kind == kind)
 }
 
-/// The instruction by which the controllers get the right to a kind that they may not list on the hub.
+/// The instruction that gives the controllers the right to a kind that they may not list on the hub.
 #[must_use]
 pub fn remedy(group: &str, kind: &str) -> String {
     match propagated_kind(group, kind).filter(|each| !each.resource.on_hub) {

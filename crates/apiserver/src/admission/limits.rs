@@ -21,7 +21,7 @@ fn limits(cluster: &dyn Surroundings, object: &Object) -> Vec<Object> {
     all.filter_map(|limit| limit.as_object().cloned()).collect()
 }
 
-/// Fills requests and limits into the containers of a pod, and records that in an annotation.
+/// Sets default requests and limits in the containers of a pod, and records that in an annotation.
 pub(super) fn fill(cluster: &dyn Surroundings, pod: &mut Object) {
     let mut said = Vec::new();
     for limit in limits(cluster, pod) {
@@ -66,7 +66,7 @@ fn missing(resources: &mut Object, key: &str, defaults: &Object) -> Vec<String> 
     names
 }
 
-/// Checks a pod or claim against the limits; the error names the reasons.
+/// Checks a pod or claim against the limits; the error states the reasons.
 pub(super) fn check(cluster: &dyn Surroundings, kind: &str, object: &Object) -> Result<(), String> {
     let mut problems = Vec::new();
     for limit in limits(cluster, object) {

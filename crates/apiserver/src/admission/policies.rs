@@ -23,7 +23,7 @@ use crate::{
     status::{Result, Status},
 };
 
-/// The verdict of one policy with one binding and one set of parameters.
+/// One policy, to be evaluated with one binding and one set of parameters.
 struct Case<'a> {
     policy: &'a Object,
     binding: &'a Object,
@@ -254,7 +254,7 @@ fn ignores(policy: &Object) -> bool {
     text(spec(policy), "failurePolicy") == "Ignore"
 }
 
-/// True if all match conditions hold. One that is false excludes the write whatever the others come to.
+/// True if all match conditions hold. One that is false excludes the write whatever the results of the others.
 fn is_meant(case: &Case<'_>) -> std::result::Result<bool, String> {
     let met = conditions(spec(case.policy), &case.variables);
     match met {

@@ -1,4 +1,4 @@
-//! Resource quotas: checks and charges of new objects. Only what is in a quota's `status.hard` counts, which its controller sets.
+//! Resource quotas: checks and charges of new objects. Only the amounts in a quota's `status.hard` count, which its controller sets.
 
 use std::collections::BTreeMap;
 
@@ -49,7 +49,7 @@ const ONE: i128 = 1_000_000_000;
 #[derive(Debug, Default)]
 pub(crate) struct Charged(Vec<(String, BTreeMap<String, i128>)>);
 
-/// Charges the quotas of the namespace with a new object, or returns the reason for which it does not fit and charges none.
+/// Charges the quotas of the namespace with a new object, or returns the reason why it does not fit and charges none.
 pub(super) fn charge(
     cluster: &dyn Context,
     resource: &Resource,
@@ -94,7 +94,7 @@ pub(crate) fn refund(cluster: &dyn Context, charged: Charged) {
     }
 }
 
-/// Writes what is used of a quota; false when somebody was faster.
+/// Writes what is used of a quota; false when another write was faster.
 fn write(cluster: &dyn Context, key: &str, quota: &Object, used: Object) -> bool {
     let revision = field(quota, "resourceVersion").parse().unwrap_or(0);
     let next = used_up(cluster, quota, used);

@@ -1,13 +1,13 @@
 //! Admission webhooks: those that match a write are called, and their verdicts applied.
 //!
-//! Mutating ones one after the other, by the names of their configurations, each on what the one before it left; once
-//! more those with `reinvocationPolicy: IfNeeded` when a later one changed the object. Validating ones all
-//! at once, on the object as it would be stored. Nothing is held while they are called: the write that follows is lost,
-//! and made again, when somebody was faster.
+//! Mutating webhooks are called one after the other, in the order of the names of their configurations, each with the result of
+//! the one before it; those with `reinvocationPolicy: IfNeeded` once more when a later one changed the object. Validating ones
+//! are called all at once, with the object as it would be stored. No lock is held while they are called: if another write was
+//! faster, the write fails and is repeated.
 //!
 //! The cluster's own controllers (namespaces, garbage collection) write without admission; so do evictions and bindings of pods.
 //!
-//! Costs: one look at each of the two collections for each write; a connection for each call.
+//! Costs: one read of each of the two collections for each write; a connection for each call.
 
 use futures::future::join_all;
 use serde_json::Value;
@@ -57,7 +57,7 @@ impl Hook {
     }
 }
 
-/// The reason for which the call of a webhook refuses a write.
+/// The reason why the call of a webhook refuses a write.
 enum Failure {
     /// It could not be called, or its response is invalid: its failure policy decides.
     Call(String),

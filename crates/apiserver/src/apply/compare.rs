@@ -180,7 +180,7 @@ pub fn fields(shape: &Shape, value: &Value) -> FieldSet {
     leaves(shape, value).1
 }
 
-/// The fields in the value; true if the value itself is one.
+/// Returns the fields in the value, and true if the value itself is one.
 fn leaves(shape: &Shape, value: &Value) -> (bool, FieldSet) {
     let mut set = FieldSet::default();
     match shape.form(value) {

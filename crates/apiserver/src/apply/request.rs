@@ -270,7 +270,7 @@ fn owner(manager: Manager<'_>) -> Owner {
 
 /// The annotation of client-side apply, where it is there, follows what kubectl applied.
 fn renew_last_applied(object: &mut Object, applied: &Object) {
-    /// The limit of the size of all annotations together.
+    /// The maximum size of all annotations together.
     const LARGEST: usize = 256 << 10;
     let slot = metadata_mut(object)
         .get_mut("annotations")

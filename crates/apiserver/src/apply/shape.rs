@@ -156,8 +156,8 @@ impl Shape {
         }
     }
 
-    /// The step to an item of a list with `keys`, or why there is none. Keys that are absent have their default, or are left
-    /// out: validation reports what is missing.
+    /// The step to an item of a list with `keys`, or the reason why there is none. Absent keys have their default, or are left
+    /// out: validation reports the missing ones.
     pub fn element(&self, keys: &[String], item: &Value) -> Result<Element, String> {
         if keys.is_empty() {
             return match item {

@@ -109,8 +109,8 @@ pub(crate) fn check(
     Err(Status::forbidden(about, &why))
 }
 
-/// True if a change is one by which an object goes: its author grants nothing. Labels count, since by them a
-/// role is taken in by others.
+/// True if a change is only one of garbage collection: its author grants nothing. A change of labels is none, since other roles
+/// may aggregate a role by them.
 fn only_collected(new: &Object, old: &Object) -> bool {
     const OF_COLLECTION: [&str; 4] = [
         "finalizers",

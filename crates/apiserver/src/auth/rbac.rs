@@ -256,7 +256,7 @@ impl Index {
         found
     }
 
-    /// The reason for which the user may, in the words of the real server; `None` if it may not.
+    /// The reason why the user has access, in the words of the real server; `None` if it has none.
     #[must_use]
     pub(crate) fn allows(&self, user: &User, wanted: &Wanted<'_>) -> Option<String> {
         self.bindings_of(user, wanted.namespace)
@@ -326,7 +326,7 @@ fn reason(binding: &Binding, subject: &Subject) -> String {
 }
 
 impl Rule {
-    /// True if the rule grants what is wanted.
+    /// True if the rule grants the requested access.
     #[must_use]
     pub(crate) fn allows(&self, wanted: &Wanted<'_>) -> bool {
         let has = |list: &[String], what: &str| list.iter().any(|one| one == "*" || one == what);

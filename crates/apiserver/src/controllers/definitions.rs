@@ -1,7 +1,7 @@
 //! The life cycle of CRDs: names are accepted, the kind is served and established; when the CRD is
 //! deleted its objects go first.
 //!
-//! One task per cluster, woken by the store. It starts from what is stored, so CRDs that were there before it are served too.
+//! One task per cluster, woken by the store. It starts from the stored objects, so CRDs from before its start are served too.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -130,7 +130,7 @@ impl Lifecycle {
         }
     }
 
-    /// Brings one CRD forward. Returns true if names became free.
+    /// Advances one CRD in its life cycle. Returns true if names became free.
     fn one(&mut self, cluster: &dyn Context, name: &str) -> bool {
         let Some(crd) = cluster.get(COLLECTION, name) else {
             self.leaving.remove(name);
@@ -265,7 +265,7 @@ impl Lifecycle {
         freed
     }
 
-    /// Deletes the objects of a CRD, each once. Returns true if all are gone. O(objects) at first, then O(what happened).
+    /// Deletes the objects of a CRD, each once. Returns true if all are gone. O(objects) at first, then O(events).
     fn empty(&mut self, cluster: &dyn Context, name: &str, crd: &Object) -> bool {
         let Some(known) = self.crds.get_mut(name) else {
             return true;

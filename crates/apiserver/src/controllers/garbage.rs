@@ -1,9 +1,9 @@
 //! The garbage collector: it deletes objects whose owners are gone; an owner waits for its dependents or orphans them, as its
 //! deletion requested.
 //!
-//! The index holds who owns whom, for objects with owners only; whether an owner is there is looked up in the store, by
-//! the kind and name in the reference. An owner of a kind that is not served keeps its dependents, unless it was seen
-//! to go.
+//! The index maps owners to their dependents, for objects with owners only; the existence of an owner is looked up in the
+//! store, by the kind and name in the reference. An owner of a kind that is not served keeps its dependents, unless its
+//! deletion was observed.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -98,7 +98,7 @@ impl Controller for Garbage {
 }
 
 impl Garbage {
-    /// Notes the owners of an object. Returns true if they changed and there are any; former owners that wait are looked at.
+    /// Records the owners of an object. Returns true if they changed and there are any; former owners that wait are processed again.
     fn set_owners(&mut self, place: &Place, owners: &[Owner]) -> bool {
         let former = if owners.is_empty() {
             self.owners.remove(place).unwrap_or_default()
@@ -315,8 +315,8 @@ fn drop_finalizer(object: &mut Object, finalizer: &str) -> bool {
     retain(object, "finalizers", |name| name != finalizer)
 }
 
-/// Retains the entries of a list of the metadata for which `keep` returns true; an empty list is removed; returns true if it
-/// changed.
+/// Retains the entries of a list of the metadata for which `keep` returns true, and removes an empty list. Returns true if the
+/// list changed.
 fn retain(object: &mut Object, name: &str, keep: impl Fn(&Value) -> bool) -> bool {
     let metadata = metadata_mut(object);
     let Some(Value::Array(list)) = metadata.get_mut(name) else {

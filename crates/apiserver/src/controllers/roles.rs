@@ -16,7 +16,7 @@ use crate::{
 const GROUP: &str = "rbac.authorization.k8s.io";
 const ROLES: &str = "rbac.authorization.k8s.io/clusterroles";
 
-/// True if a ClusterRole changed since the last look at all of them: they are few and change seldom.
+/// True if a ClusterRole changed since all of them were last read: they are few and change seldom.
 #[derive(Default)]
 pub(super) struct Roles {
     changed: bool,
@@ -52,8 +52,8 @@ impl Controller for Roles {
     }
 }
 
-/// The rules that a role has of others; `None` when it takes none. Of a role that takes rules itself those count that it has
-/// now: when they change, this is computed again.
+/// The rules that a role aggregates from others; `None` if it does not aggregate. If one of the others aggregates rules itself,
+/// its current rules count: when they change, this is computed again.
 fn aggregated(name: &str, role: &Object, roles: &BTreeMap<&str, Object>) -> Option<Vec<Value>> {
     let rule = role.get("aggregationRule").filter(|rule| rule.is_object())?;
     let none = Object::new();

@@ -116,7 +116,7 @@ fn datum<'a>(secret: &'a Object, key: &str) -> Option<&'a str> {
     secret.get("data")?.get(key)?.as_str()
 }
 
-/// True if the Secret carries the cluster's authority of today: it may have a new one since the Secret was filled.
+/// True if the Secret has the cluster's current authority: that may be newer than the Secret's content.
 fn has_authority(cluster: &dyn Context, secret: &Object) -> bool {
     let wanted = cluster.authority();
     wanted.is_none_or(|wanted| datum(secret, AUTHORITY) == Some(&BASE64_STANDARD.encode(wanted)))

@@ -139,12 +139,12 @@ fn condition<'a>(crd: &'a Object, name: &str) -> Option<&'a Value> {
         .find(|condition| condition.get("type").and_then(Value::as_str) == Some(name))
 }
 
-/// True if a condition is true.
+/// True if a condition is True.
 pub(crate) fn is(crd: &Object, name: &str) -> bool {
     condition(crd, name).is_some_and(|condition| condition.get("status") == Some(&json!("True")))
 }
 
-/// True if a condition is there for a reason.
+/// True if a condition has this reason.
 pub(crate) fn has_reason(crd: &Object, name: &str, reason: &str) -> bool {
     condition(crd, name).is_some_and(|condition| condition.get("reason") == Some(&json!(reason)))
 }

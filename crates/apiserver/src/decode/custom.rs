@@ -1,5 +1,4 @@
-//! Bodies of custom resources: kind and apiVersion must be there, metadata has its shape, fields that the schema lacks are
-//! dropped.
+//! Bodies of custom resources: kind and apiVersion are required, metadata is typed, fields that the schema lacks are dropped.
 
 use serde_json::{Map, Value};
 
@@ -151,7 +150,7 @@ fn shape(
     }
 }
 
-/// The type of the object is that of the path, or the error that names the object by its own type.
+/// Checks that the type of the object is that of the path; the error names the object by its own type.
 fn right_type(resource: &Resource, object: &Object) -> Result<()> {
     let text = |name: &str| object.get(name).and_then(Value::as_str).unwrap_or_default();
     let mut errors = Vec::new();

@@ -161,7 +161,7 @@ impl<'a> Parse<'a> {
         self.rest.bytes().take_while(u8::is_ascii_digit).count()
     }
 
-    /// A fraction that the layout does not have: read all the same, and dropped with the form that is written.
+    /// A fraction that the layout does not have: it is read, and dropped when the time is written.
     fn fraction(&mut self) {
         let Some(after) = self.rest.strip_prefix(['.', ',']) else {
             return;

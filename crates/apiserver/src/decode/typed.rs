@@ -1,5 +1,5 @@
-//! Decoding of a value by the schema of a built-in kind: types checked, unknown fields dropped and reported, the rest as Go would
-//! write it again: nulls dropped, empty values left out, times and quantities in their form.
+//! Decoding of a value by the schema of a built-in kind: types checked, unknown fields dropped and reported, the rest in the
+//! form in which Go would write it: nulls dropped, empty values left out, times and quantities normalised.
 //!
 //! Faults are of three kinds, as in Go's decoder: a wrong type is recorded and the first one reported at the end; a value
 //! that a type's own reader refuses (times, quantities) is reported at once; unknown and repeated fields are collected.
@@ -332,7 +332,7 @@ fn is_sent(field: &Schema, value: &Value) -> bool {
     }
 }
 
-/// True if an empty list is something else than none: to own it, or to reset ownership.
+/// True if an empty list differs from an absent one: it can be owned, or it resets ownership.
 fn counts_when_empty(field: &Schema) -> bool {
     let items = field.items.as_ref().and_then(|items| items.definition.as_deref());
     field.always || items.is_some_and(|name| name.ends_with(".ManagedFieldsEntry"))

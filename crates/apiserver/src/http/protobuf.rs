@@ -1,7 +1,7 @@
-//! Bodies in protocol buffers, as the typed clients of Go send them: turned into JSON before anybody looks at them.
+//! Bodies in protocol buffers, as the typed clients of Go send them: converted to JSON before any other processing.
 //!
-//! The schemas define the type of a field; `protobuf/fields.txt` its number. Answers are never written so: those
-//! clients take JSON, too.
+//! The schemas define the type of a field; `protobuf/fields.txt` its number. Responses are never written in this form: those
+//! clients accept JSON, too.
 
 use std::{collections::HashMap, sync::LazyLock};
 
@@ -20,7 +20,7 @@ mod tests;
 /// The prefix of such a body.
 const MAGIC: &[u8] = b"k8s\0";
 
-/// The limit of the nesting of messages.
+/// The maximum nesting depth of messages.
 const DEEPEST: usize = 64;
 
 /// Fields of a message by number: a name, or the message whose fields stand in its place.
@@ -65,7 +65,7 @@ pub(super) fn is(content_type: &str) -> bool {
 /// The body as JSON; `None` when its kind is not in the table or it holds fields that are newer than the table.
 ///
 /// # Errors
-/// The error of a body that is no such message.
+/// The body is not such a message.
 pub(super) fn to_json(body: &[u8]) -> Result<Option<Value>> {
     let bad = || Status::bad_request("the body of the request is no valid protobuf message");
     let envelope = body.strip_prefix(MAGIC).ok_or_else(bad)?;
@@ -124,7 +124,7 @@ fn numbers(definition: &str) -> Option<&'static Numbers> {
     TABLE.get(short)
 }
 
-/// The reason for which a message is not read.
+/// The reason why a message is not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Trouble {
     Malformed,

@@ -24,7 +24,7 @@ pub(super) struct Route {
     pub(super) method: Method,
 }
 
-/// The reason for which there is no route.
+/// The reason why there is no route.
 #[derive(Debug)]
 pub(super) enum Miss {
     /// `404 page not found` in plain text.

@@ -195,7 +195,7 @@ fn has_trailing_space(text: &str) -> bool {
     text.ends_with(' ') || text.contains(" \n")
 }
 
-/// True if a plain scalar may be written so inside a block.
+/// True if a scalar may be written plain inside a block.
 fn plain_allowed(text: &str) -> bool {
     let bytes = text.as_bytes();
     let (Some(&first), Some(&last)) = (bytes.first(), bytes.last()) else {

@@ -227,7 +227,7 @@ fn conditions(parent: &Object, path: &str, errors: &mut Errors) {
     }
 }
 
-/// True if an expression compiles and, as far as that is known, has a type.
+/// Checks that an expression compiles and, as far as that is known, has the wanted type.
 fn compiles(expression: &str, wanted: &str, field: &str, errors: &mut Errors) {
     match Expression::compile(expression) {
         Err(problem) => {
@@ -245,7 +245,7 @@ fn compiles(expression: &str, wanted: &str, field: &str, errors: &mut Errors) {
     }
 }
 
-/// The common part of both kinds of policies.
+/// Validates the common part of both kinds of policies.
 fn policy(spec: &Object, errors: &mut Errors) {
     errors.required_one_of(
         "spec.failurePolicy",

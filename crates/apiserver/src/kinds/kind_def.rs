@@ -49,7 +49,7 @@ pub(crate) struct KindDef {
     pub(crate) printer: Printer,
     /// Makes the rules of a kind that needs more than the flags and functions below; those are not used then.
     pub(crate) rules: Option<fn() -> Arc<dyn Rules>>,
-    /// True if a create keeps the status that it is sent.
+    /// True if a create keeps the status in the request.
     pub(crate) keeps_status: bool,
     /// True if the server counts generations.
     pub(crate) has_generation: bool,
@@ -59,7 +59,7 @@ pub(crate) struct KindDef {
     pub(crate) kept_by_status: &'static [&'static str],
     /// True if PUT creates.
     pub(crate) create_on_update: bool,
-    /// True if DELETE answers with the object.
+    /// True if DELETE returns the object.
     pub(crate) returns_object: bool,
     /// True if a PUT must name a resourceVersion.
     pub(crate) conditional: bool,

@@ -94,7 +94,7 @@ pub(crate) fn labels(namespace: &Object) -> Vec<FieldError> {
     errors
 }
 
-/// Checks the spec of a pod or of a template against the level of its namespace in this mode; the whole reason if it violates it.
+/// Checks the spec of a pod or of a template against the level of its namespace in this mode. Returns the whole reason of a violation.
 pub(crate) fn violation(namespace: &Object, mode: &str, spec: &Object) -> Option<String> {
     let labels = below(metadata(namespace), "labels");
     let name = text(labels, &format!("{PREFIX}{mode}"));

@@ -19,7 +19,7 @@ const HOSTNAMES: &str = "metadata.name: this is used in Pod names and hostnames,
 /// Path of the containers in a workload.
 pub(super) const CONTAINERS: &str = "spec.template.spec.containers";
 
-/// True if a `LabelSelector` selects these labels; one that is not there selects nothing.
+/// True if a `LabelSelector` selects these labels; an absent one selects nothing.
 pub(crate) fn selects(selector: Option<&Object>, labels: &Object) -> bool {
     let Some(selector) = selector else { return false };
     let equal = below(selector, "matchLabels")
@@ -55,7 +55,7 @@ pub(crate) fn labels_of_template(object: &mut Object) {
     }
 }
 
-/// A selector that must be there and may not be empty; `empty` is the message about an empty one.
+/// Checks a selector, which is required and may not be empty; `empty` is the message about an empty one.
 pub(crate) fn selector(spec: &Object, path: &str, empty: &str, errors: &mut Errors) {
     let field = format!("{path}.selector");
     let Some(selector) = object(spec, "selector") else {
@@ -67,7 +67,7 @@ pub(crate) fn selector(spec: &Object, path: &str, empty: &str, errors: &mut Erro
     }
 }
 
-/// The labels of the template must be what the selector selects; an empty selector is reported elsewhere.
+/// Checks that the selector selects the labels of the template; an empty selector is reported elsewhere.
 pub(crate) fn labels_selected(spec: &Object, path: &str, errors: &mut Errors) {
     let selector = object(spec, "selector");
     let empty = selector.is_some_and(|selector| {

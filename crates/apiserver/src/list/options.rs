@@ -148,7 +148,7 @@ fn whole(text: &str) -> Result<i64> {
         .map_err(|error| Status::bad_request(not_parsed("ParseInt", text, &error)))
 }
 
-/// A resourceVersion; empty is 0. The error is the server's, which has different codes in several places.
+/// A resourceVersion; empty is 0. The text of the error is the server's; its code differs from place to place.
 pub(crate) fn revision_of(text: &str) -> std::result::Result<Revision, String> {
     if text.is_empty() {
         return Ok(0);

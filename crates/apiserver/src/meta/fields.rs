@@ -99,7 +99,7 @@ pub(crate) fn standard_finalizer(name: &str, field: String) -> Option<FieldError
     (!good).then(|| FieldError::invalid(field, name, detail))
 }
 
-/// The warnings about new finalizers of custom resources: names of one word may be anybody's.
+/// The warnings about new finalizers of custom resources: names without a domain may collide.
 pub(crate) fn finalizer_warnings(new: &Object, old: Option<&Object>) -> Vec<String> {
     /// Those that the server knows itself.
     const OWN: [&str; 2] = ["orphan", "foregroundDeletion"];

@@ -9,7 +9,7 @@ use crate::{
 
 const FIELD: &str = "metadata.ownerReferences";
 
-/// The errors in the owners of an object: each alone, and that only one may be the controller.
+/// The errors in the owners of an object: in each of them, and in the number of controllers among them.
 pub(super) fn validate(object: &Object) -> Vec<FieldError> {
     let owners = metadata(object).get("ownerReferences").and_then(Value::as_array);
     let Some(owners) = owners else {

@@ -19,7 +19,7 @@ const LIST_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta";
 const API_VERSION: &str = "Version of the schema that the object is written in, such as apps/v1.";
 const KIND: &str = "Kind of the object, in camel case. It cannot be changed.";
 
-/// The version of OpenAPI: they refer to definitions differently, and v2 has fewer fields.
+/// The version of OpenAPI: the versions refer to definitions differently, and v2 has fewer fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Flavor {
     /// Swagger 2.0.
@@ -292,7 +292,7 @@ impl Definitions {
     }
 }
 
-/// The fields that must be there. The generated types require metadata everywhere; Kubernetes does for one kind alone.
+/// The required fields. The generated types require metadata everywhere; Kubernetes does for one kind alone.
 fn required(schema: &Schema) -> Vec<String> {
     let optional = schema
         .definition

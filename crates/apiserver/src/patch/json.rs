@@ -17,7 +17,7 @@ const MOST_COPIED: usize = 3 << 20;
 /// Items shifted and values looked at by all operations of one patch: far more than honest ones need.
 const MOST_WORK: usize = 50_000_000;
 
-/// The reason for which an operation fails is not reported.
+/// An operation failed; the reason is not reported.
 struct Failed;
 
 type Outcome<T> = std::result::Result<T, Failed>;

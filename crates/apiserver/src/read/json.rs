@@ -8,7 +8,7 @@ use serde_json::{Map, Number, Value};
 #[cfg(test)]
 mod tests;
 
-/// The limit of the nesting of lists and objects. A list of objects adds two, and clients stop at 128.
+/// The maximum nesting depth of lists and objects. A list of objects adds two, and clients stop at 128.
 pub(crate) const MAX_DEPTH: usize = 120;
 
 /// The number of repeated fields that are reported.

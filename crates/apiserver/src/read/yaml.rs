@@ -247,7 +247,7 @@ fn height(node: &Node) -> usize {
     }
 }
 
-/// Errors of Go's scanner name the line, those of its parser the line before; at the end of a text both stand one line on.
+/// Errors of Go's scanner name the line, those of its parser the line before; at the end of a text both name the next line.
 fn told(error: &ScanError, text: &str) -> String {
     let at_end = error
         .marker()

@@ -225,7 +225,7 @@ pub(super) fn fits(call: &Call, before: usize, object: &Object) -> Result<()> {
     }
 }
 
-/// Checks that the namespace exists and takes new objects.
+/// Checks that the namespace exists and accepts new objects.
 fn namespace_takes(cluster: &dyn Surroundings, call: &Call, object: &Object) -> Result<()> {
     let Some(namespace) = cluster.get("namespaces", &call.namespace) else {
         let about = About {

@@ -14,8 +14,8 @@ use crate::{
 /// Field manager of the cluster's own controllers, the name a kube-controller-manager gives itself.
 pub(crate) const CONTROLLER: &str = "kube-controller-manager-1.36";
 
-/// Changes the object under `key` by `change` (which returns true if it did) through `subresource`, again when somebody was
-/// faster. Returns the state after it; `None` when the object is gone, or went with this change.
+/// Changes the object under `key` by `change` (which returns true if it did) through `subresource`, again when another write
+/// was faster. Returns the state after it; `None` when the object is gone, or was removed by this change.
 pub(crate) fn rewrite(
     cluster: &dyn Context,
     resource: &Resource,

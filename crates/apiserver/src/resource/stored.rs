@@ -113,7 +113,7 @@ pub(crate) fn metadata(bytes: &[u8]) -> Option<&[u8]> {
     rest.get(..values.byte_offset())
 }
 
-/// True if [`shown`] adds nothing but apiVersion and kind to an entry, so that stored bytes may go out as they are.
+/// True if [`shown`] adds nothing but apiVersion and kind to an entry, so that stored bytes may be sent as they are.
 #[must_use]
 pub(crate) fn is_shown_as_stored(resource: &Resource, entry: &Entry) -> bool {
     match &resource.custom {

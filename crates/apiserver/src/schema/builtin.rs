@@ -1,7 +1,7 @@
 //! Schemas of built-in kinds.
 //!
-//! Fields, types and documentation come from the generated types; what those do not know (list keys, merge keys, what
-//! Go leaves out) from `builtin/facts.txt`. A definition is built at its first use and shared from then on.
+//! Fields, types and documentation come from the generated types; facts that those lack (list keys, merge keys, fields that Go
+//! omits) from `builtin/facts.txt`. A definition is built at its first use and shared from then on.
 
 use std::{
     collections::BTreeMap,

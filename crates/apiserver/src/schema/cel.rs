@@ -1,8 +1,8 @@
 //! The CEL rules of a CRD (`x-kubernetes-validations`): compiled once, evaluated over an object and its old state.
 //!
-//! The parser, the interpreter and the Kubernetes functions are those of the `kube-cel` crate; what a value is to a rule,
-//! when a rule applies, and how its failure is reported, is ours. Every evaluation is bounded by what it
-//! costs: steps of loops, and sizes of what is copied and searched.
+//! The parser, the interpreter and the Kubernetes functions are those of the `kube-cel` crate; the conversion of values, the
+//! conditions under which a rule applies, and the report of its failure are ours. The cost of every evaluation is bounded: the
+//! steps of loops, and the sizes of copied and searched values.
 
 use serde_json::{Map, Value};
 
@@ -26,10 +26,10 @@ mod values;
 /// Longest text of a rule that is compiled.
 pub(crate) const LONGEST: usize = 16 << 10;
 
-/// The limit of the nesting of an expression: it is evaluated on the stack of a request.
+/// The maximum nesting depth of an expression: it is evaluated on the stack of a request.
 const DEEPEST: usize = 100;
 
-/// The limit of the number of operators in an expression: each may be a level of its syntax tree.
+/// The maximum number of operators in an expression: each may be a level of its syntax tree.
 const OPERATORS: usize = 2000;
 
 /// The parser's own stack in bytes, enough for [`OPERATORS`] levels.

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::cel;
 use crate::schema::{ListKind, Rules, Schema, Type, builtin::Root};
 
-/// The limit of the nesting of a schema. Deeper parts permit anything; CRDs that deep are refused on admission.
+/// The maximum nesting depth of a schema. Deeper parts permit anything; CRDs that deep are refused on admission.
 pub(crate) const DEEPEST: usize = 100;
 
 /// The schema of a whole custom resource: as declared, with the fields that every object has. O(schema).
@@ -71,7 +71,7 @@ pub(crate) fn understand(declared: &Value, depth: usize) -> Schema {
     schema
 }
 
-/// apiVersion, kind and metadata, where the CRD does not declare them; its rules for names are kept.
+/// Adds apiVersion, kind and metadata, if the CRD does not declare them; its rules for names are kept.
 fn with_object_fields(schema: &mut Schema) {
     let string = || {
         Arc::new(Schema {

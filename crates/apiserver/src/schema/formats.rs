@@ -79,7 +79,7 @@ static WORDY: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 
-/// True if the text has the format; anything has an unknown one.
+/// True if the text has the format; every text has an unknown one.
 #[must_use]
 pub(crate) fn has(format: &str, text: &str) -> bool {
     FORMATS

@@ -1,11 +1,11 @@
-//! Pruning and defaulting of a custom resource before it is checked: unknown fields go, absent ones get their default,
-//! nulls where no null may be are taken for absent. Source: the structural schemas of apiextensions (KEP-1425, KEP-1466).
+//! Pruning and defaulting of a custom resource before it is checked: unknown fields are removed, absent ones get their default,
+//! and nulls that are not permitted count as absent. Source: the structural schemas of apiextensions (KEP-1425, KEP-1466).
 
 use serde_json::Value;
 
 use crate::schema::Schema;
 
-/// Drops what `schema` does not know below `object`, a whole object. Returns true if there was any. O(object).
+/// Removes the fields that `schema` lacks below `object`, a whole object. Returns true if there were any. O(object).
 pub(crate) fn prune(object: &mut Value, schema: Option<&Schema>) -> bool {
     pruned(object, schema, 0).dropped
 }

@@ -1,6 +1,6 @@
 //! Validation of a value by a CRD's schema, with the errors of a kube-apiserver.
 //!
-//! An update is checked against its old state as well: what was wrong and did not change is let through (ratcheting).
+//! An update is checked against its old state as well: errors in unchanged parts are ignored (ratcheting).
 
 use std::collections::BTreeMap;
 
@@ -16,8 +16,8 @@ mod number;
 /// The number of errors that are collected before the walk ends. The response is unreadable long before.
 const MOST: usize = 1000;
 
-/// The errors in `value`; `base`: the field that it is, `None` for a whole object. Unchanged parts of `old` are not
-/// complained about. O(value × branches of oneOf and the like), and O(depth) more with `old`.
+/// The errors in `value`; `base`: the field that it is, `None` for a whole object. Errors in unchanged parts of `old` are not
+/// reported. O(value × branches of oneOf and the like), and O(depth) more with `old`.
 #[must_use]
 pub(crate) fn value(
     base: Option<&str>,

@@ -28,7 +28,7 @@ enum Operator {
 }
 
 impl Requirement {
-    /// True if a label of that value, or its absence, is as required.
+    /// True if the value of a label, or its absence, meets the requirement.
     pub(super) fn matches(&self, value: Option<&str>) -> bool {
         let number = || value.and_then(|value| value.parse::<i64>().ok());
         match &self.operator {

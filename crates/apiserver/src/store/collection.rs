@@ -33,7 +33,7 @@ pub(super) struct Collection {
     readers: Vec<Weak<AtomicU64>>,
     /// Events up to this revision may have been dropped.
     floor: Revision,
-    /// Made for the first watch or write: most kinds have neither watchers nor objects.
+    /// Created for the first watch or write: most kinds have neither watchers nor objects.
     tick: OnceLock<Arc<watch::Sender<Revision>>>,
 }
 

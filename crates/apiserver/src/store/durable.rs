@@ -24,7 +24,7 @@ type Row<'a> = (u64, u64, u32, &'a [u8]);
 /// Collection and key → what is stored under them.
 pub(super) const OBJECTS: TableDefinition<'_, (&str, &str), Row<'_>> = TableDefinition::new("objects");
 
-/// The facts about the whole store: `format` and `revision`. Part of the first commit, so a file without it is none of ours.
+/// The facts about the whole store: `format` and `revision`. Part of the first commit, so a file without it is not a store.
 const ABOUT: TableDefinition<'_, &str, u64> = TableDefinition::new("entourage-store");
 
 /// The layout that this program writes. 2: rows have checksums.
@@ -38,7 +38,7 @@ const PRIVATE: u32 = 0o600;
 /// Writes that go into one transaction, at most: bounds how long the first of them waits.
 const BATCH: usize = 4096;
 
-/// The reason for which a file cannot be used as a store. The text names the file, the cause and the remedy.
+/// The reason why a file cannot be used as a store. The text names the file, the cause and the remedy.
 #[derive(Debug)]
 pub struct OpenError {
     path: PathBuf,
@@ -414,7 +414,7 @@ impl Writer {
         }
     }
 
-    /// The reason for which nothing can be written any more.
+    /// The reason why nothing can be written any more.
     pub(super) fn broken(&self) -> Option<Broken> {
         self.progress.borrow().broken.clone()
     }

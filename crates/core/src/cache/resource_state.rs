@@ -107,7 +107,7 @@ impl ResourceState {
         }
     }
 
-    /// The template, unless it is deleted or being deleted.
+    /// The template, unless it is gone.
     #[must_use]
     pub fn standing(&self) -> Option<&Template> {
         self.template.as_ref().filter(|_| !self.is_gone())

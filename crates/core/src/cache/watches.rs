@@ -44,7 +44,7 @@ struct WatchState {
     never_written: bool,
 }
 
-/// What a failure of a watch changed.
+/// The effect of a failure of a watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Loss {
     /// The watch of copies listed, or had not failed yet, until now.

@@ -13,7 +13,7 @@ use crate::{
     stored_binding::eviction_from,
 };
 
-/// Before a key is planned: records whether the end of its copy's requirement is explained. Cost: O(1) for a copy that is
+/// Before a key is planned: records whether an edit explains that its copy is no longer required. Cost: O(1) for a copy that is
 /// required and was not edited; else that of [`wants`] and [`measure`].
 pub(crate) fn explain(fleet: &mut Fleet, key: &Key, now: Time) {
     if !fleet.config.brake {

@@ -30,8 +30,8 @@ impl DistributionServer {
     }
 }
 
-/// A copy as it was last written or compared; also after it is deleted, so that a copy that is deleted again and again is told
-/// apart from one that is created for the first time.
+/// A copy as it was last written or compared; kept after it is deleted, so that a copy that is deleted again and again can be
+/// distinguished from one that is created for the first time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Written {
     pub(crate) uid: Str,
@@ -67,7 +67,7 @@ pub(crate) struct TargetState {
     pub(crate) written: Option<Written>,
     pub(crate) failure: Option<Failure>,
     /// The last write or read returned another version than the cached one: its event is on its way, or its server was
-    /// restored. No request before this time, so that no server is asked again and again for what it does not have.
+    /// restored. No request before this time, so that none is repeated for a version that the server does not have.
     pub(crate) not_before: Option<Time>,
     /// The number of drift corrections in a row. Boxed: few have it.
     pub(crate) drift_backoff: Option<Box<DriftBackoff>>,

@@ -43,9 +43,9 @@ impl Configured {
 }
 
 /// The questions for hooks about an object before it is projected; the interpretation gets the responses by
-/// [`with`](Interpretation::with). Only operations whose results are `used` are asked for, and none for an object that is never
-/// propagated. Components are asked for when replicas were, and there are none: so this is called again with the responses in
-/// `responses`, until it is empty.
+/// [`with`](Interpretation::with). Only operations whose results are `used` are requested, and none for an object that is never
+/// propagated. Components are requested after replicas, if there are none: so this is called again with the responses in
+/// `responses`, until the result is empty.
 #[must_use]
 pub fn questions<'a>(
     watch: &Watch,

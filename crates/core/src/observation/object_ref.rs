@@ -31,7 +31,7 @@ pub enum ObjectRef {
     Namespace(Option<Str>, Str),
     /// A ResourceDistribution.
     Distribution(Str),
-    /// An object, of the hub or of a member, that has the name of what is distributed.
+    /// An object, on the hub or on a member, with the name of a distribution's copies.
     Distributed(Option<Str>, ResourceId),
     /// A WorkloadRebalancer.
     Rebalancer(Str),

@@ -16,8 +16,8 @@ use crate::json::{at, int, remove, remove_keys, set, text};
 /// user's: a hub Job that was deleted and recreated with another template is refused by the member, which must be
 /// visible.
 ///
-/// Never sent: `ttlSecondsAfterFinished`. The member would delete the finished copy, and it would be made, and run,
-/// again. The hub's own TTL controller removes the template and with it the copies. Source: Karmada reference 1.4.
+/// Never sent: `ttlSecondsAfterFinished`. The member would delete the finished copy, and it would be recreated and run again.
+/// The hub's own TTL controller removes the template and with it the copies. Source: Karmada reference 1.4.
 pub(super) struct Job;
 
 const SELECTOR: &[&str] = &["spec", "selector"];

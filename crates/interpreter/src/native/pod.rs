@@ -53,8 +53,8 @@ impl NativeKind for Pod {
         object["spec"].is_object().then_some(1)
     }
 
-    /// Removes the fields that the hub's admission computed: the member's computes them again and refuses other values. Ephemeral
-    /// containers cannot be given when a Pod is made. The volume with the hub's token and CA is replaced by the
+    /// Removes the fields that the hub's admission computed: the member's computes them again and refuses other values.
+    /// Ephemeral containers cannot be set when a Pod is created. The volume with the hub's token and CA is replaced by the
     /// member's own.
     fn prune(&self, template: &mut Value) {
         prune_metadata(

@@ -13,8 +13,8 @@ use crate::json::{at, same, text};
 /// apps.kruise.io ResourceDistribution in one of its versions; the field is the version. The object is the same in both:
 /// the field `failedNamespace` of one, `failedNamespaces` of the other, is written under both names.
 ///
-/// A controller of each member carries it out; the hub only propagates it. Its source (`resourceFrom`) stays a name
-/// on the member: it has a namespace of its own, which must consent there, so it is no reference.
+/// A controller on each member executes it; the hub only propagates it. Its source (`resourceFrom`) stays a name on the member:
+/// it has a namespace of its own, which must consent there, so it is no reference.
 ///
 /// Retained: nothing. Its controller on the member writes status only.
 pub(super) struct ResourceDistribution(pub(super) &'static str);

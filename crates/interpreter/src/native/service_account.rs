@@ -34,7 +34,7 @@ impl NativeKind for ServiceAccount {
         &[Operation::References, Operation::Prune, Operation::Retain]
     }
 
-    /// The same entries made by the hub's controllers name Secrets that are not propagated. Source: Karmada reference 1.4.
+    /// Such entries of the hub's controllers name Secrets that are not propagated. Source: Karmada reference 1.4.
     fn prune(&self, template: &mut Value) {
         prune_metadata(
             template,
@@ -80,7 +80,7 @@ impl NativeKind for ServiceAccount {
     }
 }
 
-/// True if a controller made a Secret for the account.
+/// True if a controller created a Secret for the account.
 fn is_made_for(account: &str, secret: &str) -> bool {
     let made = secret.strip_prefix(account);
     !account.is_empty()

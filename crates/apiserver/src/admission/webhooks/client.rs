@@ -59,7 +59,7 @@ pub(super) async fn post(cluster: &dyn Context, webhook: &Object, body: &Value) 
     }
 }
 
-/// The error: no response, or an invalid one.
+/// The failure of a call: no response, or an invalid one.
 enum Problem {
     Call(String),
     Answer(String),
@@ -109,7 +109,7 @@ async fn exchange(target: &Target, trust: ClientConfig, body: &Value) -> Result<
     }
 }
 
-/// The response in a body, or the error of its code.
+/// The response in a body, or the error for its status code.
 fn answered(code: u16, body: &[u8]) -> Result<Value, String> {
     if (200..=206).contains(&code) {
         return serde_json::from_slice(body)
@@ -139,7 +139,7 @@ fn answered(code: u16, body: &[u8]) -> Result<Value, String> {
     })
 }
 
-/// The reason for which there is no connection.
+/// The reason why there is no connection.
 fn dialed(address: &str, error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::ConnectionRefused => format!("dial tcp {address}: connect: connection refused"),
@@ -151,7 +151,7 @@ fn dialed(address: &str, error: &io::Error) -> String {
     }
 }
 
-/// The reason for which there is no TLS.
+/// The reason why there is no TLS.
 fn shaken(error: &io::Error) -> String {
     let reason = error
         .get_ref()
@@ -169,7 +169,7 @@ fn shaken(error: &io::Error) -> String {
     format!("tls: failed to verify certificate: x509: {why}")
 }
 
-/// The authorities that a `caBundle` trusts. Without one there are none: an embedded server has no roots of a system.
+/// The authorities that a `caBundle` trusts. Without one there are none: an embedded server uses no system roots.
 fn trusting(bundle: &str) -> Result<ClientConfig, String> {
     let pem = STANDARD.decode(bundle).map_err(|error| error.to_string())?;
     let trusted = CertificateDer::pem_slice_iter(&pem)
@@ -189,7 +189,7 @@ fn trusting(bundle: &str) -> Result<ClientConfig, String> {
     Ok(config.with_no_client_auth())
 }
 
-/// The address in a client configuration; else its URL and the reason for which it has none.
+/// The address in a client configuration; else its URL and the reason why it has none.
 fn target(cluster: &dyn Context, config: &Object, seconds: i64) -> Result<Target, (String, String)> {
     let Some(service) = object(config, "service") else {
         return of_url(text(config, "url"), seconds);

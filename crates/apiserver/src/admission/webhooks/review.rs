@@ -23,7 +23,7 @@ pub(super) struct Verdict {
     /// The JSON patch, not yet read.
     pub(super) patch: Option<Vec<u8>>,
     pub(super) warnings: Vec<String>,
-    /// The reason for which it is not allowed.
+    /// The reason why it is not allowed.
     pub(super) result: Option<Map<String, Value>>,
 }
 

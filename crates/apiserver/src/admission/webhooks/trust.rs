@@ -1,9 +1,9 @@
 //! Trust in a webhook's certificate: webpki's rules, and a certificate that is itself in the `caBundle`.
 //!
-//! A kube-apiserver takes a serving certificate that is in the bundle for a chain of one (`openssl req -x509` makes such,
-//! with `CA:TRUE`), while it is valid and for its names. webpki accepts no authority's certificate as a server's, and no
-//! server's certificate without its issuer's. The controllers do the same with hooks and members
-//! (`crates/controllers/src/client/trust.rs`); this crate knows none of the others.
+//! A kube-apiserver accepts a serving certificate that is in the bundle as a chain of one (`openssl req -x509` makes such, with
+//! `CA:TRUE`), while it is valid and for its names. webpki accepts no authority's certificate as a server's, and no server's
+//! certificate without its issuer's. The controllers do the same with hooks and members
+//! (`crates/controllers/src/client/trust.rs`); this crate depends on none of the others.
 
 use std::sync::Arc;
 
@@ -88,8 +88,8 @@ impl ServerCertVerifier for BundleVerifier {
     }
 }
 
-/// True if webpki found nothing wrong but who issued a certificate, or that it is an authority's. It looks at the
-/// period of validity before either, so neither is reported for a certificate that is not valid now.
+/// True if webpki's only objection is to the issuer of a certificate, or to its being an authority's. It checks the period of
+/// validity before both, so neither is reported for a certificate that is not valid now.
 fn is_about_the_chain(error: &Error) -> bool {
     match error {
         Error::InvalidCertificate(error) => is_unvouched(error),
@@ -97,8 +97,8 @@ fn is_about_the_chain(error: &Error) -> bool {
     }
 }
 
-/// True if nobody who is trusted vouches for a certificate, though it may be valid otherwise: a server that shows an
-/// authority's certificate which is not in the bundle is one of these.
+/// True if no trusted authority issued a certificate, though it may be valid otherwise: a server that presents an authority's
+/// certificate which is not in the bundle is one such case.
 pub(super) fn is_unvouched(error: &CertificateError) -> bool {
     match error {
         CertificateError::UnknownIssuer | CertificateError::BadSignature => true,

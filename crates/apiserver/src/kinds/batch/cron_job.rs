@@ -191,7 +191,7 @@ const ZONES: [&str; 14] = [
     "Zulu",
 ];
 
-/// True if a name looks like a time zone of the database, which is not at hand: the area counts.
+/// True if a name looks like a time zone of the database, which is not available here: only the area is checked.
 fn is_known(zone: &str) -> bool {
     match zone.split_once('/') {
         None => ZONES.contains(&zone),

@@ -203,7 +203,7 @@ fn job_spec(spec: &Object, errors: &mut Errors) {
     }
 }
 
-/// The errors in the spec of a job, or of the jobs that a `CronJob` makes; the selector aside.
+/// The errors in the spec of a job, or of the jobs that a `CronJob` creates; without those of the selector.
 pub(super) fn work(spec: &Object, path: &str, errors: &mut Errors) {
     for key in [
         "parallelism",

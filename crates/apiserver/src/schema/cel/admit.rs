@@ -67,7 +67,7 @@ fn mentions_rules(declared: &Map<String, Value>, depth: usize) -> bool {
 /// The path of a node.
 struct At {
     path: String,
-    /// The limit of the number of its values in an object.
+    /// The maximum number of its values in an object.
     count: u64,
     /// The list or map above whose items have no former state.
     unrelated: Option<String>,

@@ -60,7 +60,7 @@ pub(super) fn is_spent() -> bool {
     LEFT.get() == 0
 }
 
-/// The rest of the budget, for work that goes on in another thread.
+/// The rest of the budget, for work that continues in another thread.
 pub(super) fn left() -> u64 {
     LEFT.get()
 }

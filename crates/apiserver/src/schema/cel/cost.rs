@@ -1,15 +1,15 @@
 //! The estimated cost of a rule: loop steps and characters read, at the largest values that the schema allows.
 //!
-//! A lower bound of what a kube-apiserver estimates, so that what it takes is taken here too.
+//! A lower bound of a kube-apiserver's estimate, so that every rule that it accepts is accepted here too.
 
 use std::ops::Add;
 
 use super::types::Ty;
 
-/// The limit of the cost of one rule.
+/// The maximum cost of one rule.
 pub(crate) const RULE: u64 = 10_000_000;
 
-/// The limit of the cost of all rules of a schema together.
+/// The maximum cost of all rules of a schema together.
 pub(crate) const SCHEMA: u64 = 100_000_000;
 
 /// A number of steps; the largest stands for all beyond.

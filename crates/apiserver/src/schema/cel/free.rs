@@ -53,7 +53,7 @@ impl Seen {
         Self(Cel::Map(CelMap { map }))
     }
 
-    /// True if it is true; `None`: it is no boolean.
+    /// Its value as a boolean; `None` if it is not one.
     pub(crate) fn truth(&self) -> Option<bool> {
         match &self.0 {
             Cel::Bool(truth) => Some(*truth),

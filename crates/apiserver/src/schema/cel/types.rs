@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::schema::{Schema, Type};
 
-/// The limit of the size of a request, in bytes: it bounds strings and lists without a limit of their own.
+/// The maximum size of a request, in bytes: it bounds strings and lists without a limit of their own.
 pub(super) const REQUEST: u64 = 3 << 20;
 
 /// A type. Strings, lists and maps know how large they may be.

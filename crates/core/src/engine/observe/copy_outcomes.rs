@@ -214,7 +214,7 @@ impl Fleet {
                 self.stays(id, cluster, dirty);
             }
             Removed::Unreachable(why) => {
-                // The write may have been carried out, or may be yet.
+                // The removal may have been carried out, or may be yet.
                 state.note_pending();
                 let message = format!("no response from {cluster} to the removal of {id}: {why}; retrying");
                 fail(state, Trouble::Unreachable, message, String::new(), now);

@@ -78,7 +78,7 @@ impl Fleet {
                 for id in &certain {
                     self.stays(id, cluster, dirty);
                 }
-                // The copies that waited to know whether it exists there can be planned.
+                // The keys that waited to know whether the copy exists there can be planned.
                 for id in absent {
                     self.route(Changed::Standing(&id, cluster), dirty);
                     self.release_stale_dependencies(&id, now, dirty);

@@ -11,7 +11,7 @@ use crate::{
     status::{FieldError, Problem},
 };
 
-/// The limit of the number of selectable fields.
+/// The maximum number of selectable fields.
 const SELECTABLE: usize = 8;
 
 /// The errors of `additionalPrinterColumns`.

@@ -49,7 +49,7 @@ pub(super) fn children<'a>(
     }
 }
 
-/// True if the schema is nested deeper than is understood.
+/// True if the schema is nested deeper than is supported.
 pub(super) fn is_too_deep(schema: &Map<String, Value>) -> bool {
     fn deeper(schema: &Map<String, Value>, left: usize) -> bool {
         if left == 0 {

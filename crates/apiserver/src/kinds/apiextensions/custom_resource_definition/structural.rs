@@ -1,5 +1,5 @@
-//! Structural schemas: every field has a type outside of logical combinations, and no field is declared only inside of them
-//! but how their values are checked. Source: KEP-1425.
+//! Structural schemas: every field has a type outside of logical combinations, and these only check values and declare no
+//! further fields. Source: KEP-1425.
 
 use serde_json::{Map, Value, json};
 

@@ -165,7 +165,7 @@ fn exit(container: &Value) -> i64 {
         .unwrap_or_default()
 }
 
-/// The reason for which a container ended; `None` if it has not.
+/// The reason why a container ended; `None` if it has not.
 fn ended(container: &Value) -> Option<String> {
     let terminated = container["state"]["terminated"].as_object()?;
     let number = |name: &str| terminated.get(name).and_then(Value::as_i64).unwrap_or_default();

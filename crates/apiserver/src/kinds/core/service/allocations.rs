@@ -1,6 +1,6 @@
 //! The allocations of cluster IPs and node ports: an index of the store that follows its events.
 //!
-//! Nothing is reserved: who writes a Service holds the index while it writes (`Rules::hold`) and looks once more.
+//! Nothing is reserved: the writer of a Service holds the index while it writes (`Rules::hold`) and checks once more.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -107,7 +107,7 @@ impl Allocations {
         errors.0
     }
 
-    /// True if the Service may still have all that it is about to be written with; if so it counts as written.
+    /// The errors about addresses and ports that other Services have by now; if there are none, the Service counts as written.
     pub(super) fn claim(&mut self, key: &str, spec: &Object, around: &dyn Surroundings) -> Vec<FieldError> {
         let mut errors = Errors::default();
         let claims = claims(spec);

@@ -29,7 +29,7 @@ pub(super) fn keep(new: &mut Object, old: &Object) {
     }
 }
 
-/// Fields that the old type had and the new one has not go, unless the client changed them (which validation then reports).
+/// Removes fields that the old type has and the new one has not, unless the client changed them (which validation then reports).
 pub(super) fn drop_unused(new: &mut Object, old: &Object) {
     let unused = |needs: fn(&Object) -> bool, new: &Object| needs(old) && !needs(new);
     let balancer = |spec: &Object| text(spec, "type") == "LoadBalancer";

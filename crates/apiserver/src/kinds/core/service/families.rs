@@ -10,7 +10,7 @@ use crate::object::{
 
 const OURS: &str = "IPv4";
 
-/// Fills in `ipFamilies` and `ipFamilyPolicy`, or returns the reason for which the request cannot be met.
+/// Fills in `ipFamilies` and `ipFamilyPolicy`, or returns the reason why the request cannot be met.
 pub(super) fn fill(spec: &mut Object, errors: &mut Errors) {
     if !needs_ip(spec) {
         return;
