@@ -149,7 +149,7 @@ fn note_update(
             fields: FieldSet::default(),
         });
         owned.fields.union(taken);
-        // Who scales is noted without a time.
+        // A manager of the scale is recorded without a time.
         owned.time = (manager.subresource != "scale").then(|| manager.now.to_owned());
     }
     entries::bound(managed);
@@ -184,7 +184,7 @@ fn only_writable(resource: &Resource, subresource: &str, set: &mut FieldSet) {
     }
 }
 
-/// Drops what nobody owns.
+/// Drops the fields without an owner.
 fn strip(set: &mut FieldSet) {
     set.subtract(&NOBODYS);
 }

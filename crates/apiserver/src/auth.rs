@@ -26,16 +26,16 @@ pub(crate) mod policy;
 pub(crate) mod rbac;
 pub(crate) mod token;
 
-/// The group whose members may everything.
+/// The group whose members may do everything.
 pub(crate) const MASTERS: &str = "system:masters";
 
-/// The group of everybody who is known.
+/// The group of authenticated users.
 pub(crate) const AUTHENTICATED: &str = "system:authenticated";
 
-/// The group of everybody who is not.
+/// The group of unauthenticated users.
 pub(crate) const UNAUTHENTICATED: &str = "system:unauthenticated";
 
-/// The name of whoever gives none.
+/// The name of an unauthenticated user.
 pub(crate) const ANONYMOUS: &str = "system:anonymous";
 
 /// The prefix of the names of service accounts.
@@ -56,7 +56,7 @@ pub(crate) fn groups_of_accounts(namespace: &str) -> Vec<String> {
 /// The user of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct User {
-    /// Name, `system:anonymous` for nobody.
+    /// The name; `system:anonymous` for an unauthenticated user.
     pub name: String,
     /// UID, empty when there is none.
     pub uid: String,

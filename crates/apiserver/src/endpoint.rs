@@ -129,7 +129,7 @@ fn allowed(call: &Call) -> bool {
         return match call.subresource.as_str() {
             "status" | "scale" => matches!(call.method, Method::GET | Method::PUT | Method::PATCH),
             "finalize" => call.method == Method::PUT,
-            // What else they can is known to those who answer them.
+            // Other methods are up to the functions that answer them.
             _ => call.method != Method::DELETE,
         };
     }

@@ -95,7 +95,7 @@ where
     }
     let mut body = std::pin::pin!(Limited::new(body, DRAINED_UNREAD));
     let all = async { while let Some(Ok(_)) = body.frame().await {} };
-    // What is not here by then is the sender's loss.
+    // The part that has not arrived by then is lost to the sender.
     let _ = tokio::time::timeout(DRAINING, all).await;
 }
 

@@ -144,7 +144,7 @@ async fn served(stream: TcpStream, acceptor: &TlsAcceptor, cluster: &Cluster, li
         }
         async move { Ok::<_, std::convert::Infallible>(answer(cluster.inner(), request).await) }
     });
-    // How a connection ends is the client's affair.
+    // The end of a connection is up to the client.
     let _ = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(limits.headers)

@@ -85,7 +85,7 @@ pub(crate) fn wildcard_subdomain(name: &str) -> Vec<String> {
     problems
 }
 
-/// Whatever may stand in a path: names of RBAC objects, and of every object beside the kind's own rule.
+/// Any text that may be in a path: names of RBAC objects, and of every object beside the kind's own rule.
 #[must_use]
 pub(crate) fn path_segment(name: &str, prefix: bool) -> Vec<String> {
     if !prefix && matches!(name, "." | "..") {

@@ -120,7 +120,7 @@ pub fn start(cluster: &Cluster, stages: Stages) {
                 drop(inner);
                 let mut refused = false;
                 for action in actions {
-                    // What is refused once is refused a hundred times.
+                    // A create that is refused once is refused a hundred times.
                     if refused && matches!(action, Action::Create { .. }) {
                         continue;
                     }

@@ -188,8 +188,8 @@ fn template_here(
         return plan;
     }
     match binding {
-        // Either a user deleted it, or the garbage collector did together with its template, whose deletion is reported later by
-        // another watch. Only a GET on the hub can tell.
+        // Either a user deleted it, or the garbage collector did together with its template, whose deletion is reported later
+        // by another watch. Only a GET on the hub can show which.
         Some(binding)
             if binding.meta.deleting.is_some() && resource.confirmed.as_ref() != Some(&binding.meta.uid) =>
         {
@@ -295,7 +295,7 @@ fn replace(
     if (forgets || !leaving.is_empty()) && !fleet.is_removal_safe(&id.gvk) {
         return Plan::not_proven(&id.gvk);
     }
-    // The stored binding says who asked to preserve a copy: the copy is released before that is overwritten.
+    // The stored binding names the policy that requests preservation: the copy is released before that is overwritten.
     let kept = |place: &&&Str| {
         let live = resource
             .copies

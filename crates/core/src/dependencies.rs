@@ -212,8 +212,8 @@ pub fn held_by(
                 let leaves = || !wants(fleet, holder, referrer, cluster);
                 fleet.is_following(referrer) || (referrer.last_binding().is_some() && leaves())
             }
-            // A live workload that no longer refers to it: until its copies no longer do either. Once they do not, it is dropped
-            // from the stale referrers, whatever happens to its copies later and whatever the binding still says.
+            // A live workload that no longer refers to it: until its copies no longer do either. Once they do not, it is
+            // dropped from the stale referrers, whatever happens to its copies later and whatever the binding still records.
             (true, Some(_)) => {
                 links.stale_referrers.contains(holder) && holds_as_former(fleet, holder, cluster)
             }

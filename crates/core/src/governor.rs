@@ -149,7 +149,7 @@ pub(crate) fn say(
             if now < due {
                 return (None, Some(due));
             }
-            // What is told now is not known, so it cannot be changed.
+            // The current condition is not known, so it cannot be changed.
             if !fleet.cache.watches.is_synced(&Watch::Clusters) {
                 return (None, None);
             }

@@ -1,9 +1,9 @@
 //! Namespaces: each namespace of the hub is created on every member, with its labels and annotations.
 //!
 //! Excluded are `default`, the namespaces of the system, those with the label `namespace.karmada.io/skip-auto-propagation` set
-//! to `true`, and those that have a binding: these are scheduled as the ClusterPropagationPolicy says, or said when it existed.
-//! An existing namespace of a member is adopted: labels and annotations of other writers stay. When the hub deletes a namespace,
-//! it is deleted on members where this hub created it and it is empty, see `end`.
+//! to `true`, and those that have a binding: these are scheduled by their ClusterPropagationPolicy, also after it is deleted.
+//! An existing namespace of a member is adopted: labels and annotations of other writers stay. When the hub deletes a
+//! namespace, it is deleted on members where this hub created it and it is empty, see `end`.
 //!
 //! Source: Karmada reference 1.7.
 

@@ -1,4 +1,4 @@
-//! Reports whether an override policy changes any copy. Its kind has no status, as in Karmada: an Event tells its author once.
+//! The report whether an override policy changes any copy. Its kind has no status, as in Karmada: an Event informs its author once.
 
 use crate::{
     cache::Member,

@@ -43,7 +43,7 @@ pub enum Key {
     DistributionStatus(Str),
     /// The copy of a ResourceDistribution in a namespace.
     Distributed(Str, Place),
-    /// An OverridePolicy, or without a namespace a ClusterOverridePolicy: the condition that says whether it changes any copy.
+    /// An OverridePolicy, or without a namespace a ClusterOverridePolicy: the report whether it changes any copy.
     Override(NamespacedName),
     /// A WorkloadRebalancer: its status and its deletion.
     Rebalancer(Str),

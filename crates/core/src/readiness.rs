@@ -17,7 +17,7 @@ pub(crate) fn stored_ready(cluster: &Cluster) -> Option<&Condition> {
     all.find(|each| each.type_ == condition::READY)
 }
 
-/// True if the Ready condition of a Cluster says that the hub is cut off from it.
+/// True if the Ready condition of a Cluster reports that the hub is cut off from it.
 pub(crate) fn is_cut_off(ready: &Condition) -> bool {
     ready.status == "Unknown" && ready.reason == reason::HUB_CUT_OFF
 }

@@ -1,8 +1,8 @@
 //! Claims and volumes that are being deleted on the hub, and whose finalizer nothing there removes.
 //!
 //! API servers put a finalizer on each, which a controller removes when no Pod uses it. A hub runs no Pods; if it runs that
-//! controller, or adds no finalizer, they are gone at once. Otherwise the user is told once which flag helps. The finalizer is
-//! never removed here: whether Pods of the hub use the claim is unknown.
+//! controller, or adds no finalizer, they are gone at once. Otherwise a message names the flag that helps, once. The finalizer
+//! is never removed here: whether Pods of the hub use the claim is unknown.
 
 use crate::{
     object::{Meta, ResourceId, Time},

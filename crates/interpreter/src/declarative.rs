@@ -55,7 +55,7 @@ pub struct RuleError {
     pub field: String,
     /// The problem, with the character's number if the field is a path.
     pub problem: String,
-    /// What to do.
+    /// The remedy.
     pub remedy: &'static str,
 }
 
@@ -135,7 +135,7 @@ impl Declared {
         !self.retention.is_empty() || (self.replicas.is_some() && counters::retains_replicas(desired))
     }
 
-    /// Retains the fields that belong to the member, the number of replicas too if a label says so.
+    /// Retains the fields that belong to the member, the number of replicas too if a label requests it.
     pub fn retain(&self, desired: &mut Value, live: &Value) {
         let replicas = self
             .replicas

@@ -12,15 +12,15 @@ use crate::{
     operations::Operation,
 };
 
-/// How a native kind is served, and where the controllers may manage it by default.
+/// The resource of a native kind, and the clusters on which the controllers may manage it by default.
 ///
-/// By default are granted the kinds that lie in a namespace, which are what workloads consist of. A kind that reaches over a
-/// whole cluster, or decides who may do what there, is granted by its administrator, one kind at a time.
+/// By default, namespaced kinds are granted, which workloads consist of. A kind that affects a whole cluster, or grants rights
+/// there, is granted by its administrator, one kind at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Resource {
     /// The plural in lower case.
     pub plural: &'static str,
-    /// Whether its objects lie in namespaces.
+    /// True if its objects live in namespaces.
     pub namespaced: bool,
     /// Granted on the hub. A kind that is not comes with `config/rbac-kinds/<plural>`.
     pub on_hub: bool,
@@ -48,7 +48,7 @@ impl Resource {
         }
     }
 
-    /// An exception from what its scope says; its reason stands at the kind.
+    /// An exception from its scope; the reason is stated at the kind.
     pub(crate) const fn granted(self, on_hub: bool, on_members: bool) -> Self {
         Self {
             on_hub,
@@ -66,14 +66,14 @@ pub trait NativeKind: Sync {
     /// The role of the kind, in one line.
     fn summary(&self) -> &'static str;
 
-    /// How the kind is served and granted; `None` for a third-party kind, which is granted by those who propagate it.
+    /// The resource of the kind; `None` for a third-party kind, which is granted by the users who propagate it.
     fn resource(&self) -> Option<Resource>;
 
     /// The operations that differ from the defaults below, in the order of [`Operation::ALL`]. Documentation and rights are
-    /// made of them.
+    /// generated from them.
     fn operations(&self) -> &'static [Operation];
 
-    /// Whether a copy holds data that nothing else holds, so that it is not deleted but for a user's own word. Default: no.
+    /// True if a copy holds data that exists nowhere else, so that it is deleted only on a user's explicit request. Default: false.
     fn holds_data(&self, _live: &Value) -> bool {
         false
     }

@@ -24,7 +24,7 @@ pub use table::{EVERYWHERE, Everywhere, NON_REFERENCES, REFERENCES};
 pub struct DependencyReference {
     /// The object; its name is never empty.
     pub id: ResourceId,
-    /// True if the workload starts without it: only if every reference says so.
+    /// True if the workload starts without it: only if every reference is optional.
     pub optional: bool,
 }
 

@@ -126,7 +126,7 @@ impl NativeKind for Shipped {
         None
     }
 
-    /// None: its rules say what it has.
+    /// None: its rules define them.
     fn operations(&self) -> &'static [Operation] {
         &[]
     }

@@ -87,7 +87,7 @@ pub(crate) fn mutate(request: &Request<'_>, object: &mut Object, old: Option<&Ob
             .iter()
             .filter_map(Value::as_object)
         {
-            // What the policies before changed is what this one sees.
+            // The policy sees the changes of those before it.
             let schema = request.resource.schema.get();
             let seen = Seen::of(&Value::Object(current.clone()), schema);
             match case.variables.iter_mut().find(|(name, _)| *name == "object") {

@@ -40,7 +40,7 @@ impl Element {
         Self::Value(canonical(value.clone()).to_string().into())
     }
 
-    /// Reads a key of `FieldsV1`; `Some(None)` for a kind of step nobody knows, which is skipped; `None` when it is broken.
+    /// Reads a key of `FieldsV1`; `Some(None)` for an unknown kind of step, which is skipped; `None` when it is invalid.
     pub fn parse(text: &str) -> Option<Option<Self>> {
         let (kind, rest) = text.split_once(':')?;
         Some(Some(match kind {

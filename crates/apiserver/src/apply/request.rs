@@ -102,14 +102,14 @@ pub fn apply(
         return Ok(same);
     };
     if let Some(owned) = managed.get_mut(&owner(manager)) {
-        // Who scales is noted without a time.
+        // A manager of the scale is recorded without a time.
         owned.time = (manager.subresource != "scale").then(|| manager.now.to_owned());
     }
     let Value::Object(mut object) = merged else {
         return Err(Status::unforeseen("the merged object is no object"));
     };
     object = match resource.custom {
-        // What was emptied is null now, which only nullable fields are.
+        // Emptied fields are null now, which only nullable fields may be.
         Some(_) => decode::value(resource, Value::Object(object), FieldValidation::Ignore)?.object,
         None => decode::settled(resource, object)?,
     };
@@ -199,11 +199,11 @@ impl State<'_> {
         let fields_of = |value: &Value| named(&compare::fields(&self.shape, value));
         let last = named(last);
         let pruned = without(&self.shape, merged, &last);
-        // What somebody owns comes back, with all that is needed to get there …
+        // Fields with another owner come back, with all fields on the path to them …
         let mut stays = fields_of(&pruned);
         stays.union(named(kept));
         let pruned = without(&self.shape, merged, &all.difference(&stays));
-        // … and so does what this manager never had.
+        // … and so do those that this manager never had.
         let gone = all.difference(&fields_of(&pruned)).intersection(&last);
         without(&self.shape, merged, &gone)
     }

@@ -11,7 +11,7 @@ const SET: u8 = 0x31;
 const OID: u8 = 0x06;
 const EXPLICIT_0: u8 = 0xa0;
 
-/// The user of an X.509 certificate (DER) whose signature was checked before; `None` when it names nobody.
+/// The user of an X.509 certificate (DER) whose signature was checked before; `None` when it names none.
 #[must_use]
 pub(crate) fn user(der: &[u8]) -> Option<User> {
     let (certificate, _) = element(der, SEQUENCE)?;

@@ -91,7 +91,7 @@ pub(crate) fn check(
     };
     let missing = missing(&index, user, namespace, &granted);
     if missing.is_empty() {
-        // What takes in others may come to grant anything.
+        // A role that aggregates others may come to grant anything.
         let aggregates = aggregates(new) || old.is_some_and(aggregates);
         if aggregates && !self::missing(&index, user, "", &everything()).is_empty() {
             let why = "must have cluster-admin privileges to use the aggregationRule";

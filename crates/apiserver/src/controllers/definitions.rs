@@ -34,7 +34,7 @@ pub(crate) fn start(cluster: &Arc<dyn Context>) {
     let mut crds = cluster.store().ticks_of(COLLECTION);
     let weak: Weak<dyn Context> = Arc::downgrade(cluster);
     let mut lifecycle = Lifecycle::default();
-    // What is stored already is served before the first request.
+    // The kinds of stored CRDs are served before the first request.
     lifecycle.sync(&**cluster);
     let Ok(runtime) = tokio::runtime::Handle::try_current() else {
         return;

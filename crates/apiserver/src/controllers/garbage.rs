@@ -195,7 +195,7 @@ impl Garbage {
         };
         let options = DeleteOptions {
             uid: Some(head.uid),
-            // What was decided is true of this state.
+            // The decision is valid for this state.
             resource_version: Some(revision.to_string()),
             propagation: Some(propagation),
             ..DeleteOptions::default()

@@ -78,7 +78,7 @@ impl Controller for Namespaces {
 
     fn work(&mut self, cluster: &dyn Context) -> bool {
         if let Some((name, revision)) = self.gone.pop_first() {
-            // What is newer belongs to another namespace of the name.
+            // Newer objects belong to another namespace of the same name.
             empty(cluster, &name, Some(revision));
             return true;
         }

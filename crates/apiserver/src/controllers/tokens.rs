@@ -169,7 +169,7 @@ fn delete(cluster: &dyn Context, secret: &Object) {
         ..DeleteOptions::default()
     };
     let (namespace, name) = (field(secret, "namespace"), field(secret, "name"));
-    // Whoever was faster will be seen.
+    // If another write was faster, its event follows.
     let _ = delete::object(cluster, resource, namespace, name, &options);
 }
 

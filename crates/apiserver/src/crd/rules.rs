@@ -45,7 +45,7 @@ impl CustomRules {
             errors.extend(self.scale_errors(new));
             errors.extend(lists::embedded("", &value, schema));
         }
-        // What was there twice already may stay.
+        // Earlier duplicates may stay.
         let twice = lists::duplicates("", &value, schema);
         let had_some = |old: &Value| !lists::duplicates("", old, schema).is_empty();
         if !twice.is_empty() && !old.as_ref().is_some_and(had_some) {

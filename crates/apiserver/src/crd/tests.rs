@@ -371,7 +371,7 @@ mod properties {
             let mut twice = once.clone();
             shape(&mut twice);
             prop_assert_eq!(&once, &twice);
-            // Whatever it is, it can be judged; against itself there is nothing to complain about.
+            // Any object can be validated; against itself there are no errors.
             let _ = validate::value(None, &once, None, &schema);
             prop_assert!(validate::value(None, &once, Some(&twice), &schema).is_empty());
         }

@@ -110,7 +110,7 @@ fn told(object: Object, problems: &[String], validation: FieldValidation) -> Dec
     }
 }
 
-/// Metadata, pruning, nulls and numbers. What was dropped is added to `problems`, unless nobody wants to know.
+/// Metadata, pruning, nulls and numbers. Dropped fields are added to `problems`, if these are wanted.
 fn shape(
     resource: &Resource,
     mut object: Map<String, Value>,
@@ -123,7 +123,7 @@ fn shape(
     let (group, version) = text("apiVersion")
         .split_once('/')
         .unwrap_or(("", text("apiVersion")));
-    // What is of another kind altogether is not looked into; it is refused in a moment.
+    // An object of another kind is not examined; it is refused soon.
     let is_ours = group == resource.group && text("kind") == resource.kind;
     let schema = (version == resource.version).then_some(&*custom.schema);
     let mut unknown = metadata::coerce(&mut object, "metadata")?;

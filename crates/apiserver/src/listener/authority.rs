@@ -207,7 +207,7 @@ mod tests {
         assert!(has(&server, ALTERNATIVE_NAME));
         let six = std::net::Ipv6Addr::LOCALHOST.octets();
         assert!(server.windows(16).any(|bytes| bytes == six));
-        // What never ends is written with the year 9999.
+        // A certificate that never expires has the year 9999.
         for certificate in [&root, &server.to_vec(), &client] {
             assert!(!certificate.windows(4).any(|bytes| bytes == b"9999"));
             assert!(!certificate.windows(6).any(|bytes| bytes == b"409601"));

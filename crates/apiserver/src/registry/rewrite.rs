@@ -1,4 +1,4 @@
-//! Changes that the cluster's own controllers make: no request, no validation, but ownership and revisions as for everybody.
+//! Changes that the cluster's own controllers make: no request, no validation, but ownership and revisions as for every writer.
 
 use std::sync::Arc;
 

@@ -93,7 +93,7 @@ fn parse_with(text: &str, change: fn(&mut IdedExpr, usize)) -> Result<IdedExpr, 
     if bound::brackets(text) > DEEPEST || bound::operators(text) > OPERATORS {
         return Err(too_deep());
     }
-    // What the parser makes of a text may be too deep for a usual stack, even to be dropped.
+    // The syntax tree of a text may be too deep for a usual stack, even to be dropped.
     let parsed = bound::on_stack(PARSER_STACK, || {
         match Parser::default().enable_optional_syntax(true).parse(text) {
             Ok(mut expr) => {

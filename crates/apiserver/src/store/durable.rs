@@ -260,7 +260,7 @@ pub(super) fn checksum(
     object: &[u8],
 ) -> u32 {
     let mut sum = crc32fast::Hasher::new();
-    // What has no end of its own comes with its length, or as the last.
+    // A field without an end of its own comes with its length, or as the last.
     for text in [collection, key] {
         sum.update(&(text.len() as u64).to_le_bytes());
         sum.update(text.as_bytes());

@@ -383,7 +383,7 @@ fn an_existing_file_without_a_store_is_refused_and_left_as_it_is() {
 #[test]
 fn a_new_file_has_its_name_when_it_can_be_opened_and_leaves_nothing_else() {
     let place = Place::new("new");
-    // What a process that was killed while it made one leaves behind.
+    // The file of a process that was killed while it created one.
     std::fs::write(place.0.join("objects.redb.dead.new"), "").unwrap();
     let store = Store::open(&place.file()).unwrap();
     let mut names: Vec<_> = std::fs::read_dir(&place.0)
@@ -454,7 +454,7 @@ fn a_damaged_file_is_refused_or_read_but_never_panics() {
         std::fs::write(place.file(), &damaged).unwrap();
         match Store::open(&place.file()) {
             Err(_) => refused += 1,
-            // What it read is what was written.
+            // The objects that it read are those that were written.
             Ok(store) => {
                 for entry in store.list("pods", "", None, 0).entries {
                     assert_eq!(entry.object, vec![b'1'; 2000], "{at}");

@@ -1,4 +1,4 @@
-//! What the controllers may do on a member: one table, and the objects that grant it.
+//! The rights of the controllers on a member: one table, and the objects that grant them.
 
 use anyhow::{Result, bail};
 use entourage_core::rights::propagated;

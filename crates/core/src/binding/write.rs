@@ -126,8 +126,8 @@ pub(super) fn write(binding: &Binding, verb: Verb, why: &str) -> Plan {
 }
 
 /// Records, on a binding that is created again or rescheduled, the clusters that may have a copy and that no other field names:
-/// until its status records the copies themselves, or they are gone. A status item alone may only say that the cluster does not
-/// respond, and is removed with its cause. No cluster is lost by a crash in between. Cost: O(copies).
+/// until its status records the copies themselves, or they are gone. A status item alone may only report that the cluster does
+/// not respond, and is removed with its cause. No cluster is lost by a crash in between. Cost: O(copies).
 pub(super) fn note_former(
     fleet: &Fleet,
     id: &ResourceId,

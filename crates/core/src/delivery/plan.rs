@@ -134,7 +134,7 @@ fn standing(
     } else {
         dependencies::referrers_preserve(fleet, resource, cluster)
     };
-    // A copy that is to be preserved is released while the binding still says who asked for that.
+    // A copy that is to be preserved is released while the binding still records who requested that.
     if is_committed(binding, cluster) && !ending && !keeps {
         return Plan::wait("the binding still says that it is wanted");
     }
@@ -298,7 +298,7 @@ fn end(
     }
 }
 
-/// Checks for a copy that may have been written, if nothing else is to be done; the plan says when, if that comes later.
+/// Checks for a copy that may have been written, if nothing else is to be done; if that is due later, the plan states when.
 fn look(id: &ResourceId, cluster: &Str, (plan, pending): (Plan, &PendingWrite), now: Time) -> Plan {
     match pending.due() {
         Some(due) if now < due => Plan {

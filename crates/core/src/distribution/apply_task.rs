@@ -311,7 +311,7 @@ impl<'a> ApplyTask<'a> {
 
     fn update(&mut self, preconditions: &Preconditions) -> Request {
         self.stage = Stage::Updating;
-        // No other writer's metadata is on it (else the plan says read_first), so its preconditions are enough.
+        // No other writer's metadata is on it (else the plan sets read_first), so its preconditions are enough.
         let live = json!({"metadata": {"uid": &*preconditions.uid, "resourceVersion": &*preconditions.resource_version}});
         Request::Replace(self.render(Some(&live)))
     }

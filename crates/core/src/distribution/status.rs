@@ -129,7 +129,7 @@ fn report(fleet: &Fleet, name: &Str, held: &DistributionState, now: Time) -> Val
     let (desired, succeeded) = (held.meant(), held.count(TargetStatus::Done));
     let generation = held.object.meta.generation.unwrap_or_default();
     let kept = fleet.held_back(held);
-    // Stays at the earlier generation until a user confirms, so that a restart can tell.
+    // Stays at the earlier generation until a user confirms, so that a restart finds this state.
     let observed = if kept > 0 {
         held.object.observed_generation()
     } else {

@@ -40,7 +40,7 @@ impl HookResponses {
         Self(Arc::new(all))
     }
 
-    /// True if this operation was asked about, or need not be.
+    /// True if this operation was requested, or need not be.
     #[must_use]
     pub fn has(&self, operation: Operation) -> bool {
         self.0.contains_key(&operation)

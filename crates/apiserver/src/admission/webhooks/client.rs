@@ -97,7 +97,7 @@ async fn exchange(target: &Target, trust: ClientConfig, body: &Value) -> Result<
             .to_bytes();
         answered(code, &body).map_err(Problem::Answer)
     };
-    // The end of the connection reaches whoever waits for a response on it.
+    // If the connection ends, the request that waits for a response on it fails.
     let carried = async {
         let _ = connection.await;
         std::future::pending::<()>().await;

@@ -1,4 +1,4 @@
-//! CertificateSigningRequests: stored; nobody signs them here.
+//! CertificateSigningRequests: stored, and never signed here.
 
 use serde_json::Value;
 

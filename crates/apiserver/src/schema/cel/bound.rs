@@ -193,7 +193,7 @@ fn rewrite(expr: &mut IdedExpr) {
             }
             call.args.iter_mut().for_each(rewrite);
             match (call.func_name.as_str(), call.args.as_mut_slice()) {
-                // What a text of the rule itself is compared with costs no more than that text.
+                // A comparison with a text of the rule itself costs no more than that text.
                 ("_==_" | "_!=_" | "_<_" | "_<=_" | "_>_" | "_>=_", [left, right])
                     if !is_literal(left) && !is_literal(right) =>
                 {

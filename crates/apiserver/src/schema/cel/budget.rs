@@ -312,7 +312,7 @@ fn searched(name: &str, operands: &[Cel]) -> Result<Option<Cel>> {
         pay(length.saturating_mul(length) >> 10)?;
     }
     let Some(regex) = compiled(pattern)? else {
-        // It is told what is wrong.
+        // The function itself reports the error.
         return Ok(None);
     };
     let string = |text: &str| Cel::String(text.to_owned().into());

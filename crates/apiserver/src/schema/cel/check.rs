@@ -292,7 +292,7 @@ impl Checker<'_> {
         let (accumulated, init) = self.infer(&loops.accu_init);
         let is_list = matches!(accumulated, Ty::List(..));
         let before = self.scope.len();
-        // What is collected is not followed: its type grows with the steps.
+        // The collected list is not followed: its type grows with the steps.
         let accumulator = if is_list { Ty::Dyn } else { accumulated };
         self.scope.push((loops.accu_var.clone(), accumulator));
         self.scope.push((loops.iter_var.clone(), item));

@@ -48,7 +48,7 @@ impl Fleet {
     }
 }
 
-/// True if a member was ready, or is: only its failures count.
+/// True if a member was ready, or is: only the failures of such members count.
 fn is_counted(fleet: &Fleet, name: &str, member: &Member) -> bool {
     let Some(probe) = &member.probe else {
         return false;

@@ -1,8 +1,8 @@
-//! What a Job's status says, copy by copy and as a whole.
+//! The status of a Job, of each copy and aggregated.
 //!
-//! An API server from 1.31 on refuses a Job status that contradicts itself or the one before: counters that go back,
-//! a start time that changes, Complete without SuccessCriteriaMet, Failed without FailureTarget, a finished Job with
-//! active pods, a completion time without Complete. What is answered here keeps to that.
+//! An API server from 1.31 on refuses a Job status that contradicts itself or the one before: counters that go back, a start
+//! time that changes, Complete without SuccessCriteriaMet, Failed without FailureTarget, a finished Job with active pods, a
+//! completion time without Complete. The statuses that are computed here comply with that.
 
 use serde_json::{Map, Value, json};
 
@@ -116,7 +116,7 @@ const FAILED: &str = "Failed";
 const FAILURE_TARGET: &str = "FailureTarget";
 const SUCCESS_CRITERIA_MET: &str = "SuccessCriteriaMet";
 
-/// How a Job ended: [`COMPLETE`] or [`FAILED`]; `None` while it runs.
+/// The end of a Job: [`COMPLETE`] or [`FAILED`]; `None` while it runs.
 fn outcome(status: &Value) -> Option<&'static str> {
     [COMPLETE, FAILED].into_iter().find(|each| is_true(status, each))
 }
@@ -131,7 +131,7 @@ fn conditions_of(status: &Value) -> &[Value] {
     items(status, &["conditions"])
 }
 
-/// When the last cluster's condition became true, if any says; RFC 3339 in UTC sorts by time.
+/// The time when the last cluster's condition became true, if any has one; RFC 3339 in UTC sorts by time.
 fn last_transition<'a>(items: &[(&str, Option<&'a Value>)], condition: &str) -> Option<&'a str> {
     let all = items.iter().filter_map(|(_, item)| *item).flat_map(conditions_of);
     all.filter(|each| each["type"] == condition)

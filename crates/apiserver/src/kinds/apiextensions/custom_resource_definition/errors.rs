@@ -152,7 +152,7 @@ fn of_spec(crd: &Object, spec: &Map<String, Value>) -> Vec<FieldError> {
             "must have exactly one version marked as storage version",
         ));
     }
-    // What was one version once is still spoken of.
+    // Errors in the old single version are still reported.
     if let Some(first) = all.first() {
         errors.extend(label("spec.version", text(first, "name").unwrap_or_default()));
     }

@@ -9,7 +9,7 @@ pub(super) enum Form {
     Number,
     /// A boolean; false when absent.
     Flag,
-    /// Whatever is there; null when absent.
+    /// Any value; null when absent.
     Plain,
     /// An object of a type of the table; null when absent.
     Maybe(&'static str),
