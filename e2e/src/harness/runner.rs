@@ -35,7 +35,7 @@ use crate::servers::{Assets, Fleet};
 const LONGEST: Duration = Duration::from_secs(600);
 
 /// How many tests run at a time on the embedded lane: they mostly wait until it is certain that nothing happens.
-const AT_A_TIME: usize = 12;
+const AT_A_TIME: usize = 8;
 
 /// How many fleets of real API servers there are at most, and so how many tests run at a time on the real lane. A fleet
 /// takes about 1.2 GB, and its idle servers a tenth of a core.
