@@ -55,6 +55,22 @@ fn a_standby_follows_edits_moves_and_drops_that_the_leader_carried_out() {
     assert_eq!(world.outline(), outline);
 }
 
+/// The time of a scheduling result is the one that the leader reported, not that at which the other process observed it.
+#[test]
+fn a_standby_that_observes_everything_late_takes_over_and_does_nothing() {
+    let mut world = World::new(&MEMBERS);
+    world.stand_by();
+    world.standby_late = 1_500;
+    for object in example() {
+        world.apply(object);
+        assert!(world.settle());
+    }
+    world.apply(policy(&["member2", "member3"]));
+    assert!(world.settle());
+    world.take_over();
+    nothing_happens(&mut world);
+}
+
 #[test]
 fn what_was_delivered_before_a_takeover_is_reported_as_delivered_also_where_a_member_does_not_answer() {
     let mut world = watched();

@@ -68,6 +68,8 @@ pub(crate) struct World {
     pub(crate) deliveries: usize,
     /// A process that stands by.
     standby: Option<standby::Standby>,
+    /// How late the process that stands by observes everything, in milliseconds.
+    pub(crate) standby_late: i64,
     versions: Versions,
     pub(crate) queue: BTreeSet<Key>,
     /// Under chaos, plans are carried out while others are made.
@@ -176,6 +178,7 @@ impl World {
             deleted_namespaces: BTreeSet::new(),
             deliveries: 0,
             standby: None,
+            standby_late: 0,
             versions: Versions::default(),
             queue: BTreeSet::new(),
             overlaps: false,

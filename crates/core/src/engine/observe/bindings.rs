@@ -143,6 +143,14 @@ impl Fleet {
         {
             resource.clusters_chosen = Some(now);
         }
+        // The leader has reported when it chose them: that counts after a takeover, too.
+        let reported = object
+            .status
+            .as_ref()
+            .map(|status| status.scheduler_observed_generation);
+        if !leading && reported.is_some() && reported == object.metadata.generation {
+            resource.clusters_chosen = None;
+        }
         if before
             .as_ref()
             .is_none_or(|held| held.object.status != object.status)

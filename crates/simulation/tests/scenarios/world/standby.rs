@@ -88,11 +88,12 @@ impl World {
             } else {
                 continue;
             };
-            standby.engine.observe(seen, self.now);
+            standby.engine.observe(seen, self.now.plus(self.standby_late));
             let revision = self.versions.last();
-            standby
-                .engine
-                .observe(Observation::Reached { watch, revision }, self.now);
+            standby.engine.observe(
+                Observation::Reached { watch, revision },
+                self.now.plus(self.standby_late),
+            );
         }
         self.standby = Some(standby);
         self.open_watches_of_standby();
@@ -104,7 +105,7 @@ impl World {
         if let Observation::Lost { watch, .. } = &seen {
             standby.watches.remove(watch);
         }
-        standby.engine.observe(seen, self.now);
+        standby.engine.observe(seen, self.now.plus(self.standby_late));
         self.open_watches_of_standby();
     }
 
@@ -158,7 +159,7 @@ impl World {
                 );
             }
             for each in told {
-                standby.engine.observe(each, self.now);
+                standby.engine.observe(each, self.now.plus(self.standby_late));
             }
         }
         self.standby = Some(standby);
