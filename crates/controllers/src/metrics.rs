@@ -12,118 +12,25 @@ use std::{
 
 use entourage_core::distribution;
 use prometheus_client::{
-    encoding::{EncodeLabelSet, text},
+    encoding::text,
     metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
     registry::Registry,
 };
 
+mod labels;
 mod process;
+
+pub use labels::{Asked, NO_ANSWER, Outcome, Verb};
+use labels::{
+    DistributionLabels, HookLabels, HookName, KindLabels, LatencyLabels, NameLabels, PlanLabels,
+    RequestLabels, ServerLabels, of,
+};
 
 /// Upper bounds of the latency buckets in seconds: a member on the same machine responds in a millisecond, one behind a slow
 /// link in seconds, and no call outlives its deadline of ten (architecture 2.7).
 const LATENCY: &[f64] = &[
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0,
 ];
-
-/// The value of the label `code` of a request without a response (connection, deadline).
-pub const NO_ANSWER: &str = "none";
-
-/// The verb of a request. Its name is the value of the label `verb`, as in Kubernetes' RBAC.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Verb {
-    /// One object is read.
-    Get,
-    /// A collection is read.
-    List,
-    /// A watch is opened; its duration is not a latency and is not recorded.
-    Watch,
-    /// POST.
-    Create,
-    /// PUT.
-    Update,
-    /// PATCH.
-    Patch,
-    /// DELETE.
-    Delete,
-}
-
-impl Verb {
-    /// All verbs.
-    pub const ALL: [Self; 7] = [
-        Self::Get,
-        Self::List,
-        Self::Watch,
-        Self::Create,
-        Self::Update,
-        Self::Patch,
-        Self::Delete,
-    ];
-
-    /// The name in lower case.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Get => "get",
-            Self::List => "list",
-            Self::Watch => "watch",
-            Self::Create => "create",
-            Self::Update => "update",
-            Self::Patch => "patch",
-            Self::Delete => "delete",
-        }
-    }
-}
-
-/// The outcome of one plan.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Outcome {
-    /// There was nothing to do.
-    Empty,
-    /// Every change was executed.
-    Done,
-    /// A change met an object that had changed; the key is planned again.
-    Conflict,
-    /// A change failed; the key is retried later.
-    Failed,
-}
-
-impl Outcome {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Empty => "empty",
-            Self::Done => "done",
-            Self::Conflict => "conflict",
-            Self::Failed => "failed",
-        }
-    }
-}
-
-/// The outcome of a question to a hook.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Asked {
-    /// The hook responded.
-    Answered,
-    /// No call was made: the response was cached.
-    Known,
-    /// No call was made: the hook is in back-off, because it did not respond before.
-    LeftAlone,
-    /// The hook did not respond.
-    Silent,
-    /// The response is invalid.
-    Wrong,
-}
-
-impl Asked {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Answered => "answered",
-            Self::Known => "known",
-            Self::LeftAlone => "left_alone",
-            Self::Silent => "silent",
-            Self::Wrong => "wrong",
-        }
-    }
-}
 
 /// The metrics of this process. Cheap to clone; clones share the state.
 #[derive(Clone, Debug)]
@@ -146,59 +53,6 @@ struct Inner {
     leading: Gauge,
     pending: Gauge,
     synced: Gauge,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct RequestLabels {
-    server: String,
-    verb: &'static str,
-    resource: String,
-    code: String,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct LatencyLabels {
-    server: String,
-    verb: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct PlanLabels {
-    controller: &'static str,
-    outcome: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ServerLabels {
-    server: String,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct KindLabels {
-    kind: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct DistributionLabels {
-    distribution: String,
-    state: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct HookLabels {
-    hook: String,
-    operation: &'static str,
-    outcome: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct HookName {
-    hook: String,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct NameLabels {
-    distribution: String,
 }
 
 impl Metrics {
@@ -440,12 +294,6 @@ impl Default for Metrics {
 
 fn latency_histogram() -> Histogram {
     Histogram::new(LATENCY.iter().copied())
-}
-
-fn of(server: &str) -> ServerLabels {
-    ServerLabels {
-        server: server.to_owned(),
-    }
 }
 
 fn gauge(count: usize) -> i64 {
