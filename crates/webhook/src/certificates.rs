@@ -2,20 +2,20 @@
 //!
 //! Nothing here reads a clock or uses the network. Time is rounded to days, as certificates are made.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use jiff::{SignedDuration, Timestamp, tz::TimeZone};
-use rcgen::{
-    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer,
-    KeyPair, KeyUsagePurpose, PKCS_ECDSA_P256_SHA256, PublicKeyData as _, date_time_ymd,
-};
+use jiff::{SignedDuration, Timestamp};
+use rcgen::{KeyPair, PublicKeyData as _};
 use rustls::{
-    RootCertStore, ServerConfig,
-    client::{WebPkiServerVerifier, danger::ServerCertVerifier as _},
-    crypto::CryptoProvider,
-    pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime, pem::PemObject as _},
+    ServerConfig,
+    pki_types::{PrivateKeyDer, pem::PemObject as _},
 };
+
+mod check;
+mod issue;
+
+use check::{authorities, certificates, first_certificate, signed};
 
 /// The lifetime of an authority in days, and the days left at which it is renewed.
 const AUTHORITY_DAYS: (i64, i64) = (3650, 365);
@@ -209,158 +209,10 @@ impl Identity {
         parts.insert(key::AUTHORITY.to_owned(), own);
         Self::of(parts)
     }
-
-    /// Creates a certificate, signed by the authority of `known`, or by a new authority, which precedes `before` in the bundle.
-    /// `before` stays trusted until the given time, or as long as the new authority.
-    fn made(
-        known: Option<&Self>,
-        (before, until): (&str, Option<Timestamp>),
-        names: &[String],
-        now: Timestamp,
-    ) -> Result<Self, String> {
-        let failed = |error: rcgen::Error| error.to_string();
-        let (authority_key, authority, authority_not_after, handover_until) = match known {
-            Some(known) => {
-                let key = KeyPair::from_pem(&known.text(key::AUTHORITY_KEY)).map_err(failed)?;
-                let terms = &known.terms;
-                let bundle = known.text(key::AUTHORITY);
-                (key, bundle, terms.authority_not_after, terms.handover_until)
-            }
-            None => {
-                let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).map_err(failed)?;
-                let (params, end) = authority_params(now).map_err(failed)?;
-                let own = params.self_signed(&key).map_err(failed)?.pem();
-                (key, format!("{own}{before}"), end, until)
-            }
-        };
-        let own = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).map_err(failed)?;
-        let mut leaf = CertificateParams::new(names).map_err(failed)?;
-        let not_after = dated(&mut leaf, now, LEAF_DAYS.0);
-        leaf.distinguished_name = DistinguishedName::new();
-        leaf.distinguished_name
-            .push(DnType::CommonName, "entourage-webhook");
-        leaf.key_usages = vec![KeyUsagePurpose::DigitalSignature];
-        leaf.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-        leaf.use_authority_key_identifier_extension = true;
-        let exported = authority_key.serialize_pem();
-        let (params, _) = authority_params(now).map_err(failed)?;
-        let issuer = Issuer::new(params, authority_key);
-        let certificate = leaf.signed_by(&own, &issuer).map_err(failed)?.pem();
-        let terms = Terms {
-            names: names.to_vec(),
-            not_after,
-            authority_not_after,
-            handover_until,
-        };
-        let terms = serde_json::to_vec(&terms).map_err(|error| error.to_string())?;
-        let parts = [
-            (key::CERTIFICATE, certificate.into_bytes()),
-            (key::KEY, own.serialize_pem().into_bytes()),
-            (key::AUTHORITY, authority.into_bytes()),
-            (key::AUTHORITY_KEY, exported.into_bytes()),
-            (key::TERMS, terms),
-        ];
-        Self::of(parts.map(|(name, part)| (name.to_owned(), part)).into())
-    }
-}
-
-/// The certificates of a PEM text, at least one.
-fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
-    let all: Vec<_> = CertificateDer::pem_slice_iter(pem)
-        .collect::<Result<_, _>>()
-        .map_err(|error| error.to_string())?;
-    if all.is_empty() {
-        return Err("it holds no certificate".to_owned());
-    }
-    Ok(all)
-}
-
-/// The same, each of which is a valid authority.
-fn authorities(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
-    let all = certificates(pem)?;
-    for one in &all {
-        let mut roots = RootCertStore::empty();
-        roots.add(one.clone()).map_err(|error| error.to_string())?;
-    }
-    Ok(all)
-}
-
-/// Succeeds if an authority signed a certificate for the names and the time of the terms.
-fn signed(
-    chain: &[CertificateDer<'static>],
-    authority: &CertificateDer<'static>,
-    terms: &Terms,
-    provider: Arc<CryptoProvider>,
-) -> Result<(), String> {
-    let mut roots = RootCertStore::empty();
-    roots.add(authority.clone()).map_err(|error| error.to_string())?;
-    let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider)
-        .build()
-        .map_err(|error| error.to_string())?;
-    // Independent of the present time: an expired certificate is renewed, not discarded.
-    let last = u64::try_from(terms.not_after.as_second()).unwrap_or_default();
-    let last = UnixTime::since_unix_epoch(Duration::from_secs(last.saturating_sub(1)));
-    // A name that no client can request is not verified.
-    let names = terms
-        .names
-        .iter()
-        .filter_map(|name| ServerName::try_from(name.as_str()).ok());
-    for name in names {
-        verifier
-            .verify_server_cert(&chain[0], &chain[1..], &name, &[], last)
-            .map_err(|error| format!("ca.crt does not stand for tls.crt: {error}"))?;
-    }
-    Ok(())
-}
-
-/// The parameters of an authority's certificate beside its key, and its expiry.
-fn authority_params(now: Timestamp) -> Result<(CertificateParams, Timestamp), rcgen::Error> {
-    let mut params = CertificateParams::new(Vec::new())?;
-    params.distinguished_name = DistinguishedName::new();
-    params
-        .distinguished_name
-        .push(DnType::CommonName, "entourage-webhook-ca");
-    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    params.key_usages = vec![
-        KeyUsagePurpose::KeyCertSign,
-        KeyUsagePurpose::CrlSign,
-        KeyUsagePurpose::DigitalSignature,
-    ];
-    let until = dated(&mut params, now, AUTHORITY_DAYS.0);
-    Ok((params, until))
-}
-
-/// Makes a certificate valid from yesterday, since clocks may differ, for the given number of days. Returns its expiry.
-fn dated(params: &mut CertificateParams, now: Timestamp, lasting: i64) -> Timestamp {
-    let at = |time: Timestamp| {
-        let date = time.to_zoned(TimeZone::UTC).date();
-        let (month, day) = (date.month().unsigned_abs(), date.day().unsigned_abs());
-        date_time_ymd(date.year().into(), month, day)
-    };
-    let end = now + days(lasting);
-    params.not_before = at(now - days(1));
-    params.not_after = at(end);
-    // The expiry is rounded down to midnight.
-    Timestamp::from_second(end.as_second() - end.as_second().rem_euclid(86_400)).unwrap_or(end)
 }
 
 const fn days(count: i64) -> SignedDuration {
     SignedDuration::from_hours(24 * count)
-}
-
-/// The first certificate of a bundle.
-fn first_certificate(bundle: &str) -> &str {
-    const END: &str = "-----END CERTIFICATE-----";
-    match bundle.find(END) {
-        Some(at) => {
-            let end = at + END.len();
-            let line = bundle[end..]
-                .find('\n')
-                .map_or(bundle.len(), |more| end + more + 1);
-            &bundle[..line]
-        }
-        None => "",
-    }
 }
 
 #[cfg(test)]
