@@ -1,0 +1,190 @@
+//! Errors of servers, explained to the user: with the server, the context, and the flags that name another one.
+
+use std::error::Error as _;
+
+use anyhow::anyhow;
+use bytes::Bytes;
+use http::{Response, StatusCode, header};
+use http_body_util::{BodyExt as _, Limited};
+use kube::client::Body;
+use serde_json::{Value, json};
+
+use super::{DEADLINE, Origin};
+
+/// The longest error response that is read, in bytes.
+const LARGEST_ERROR: usize = 64 << 10;
+
+/// A short form of a server's error: the server's message, or the innermost cause of a failed connection. The output of an exec
+/// plugin is left out: it may be a token.
+#[must_use]
+pub fn explain(error: kube::Error) -> anyhow::Error {
+    match error {
+        kube::Error::Api(status) if status.message.is_empty() => {
+            anyhow!("{} ({})", status.reason, status.code)
+        }
+        kube::Error::Api(status) => anyhow!("{}", status.message),
+        kube::Error::Auth(_) => {
+            anyhow!("the kubeconfig's credentials cannot be obtained (token file or exec plugin)")
+        }
+        kube::Error::Service(error) if error.is::<NoAnswer>() || error.is::<Unreachable>() => {
+            anyhow!("{error}")
+        }
+        kube::Error::Service(error) => anyhow!("cannot connect: {}", innermost(&*error)),
+        kube::Error::RustlsTls(error) => anyhow!("its certificates cannot be used: {}", innermost(&error)),
+        kube::Error::HyperError(error) => {
+            let cause = error
+                .source()
+                .map_or_else(String::new, |source| format!(": {source}"));
+            anyhow!("the connection broke: {error}{cause}")
+        }
+        other => other.into(),
+    }
+}
+
+/// True if a server responded with 404.
+#[must_use]
+pub fn is_not_found(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == 404)
+}
+
+/// Adds the server and the context to the error if there was no connection.
+pub(super) fn unreachable(error: kube::Error, origin: &Origin) -> kube::Error {
+    match error {
+        kube::Error::Service(cause) => kube::Error::Service(Box::new(Unreachable {
+            server: origin.named(),
+            cause: innermost(&*cause),
+            remedy: origin.remedy(),
+        })),
+        other => other,
+    }
+}
+
+/// A server that cannot be reached.
+#[derive(Debug)]
+struct Unreachable {
+    server: String,
+    cause: String,
+    remedy: String,
+}
+
+impl std::fmt::Display for Unreachable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "cannot connect to {}: {}{}",
+            self.server, self.cause, self.remedy
+        )
+    }
+}
+
+impl std::error::Error for Unreachable {}
+
+fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut innermost = error;
+    while let Some(source) = innermost.source() {
+        innermost = source;
+    }
+    innermost.to_string()
+}
+
+/// Adds the server and the context to a response that refuses the caller; any other is not changed.
+pub(super) async fn naming(answer: Response<Body>, origin: &Origin) -> Response<Body> {
+    let code = answer.status();
+    if code != StatusCode::UNAUTHORIZED && code != StatusCode::FORBIDDEN {
+        return answer;
+    }
+    let (mut parts, body) = answer.into_parts();
+    let text = match Limited::new(body, LARGEST_ERROR).collect().await {
+        Ok(text) => text.to_bytes(),
+        Err(_) => Bytes::new(),
+    };
+    let explained = serde_json::from_slice::<Value>(&text)
+        .ok()
+        .and_then(|mut status| {
+            let message = status["message"].as_str()?;
+            let (server, remedy) = (origin.named(), origin.remedy());
+            let message = if code == StatusCode::UNAUTHORIZED {
+                format!("the credentials are not accepted by {server}{remedy}")
+            } else if message.contains("User \"") {
+                // RBAC's own message; others that forbid, such as admission, do so for any caller.
+                format!("{message} on {server}{remedy}")
+            } else {
+                return None;
+            };
+            status["message"] = json!(message);
+            serde_json::to_vec(&status).ok()
+        });
+    parts.headers.remove(header::CONTENT_LENGTH);
+    Response::from_parts(parts, Body::from(explained.map_or(text, Bytes::from)))
+}
+
+/// A call without a response.
+#[derive(Debug)]
+pub(super) struct NoAnswer;
+
+impl std::fmt::Display for NoAnswer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "no response within {} s", DEADLINE.as_secs())
+    }
+}
+
+impl std::error::Error for NoAnswer {}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::HUB, *};
+
+    #[test]
+    fn what_an_exec_plugin_printed_is_not_shown() {
+        let error = kube::Error::Auth(kube::client::AuthError::AuthExec("canary".into()));
+        let error = format!("{:#}", explain(error));
+        assert!(
+            error.contains("credentials") && !error.contains("canary"),
+            "{error}"
+        );
+    }
+
+    #[tokio::test]
+    async fn who_is_refused_is_told_by_which_server_and_as_which_context() {
+        let origin = Origin {
+            url: "https://hub:6443".into(),
+            context: Some(("hub".into(), "file".into())),
+            flags: HUB,
+        };
+        let rbac = "namespaces \"kube-system\" is forbidden: User \"jane\" cannot get resource";
+        let cases = [
+            (
+                403,
+                rbac,
+                vec![rbac, "https://hub:6443", "context \"hub\" of file", "--context"],
+            ),
+            (
+                401,
+                "Unauthorized",
+                vec!["credentials", "https://hub:6443", "--context"],
+            ),
+        ];
+        let answer = |code: u16, message: &str| {
+            let body = json!({"kind": "Status", "code": code, "message": message}).to_string();
+            Response::builder()
+                .status(code)
+                .body(Body::from(body.into_bytes()))
+                .unwrap()
+        };
+        let message_of = async |code, message| {
+            let named = naming(answer(code, message), &origin).await;
+            let bytes = named.into_body().collect().await.unwrap().to_bytes();
+            let status: Value = serde_json::from_slice(&bytes).unwrap();
+            status["message"].as_str().unwrap().to_owned()
+        };
+        for (code, message, needed) in cases {
+            let message = message_of(code, message).await;
+            for each in needed {
+                assert!(message.contains(each), "{each}: {message}");
+            }
+        }
+        // A denial by admission does not depend on the caller.
+        let denied = "admission webhook \"x\" denied the request: no";
+        assert_eq!(message_of(403, denied).await, denied);
+    }
+}
