@@ -7,18 +7,19 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, anyhow, bail};
-use kube::{
-    Api, Client,
-    api::{ApiResource, DynamicObject, Patch, PatchParams, TypeMeta},
-    discovery::Scope,
-};
-use serde::Deserialize as _;
+use kube::api::{DynamicObject, TypeMeta};
 use serde_json::Value;
 
-use crate::{apply::label, connect};
+use crate::apply::label;
 
-/// The field manager.
-const MANAGER: &str = "entourage";
+mod apply;
+mod documents;
+mod misfit;
+
+pub use apply::apply;
+pub use documents::documents;
+use documents::{beginnings, items, manifest};
+pub use misfit::misfit;
 
 /// The name of standard input on a command line.
 const STDIN: &str = "-";
@@ -191,160 +192,6 @@ impl Found {
     }
 }
 
-/// The items of a List, or of a list of one kind such as ConfigMapList, whose items may omit their kind; `None` for an object,
-/// which has a name.
-fn items(document: &Value) -> Option<Vec<Value>> {
-    let kind = document["kind"].as_str()?.strip_suffix("List")?;
-    let items = document["items"].as_array()?;
-    if !document["metadata"]["name"].is_null() {
-        return None;
-    }
-    let mut items = items.clone();
-    for item in &mut items {
-        if let Some(fields) = item.as_object_mut().filter(|_| !kind.is_empty()) {
-            fields.entry("kind").or_insert_with(|| kind.into());
-            fields
-                .entry("apiVersion")
-                .or_insert_with(|| document["apiVersion"].clone());
-        }
-    }
-    Some(items)
-}
-
-/// The YAML documents of a text. `origin` names the text in errors, which never contain its content.
-///
-/// # Errors
-/// It is invalid YAML.
-pub fn documents(text: &str, origin: &str) -> Result<Vec<Value>> {
-    // As kubectl reads it: `mode: 0644` is octal.
-    let options = serde_saphyr::options! { legacy_octal_numbers: true, with_snippet: false };
-    serde_saphyr::from_multiple_with_options(text, options).map_err(|error| {
-        let place = error.location().map_or_else(String::new, |place| {
-            format!(", line {} column {}", place.line(), place.column())
-        });
-        anyhow!("{origin}{place}: invalid YAML")
-    })
-}
-
-/// The lines, counted from 1, at which the documents of a text begin that contain more than comments.
-fn beginnings(text: &str) -> Vec<usize> {
-    let mut lines = Vec::new();
-    let mut begun = false;
-    for (number, line) in text.lines().enumerate() {
-        if let Some(rest) = line.strip_prefix("---") {
-            let rest = rest.trim_start();
-            begun = !rest.is_empty() && !rest.starts_with('#');
-            if begun {
-                lines.push(number + 1);
-            }
-        } else if !begun && !line.trim().is_empty() && !line.trim_start().starts_with('#') && line != "..." {
-            begun = true;
-            lines.push(number + 1);
-        }
-    }
-    lines
-}
-
-fn manifest(document: &Value, origin: String) -> Result<Manifest> {
-    if !document.is_object() {
-        bail!(
-            "{origin}: not an object; an object has apiVersion, kind and metadata, and --- stands between two"
-        );
-    }
-    let group = document["apiVersion"].as_str().unwrap_or_default();
-    if group.starts_with("kustomize.config.k8s.io/") {
-        bail!(
-            "{origin}: this is for kustomize; give what it makes of it: kustomize build DIR | entourage … -f -"
-        );
-    }
-    for field in ["apiVersion", "kind"] {
-        if document[field].as_str().is_none_or(str::is_empty) {
-            bail!("{origin}: the object has no {field}; every object says its apiVersion and kind");
-        }
-    }
-    // Serde's own error may quote a value.
-    let object = DynamicObject::deserialize(document)
-        .map_err(|_| anyhow!("{origin}: the object's metadata cannot be read; what YAML takes for a number or a truth value needs quotes"))?;
-    let (Some(types), Some(name)) = (object.types.clone(), object.metadata.name.clone()) else {
-        bail!("{origin}: the object has no metadata.name; give it one (generateName is not enough)");
-    };
-    Ok(Manifest {
-        object,
-        types,
-        name,
-        origin,
-    })
-}
-
-/// The reason why a value does not have the required form, in terms of JSON: serde names types of Rust.
-#[must_use]
-pub fn misfit(error: &serde_json::Error) -> String {
-    let text = error.to_string();
-    let Some((found, wanted)) = text.split_once(", expected ") else {
-        return text;
-    };
-    let found = match found.split_once(": ").map_or(found, |(_, found)| found) {
-        "sequence" => "a list",
-        "map" => "an object",
-        "null" => "nothing",
-        found => found,
-    };
-    let is_number = |text: &str| {
-        let digits = text.strip_prefix(['i', 'u', 'f']);
-        digits.is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|each| each.is_ascii_digit()))
-    };
-    let wanted = match wanted.split(' ').next().unwrap_or_default() {
-        "struct" | "map" => "an object",
-        "sequence" | "tuple" => "a list",
-        "enum" | "variant" | "unit" | "string" => "a text",
-        "internally" => "an object",
-        word if is_number(word) => "a number",
-        _ => match wanted.strip_prefix("a ").unwrap_or(wanted) {
-            "map" => "an object",
-            "sequence" => "a list",
-            "string" => "a text",
-            "boolean" => "true or false",
-            _ => wanted,
-        },
-    };
-    format!("{found} found where {wanted} is expected")
-}
-
-/// Applies one object server-side with force, taking over fields of other managers. Returns the result as a line.
-///
-/// # Errors
-/// The server does not serve its kind or refuses it, with its file.
-pub async fn apply(client: &Client, manifest: &Manifest) -> Result<String> {
-    let applied = try_apply(client, manifest).await;
-    applied.with_context(|| format!("cannot apply {manifest} of {}", manifest.origin))?;
-    Ok(format!("{manifest} applied"))
-}
-
-async fn try_apply(client: &Client, manifest: &Manifest) -> Result<()> {
-    let types = &manifest.types;
-    let (group, version) = types
-        .api_version
-        .split_once('/')
-        .unwrap_or(("", &types.api_version));
-    let kind = kube::core::GroupVersionKind::gvk(group, version, &types.kind);
-    let (resource, capabilities): (ApiResource, _) = kube::discovery::pinned_kind(client, &kind)
-        .await
-        .map_err(connect::explain)
-        .with_context(|| format!("{} {} is not served", types.api_version, types.kind))?;
-    let api: Api<DynamicObject> = match capabilities.scope {
-        Scope::Cluster => Api::all_with(client.clone(), &resource),
-        Scope::Namespaced => {
-            let namespace = manifest.object.metadata.namespace.as_deref();
-            Api::namespaced_with(client.clone(), namespace.unwrap_or("default"), &resource)
-        }
-    };
-    let params = PatchParams::apply(MANAGER).force();
-    api.patch(&manifest.name, &params, &Patch::Apply(&manifest.object))
-        .await
-        .map_err(connect::explain)?;
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -352,46 +199,6 @@ mod tests {
     fn shown(text: &str) -> Vec<String> {
         let manifests = parse(text, "a.yaml").unwrap();
         manifests.iter().map(|each| format!("{each:?}")).collect()
-    }
-
-    #[test]
-    fn what_does_not_fit_is_told_without_types_of_rust() {
-        #[derive(Debug, serde::Deserialize)]
-        struct Inner {
-            #[serde(rename = "count")]
-            _count: u32,
-        }
-        #[derive(Debug, serde::Deserialize)]
-        struct Outer {
-            #[serde(default, rename = "inner")]
-            _inner: Option<Inner>,
-            #[serde(default, rename = "list")]
-            _list: Vec<String>,
-            #[serde(default, rename = "map")]
-            _map: std::collections::BTreeMap<String, bool>,
-        }
-        for (text, words) in [
-            (r#"{"inner": 5}"#, "integer `5` found where an object is expected"),
-            (
-                r#"{"inner": {"count": "x"}}"#,
-                r#"string "x" found where a number is expected"#,
-            ),
-            (r#"{"inner": {}}"#, "missing field `count`"),
-            (r#"{"list": "x"}"#, r#"string "x" found where a list is expected"#),
-            (
-                r#"{"list": [true]}"#,
-                "boolean `true` found where a text is expected",
-            ),
-            (r#"{"map": []}"#, "a list found where an object is expected"),
-            (
-                r#"{"map": {"a": 1}}"#,
-                "integer `1` found where true or false is expected",
-            ),
-        ] {
-            let value: Value = serde_json::from_str(text).unwrap();
-            let error = serde_json::from_value::<Outer>(value).unwrap_err();
-            assert_eq!(misfit(&error), words);
-        }
     }
 
     #[test]
