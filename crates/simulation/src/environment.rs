@@ -43,6 +43,25 @@ pub enum Request<'a> {
     EndNamespace(&'a Str, &'a Str, &'a Preconditions, RemovalMode),
 }
 
+impl<'a> Request<'a> {
+    /// The member that it is sent to; `None` for the hub.
+    #[must_use]
+    pub fn member(&self) -> Option<&'a Str> {
+        match *self {
+            Self::Deliver(cluster, _)
+            | Self::Remove(cluster, ..)
+            | Self::GetCopy(cluster)
+            | Self::Namespace(cluster)
+            | Self::EndNamespace(cluster, ..) => Some(cluster),
+            Self::Write(server, ..) | Self::Distribute(server) | Self::Withdraw(server, ..) => match server {
+                Server::Member(cluster) => Some(cluster),
+                Server::Hub => None,
+            },
+            Self::GetTemplate(_) | Self::Create(_) | Self::Claim(_) => None,
+        }
+    }
+}
+
 /// The outcome of a request that does not succeed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {

@@ -8,6 +8,7 @@
 //! | [`executor`] | carries out changes on them |
 //! | [`overlay`] | the result of `kubectl apply` without a server |
 //! | [`shown`] | objects for output |
+//! | [`watches`] | what a watch covers, lists and tells |
 
 pub mod environment;
 pub mod executor;
@@ -15,6 +16,7 @@ pub mod objects;
 pub mod overlay;
 pub mod shown;
 pub mod simulation;
+pub mod watches;
 
 pub use simulation::{
     Answer, Progress, Question, Simulation, named_namespaces,

@@ -19,14 +19,18 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use serde_json::Value;
 
-use crate::objects::{Objects, Versions, kept};
+use crate::{
+    environment::Environment,
+    objects::{Objects, Versions, kept},
+    watches,
+};
 pub use distributing::named_namespaces;
 use entourage_core::{
     Engine,
     config::Config,
     inspection,
     object::{ResourceId, Str, Time},
-    observation::{Observation, Server, Watch, misread, project, which},
+    observation::{Observation, Server, Subject, Watch, misread},
     plan::Key,
 };
 pub use outcome::{Fate, Note, Outcome, Place, Report};
@@ -340,23 +344,17 @@ impl Simulation {
     fn open_watch(&mut self, watch: Watch, server: &Server) {
         self.open.insert(watch.clone());
         let hub_id = self.engine.config.hub.clone();
-        let held = match server {
-            Server::Hub => &self.hub,
-            Server::Member(cluster) => &self.members.entry(cluster.clone()).or_default().objects,
-        };
-        let mut present = BTreeSet::new();
-        let mut seen = Vec::new();
-        for (id, object) in held.iter() {
-            if servers::covers(&watch, &hub_id, id, object)
-                && let (Some(which), Some(subject)) = (
-                    which(&watch, object),
-                    project(&watch, &self.engine.taught_to(&watch), object),
-                )
-            {
-                present.insert(which);
-                seen.push(subject);
-            }
+        if let Server::Member(cluster) = server {
+            self.members.entry(cluster.clone()).or_default();
         }
+        let (items, present) = match watch {
+            Watch::Hooks(_) => Default::default(),
+            _ => watches::list(&watch, &hub_id, self.objects(server)),
+        };
+        let seen: Vec<Subject> = items
+            .iter()
+            .filter_map(|object| self.project(&watch, object))
+            .collect();
         for subject in seen {
             self.observe(Observation::Seen(subject));
         }

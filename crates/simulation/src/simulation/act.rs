@@ -6,6 +6,7 @@ use entourage_core::{
     object::{ResourceId, Str, Time},
     observation::{Observation, Server, Watch},
     plan::{Change, Key},
+    rendered::wipe,
 };
 use serde_json::Value;
 
@@ -133,30 +134,30 @@ impl Environment for Simulation {
     }
 
     fn store(&mut self, server: &Server, id: &ResourceId, object: Option<Value>) {
-        let before = self.object(server, id).cloned();
+        let mut before = self.object(server, id).cloned();
         let objects = match server {
             Server::Hub => &mut self.hub,
-            Server::Member(cluster) => &mut self.members.entry(cluster.clone()).or_default().objects,
+            Server::Member(cluster) => match self.members.get_mut(cluster) {
+                Some(member) => &mut member.objects,
+                // Every request to it fails.
+                None => return,
+            },
         };
-        let is_gone = object.is_none();
         match object {
             Some(object) => objects.insert(id.clone(), object),
-            None => objects.remove(id),
+            None => {
+                objects.remove(id);
+                self.versions.advance();
+            }
         }
-        match (server, before) {
-            (Server::Member(cluster), before) => self.copy_changed(cluster, id, before.as_ref()),
-            (Server::Hub, Some(before)) if is_gone => self.hub_gone(id, &before),
-            (Server::Hub, _) => self.hub_changed(id),
-        }
+        self.changed(server, id, before.as_ref());
+        before.iter_mut().for_each(wipe);
     }
 
     fn fault(&mut self, request: Request<'_>) -> Option<Fault> {
-        match request {
-            Request::Deliver(cluster, _) if !self.members.contains_key(cluster) => {
-                Some(Fault::Unreachable("there is no such member".into()))
-            }
-            _ => None,
-        }
+        let cluster = request.member()?;
+        let is_known = self.members.contains_key(cluster);
+        (!is_known).then(|| Fault::Unreachable("there is no such member".into()))
     }
 
     fn lacks_namespace(&self, cluster: &Str, name: &Str) -> bool {

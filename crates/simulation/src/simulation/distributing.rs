@@ -13,7 +13,6 @@ use entourage_core::{
     distribution::{self, Place, Step, TargetStatus},
     inspection::{self, DistributionView},
     object::{ResourceId, Str},
-    observation::Watch,
 };
 
 /// The maximum number of namespaces of one cause that are listed one by one.
@@ -176,11 +175,6 @@ fn whole(simulation: &Simulation) -> impl Iterator<Item = Note> {
             message: told.to_owned(),
         })
     })
-}
-
-/// The watch of copies of distributions on a member.
-pub(super) fn watch_of(cluster: &Str, id: &ResourceId) -> Watch {
-    Watch::Distributed(Some(cluster.clone()), id.gvk.clone(), id.name.clone())
 }
 
 /// The namespaces that distributions name and that are not given: a plan without a hub assumes that they exist.

@@ -1,14 +1,13 @@
 //! The objects that a watch covers, and the watches that are notified of a change.
 
-use entourage_api::keys::label;
 use serde_json::Value;
 
-use super::{Simulation, distributing};
+use super::Simulation;
+use crate::{environment::Environment, watches};
 use entourage_core::{
-    interpreter,
     kinds::CLUSTER_API,
-    object::{ResourceId, Str},
-    observation::{Observation, Server, Watch, kind_read_by, project, which},
+    object::ResourceId,
+    observation::{Observation, Server, Subject, Watch, kind_read_by},
 };
 
 /// True if an object is a ResourceBinding or a ClusterResourceBinding.
@@ -30,80 +29,40 @@ pub(super) fn identity_in(watch: &Watch, object: &Value) -> Option<ResourceId> {
     Some(ResourceId::new(kind_read_by(watch), namespace, name))
 }
 
-/// True if a watch covers an object of its server.
-pub(super) fn covers(watch: &Watch, hub: &str, id: &ResourceId, object: &Value) -> bool {
-    id.gvk == kind_read_by(watch)
-        && match watch {
-            Watch::Templates(_) => !interpreter::never_travels(object),
-            Watch::Copies(..) => object["metadata"]["labels"][label::HUB] == *hub,
-            Watch::Distributed(_, _, name) => id.name == *name,
-            // A simulation calls no hooks.
-            Watch::Hooks(_) => false,
-            _ => true,
-        }
-}
-
 impl Simulation {
     /// Notifies the open watches of the hub that an object was created or changed.
     pub(super) fn hub_changed(&mut self, id: &ResourceId) {
-        let Some(object) = self.hub.get(id) else { return };
-        let hub = self.engine.config.hub.clone();
-        let seen: Vec<_> = self
-            .open
-            .iter()
-            .filter(|watch| watch.server() == Server::Hub && covers(watch, &hub, id, object))
-            .filter_map(|watch| project(watch, &self.engine.taught_to(watch), object))
-            .collect();
-        for subject in seen {
-            self.observe(Observation::Seen(subject));
-        }
+        self.changed(&Server::Hub, id, None);
     }
 
-    /// Notifies the open watches of the hub that an object is gone.
-    pub(super) fn hub_gone(&mut self, id: &ResourceId, held: &Value) {
+    /// Notifies the open watches of a server of a change of an object. Cost: O(open watches) on the hub, O(1) on a member.
+    pub(super) fn changed(&mut self, server: &Server, id: &ResourceId, before: Option<&Value>) {
         let hub = self.engine.config.hub.clone();
-        let watches: Vec<Watch> = self
-            .open
-            .iter()
-            .filter(|watch| watch.server() == Server::Hub && covers(watch, &hub, id, held))
-            .cloned()
-            .collect();
-        for watch in watches {
-            self.gone(&watch, held);
-        }
-    }
-
-    /// Notifies the watch of a member's copies of a change of an object.
-    pub(super) fn copy_changed(&mut self, cluster: &Str, id: &ResourceId, before: Option<&Value>) {
-        let copies = Watch::Copies(cluster.clone(), id.gvk.clone());
-        let namespaces = Watch::MemberNamespaces(cluster.clone());
-        for watch in [copies, namespaces, distributing::watch_of(cluster, id)] {
-            self.tell_of_copy(&watch, cluster, id, before);
-        }
-    }
-
-    fn tell_of_copy(&mut self, watch: &Watch, cluster: &Str, id: &ResourceId, before: Option<&Value>) {
-        if !self.open.contains(watch) {
-            return;
-        }
-        let hub = self.engine.config.hub.clone();
-        let now = self
-            .members
-            .get(cluster)
-            .and_then(|member| member.objects.get(id));
-        if let Some(object) = now.filter(|object| covers(watch, &hub, id, object)) {
-            if let Some(subject) = project(watch, &self.engine.taught_to(watch), object) {
-                self.observe(Observation::Seen(subject));
+        let after = self.object(server, id);
+        let event = |watch: &Watch| {
+            let project = |object: &Value| self.project(watch, object);
+            watches::event(watch, (&hub, id), [before, after], self.versions.last(), project)
+        };
+        let events: Vec<Observation> = match server {
+            Server::Hub => {
+                let of_hub = self.open.iter().filter(|watch| watch.server() == Server::Hub);
+                // A simulation calls no hooks.
+                let told = of_hub.filter(|watch| !matches!(watch, Watch::Hooks(_)));
+                told.filter_map(event).collect()
             }
-        } else if let Some(before) = before.filter(|object| covers(watch, &hub, id, object)) {
-            self.gone(watch, before);
+            Server::Member(cluster) => {
+                let all = watches::of_member(cluster, id);
+                let open = all.iter().filter(|watch| self.open.contains(*watch));
+                open.filter_map(event).collect()
+            }
+        };
+        for event in events {
+            self.observe(event);
         }
     }
 
-    fn gone(&mut self, watch: &Watch, held: &Value) {
-        let Some(which) = which(watch, held) else { return };
-        let uid = held["metadata"]["uid"].as_str().map(Into::into);
-        let revision = Some(self.versions.advance());
-        self.observe(Observation::Gone { which, uid, revision });
+    /// An object as a watch serves it.
+    pub(super) fn project(&self, watch: &Watch, object: &Value) -> Option<Subject> {
+        watches::project(&self.engine, watch, &self.engine.taught_to(watch), object)
     }
 }

@@ -175,7 +175,7 @@ fn told(world: &Simulation, unreadable: &[&str], question: &Question) -> Answer 
     let of = |objects: &Objects, watch: &Watch| {
         objects
             .iter()
-            .filter(|(id, object)| servers::covers(watch, "hub", id, object))
+            .filter(|(id, object)| watches::covers(watch, "hub", id, object))
             .map(|(_, object)| object.clone())
             .collect()
     };

@@ -23,10 +23,10 @@ use entourage_core::{
     interpreter::{Interpretation, operations::Operation},
     namespaces,
     object::{Gvk, NamespacedName, ResourceId, Time},
-    observation::{self, ObjectRef, Observation, Probe, Server, Subject, Watch},
+    observation::{ObjectRef, Observation, Probe, Server, Subject, Watch},
     plan::{Change, Key, Plan},
 };
-use entourage_simulation::{executor, objects::Versions};
+use entourage_simulation::{environment::Environment, executor, objects::Versions, watches};
 use serde_json::{Value, json};
 
 /// (kind, namespace, name) → object. A kind that two groups have carries the second one's name: `Widget.other.com`.
@@ -86,7 +86,7 @@ pub(crate) struct World {
     lands: bool,
     timers: BTreeMap<Key, Time>,
     watches: BTreeSet<Watch>,
-    lists: BTreeMap<Watch, (BTreeSet<ObjectRef>, u64)>,
+    lists: BTreeMap<Watch, Observation>,
     pub(crate) gate: bool,
     terminating: bool,
     /// Disorder: keys are worked in random order, and old events are told again.
@@ -288,12 +288,8 @@ impl World {
 
     /// Second lists, taken right after the first ones and so long before what is known now, end only now.
     pub(crate) fn end_old_lists(&mut self) {
-        for (watch, (present, revision)) in self.lists.clone() {
-            self.observe(Observation::Listed {
-                watch,
-                present,
-                revision,
-            });
+        for listed in self.lists.clone().into_values() {
+            self.observe(listed);
         }
     }
 
@@ -326,7 +322,7 @@ impl World {
         between(self);
         self.versions.advance();
         let last = self.hub.remove(&key).expect("template");
-        self.hub_gone(&key, &last);
+        self.changed(&Server::Hub, &last, &Value::Null);
     }
 
     /// Deletes an object on the hub with `--cascade=orphan`: the garbage collector takes it off the owners of its dependents,
@@ -691,23 +687,17 @@ impl World {
                 watch: watch.clone(),
                 revision: self.versions.last(),
             });
-            let mut present = BTreeSet::new();
-            let objects: Vec<Value> = match watch.server() {
-                Server::Hub => self.hub.values().cloned().collect(),
-                Server::Member(name) => self.members[&*name].objects.values().cloned().collect(),
-            };
-            for object in objects.iter().filter(|object| covers(&watch, object)) {
-                present.insert(observation::which(&watch, object).expect("named"));
-                let seen = self.project(&watch, object);
-                self.observe(Observation::Seen(seen));
+            let (items, present) = self.list(&watch);
+            for object in &items {
+                self.observe(Observation::Seen(self.project(&watch, object)));
             }
-            self.lists
-                .insert(watch.clone(), (present.clone(), self.versions.last()));
-            self.observe(Observation::Listed {
+            let listed = Observation::Listed {
                 watch: watch.clone(),
                 present,
                 revision: self.versions.last(),
-            });
+            };
+            self.lists.insert(watch.clone(), listed.clone());
+            self.observe(listed);
             if watch == Watch::Clusters {
                 for member in self.members.keys().cloned().collect::<Vec<_>>() {
                     self.probe(&member);
@@ -1049,7 +1039,7 @@ impl World {
                 .map(|member| (key.2.clone(), member.to_owned()));
             self.ended.extend(ended.collect::<Vec<_>>());
         }
-        self.hub_gone(key, &held);
+        self.changed(&Server::Hub, &held, &Value::Null);
     }
 
     fn hub_changed(&mut self, key: &(String, String, String)) {
@@ -1058,18 +1048,7 @@ impl World {
         if truth::is_binding(&object) {
             self.assert_is_true(&object);
         }
-        let open: Vec<Watch> = self
-            .watches
-            .iter()
-            .filter(|watch| watch.server() == Server::Hub)
-            .cloned()
-            .collect();
-        for watch in open.iter().filter(|watch| covers(watch, &object)) {
-            let seen = self.project(watch, &object);
-            self.tell(Observation::Seen(seen));
-            self.has_come(watch);
-        }
-        self.standby_sees(&Server::Hub, &Value::Null, &object);
+        self.changed(&Server::Hub, &Value::Null, &object);
     }
 
     /// What is taught of what a watch reads, with what hooks say of an object.
@@ -1083,11 +1062,7 @@ impl World {
             if !self.engine.taught_to(&watch).is_hooked() {
                 continue;
             }
-            let objects: Vec<Value> = match watch.server() {
-                Server::Hub => self.hub.values().cloned().collect(),
-                Server::Member(name) => self.members[&*name].objects.values().cloned().collect(),
-            };
-            for object in objects.iter().filter(|object| covers(&watch, object)) {
+            for object in &self.list(&watch).0 {
                 let seen = self.project(&watch, object);
                 self.tell(Observation::Seen(seen));
             }
@@ -1102,15 +1077,7 @@ impl World {
     /// As [`Self::project`], for a process.
     fn project_for(&self, engine: &Engine, watch: &Watch, object: &Value) -> Subject {
         let interpretation = self.heard_by(engine, watch, object);
-        let seen = if observation::is_whole(watch, &engine.taught_to(watch)) {
-            observation::project(watch, &interpretation, object)
-        } else {
-            let part = |field: &str| object[field].clone();
-            let metadata =
-                json!({"apiVersion": part("apiVersion"), "kind": part("kind"), "metadata": part("metadata")});
-            observation::project(watch, &interpretation, &metadata)
-        };
-        seen.expect("readable")
+        watches::project(engine, watch, &interpretation, object).expect("readable")
     }
 
     /// Each open watch says how far it has come.
@@ -1128,69 +1095,41 @@ impl World {
         });
     }
 
-    fn hub_gone(&mut self, key: &(String, String, String), held: &Value) {
-        let open: Vec<Watch> = self
-            .watches
-            .iter()
-            .filter(|watch| watch.server() == Server::Hub)
-            .cloned()
-            .collect();
-        for watch in open.iter().filter(|watch| covers(watch, held)) {
-            let which = observation::which(watch, held).expect("named");
-            let uid = held["metadata"]["uid"].as_str().map(Into::into);
-            self.tell(Observation::Gone {
-                which,
-                uid,
-                revision: Some(self.versions.last()),
-            });
-            self.has_come(watch);
-        }
-        self.standby_sees(&Server::Hub, held, &Value::Null);
-        let _ = key;
-    }
-
     fn member_changed(&mut self, member: &str, key: &(String, String, String), before: &Value) {
-        let after = self.members[member]
-            .objects
-            .get(key)
-            .cloned()
-            .unwrap_or(Value::Null);
-        let some = if after.is_null() { before } else { &after };
-        let kind = some["kind"].as_str().expect("kind");
-        let gvk = Gvk::new(some["apiVersion"].as_str().expect("apiVersion"), kind);
-        let of_kind = |watch: &&Watch| match watch {
-            Watch::Copies(name, other) | Watch::Distributed(Some(name), other, _) => {
-                **name == *member && *other == gvk
-            }
-            Watch::MemberNamespaces(name) => **name == *member,
-            _ => false,
-        };
-        let watches: Vec<Watch> = self.watches.iter().filter(of_kind).cloned().collect();
-        for watch in watches {
-            self.tell_member(&watch, before, &after);
+        let after = self.at(member, key).cloned().unwrap_or(Value::Null);
+        if after.is_null() {
+            self.versions.advance();
         }
-        self.standby_sees(&Server::Member(member.into()), before, &after);
+        self.changed(&Server::Member(member.into()), before, &after);
     }
 
-    fn tell_member(&mut self, watch: &Watch, before: &Value, after: &Value) {
-        if !self.watches.contains(watch) {
-            return;
+    /// Every process hears of a change of an object; none is null.
+    fn changed(&mut self, server: &Server, before: &Value, after: &Value) {
+        for watch in self.watches.clone() {
+            if watch.server() == *server
+                && self.watches.contains(&watch)
+                && let Some(event) = self.event(&self.engine, &watch, before, after)
+            {
+                self.tell(event);
+                self.has_come(&watch);
+            }
         }
-        if covers(watch, after) {
-            self.tell(Observation::Seen(self.project(watch, after)));
-        } else if covers(watch, before) {
-            self.versions.advance();
-            let which = observation::which(watch, before).expect("named");
-            let uid = before["metadata"]["uid"].as_str().map(Into::into);
-            self.tell(Observation::Gone {
-                which,
-                uid,
-                revision: Some(self.versions.last()),
-            });
-        } else {
-            return;
-        }
-        self.has_come(watch);
+        self.standby_sees(server, before, after);
+    }
+
+    /// What a watch of a process says of a change.
+    fn event(&self, engine: &Engine, watch: &Watch, before: &Value, after: &Value) -> Option<Observation> {
+        let id = ResourceId::of(after).or_else(|| ResourceId::of(before))?;
+        let change = [before, after].map(|object| Some(object).filter(|object| !object.is_null()));
+        watches::event(watch, (HUB_ID, &id), change, self.versions.last(), |object| {
+            Some(self.project_for(engine, watch, object))
+        })
+    }
+
+    /// What a watch lists now.
+    fn list(&self, watch: &Watch) -> (Vec<Value>, BTreeSet<ObjectRef>) {
+        let (items, present) = watches::list(watch, HUB_ID, self.objects(&watch.server()));
+        (items.into_iter().cloned().collect(), present)
     }
 
     /// I2: nothing is taken from under a workload that still needs it, itself or over its account, as both stand on the member.
@@ -1377,32 +1316,6 @@ pub(crate) fn named(object: &Value) -> Vec<(String, String, String)> {
         .collect()
 }
 
-fn covers(watch: &Watch, object: &Value) -> bool {
-    let kind = object["kind"].as_str().unwrap_or_default();
-    match watch {
-        Watch::Policies => kind == "PropagationPolicy",
-        Watch::ClusterPolicies => kind == "ClusterPropagationPolicy",
-        Watch::Overrides => kind == "OverridePolicy",
-        Watch::ClusterOverrides => kind == "ClusterOverridePolicy",
-        Watch::Customizations => kind == "ResourceInterpreterCustomization",
-        Watch::TaintPolicies => kind == "ClusterTaintPolicy",
-        Watch::Hooks(contract) => kind == contract.configuration(),
-        Watch::Bindings => kind == "ResourceBinding",
-        Watch::ClusterBindings => kind == "ClusterResourceBinding",
-        Watch::Clusters => kind == "Cluster",
-        Watch::Namespaces | Watch::MemberNamespaces(_) => kind == "Namespace",
-        Watch::Distributions => disturbed::is_distribution(object),
-        Watch::Rebalancers => kind == "WorkloadRebalancer",
-        Watch::Distributed(_, gvk, name) => is_of(gvk, object) && object["metadata"]["name"] == **name,
-        Watch::Templates(gvk) => {
-            is_of(gvk, object) && object["type"] != "kubernetes.io/service-account-token"
-        }
-        Watch::Copies(_, gvk) => {
-            is_of(gvk, object) && object["metadata"]["labels"]["entourage.dev/hub"] == HUB_ID
-        }
-    }
-}
-
 /// Whether it is of a watch of distributed objects that this was told.
 fn is_told_by(watch: &Watch, told: &Observation) -> bool {
     let (Watch::Distributed(cluster, gvk, name), Observation::Seen(Subject::Distributed(of, id, _))) =
@@ -1411,12 +1324,6 @@ fn is_told_by(watch: &Watch, told: &Observation) -> bool {
         return false;
     };
     of == cluster && id.gvk == *gvk && id.name == *name
-}
-
-/// A watch shows every object of the kind, whatever version it was made in.
-fn is_of(gvk: &Gvk, object: &Value) -> bool {
-    let api_version = object["apiVersion"].as_str().unwrap_or_default();
-    Gvk::new(api_version, object["kind"].as_str().unwrap_or_default()) == *gvk
 }
 
 fn is_cluster_scoped(kind: &str) -> bool {

@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 
 use entourage_core::{
     Engine,
-    observation::{self, Observation, Server, Watch},
+    observation::{Observation, Server, Watch},
 };
 use serde_json::Value;
 
-use super::{World, covers};
+use super::World;
 
 pub(crate) struct Standby {
     engine: Engine,
@@ -77,15 +77,7 @@ impl World {
         };
         let of_server = standby.watches.iter().filter(|watch| watch.server() == *server);
         for watch in of_server.cloned().collect::<Vec<_>>() {
-            let seen = if covers(&watch, after) {
-                Observation::Seen(self.project_for(&standby.engine, &watch, after))
-            } else if covers(&watch, before) {
-                Observation::Gone {
-                    which: observation::which(&watch, before).expect("named"),
-                    uid: before["metadata"]["uid"].as_str().map(Into::into),
-                    revision: Some(self.versions.last()),
-                }
-            } else {
+            let Some(seen) = self.event(&standby.engine, &watch, before, after) else {
                 continue;
             };
             standby.engine.observe(seen, self.now.plus(self.standby_late));
@@ -129,24 +121,16 @@ impl World {
                 .find(reachable);
             let Some(watch) = closed.cloned() else { break };
             standby.watches.insert(watch.clone());
-            let objects: Vec<Value> = match watch.server() {
-                Server::Hub => self.hub.values().cloned().collect(),
-                Server::Member(name) => self.members[&*name].objects.values().cloned().collect(),
-            };
             let revision = self.versions.last();
             let mut told = vec![Observation::Listing {
                 watch: watch.clone(),
                 revision,
             }];
-            let mut present = BTreeSet::new();
-            for object in objects.iter().filter(|object| covers(&watch, object)) {
-                present.insert(observation::which(&watch, object).expect("named"));
-                told.push(Observation::Seen(self.project_for(
-                    &standby.engine,
-                    &watch,
-                    object,
-                )));
-            }
+            let (items, present) = self.list(&watch);
+            let seen = items
+                .iter()
+                .map(|object| self.project_for(&standby.engine, &watch, object));
+            told.extend(seen.map(Observation::Seen));
             told.push(Observation::Listed {
                 watch: watch.clone(),
                 present,

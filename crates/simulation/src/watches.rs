@@ -1,0 +1,86 @@
+//! The model of watches: what one covers, lists and tells. The servers of `plan` and those of the scenario tests tell by it.
+
+use std::collections::BTreeSet;
+
+use entourage_api::keys::label;
+use entourage_core::{
+    Engine,
+    interpreter::{self, Interpretation},
+    object::{ResourceId, Str},
+    observation::{self, ObjectRef, Observation, Subject, Watch, kind_read_by, which},
+};
+use serde_json::{Value, json};
+
+/// True if a watch of this hub covers an object of its server.
+#[must_use]
+pub fn covers(watch: &Watch, hub: &str, id: &ResourceId, object: &Value) -> bool {
+    id.gvk == kind_read_by(watch)
+        && match watch {
+            Watch::Templates(_) => !interpreter::never_travels(object),
+            Watch::Copies(..) => object["metadata"]["labels"][label::HUB] == *hub,
+            Watch::Distributed(_, _, name) => id.name == *name,
+            _ => true,
+        }
+}
+
+/// The watches of a member that can cover an object.
+#[must_use]
+pub fn of_member(cluster: &Str, id: &ResourceId) -> [Watch; 3] {
+    [
+        Watch::Copies(cluster.clone(), id.gvk.clone()),
+        Watch::MemberNamespaces(cluster.clone()),
+        Watch::Distributed(Some(cluster.clone()), id.gvk.clone(), id.name.clone()),
+    ]
+}
+
+/// An object as a watch serves it to a process: metadata alone where the shell asks for that. `interpretation` is that of the
+/// object, with the responses of hooks. `None` if it cannot be read.
+#[must_use]
+pub fn project(
+    engine: &Engine,
+    watch: &Watch,
+    interpretation: &Interpretation,
+    object: &Value,
+) -> Option<Subject> {
+    if observation::is_whole(watch, &engine.taught_to(watch)) {
+        return observation::project(watch, interpretation, object);
+    }
+    let metadata = json!({
+        "apiVersion": object["apiVersion"], "kind": object["kind"], "metadata": object["metadata"],
+    });
+    observation::project(watch, interpretation, &metadata)
+}
+
+/// The event that a watch of this hub sends when an object changes; `None` if the object is not and was not covered. `revision`
+/// is that of the change.
+pub fn event(
+    watch: &Watch,
+    (hub, id): (&str, &ResourceId),
+    [before, after]: [Option<&Value>; 2],
+    revision: u64,
+    project: impl FnOnce(&Value) -> Option<Subject>,
+) -> Option<Observation> {
+    if let Some(object) = after.filter(|object| covers(watch, hub, id, object)) {
+        return project(object).map(Observation::Seen);
+    }
+    let held = before.filter(|object| covers(watch, hub, id, object))?;
+    Some(Observation::Gone {
+        which: which(watch, held)?,
+        uid: held["metadata"]["uid"].as_str().map(Into::into),
+        revision: Some(revision),
+    })
+}
+
+/// The list of a watch of this hub: its items, and the references to them. Cost: O(objects of the server).
+pub fn list<'a>(
+    watch: &Watch,
+    hub: &str,
+    objects: impl IntoIterator<Item = (ResourceId, &'a Value)>,
+) -> (Vec<&'a Value>, BTreeSet<ObjectRef>) {
+    let covered = objects
+        .into_iter()
+        .filter(|(id, object)| covers(watch, hub, id, object));
+    covered
+        .filter_map(|(_, object)| Some((object, which(watch, object)?)))
+        .unzip()
+}
