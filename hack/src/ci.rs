@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use crate::{Outcome, crds, fences, fields_file, map, rbac, tidy, tree};
+use crate::{Outcome, crds, events, fences, fields_file, map, rbac, tidy, tree};
 
 /// The one command that the README tells readers to test with; the step `test` runs it as it stands here.
 const TEST_COMMAND: &[&str] = &["cargo", "test", "--workspace"];
@@ -50,6 +50,11 @@ const STEPS: &[Step] = &[
         name: "rbac",
         about: "config/rbac is what the controllers say",
         run: || rbac::run(&check_flag()),
+    },
+    Step {
+        name: "events",
+        about: "docs/reference/events.md is what the table of event reasons says",
+        run: || events::run(&check_flag()),
     },
     Step {
         name: "map",

@@ -3,6 +3,7 @@
 mod arrows;
 mod ci;
 mod crds;
+mod events;
 mod fences;
 mod fields;
 mod fields_file;
@@ -68,6 +69,12 @@ const COMMANDS: &[Command] = &[
         usage: "[--check]",
         about: "config/rbac from the table of controllers",
         run: rbac::run,
+    },
+    Command {
+        name: "events",
+        usage: "[--check]",
+        about: "docs/reference/events.md from the table of event reasons",
+        run: events::run,
     },
     Command {
         name: "map",

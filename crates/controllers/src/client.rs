@@ -194,6 +194,12 @@ impl Api {
             .limit()
     }
 
+    /// True while a request is running; watches do not count.
+    #[must_use]
+    pub fn is_busy(&self) -> bool {
+        self.0.in_flight.load(Ordering::Relaxed) > 0
+    }
+
     /// A kind is served that was not, so the discovery results are out of date: discovery runs again soon.
     pub fn doubt_apis(&self) {
         self.0.doubted.store(true, Ordering::Relaxed);

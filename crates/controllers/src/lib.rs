@@ -98,6 +98,8 @@ pub struct Options {
     pub eviction_budget: Budget,
     /// The time that a gracefully evicted copy waits for its replacement, if its task does not set one.
     pub eviction_timeout: Duration,
+    /// The Events that are recorded on the hub.
+    pub events: events::Recorded,
     /// The number of custom kinds that the PropagationPolicies of a namespace may put in use.
     pub kinds_per_namespace: usize,
     /// True to act only while holding the Lease.
@@ -131,6 +133,7 @@ impl Default for Options {
             failover: true,
             eviction_budget: Budget::default(),
             eviction_timeout: Duration::from_secs(600),
+            events: events::Recorded::default(),
             kinds_per_namespace: entourage_core::config::KINDS_PER_NAMESPACE,
             leader_election: false,
             lease_namespace: "karmada-system".to_owned(),
@@ -259,7 +262,7 @@ pub async fn run(
                 .map(|name| name.as_str().into())
                 .into();
             let (brain, inbox) = mpsc::channel(runtime::INBOX);
-            let (events, recorder) = events::recorder(hub.clone());
+            let (events, recorder) = events::recorder(hub.clone(), options.events, metrics.clone());
             let recorder = AbortOnDropHandle::new(tokio::spawn(recorder));
             let members = Members::new(MembersOptions {
                 hub: hub.clone(),

@@ -42,6 +42,7 @@ struct Inner {
     requests: Family<RequestLabels, Counter>,
     latency: Family<LatencyLabels, Histogram>,
     plans: Family<PlanLabels, Counter>,
+    events_dropped: Counter,
     queue: Family<ServerLabels, Gauge>,
     in_flight: Family<ServerLabels, Gauge>,
     limit: Family<ServerLabels, Gauge<f64, AtomicU64>>,
@@ -83,6 +84,12 @@ impl Metrics {
             latency.clone(),
         );
         ours.register("plans", "Plans made, by controller and outcome", plans.clone());
+        let events_dropped = Counter::default();
+        ours.register(
+            "events_dropped",
+            "Events that were not recorded because too many were waiting",
+            events_dropped.clone(),
+        );
         ours.register("queue_depth", "Keys waiting for a server", queue.clone());
         ours.register(
             "requests_in_flight",
@@ -140,6 +147,7 @@ impl Metrics {
             requests,
             latency,
             plans,
+            events_dropped,
             queue,
             in_flight,
             limit,
@@ -182,6 +190,11 @@ impl Metrics {
                 outcome: outcome.name(),
             })
             .inc();
+    }
+
+    /// Counts an Event that is not recorded because too many are waiting.
+    pub fn event_dropped(&self) {
+        self.0.events_dropped.inc();
     }
 
     /// Sets the number of keys that wait for a server.

@@ -62,7 +62,7 @@ pub fn plan_template(fleet: &Fleet, id: &ResourceId, now: Time) -> Plan {
         return Plan::wait_for(SyncRequirement::Base, UNKNOWN);
     }
     match best(fleet, id, meta) {
-        Some((name, policy)) => claim(target, (name, policy), format!("{name} selects it")),
+        Some((name, policy)) => first_claim(target, (name, policy)),
         None if carries_claim => patch(
             id,
             meta,
@@ -71,6 +71,39 @@ pub fn plan_template(fleet: &Fleet, id: &ResourceId, now: Time) -> Plan {
         ),
         None => Plan::nothing(),
     }
+}
+
+/// The claim of a template that no policy holds. An event reports it, unless only parts of the same claim were missing.
+fn first_claim(
+    target: (&ResourceId, &ResourceState, &Meta),
+    (name, policy): (&NamespacedName, &Policy),
+) -> Plan {
+    let (id, _, meta) = target;
+    let mut plan = claim(target, (name, policy), format!("{name} selects it"));
+    let kind = scope::policy(name);
+    let had_it =
+        meta.label(kind.id_label).is_some() && meta.label(kind.id_label) == policy.meta.label(kind.id_label);
+    if !plan.changes.is_empty() && !had_it {
+        let message = format!("Propagated by {} {name}.", kind.kind);
+        plan.changes
+            .push(on_template((id, meta), event::APPLY_POLICY_SUCCEED, message));
+    }
+    plan
+}
+
+fn on_template((id, meta): (&ResourceId, &Meta), reason: &'static str, message: String) -> Change {
+    Change::Emit(Event {
+        regarding: Regarding {
+            api_version: id.gvk.api_version(),
+            kind: id.gvk.kind.to_string(),
+            namespace: id.namespace.clone(),
+            name: id.name.clone(),
+            uid: meta.uid.clone(),
+        },
+        warning: false,
+        reason,
+        message,
+    })
 }
 
 fn preempt(
@@ -82,18 +115,8 @@ fn preempt(
     let (new, old) = (scope::policy(name).kind, scope::policy(holder).kind);
     let message = format!("{new} {name} took {id} over from {old} {holder}");
     let mut plan = claim(target, (name, policy), message.clone());
-    plan.changes.push(Change::Emit(Event {
-        regarding: Regarding {
-            api_version: id.gvk.api_version(),
-            kind: id.gvk.kind.to_string(),
-            namespace: id.namespace.clone(),
-            name: id.name.clone(),
-            uid: meta.uid.clone(),
-        },
-        warning: false,
-        reason: event::PREEMPT_POLICY_SUCCEED,
-        message,
-    }));
+    plan.changes
+        .push(on_template((id, meta), event::PREEMPT_POLICY_SUCCEED, message));
     plan
 }
 

@@ -17,10 +17,10 @@ use crate::{
     failover::budget,
     fleet::Fleet,
     governor, namespaces,
-    object::Time,
+    object::{ResourceId, Time},
     observation::{Observation, Watch},
     override_effect,
-    plan::{Key, Plan, SyncRequirement},
+    plan::{Change, Key, Plan, SyncRequirement},
     rebalancer, status,
 };
 
@@ -128,11 +128,29 @@ impl Fleet {
         if let Key::Binding(id) = key {
             self.note_leaving(id, &plan);
         }
+        if let Key::BindingStatus(id) = key {
+            self.note_reported_failures(id, &plan);
+        }
         if let Key::TemplateStatus(id) = key {
             self.sends_status(id, &plan);
         }
         governor::account(self, key, &plan, now);
         plan
+    }
+
+    /// Records the failing operations that a write of a binding's status reports: events follow from their change.
+    fn note_reported_failures(&mut self, id: &ResourceId, plan: &Plan) {
+        let is_written = plan
+            .changes
+            .iter()
+            .any(|change| matches!(change, Change::Hub { .. }));
+        if !is_written {
+            return;
+        }
+        let failing = status::failing_operations(self, id);
+        if let Some(resource) = self.cache.resources.get_mut(id) {
+            resource.reported_failures = Some(failing);
+        }
     }
 
     /// See [`Engine::take_raised`].

@@ -41,6 +41,7 @@ pub mod detector;
 pub mod distribution;
 mod drift;
 mod engine;
+pub mod event_reasons;
 mod eviction;
 mod eviction_budget;
 pub mod failover;

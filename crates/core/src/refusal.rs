@@ -34,10 +34,15 @@ pub fn event(fleet: &Fleet, key: &Key, words: &str) -> Option<Event> {
                  rights of the joined account); retrying"
             ),
         ),
-        _ => (
-            event::SYNC_WORK_FAILED,
-            format!("the hub rejected {what}: {words}; retrying; correct what is rejected"),
-        ),
+        _ => {
+            let reason = match key {
+                Key::Template(_) => event::APPLY_POLICY_FAILED,
+                Key::TemplateStatus(_) => event::AGGREGATE_STATUS_FAILED,
+                _ => event::SYNC_WORK_FAILED,
+            };
+            let message = format!("the hub rejected {what}: {words}; retrying; correct what is rejected");
+            (reason, message)
+        }
     };
     Some(Event {
         regarding,

@@ -32,7 +32,7 @@ use crate::{
     eviction::task,
     failover,
     fleet::Fleet,
-    interpreter::{self, references::DependencySelection},
+    interpreter::{self, operations::Operation, references::DependencySelection},
     object::{ResourceId, Str, Time},
     observation::Template,
     plan::{Change, HubObject, Plan, SyncRequirement, Verb},
@@ -148,6 +148,13 @@ pub fn plan_binding(fleet: &Fleet, id: &ResourceId, now: Time) -> Plan {
             .iter()
             .any(|place| place.current && **place.cluster == *cluster)
     };
+    events.extend(events::operations(
+        id,
+        (stored, template),
+        &failed_operations::errors(fleet, id, template, resource),
+        resource.reported_failures.as_ref(),
+        &before,
+    ));
     events.extend(events::overrides(
         id, template, &spoiled, is_current, &before, &status,
     ));
@@ -165,6 +172,14 @@ pub fn plan_binding(fleet: &Fleet, id: &ResourceId, now: Time) -> Plan {
     );
     plan.changes.extend(events.into_iter().map(Change::Emit));
     plan
+}
+
+/// The operations whose failure the status of a binding reports. Cost: O(copies).
+pub(crate) fn failing_operations(fleet: &Fleet, id: &ResourceId) -> BTreeSet<Operation> {
+    fleet
+        .resource(id)
+        .map(|resource| failed_operations::operations(fleet, id, resource))
+        .unwrap_or_default()
 }
 
 fn fill(

@@ -13,6 +13,7 @@ tests![
     dependencies_go_first,
     a_settled_system_writes_nothing_also_after_a_restart,
     the_status_of_the_members_reaches_the_template,
+    a_deployment_has_one_event_of_each_step_and_a_restart_adds_none,
 ];
 
 /// In `default`, with the manifests as they are in `config/samples`.
@@ -175,19 +176,7 @@ async fn a_settled_system_writes_nothing_also_after_a_restart(scene: &mut Scene)
 
 async fn the_status_of_the_members_reaches_the_template(scene: &mut Scene) -> Result<()> {
     scene.example().await?;
-    for member in ["member1", "member2"] {
-        // No workload controllers run here: the test says what they would say.
-        scene
-            .member(member)?
-            .edit_status("Deployment", &scene.ns, "myapp", |live| {
-                let generation = live["metadata"]["generation"].clone();
-                live["status"] = json!({
-                    "observedGeneration": generation, "replicas": 1, "updatedReplicas": 1, "readyReplicas": 1,
-                    "availableReplicas": 1,
-                });
-            })
-            .await?;
-    }
+    are_ready(scene).await?;
     entourage_e2e::harness::eventually("the template's status sums up the members'", async || {
         let template = scene.get("Deployment", "myapp").await?;
         let status = &template["status"];
@@ -215,5 +204,53 @@ async fn the_status_of_the_members_reaches_the_template(scene: &mut Scene) -> Re
             Ok(())
         })
         .await?;
+    Ok(())
+}
+
+/// No workload controllers run here: the test says what they would say.
+async fn are_ready(scene: &Scene) -> Result<()> {
+    for member in ["member1", "member2"] {
+        scene
+            .member(member)?
+            .edit_status("Deployment", &scene.ns, "myapp", |live| {
+                let generation = live["metadata"]["generation"].clone();
+                live["status"] = json!({
+                    "observedGeneration": generation, "replicas": 1, "updatedReplicas": 1, "readyReplicas": 1,
+                    "availableReplicas": 1,
+                });
+            })
+            .await?;
+    }
+    Ok(())
+}
+
+/// What `kubectl describe deployment` lists.
+async fn a_deployment_has_one_event_of_each_step_and_a_restart_adds_none(scene: &mut Scene) -> Result<()> {
+    scene.example().await?;
+    are_ready(scene).await?;
+    let steps = [
+        "ApplyPolicySucceed",
+        "GetDependenciesSucceed",
+        "ScheduleBindingSucceed",
+        "SyncWorkSucceed",
+        "AggregateStatusSucceed",
+    ];
+    let mut told = Vec::new();
+    for reason in steps {
+        told.push(scene.until_told_once(reason, "myapp").await?);
+    }
+    ensure!(told.iter().all(|event| event["type"] == "Normal"), "{told:#?}");
+    ensure!(told[3]["message"] == "Applied on 2/2 clusters.", "{told:#?}");
+    let bound = scene
+        .until_told_once("SyncScheduleResultToDependenciesSucceed", "myapp-deployment")
+        .await?;
+    ensure!(bound["involvedObject"]["kind"] == "ResourceBinding", "{bound:#?}");
+    scene.quiet().await?;
+    let before = scene.hub.list("Event", &scene.ns, "").await?.len();
+    ensure!(before == 6, "{before} events");
+    scene.restart().await?;
+    scene.quiet().await?;
+    let after = scene.hub.list("Event", &scene.ns, "").await?.len();
+    ensure!(after == before, "{after} events");
     Ok(())
 }

@@ -3,8 +3,8 @@
 use std::{net::SocketAddr, time::Duration};
 
 use anyhow::{Context as _, Result};
-use clap::Args;
-use entourage_controllers::{Options, lease::Timing, members::PROBE_INTERVAL};
+use clap::{Args, ValueEnum};
+use entourage_controllers::{Options, execute::events::Recorded, lease::Timing, members::PROBE_INTERVAL};
 use entourage_core::{config::KINDS_PER_NAMESPACE, failover::budget::Budget};
 use kube::Config;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -78,6 +78,10 @@ pub struct ControllersArgs {
     #[arg(long, value_name = "DURATION", value_parser = args::duration, default_value = "10m")]
     pub graceful_eviction_timeout: Duration,
 
+    /// Events recorded on the hub: all, or warnings alone
+    #[arg(long, value_name = "WHICH", value_enum, default_value = "all")]
+    pub events: RecordedEvents,
+
     /// Maximum number of custom kinds that the PropagationPolicies of a namespace may have watched
     #[arg(long, value_name = "COUNT", default_value_t = KINDS_PER_NAMESPACE)]
     pub kinds_per_namespace: usize,
@@ -112,6 +116,15 @@ pub struct ControllersArgs {
     /// Logging.
     #[command(flatten)]
     pub log: LogArgs,
+}
+
+/// The events that are recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum RecordedEvents {
+    /// Successes, too
+    All,
+    /// Problems alone
+    Warnings,
 }
 
 /// One thread up to two processors, two beyond: the API servers are slower than the controllers.
@@ -173,6 +186,10 @@ fn options(args: &ControllersArgs) -> Options {
             member: args.eviction_rate_per_cluster,
         },
         eviction_timeout: args.graceful_eviction_timeout,
+        events: match args.events {
+            RecordedEvents::All => Recorded::All,
+            RecordedEvents::Warnings => Recorded::Warnings,
+        },
         kinds_per_namespace: args.kinds_per_namespace,
         leader_election: args.leader_elect,
         lease_timing: Timing {
@@ -230,6 +247,7 @@ mod tests {
         let options = options(&args(""));
         assert!(options.propagate_deps && options.leader_election);
         assert_eq!(options.lease_timing, Timing::default());
+        assert_eq!(options.events, Recorded::All);
         assert_eq!(options.cluster_namespace, "karmada-cluster");
         assert_eq!(options.deletion_grace, Duration::from_secs(5));
         assert_eq!(options.dependency_wait, Duration::from_secs(30));
@@ -254,6 +272,10 @@ mod tests {
         assert_eq!(options.dependency_wait, Duration::from_secs(60));
         assert_eq!(options.cluster_failure_threshold, Duration::from_secs(20));
         assert_eq!(options.cluster_success_threshold, Duration::from_secs(10));
+        assert_eq!(
+            super::options(&args("--events warnings")).events,
+            Recorded::Warnings
+        );
         assert_eq!(args("--worker-threads 1").worker_threads, 1);
         assert_eq!(
             (options.health_addr, options.cluster_namespace.as_str()),

@@ -1,5 +1,6 @@
 //! Events on the hub: sent one after the other, with the lowest priority. Losing one is no error.
 //!
+//! Successes are sent while no other request to the hub is running, or else slowly; warnings before them and without that wait.
 //! The same message about the same object within `SAME` increments the count of one Event instead of creating another.
 
 use std::{collections::HashMap, time::Duration};
@@ -12,10 +13,13 @@ use tracing::debug;
 use crate::{
     client::{Api, Form, path::Path},
     clock,
+    metrics::Metrics,
 };
 
-/// The maximum number of waiting Events; more are dropped.
+/// The maximum number of waiting warnings; more are dropped.
 const WAITING: usize = 1000;
+/// The maximum number of waiting successes; more are dropped.
+const WAITING_SUCCESSES: usize = 10_000;
 /// The maximum number of series stored; beyond it the oldest is dropped.
 const REMEMBERED: usize = 1000;
 /// The maximum length of an object's name in the name of its Event, in characters.
@@ -27,23 +31,69 @@ const LONGEST: usize = 1024;
 /// The minimum time between two requests: Events must not delay other requests to the hub.
 const PACE: Duration = Duration::from_millis(5);
 
+/// The maximum time that a success waits for other requests to the hub to end.
+const LONGEST_DELAY: Duration = Duration::from_millis(500);
+/// The time between two looks at whether other requests are running.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// The Events that are recorded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Recorded {
+    /// All.
+    #[default]
+    All,
+    /// Those of the type Warning.
+    Warnings,
+}
+
+/// An Event, and when it was made.
+type Made = (Event, Time);
+
 /// The queue of Events. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct Events(mpsc::Sender<Event>);
+pub struct Events {
+    warnings: mpsc::Sender<Made>,
+    /// `None` if successes are not recorded.
+    successes: Option<mpsc::Sender<Made>>,
+    metrics: Metrics,
+}
 
 impl Events {
     /// Queues an Event; never waits.
     pub fn emit(&self, event: Event) {
-        if self.0.try_send(event).is_err() {
+        let queue = match &self.successes {
+            _ if event.warning => &self.warnings,
+            Some(successes) => successes,
+            None => return,
+        };
+        if queue.try_send((event, clock::now())).is_err() {
+            self.metrics.event_dropped();
             debug!("an Event was dropped: too many are waiting");
         }
     }
 }
 
 /// The queue, and the task that records its Events until the last handle is dropped.
-pub fn recorder(hub: Api) -> (Events, impl Future<Output = ()> + Send) {
-    let (sender, receiver) = mpsc::channel(WAITING);
-    (Events(sender), record(hub, receiver))
+pub fn recorder(hub: Api, recorded: Recorded, metrics: Metrics) -> (Events, impl Future<Output = ()> + Send) {
+    let (warnings, of_warnings) = mpsc::channel(WAITING);
+    let (successes, of_successes) = mpsc::channel(WAITING_SUCCESSES);
+    let events = Events {
+        warnings,
+        successes: (recorded == Recorded::All).then_some(successes),
+        metrics,
+    };
+    (events, record(hub, of_warnings, of_successes))
+}
+
+/// Waits until no other request to the hub is running, at most [`LONGEST_DELAY`].
+async fn until_idle(hub: &Api) {
+    let quiet = async {
+        while hub.is_busy() {
+            tokio::time::sleep(LOOK).await;
+        }
+    };
+    // Beyond that, it is sent all the same: the hub may never be idle.
+    let _ = tokio::time::timeout(LONGEST_DELAY, quiet).await;
 }
 
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -53,16 +103,24 @@ struct Series {
     message: String,
 }
 
-struct Recorded {
+struct Sent {
     path: Path,
     count: u32,
     at: Time,
 }
 
-async fn record(hub: Api, mut events: mpsc::Receiver<Event>) {
-    let mut series: HashMap<Series, Recorded> = HashMap::new();
-    while let Some(mut event) = events.recv().await {
-        let now = clock::now();
+async fn record(hub: Api, mut warnings: mpsc::Receiver<Made>, mut successes: mpsc::Receiver<Made>) {
+    let mut series: HashMap<Series, Sent> = HashMap::new();
+    loop {
+        let (mut event, now) = tokio::select! {
+            biased;
+            Some(made) = warnings.recv() => made,
+            Some(made) = successes.recv() => made,
+            else => break,
+        };
+        if !event.warning {
+            until_idle(&hub).await;
+        }
         event.message.truncate(cut(&event.message).len());
         let key = Series {
             uid: event.regarding.uid.to_string(),
@@ -86,7 +144,7 @@ async fn record(hub: Api, mut events: mpsc::Receiver<Event>) {
                 make_room(&mut series, now);
                 series.insert(
                     key,
-                    Recorded {
+                    Sent {
                         path,
                         count: 1,
                         at: now,
@@ -103,7 +161,7 @@ async fn record(hub: Api, mut events: mpsc::Receiver<Event>) {
 }
 
 /// Drops the series that are over, and if that is not enough the one that began first.
-fn make_room(series: &mut HashMap<Series, Recorded>, now: Time) {
+fn make_room(series: &mut HashMap<Series, Sent>, now: Time) {
     if series.len() < REMEMBERED {
         return;
     }
@@ -234,7 +292,7 @@ mod tests {
                 message: String::new(),
             };
             let (path, count) = (Path::raw("/x", "events"), 1);
-            series.insert(key, Recorded { path, count, at: now });
+            series.insert(key, Sent { path, count, at: now });
         }
         assert_eq!(series.len(), REMEMBERED);
         assert!(series.values().all(|recorded| recorded.at > Time(0)));

@@ -10,7 +10,10 @@ use entourage_core::{
 use serde_json::{Value, json};
 
 use super::*;
-use crate::client::tests::{Log, Reply, api, gone, script, served_nothing, status};
+use crate::{
+    client::tests::{Log, Reply, api, gone, script, served_nothing, status},
+    metrics::Metrics,
+};
 
 mod distribute;
 mod hooked;
@@ -38,7 +41,7 @@ fn bench(hub: Vec<(&'static str, Reply)>, member: Vec<(&'static str, Reply)>) ->
 
 fn bench_of((hub_api, hub): (Api, Log), (member_api, on_member): (Api, Log)) -> Bench {
     let (brain, inbox) = mpsc::channel(100);
-    let (events, _) = events::recorder(hub_api.clone());
+    let (events, _) = events::recorder(hub_api.clone(), Default::default(), Metrics::new());
     let sources = Sources::new(hub_api.clone());
     let hands = Executor {
         hub: hub_api,

@@ -170,7 +170,7 @@ fn start(
     let diary = Diary::default();
     let (hub_api, hub): (Api, Log) = api(Server::Hub, reply);
     let (brain, inbox) = mpsc::channel(INBOX);
-    let (events, _) = events::recorder(hub_api.clone());
+    let (events, _) = events::recorder(hub_api.clone(), Default::default(), Metrics::new());
     let mut members = Members::new(MembersOptions {
         hub: hub_api.clone(),
         clients: Arc::new(|_, _| Ok(client(|_| Reply::Broken).0)),

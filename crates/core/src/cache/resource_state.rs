@@ -16,6 +16,7 @@ use entourage_api::{
 use crate::{
     cache::CopyState,
     interpreter::{
+        operations::Operation,
         question::InterpretError,
         references::{DependencyReference, DependencySelection},
     },
@@ -59,6 +60,8 @@ pub struct ResourceState {
     pub aggregated: Option<u64>,
     /// The interpret error because of which its status is not aggregated from its copies.
     pub unaggregated: Option<InterpretError>,
+    /// The operations that were failing when the status of its binding was last written by this process; `None` before.
+    pub reported_failures: Option<BTreeSet<Operation>>,
     /// The time of the retry of the aggregation, because the interpreter may respond then.
     pub aggregate_again: Option<Time>,
     /// Its copies, by member.

@@ -1,4 +1,4 @@
-//! Events: one on the transition of a condition.
+//! Events: one on the transition of a condition, of a copy's override rules, or of an operation that fails.
 
 use std::collections::BTreeSet;
 
@@ -7,14 +7,87 @@ use entourage_api::{
     work::{AggregatedStatusItem, NotAppliedReason, ResourceBindingStatus},
 };
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use serde_json::Value;
+
 use crate::{
     cache::Binding,
+    event_reasons::On,
     fleet::regarding::{on_binding, on_template},
+    interpreter::{operations::Operation, question::InterpretError},
     object::{ResourceId, Str},
     observation::Template,
     plan::Event,
     render_spec::overrides_of,
 };
+
+/// The events of one condition: the reason and the objects when it turns bad, and when it turns good.
+struct Reported {
+    type_: &'static str,
+    /// The status that is a problem.
+    bad: &'static str,
+    failed: Option<(&'static str, &'static [On])>,
+    succeeded: Option<(&'static str, &'static [On])>,
+}
+
+const fn failed(type_: &'static str, bad: &'static str, reason: &'static str, on: &'static [On]) -> Reported {
+    Reported {
+        type_,
+        bad,
+        failed: Some((reason, on)),
+        succeeded: None,
+    }
+}
+
+/// Problems are reported on the object that the user wrote, or where Karmada reports them; success once, not on both.
+const REPORTED: [Reported; 7] = [
+    Reported {
+        succeeded: Some((event::SCHEDULE_BINDING_SUCCEED, &[On::Template])),
+        ..failed(
+            condition::SCHEDULED,
+            "False",
+            event::SCHEDULE_BINDING_FAILED,
+            &[On::Template, On::Binding],
+        )
+    },
+    failed(
+        condition::EVICTION_BLOCKED,
+        "True",
+        event::EVICT_WORKLOAD_FAILED,
+        &[On::Template],
+    ),
+    Reported {
+        succeeded: Some((event::SYNC_WORK_SUCCEED, &[On::Template])),
+        ..failed(
+            condition::FULLY_APPLIED,
+            "False",
+            event::SYNC_FAILED,
+            &[On::Binding],
+        )
+    },
+    failed(
+        condition::DISPATCHING,
+        "False",
+        event::WORK_DISPATCHING,
+        &[On::Binding],
+    ),
+    failed(
+        condition::DEPENDENCY_POLICY_CONFLICT,
+        "True",
+        event::DEPENDENCY_POLICY_CONFLICT,
+        &[On::Binding],
+    ),
+    failed(condition::INTERPRETED, "False", event::NO_ANSWER, &[On::Template]),
+    Reported {
+        succeeded: Some((event::SYNC_DEPENDENCIES_SUCCEED, &[On::Binding])),
+        ..failed(
+            condition::DEPENDENCIES_READY,
+            "False",
+            event::SYNC_DEPENDENCIES_FAILED,
+            &[On::Template],
+        )
+    },
+];
 
 /// The events of a new status of a binding. Cost: O(conditions).
 pub(super) fn events(
@@ -23,89 +96,155 @@ pub(super) fn events(
     before: &ResourceBindingStatus,
     after: &ResourceBindingStatus,
 ) -> Vec<Event> {
-    let on_template = on_template(id, template);
-    let on_binding = on_binding(stored);
     let mut all = Vec::new();
-    // Success is reported on the binding, as users of Karmada know it; problems on the object that the user wrote.
-    for (type_, bad, reported, good, regarding) in [
-        (
-            condition::SCHEDULED,
-            "False",
-            event::SCHEDULE_BINDING_FAILED,
-            None,
-            &on_template,
-        ),
-        (
-            condition::EVICTION_BLOCKED,
-            "True",
-            event::EVICT_WORKLOAD_FAILED,
-            None,
-            &on_template,
-        ),
-        (
-            condition::FULLY_APPLIED,
-            "False",
-            event::SYNC_FAILED,
-            None,
-            &on_binding,
-        ),
-        (
-            condition::DISPATCHING,
-            "False",
-            event::WORK_DISPATCHING,
-            None,
-            &on_binding,
-        ),
-        (
-            condition::DEPENDENCY_POLICY_CONFLICT,
-            "True",
-            event::DEPENDENCY_POLICY_CONFLICT,
-            None,
-            &on_binding,
-        ),
-        (
-            condition::INTERPRETED,
-            "False",
-            event::NO_ANSWER,
-            None,
-            &on_template,
-        ),
-        (
-            condition::DEPENDENCIES_READY,
-            "False",
-            event::SYNC_DEPENDENCIES_FAILED,
-            Some(event::SYNC_DEPENDENCIES_SUCCEED),
-            &on_template,
-        ),
-    ] {
-        let find = |status: &ResourceBindingStatus| {
-            status.conditions.iter().find(|each| each.type_ == type_).cloned()
-        };
-        let (old, new) = (find(before), find(after));
+    for reported in REPORTED {
+        let (old, new) = (find(before, reported.type_), find(after, reported.type_));
         let Some(new) = new else { continue };
-        let turned = old.as_ref().map(|old| (&old.status, &old.reason)) != Some((&new.status, &new.reason));
+        let turned = old.map(|old| (&old.status, &old.reason)) != Some((&new.status, &new.reason));
         // Delivery in progress is not reported, and a suspension is reported by `Dispatching`.
-        let as_asked = type_ == condition::FULLY_APPLIED && new.reason == reason::SUSPEND_DISPATCHING;
+        let as_asked =
+            reported.type_ == condition::FULLY_APPLIED && new.reason == reason::SUSPEND_DISPATCHING;
         if !turned || new.reason == reason::DELIVERING || as_asked {
             continue;
         }
-        let is_bad = new.status == bad;
-        let Some(reason) = (if is_bad { Some(reported) } else { good }) else {
+        let is_bad = new.status == reported.bad;
+        let Some((reason, on)) = (if is_bad {
+            reported.failed
+        } else {
+            reported.succeeded
+        }) else {
             continue;
         };
-        all.push(Event {
-            regarding: if is_bad {
-                regarding.clone()
-            } else {
-                on_binding.clone()
+        // A dependency is delivered for the workloads that refer to it: their events report it.
+        if reason == event::SYNC_WORK_SUCCEED && stored.object.spec.placement.is_none() {
+            continue;
+        }
+        all.extend(on.iter().map(|on| Event {
+            regarding: match on {
+                On::Binding => on_binding(stored),
+                _ => on_template(id, template),
             },
             // A suspension is no warning.
-            warning: is_bad && type_ != condition::DISPATCHING,
+            warning: is_bad && reported.type_ != condition::DISPATCHING,
             reason,
-            message: new.message,
+            message: new.message.clone(),
+        }));
+    }
+    // It appears with the first interpretation of its dependencies.
+    if find(before, condition::DEPENDENCIES_READY).is_none()
+        && find(after, condition::DEPENDENCIES_READY).is_some()
+    {
+        all.push(Event {
+            regarding: on_template(id, template),
+            warning: false,
+            reason: event::GET_DEPENDENCIES_SUCCEED,
+            message: "Its dependencies are interpreted and follow it.".to_owned(),
         });
     }
     all
+}
+
+fn find<'a>(status: &'a ResourceBindingStatus, type_: &str) -> Option<&'a Condition> {
+    status.conditions.iter().find(|each| each.type_ == type_)
+}
+
+/// The events about interpretations that begin to fail, and that no longer fail. `failing`: the errors now. `known`: the
+/// operations that this process reported before; `None` if it has not yet, and then the condition `Interpreted` of the status
+/// `before` says whether failures were reported by another process.
+///
+/// Cost: O(errors).
+pub(super) fn operations(
+    id: &ResourceId,
+    (stored, template): (&Binding, &Template),
+    failing: &[&InterpretError],
+    known: Option<&BTreeSet<Operation>>,
+    before: &ResourceBindingStatus,
+) -> Vec<Event> {
+    if known.is_none() && find(before, condition::INTERPRETED).is_some() {
+        return Vec::new();
+    }
+    let none = BTreeSet::new();
+    let known = known.unwrap_or(&none);
+    let event = |operation, warning: bool, message: String| {
+        let (failed, succeeded, on) = reasons(operation)?;
+        Some(Event {
+            regarding: match on {
+                On::Binding => on_binding(stored),
+                _ => on_template(id, template),
+            },
+            warning,
+            reason: if warning { failed } else { succeeded },
+            message,
+        })
+    };
+    let mut told = BTreeSet::new();
+    let begun = failing
+        .iter()
+        .filter(|error| !known.contains(&error.operation) && told.insert(error.operation))
+        .filter_map(|error| {
+            let message = format!("{}: {} failed: {}", error.layer, error.word(), error.why);
+            event(error.operation, true, message)
+        });
+    let mut all: Vec<Event> = begun.collect();
+    let ended = known
+        .iter()
+        .filter(|operation| failing.iter().all(|error| error.operation != **operation));
+    all.extend(ended.filter_map(|operation| {
+        event(
+            *operation,
+            false,
+            format!("{} succeeded again.", operation.word()),
+        )
+    }));
+    all
+}
+
+/// The reasons of an operation that fails and that succeeds again, and the object; `None` for those that only a delivery needs:
+/// `FullyApplied` reports them.
+const fn reasons(operation: Operation) -> Option<(&'static str, &'static str, On)> {
+    Some(match operation {
+        Operation::References => (
+            event::GET_DEPENDENCIES_FAILED,
+            event::GET_DEPENDENCIES_SUCCEED,
+            On::Template,
+        ),
+        Operation::Replicas | Operation::Components => (
+            event::GET_REPLICAS_FAILED,
+            event::GET_REPLICAS_SUCCEED,
+            On::Template,
+        ),
+        Operation::Reflect => (
+            event::REFLECT_STATUS_FAILED,
+            event::REFLECT_STATUS_SUCCEED,
+            On::Binding,
+        ),
+        Operation::Health => (
+            event::INTERPRET_HEALTH_FAILED,
+            event::INTERPRET_HEALTH_SUCCEED,
+            On::Binding,
+        ),
+        Operation::Aggregate => (
+            event::AGGREGATE_STATUS_FAILED,
+            event::AGGREGATE_STATUS_SUCCEED,
+            On::Template,
+        ),
+        Operation::Prune | Operation::Revise | Operation::Retain => return None,
+    })
+}
+
+/// The event of the first status that is merged into a template. Cost: O(members).
+pub(super) fn first_aggregation(
+    id: &ResourceId,
+    template: &Template,
+    items: &[(&str, Option<&Value>)],
+) -> Event {
+    let reported = items.iter().filter(|(_, status)| status.is_some()).count();
+    Event {
+        regarding: on_template(id, template),
+        warning: false,
+        reason: event::AGGREGATE_STATUS_SUCCEED,
+        message: format!("Its status is merged from {reported}/{} clusters.", items.len()),
+    }
 }
 
 /// The events about override policies, on the template as users of Karmada know them: one when other rules than before were

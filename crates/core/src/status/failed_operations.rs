@@ -1,5 +1,7 @@
 //! The message of a binding when the interpretation of its template or copies by scripts, rules or hooks fails.
 
+use std::collections::BTreeSet;
+
 use entourage_api::keys::annotation;
 
 use crate::{
@@ -18,18 +20,7 @@ pub(super) fn failed_operations(
     template: &Template,
     resource: &ResourceState,
 ) -> Option<String> {
-    let of_copies = resource
-        .copies
-        .values()
-        .filter_map(|state| state.live.as_ref().map(|live| &live.failed_operations))
-        .find(|unanswered| !unanswered.is_empty());
-    let all = template
-        .failed_operations
-        .iter()
-        .filter(|each| is_used(fleet, id, (template, resource), each))
-        .chain(of_copies.into_iter().flatten())
-        .chain(&resource.unaggregated);
-    let errors: Vec<&InterpretError> = all.collect();
+    let errors = errors(fleet, id, template, resource);
     let mut all = grouped(errors.iter().copied());
     all.extend(
         fleet
@@ -55,6 +46,34 @@ pub(super) fn failed_operations(
         all.push(problem.message.clone());
     }
     (!all.is_empty()).then(|| all.join("; "))
+}
+
+/// The interpret errors of a template and its copies whose results are in use; one copy stands for all.
+pub(super) fn errors<'a>(
+    fleet: &Fleet,
+    id: &ResourceId,
+    template: &'a Template,
+    resource: &'a ResourceState,
+) -> Vec<&'a InterpretError> {
+    let of_copies = resource
+        .copies
+        .values()
+        .filter_map(|state| state.live.as_ref().map(|live| &live.failed_operations))
+        .find(|unanswered| !unanswered.is_empty());
+    template
+        .failed_operations
+        .iter()
+        .filter(|each| is_used(fleet, id, (template, resource), each))
+        .chain(of_copies.into_iter().flatten())
+        .chain(&resource.unaggregated)
+        .collect()
+}
+
+/// The operations of [`errors`]. Cost: O(copies).
+pub(super) fn operations(fleet: &Fleet, id: &ResourceId, resource: &ResourceState) -> BTreeSet<Operation> {
+    let template = resource.template.as_ref();
+    let errors = template.map(|template| errors(fleet, id, template, resource));
+    errors.into_iter().flatten().map(|each| each.operation).collect()
 }
 
 /// True if both report the same failure, whatever may end it.

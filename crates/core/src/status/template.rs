@@ -21,6 +21,7 @@ use crate::{
     object::{Gvk, ResourceId, Str, Time},
     observation::Template,
     plan::{Change, HubObject, Plan, SyncRequirement, Verb},
+    status::events,
 };
 
 /// Plans the aggregated status of a template. Cost: O(its copies).
@@ -118,13 +119,24 @@ pub fn plan(fleet: &Fleet, id: &ResourceId, now: Time) -> Plan {
         "status": body,
     });
     let verb = Verb::MergeStatus(body);
-    Plan::one(
+    let mut plan = Plan::one(
         Change::Hub {
             object: HubObject::Template(id.clone()),
             verb,
         },
         "the members' status differs",
-    )
+    );
+    if !has_status(template) {
+        plan.changes
+            .push(Change::Emit(events::first_aggregation(id, template, &items)));
+    }
+    plan
+}
+
+/// True if the template has a status: from then on, its aggregation is no news.
+fn has_status(template: &Template) -> bool {
+    let status = template.status.as_ref().and_then(Value::as_object);
+    status.is_some_and(|status| !status.is_empty())
 }
 
 /// As [`plan`], by an interpretation of the kind that needs the whole template, which is read for it.

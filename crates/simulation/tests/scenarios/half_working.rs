@@ -424,3 +424,49 @@ fn a_dependency_is_asked_what_it_refers_to_only_while_somebody_takes_it_along() 
     assert!(world.holders("Secret", "pull").is_empty());
     assert!(world.holders("ServiceAccount", "robot").is_empty());
 }
+
+#[test]
+fn an_operation_that_fails_and_that_succeeds_again_is_told_once_each() {
+    type Says = fn(&str, Question<'_>) -> Result<Answer, &'static str>;
+    let table: [(Says, [&str; 2], &str); 5] = [
+        (
+            |_, question| fails("InterpretDependency", question),
+            ["GetDependenciesFailed", "GetDependenciesSucceed"],
+            "Shop corner",
+        ),
+        (
+            |_, question| fails("InterpretReplica", question),
+            ["GetReplicasFailed", "GetReplicasSucceed"],
+            "Shop corner",
+        ),
+        (
+            |_, question| fails("InterpretStatus", question),
+            ["ReflectStatusFailed", "ReflectStatusSucceed"],
+            "ResourceBinding corner-shop",
+        ),
+        (
+            |_, question| fails("InterpretHealth", question),
+            ["InterpretHealthFailed", "InterpretHealthSucceed"],
+            "ResourceBinding corner-shop",
+        ),
+        (
+            |_, question| fails("AggregateStatus", question),
+            ["AggregateStatusFailed", "AggregateStatusSucceed"],
+            "Shop corner",
+        ),
+    ];
+    for (failing, [failed, succeeded], about) in table {
+        let mut world = with_failing(says, policy(true, true));
+        for (size, (now, reason)) in [(4, (failing, failed)), (5, (says as Says, succeeded))] {
+            world.events.clear();
+            world.hooked.says = Some(now);
+            let mut changed = shop(&["goods", "prices"]);
+            changed["spec"]["size"] = json!(size);
+            world.apply(changed);
+            assert!(world.settle());
+            let words = format!("{reason} {about}: ");
+            let told = world.events.iter().filter(|event| event.starts_with(&words));
+            assert_eq!(told.count(), 1, "{words}: {:#?}", world.events);
+        }
+    }
+}

@@ -15,6 +15,7 @@ mod distributions_crash;
 mod distributions_fights;
 mod distributions_members;
 mod distributions_stuck;
+mod events;
 mod failover;
 mod failover_budgets;
 mod failover_data;

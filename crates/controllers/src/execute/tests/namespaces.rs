@@ -22,6 +22,10 @@ fn resources(names: &[(&str, &str, &[&str])]) -> Reply {
     ok(json!({"kind": "APIResourceList", "resources": all.collect::<Vec<_>>()}))
 }
 
+fn recorder(hub: Api) -> (Events, impl Future<Output = ()> + Send) {
+    events::recorder(hub, Default::default(), Metrics::new())
+}
+
 fn items(names: &[&str]) -> Reply {
     let items = names
         .iter()
@@ -475,11 +479,11 @@ async fn that_a_namespace_stays_is_told_only_when_it_was_released() {
                 code => status(code, "Odd"),
             })
         });
-        let (events, recorded) = events::recorder(bench.hands.hub.clone());
+        let (events, recorded) = recorder(bench.hands.hub.clone());
         bench.hands.events = events;
         ended(&mut bench, RemovalMode::Release).await;
         // The last handle is dropped, so the recorder ends when it is done.
-        bench.hands.events = events::recorder(bench.hands.hub.clone()).0;
+        bench.hands.events = recorder(bench.hands.hub.clone()).0;
         recorded.await;
         let lines = bench.hub.lines();
         let told = lines

@@ -8,6 +8,7 @@ use entourage_core::{
         self,
         render::{self as distributed, DistributionRenderSpec, Standing},
     },
+    event_reasons,
     interpreter::{Interpretation, question::Question},
     namespaces::{self, content::Contents},
     object::{ResourceId, Str, Time},
@@ -368,6 +369,10 @@ impl Environment for World {
     }
 
     fn emit(&mut self, event: &Event) {
+        assert!(
+            event_reasons::is_listed(event.reason, event.warning, &event.regarding.kind),
+            "not in the table of event reasons: {event:?}"
+        );
         self.events.push(format!(
             "{} {} {}: {}",
             event.reason, event.regarding.kind, event.regarding.name, event.message
