@@ -536,6 +536,8 @@ mod tests {
                 | Watch::TaintPolicies
                 | Watch::Namespaces
                 | Watch::MemberNamespaces(_)
+                | Watch::Nodes(_)
+                | Watch::Pods(_)
                 | Watch::Templates(_)
                 | Watch::Copies(..)
                 | Watch::Distributions

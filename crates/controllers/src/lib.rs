@@ -92,6 +92,8 @@ pub struct Options {
     pub probe_interval: Duration,
     /// The number of copies that may be deleted on a member in a minute, whatever explains it; see [`entourage_core::governor`].
     pub removal_budget: Option<u32>,
+    /// True if the capacity of members is collected from their nodes and pods.
+    pub model_resources: bool,
     /// The feature gate Failover (docs/concepts.md, "The feature gates").
     pub failover: bool,
     /// The rate limit for evictions of bindings from clusters.
@@ -130,6 +132,7 @@ impl Default for Options {
             cluster_success_threshold: Duration::ZERO,
             probe_interval: members::PROBE_INTERVAL,
             removal_budget: None,
+            model_resources: false,
             failover: true,
             eviction_budget: Budget::default(),
             eviction_timeout: Duration::from_secs(600),
@@ -254,6 +257,7 @@ pub async fn run(
             config.cluster_failure_threshold = millis(options.cluster_failure_threshold);
             config.cluster_success_threshold = millis(options.cluster_success_threshold);
             config.removal_budget = options.removal_budget;
+            config.model_resources = options.model_resources;
             config.failover = options.failover;
             config.eviction_budget = options.eviction_budget;
             config.eviction_timeout = millis(options.eviction_timeout);

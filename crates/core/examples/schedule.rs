@@ -15,11 +15,11 @@ use std::{
 };
 
 use entourage_core::{
-    Engine, binding,
+    Engine,
     config::Config,
     object::{Gvk, ResourceId, Time},
     observation::{self, ObjectRef, Observation, Watch},
-    plan::{Change, Verb},
+    plan::{Change, Key, Verb},
 };
 use serde_json::{Value, json};
 
@@ -82,8 +82,21 @@ fn main() {
         {"spreadByField": "region", "maxGroups": 1},
         {"spreadByField": "zone", "minGroups": 3},
     ]});
+    let by_room = |more: Value| {
+        let mut strategy = json!({"replicaSchedulingType": "Divided"});
+        for (key, value) in more.as_object().into_iter().flatten() {
+            strategy[key] = value.clone();
+        }
+        json!({"replicaScheduling": strategy})
+    };
+    let dynamic = by_room(json!({"weightPreference": {"dynamicWeight": "AvailableReplicas"}}));
+    let aggregated = by_room(json!({"replicaDivisionPreference": "Aggregated"}));
     let all = placements()
         .into_iter()
+        .chain([
+            ("divided by room", dynamic),
+            ("on few clusters with room", aggregated),
+        ])
         .chain([("constraints that cannot hold", impossible)]);
     for (name, placement) in all {
         let mut world = World::new(10_000, 100, &[(name, placement)]);
@@ -175,8 +188,9 @@ impl World {
         let mut spent = Duration::ZERO;
         let mut written = Vec::new();
         for id in &self.templates {
+            let key = Key::Binding(id.clone());
             let begin = Instant::now();
-            let plan = binding::plan(&self.engine, id, Time(1));
+            let plan = self.engine.plan(&key, Time(1));
             spent += begin.elapsed();
             written.extend(plan.changes.into_iter().filter_map(|change| match change {
                 Change::Hub {
@@ -257,6 +271,10 @@ fn cluster(number: usize) -> Value {
         "status": {
             "kubernetesVersion": "v1.36.0",
             "apiEnablements": served,
+            "resourceSummary": {
+                "allocatable": {"cpu": "2000", "memory": "2Ti", "ephemeral-storage": "9Ti", "pods": "9000"},
+                "allocated": {"cpu": (number % 7).to_string(), "memory": "100Gi", "pods": "300"},
+            },
             "conditions": [{
                 "type": "Ready", "status": "True", "reason": "ClusterReady", "message": "",
                 "lastTransitionTime": "2026-01-01T00:00:00Z",

@@ -238,6 +238,7 @@ fn template_here(
             note_former(fleet, id, resource, None, &mut wanted);
             Plan {
                 leaves: Some(next.leaves),
+                room: next.room,
                 ..create(fleet, id, &wanted)
             }
         }
@@ -265,6 +266,7 @@ fn update(
     );
     Plan {
         leaves: Some(next.leaves),
+        room: next.room,
         ..plan
     }
 }

@@ -9,6 +9,7 @@ mod freshness;
 pub(crate) mod namespaces;
 mod resource_state;
 mod revisions;
+mod usage;
 mod watches;
 
 use std::{
@@ -26,6 +27,7 @@ use namespaces::Namespaces;
 pub use resource_state::{Binding, Member, Policy, ResourceState, Tombstone};
 pub(crate) use resource_state::{Copied, TaintPolicy, bound, claim_on, is_kept_by_others, meta_of, referred};
 pub(crate) use revisions::{AGE, MOST, Revisions};
+pub(crate) use usage::{MemberUsage, Usage, add as add_amounts};
 pub(crate) use watches::WatchTable;
 
 use crate::{
@@ -53,6 +55,8 @@ pub(crate) struct Cache {
     pub(crate) policies: BTreeMap<NamespacedName, Policy>,
     /// Clusters, with the results of the probes of their endpoints.
     pub(crate) members: BTreeMap<Str, Member>,
+    /// The nodes and pods of members.
+    pub(crate) usage: Usage,
     /// ClusterTaintPolicies.
     pub(crate) taint_policies: BTreeMap<Str, TaintPolicy>,
     /// Namespaces of the hub and of members.

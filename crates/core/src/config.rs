@@ -48,6 +48,8 @@ pub struct Config {
     pub removal_budget: Option<u32>,
     /// The number of kinds outside Kubernetes itself that the policies of a namespace may put in use. Default 100.
     pub kinds_per_namespace: usize,
+    /// True if the capacity of members is collected from their nodes and pods. Default: false.
+    pub model_resources: bool,
     /// The feature gate Failover (docs/concepts.md, "The feature gates"). Default: on.
     pub failover: bool,
     /// The rate limit for evictions of bindings from clusters. Default: no limit.
@@ -78,6 +80,7 @@ impl Config {
             brake: true,
             removal_budget: None,
             kinds_per_namespace: KINDS_PER_NAMESPACE,
+            model_resources: false,
             failover: true,
             eviction_budget: Budget::default(),
             eviction_timeout: 600_000,

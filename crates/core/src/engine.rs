@@ -127,6 +127,7 @@ impl Fleet {
         }
         if let Key::Binding(id) = key {
             self.note_leaving(id, &plan);
+            self.note_room(id, &mut plan, now);
         }
         if let Key::BindingStatus(id) = key {
             self.note_reported_failures(id, &plan);
@@ -151,6 +152,18 @@ impl Fleet {
         if let Some(resource) = self.cache.resources.get_mut(id) {
             resource.reported_failures = Some(failing);
         }
+    }
+
+    /// Reserves the room that the plan of a binding uses, or notes that it waits for room. Cost: that of [`Rooms::planned`].
+    fn note_room(&mut self, id: &ResourceId, plan: &mut Plan, now: Time) {
+        let binding = self
+            .cache
+            .resources
+            .get(id)
+            .and_then(|resource| resource.binding.as_ref());
+        let stored = binding.map_or(&[][..], |binding| binding.object.spec.clusters.as_slice());
+        let again_at = self.memory.rooms.planned(id, plan.room.as_deref(), stored, now);
+        plan.again_at = plan.again_at.into_iter().chain(again_at).min();
     }
 
     /// See [`Engine::take_raised`].

@@ -8,6 +8,7 @@ pub(crate) mod distributions;
 pub(crate) mod identities;
 mod origin;
 pub(crate) mod rebalancers;
+pub(crate) mod room;
 mod waiting;
 
 use std::collections::BTreeSet;
@@ -38,6 +39,8 @@ pub(crate) struct Memory {
     pub(crate) distributions: distributions::Distributions,
     /// The open requests of rebalancers.
     pub(crate) rebalancers: rebalancers::Rebalancers,
+    /// The room of members, and who waits for it.
+    pub(crate) rooms: room::Rooms,
     /// The origin of the current observation.
     pub(crate) origin: Origin,
     /// Keys that the plans of others made dirty.

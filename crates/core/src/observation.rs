@@ -10,6 +10,7 @@ pub mod misread;
 mod object_ref;
 mod outcome;
 mod unhealthy;
+mod usage;
 mod uses;
 mod watch;
 
@@ -43,6 +44,7 @@ pub(crate) use interpreted::named;
 pub use meta::{CopyMeta, owner_hash};
 pub use object_ref::ObjectRef;
 pub use outcome::{Delivered, Removed, Wrote};
+pub use usage::{Node, Pod};
 pub use uses::{Use, Used, Uses};
 pub use watch::{Watch, kind_read_by};
 
@@ -169,6 +171,10 @@ pub enum Subject {
     Distributed(Option<Str>, ResourceId, ObservedObject),
     /// A WorkloadRebalancer.
     Rebalancer(Arc<WorkloadRebalancer>),
+    /// A node of a member.
+    Node(Str, Str, Box<Node>),
+    /// A pod of a member, by its number.
+    Pod(Str, u64, Pod),
 }
 
 /// A group version that a member serves, and its kinds as (plural, kind).
@@ -338,6 +344,16 @@ pub fn project(watch: &Watch, interpretation: &Interpretation, object: &Value) -
             ObservedObject::of(object),
         )),
         Watch::Rebalancers => read(object).map(|each| Subject::Rebalancer(Arc::new(each))),
+        Watch::Nodes(cluster) => Some(Subject::Node(
+            cluster.clone(),
+            object["metadata"]["name"].as_str()?.into(),
+            Box::new(Node::of(object)),
+        )),
+        Watch::Pods(cluster) => Some(Subject::Pod(
+            cluster.clone(),
+            pod_number(object)?,
+            Pod::of(object),
+        )),
     }
 }
 
@@ -370,6 +386,8 @@ pub fn which(watch: &Watch, object: &Value) -> Option<ObjectRef> {
             ObjectRef::Distributed(cluster.clone(), ResourceId::new(gvk.clone(), namespace, name))
         }
         Watch::Rebalancers => ObjectRef::Rebalancer(name.into()),
+        Watch::Nodes(cluster) => ObjectRef::Node(cluster.clone(), name.into()),
+        Watch::Pods(cluster) => ObjectRef::Pod(cluster.clone(), usage::number(namespace, name)),
     })
 }
 
@@ -428,6 +446,12 @@ pub fn is_whole(watch: &Watch, interpretation: &Interpretation) -> bool {
     }
 }
 
+fn pod_number(object: &Value) -> Option<u64> {
+    let meta = &object["metadata"];
+    let namespace = meta["namespace"].as_str().unwrap_or_default();
+    Some(usage::number(namespace, meta["name"].as_str()?))
+}
+
 fn identity(gvk: &Gvk, object: &Value) -> Option<ResourceId> {
     let meta = &object["metadata"];
     Some(ResourceId::new(
@@ -472,6 +496,8 @@ mod tests {
             Watch::Distributed(None, gvk.clone(), "a".into()),
             Watch::Distributed(Some("m1".into()), gvk, "a".into()),
             Watch::Rebalancers,
+            Watch::Nodes("m1".into()),
+            Watch::Pods("m1".into()),
         ];
         for (at, watch) in watches.iter().enumerate() {
             let is_namespaced = matches!(watch, Watch::Policies | Watch::Overrides | Watch::Bindings);

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use entourage_api::work::AggregatedStatusItem;
+use entourage_api::work::{AggregatedStatusItem, TargetCluster};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -15,6 +15,7 @@ use crate::{
     object::{Gvk, NamespacedName, ResourceId, Str, Time},
     places::Place,
     render_spec::RenderSpec,
+    scheduler::estimate::Demand,
     server::Server,
 };
 
@@ -116,6 +117,18 @@ pub struct Plan {
     /// executed.
     #[serde(skip)]
     pub leaving: Box<[Str]>,
+    /// The use of the room of members by a binding that is scheduled by room; `None` for every other plan.
+    #[serde(skip)]
+    pub room: Option<Box<RoomUse>>,
+}
+
+/// The use of the room of members by a binding.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RoomUse {
+    /// The demand of one replica.
+    pub demand: Demand,
+    /// The scheduling result, sorted by name; `None` if the room is too little.
+    pub clusters: Option<Vec<TargetCluster>>,
 }
 
 /// A part of the cache that must be synced before a change may be made; see [`crate::Engine::plan`].

@@ -2,6 +2,8 @@
 
 mod own;
 
+use std::borrow::Cow;
+
 use entourage_api::{
     keys::annotation,
     policy::Placement,
@@ -13,7 +15,7 @@ use crate::{
     fleet::Fleet,
     object::{ResourceId, Str, Time},
     observation::Template,
-    scheduler::{self, Candidate, Outcome, Request},
+    scheduler::{self, Candidate, Outcome, Request, Room, estimate::Demand},
     stored_binding::is_reschedule_asked,
 };
 
@@ -37,6 +39,10 @@ pub(crate) fn schedule(
         .iter()
         .map(|(name, member)| member.candidate(name))
         .collect();
+    let by_room = template
+        .replicas
+        .filter(|_| scheduler::is_by_room(placement))
+        .map(|_| room_of(fleet, id, template, held));
     let annotations = held.metadata.annotations.as_ref();
     let applied = annotations.and_then(|all| all.get(annotation::APPLIED_PLACEMENT));
     let status = held.status.as_ref();
@@ -53,7 +59,28 @@ pub(crate) fn schedule(
                 .map(|status| status.scheduler_observing_affinity_name.as_str()),
             fresh: is_reschedule_asked(held, now),
             evicted,
+            room: by_room.as_ref().map(|(demand, accounted, reserved)| Room {
+                demand,
+                capacities: fleet.memory.rooms.capacities(),
+                accounted,
+                reserved,
+            }),
         },
         &candidates,
+    )
+}
+
+/// The demand of a replica, the replicas that the reports of the members contain, and those that room is reserved for.
+fn room_of<'a>(
+    fleet: &Fleet,
+    id: &ResourceId,
+    template: &Template,
+    held: &'a ResourceBinding,
+) -> (Demand, Cow<'a, [TargetCluster]>, Vec<TargetCluster>) {
+    let rooms = &fleet.memory.rooms;
+    (
+        Demand::of(template.requirements.as_deref()),
+        rooms.accounted(id, &held.spec.clusters),
+        rooms.reserved_by(id),
     )
 }

@@ -34,7 +34,6 @@ pub mod native;
 pub mod operations;
 #[cfg(test)]
 mod properties;
-pub mod quantity;
 pub mod question;
 pub mod references;
 pub mod requirements;
@@ -44,6 +43,7 @@ pub mod shipped;
 pub mod who;
 
 pub use content::{content_number, template_meta};
+pub use entourage_model::quantity;
 pub use equal::{difference, differs};
 pub use gvk::NativeGvk;
 pub use health::Health;

@@ -11,6 +11,7 @@
 //! | [`selector`] | label selectors |
 //! | [`condition`] | conditions of a status |
 //! | [`problem`] | an error in a field |
+//! | [`quantity`] | Kubernetes quantities, by amount |
 //! | [`rendered`] | an object that is ready to be sent |
 //! | [`marks`] | labels and annotations that prove ownership |
 //! | [`member_namespace`] | the ownership metadata and the content of a member's namespace |
@@ -23,6 +24,7 @@ pub mod member_namespace;
 pub mod object;
 pub mod places;
 pub mod problem;
+pub mod quantity;
 pub mod rendered;
 pub mod scope;
 pub mod selector;

@@ -10,7 +10,7 @@ use crate::{
     divide,
     explain::FilterResult,
     request::{Request, Round},
-    spread,
+    room, spread,
 };
 
 /// The reason why a group of clusters is not used.
@@ -39,6 +39,12 @@ pub(super) fn assign(
         });
     }
     let request = &round.request;
+    let by_room = |replicas| Some((replicas, room::preference(request.placement)?));
+    if let Some((replicas, preference)) = request.replicas.and_then(by_room)
+        && replicas > 0
+    {
+        return divided_by_room(request, survey, replicas, preference);
+    }
     match request.replicas {
         Some(replicas) if is_divided(request.placement) => divided(request, survey, replicas),
         replicas => everywhere(request, survey, replicas.unwrap_or(0)),
@@ -69,15 +75,30 @@ fn everywhere(
     Ok(targets(chosen.iter().map(|each| (each, replicas))))
 }
 
+/// By the room of the clusters, if the present result does not stand.
+fn divided_by_room(
+    request: &Request<'_>,
+    survey: &FilterResult<'_>,
+    replicas: i32,
+    preference: room::Preference,
+) -> Result<Vec<TargetCluster>, ScheduleError> {
+    if stands(request, survey, replicas) {
+        return Ok(held(request));
+    }
+    let divided = room::divide(request, &survey.fitting, replicas, preference);
+    divided.map_err(|(reason, why)| ScheduleError {
+        reason,
+        why: Some(why),
+    })
+}
+
 fn divided(
     request: &Request<'_>,
     survey: &FilterResult<'_>,
     replicas: i32,
 ) -> Result<Vec<TargetCluster>, String> {
     if stands(request, survey, replicas) {
-        let mut held = request.current.to_vec();
-        held.sort();
-        return Ok(held);
+        return Ok(held(request));
     }
     if replicas <= 0 {
         return asleep(request, survey);
@@ -97,13 +118,23 @@ fn divided(
     })))
 }
 
+/// The present result, sorted by name.
+fn held(request: &Request<'_>) -> Vec<TargetCluster> {
+    let mut held = request.current.to_vec();
+    held.sort();
+    held
+}
+
 /// The clusters that replicas are divided among. A cluster with weight 0 gets no replicas, so it is left out before the spread
 /// constraints select.
 fn weighed<'a>(request: &Request<'_>, survey: &FilterResult<'a>) -> Result<Vec<spread::Ranked<'a>>, String> {
     let all = survey.fitting.iter().map(|candidate| spread::Ranked {
         candidate,
         current: request.is_current(candidate.name),
-        weight: divide::weight(request.placement, candidate),
+        weight: match room::preference(request.placement) {
+            None => divide::weight(request.placement, candidate),
+            Some(_) => 0,
+        },
     });
     let mut ranked: Vec<spread::Ranked<'_>> = all.collect();
     let fitting = ranked.len();

@@ -1,6 +1,6 @@
 //! The features of a placement that this version supports. Others are refused, with the remedy.
 
-use entourage_api::policy::{ClusterAffinity, DivisionPreference, Placement};
+use entourage_api::policy::{ClusterAffinity, Placement};
 
 use crate::{affinity, assign, request::Request, spread, taint};
 use entourage_model::selector;
@@ -31,26 +31,14 @@ pub(super) fn supported(request: &Request<'_>) -> Result<(), String> {
     }
 }
 
-/// Fixed weights are supported; weights that depend on the capacity of clusters are not.
+/// The rules of fixed weights are valid.
 fn check_division(placement: &Placement) -> Result<(), String> {
     let Some(strategy) = &placement.replica_scheduling else {
         return Ok(());
     };
-    let instead = "is not supported by this version, which does not estimate the available replicas of a cluster: \
-        remove it to give every cluster the same, or give weightPreference.staticWeightList";
-    if strategy.replica_division_preference == Some(DivisionPreference::Aggregated) {
-        return Err(format!(
-            "placement.replicaScheduling.replicaDivisionPreference: Aggregated {instead}"
-        ));
-    }
     let Some(preference) = &strategy.weight_preference else {
         return Ok(());
     };
-    if preference.dynamic_weight.is_some() {
-        return Err(format!(
-            "placement.replicaScheduling.weightPreference.dynamicWeight {instead}"
-        ));
-    }
     for (position, rule) in preference.static_weight_list.iter().enumerate() {
         let at = |why: String| {
             format!("placement.replicaScheduling.weightPreference.staticWeightList[{position}].{why}")

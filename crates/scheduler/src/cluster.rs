@@ -1,7 +1,7 @@
 //! Accessors of a Cluster object.
 
 use entourage_api::{
-    cluster::{ApiEnablement, Cluster},
+    cluster::{ApiEnablement, Cluster, ResourceSummary},
     keys::condition,
 };
 
@@ -20,4 +20,9 @@ pub(crate) fn enablements(cluster: &Cluster) -> &[ApiEnablement] {
         .status
         .as_ref()
         .map_or(&[], |status| &status.api_enablements)
+}
+
+/// The capacity that it reports, if it does.
+pub(crate) fn resource_summary(cluster: &Cluster) -> Option<&ResourceSummary> {
+    cluster.status.as_ref()?.resource_summary.as_ref()
 }

@@ -3,14 +3,19 @@
 use std::{collections::BTreeMap, fmt::Write as _};
 
 use entourage_api::{
-    cluster::{ApiEnablement, ApiResource, Cluster, ClusterStatus},
+    cluster::{ApiEnablement, ApiResource, Cluster, ClusterStatus, ResourceModel, ResourceSummary},
     policy::Placement,
-    work::TargetCluster,
+    work::{ReplicaRequirements, Resources, TargetCluster},
 };
 use k8s_openapi::api::core::v1::Taint;
 use serde::Deserialize;
 
-use super::{Candidate, FILTERS, Outcome, Request, relevant_change, schedule, schedule::rounds};
+use super::{
+    Candidate, FILTERS, Outcome, Request, Room,
+    estimate::{Capacity, Demand},
+    relevant_change, schedule,
+    schedule::rounds,
+};
 use entourage_golden as golden;
 use entourage_model::object::{Gvk, Str};
 
@@ -38,6 +43,9 @@ struct Case {
     /// Clusters that it is being evicted from.
     #[serde(default)]
     evicted: Vec<Str>,
+    /// The resources that one replica requests.
+    #[serde(default)]
+    requests: Resources,
     clusters: Vec<Member>,
     /// Compared as text.
     #[serde(default, rename = "want")]
@@ -98,6 +106,11 @@ struct Member {
     unreachable: bool,
     #[serde(default)]
     deleting: bool,
+    /// Its `status.resourceSummary`.
+    summary: Option<ResourceSummary>,
+    /// Its `spec.resourceModels`.
+    #[serde(default)]
+    models: Vec<ResourceModel>,
 }
 
 #[test]
@@ -196,7 +209,21 @@ fn given<T>(case: &Case, ask: impl FnOnce(&Request<'_>, &[Candidate<'_>]) -> T) 
     let applied = applied.map_or_else(String::new, |placement| serde_json::to_string(placement).unwrap());
     let (api_version, kind) = case.kind.split_once(' ').unwrap();
     let gvk = Gvk::new(api_version, kind);
+    let demand = Demand::of(Some(&ReplicaRequirements {
+        resource_request: case.requests.clone(),
+        ..Default::default()
+    }));
+    let capacities: BTreeMap<Str, Capacity> = candidates
+        .iter()
+        .filter_map(|each| Some((each.name.into(), Capacity::of(each.cluster)?)))
+        .collect();
     let request = Request {
+        room: Some(Room {
+            demand: &demand,
+            capacities: &capacities,
+            accounted: &current,
+            reserved: &[],
+        }),
         uid: &case.uid,
         current: &current,
         applied: &applied,
@@ -215,6 +242,7 @@ fn cluster(member: &Member) -> Cluster {
     cluster.spec.zone = member.zone.clone();
     cluster.spec.zones = member.zones.clone();
     cluster.spec.taints = member.taints.clone();
+    cluster.spec.resource_models = member.models.clone();
     let api_enablements = member
         .serves
         .iter()
@@ -240,6 +268,7 @@ fn cluster(member: &Member) -> Cluster {
             true => serde_json::from_value(conditions).unwrap(),
             false => Vec::new(),
         },
+        resource_summary: member.summary.clone(),
         ..Default::default()
     });
     cluster

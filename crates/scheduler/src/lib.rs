@@ -1,6 +1,6 @@
 //! Scheduling: filter the clusters, select among those that pass, divide the replicas among the selected ones.
 //!
-//! The filters are a table, [`FILTERS`]. A placement with a feature that this version does not support is refused with a
+//! The filters are a table, [`FILTERS`]. The replicas that a cluster has room for are an estimate, [`estimate`]. A placement with a feature that this version does not support is refused with a
 //! message, never ignored. The outcome depends only on the [`Request`] and on the clusters; scheduling again with the outcome
 //! as current state has the same outcome. Source: Karmada reference 1.2 (placement) and 1.3 (scheduler).
 
@@ -9,6 +9,7 @@ mod assign;
 pub mod check;
 mod cluster;
 mod divide;
+pub mod estimate;
 mod explain;
 pub mod filter;
 #[cfg(test)]
@@ -17,6 +18,7 @@ mod golden;
 mod properties;
 mod relevance;
 mod request;
+mod room;
 mod schedule;
 mod spread;
 pub mod taint;
@@ -25,6 +27,7 @@ mod tests;
 
 pub use divide::{apportion, weight};
 pub use filter::{FILTERS, Filter, FilterReason};
-pub use relevance::{ClusterChange, relevant_change};
-pub use request::{Candidate, Outcome, Request, Round};
+pub use relevance::{ClusterChange, relevant_change, reports_other_room};
+pub use request::{Candidate, Outcome, Request, Room, Round};
+pub use room::is_by_room;
 pub use schedule::schedule;

@@ -7,7 +7,7 @@ use entourage_api::{
 
 use crate::{
     affinity,
-    cluster::{enablements, ready},
+    cluster::{enablements, ready, resource_summary},
     divide::weight,
     filter::serves,
     request::Candidate,
@@ -21,6 +21,13 @@ use entourage_model::object::Gvk;
 #[must_use]
 pub fn relevant_change(old: &Cluster, new: &Cluster) -> bool {
     old.metadata.labels != new.metadata.labels || is_other(old, new) || enablements(old) != enablements(new)
+}
+
+/// True if two states of a Cluster report different capacities. What is placed stays where it is; only what waits for room may be
+/// placed.
+#[must_use]
+pub fn reports_other_room(old: &Cluster, new: &Cluster) -> bool {
+    old.spec.resource_models != new.spec.resource_models || resource_summary(old) != resource_summary(new)
 }
 
 /// A change of one Cluster, as the scheduler sees it.

@@ -9,6 +9,8 @@ use entourage_api::{
 };
 use entourage_model::object::{Gvk, Str};
 
+use crate::estimate::{Capacity, Demand};
+
 /// A cluster that may be scheduled to.
 #[derive(Clone, Copy, Debug)]
 pub struct Candidate<'a> {
@@ -48,6 +50,21 @@ pub struct Request<'a> {
     pub fresh: bool,
     /// The clusters that it is being evicted from.
     pub evicted: &'a [Str],
+    /// The room of the clusters; `None` if it is unknown: then no cluster has any. Read only where replicas are divided by room.
+    pub room: Option<Room<'a>>,
+}
+
+/// The room of the clusters for the replicas of one workload.
+#[derive(Clone, Copy, Debug)]
+pub struct Room<'a> {
+    /// The demand of one replica.
+    pub demand: &'a Demand,
+    /// The capacity of each cluster; one that reports none is missing.
+    pub capacities: &'a BTreeMap<Str, Capacity>,
+    /// The replicas of the workload whose requests the capacities contain.
+    pub accounted: &'a [TargetCluster],
+    /// The replicas of the workload that are among the reserved amounts of the capacities.
+    pub reserved: &'a [TargetCluster],
 }
 
 impl<'a> Request<'a> {
@@ -64,6 +81,7 @@ impl<'a> Request<'a> {
             affinity: None,
             fresh: false,
             evicted: &[],
+            room: None,
         }
     }
 

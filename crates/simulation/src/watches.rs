@@ -25,10 +25,12 @@ pub fn covers(watch: &Watch, hub: &str, id: &ResourceId, object: &Value) -> bool
 
 /// The watches of a member that can cover an object.
 #[must_use]
-pub fn of_member(cluster: &Str, id: &ResourceId) -> [Watch; 3] {
+pub fn of_member(cluster: &Str, id: &ResourceId) -> [Watch; 5] {
     [
         Watch::Copies(cluster.clone(), id.gvk.clone()),
         Watch::MemberNamespaces(cluster.clone()),
+        Watch::Nodes(cluster.clone()),
+        Watch::Pods(cluster.clone()),
         Watch::Distributed(Some(cluster.clone()), id.gvk.clone(), id.name.clone()),
     ]
 }

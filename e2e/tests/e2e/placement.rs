@@ -1,4 +1,4 @@
-//! Placement: replicas divided by weight, groups of clusters, a choice asked for afresh.
+//! Placement: replicas divided by weight and by room, groups of clusters, a choice asked for afresh.
 
 use anyhow::{Context as _, Result, ensure};
 use entourage_e2e::{
@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 tests![
     divided_replicas_come_to_rest_follow_a_scaling_and_are_divided_again_when_asked,
     a_later_group_of_clusters_is_used_while_the_first_has_no_cluster_and_is_kept,
+    replicas_go_where_the_nodes_of_members_have_room_and_wait_where_there_is_none,
 ];
 
 fn policy(placement: &Value) -> Value {
@@ -119,6 +120,86 @@ async fn divided_replicas_come_to_rest_follow_a_scaling_and_are_divided_again_wh
         scene.writes()
     );
     ensure!(scene.holders("Deployment", "myapp").await? == ["member2"]);
+    Ok(())
+}
+
+/// A ready node of a member that offers so many CPUs.
+async fn node(scene: &Scene, member: &str, cpu: u32) -> Result<()> {
+    let (member, name) = (scene.member(member)?, scene.own("node"));
+    let path = format!("/api/v1/nodes/{name}");
+    let object = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}});
+    let held = match member.call("GET", &path, None).await {
+        Ok(held) => held,
+        Err(_) => member.call("POST", "/api/v1/nodes", Some(&object)).await?,
+    };
+    let mut next = held;
+    next["status"] = json!({
+        "capacity": {"cpu": cpu.to_string(), "memory": "64Gi", "pods": "110"},
+        "allocatable": {"cpu": cpu.to_string(), "memory": "64Gi", "pods": "110"},
+        "conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady", "message": ""}],
+    });
+    member.call("PUT", &format!("{path}/status"), Some(&next)).await?;
+    Ok(())
+}
+
+async fn replicas_go_where_the_nodes_of_members_have_room_and_wait_where_there_is_none(
+    scene: &mut Scene,
+) -> Result<()> {
+    scene.options.model_resources = true;
+    scene.options.probe_interval = std::time::Duration::from_millis(500);
+    node(scene, "member1", 2).await?;
+    node(scene, "member2", 8).await?;
+    scene.start().await?;
+    let mut workload = manifests::deployment("myapp", &[]);
+    workload["spec"]["replicas"] = json!(6);
+    workload["spec"]["template"]["spec"]["containers"][0]["resources"] = json!({"requests": {"cpu": "1"}});
+    scene.apply(workload).await?;
+    scene
+        .apply(policy(&json!({
+            "clusterAffinity": {"clusterNames": ["member1", "member2"]},
+            "replicaScheduling": {"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Aggregated"},
+        })))
+        .await?;
+    until_divided(scene, &[("member2", 6)]).await?;
+    let cluster = scene
+        .hub
+        .get("Cluster", "", "member2")
+        .await?
+        .context("Cluster")?;
+    let summary = &cluster["status"]["resourceSummary"];
+    ensure!(summary["allocatable"]["cpu"] == "8", "{summary}");
+    let scale = |live: &mut Value| live["spec"]["replicas"] = json!(40);
+    scene.hub.edit("Deployment", &scene.ns, "myapp", scale).await?;
+    scene
+        .until_condition(
+            "myapp-deployment",
+            "Scheduled",
+            "False",
+            "are not enough to schedule. 34 more are needed",
+        )
+        .await?;
+    until_divided(scene, &[("member2", 6)]).await?;
+    node(scene, "member1", 60).await?;
+    eventually("there is room for all replicas", async || {
+        let binding = scene.binding("myapp-deployment").await?;
+        let clusters = binding["spec"]["clusters"]
+            .as_array()
+            .cloned()
+            .unwrap_or_default();
+        let sum: i64 = clusters
+            .iter()
+            .filter_map(|target| target["replicas"].as_i64())
+            .sum();
+        let on_member2 = clusters.iter().find(|target| target["name"] == "member2");
+        let stays = on_member2.is_some_and(|target| target["replicas"].as_i64() >= Some(6));
+        ensure!(sum == 40 && clusters.len() == 2 && stays, "{clusters:?}");
+        Ok(())
+    })
+    .await?;
+    for member in ["member1", "member2"] {
+        let path = format!("/api/v1/nodes/{}", scene.own("node"));
+        scene.member(member)?.call("DELETE", &path, None).await?;
+    }
     Ok(())
 }
 

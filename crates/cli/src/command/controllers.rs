@@ -86,6 +86,12 @@ pub struct ControllersArgs {
     #[arg(long, value_name = "COUNT", default_value_t = KINDS_PER_NAMESPACE)]
     pub kinds_per_namespace: usize,
 
+    /// Collect the capacity of members from their nodes and pods, for policies that divide replicas by room. Without it the
+    /// capacity of a Cluster is what others write in its status
+    #[arg(long, value_name = "BOOL", default_value_t = true, default_missing_value = "true", num_args = 0..=1,
+        action = clap::ArgAction::Set)]
+    pub enable_cluster_resource_modeling: bool,
+
     /// Act only while holding a Lease on the hub; further processes are standbys. Without it a process starts only while no
     /// process holds the Lease
     #[arg(long, value_name = "BOOL", default_value_t = true, default_missing_value = "true", num_args = 0..=1,
@@ -179,6 +185,7 @@ fn options(args: &ControllersArgs) -> Options {
         cluster_success_threshold: args.cluster_success_threshold,
         probe_interval: PROBE_INTERVAL,
         removal_budget: args.removal_budget,
+        model_resources: args.enable_cluster_resource_modeling,
         failover: args.feature_gates.is_on(features::FAILOVER),
         eviction_budget: Budget {
             fleet: args.eviction_rate,
@@ -245,7 +252,7 @@ mod tests {
     #[test]
     fn without_flags_the_defaults_of_the_design_hold() {
         let options = options(&args(""));
-        assert!(options.propagate_deps && options.leader_election);
+        assert!(options.propagate_deps && options.leader_election && options.model_resources);
         assert_eq!(options.lease_timing, Timing::default());
         assert_eq!(options.events, Recorded::All);
         assert_eq!(options.cluster_namespace, "karmada-cluster");
@@ -263,9 +270,9 @@ mod tests {
     fn flags_reach_the_controllers() {
         let line = "--feature-gates PropagateDeps=false --dependency-deletion-grace 500ms --dependency-wait 1m \
                     --cluster-failure-threshold 20s --cluster-success-threshold 10s --leader-elect false --leader-elect-lease-duration 3s --leader-elect-renew-deadline 2s \
-                    --leader-elect-retry-period 500ms --health-addr off --cluster-namespace fleet";
+                    --leader-elect-retry-period 500ms --health-addr off --cluster-namespace fleet --enable-cluster-resource-modeling=false";
         let options = options(&args(line));
-        assert!(!options.propagate_deps && !options.leader_election);
+        assert!(!options.propagate_deps && !options.leader_election && !options.model_resources);
         assert_eq!(options.lease_timing.longest_call(), Duration::from_millis(900));
         options.lease_timing.check().unwrap();
         assert_eq!(options.deletion_grace, Duration::from_millis(500));

@@ -43,6 +43,9 @@ const LOOKED_INTO: &[(&str, &str)] = &[
     ("storage.k8s.io", "csistoragecapacities"),
 ];
 
+/// What the capacity of the member is computed from.
+const COUNTED: &[&str] = &["nodes", "pods"];
+
 /// Paths that a probe of the member reads.
 const PROBED: &[&str] = &[
     "/api", "/api/*", "/apis", "/apis/*", "/healthz", "/readyz", "/version",
@@ -95,6 +98,7 @@ pub fn rules(extras: &[Extra]) -> Value {
         rules.push(json!({"apiGroups": [group[0].0], "resources": resources, "verbs": MANAGE}));
     }
     rules.push(json!({"apiGroups": [""], "resources": ["namespaces"], "verbs": NAMESPACES}));
+    rules.push(json!({"apiGroups": [""], "resources": COUNTED, "verbs": ["list", "watch"]}));
     // What is in a namespace that the hub deleted must be known for it to be deleted.
     for group in LOOKED_INTO.chunk_by(|a, b| a.0 == b.0) {
         let resources: Vec<_> = group.iter().map(|(_, resource)| resource).collect();
@@ -210,7 +214,7 @@ mod tests {
         let mut wanted: Vec<_> = managed().map(|(group, _)| Some(group)).collect();
         wanted.sort();
         wanted.dedup();
-        wanted.push(Some(""));
+        wanted.extend([Some(""), Some("")]);
         let looked: Vec<_> = LOOKED_INTO.iter().map(|(group, _)| Some(*group)).collect();
         wanted.extend(looked.chunk_by(|a, b| a == b).map(|each| each[0]));
         wanted.extend([Some("apiextensions.k8s.io"), None]);

@@ -101,6 +101,8 @@ impl Path {
             }
             Watch::Distributions => Self::build(KRUISE, Cow::Borrowed(DISTRIBUTIONS), "", None),
             Watch::Rebalancers => Self::build(APPS, Cow::Borrowed(REBALANCERS), "", None),
+            Watch::Nodes(_) => Self::build("/api/v1", Cow::Borrowed("nodes"), "", None),
+            Watch::Pods(_) => Self::build("/api/v1", Cow::Borrowed("pods"), "", None),
         }
     }
 

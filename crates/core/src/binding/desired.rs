@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use entourage_api::{
-    keys::{annotation, finalizer, label},
+    keys::{annotation, finalizer, label, reason},
     names,
     policy::Placement,
     work::{
@@ -21,7 +21,8 @@ use crate::{
     fleet::{Fleet, activation, uses::follows},
     object::{NamespacedName, ResourceId, Str, Time},
     observation::Template,
-    scheduler::Outcome,
+    plan::RoomUse,
+    scheduler::{self, Outcome, estimate::Demand},
     scheduling::Own,
     scope,
 };
@@ -33,6 +34,8 @@ pub(super) struct Next {
     pub(super) again_at: Option<Time>,
     /// See [`crate::plan::Plan::leaves`].
     pub(super) leaves: BTreeSet<Str>,
+    /// See [`crate::plan::Plan::room`].
+    pub(super) room: Option<Box<RoomUse>>,
 }
 
 /// The desired binding, and what follows its write.
@@ -274,6 +277,7 @@ fn evict(
     Next {
         again_at: decision.again_at,
         leaves: decision.leaves,
+        ..Next::default()
     }
 }
 
@@ -303,6 +307,7 @@ fn place(decision: Option<Decision>, placement: &Placement, binding: &mut Resour
         return Next::default();
     };
     binding.spec.graceful_eviction_tasks = decision.tasks;
+    let room = room_use(&decision.outcome, placement, binding);
     decision.records.store(binding);
     if let Outcome::Placed { clusters, .. } = decision.outcome {
         binding.spec.clusters = clusters;
@@ -314,7 +319,22 @@ fn place(decision: Option<Decision>, placement: &Placement, binding: &mut Resour
     Next {
         again_at: decision.again_at,
         leaves: decision.leaves,
+        room,
     }
+}
+
+/// The room that a decision uses or waits for, if it was made by room.
+fn room_use(outcome: &Outcome, placement: &Placement, binding: &ResourceBinding) -> Option<Box<RoomUse>> {
+    if !scheduler::is_by_room(placement) {
+        return None;
+    }
+    let clusters = match outcome {
+        Outcome::Placed { clusters, .. } => Some(clusters.clone()),
+        Outcome::Failed { reason, .. } if *reason == reason::UNSCHEDULABLE => None,
+        Outcome::Failed { .. } => return None,
+    };
+    let demand = Demand::of(binding.spec.replica_requirements.as_ref());
+    Some(Box::new(RoomUse { demand, clusters }))
 }
 
 /// Fills in the fields of a required part that no policy sets (karmada reference 2.5).

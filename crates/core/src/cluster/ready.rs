@@ -11,7 +11,7 @@ use entourage_api::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
-use super::{named_kinds, warning, write_status};
+use super::{capacity, named_kinds, warning, write_status};
 use crate::{
     cache::Member,
     condition as conditions,
@@ -155,7 +155,8 @@ fn report(fleet: &Fleet, name: &Str, member: &Member, probe: &Probe, now: Time) 
         None
     };
     let (paused, counts_at) = governor::say(fleet, name, member, &mut status.conditions, now);
-    let again_at = again_at.into_iter().chain(counts_at).min();
+    let collects_at = capacity::fill(fleet, name, member, &mut status, now);
+    let again_at = again_at.into_iter().chain(counts_at).chain(collects_at).min();
     if status == before {
         let waits = |until| Plan::wait_until(until, "there is more to say soon");
         return again_at.map_or_else(Plan::nothing, waits);

@@ -160,6 +160,8 @@ impl Fleet {
                 self.member_namespace_seen(&cluster, &name, seen, now, dirty)
             }
             Subject::Rebalancer(object) => self.rebalancer_seen(object, now, dirty),
+            Subject::Node(cluster, name, node) => self.node_seen(&cluster, &name, *node),
+            Subject::Pod(cluster, number, pod) => self.pod_seen(&cluster, number, pod),
         }
     }
 
@@ -180,6 +182,8 @@ impl Fleet {
                 self.namespace_gone(member.as_ref(), name, deletion, now, dirty)
             }
             ObjectRef::Rebalancer(name) => self.rebalancer_gone(name, deletion, now),
+            ObjectRef::Node(cluster, name) => self.cache.usage.node_gone(cluster, name),
+            ObjectRef::Pod(cluster, number) => self.cache.usage.pod_gone(cluster, *number),
         }
     }
 }

@@ -35,6 +35,10 @@ pub enum ObjectRef {
     Distributed(Option<Str>, ResourceId),
     /// A WorkloadRebalancer.
     Rebalancer(Str),
+    /// A node of a member.
+    Node(Str, Str),
+    /// A pod of a member, by a number made of its namespace and name.
+    Pod(Str, u64),
 }
 
 impl ObjectRef {
@@ -61,6 +65,8 @@ impl ObjectRef {
                 Watch::Distributed(cluster.clone(), id.gvk.clone(), id.name.clone())
             }
             Self::Rebalancer(_) => Watch::Rebalancers,
+            Self::Node(cluster, _) => Watch::Nodes(cluster.clone()),
+            Self::Pod(cluster, _) => Watch::Pods(cluster.clone()),
         }
     }
 }

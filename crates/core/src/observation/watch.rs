@@ -54,6 +54,10 @@ pub enum Watch {
     Distributed(Option<Str>, Gvk, Str),
     /// WorkloadRebalancers of the hub, whole objects.
     Rebalancers,
+    /// Nodes of a member, whole objects; see [`crate::config::Config::model_resources`].
+    Nodes(Str),
+    /// Pods of a member, whole objects, reduced at once to their requests.
+    Pods(Str),
 }
 
 impl PartialEq for Watch {
@@ -107,6 +111,8 @@ impl Watch {
                 (12, cluster.as_deref().unwrap_or_default(), Some(gvk), name)
             }
             Self::Rebalancers => (17, "", None, ""),
+            Self::Nodes(cluster) => (18, cluster, None, ""),
+            Self::Pods(cluster) => (19, cluster, None, ""),
         }
     }
 
@@ -116,6 +122,8 @@ impl Watch {
         match self {
             Self::Copies(cluster, _)
             | Self::MemberNamespaces(cluster)
+            | Self::Nodes(cluster)
+            | Self::Pods(cluster)
             | Self::Distributed(Some(cluster), ..) => Server::Member(cluster.clone()),
             _ => Server::Hub,
         }
@@ -140,5 +148,7 @@ pub fn kind_read_by(watch: &Watch) -> Gvk {
         Watch::Templates(gvk) | Watch::Copies(_, gvk) | Watch::Distributed(_, gvk, _) => gvk.clone(),
         Watch::Distributions => kinds::distribution(),
         Watch::Rebalancers => kinds::rebalancer(),
+        Watch::Nodes(_) => Gvk::new("v1", "Node"),
+        Watch::Pods(_) => Gvk::new("v1", "Pod"),
     }
 }

@@ -40,6 +40,7 @@ mod proof;
 mod rebalancer;
 mod restored;
 mod rights;
+mod room;
 mod shipped;
 mod taints;
 mod takeover;

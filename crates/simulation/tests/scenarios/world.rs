@@ -133,6 +133,8 @@ pub(crate) struct World {
     demand_taken: Option<u64>,
     /// The gate of distributions.
     distribute: bool,
+    /// The capacity of members is collected.
+    measures: bool,
     /// The hooks of the world.
     pub(crate) hooked: hooked::Hooked,
     /// The uids of distributions that are gone, whose copies are not collected yet.
@@ -217,6 +219,7 @@ impl World {
             demanded: BTreeSet::new(),
             demand_taken: None,
             distribute: false,
+            measures: false,
             hooked: hooked::Hooked::default(),
             garbage: Vec::new(),
             truth: truth::Truth::default(),
@@ -236,6 +239,14 @@ impl World {
     pub(crate) fn distributing(members: &[&str]) -> Self {
         let mut world = Self::new(members);
         world.distribute = true;
+        world.restart();
+        world
+    }
+
+    /// One where the capacity of members is collected.
+    pub(crate) fn measuring(members: &[&str]) -> Self {
+        let mut world = Self::new(members);
+        world.measures = true;
         world.restart();
         world
     }
@@ -536,6 +547,7 @@ impl World {
         Config {
             propagate_deps: self.gate,
             distribute: self.distribute,
+            model_resources: self.measures,
             ..self.engine.config.clone()
         }
     }

@@ -187,7 +187,7 @@ fn read_kind(question: &Question) -> Gvk {
 /// Whether nothing can be said without the answer.
 fn is_base(question: &Question) -> bool {
     matches!(question, Question::List(watch)
-        if !matches!(watch, Watch::Templates(_) | Watch::Distributed(..) | Watch::Rebalancers))
+        if !matches!(watch, Watch::Templates(_) | Watch::Distributed(..) | Watch::Rebalancers | Watch::Nodes(_) | Watch::Pods(_)))
 }
 
 fn member_of(question: &Question) -> Option<Str> {

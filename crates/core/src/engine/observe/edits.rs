@@ -105,7 +105,11 @@ impl Fleet {
                 let edited = differs(held, &meta_of(&object.metadata));
                 (ObjectRef::Rebalancer(name), edited)
             }
-            Subject::Copy(..) | Subject::MemberNamespace(..) | Subject::Distributed(..) => {
+            Subject::Copy(..)
+            | Subject::MemberNamespace(..)
+            | Subject::Distributed(..)
+            | Subject::Node(..)
+            | Subject::Pod(..) => {
                 return Origin::Other;
             }
         };
@@ -180,7 +184,11 @@ impl Fleet {
     fn watch_of(&self, which: &ObjectRef) -> Option<Watch> {
         match which {
             ObjectRef::Template(id) => Some(self.templates(&id.gvk)),
-            ObjectRef::Copy(..) | ObjectRef::Namespace(Some(_), _) | ObjectRef::Distributed(..) => None,
+            ObjectRef::Copy(..)
+            | ObjectRef::Namespace(Some(_), _)
+            | ObjectRef::Distributed(..)
+            | ObjectRef::Node(..)
+            | ObjectRef::Pod(..) => None,
             _ => Some(which.watch()),
         }
     }

@@ -115,6 +115,7 @@ impl Fleet {
             Watch::TaintPolicies => self.route(Changed::TaintPolicies, dirty),
             Watch::Namespaces => self.hub_namespaces_listed(dirty),
             Watch::MemberNamespaces(cluster) => self.namespaces_listed(cluster, dirty),
+            Watch::Nodes(cluster) | Watch::Pods(cluster) => self.route(Changed::Cluster(cluster), dirty),
         }
     }
 
@@ -307,6 +308,8 @@ impl Fleet {
                 })
                 .map(|(id, _)| ObjectRef::Copy(cluster.clone(), id.clone()))
                 .collect(),
+            Watch::Nodes(cluster) => self.cache.usage.held_nodes(cluster),
+            Watch::Pods(cluster) => self.cache.usage.held_pods(cluster),
             Watch::Rebalancers => self
                 .memory
                 .rebalancers

@@ -11,8 +11,8 @@ use crate::{
     fleet::{Fleet, identities::objection},
     memory::identities,
     object::{ResourceId, Str, Time},
-    observation::{ObjectRef, Probe},
-    scheduler,
+    observation::{Node, ObjectRef, Pod, Probe},
+    scheduler::{self, estimate::Capacity},
 };
 
 impl Fleet {
@@ -30,6 +30,7 @@ impl Fleet {
             scheduler::relevant_change(&held.object, &cluster)
                 || held.meta.deleting.is_some() != meta.deleting.is_some()
         });
+        let is_room_changed = before.is_none_or(|held| scheduler::reports_other_room(&held.object, &cluster));
         let going = meta.deleting.is_some();
         let (id, probe) = before
             .map(|held| (held.id.clone(), held.probe.clone()))
@@ -57,6 +58,9 @@ impl Fleet {
         {
             self.wake_removals(&name, dirty);
         }
+        if is_room_changed {
+            self.room_reported(&name, now, dirty);
+        }
         self.use_member(&name);
         self.identify(&name, was_used, now, dirty);
         self.route(Changed::Cluster(&name), dirty);
@@ -69,6 +73,33 @@ impl Fleet {
             } else if self.graph.override_index.look_at_clusters() {
                 self.reconsider_copies_on(&name, dirty);
             }
+        }
+    }
+
+    /// A node of a member was observed. The next plan of its Cluster, as after each probe, computes its capacity. Cost: O(log nodes).
+    pub(super) fn node_seen(&mut self, cluster: &Str, name: &Str, node: Node) {
+        if self.cache.members.contains_key(cluster) {
+            self.cache.usage.node_seen(cluster, name, node);
+        }
+    }
+
+    /// A pod of a member was observed, as [`Self::node_seen`]. Cost: O(log pods + its resources).
+    pub(super) fn pod_seen(&mut self, cluster: &Str, number: u64, pod: Pod) {
+        if self.cache.members.contains_key(cluster) {
+            self.cache.usage.pod_seen(cluster, number, pod);
+        }
+    }
+
+    /// A Cluster reports another capacity: bindings that wait for room may find it there. What is placed stays. Cost: O(recent
+    /// results there + waiting bindings).
+    fn room_reported(&mut self, name: &Str, now: Time, dirty: &mut Dirty) {
+        let capacity = self
+            .cache
+            .members
+            .get(name)
+            .and_then(|member| Capacity::of(&member.object));
+        for id in self.memory.rooms.reported(name, capacity, now) {
+            self.route(Changed::Binding(&id), dirty);
         }
     }
 
@@ -92,6 +123,8 @@ impl Fleet {
         self.cache.revisions.forget_member(name);
         self.memory.deletion_pauses.forget_member(name);
         self.memory.evictions.forget_member(name);
+        self.memory.rooms.forget_member(name);
+        self.cache.usage.forget_member(name);
         let held = self.cache.resources.iter_mut();
         let ended = held.filter_map(|(id, resource)| resource.copies.remove(name).map(|_| id.clone()));
         for id in ended.collect::<Vec<_>>() {

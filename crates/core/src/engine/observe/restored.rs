@@ -92,6 +92,8 @@ impl Fleet {
                     }
                 }
             }
+            // They are listed again, in no order with what was read before.
+            Watch::Nodes(cluster) | Watch::Pods(cluster) => self.cache.usage.forget(cluster, watch),
             _ => {
                 match watch {
                     Watch::MemberNamespaces(cluster) => self.cache.namespaces.lost(cluster),

@@ -182,6 +182,7 @@ fn held(fleet: &Fleet, watch: &Watch) -> Vec<(String, u64)> {
             let held = fleet.memory.rebalancers.get(name).expect("held");
             (name.to_string(), held.meta().revision())
         }
+        ObjectRef::Node(..) | ObjectRef::Pod(..) => unreachable!("forgotten until they are listed again"),
     };
     fleet.held(watch).iter().map(revision).collect()
 }

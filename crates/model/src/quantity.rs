@@ -6,13 +6,15 @@ use serde_json::Value;
 
 /// Compares two quantities by amount; `None` if either is not a quantity. A JSON number counts as its decimal text, as an API
 /// server reads it.
-pub(super) fn compare(left: &Value, right: &Value) -> Option<Ordering> {
+#[must_use]
+pub fn compare(left: &Value, right: &Value) -> Option<Ordering> {
     Some(amount(left)?.cmp(&amount(right)?))
 }
 
 /// The amount in units of 10⁻⁹, the smallest of an API server; finer amounts are rounded up, as it does. `None` if it is not a
 /// quantity.
-pub(super) fn amount(value: &Value) -> Option<i128> {
+#[must_use]
+pub fn amount(value: &Value) -> Option<i128> {
     match value {
         Value::String(text) => parse(text),
         Value::Number(number) => parse(&number.to_string()),
@@ -22,7 +24,8 @@ pub(super) fn amount(value: &Value) -> Option<i128> {
 
 /// An amount that is not negative, in the form in which an API server writes it for this resource: cpu to the
 /// thousandth, all else in whole units, rounded up; memory and storage in powers of 1024.
-pub(super) fn display(resource: &str, amount: i128) -> String {
+#[must_use]
+pub fn display(resource: &str, amount: i128) -> String {
     const MILLI: i128 = 1_000_000;
     let up = |unit: i128| amount.max(0).saturating_add(unit - 1) / unit;
     if resource == "cpu" && up(MILLI) % 1000 != 0 {

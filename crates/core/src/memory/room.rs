@@ -1,0 +1,399 @@
+//! The room of members: the capacity that each Cluster reports, what was scheduled and is not in these reports yet, and the
+//! bindings that wait for room.
+//!
+//! A result by room is reserved from the moment it is planned, so that the next binding of a burst does not get the same room
+//! again. The reservation ends with the first report that can contain its pods, and after a minute in any case. After a restart
+//! nothing is reserved.
+
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+};
+
+use entourage_api::work::TargetCluster;
+
+use crate::{
+    object::{ResourceId, Str, Time},
+    plan::RoomUse,
+    scheduler::estimate::{Amounts, Capacity, Demand},
+};
+
+/// The time, in milliseconds, after which a report of a member contains the pods of what was scheduled: they are created, and the
+/// next report is due.
+const SETTLES: i64 = 15_000;
+
+/// The longest time, in milliseconds, that room is reserved: a report that does not change does not come.
+const LONGEST: i64 = 60_000;
+
+/// The time, in milliseconds, after which a binding that waits for room is tried again, whatever is reported.
+pub(crate) const RETRY: i64 = 15_000;
+
+/// The time, in milliseconds, after a try in which more room does not lead to the next: [`RETRY`] does.
+const PAUSE: i64 = 10_000;
+
+/// The room of all members.
+#[derive(Debug, Default)]
+pub(crate) struct Rooms {
+    /// The capacities that are reported, with what is reserved.
+    capacities: BTreeMap<Str, Capacity>,
+    /// The recent results by room, by binding and cluster.
+    recent: BTreeMap<ResourceId, BTreeMap<Str, Recent>>,
+    /// The bindings with recent results, by cluster.
+    by_cluster: BTreeMap<Str, BTreeSet<ResourceId>>,
+    /// The latest end of each recent result.
+    ends: BTreeSet<(Time, ResourceId, Str)>,
+    /// The time when each capacity was reported.
+    reported: BTreeMap<Str, Time>,
+    /// The bindings that wait for room, with the demand of a replica and the time of the last try.
+    waiting: BTreeMap<ResourceId, (Demand, Time)>,
+}
+
+/// A recent result of one binding on one cluster.
+#[derive(Clone, Debug)]
+struct Recent {
+    /// The replicas that the report of the cluster contains.
+    base: i32,
+    /// The replicas that are scheduled to it.
+    replicas: i32,
+    /// The amounts that are reserved for the difference.
+    amounts: Amounts,
+    /// The time of the result.
+    since: Time,
+}
+
+impl Rooms {
+    /// The capacities of the members that report one.
+    pub(crate) const fn capacities(&self) -> &BTreeMap<Str, Capacity> {
+        &self.capacities
+    }
+
+    /// The time when the capacity of a member last changed, if that was observed.
+    pub(crate) fn reported_at(&self, cluster: &str) -> Option<Time> {
+        self.reported.get(cluster).copied()
+    }
+
+    /// The replicas of a binding that the capacities contain. `stored` is its stored result. Cost: O(1) without recent results, else
+    /// O(clusters).
+    pub(crate) fn accounted<'a>(
+        &self,
+        id: &ResourceId,
+        stored: &'a [TargetCluster],
+    ) -> Cow<'a, [TargetCluster]> {
+        let Some(recent) = self.recent.get(id) else {
+            return Cow::Borrowed(stored);
+        };
+        let others = stored
+            .iter()
+            .filter(|target| !recent.contains_key(target.name.as_str()));
+        let bases = recent.iter().map(|(cluster, each)| target(cluster, each.base));
+        let mut all: Vec<TargetCluster> = others.cloned().chain(bases).collect();
+        all.sort();
+        Cow::Owned(all)
+    }
+
+    /// The replicas for which a binding has reserved room, sorted by cluster. Cost: O(clusters).
+    pub(crate) fn reserved_by(&self, id: &ResourceId) -> Vec<TargetCluster> {
+        let recent = self.recent.get(id).into_iter().flatten();
+        recent
+            .map(|(cluster, each)| target(cluster, (each.replicas - each.base).max(0)))
+            .collect()
+    }
+
+    /// A Cluster reports its capacity, or none any more. Returns the bindings to try again: those that wait, and that a member has
+    /// more room for than before. Cost: O(recent results there + waiting bindings).
+    pub(crate) fn reported(
+        &mut self,
+        cluster: &Str,
+        capacity: Option<Capacity>,
+        now: Time,
+    ) -> Vec<ResourceId> {
+        for id in self.by_cluster.get(cluster).cloned().unwrap_or_default() {
+            let since = self
+                .recent
+                .get(&id)
+                .and_then(|all| all.get(cluster))
+                .map(|each| each.since);
+            if since.is_some_and(|since| since.plus(SETTLES) <= now) {
+                self.end(&id, cluster);
+            }
+        }
+        let is_first = !self.reported.contains_key(cluster) && capacity.is_none();
+        if !is_first {
+            self.reported.insert(cluster.clone(), now);
+        }
+        let before = self.capacities.remove(cluster).unwrap_or_default();
+        let Some(mut capacity) = capacity else {
+            return Vec::new();
+        };
+        let ids = self.by_cluster.get(cluster).into_iter().flatten();
+        for recent in ids.filter_map(|id| self.recent.get(id)?.get(cluster)) {
+            capacity.reserve(&recent.amounts);
+        }
+        let is_due = |(demand, tried): &(Demand, Time)| {
+            tried.plus(PAUSE) <= now && capacity.replicas(demand, 0) > before.replicas(demand, 0)
+        };
+        let waiting = self.waiting.iter();
+        let due = waiting
+            .filter_map(|(id, wait)| is_due(wait).then(|| id.clone()))
+            .collect();
+        self.capacities.insert(cluster.clone(), capacity);
+        due
+    }
+
+    /// A Cluster was deleted. Cost: O(recent results there).
+    pub(crate) fn forget_member(&mut self, cluster: &Str) {
+        for id in self.by_cluster.get(cluster).cloned().unwrap_or_default() {
+            self.end(&id, cluster);
+        }
+        self.capacities.remove(cluster);
+        self.reported.remove(cluster);
+    }
+
+    /// Notes the plan of a binding; `used` is `None` if it was not scheduled by room. `stored` is its stored result. Returns the
+    /// time to try again, if it waits for room. Cost: O(log bindings), and O(clusters) where the result changes.
+    pub(crate) fn planned(
+        &mut self,
+        id: &ResourceId,
+        used: Option<&RoomUse>,
+        stored: &[TargetCluster],
+        now: Time,
+    ) -> Option<Time> {
+        self.expire(now);
+        let Some(RoomUse { demand, clusters }) = used else {
+            self.waiting.remove(id);
+            return None;
+        };
+        let Some(clusters) = clusters else {
+            self.waiting.insert(id.clone(), (demand.clone(), now));
+            return Some(now.plus(RETRY));
+        };
+        self.waiting.remove(id);
+        if **clusters != *stored || self.recent.contains_key(id) {
+            self.take(id, demand, clusters, stored, now);
+        }
+        None
+    }
+
+    /// Reserves the room of a result.
+    fn take(
+        &mut self,
+        id: &ResourceId,
+        demand: &Demand,
+        clusters: &[TargetCluster],
+        stored: &[TargetCluster],
+        now: Time,
+    ) {
+        let recent = self.recent.get(id).cloned().unwrap_or_default();
+        let mut names: BTreeSet<Str> = recent.keys().cloned().collect();
+        names.extend(
+            clusters
+                .iter()
+                .chain(stored)
+                .map(|each| Str::from(each.name.as_str())),
+        );
+        for name in names {
+            let held = recent.get(&name);
+            let base = held.map_or_else(|| replicas(stored, &name), |each| each.base);
+            let after = replicas(clusters, &name);
+            if held.is_some_and(|each| each.replicas == after) {
+                continue;
+            }
+            self.end(id, &name);
+            if after == base {
+                continue;
+            }
+            let amounts = demand.times(i64::from((after - base).max(0)));
+            if let Some(capacity) = self.capacities.get_mut(&name) {
+                capacity.reserve(&amounts);
+            }
+            self.ends.insert((now.plus(LONGEST), id.clone(), name.clone()));
+            self.by_cluster
+                .entry(name.clone())
+                .or_default()
+                .insert(id.clone());
+            let result = Recent {
+                base,
+                replicas: after,
+                amounts,
+                since: now,
+            };
+            self.recent.entry(id.clone()).or_default().insert(name, result);
+        }
+    }
+
+    /// Ends the results that are recent no more. Cost: O(those).
+    fn expire(&mut self, now: Time) {
+        while let Some((until, ..)) = self.ends.first()
+            && *until <= now
+            && let Some((_, id, cluster)) = self.ends.pop_first()
+        {
+            self.end(&id, &cluster);
+        }
+    }
+
+    fn end(&mut self, id: &ResourceId, cluster: &Str) {
+        let Some(all) = self.recent.get_mut(id) else {
+            return;
+        };
+        let Some(ended) = all.remove(cluster) else { return };
+        if all.is_empty() {
+            self.recent.remove(id);
+        }
+        self.ends
+            .remove(&(ended.since.plus(LONGEST), id.clone(), cluster.clone()));
+        if let Some(ids) = self.by_cluster.get_mut(cluster) {
+            ids.remove(id);
+            if ids.is_empty() {
+                self.by_cluster.remove(cluster);
+            }
+        }
+        if let Some(capacity) = self.capacities.get_mut(cluster) {
+            capacity.release(&ended.amounts);
+        }
+    }
+}
+
+fn target(cluster: &Str, replicas: i32) -> TargetCluster {
+    TargetCluster {
+        name: cluster.to_string(),
+        replicas,
+        components: Vec::new(),
+    }
+}
+
+fn replicas(targets: &[TargetCluster], cluster: &str) -> i32 {
+    let found = targets.iter().find(|target| target.name == cluster);
+    found.map_or(0, |target| target.replicas)
+}
+
+#[cfg(test)]
+mod tests {
+    use entourage_api::cluster::Cluster;
+    use serde_json::json;
+
+    use super::*;
+    use crate::object::Gvk;
+
+    fn capacity(pods: i64) -> Option<Capacity> {
+        let cluster: Cluster = serde_json::from_value(json!({
+            "apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster", "metadata": {"name": "m"},
+            "spec": {"syncMode": "Push"},
+            "status": {"resourceSummary": {"allocatable": {"pods": pods.to_string()}}},
+        }))
+        .unwrap();
+        Capacity::of(&cluster)
+    }
+
+    fn id(name: &str) -> ResourceId {
+        ResourceId::new(Gvk::new("apps/v1", "Deployment"), "shop", name)
+    }
+
+    fn placed(all: &[(&str, i32)]) -> Vec<TargetCluster> {
+        all.iter()
+            .map(|(name, replicas)| target(&Str::from(*name), *replicas))
+            .collect()
+    }
+
+    fn result(all: &[(&str, i32)]) -> RoomUse {
+        RoomUse {
+            demand: Demand::default(),
+            clusters: Some(placed(all)),
+        }
+    }
+
+    fn waits() -> RoomUse {
+        RoomUse {
+            demand: Demand::default(),
+            clusters: None,
+        }
+    }
+
+    fn free(rooms: &Rooms, cluster: &str) -> i64 {
+        rooms.capacities()[cluster].replicas(&Demand::default(), 0)
+    }
+
+    fn rooms(pods: i64) -> Rooms {
+        let mut rooms = Rooms::default();
+        for cluster in ["a", "b"] {
+            assert_eq!(rooms.reported(&cluster.into(), capacity(pods), Time(0)), []);
+        }
+        rooms
+    }
+
+    #[test]
+    fn a_result_is_reserved_until_a_report_can_contain_it() {
+        let mut rooms = rooms(10);
+        rooms.planned(&id("x"), Some(&result(&[("a", 4), ("b", 2)])), &[], Time(0));
+        assert_eq!((free(&rooms, "a"), free(&rooms, "b")), (6, 8));
+        assert_eq!(rooms.reserved_by(&id("x")), placed(&[("a", 4), ("b", 2)]));
+        assert_eq!(
+            *rooms.accounted(&id("x"), &placed(&[("a", 4), ("b", 2)])),
+            placed(&[("a", 0), ("b", 0)])
+        );
+        // A report that may be older than the pods.
+        rooms.reported(&"a".into(), capacity(9), Time(SETTLES - 1));
+        assert_eq!(free(&rooms, "a"), 5);
+        rooms.reported(&"a".into(), capacity(6), Time(SETTLES));
+        assert_eq!((free(&rooms, "a"), free(&rooms, "b")), (6, 8));
+        assert_eq!(
+            *rooms.accounted(&id("x"), &placed(&[("a", 4), ("b", 2)])),
+            placed(&[("a", 4), ("b", 0)])
+        );
+        // No report comes from b.
+        rooms.planned(&id("y"), None, &[], Time(LONGEST));
+        assert_eq!(free(&rooms, "b"), 10);
+        assert!(rooms.recent.is_empty() && rooms.by_cluster.is_empty() && rooms.ends.is_empty());
+    }
+
+    #[test]
+    fn the_same_result_again_reserves_nothing_more_and_another_replaces_it() {
+        let mut rooms = rooms(10);
+        let stored = placed(&[("a", 2)]);
+        for _ in 0..2 {
+            rooms.planned(&id("x"), Some(&result(&[("a", 5)])), &stored, Time(0));
+            assert_eq!(free(&rooms, "a"), 7);
+        }
+        // It is stored, and scaled.
+        let stored = placed(&[("a", 5)]);
+        rooms.planned(&id("x"), Some(&result(&[("a", 6), ("b", 1)])), &stored, Time(1));
+        assert_eq!((free(&rooms, "a"), free(&rooms, "b")), (6, 9));
+        // Fewer than the report contains: nothing is reserved, and what is freed is not free yet.
+        rooms.planned(&id("x"), Some(&result(&[("a", 1)])), &stored, Time(2));
+        assert_eq!((free(&rooms, "a"), free(&rooms, "b")), (10, 10));
+        assert_eq!(
+            *rooms.accounted(&id("x"), &placed(&[("a", 1)])),
+            placed(&[("a", 2)])
+        );
+        rooms.forget_member(&"a".into());
+        assert!(rooms.recent.is_empty() && rooms.ends.is_empty());
+    }
+
+    #[test]
+    fn bindings_that_wait_are_tried_again_where_there_is_more_room() {
+        let mut rooms = rooms(1);
+        assert_eq!(
+            rooms.planned(&id("x"), Some(&waits()), &[], Time(0)),
+            Some(Time(RETRY))
+        );
+        rooms.planned(&id("y"), Some(&result(&[("a", 1)])), &[], Time(0));
+        let (early, later) = (Time(PAUSE - 1), Time(PAUSE));
+        assert_eq!(
+            rooms.reported(&"a".into(), capacity(3), early),
+            [],
+            "it was tried just now"
+        );
+        assert_eq!(
+            rooms.reported(&"a".into(), capacity(3), later),
+            [],
+            "no more than before"
+        );
+        assert_eq!(
+            rooms.reported(&"a".into(), capacity(2), later),
+            [],
+            "less than before"
+        );
+        assert_eq!(rooms.reported(&"a".into(), capacity(4), later), [id("x")]);
+        rooms.planned(&id("x"), Some(&result(&[("a", 1)])), &[], later);
+        assert_eq!(rooms.reported(&"a".into(), capacity(9), Time(3 * PAUSE)), []);
+    }
+}

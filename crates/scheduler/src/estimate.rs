@@ -1,0 +1,339 @@
+//! The estimate of the replicas that a cluster has room for, by what its Cluster object reports.
+//!
+//! `status.resourceSummary` has the resources that the nodes offer, less those that pods request. Where the Cluster has classes of
+//! nodes (`spec.resourceModels`) and their numbers, the estimate is made node by node. Source: Karmada's general estimator
+//! (Karmada reference 1.3).
+
+use std::collections::BTreeMap;
+
+use entourage_api::{
+    cluster::{Cluster, ResourceModel, ResourceSummary},
+    work::{ReplicaRequirements, Resources},
+};
+use entourage_model::{object::Str, quantity};
+use serde_json::Value;
+
+/// Amounts by resource, in units of 10⁻⁹.
+pub type Amounts = BTreeMap<Str, i128>;
+
+/// The resource that counts pods.
+const PODS: &str = "pods";
+
+/// One, in units of 10⁻⁹.
+const ONE: i128 = 1_000_000_000;
+
+/// The resources that one replica requests; each replica is also a pod.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Demand(Amounts);
+
+impl Demand {
+    /// The demand of a replica; `None` requests no resources. Cost: O(resources).
+    #[must_use]
+    pub fn of(requirements: Option<&ReplicaRequirements>) -> Self {
+        let mut all = requirements.map_or_else(Amounts::new, |each| amounts(&each.resource_request));
+        all.retain(|name, amount| *amount > 0 && **name != *PODS);
+        Self(all)
+    }
+
+    /// The demand of so many replicas, with their pods. Cost: O(resources).
+    #[must_use]
+    pub fn times(&self, replicas: i64) -> Amounts {
+        let each = |amount: i128| amount.saturating_mul(i128::from(replicas));
+        let resources = self.0.iter().map(|(name, amount)| (name.clone(), each(*amount)));
+        resources.chain([(PODS.into(), each(ONE))]).collect()
+    }
+}
+
+/// The free resources of a cluster.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Capacity {
+    /// What the nodes offer, less what pods request; negative for what is overcommitted.
+    free: Amounts,
+    /// The classes of nodes, smallest first; empty if their numbers are unknown.
+    classes: Vec<Class>,
+    /// What workloads that the summary does not contain yet will request.
+    reserved: Amounts,
+}
+
+/// A class of nodes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Class {
+    /// The least that a node of it has free.
+    least: Amounts,
+    /// The number of nodes.
+    nodes: i64,
+}
+
+impl Capacity {
+    /// The capacity that a Cluster reports; `None` if it reports none. Cost: O(resources + classes).
+    #[must_use]
+    pub fn of(cluster: &Cluster) -> Option<Self> {
+        let summary = cluster.status.as_ref()?.resource_summary.as_ref()?;
+        let mut free = amounts(&summary.allocatable);
+        for taken in [&summary.allocated, &summary.allocating] {
+            for (name, amount) in amounts(taken) {
+                if let Some(held) = free.get_mut(&name) {
+                    *held = held.saturating_sub(amount);
+                }
+            }
+        }
+        Some(Self {
+            free,
+            classes: classes(cluster, summary),
+            reserved: Amounts::new(),
+        })
+    }
+
+    /// Adds amounts to those reserved. Cost: O(resources).
+    pub fn reserve(&mut self, more: &Amounts) {
+        for (name, amount) in more {
+            let held = self.reserved.entry(name.clone()).or_default();
+            *held = held.saturating_add(*amount);
+        }
+    }
+
+    /// Takes amounts from those reserved. Cost: O(resources).
+    pub fn release(&mut self, less: &Amounts) {
+        for (name, amount) in less {
+            if let Some(held) = self.reserved.get_mut(name) {
+                *held = held.saturating_sub(*amount);
+            }
+        }
+        self.reserved.retain(|_, amount| *amount > 0);
+    }
+
+    /// The number of replicas that there is room for. `own`: the replicas of the same workload that are among the reserved
+    /// amounts and do not count.
+    ///
+    /// Cost: O(resources of the demand), times O(classes) where there are any.
+    #[must_use]
+    pub fn replicas(&self, demand: &Demand, own: i64) -> i64 {
+        let pods = self.left(PODS, ONE, own).unwrap_or(0) / ONE;
+        if pods <= 0 {
+            return 0;
+        }
+        let fitting = match self.by_class(demand) {
+            Some(on_nodes) => on_nodes.saturating_sub(self.spoken_for(demand, own)),
+            None => self.by_sum(demand, own),
+        };
+        i64::try_from(pods.min(fitting).max(0)).unwrap_or(i64::MAX)
+    }
+
+    /// The amount of a resource that is left; `None` if the nodes do not offer it.
+    fn left(&self, name: &str, amount: i128, own: i64) -> Option<i128> {
+        let free = *self.free.get(name)?;
+        Some(free.saturating_sub(self.others(name, amount, own)))
+    }
+
+    /// The amount that is reserved for other workloads. `amount` is what one replica of this one requests.
+    fn others(&self, name: &str, amount: i128, own: i64) -> i128 {
+        let reserved = self.reserved.get(name).copied().unwrap_or(0);
+        reserved
+            .saturating_sub(amount.saturating_mul(i128::from(own)))
+            .max(0)
+    }
+
+    /// As if the cluster was one node.
+    fn by_sum(&self, demand: &Demand, own: i64) -> i128 {
+        let each = |(name, amount): (&Str, &i128)| self.left(name, *amount, own).unwrap_or(0).max(0) / amount;
+        demand.0.iter().map(each).min().unwrap_or(i128::MAX)
+    }
+
+    /// On the nodes of the classes that surely have room for one replica; `None` if there are no classes, or none that says
+    /// something of a requested resource.
+    fn by_class(&self, demand: &Demand) -> Option<i128> {
+        if self.classes.is_empty() {
+            return None;
+        }
+        let is_told = |name: &Str| self.classes.iter().any(|class| class.least.contains_key(name));
+        if !demand.0.keys().all(is_told) {
+            return None;
+        }
+        let on_one = |class: &Class| {
+            let each = |(name, amount): (&Str, &i128)| class.least.get(name).copied().unwrap_or(0) / amount;
+            demand.0.iter().map(each).min().unwrap_or(i128::MAX)
+        };
+        let nodes = self.classes.iter().filter(|class| class.nodes > 0);
+        Some(nodes.fold(0, |sum: i128, class| {
+            sum.saturating_add(on_one(class).saturating_mul(i128::from(class.nodes)))
+        }))
+    }
+
+    /// The reserved amounts as a number of replicas, rounded up.
+    fn spoken_for(&self, demand: &Demand, own: i64) -> i128 {
+        let each = |(name, amount): (&Str, &i128)| {
+            let others = self.others(name, *amount, own);
+            others.saturating_add(amount - 1) / amount
+        };
+        demand.0.iter().map(each).max().unwrap_or(0)
+    }
+}
+
+/// The classes of nodes with their numbers, by grade; empty if no numbers are reported.
+fn classes(cluster: &Cluster, summary: &ResourceSummary) -> Vec<Class> {
+    if summary.allocatable_modelings.is_empty() {
+        return Vec::new();
+    }
+    let mut models: Vec<_> = cluster.spec.resource_models.iter().collect();
+    models.sort_by_key(|model| model.grade);
+    let nodes = |grade| {
+        let mut all = summary.allocatable_modelings.iter();
+        all.find(|each| each.grade == grade)
+            .map_or(0, |each| i64::from(each.count))
+    };
+    let class = models.into_iter().map(|model| Class {
+        least: least_of(model),
+        nodes: nodes(model.grade),
+    });
+    class.collect()
+}
+
+/// The least that a node of a class has free. Cost: O(resources).
+#[must_use]
+pub fn least_of(model: &ResourceModel) -> Amounts {
+    let ranges = model.ranges.iter();
+    ranges
+        .filter_map(|range| Some((range.name.as_str().into(), read(&range.min.0)?)))
+        .collect()
+}
+
+/// The amounts of a list of quantities as JSON; what is not a quantity is left out. Cost: O(resources).
+#[must_use]
+pub fn amounts_of(list: &Value) -> Amounts {
+    let list = list.as_object().into_iter().flatten();
+    list.filter_map(|(name, value)| Some((name.as_str().into(), quantity::amount(value)?)))
+        .collect()
+}
+
+/// The amounts of a list; what is not a quantity is left out.
+fn amounts(list: &Resources) -> Amounts {
+    let read = |(name, quantity): (&String, &k8s_openapi::apimachinery::pkg::api::resource::Quantity)| {
+        Some((Str::from(name.as_str()), read(&quantity.0)?))
+    };
+    list.iter().filter_map(read).collect()
+}
+
+fn read(text: &str) -> Option<i128> {
+    quantity::amount(&Value::String(text.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn cluster(models: &Value, summary: &Value) -> Cluster {
+        serde_json::from_value(json!({
+            "apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster", "metadata": {"name": "m"},
+            "spec": {"syncMode": "Push", "resourceModels": models},
+            "status": {"resourceSummary": summary},
+        }))
+        .unwrap()
+    }
+
+    fn demand(request: &Value) -> Demand {
+        let requirements: ReplicaRequirements =
+            serde_json::from_value(json!({"resourceRequest": request})).unwrap();
+        Demand::of(Some(&requirements))
+    }
+
+    fn replicas(models: &Value, summary: &Value, request: &Value) -> i64 {
+        let capacity = Capacity::of(&cluster(models, summary)).unwrap();
+        capacity.replicas(&demand(request), 0)
+    }
+
+    #[test]
+    fn the_scarcest_resource_decides() {
+        let summary = json!({
+            "allocatable": {"cpu": "10", "memory": "100Gi", "pods": "110"},
+            "allocated": {"cpu": "4", "memory": "20Gi", "pods": "10"},
+            "allocating": {"cpu": "1500m", "pods": "2"},
+        });
+        for (request, want) in [
+            (json!({"cpu": "500m"}), 9),
+            (json!({"cpu": "500m", "memory": "10Gi"}), 8),
+            (json!({"cpu": "1m"}), 98),
+            (json!({}), 98),
+            (json!({"cpu": "0", "pods": "0"}), 98),
+            (json!({"cpu": "5"}), 0),
+            (json!({"example.com/gpu": "1"}), 0),
+        ] {
+            assert_eq!(replicas(&json!([]), &summary, &request), want, "{request}");
+        }
+    }
+
+    #[test]
+    fn without_free_pods_there_is_no_room() {
+        let request = json!({"cpu": "1"});
+        let full = json!({"allocatable": {"cpu": "10", "pods": "5"}, "allocated": {"pods": "5"}});
+        assert_eq!(replicas(&json!([]), &full, &request), 0);
+        let waiting = json!({"allocatable": {"cpu": "10", "pods": "5"}, "allocating": {"pods": "500"}});
+        assert_eq!(replicas(&json!([]), &waiting, &request), 0);
+        assert_eq!(
+            replicas(&json!([]), &json!({"allocatable": {"cpu": "10"}}), &request),
+            0
+        );
+        assert_eq!(Capacity::of(&Cluster::default()), None);
+    }
+
+    /// The figures of Karmada's tests of the general estimator.
+    #[test]
+    fn only_nodes_of_a_class_that_surely_has_room_count() {
+        let grade = |grade: i32, cpu: [&str; 2], memory: [&str; 2]| {
+            json!({"grade": grade, "ranges": [
+                {"name": "cpu", "min": cpu[0], "max": cpu[1]},
+                {"name": "memory", "min": memory[0], "max": memory[1]},
+            ]})
+        };
+        let models = json!([
+            grade(0, ["0", "1"], ["0", "1Gi"]),
+            grade(1, ["1", "2"], ["1Gi", "2Gi"]),
+            grade(2, ["2", "4"], ["2Gi", "4Gi"]),
+        ]);
+        let summary = json!({
+            "allocatable": {"cpu": "9", "memory": "9Gi", "pods": "110", "example.com/gpu": "2"},
+            "allocatableModelings": [{"grade": 2, "count": 1}, {"grade": 0, "count": 1}, {"grade": 1, "count": 1}],
+        });
+        for (request, want) in [
+            (json!({"cpu": "1.5"}), 1),
+            (json!({"cpu": "3"}), 0),
+            (json!({"cpu": "1", "memory": "1.5Gi"}), 1),
+            (json!({"cpu": "1", "memory": "2.5Gi"}), 0),
+            (json!({"cpu": "500m"}), 6),
+            (json!({}), 110),
+            // No class says anything of it: the sum decides.
+            (json!({"cpu": "1", "example.com/gpu": "1"}), 2),
+        ] {
+            assert_eq!(replicas(&models, &summary, &request), want, "{request}");
+        }
+    }
+
+    #[test]
+    fn what_is_reserved_for_others_is_not_free() {
+        let summary = json!({"allocatable": {"cpu": "10", "pods": "20"}});
+        let mut capacity = Capacity::of(&cluster(&json!([]), &summary)).unwrap();
+        let (small, large) = (demand(&json!({"cpu": "1"})), demand(&json!({"cpu": "2"})));
+        capacity.reserve(&large.times(3));
+        assert_eq!(capacity.replicas(&small, 0), 4);
+        assert_eq!(capacity.replicas(&large, 3), 5, "its own do not count");
+        capacity.release(&large.times(3));
+        assert_eq!(capacity.replicas(&small, 0), 10);
+        assert_eq!(capacity.reserved, Amounts::new());
+    }
+
+    #[test]
+    fn what_is_reserved_is_not_free_on_classes_of_nodes_either() {
+        let models = json!([{"grade": 0, "ranges": [{"name": "cpu", "min": "4", "max": "8"}]}]);
+        let summary = json!({
+            "allocatable": {"cpu": "40", "pods": "20"},
+            "allocatableModelings": [{"grade": 0, "count": 2}],
+        });
+        let mut capacity = Capacity::of(&cluster(&models, &summary)).unwrap();
+        let demand = demand(&json!({"cpu": "2"}));
+        assert_eq!(capacity.replicas(&demand, 0), 4);
+        capacity.reserve(&demand.times(3));
+        assert_eq!(capacity.replicas(&demand, 0), 1);
+        assert_eq!(capacity.replicas(&demand, 3), 4);
+    }
+}

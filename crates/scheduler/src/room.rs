@@ -1,0 +1,281 @@
+//! The division of replicas by the room of the clusters: `Aggregated`, and `dynamicWeight: AvailableReplicas`.
+//!
+//! Replicas that are placed stay. More replicas are divided by the room that is left, fewer by what each cluster has; only a
+//! fresh result is computed from all room. `Aggregated` takes as few clusters as have the room: those with replicas first, then
+//! the roomiest. Source: Karmada reference 1.3 (Assign).
+
+use std::cmp::{Ordering, Reverse};
+
+use entourage_api::{
+    keys::reason,
+    names,
+    policy::{DivisionPreference, Placement, ReplicaSchedulingType},
+    work::TargetCluster,
+};
+
+use crate::{
+    estimate::Capacity,
+    request::{Candidate, Request},
+    spread::{self, Ranked},
+};
+
+/// The preference of a division by room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Preference {
+    /// Among as few clusters as possible.
+    Aggregated,
+    /// In proportion to the room.
+    Available,
+}
+
+/// The preference of a placement; `None` if it does not divide by room.
+pub(super) fn preference(placement: &Placement) -> Option<Preference> {
+    let strategy = placement.replica_scheduling.as_ref()?;
+    if placement.replica_scheduling_type() != ReplicaSchedulingType::Divided {
+        return None;
+    }
+    if strategy.replica_division_preference == Some(DivisionPreference::Aggregated) {
+        return Some(Preference::Aggregated);
+    }
+    let weights = strategy.weight_preference.as_ref()?;
+    weights.dynamic_weight.as_ref().map(|_| Preference::Available)
+}
+
+/// True if the placement divides replicas by the room of the clusters.
+#[must_use]
+pub fn is_by_room(placement: &Placement) -> bool {
+    preference(placement).is_some()
+}
+
+/// The shares of the clusters that fit, sorted by name; clusters without replicas are left out.
+///
+/// # Errors
+/// The reason of the condition `Scheduled` and the cause: the clusters have too little room, or the placement's constraints cannot
+/// be met.
+///
+/// Cost: O(clusters × resources) for the estimates, O(clusters × log clusters) for the shares, and that of
+/// [`spread::choose`].
+pub(super) fn divide(
+    request: &Request<'_>,
+    fitting: &[&Candidate<'_>],
+    replicas: i32,
+    preference: Preference,
+) -> Result<Vec<TargetCluster>, (&'static str, String)> {
+    let wanted = i64::from(replicas);
+    let mut silent = 0;
+    let mut holders: Vec<Ranked<'_>> = Vec::with_capacity(fitting.len());
+    for candidate in fitting {
+        let held = held(request, candidate.name);
+        let left = left(request, candidate.name, held);
+        silent += usize::from(capacity(request, candidate.name).is_none());
+        let weight = held.saturating_add(left);
+        if weight > 0 {
+            holders.push(Ranked {
+                candidate,
+                current: held > 0,
+                weight,
+            });
+        }
+    }
+    enough(request, &holders, wanted, silent)?;
+    let constraints = &request.placement.spread_constraints;
+    if !constraints.is_empty() {
+        holders = spread::choose(constraints, holders).map_err(|why| (reason::SCHEDULER_ERROR, why))?;
+        enough(request, &holders, wanted, silent)?;
+    }
+    let steady = attempt(request, &holders, wanted, preference, |name| held(request, name));
+    let shares = match steady {
+        // What is placed does not meet the constraints, however little or much is added: it moves.
+        Err(_) => attempt(request, &holders, wanted, preference, |_| 0),
+        shares => shares,
+    };
+    let shares = shares.map_err(|why| (reason::SCHEDULER_ERROR, why))?;
+    let mut targets: Vec<TargetCluster> = holders
+        .iter()
+        .zip(shares)
+        .filter(|(_, share)| *share > 0)
+        .map(|(each, share)| TargetCluster {
+            name: each.candidate.name.into(),
+            replicas: i32::try_from(share).unwrap_or(replicas),
+            components: Vec::new(),
+        })
+        .collect();
+    targets.sort();
+    Ok(targets)
+}
+
+/// The replicas that a cluster has by the present result.
+fn held(request: &Request<'_>, cluster: &str) -> i64 {
+    of(request.current, cluster)
+}
+
+fn of(targets: &[TargetCluster], cluster: &str) -> i64 {
+    let found = targets
+        .binary_search_by(|target| (*target.name).cmp(cluster))
+        .ok()
+        .map(|place| &targets[place])
+        .or_else(|| targets.iter().find(|target| target.name == cluster));
+    found.map_or(0, |target| i64::from(target.replicas.max(0)))
+}
+
+/// The capacity that a cluster reports, if it does.
+fn capacity<'a>(request: &Request<'a>, cluster: &str) -> Option<&'a Capacity> {
+    request.room.as_ref()?.capacities.get(cluster)
+}
+
+/// The number of replicas beyond the `held` ones that a cluster has room for. One that reports no capacity has room for those
+/// that are there.
+fn left(request: &Request<'_>, cluster: &str, held: i64) -> i64 {
+    let Some(room) = &request.room else { return 0 };
+    let free = capacity(request, cluster).map_or(0, |capacity| {
+        capacity.replicas(room.demand, of(room.reserved, cluster))
+    });
+    let all = free.saturating_add(of(room.accounted, cluster));
+    all.saturating_sub(held).max(0)
+}
+
+/// Succeeds if the clusters have room for all replicas.
+fn enough(
+    request: &Request<'_>,
+    holders: &[Ranked<'_>],
+    wanted: i64,
+    silent: usize,
+) -> Result<(), (&'static str, String)> {
+    let (mut placed, mut left) = (0_i64, 0_i64);
+    for each in holders {
+        let held = held(request, each.candidate.name);
+        placed = placed.saturating_add(held);
+        left = left.saturating_add(each.weight.saturating_sub(held));
+    }
+    let needed = wanted - placed;
+    if left >= needed {
+        return Ok(());
+    }
+    let more = if placed > 0 { " more" } else { "" };
+    let unknown = match silent {
+        0 => String::new(),
+        _ => format!("; {silent} that fit report no status.resourceSummary and count as full"),
+    };
+    Err((
+        reason::UNSCHEDULABLE,
+        format!(
+            "Clusters available replicas {left} are not enough to schedule. {needed}{more} are needed: scale down, add nodes, or \
+             let more clusters fit{unknown}"
+        ),
+    ))
+}
+
+/// The shares of the holders, in their order. `stays` is the number of replicas of a cluster that are placed and stay while there
+/// are not too many.
+///
+/// # Errors
+/// The constraint that cannot hold, and the remedy.
+fn attempt(
+    request: &Request<'_>,
+    holders: &[Ranked<'_>],
+    wanted: i64,
+    preference: Preference,
+    stays: impl Fn(&str) -> i64,
+) -> Result<Vec<i64>, String> {
+    let mut base: Vec<i64> = holders.iter().map(|each| stays(each.candidate.name)).collect();
+    let placed: i64 = base.iter().sum();
+    let (seats, room): (i64, Vec<i64>) = match placed.cmp(&wanted) {
+        Ordering::Greater => (wanted, std::mem::replace(&mut base, vec![0; holders.len()])),
+        Ordering::Less | Ordering::Equal => {
+            let left = holders.iter().zip(&base).map(|(each, held)| each.weight - held);
+            (wanted - placed, left.collect())
+        }
+    };
+    let weights = match preference {
+        Preference::Available => room.clone(),
+        Preference::Aggregated => fewest(holders, &base, &room, seats),
+    };
+    let mut shares = proportional(request.uid, holders, &base, &weights, seats);
+    let sum = |shares: &[i64]| -> Vec<i64> {
+        shares
+            .iter()
+            .zip(&base)
+            .map(|(share, held)| share + held)
+            .collect()
+    };
+    let constraints = &request.placement.spread_constraints;
+    if constraints.is_empty() {
+        return Ok(sum(&shares));
+    }
+    let reserved = spread::reserved(constraints, holders, &sum(&shares), wanted)?;
+    let lacks = |place: usize, shares: &[i64]| reserved[place] && base[place] + shares[place] == 0;
+    for place in 0..holders.len() {
+        if !lacks(place, &shares) {
+            continue;
+        }
+        let gives = |other: &usize| shares[*other] > i64::from(reserved[*other] && base[*other] == 0);
+        let Some(most) = (0..holders.len())
+            .filter(gives)
+            .max_by_key(|other| (shares[*other], Reverse(*other)))
+        else {
+            return Err(format!(
+                "placement.spreadConstraints asks for more clusters, each with a replica, than the {seats} replicas that are to be \
+                 placed: scale up, or set spec.rescheduleTriggeredAt"
+            ));
+        };
+        shares[most] -= 1;
+        shares[place] += 1;
+    }
+    Ok(sum(&shares))
+}
+
+/// The seats in proportion to the weights, whose sum is no less: each holder's part, rounded down, and one of the rest for those
+/// with the largest weights; among equal ones for those with more replicas, then by name, or backwards if `uid` hashes to an odd
+/// number. No share is larger than its weight.
+fn proportional(uid: &str, holders: &[Ranked<'_>], base: &[i64], weights: &[i64], seats: i64) -> Vec<i64> {
+    let total: i128 = weights.iter().map(|weight| i128::from(*weight)).sum();
+    if total == 0 {
+        return vec![0; holders.len()];
+    }
+    let part =
+        |weight: &i64| i64::try_from(i128::from(*weight) * i128::from(seats) / total).unwrap_or(*weight);
+    let mut shares: Vec<i64> = weights.iter().map(part).collect();
+    let rest = usize::try_from(seats - shares.iter().sum::<i64>()).unwrap_or(0);
+    if rest > 0 {
+        let is_descending = names::fnv1a_32(uid.as_bytes()) % 2 == 1;
+        let mut order: Vec<usize> = (0..holders.len()).collect();
+        order.sort_by(|one, other| {
+            let by_name = holders[*one].candidate.name.cmp(holders[*other].candidate.name);
+            (weights[*other], base[*other])
+                .cmp(&(weights[*one], base[*one]))
+                .then(if is_descending { by_name.reverse() } else { by_name })
+        });
+        for place in order.into_iter().take(rest) {
+            shares[place] += 1;
+        }
+    }
+    shares
+}
+
+/// The room of as few clusters as have enough for the seats, and 0 for the others: those with replicas first, then the roomiest,
+/// then by name.
+fn fewest(holders: &[Ranked<'_>], base: &[i64], room: &[i64], seats: i64) -> Vec<i64> {
+    let mut order: Vec<usize> = (0..holders.len()).collect();
+    order.sort_by_key(|place| {
+        (
+            base[*place] == 0,
+            Reverse(room[*place]),
+            holders[*place].candidate.name,
+        )
+    });
+    let mut taken = vec![0; holders.len()];
+    let mut sum = 0_i64;
+    for place in order {
+        if sum >= seats {
+            break;
+        }
+        taken[place] = room[place];
+        sum = sum.saturating_add(room[place]);
+    }
+    taken
+}
+
+#[cfg(test)]
+mod properties;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,281 @@
+//! Scheduling by room: what members report of their nodes and pods, where replicas go by it, bursts, and who waits.
+
+use entourage_core::observation::Watch;
+use serde_json::{Value, json};
+
+use super::{binding, condition, deployment, policy_of, world::World};
+
+/// A node that offers so many CPUs.
+fn node(cpu: i64) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"},
+        "status": {
+            "allocatable": {"cpu": cpu.to_string(), "memory": "64Gi", "pods": "110"},
+            "conditions": [{"type": "Ready", "status": "True"}],
+        },
+    })
+}
+
+/// A pod that requests one CPU, scheduled to a node or not.
+fn pod(name: &str, node: Option<&str>) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name},
+        "spec": {"nodeName": node, "containers": [{"name": "a", "resources": {"requests": {"cpu": "1"}}}]},
+    })
+}
+
+/// Members with one node each.
+fn world(members: &[(&str, i64)]) -> World {
+    let names: Vec<&str> = members.iter().map(|(name, _)| *name).collect();
+    let mut world = World::measuring(&names);
+    for (name, cpu) in members {
+        world.meddle(name, "Node", "n", |_| Some(node(*cpu)));
+    }
+    assert!(world.settle());
+    world
+}
+
+/// What a member reports with its next probe, once that is due.
+fn probe(world: &mut World, member: &str) {
+    world.set_down(member, false);
+    assert!(world.settle());
+}
+
+fn workload(name: &str, replicas: i64) -> Value {
+    let mut object = deployment(name, &[]);
+    object["spec"]["replicas"] = json!(replicas);
+    object["spec"]["template"]["spec"]["containers"][0]["resources"] = json!({"requests": {"cpu": "1"}});
+    object
+}
+
+fn policy(name: &str, preference: &Value) -> Value {
+    let mut policy = policy_of(name, "apps/v1", "Deployment", name, &[]);
+    let mut strategy = json!({"replicaSchedulingType": "Divided"});
+    for (key, value) in preference.as_object().expect("fields") {
+        strategy[key] = value.clone();
+    }
+    policy["spec"]["placement"] = json!({"replicaScheduling": strategy});
+    policy
+}
+
+fn aggregated() -> Value {
+    json!({"replicaDivisionPreference": "Aggregated"})
+}
+
+fn dynamic() -> Value {
+    json!({
+        "replicaDivisionPreference": "Weighted",
+        "weightPreference": {"dynamicWeight": "AvailableReplicas"},
+    })
+}
+
+fn propagate(world: &mut World, name: &str, replicas: i64, preference: &Value) {
+    world.apply(workload(name, replicas));
+    world.apply(policy(name, preference));
+    assert!(world.settle());
+}
+
+fn shares(world: &World, name: &str) -> Vec<(String, i64)> {
+    let clusters = binding(world, &format!("{name}-deployment"))["spec"]["clusters"].as_array();
+    let share = |target: &Value| {
+        let cluster = target["name"].as_str().unwrap_or_default().to_owned();
+        (cluster, target["replicas"].as_i64().unwrap_or(0))
+    };
+    clusters.into_iter().flatten().map(share).collect()
+}
+
+fn named(all: &[(&str, i64)]) -> Vec<(String, i64)> {
+    all.iter()
+        .map(|(name, replicas)| ((*name).to_owned(), *replicas))
+        .collect()
+}
+
+fn summary<'a>(world: &'a World, member: &str) -> &'a Value {
+    &world.hub_object("Cluster", member).expect("Cluster")["status"]["resourceSummary"]
+}
+
+#[test]
+fn a_cluster_reports_its_nodes_and_what_their_pods_leave() {
+    let mut world = world(&[("member1", 4)]);
+    let cluster = world.hub_object("Cluster", "member1").expect("Cluster");
+    assert_eq!(
+        cluster["status"]["nodeSummary"],
+        json!({"totalNum": 1, "readyNum": 1})
+    );
+    world.meddle("member1", "Pod", "a", |_| Some(pod("a", Some("n"))));
+    world.meddle("member1", "Pod", "b", |_| Some(pod("b", None)));
+    probe(&mut world, "member1");
+    assert_eq!(
+        *summary(&world, "member1"),
+        json!({
+            "allocatable": {"cpu": "4", "memory": "64Gi", "pods": "110"},
+            "allocated": {"cpu": "1", "pods": "1"},
+            "allocating": {"cpu": "1", "pods": "1"},
+        })
+    );
+    world.meddle("member1", "Pod", "b", |_| None);
+    world.meddle("member1", "Node", "n", |held| {
+        let mut held = held;
+        held["spec"]["unschedulable"] = json!(true);
+        Some(held)
+    });
+    probe(&mut world, "member1");
+    let left = summary(&world, "member1");
+    assert!(
+        left["allocatable"]
+            .as_object()
+            .is_none_or(serde_json::Map::is_empty),
+        "{left}"
+    );
+    assert!(
+        left["allocating"]
+            .as_object()
+            .is_none_or(serde_json::Map::is_empty),
+        "{left}"
+    );
+}
+
+#[test]
+fn a_member_that_does_not_permit_it_reports_no_capacity_and_counts_as_full() {
+    let mut world = World::measuring(&["member1"]);
+    world.forbidden.insert(Watch::Nodes("member1".into()));
+    assert!(world.settle());
+    assert_eq!(*summary(&world, "member1"), Value::Null);
+    propagate(&mut world, "web", 2, &aggregated());
+    let scheduled = condition(&world, "web-deployment", "Scheduled");
+    assert_eq!(scheduled["reason"], "Unschedulable", "{scheduled}");
+    let message = scheduled["message"].as_str().expect("message");
+    assert!(
+        message.contains("1 that fit report no status.resourceSummary and count as full"),
+        "{message}"
+    );
+    world.forbidden.clear();
+    world.meddle("member1", "Node", "n", |_| Some(node(4)));
+    assert!(world.settle());
+    probe(&mut world, "member1");
+    assert!(world.settle());
+    assert_eq!(shares(&world, "web"), named(&[("member1", 2)]));
+}
+
+#[test]
+fn replicas_are_divided_by_room_or_kept_together_where_there_is_enough() {
+    let mut world = world(&[("member1", 4), ("member2", 8)]);
+    propagate(&mut world, "web", 6, &dynamic());
+    assert_eq!(shares(&world, "web"), named(&[("member1", 2), ("member2", 4)]));
+    propagate(&mut world, "api", 4, &aggregated());
+    assert_eq!(shares(&world, "api"), named(&[("member2", 4)]));
+    let copy = world.on("member2", "Deployment", "api").expect("copy");
+    assert_eq!(copy["spec"]["replicas"], 4);
+}
+
+#[test]
+fn a_burst_gets_no_more_than_there_is() {
+    let mut world = world(&[("member1", 10), ("member2", 10)]);
+    for name in ["a", "b", "c", "d"] {
+        world.apply(policy(name, &aggregated()));
+        world.apply(workload(name, 6));
+    }
+    assert!(world.settle_for(5_000));
+    let mut sums = [0, 0];
+    let mut waiting = Vec::new();
+    for name in ["a", "b", "c", "d"] {
+        let shares = shares(&world, name);
+        for (cluster, share) in &shares {
+            sums[usize::from(cluster == "member2")] += share;
+        }
+        if shares.is_empty() {
+            waiting.push(name);
+        }
+    }
+    assert!(sums.iter().all(|sum| *sum <= 10), "{sums:?}");
+    assert_eq!((sums[0] + sums[1], waiting.len()), (18, 1));
+    let scheduled = condition(&world, &format!("{}-deployment", waiting[0]), "Scheduled");
+    assert_eq!(
+        (&scheduled["status"], &scheduled["reason"]),
+        (&json!("False"), &json!("Unschedulable"))
+    );
+    let message = scheduled["message"].as_str().expect("message");
+    assert!(
+        message.contains("Clusters available replicas 2 are not enough to schedule. 6 are needed"),
+        "{message}"
+    );
+}
+
+#[test]
+fn who_waits_for_room_gets_it_when_it_comes_and_nobody_else_moves() {
+    let mut world = world(&[("member1", 4), ("member2", 2)]);
+    propagate(&mut world, "web", 4, &aggregated());
+    assert_eq!(shares(&world, "web"), named(&[("member1", 4)]));
+    for number in 0..4 {
+        let name = format!("web-{number}");
+        world.meddle("member1", "Pod", &name, |_| Some(pod(&name, Some("n"))));
+    }
+    probe(&mut world, "member1");
+    propagate(&mut world, "api", 3, &aggregated());
+    assert_eq!(shares(&world, "api"), []);
+    world.meddle("member2", "Node", "n", |held| {
+        let mut held = held;
+        held["status"]["allocatable"]["cpu"] = json!("16");
+        Some(held)
+    });
+    probe(&mut world, "member2");
+    assert!(world.settle());
+    assert_eq!(shares(&world, "api"), named(&[("member2", 3)]));
+    assert_eq!(condition(&world, "api-deployment", "Scheduled")["status"], "True");
+    assert_eq!(shares(&world, "web"), named(&[("member1", 4)]));
+}
+
+#[test]
+fn scaling_moves_nothing_that_is_placed() {
+    let mut world = world(&[("member1", 4), ("member2", 20)]);
+    propagate(&mut world, "web", 6, &dynamic());
+    assert_eq!(shares(&world, "web"), named(&[("member1", 1), ("member2", 5)]));
+    world.apply(workload("web", 12));
+    assert!(world.settle());
+    assert_eq!(shares(&world, "web"), named(&[("member1", 2), ("member2", 10)]));
+    world.apply(workload("web", 6));
+    assert!(world.settle());
+    assert_eq!(shares(&world, "web"), named(&[("member1", 1), ("member2", 5)]));
+    // More than there is: what is placed stays.
+    world.apply(workload("web", 100));
+    assert!(world.settle());
+    assert_eq!(shares(&world, "web"), named(&[("member1", 1), ("member2", 5)]));
+    assert_eq!(
+        condition(&world, "web-deployment", "Scheduled")["reason"],
+        "Unschedulable"
+    );
+}
+
+#[test]
+fn a_choice_asked_for_afresh_is_made_once() {
+    let mut world = world(&[("member1", 12)]);
+    propagate(&mut world, "web", 12, &dynamic());
+    assert_eq!(shares(&world, "web"), named(&[("member1", 12)]));
+    // A second member joins: nothing moves by itself.
+    world
+        .members
+        .insert("member2".into(), super::world::Cluster::default());
+    world.meddle("member2", "Node", "n", |_| Some(node(12)));
+    world.apply(json!({
+        "apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster", "metadata": {"name": "member2"},
+        "spec": {"id": "id-member2", "syncMode": "Push", "apiEndpoint": "https://x"},
+    }));
+    assert!(world.settle());
+    probe(&mut world, "member2");
+    assert_eq!(shares(&world, "web"), named(&[("member1", 12)]));
+    let mut object = binding(&world, "web-deployment").clone();
+    object["spec"]["rescheduleTriggeredAt"] =
+        serde_json::to_value(entourage_core::object::Time(world.now.0 + 5_000).to_k8s()).expect("time");
+    world.apply(object);
+    assert!(world.settle());
+    let divided = shares(&world, "web");
+    assert_eq!(divided.iter().map(|(_, share)| share).sum::<i64>(), 12);
+    assert_eq!(divided.len(), 2, "{divided:?}");
+    let status = &binding(&world, "web-deployment")["status"];
+    assert_eq!(
+        status["lastScheduledTime"],
+        binding(&world, "web-deployment")["spec"]["rescheduleTriggeredAt"]
+    );
+    probe(&mut world, "member1");
+    assert_eq!(shares(&world, "web"), divided);
+}
