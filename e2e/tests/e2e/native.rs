@@ -230,7 +230,7 @@ fn report(kind_name: &str, member: &str) -> Value {
 fn summed(kind_name: &str) -> Value {
     match kind_name {
         "Service" | "Ingress" => json!({"loadBalancer": {"ingress": [
-            {"hostname": "member1", "ip": "192.0.2.1"}, {"hostname": "member2", "ip": "192.0.2.2"}]}}),
+            {"ip": "192.0.2.1"}, {"ip": "192.0.2.2"}]}}),
         "CronJob" => json!({"lastScheduleTime": "2025-01-01T00:02:00Z"}),
         "HorizontalPodAutoscaler" => json!({"currentReplicas": 2, "desiredReplicas": 4}),
         _ => json!({"currentHealthy": 2, "desiredHealthy": 2, "expectedPods": 2}),

@@ -197,7 +197,8 @@ async fn what_is_protected_from_deletion_stays_until_its_label_is_gone(scene: &m
             let Err(error) = hub.delete(kind, ns, name).await else {
                 bail!("{kind} {name} was deleted")
             };
-            let words = "Always: the object is protected from deletion; remove the label to delete it";
+            let words = "This resource is protected, please make sure to remove the label: \
+                         resourcetemplate.karmada.io/deletion-protected";
             ensure!(
                 status_code(&error) == 403 && format!("{error:#}").contains(words),
                 "{error:#}"

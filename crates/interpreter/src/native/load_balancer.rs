@@ -7,28 +7,16 @@ use crate::json::{at, items as list, remove, same, text};
 
 const POINTS: &[&str] = &["loadBalancer", "ingress"];
 
-/// The points of all clusters, cluster by cluster; one without a hostname gets its cluster's name as hostname, so that its
-/// cluster is known. The rest of the stored status stays. `None` if that changes nothing.
+/// The points of all clusters, cluster by cluster, as the members report them. The rest of the stored status stays. `None` if that
+/// changes nothing.
 ///
-/// Source: Karmada reference 3.1; the cluster's name is what its users look for.
+/// Source: Karmada 1.19; before, it filled in the cluster's name as the hostname of a point without one.
 pub(super) fn aggregate(template: &Value, items: &[(&str, Option<&Value>)]) -> Option<Value> {
     let stored = at(template, &["status"]);
     let mut points: Vec<Value> = Vec::new();
-    for (cluster, status) in items {
-        for point in status.map(|status| list(status, POINTS)).unwrap_or_default() {
-            let mut point = point.clone();
-            if let Some(fields) = point.as_object_mut() {
-                if fields
-                    .get("hostname")
-                    .and_then(Value::as_str)
-                    .unwrap_or_default()
-                    .is_empty()
-                {
-                    fields.insert("hostname".to_owned(), json!(cluster));
-                }
-                points.push(point);
-            }
-        }
+    for (_, status) in items {
+        let reported = status.map(|status| list(status, POINTS)).unwrap_or_default();
+        points.extend(reported.iter().filter(|point| point.is_object()).cloned());
     }
     let balancer = if points.is_empty() {
         json!({})
