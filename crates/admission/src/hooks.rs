@@ -56,14 +56,11 @@ pub(super) fn addresses(object: &Value, request: &Request<'_>, problems: &mut Ve
     for (at, hook) in hooks.unwrap_or_default().iter().enumerate() {
         let path = format!("webhooks[{at}]");
         let is_told = |problem: &Problem| problem.field.starts_with(&format!("{path}."));
-        if let Err(why) = hook.call()
+        if let Err(wrong) = hook.call()
             && !problems.iter().any(is_told)
         {
-            // `webhook NAME cannot be called: FIELD: CAUSE; REMEDY`
-            let why = why.rsplit_once("cannot be called: ").map_or(why, |(_, why)| why);
-            let (field, why) = why.split_once(": ").unwrap_or(("clientConfig", why));
-            let (cause, remedy) = why.split_once("; ").unwrap_or((why, "correct it"));
-            problems.push(Problem::new(format!("{path}.{field}"), cause, remedy));
+            let field = format!("{path}.{}", wrong.field);
+            problems.push(Problem::new(field, wrong.cause.as_str(), wrong.remedy.as_str()));
         }
     }
 }

@@ -110,6 +110,7 @@ impl Hooks {
     ) -> Result<Answer, InterpretError> {
         let unanswered = |why: Cow<'static, str>| InterpretError {
             layer: hook.layer(),
+            contract: hook.contract(),
             operation: question.operation(),
             why,
             until: Until::Answered,
@@ -185,6 +186,7 @@ impl Hooks {
             Some(known) if known.version == hook.version() && known.breaker.is_left_alone(clock::now()) => {
                 Err(InterpretError {
                     layer: hook.layer(),
+                    contract: hook.contract(),
                     operation,
                     why: known.why.clone().into(),
                     until: Until::Answered,
@@ -213,7 +215,7 @@ impl Hooks {
 
     /// The queue of a hook, if it may be called now.
     fn line(&self, hook: &Hook) -> Result<HookQueue, String> {
-        let call = hook.call().map_err(str::to_owned)?;
+        let call = hook.call().map_err(ToString::to_string)?;
         let mut lines = lock(&self.0.lines);
         let anew = || Known {
             version: hook.version().to_owned(),

@@ -10,7 +10,7 @@ use super::{
     Health, Interpretation, NativeKind,
     customized::{Customized, Engine},
     native,
-    operations::Operation,
+    operations::{Contract, Operation},
     question::{Answer, InterpretError, Question, Until},
     references, requirements,
 };
@@ -141,6 +141,7 @@ fn of_native(native: &dyn NativeKind, question: Question<'_>) -> Option<Answer> 
 pub fn nobody(gvk: &Gvk, operation: Operation) -> InterpretError {
     InterpretError {
         layer: format!("{} {}", gvk.api_version(), gvk.kind),
+        contract: Contract::Interpreter,
         operation,
         why: Cow::Borrowed(
             "no customization, no hook, no shipped and no native rule implements this operation",

@@ -20,7 +20,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::{
     declarative::Declared,
-    operations::Operation,
+    operations::{Contract, Operation},
     question::{Answer, InterpretError, Question, Rule, Until},
     requirements::check_components,
     rule,
@@ -173,6 +173,7 @@ impl Ruled {
     fn unanswered(&self, operation: Operation, why: Cow<'static, str>) -> InterpretError {
         InterpretError {
             layer: self.layer.clone(),
+            contract: Contract::Interpreter,
             operation,
             why,
             until: Until::Changed,

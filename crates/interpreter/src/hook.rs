@@ -72,7 +72,7 @@ pub struct Hook {
     rules: Vec<Rule>,
     /// The connection settings, or the error in them. A hook with an error keeps its kinds: an intended interpreter must not be
     /// ignored.
-    call: Result<Call, String>,
+    call: Result<Call, CallError>,
 }
 
 /// The consequence if a hook does not respond.
@@ -82,6 +82,31 @@ pub enum Policy {
     Fail,
     /// The next layer is used, as if there were no hook.
     Ignore,
+}
+
+/// The error in the connection settings of a hook.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallError {
+    /// `<configuration>/<webhook>`.
+    pub hook: String,
+    /// The field of the webhook.
+    pub field: &'static str,
+    /// What is wrong with it.
+    pub cause: String,
+    /// What its author should do.
+    pub remedy: String,
+}
+
+impl fmt::Display for CallError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            hook,
+            field,
+            cause,
+            remedy,
+        } = self;
+        write!(f, "webhook {hook} cannot be called: {field}: {cause}; {remedy}")
+    }
 }
 
 /// The connection settings of a hook.
@@ -227,8 +252,8 @@ impl Hook {
     ///
     /// # Errors
     /// The error in them: the hook, the field and a remedy.
-    pub fn call(&self) -> Result<&Call, &str> {
-        self.call.as_ref().map_err(String::as_str)
+    pub fn call(&self) -> Result<&Call, &CallError> {
+        self.call.as_ref()
     }
 
     /// The name of its layer, for a user: `ResourceInterpreterWebhookConfiguration "<configuration>/<webhook>"`.

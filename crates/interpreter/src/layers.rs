@@ -25,7 +25,7 @@ use super::{
     customized::Customized,
     hook::{self, Candidates, Hook, Subject},
     native,
-    operations::Operation,
+    operations::{Contract, Operation},
     question::{Answer, InterpretError, Question, Until},
     references,
 };
@@ -303,8 +303,10 @@ impl Interpretation {
             .layers
             .iter()
             .flat_map(|layers| layers.hooks.for_operation(operation));
+        let hook = hooks.next();
         InterpretError {
-            layer: hooks.next().map(Hook::layer).unwrap_or_default(),
+            layer: hook.map(Hook::layer).unwrap_or_default(),
+            contract: hook.map_or(Contract::Interpreter, Hook::contract),
             operation,
             why: Cow::Borrowed("it was not asked"),
             until: Until::Answered,
@@ -331,15 +333,16 @@ impl Interpretation {
     /// As [`Self::answer`], for an operation whose result is a whole object.
     #[must_use]
     pub fn object(&self, question: Question<'_>) -> Option<Result<Value, InterpretError>> {
-        let misfit = |layer: String| InterpretError {
-            layer,
+        let misfit = || InterpretError {
+            layer: "interpretation".to_owned(),
+            contract: Contract::Interpreter,
             operation: question.operation(),
             why: Cow::Borrowed("the answer is not an object"),
             until: Until::Changed,
         };
         Some(match self.answer(question)? {
             Ok(Answer::Object(object)) if object.is_object() => Ok(object),
-            Ok(_) => Err(misfit("interpretation".to_owned())),
+            Ok(_) => Err(misfit()),
             Err(unanswered) => Err(unanswered),
         })
     }

@@ -150,6 +150,8 @@ pub enum Answer {
 pub struct InterpretError {
     /// The layer, for a user: `ResourceInterpreterCustomization "name"`.
     pub layer: String,
+    /// The contract of the layer, which names its operations; that of Karmada if the layer is no hook.
+    pub contract: Contract,
     /// The operation.
     pub operation: Operation,
     /// The cause, and where.
@@ -193,10 +195,7 @@ impl InterpretError {
     /// The name of the operation in the layer's contract.
     #[must_use]
     pub fn word(&self) -> &'static str {
-        let explorer = self.layer.starts_with(Contract::Explorer.configuration());
-        let own = explorer
-            .then(|| Contract::Explorer.word(self.operation))
-            .flatten();
+        let own = self.contract.word(self.operation);
         own.unwrap_or_else(|| self.operation.word())
     }
 }
@@ -206,6 +205,7 @@ impl InterpretError {
     pub fn of_components(layer: &str, why: Cow<'static, str>) -> Self {
         Self {
             layer: layer.to_owned(),
+            contract: Contract::Interpreter,
             operation: Operation::Components,
             why,
             until: Until::Changed,

@@ -7,7 +7,7 @@ use entourage_core::{
     interpreter::{
         Interpretation,
         layers::HookResponses,
-        operations::Operation,
+        operations::{Contract, Operation},
         question::{InterpretError, Question, Until},
     },
     object::ResourceId,
@@ -96,6 +96,7 @@ impl Executor {
             }
             Err(failure) if failure.class() == Class::Missing => Err(InterpretError {
                 layer: format!("{} {}", id.gvk.api_version(), id.gvk.kind),
+                contract: Contract::Interpreter,
                 operation: Operation::Aggregate,
                 why: "the hub has no status subresource of it; add one to its definition".into(),
                 until: Until::Changed,

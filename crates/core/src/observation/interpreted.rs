@@ -9,7 +9,7 @@ use super::{Copy, Template};
 use crate::{
     interpreter::{
         Health, Interpretation,
-        operations::Operation,
+        operations::{Contract, Operation},
         question::{Answer, InterpretError, Question, Until},
         references::{DependencyReference, DependencySelection},
         requirements,
@@ -124,6 +124,7 @@ pub(super) fn tell_copy(interpretation: &Interpretation, object: &Value, copy: &
 fn failed(answer: Result<Answer, InterpretError>, operation: Operation) -> InterpretError {
     answer.err().unwrap_or_else(|| InterpretError {
         layer: "interpretation".to_owned(),
+        contract: Contract::Interpreter,
         operation,
         why: Cow::Borrowed("the answer does not match the operation"),
         until: Until::Changed,

@@ -13,19 +13,13 @@ use entourage_api::config::{
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
-use super::{Address, Call, Contract, Hook, Policy, Rule, VERSIONS};
+use super::{Address, Call, CallError, Contract, Hook, Policy, Rule, VERSIONS};
 
 /// The default timeout of a hook, in seconds.
 const TIMEOUT: i32 = 10;
 
 /// The maximum length of a URL or path, in bytes.
 const LONGEST: usize = 2048;
-
-/// The error in a field, and what to do.
-struct Wrong {
-    field: &'static str,
-    why: String,
-}
 
 impl Hook {
     /// The hooks of a configuration, in its order. None of them has the policy Ignore: Karmada's contract has no policy.
@@ -53,7 +47,7 @@ impl Hook {
                 policy: Policy::Fail,
                 rules: rules.collect(),
                 call: call(&entry.client_config, timeout, versions)
-                    .map_err(|wrong| text(of, &entry.name, wrong)),
+                    .map_err(|wrong| wrong.of(of, &entry.name)),
             }
         };
         configuration.spec.webhooks.iter().map(hook).collect()
@@ -87,7 +81,7 @@ impl Hook {
                 },
                 rules: rules.collect(),
                 call: call(&entry.client_config, entry.timeout_seconds, versions)
-                    .map_err(|wrong| text(of, &entry.name, wrong)),
+                    .map_err(|wrong| wrong.of(of, &entry.name)),
             }
         };
         configuration.spec.webhooks.iter().map(hook).collect()
@@ -98,21 +92,19 @@ fn call(
     client: &WebhookClientConfig,
     timeout: i32,
     (field, versions): (&'static str, &[String]),
-) -> Result<Call, Wrong> {
+) -> Result<Call, CallError> {
     let address = address(client)?;
     let timeout = u64::try_from(timeout)
         .ok()
         .filter(|seconds| (1..=30).contains(seconds))
         .ok_or_else(|| {
-            wrong(
-                "timeoutSeconds",
-                format!("{timeout} is out of range; give 1 to 30"),
-            )
+            let cause = format!("{timeout} is out of range");
+            wrong("timeoutSeconds", cause, "give 1 to 30")
         })?;
     let spoken = |theirs: &String| VERSIONS.iter().find(|ours| *ours == theirs);
     let version = versions.iter().find_map(spoken).ok_or_else(|| {
         let ours = VERSIONS.join(" or ");
-        wrong(field, format!("none of them is supported; add {ours}"))
+        wrong(field, "none of them is supported", format!("add {ours}"))
     })?;
     let bundle = client.ca_bundle.as_ref().map(|bundle| bundle.0.clone());
     Ok(Call {
@@ -123,42 +115,49 @@ fn call(
     })
 }
 
-fn address(client: &WebhookClientConfig) -> Result<Address, Wrong> {
+fn address(client: &WebhookClientConfig) -> Result<Address, CallError> {
     let url = client.url.as_deref().filter(|url| !url.is_empty());
     match (url, &client.service) {
-        (Some(url), None) => self::url(url).map_err(|why| wrong("clientConfig.url", why)),
+        (Some(url), None) => self::url(url),
         (None, Some(reference)) => service(reference),
         _ => Err(wrong(
             "clientConfig",
-            "a hook is at a url or behind a service; give one of the two".into(),
+            "a hook is at a url or behind a service",
+            "give one of the two",
         )),
     }
 }
 
 /// Reads `https://host[:port][/path]`. Source: Kubernetes, WebhookClientConfig: no user, no query and no fragment.
-fn url(url: &str) -> Result<Address, String> {
+fn url(url: &str) -> Result<Address, CallError> {
+    let wrong = |cause: &str, remedy: &str| wrong("clientConfig.url", cause, remedy);
     let Some(rest) = url.strip_prefix("https://") else {
-        return Err("it does not begin with https://; hooks are called over TLS only".into());
+        return Err(wrong(
+            "it does not begin with https://",
+            "hooks are called over TLS only",
+        ));
     };
     let authority = &rest[..rest.find('/').unwrap_or(rest.len())];
     let path = &rest[authority.len()..];
     if url.len() > LONGEST || authority.contains('@') || !is_plain(authority) || !is_path(path) {
-        return Err(
-            "it has a user, a query, a fragment or characters that are not allowed in a URL; give \
-             https://host:port/path"
-                .into(),
-        );
+        return Err(wrong(
+            "it has a user, a query, a fragment or characters that are not allowed in a URL",
+            "give https://host:port/path",
+        ));
     }
     let (host, port) = match authority.rsplit_once(':') {
         Some((host, port)) if !port.contains(']') => {
             let port = port.parse().ok().filter(|port| *port > 0);
-            (host, port.ok_or("its port is not a number from 1 to 65535")?)
+            (
+                host,
+                port.ok_or_else(|| wrong("its port is not a number from 1 to 65535", "correct it"))?,
+            )
         }
         _ => (authority, 443),
     };
     let is_in_brackets = host.starts_with('[') && host.ends_with(']');
     if host.is_empty() || !is_in_brackets && host.contains([':', '[', ']']) {
-        return Err("it has no host; give https://host:port/path".into());
+        return Err(wrong("it has no host", "give https://host:port/path"));
     }
     Ok(Address::Url {
         host: host.to_ascii_lowercase(),
@@ -167,7 +166,7 @@ fn url(url: &str) -> Result<Address, String> {
     })
 }
 
-fn service(reference: &ServiceReference) -> Result<Address, Wrong> {
+fn service(reference: &ServiceReference) -> Result<Address, CallError> {
     let name = |field, name: &str| {
         let is_inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
         let is_name = (1..=63).contains(&name.len())
@@ -175,10 +174,8 @@ fn service(reference: &ServiceReference) -> Result<Address, Wrong> {
             && !name.starts_with('-')
             && !name.ends_with('-');
         let why = || {
-            wrong(
-                field,
-                "it is not a name; name the Service that the hook is behind".into(),
-            )
+            let remedy = "name the Service that the hook is behind";
+            wrong(field, "it is not a name", remedy)
         };
         is_name.then(|| name.to_owned()).ok_or_else(why)
     };
@@ -186,15 +183,15 @@ fn service(reference: &ServiceReference) -> Result<Address, Wrong> {
     let port = u16::try_from(port).ok().filter(|port| *port > 0);
     let path = reference.path.as_deref().unwrap_or_default();
     if path.len() > LONGEST || !is_path(path) {
-        let why = "it has characters that are not allowed in a path; begin it with a slash".into();
-        return Err(wrong("clientConfig.service.path", why));
+        let cause = "it has characters that are not allowed in a path";
+        return Err(wrong("clientConfig.service.path", cause, "begin it with a slash"));
     }
     Ok(Address::Service {
         namespace: name("clientConfig.service.namespace", &reference.namespace)?,
         name: name("clientConfig.service.name", &reference.name)?,
         port: port.ok_or_else(|| {
-            let why = "it is not a port; give a number from 1 to 65535".into();
-            wrong("clientConfig.service.port", why)
+            let remedy = "give a number from 1 to 65535";
+            wrong("clientConfig.service.port", "it is not a port", remedy)
         })?,
         path: rooted(path),
     })
@@ -217,12 +214,22 @@ fn rooted(path: &str) -> String {
     format!("{slash}{path}")
 }
 
-const fn wrong(field: &'static str, why: String) -> Wrong {
-    Wrong { field, why }
+fn wrong(field: &'static str, cause: impl Into<String>, remedy: impl Into<String>) -> CallError {
+    CallError {
+        hook: String::new(),
+        field,
+        cause: cause.into(),
+        remedy: remedy.into(),
+    }
 }
 
-fn text(configuration: &str, hook: &str, Wrong { field, why }: Wrong) -> String {
-    format!("webhook {configuration}/{hook} cannot be called: {field}: {why}")
+impl CallError {
+    fn of(self, configuration: &str, hook: &str) -> Self {
+        Self {
+            hook: format!("{configuration}/{hook}"),
+            ..self
+        }
+    }
 }
 
 /// As [`version`], of the fields that may change its responses: a renewed certificate does not.

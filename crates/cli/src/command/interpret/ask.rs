@@ -76,6 +76,7 @@ async fn ask_hook(
     {
         return Err(InterpretError {
             layer: hook.layer(),
+ contract: hook.contract(),
             operation: question.operation(),
             why: format!(
                 "it is behind Service {namespace}/{name}, which is not called from outside of the cluster; open a way to it \

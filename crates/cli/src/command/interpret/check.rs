@@ -127,7 +127,7 @@ fn refused(configuration: &Configuration) -> Vec<admission::Problem> {
 fn call(hook: &Hook) -> Option<String> {
     let call = match hook.call() {
         Ok(call) => call,
-        Err(why) => return Some(why.to_owned()),
+        Err(wrong) => return Some(wrong.to_string()),
     };
     let bundle = call.ca_bundle.as_ref()?;
     let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(bundle).collect();

@@ -121,6 +121,7 @@ impl Hooked {
         };
         let unanswered = |why: &'static str| InterpretError {
             layer: hook.layer(),
+            contract: hook.contract(),
             operation: question.operation(),
             why: why.into(),
             until: Until::Answered,
