@@ -39,7 +39,8 @@ fn measure(kinds: usize) -> (Engine, Duration) {
     let mut engine = Engine::new(Config::new("hub"));
     let now = Time(1_795_219_200_000);
     let tell = |engine: &mut Engine, watch: &Watch, object: &Value| {
-        let subject = observation::project(watch, &engine.taught_to(watch), object).expect("an object");
+        let subject =
+            observation::project(watch, &engine.interpretation_of(watch), object).expect("an object");
         engine.observe(Observation::Seen(subject), now);
     };
     for member in ["m1", "m2", "m3"] {

@@ -53,7 +53,7 @@ impl<'a> DistributionView<'a> {
 
     /// The places of each target status.
     pub fn places(self) -> impl Iterator<Item = (TargetStatus, impl Iterator<Item = &'a Place>)> {
-        let all = self.held.by_verdict.iter();
+        let all = self.held.by_target_status.iter();
         all.map(|(target_status, places)| (*target_status, places.iter()))
     }
 

@@ -29,7 +29,7 @@ pub fn reports(fleet: &Fleet, now: Time) -> Vec<Report> {
     let all = fleet.memory.distributions.held.iter();
     all.map(|(name, held)| {
         let failed = held
-            .by_verdict
+            .by_target_status
             .iter()
             .filter(|(target_status, _)| {
                 matches!(

@@ -194,7 +194,7 @@ fn condition(
     let places = || {
         target_statuses
             .iter()
-            .filter_map(|target_status| held.by_verdict.get(target_status))
+            .filter_map(|target_status| held.by_target_status.get(target_status))
             .flatten()
     };
     let count = places().count();
@@ -305,7 +305,11 @@ fn description(
 }
 
 fn conflicting(fleet: &Fleet, name: &Str, held: &DistributionState) -> Vec<Value> {
-    let places = held.by_verdict.get(&TargetStatus::Conflict).into_iter().flatten();
+    let places = held
+        .by_target_status
+        .get(&TargetStatus::Conflict)
+        .into_iter()
+        .flatten();
     let entries = places.map(|place| {
         let part = fleet
             .memory

@@ -120,7 +120,7 @@ pub(crate) struct DistributionState {
     /// Every place that is a target, or has a copy.
     pub(crate) spots: BTreeMap<Place, TargetState>,
     /// The places by target status.
-    pub(crate) by_verdict: BTreeMap<TargetStatus, BTreeSet<Place>>,
+    pub(crate) by_target_status: BTreeMap<TargetStatus, BTreeSet<Place>>,
     /// The workloads that its selector matches, by namespace.
     pub(crate) workloads: BTreeMap<Str, BTreeSet<ResourceId>>,
     /// Namespaces without such a workload any more, and the time since when.
@@ -140,7 +140,7 @@ impl DistributionState {
         Self {
             object,
             spots: BTreeMap::new(),
-            by_verdict: BTreeMap::new(),
+            by_target_status: BTreeMap::new(),
             workloads: BTreeMap::new(),
             left: BTreeMap::new(),
             made: BTreeSet::new(),
@@ -152,13 +152,13 @@ impl DistributionState {
 
     /// The number of places with this status. Cost: O(log statuses).
     pub(crate) fn count(&self, target_status: TargetStatus) -> usize {
-        self.by_verdict.get(&target_status).map_or(0, BTreeSet::len)
+        self.by_target_status.get(&target_status).map_or(0, BTreeSet::len)
     }
 
     /// The number of targets. Cost: O(statuses).
     pub(crate) fn meant(&self) -> usize {
         let meant = self
-            .by_verdict
+            .by_target_status
             .iter()
             .filter(|(target_status, _)| target_status.is_meant());
         meant.map(|(_, places)| places.len()).sum()
@@ -166,7 +166,7 @@ impl DistributionState {
 
     /// True if there is something to do and nothing blocks it.
     pub(crate) fn is_under_way(&self) -> bool {
-        self.by_verdict
+        self.by_target_status
             .keys()
             .any(|target_status| target_status.is_under_way())
     }
@@ -176,18 +176,18 @@ impl DistributionState {
         let before = self.spots.get(place).and_then(|spot| spot.target_status);
         if let Some(before) = before
             && target_status != Some(before)
-            && let Some(places) = self.by_verdict.get_mut(&before)
+            && let Some(places) = self.by_target_status.get_mut(&before)
         {
             places.remove(place);
             if places.is_empty() {
-                self.by_verdict.remove(&before);
+                self.by_target_status.remove(&before);
             }
         }
         match target_status {
             Some(target_status) => {
                 self.spots.entry(place.clone()).or_default().target_status = Some(target_status);
                 if before != Some(target_status) {
-                    self.by_verdict
+                    self.by_target_status
                         .entry(target_status)
                         .or_default()
                         .insert(place.clone());

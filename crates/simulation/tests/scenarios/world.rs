@@ -1065,13 +1065,13 @@ impl World {
 
     /// What is taught of what a watch reads, with what hooks say of an object.
     fn heard_by(&self, engine: &Engine, watch: &Watch, object: &Value) -> Interpretation {
-        self.hooked.heard(&engine.taught_to(watch), watch, object)
+        self.hooked.heard(&engine.interpretation_of(watch), watch, object)
     }
 
     /// Hooks are asked again about everything that they are about.
     pub(crate) fn hear_again(&mut self) {
         for watch in self.watches.clone() {
-            if !self.engine.taught_to(&watch).is_hooked() {
+            if !self.engine.interpretation_of(&watch).is_hooked() {
                 continue;
             }
             for object in &self.list(&watch).0 {

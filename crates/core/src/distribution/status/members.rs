@@ -23,7 +23,7 @@ pub(super) fn unlisted(held: &DistributionState) -> BTreeSet<&Str> {
     ];
     let places = written
         .iter()
-        .filter_map(|target_status| held.by_verdict.get(target_status));
+        .filter_map(|target_status| held.by_target_status.get(target_status));
     let clusters = places.flatten().filter_map(|place| place.cluster.as_ref());
     clusters
         .filter(|cluster| !held.object.reported_on(cluster))

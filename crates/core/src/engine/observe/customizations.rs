@@ -138,7 +138,7 @@ impl Fleet {
 
     /// The interpretation of the kind of a watch.
     #[must_use]
-    pub fn taught_to(&self, watch: &Watch) -> Interpretation {
+    pub fn interpretation_of(&self, watch: &Watch) -> Interpretation {
         match watch {
             Watch::Templates(gvk) | Watch::Copies(_, gvk) => self.interpretation(gvk),
             _ => Interpretation::default(),

@@ -239,7 +239,7 @@ impl Fleet {
                 && matches!(&held.object.spec, Ok(spec) if spec.source.as_ref() == Some(id));
             if is_source {
                 self.route(Changed::DistributionReport(&name), dirty);
-                self.judge_all(&name, None, now, dirty);
+                self.evaluate_all(&name, None, now, dirty);
             } else {
                 self.evaluate(&name, &place, now, dirty);
             }

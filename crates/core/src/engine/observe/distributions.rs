@@ -99,7 +99,7 @@ impl Fleet {
             self.count_workloads(name);
         }
         self.route(Changed::Distribution(name), dirty);
-        self.judge_all(name, None, now, dirty);
+        self.evaluate_all(name, None, now, dirty);
     }
 
     /// Its copies belong to the garbage collector, or were deleted before its finalizer was removed. Cost: O(copies).
@@ -127,7 +127,7 @@ impl Fleet {
             .flat_map(|looked| looked.by.iter().cloned())
             .collect();
         for other in others {
-            self.judge_all(&other, None, now, dirty);
+            self.evaluate_all(&other, None, now, dirty);
         }
     }
 
@@ -156,7 +156,7 @@ impl Fleet {
         };
         for name in names {
             self.route(Changed::Distribution(&name), dirty);
-            self.judge_all(&name, None, now, dirty);
+            self.evaluate_all(&name, None, now, dirty);
         }
     }
 
@@ -181,7 +181,7 @@ impl Fleet {
         for name in names {
             self.look(&name);
             self.route(Changed::Distribution(&name), dirty);
-            self.judge_all(&name, Some(cluster), now, dirty);
+            self.evaluate_all(&name, Some(cluster), now, dirty);
         }
     }
 
@@ -199,7 +199,7 @@ impl Fleet {
                 continue;
             }
             dirty.push(Key::DistributionStatus(name.clone()));
-            let failed = held.by_verdict.iter().filter(|_| answers);
+            let failed = held.by_target_status.iter().filter(|_| answers);
             let failed = failed.filter(|(target_status, _)| matches!(target_status, TargetStatus::Failed(_)));
             let of_it = failed.flat_map(|(_, places)| places);
             for place in of_it.filter(|place| place.cluster.as_ref() == Some(cluster)) {

@@ -16,7 +16,7 @@ use crate::{
 
 impl Fleet {
     /// Evaluates every place of a distribution, or those on one member. Cost: O(namespaces + places).
-    pub(super) fn judge_all(&mut self, name: &Str, only: Option<&Str>, now: Time, dirty: &mut Dirty) {
+    pub(super) fn evaluate_all(&mut self, name: &Str, only: Option<&Str>, now: Time, dirty: &mut Dirty) {
         let Some(held) = self.memory.distributions.held.get(name) else {
             return;
         };
@@ -75,7 +75,7 @@ impl Fleet {
             _ => false,
         };
         let of_it = held
-            .by_verdict
+            .by_target_status
             .iter()
             .filter(|(target_status, _)| depends(target_status));
         let places: Vec<Place> = of_it.flat_map(|(_, places)| places.iter().cloned()).collect();
@@ -100,7 +100,7 @@ impl Fleet {
             let part = self.memory.distributions.part(&at, &place.namespace)?;
             Some(held.spots.get(place)?.is_equal_but_contended(part))
         };
-        let mut contended = held.by_verdict.get(&failed).into_iter().flatten();
+        let mut contended = held.by_target_status.get(&failed).into_iter().flatten();
         if contended.all(|place| holds_it(place) == Some(true))
             && let Some(held) = self.memory.distributions.held.get_mut(name)
         {

@@ -61,7 +61,7 @@ impl Fleet {
         let distributions: Vec<Str> = self.memory.distributions.held.keys().cloned().collect();
         for name in distributions {
             self.route(Changed::Distribution(&name), dirty);
-            self.judge_all(&name, None, now, dirty);
+            self.evaluate_all(&name, None, now, dirty);
         }
         dirty.extend(self.memory.rebalancers.names().cloned().map(Key::Rebalancer));
     }
