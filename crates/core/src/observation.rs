@@ -263,7 +263,7 @@ pub enum Observation {
     /// A point GET on the hub returned 404 for a template.
     Absent(ResourceId),
     /// A point GET on the hub found a template that is never propagated (a token Secret).
-    NeverTravels(ResourceId),
+    NotPropagatable(ResourceId),
     /// The hub refused our account (403) a point GET of a template, with this message.
     Unreadable(ResourceId, String),
     /// The hub refused our account (403) a change of a template's metadata, its claim most often, with this message.

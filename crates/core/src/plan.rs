@@ -369,7 +369,7 @@ pub enum Change {
         /// The member.
         cluster: Str,
     },
-    /// Find out whether this template exists on the hub: a point GET of its metadata. Its outcome is `Absent`, `NeverTravels`,
+    /// Find out whether this template exists on the hub: a point GET of its metadata. Its outcome is `Absent`, `NotPropagatable`,
     /// or `Found`.
     GetTemplate(ResourceId),
     /// Aggregate the status of a template by an interpretation that needs the whole object: the template is read, interpreted,

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
-    NATIVE, NativeKind, common_prune, difference, native, never_travels,
+    NATIVE, NativeKind, common_prune, difference, native, not_propagatable,
     references::references,
     requirements::{components, requirements},
     shipped,
@@ -63,7 +63,7 @@ fn answers(case: &Case) -> Value {
     common_prune(&mut rendered);
     native.prune(&mut rendered);
     let mut answers = json!({
-        "neverTravels": never_travels(object),
+        "notPropagatable": not_propagatable(object),
         "references": references(native, object["metadata"]["namespace"].as_str().unwrap_or_default(), object),
         "replicas": native.replicas(object),
         "rendered": golden::changes(object, &rendered),
@@ -73,7 +73,7 @@ fn answers(case: &Case) -> Value {
         // Rules neither prune nor prevent propagation: the object is sent as the user wrote it.
         let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
         let map = answers.as_object_mut().unwrap();
-        map.retain(|answer, _| !["neverTravels", "rendered"].contains(&answer.as_str()));
+        map.retain(|answer, _| !["notPropagatable", "rendered"].contains(&answer.as_str()));
         answers["requirements"] = json!(requirements(native, namespace, object));
         answers["components"] = json!(components(native, object));
     }

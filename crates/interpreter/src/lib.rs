@@ -49,5 +49,5 @@ pub use gvk::NativeGvk;
 pub use health::Health;
 pub use kind::NativeKind;
 pub use layers::{Interpretation, Interpreter};
-pub use native::{NATIVE, aggregate_reads, common_prune, native, never_travels};
+pub use native::{NATIVE, aggregate_reads, common_prune, native, not_propagatable};
 pub use references::DependencyReference;

@@ -142,7 +142,7 @@ pub fn common_prune(template: &mut Value) {
 /// True if an object is never propagated, whatever refers to it: a service-account token is a credential of one
 /// cluster's API server. Source: architecture 2.4; Karmada reference B47.
 #[must_use]
-pub fn never_travels(object: &Value) -> bool {
+pub fn not_propagatable(object: &Value) -> bool {
     text(object, &["kind"]) == "Secret" && text(object, &["type"]) == "kubernetes.io/service-account-token"
 }
 
@@ -244,12 +244,12 @@ mod tests {
     }
 
     #[test]
-    fn a_service_account_token_never_travels_and_other_secrets_do() {
-        assert!(never_travels(
+    fn a_service_account_token_is_never_propagated_and_other_secrets_are() {
+        assert!(not_propagatable(
             &json!({"kind": "Secret", "type": "kubernetes.io/service-account-token"})
         ));
-        assert!(!never_travels(&json!({"kind": "Secret", "type": "Opaque"})));
-        assert!(!never_travels(
+        assert!(!not_propagatable(&json!({"kind": "Secret", "type": "Opaque"})));
+        assert!(!not_propagatable(
             &json!({"kind": "ConfigMap", "type": "kubernetes.io/service-account-token"})
         ));
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{NATIVE, common_prune, difference, differs, never_travels, references::references};
+use super::{NATIVE, common_prune, difference, differs, not_propagatable, references::references};
 
 /// Field names that the operations read, so that generated JSON reaches them.
 const FIELDS: &[&str] = &[
@@ -114,7 +114,7 @@ proptest! {
 
     #[test]
     fn nothing_panics_whatever_the_json(template in any_object(), live in any_object(), item in any_json()) {
-        let _ = never_travels(&template);
+        let _ = not_propagatable(&template);
         for kind in NATIVE {
             let sorted = references(*kind, "ns", &template);
             prop_assert!(sorted.windows(2).all(|pair| pair[0].id < pair[1].id));

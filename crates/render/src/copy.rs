@@ -125,7 +125,7 @@ pub fn step(
     template: &Value,
     live: Option<&Value>,
 ) -> Result<Step, Refusal> {
-    if interpreter::never_travels(template) {
+    if interpreter::not_propagatable(template) {
         return Err(Refusal::Token);
     }
     if !template["metadata"]["deletionTimestamp"].is_null() {

@@ -113,7 +113,7 @@ pub fn carry_out(servers: &mut impl Environment, change: Change) -> Outcome {
             }
             Outcome::done([match servers.object(&Server::Hub, &id) {
                 None => Observation::Absent(id),
-                Some(object) if interpreter::never_travels(object) => Observation::NeverTravels(id),
+                Some(object) if interpreter::not_propagatable(object) => Observation::NotPropagatable(id),
                 Some(object) => {
                     let interpretation = servers.engine().interpretation(&id.gvk);
                     let watch = Watch::Templates(id.gvk.clone());

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 tests![
     a_secret_is_seen_by_nobody_on_its_way,
-    a_token_secret_never_travels
+    a_token_secret_is_never_propagated
 ];
 
 fn workload() -> Value {
@@ -85,7 +85,7 @@ async fn a_secret_is_seen_by_nobody_on_its_way(scene: &mut Scene) -> Result<()> 
     Ok(())
 }
 
-async fn a_token_secret_never_travels(scene: &mut Scene) -> Result<()> {
+async fn a_token_secret_is_never_propagated(scene: &mut Scene) -> Result<()> {
     scene.start().await?;
     scene
         .apply(json!({

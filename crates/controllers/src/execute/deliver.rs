@@ -112,7 +112,7 @@ impl Executor {
             Err(Stop::Refused(Refusal::NoResponse(why))) => Delivered::Uninterpreted(why),
             Err(Stop::Refused(refusal)) => {
                 if refusal == Refusal::Token {
-                    self.tell(Observation::NeverTravels(order.id.clone())).await;
+                    self.tell(Observation::NotPropagatable(order.id.clone())).await;
                 }
                 Delivered::NoSource(refusal.to_string())
             }

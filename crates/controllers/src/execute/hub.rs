@@ -70,13 +70,13 @@ impl Executor {
         };
         match self.hub.get(&Path::object(id), form).await {
             Ok(mut object) => {
-                let travels = !interpreter::never_travels(&object);
+                let is_propagatable = !interpreter::not_propagatable(&object);
                 let template = self.interpreters.template(&interpretation, id, &object).await;
                 wipe(&mut object);
-                let seen = if travels {
+                let seen = if is_propagatable {
                     Observation::Found(id.clone(), template)
                 } else {
-                    Observation::NeverTravels(id.clone())
+                    Observation::NotPropagatable(id.clone())
                 };
                 self.tell(seen).await;
                 Outcome::Done

@@ -2,7 +2,7 @@
 
 use entourage_core::{
     delivery::RenderSpec,
-    interpreter::never_travels,
+    interpreter::not_propagatable,
     object::{Gvk, NamespacedName, ResourceId},
     observation::{Delivered, ObjectRef, Removed, Server, Subject},
     plan::{HubObject, Preconditions, RemovalMode, Verb},
@@ -475,7 +475,7 @@ async fn a_404_that_names_no_object_proves_nothing_while_the_kind_may_have_objec
 async fn a_token_secret_is_never_sent() {
     let token = json!({"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/service-account-token",
         "metadata": {"name": "a", "uid": "t"}});
-    assert!(never_travels(&token));
+    assert!(not_propagatable(&token));
     let mut bench = bench(vec![("GET /api/v1/namespaces/ns/secrets/a", ok(token))], vec![]);
     assert!(matches!(
         bench.deliver("Secret", None, false).await,
@@ -888,7 +888,7 @@ async fn a_need_is_answered_with_what_the_hub_holds() {
         let (outcome, heard) = bench.carry_out(Change::GetTemplate(id(kind))).await;
         let told = match heard.as_slice() {
             [Observation::Found(..)] => "seen",
-            [Observation::NeverTravels(_)] => "never",
+            [Observation::NotPropagatable(_)] => "never",
             [Observation::Absent(_)] => "absent",
             _ => "",
         };

@@ -48,7 +48,7 @@ pub struct ResourceState {
     /// The time of the last edit reported by a watch that caused a new plan; none once a list showed something else.
     pub edited: Option<Time>,
     /// A point GET found a token Secret.
-    pub never_travels: bool,
+    pub not_propagatable: bool,
     /// Its binding as stored.
     pub binding: Option<Binding>,
     /// Its last binding, if this process observed its deletion: its clusters must be accounted for again, and its status
@@ -103,7 +103,7 @@ impl ResourceState {
     #[must_use]
     pub fn is_gone(&self) -> bool {
         match &self.template {
-            None => self.absent || self.never_travels,
+            None => self.absent || self.not_propagatable,
             Some(template) => {
                 template.meta.deleting.is_some() && template.meta.has_finalizer("foregroundDeletion")
             }

@@ -457,7 +457,7 @@ fn awaited(fleet: &Fleet, id: &ResourceId, resource: &ResourceState, cluster: &S
             let exists = needed
                 .template
                 .as_ref()
-                .is_some_and(|template| template.meta.deleting.is_none() && !needed.never_travels);
+                .is_some_and(|template| template.meta.deleting.is_none() && !needed.not_propagatable);
             if !exists {
                 return false;
             }

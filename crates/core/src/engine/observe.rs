@@ -87,8 +87,8 @@ impl Fleet {
                 self.route(Changed::Template(&id), &mut dirty);
             }
             Observation::Absent(id) => self.absent(&id, now, &mut dirty),
-            Observation::NeverTravels(id) => {
-                self.get_or_create(&id).never_travels = true;
+            Observation::NotPropagatable(id) => {
+                self.get_or_create(&id).not_propagatable = true;
                 self.route(Changed::Presence(&id), &mut dirty);
                 self.route(Changed::Template(&id), &mut dirty);
             }

@@ -72,7 +72,7 @@ fn lacks(fleet: &Fleet, claim: &ResourceId, cluster: &Str, since: Time) -> bool 
     let Some(claim) = fleet.resource(claim).filter(|_| claim.gvk.is_claim()) else {
         return false;
     };
-    if claim.template.is_none() && (claim.absent || claim.never_travels) {
+    if claim.template.is_none() && (claim.absent || claim.not_propagatable) {
         return false;
     }
     let state = claim.copies.get(cluster);

@@ -54,7 +54,7 @@ pub fn questions<'a>(
     used: Used,
     responses: &HookResponses,
 ) -> Vec<Question<'a>> {
-    if !interpretation.is_hooked() || interpreter::never_travels(object) {
+    if !interpretation.is_hooked() || interpreter::not_propagatable(object) {
         return Vec::new();
     }
     let mut all = match watch {
@@ -85,7 +85,7 @@ pub fn with_unused(
 ) -> HookResponses {
     if !matches!(watch, Watch::Templates(_))
         || !interpretation.is_hooked()
-        || interpreter::never_travels(object)
+        || interpreter::not_propagatable(object)
     {
         return responses;
     }

@@ -46,7 +46,7 @@ fn unknown<'a>(
     let all = references.filter(move |_| following).map(referred);
     all.filter_map(|id| {
         let each = fleet.resource(&id)?;
-        (each.template.is_none() && !each.absent && !each.never_travels).then_some((id, each))
+        (each.template.is_none() && !each.absent && !each.not_propagatable).then_some((id, each))
     })
 }
 
@@ -134,7 +134,7 @@ pub(super) fn dependencies_ready(
     for reference in fleet.links(workload).references.iter() {
         let id = referred(reference);
         let needed = fleet.resource(&id);
-        if needed.is_some_and(|each| each.never_travels) {
+        if needed.is_some_and(|each| each.not_propagatable) {
             missing.push(format!(
                 "{id} is a service-account token, which is never propagated: create it on the members"
             ));

@@ -5,7 +5,7 @@ use super::{NativeGvk, NativeKind, Operation, Resource};
 /// v1 Secret.
 ///
 /// Retained: nothing. All of it is the user's; a Secret that a member's controller fills, a service-account token,
-/// is never propagated ([`never_travels`](super::never_travels)).
+/// is never propagated ([`not_propagatable`](super::not_propagatable)).
 pub(super) struct Secret;
 
 impl NativeKind for Secret {

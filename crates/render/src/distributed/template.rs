@@ -13,7 +13,7 @@ use super::{
     hash::{resource_hash, write},
     normal,
 };
-use entourage_interpreter::never_travels;
+use entourage_interpreter::not_propagatable;
 use entourage_model::{
     object::{Gvk, Str},
     problem::{Problem, is_subdomain},
@@ -69,7 +69,7 @@ pub fn read(resource: &Value) -> Result<Subject, Vec<Problem>> {
         return Err(vec![wrong_kind(resource)]);
     };
     check_metadata(&resource["metadata"], &mut problems);
-    if never_travels(resource) {
+    if not_propagatable(resource) {
         problems.push(problem(
             "type",
             "a token of a service account is of use in its own namespace only, where a controller keeps filling it",

@@ -2,7 +2,7 @@
 
 use entourage_core::{
     delivery::{RenderSpec, render, source_version},
-    interpreter::never_travels,
+    interpreter::not_propagatable,
     object::{ResourceId, Str},
     observation::{self, Delivered, Observation, Removed, Server, Subject, Watch},
     plan::{Preconditions, RemovalMode},
@@ -22,7 +22,7 @@ pub(super) fn deliver(
 ) -> Vec<Observation> {
     let outcome = applied(servers, id, cluster, render_spec, live);
     let absent = matches!(outcome, Delivered::NoSource(_)).then(|| match servers.object(&Server::Hub, id) {
-        Some(object) if never_travels(object) => Observation::NeverTravels(id.clone()),
+        Some(object) if not_propagatable(object) => Observation::NotPropagatable(id.clone()),
         _ => Observation::Absent(id.clone()),
     });
     let delivered = Observation::Delivered(cluster.clone(), id.clone(), outcome);

@@ -113,9 +113,9 @@ fn stale_dependencies(simulation: &Simulation) -> Vec<Note> {
         if has_binding || is_ours_to_read(id) {
             return None;
         }
-        Some(if interpreter::never_travels(object) {
+        Some(if interpreter::not_propagatable(object) {
             let why = "a service-account token is a credential of the hub and is never propagated";
-            ("NeverTravels", why.into())
+            ("NotPropagatable", why.into())
         } else {
             let why = "no policy selects it and no propagated workload refers to it: it stays on the hub";
             ("NotSelected", why.into())

@@ -742,7 +742,7 @@ fn a_workload_whose_binding_goes_before_it_leaves_nothing() {
 }
 
 #[test]
-fn a_token_secret_never_travels() {
+fn a_token_secret_is_never_propagated() {
     let mut world = World::new(&["member1"]);
     let mut workload = deployment("myapp", &[]);
     workload["spec"]["template"]["spec"]["volumes"] =

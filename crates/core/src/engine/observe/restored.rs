@@ -57,7 +57,7 @@ impl Fleet {
                 for (_, resource) in of_kind.take_while(|(id, _)| id.gvk == *gvk) {
                     resource.freshness = Freshness::default();
                     (resource.touched, resource.confirmed) = (None, None);
-                    (resource.absent, resource.never_travels) = (false, false);
+                    (resource.absent, resource.not_propagatable) = (false, false);
                     resource.copies.values_mut().for_each(forget_source);
                 }
                 let of_kind = self.cache.tombstones.range_mut(first(gvk)..);

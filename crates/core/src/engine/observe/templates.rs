@@ -48,7 +48,7 @@ impl Fleet {
         }
         resource.freshness.set(template.meta.revision());
         resource.absent = false;
-        resource.never_travels = false;
+        resource.not_propagatable = false;
         resource.unreadable = None;
         if template.meta.deleting.is_none() {
             resource.orphaning = None;
