@@ -16,11 +16,11 @@ use tracing::debug;
 use crate::{
     client::Api,
     error::{Class, Failure},
+    failure_kind::FailureKind,
     inbox::Message,
     interpreter_snapshot::InterpreterSnapshot,
     member::Member,
     source::Sources,
-    trouble::Trouble,
 };
 
 mod aggregate;
@@ -61,7 +61,7 @@ pub enum Outcome {
     /// The key is retried later by the shell's own rules.
     Failed {
         /// The class of the failure.
-        trouble: Trouble,
+        failure_kind: FailureKind,
         /// The time after which the server asks to retry.
         asked: Option<Duration>,
     },
@@ -180,15 +180,15 @@ impl Executor {
 }
 
 /// The outcome of a failure on the hub, except for 404 and 409, which need a read of the object first.
-fn trouble(failure: &Failure) -> Outcome {
-    let trouble = match failure.class() {
-        Class::Missing | Class::Exists | Class::Conflict => Trouble::Conflict,
-        Class::Busy | Class::Expired | Class::Abandoned => Trouble::Busy,
-        Class::Unknown | Class::Unauthorized => Trouble::Silence,
-        Class::Refused => Trouble::Refused,
+fn outcome_of(failure: &Failure) -> Outcome {
+    let failure_kind = match failure.class() {
+        Class::Missing | Class::Exists | Class::Conflict => FailureKind::Conflict,
+        Class::Busy | Class::Expired | Class::Abandoned => FailureKind::Busy,
+        Class::Unknown | Class::Unauthorized => FailureKind::Silence,
+        Class::Refused => FailureKind::Refused,
     };
     Outcome::Failed {
-        trouble,
+        failure_kind,
         asked: failure.retry_after(),
     }
 }

@@ -42,6 +42,7 @@ pub mod clock;
 pub mod controllers;
 pub mod error;
 pub mod execute;
+pub mod failure_kind;
 pub mod hooks;
 pub mod inbox;
 pub mod interpreter_snapshot;
@@ -55,7 +56,6 @@ pub mod scripts;
 pub mod serve;
 pub mod source;
 pub mod supervise;
-pub mod trouble;
 pub mod watch;
 
 pub use client::{ClientFactory, plain_clients};

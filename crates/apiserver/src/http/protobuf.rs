@@ -108,8 +108,8 @@ pub(super) fn to_json(body: &[u8]) -> Result<Option<Value>> {
         DEEPEST,
     ) {
         Ok(()) => {}
-        Err(Trouble::Unknown) => return Ok(None),
-        Err(Trouble::Malformed) => return Err(bad()),
+        Err(DecodeError::Unknown) => return Ok(None),
+        Err(DecodeError::Malformed) => return Err(bad()),
     }
     object.insert("apiVersion".to_owned(), api_version.into());
     object.insert("kind".to_owned(), kind.into());
@@ -126,7 +126,7 @@ fn numbers(definition: &str) -> Option<&'static Numbers> {
 
 /// The reason why a message is not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Trouble {
+enum DecodeError {
     Malformed,
     Unknown,
 }
@@ -137,28 +137,28 @@ fn message(
     schema: &Schema,
     into: &mut Map<String, Value>,
     depth: usize,
-) -> std::result::Result<(), Trouble> {
+) -> std::result::Result<(), DecodeError> {
     if depth == 0 {
-        return Err(Trouble::Malformed);
+        return Err(DecodeError::Malformed);
     }
     for field in Fields(bytes) {
-        let (number, wire) = field.ok_or(Trouble::Malformed)?;
+        let (number, wire) = field.ok_or(DecodeError::Malformed)?;
         let name = match numbers.get(&number) {
             Some(Field::Named(name)) => *name,
             Some(Field::Inlined(inner)) => {
-                let inner = TABLE.get(inner).ok_or(Trouble::Unknown)?;
+                let inner = TABLE.get(inner).ok_or(DecodeError::Unknown)?;
                 message(wire.bytes()?, inner, schema, into, depth - 1)?;
                 continue;
             }
             // A newer client sends newer fields even when they are empty.
             None if wire.is_zero() => continue,
-            None => return Err(Trouble::Unknown),
+            None => return Err(DecodeError::Unknown),
         };
-        let node = schema.properties.get(name).ok_or(Trouble::Unknown)?;
+        let node = schema.properties.get(name).ok_or(DecodeError::Unknown)?;
         if node.kind == Type::Array {
             let list = into.entry(name).or_insert_with(|| Value::Array(Vec::new()));
             let (Value::Array(list), Some(items)) = (list, &node.items) else {
-                return Err(Trouble::Unknown);
+                return Err(DecodeError::Unknown);
             };
             list.push(value(wire, items, depth - 1)?);
         } else if let Some(values) = node.additional.as_ref().filter(|_| node.properties.is_empty()) {
@@ -175,11 +175,11 @@ fn message(
 }
 
 /// An entry of a map: key and value.
-fn entry(bytes: &[u8], node: &Schema, depth: usize) -> std::result::Result<(String, Value), Trouble> {
+fn entry(bytes: &[u8], node: &Schema, depth: usize) -> std::result::Result<(String, Value), DecodeError> {
     let (mut key, mut found) = (String::new(), None);
     for field in Fields(bytes) {
-        match field.ok_or(Trouble::Malformed)? {
-            (1, Wire::Bytes(text)) => key = text_of(text).ok_or(Trouble::Malformed)?,
+        match field.ok_or(DecodeError::Malformed)? {
+            (1, Wire::Bytes(text)) => key = text_of(text).ok_or(DecodeError::Malformed)?,
             (2, wire) => found = Some(value(wire, node, depth)?),
             _ => {}
         }
@@ -191,7 +191,7 @@ fn entry(bytes: &[u8], node: &Schema, depth: usize) -> std::result::Result<(Stri
     Ok((key, found))
 }
 
-fn value(wire: Wire<'_>, node: &Schema, depth: usize) -> std::result::Result<Value, Trouble> {
+fn value(wire: Wire<'_>, node: &Schema, depth: usize) -> std::result::Result<Value, DecodeError> {
     let leaf = node
         .definition
         .as_deref()
@@ -210,21 +210,21 @@ fn value(wire: Wire<'_>, node: &Schema, depth: usize) -> std::result::Result<Val
         (Type::String, Wire::Bytes(bytes)) if node.format.as_deref() == Some("byte") => {
             Ok(STANDARD.encode(bytes).into())
         }
-        (Type::String, Wire::Bytes(bytes)) => text_of(bytes).map(Value::from).ok_or(Trouble::Malformed),
+        (Type::String, Wire::Bytes(bytes)) => text_of(bytes).map(Value::from).ok_or(DecodeError::Malformed),
         // Negative numbers come as their two's complement.
         (Type::Integer, Wire::Number(number)) => Ok(number.cast_signed().into()),
         (Type::Boolean, Wire::Number(number)) => Ok((number != 0).into()),
         (Type::Number, Wire::Double(number)) => Ok(number.into()),
         // A list inside a map has a message of its own around it.
         (Type::Array, Wire::Bytes(bytes)) => {
-            let items = node.items.as_ref().ok_or(Trouble::Unknown)?;
+            let items = node.items.as_ref().ok_or(DecodeError::Unknown)?;
             let mut list = Vec::new();
             for field in Fields(bytes) {
-                let (_, wire) = field.ok_or(Trouble::Malformed)?;
+                let (_, wire) = field.ok_or(DecodeError::Malformed)?;
                 list.push(value(
                     wire,
                     items,
-                    depth.checked_sub(1).ok_or(Trouble::Malformed)?,
+                    depth.checked_sub(1).ok_or(DecodeError::Malformed)?,
                 )?);
             }
             Ok(list.into())
@@ -234,41 +234,41 @@ fn value(wire: Wire<'_>, node: &Schema, depth: usize) -> std::result::Result<Val
                 .definition
                 .as_deref()
                 .and_then(numbers)
-                .ok_or(Trouble::Unknown)?;
+                .ok_or(DecodeError::Unknown)?;
             let mut map = Map::new();
             message(bytes, numbers, node, &mut map, depth)?;
             Ok(Value::Object(map))
         }
-        _ => Err(Trouble::Malformed),
+        _ => Err(DecodeError::Malformed),
     }
 }
 
 /// The text of one field of a message.
-fn inner(bytes: &[u8], wanted: u64) -> std::result::Result<Option<String>, Trouble> {
+fn inner(bytes: &[u8], wanted: u64) -> std::result::Result<Option<String>, DecodeError> {
     for field in Fields(bytes) {
-        if let (number, Wire::Bytes(text)) = field.ok_or(Trouble::Malformed)?
+        if let (number, Wire::Bytes(text)) = field.ok_or(DecodeError::Malformed)?
             && number == wanted
         {
-            return text_of(text).map(Some).ok_or(Trouble::Malformed);
+            return text_of(text).map(Some).ok_or(DecodeError::Malformed);
         }
     }
     Ok(None)
 }
 
 /// Seconds and nanoseconds; nothing at all is no time.
-fn time(bytes: &[u8], micro: bool) -> std::result::Result<Value, Trouble> {
+fn time(bytes: &[u8], micro: bool) -> std::result::Result<Value, DecodeError> {
     let (mut seconds, mut nanos) = (0, 0);
     for field in Fields(bytes) {
-        match field.ok_or(Trouble::Malformed)? {
+        match field.ok_or(DecodeError::Malformed)? {
             (1, Wire::Number(number)) => seconds = number.cast_signed(),
-            (2, Wire::Number(number)) => nanos = i32::try_from(number).map_err(|_| Trouble::Malformed)?,
+            (2, Wire::Number(number)) => nanos = i32::try_from(number).map_err(|_| DecodeError::Malformed)?,
             _ => {}
         }
     }
     if bytes.is_empty() {
         return Ok(Value::Null);
     }
-    let time = jiff::Timestamp::new(seconds, nanos).map_err(|_| Trouble::Malformed)?;
+    let time = jiff::Timestamp::new(seconds, nanos).map_err(|_| DecodeError::Malformed)?;
     let format = if micro {
         "%Y-%m-%dT%H:%M:%S.%6fZ"
     } else {
@@ -278,13 +278,13 @@ fn time(bytes: &[u8], micro: bool) -> std::result::Result<Value, Trouble> {
 }
 
 /// Type, number, text.
-fn int_or_string(bytes: &[u8]) -> std::result::Result<Value, Trouble> {
+fn int_or_string(bytes: &[u8]) -> std::result::Result<Value, DecodeError> {
     let (mut is_text, mut number, mut text) = (false, 0, String::new());
     for field in Fields(bytes) {
-        match field.ok_or(Trouble::Malformed)? {
+        match field.ok_or(DecodeError::Malformed)? {
             (1, Wire::Number(kind)) => is_text = kind == 1,
             (2, Wire::Number(value)) => number = value.cast_signed(),
-            (3, Wire::Bytes(bytes)) => text = text_of(bytes).ok_or(Trouble::Malformed)?,
+            (3, Wire::Bytes(bytes)) => text = text_of(bytes).ok_or(DecodeError::Malformed)?,
             _ => {}
         }
     }
@@ -306,10 +306,10 @@ enum Wire<'a> {
 crate::hidden::without_content!(Wire<'_>);
 
 impl<'a> Wire<'a> {
-    const fn bytes(self) -> std::result::Result<&'a [u8], Trouble> {
+    const fn bytes(self) -> std::result::Result<&'a [u8], DecodeError> {
         match self {
             Self::Bytes(bytes) => Ok(bytes),
-            _ => Err(Trouble::Malformed),
+            _ => Err(DecodeError::Malformed),
         }
     }
 

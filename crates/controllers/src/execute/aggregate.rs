@@ -17,7 +17,7 @@ use entourage_core::{
 };
 use tracing::debug;
 
-use super::{Executor, Outcome, trouble};
+use super::{Executor, Outcome, outcome_of};
 use crate::{
     client::{Form, path::Path},
     error::Class,
@@ -42,7 +42,7 @@ impl Executor {
             Err(failure) if failure.class() == Class::Missing => return Outcome::Done,
             Err(failure) => {
                 debug!(object = %id, error = ?failure, "a template cannot be read for its status");
-                return trouble(&failure);
+                return outcome_of(&failure);
             }
         };
         let question = Question::Aggregate {

@@ -20,7 +20,7 @@ use entourage_core::{
 use serde_json::{Value, json};
 use tracing::{debug, warn};
 
-use super::{Executor, Outcome, namespace::prove, trouble};
+use super::{Executor, Outcome, namespace::prove, outcome_of};
 use crate::{
     client::{Form, path::Path},
     error::{Class, Failure},
@@ -63,7 +63,7 @@ impl Executor {
             Err(failure) => {
                 let error = failure.text(&order.id.gvk);
                 warn!(object = %order.id, error, "the source of a copy cannot be read on the hub");
-                (Delivered::Abandoned, trouble(&failure))
+                (Delivered::Abandoned, outcome_of(&failure))
             }
         };
         if !matches!(delivered, Delivered::Applied { .. }) {

@@ -11,11 +11,11 @@ use entourage_core::{
 use serde_json::Value;
 use tracing::{debug, warn};
 
-use super::{Executor, FORBIDDEN, Outcome, trouble};
+use super::{Executor, FORBIDDEN, Outcome, outcome_of};
 use crate::{
     client::{Form, path::Path},
     error::{Class, Failure},
-    trouble::Trouble,
+    failure_kind::FailureKind,
 };
 
 impl Executor {
@@ -86,11 +86,11 @@ impl Executor {
                     Ok(true) => {}
                     Ok(false) => {
                         return Outcome::Failed {
-                            trouble: Trouble::Busy,
+                            failure_kind: FailureKind::Busy,
                             asked: None,
                         };
                     }
-                    Err(failure) => return trouble(&failure),
+                    Err(failure) => return outcome_of(&failure),
                 }
                 self.tell(Observation::Absent(id.clone())).await;
                 Outcome::Done
@@ -101,7 +101,7 @@ impl Executor {
                     self.tell(Observation::Unreadable(id.clone(), failure.text(&id.gvk)))
                         .await;
                 }
-                trouble(&failure)
+                outcome_of(&failure)
             }
         }
     }
@@ -114,7 +114,7 @@ impl Executor {
                 warn!(object = ?object, error = failure.text(&gvk_of(object)), "the hub has no namespace or no kind \
                     for an object");
                 return Outcome::Failed {
-                    trouble: Trouble::Busy,
+                    failure_kind: FailureKind::Busy,
                     asked: None,
                 };
             }
@@ -126,7 +126,7 @@ impl Executor {
                         if !failure.is_about(&Path::hub(object).resource) {
                             warn!(object = ?object, "the hub does not serve the address of an object now");
                             return Outcome::Failed {
-                                trouble: Trouble::Busy,
+                                failure_kind: FailureKind::Busy,
                                 asked: None,
                             };
                         }
@@ -137,7 +137,7 @@ impl Executor {
                         })
                         .await;
                     }
-                    Err(failure) => return trouble(&failure),
+                    Err(failure) => return outcome_of(&failure),
                 }
             }
             Class::Refused => {
@@ -155,7 +155,7 @@ impl Executor {
             }
             _ => {}
         }
-        trouble(failure)
+        outcome_of(failure)
     }
 
     pub(super) async fn see(&self, watch: &Watch, mut object: Value) {

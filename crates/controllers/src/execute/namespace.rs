@@ -14,7 +14,7 @@ use entourage_core::{
 use serde_json::Value;
 use tracing::debug;
 
-use super::{Executor, Outcome, trouble};
+use super::{Executor, Outcome, outcome_of};
 use crate::{
     client::{Api, Form, path::Path},
     error::{Class, Failure},
@@ -46,7 +46,7 @@ impl Executor {
                 if failure.class() == Class::Refused {
                     return Outcome::Refused(failure.text(&Gvk::new("v1", "Namespace")));
                 }
-                trouble(&failure)
+                outcome_of(&failure)
             }
         }
     }

@@ -11,12 +11,12 @@ use entourage_core::{
 use serde_json::Value;
 use tracing::debug;
 
-use super::{Executor, Outcome, trouble};
+use super::{Executor, Outcome, outcome_of};
 use crate::{
     client::{Form, path::Path},
     error::{Class, Failure},
+    failure_kind::FailureKind,
     member::Member,
-    trouble::Trouble,
 };
 
 /// The number of times that a copy which changes while it is released is read again.
@@ -51,7 +51,7 @@ impl Executor {
                 self.tell(Observation::Removed(cluster, id, removed)).await;
                 Outcome::Done
             }
-            Err(End::Abandoned) => trouble(&Failure::Abandoned),
+            Err(End::Abandoned) => outcome_of(&Failure::Abandoned),
             Err(End::Held(live)) => {
                 self.see_copy(&cluster, &id, live).await;
                 self.tell(Observation::Removed(cluster, id, Removed::Accepted))
@@ -61,7 +61,7 @@ impl Executor {
             Err(End::Changed(live)) => {
                 self.see_copy(&cluster, &id, live).await;
                 Outcome::Failed {
-                    trouble: Trouble::Conflict,
+                    failure_kind: FailureKind::Conflict,
                     asked: None,
                 }
             }

@@ -322,9 +322,9 @@ async fn a_member_that_refuses_a_namespace_is_quoted() {
 
 #[tokio::test]
 async fn a_source_that_cannot_be_read_is_not_blamed_on_the_member() {
-    for (reply, trouble) in [
-        (Reply::Broken, Trouble::Silence),
-        (status(503, "ServiceUnavailable"), Trouble::Busy),
+    for (reply, failure_kind) in [
+        (Reply::Broken, FailureKind::Silence),
+        (status(503, "ServiceUnavailable"), FailureKind::Busy),
     ] {
         let mut bench = bench(vec![(SOURCE, reply)], vec![]);
         let change = Change::Deliver {
@@ -335,7 +335,13 @@ async fn a_source_that_cannot_be_read_is_not_blamed_on_the_member() {
             read_first: false,
         };
         let (outcome, heard) = bench.carry_out(change).await;
-        assert_eq!(outcome, Outcome::Failed { trouble, asked: None });
+        assert_eq!(
+            outcome,
+            Outcome::Failed {
+                failure_kind,
+                asked: None
+            }
+        );
         assert!(
             matches!(
                 heard.as_slice(),
@@ -485,7 +491,7 @@ async fn a_token_secret_is_never_sent() {
 }
 
 #[tokio::test]
-async fn trouble_of_the_member_is_told_by_kind() {
+async fn failures_of_the_member_are_reported_by_kind() {
     let cases = [
         (Reply::Broken, false),
         (status(503, "ServiceUnavailable"), false),
@@ -616,7 +622,7 @@ async fn a_copy_that_changed_is_not_removed_but_planned_again() {
     assert_eq!(
         outcome,
         Outcome::Failed {
-            trouble: Trouble::Conflict,
+            failure_kind: FailureKind::Conflict,
             asked: None
         }
     );
@@ -761,7 +767,7 @@ async fn a_conflict_on_the_hub_is_looked_at_and_ends_the_plan() {
         assert_eq!(
             outcome,
             Outcome::Failed {
-                trouble: Trouble::Conflict,
+                failure_kind: FailureKind::Conflict,
                 asked: None
             }
         );
@@ -793,7 +799,7 @@ async fn a_binding_is_not_gone_because_somebody_answers_404_to_everything() {
         assert_eq!(
             outcome,
             Outcome::Failed {
-                trouble: Trouble::Busy,
+                failure_kind: FailureKind::Busy,
                 asked: None
             }
         );
@@ -836,7 +842,7 @@ async fn a_missing_collection_on_the_hub_is_no_news_about_the_object() {
     assert_eq!(
         outcome,
         Outcome::Failed {
-            trouble: Trouble::Busy,
+            failure_kind: FailureKind::Busy,
             asked: None
         }
     );
@@ -913,7 +919,7 @@ async fn changes_stop_at_the_first_that_fails() {
     assert_eq!(
         outcome,
         Outcome::Failed {
-            trouble: Trouble::Busy,
+            failure_kind: FailureKind::Busy,
             asked: None
         }
     );

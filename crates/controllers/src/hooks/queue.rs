@@ -107,13 +107,13 @@ impl HookQueue {
             let _turn = self.turns.acquire().await;
             match self.once(body.clone(), largest).await {
                 // The connection broke, as one does that was kept while the hook restarted. A question may be asked twice.
-                Err(Trouble::Broken(_)) => self.once(body, largest).await,
+                Err(ExchangeError::Broken(_)) => self.once(body, largest).await,
                 other => other,
             }
         };
         let (why, is_silence) = match tokio::time::timeout(self.timeout, exchange).await {
             Ok(Ok(bytes)) => return Ok(bytes),
-            Ok(Err(trouble)) => (trouble.text(&self.host), trouble.is_silence()),
+            Ok(Err(error)) => (error.text(&self.host), error.is_silence()),
             Err(_) => {
                 let seconds = self.timeout.as_secs();
                 let why = format!(
@@ -126,7 +126,7 @@ impl HookQueue {
         Err(Failure { why, is_silence })
     }
 
-    async fn once(&self, body: Bytes, largest: usize) -> Result<Bytes, Trouble> {
+    async fn once(&self, body: Bytes, largest: usize) -> Result<Bytes, ExchangeError> {
         let request = Request::builder()
             .method(Method::POST)
             .uri(&self.uri)
@@ -137,28 +137,28 @@ impl HookQueue {
                 concat!("entourage/", env!("CARGO_PKG_VERSION")),
             )
             .body(Full::new(body))
-            .map_err(|error| Trouble::Broken(error.to_string()))?;
+            .map_err(|error| ExchangeError::Broken(error.to_string()))?;
         let response = self
             .http
             .request(request)
             .await
-            .map_err(|error| trouble(&error))?;
+            .map_err(|error| exchange_error(&error))?;
         if response.status() != StatusCode::OK {
-            return Err(Trouble::Status(response.status()));
+            return Err(ExchangeError::Status(response.status()));
         }
         let body = Limited::new(response.into_body(), largest).collect().await;
         body.map(http_body_util::Collected::to_bytes).map_err(|error| {
             if error.is::<LengthLimitError>() {
-                Trouble::Large(largest)
+                ExchangeError::Large(largest)
             } else {
-                Trouble::Broken("the answer broke off".to_owned())
+                ExchangeError::Broken("the answer broke off".to_owned())
             }
         })
     }
 }
 
 /// The failure of an exchange.
-enum Trouble {
+enum ExchangeError {
     /// There is no connection.
     Unconnected(String),
     /// Its name has no address.
@@ -173,7 +173,7 @@ enum Trouble {
     Large(usize),
 }
 
-impl Trouble {
+impl ExchangeError {
     /// True if the hook as a whole has failed. Other failures may be specific to the object in question.
     const fn is_silence(&self) -> bool {
         match self {
@@ -211,14 +211,14 @@ impl Trouble {
 }
 
 /// The failure of an error of the HTTP client, by the first of its causes that determines it.
-fn trouble(error: &legacy::Error) -> Trouble {
+fn exchange_error(error: &legacy::Error) -> ExchangeError {
     let mut at: Option<&(dyn StdError + 'static)> = Some(error);
     while let Some(each) = at {
         if let Some(unresolved) = each.downcast_ref::<Unresolved>() {
-            return Trouble::Unresolved(unresolved.0.clone());
+            return ExchangeError::Unresolved(unresolved.0.clone());
         }
         if let Some(tls) = each.downcast_ref::<rustls::Error>() {
-            return Trouble::Untrusted(tls.to_string());
+            return ExchangeError::Untrusted(tls.to_string());
         }
         let io = each.downcast_ref::<io::Error>();
         // The cause that an io::Error wraps is not its source.
@@ -227,14 +227,14 @@ fn trouble(error: &legacy::Error) -> Trouble {
             continue;
         }
         if let (Some(io), true) = (io, error.is_connect()) {
-            return Trouble::Unconnected(io.to_string());
+            return ExchangeError::Unconnected(io.to_string());
         }
         at = each.source();
     }
     if error.is_connect() {
-        Trouble::Unconnected("the connection was not made".to_owned())
+        ExchangeError::Unconnected("the connection was not made".to_owned())
     } else {
-        Trouble::Broken("the connection broke".to_owned())
+        ExchangeError::Broken("the connection broke".to_owned())
     }
 }
 

@@ -9,7 +9,7 @@ use tokio::time::{Instant, timeout_at};
 use tracing::{error, trace, warn};
 
 use super::{ControlLoop, Decide, Ended, INBOX, LAST_WORDS, PLANS, PUBLISH, queue::Priority};
-use crate::{clock, execute::Outcome, metrics, trouble::Trouble};
+use crate::{clock, execute::Outcome, failure_kind::FailureKind, metrics};
 
 impl<D: Decide> ControlLoop<D> {
     /// Plans and executes keys where there is capacity. Returns true if keys were left although there is capacity.
@@ -102,7 +102,7 @@ impl<D: Decide> ControlLoop<D> {
                 (
                     error.id(),
                     Outcome::Failed {
-                        trouble: Trouble::Lost,
+                        failure_kind: FailureKind::Lost,
                         asked: None,
                     },
                 )
@@ -114,7 +114,7 @@ impl<D: Decide> ControlLoop<D> {
         if let (
             Key::Copy(id, cluster),
             Outcome::Failed {
-                trouble: Trouble::Lost,
+                failure_kind: FailureKind::Lost,
                 ..
             },
         ) = (&key, &outcome)
@@ -148,13 +148,15 @@ impl<D: Decide> ControlLoop<D> {
                 }
                 let at = self
                     .retries
-                    .failed(&key, now, Trouble::Refused, None, clock::jitter());
+                    .failed(&key, now, FailureKind::Refused, None, clock::jitter());
                 self.timers.set(&key, at, Priority::Timer);
                 metrics::Outcome::Failed
             }
-            Outcome::Failed { trouble, asked } => {
-                let at = self.retries.failed(&key, now, trouble, asked, clock::jitter());
-                let conflict = trouble == Trouble::Conflict;
+            Outcome::Failed { failure_kind, asked } => {
+                let at = self
+                    .retries
+                    .failed(&key, now, failure_kind, asked, clock::jitter());
+                let conflict = failure_kind == FailureKind::Conflict;
                 self.timers
                     .set(&key, at, if conflict { Priority::Live } else { Priority::Timer });
                 if conflict {

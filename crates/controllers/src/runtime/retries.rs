@@ -7,7 +7,7 @@ use std::{
 
 use entourage_core::{object::Time, plan::Key};
 
-use crate::trouble::Trouble;
+use crate::failure_kind::FailureKind;
 
 /// The keys that failed last time.
 #[derive(Debug, Default)]
@@ -20,7 +20,7 @@ pub struct Retries {
 #[derive(Debug)]
 struct Retry {
     failures: u32,
-    trouble: Trouble,
+    failure_kind: FailureKind,
     not_before: Time,
     /// True if it was refused since its last success.
     refused: bool,
@@ -36,19 +36,19 @@ impl Retries {
         &mut self,
         key: &Key,
         now: Time,
-        trouble: Trouble,
+        failure_kind: FailureKind,
         asked: Option<Duration>,
         jitter: f64,
     ) -> Time {
-        let retry = retry(&mut self.failed, key, now, trouble);
-        retry.refused |= trouble == Trouble::Refused;
-        if retry.trouble != trouble {
-            (retry.failures, retry.trouble) = (0, trouble);
+        let retry = retry(&mut self.failed, key, now, failure_kind);
+        retry.refused |= failure_kind == FailureKind::Refused;
+        if retry.failure_kind != failure_kind {
+            (retry.failures, retry.failure_kind) = (0, failure_kind);
         }
-        if trouble == Trouble::Silence && !retry.freed {
+        if failure_kind == FailureKind::Silence && !retry.freed {
             self.silent.insert(key.clone());
         }
-        let (first, longest) = trouble.range();
+        let (first, longest) = failure_kind.range();
         let wait = first.saturating_mul(1 << retry.failures.min(20)).min(longest);
         let wait = wait.max(
             asked
@@ -62,7 +62,7 @@ impl Retries {
 
     /// Records that a refusal was reported without a request: there is nothing to wait for.
     pub fn told(&mut self, key: &Key, now: Time) {
-        let retry = retry(&mut self.failed, key, now, Trouble::Refused);
+        let retry = retry(&mut self.failed, key, now, FailureKind::Refused);
         (retry.refused, retry.not_before) = (true, now);
     }
 
@@ -94,7 +94,7 @@ impl Retries {
     pub fn answers_again(&mut self, now: Time) -> Vec<Key> {
         let mut keys = Vec::from_iter(self.silent.drain());
         keys.retain(|key| match self.failed.get_mut(key) {
-            Some(retry) if retry.trouble == Trouble::Silence && retry.not_before > now => {
+            Some(retry) if retry.failure_kind == FailureKind::Silence && retry.not_before > now => {
                 (retry.not_before, retry.freed) = (now, true);
                 true
             }
@@ -104,10 +104,15 @@ impl Retries {
     }
 }
 
-fn retry<'a>(failed: &'a mut HashMap<Key, Retry>, key: &Key, now: Time, trouble: Trouble) -> &'a mut Retry {
+fn retry<'a>(
+    failed: &'a mut HashMap<Key, Retry>,
+    key: &Key,
+    now: Time,
+    failure_kind: FailureKind,
+) -> &'a mut Retry {
     failed.entry(key.clone()).or_insert(Retry {
         failures: 0,
-        trouble,
+        failure_kind,
         not_before: now,
         refused: false,
         freed: false,
@@ -126,7 +131,7 @@ mod tests {
     fn waits_double_up_to_the_longest() {
         let mut retries = Retries::default();
         let waits: Vec<i64> = (0..11)
-            .map(|_| retries.failed(&key(), Time(0), Trouble::Busy, None, 0.0).0)
+            .map(|_| retries.failed(&key(), Time(0), FailureKind::Busy, None, 0.0).0)
             .collect();
         assert_eq!(
             waits,
@@ -137,20 +142,26 @@ mod tests {
     #[test]
     fn the_server_may_ask_for_more() {
         let mut retries = Retries::default();
-        let at = retries.failed(&key(), Time(0), Trouble::Busy, Some(Duration::from_secs(7)), 0.0);
+        let at = retries.failed(
+            &key(),
+            Time(0),
+            FailureKind::Busy,
+            Some(Duration::from_secs(7)),
+            0.0,
+        );
         assert_eq!(at, Time(7000));
     }
 
     #[test]
     fn a_key_is_held_until_its_time_and_forgotten_on_success() {
         let mut retries = Retries::default();
-        let at = retries.failed(&key(), Time(0), Trouble::Refused, None, 1.0);
+        let at = retries.failed(&key(), Time(0), FailureKind::Refused, None, 1.0);
         assert_eq!(at, Time(1500));
         assert_eq!(retries.held(&key(), Time(1499)), Some(at));
         assert_eq!(retries.held(&key(), at), None);
         retries.succeeded(&key());
         assert_eq!(
-            retries.failed(&key(), Time(0), Trouble::Refused, None, 0.0),
+            retries.failed(&key(), Time(0), FailureKind::Refused, None, 0.0),
             Time(1000)
         );
     }
@@ -158,8 +169,8 @@ mod tests {
     #[test]
     fn an_answer_after_silence_frees_the_keys_that_waited_for_it() {
         let mut retries = Retries::default();
-        retries.failed(&key(), Time(0), Trouble::Silence, None, 0.0);
-        retries.failed(&Key::Cluster("b".into()), Time(0), Trouble::Busy, None, 0.0);
+        retries.failed(&key(), Time(0), FailureKind::Silence, None, 0.0);
+        retries.failed(&Key::Cluster("b".into()), Time(0), FailureKind::Busy, None, 0.0);
         assert_eq!(retries.answers_again(Time(1)), [key()]);
         assert_eq!(retries.held(&key(), Time(1)), None);
     }
@@ -167,20 +178,20 @@ mod tests {
     #[test]
     fn a_key_that_alone_meets_silence_is_freed_once_until_it_goes_well() {
         let mut retries = Retries::default();
-        retries.failed(&key(), Time(0), Trouble::Silence, None, 0.0);
+        retries.failed(&key(), Time(0), FailureKind::Silence, None, 0.0);
         assert_eq!(retries.answers_again(Time(1)), [key()]);
-        let at = retries.failed(&key(), Time(2), Trouble::Silence, None, 0.0);
+        let at = retries.failed(&key(), Time(2), FailureKind::Silence, None, 0.0);
         assert_eq!(retries.answers_again(Time(3)), []);
         assert_eq!(retries.held(&key(), Time(3)), Some(at));
         retries.succeeded(&key());
-        retries.failed(&key(), Time(4), Trouble::Silence, None, 0.0);
+        retries.failed(&key(), Time(4), FailureKind::Silence, None, 0.0);
         assert_eq!(retries.answers_again(Time(5)), [key()]);
     }
 
     #[test]
     fn a_key_that_nobody_was_asked_about_is_not_held() {
         let mut retries = Retries::default();
-        retries.failed(&key(), Time(0), Trouble::Refused, None, 0.0);
+        retries.failed(&key(), Time(0), FailureKind::Refused, None, 0.0);
         retries.told(&key(), Time(5));
         assert_eq!(retries.held(&key(), Time(5)), None);
         assert!(!retries.is_first_refusal(&key()));
@@ -190,8 +201,8 @@ mod tests {
     fn a_refusal_is_the_first_until_the_key_goes_well() {
         let mut retries = Retries::default();
         assert!(retries.is_first_refusal(&key()));
-        for trouble in [Trouble::Busy, Trouble::Refused, Trouble::Silence] {
-            retries.failed(&key(), Time(0), trouble, None, 0.0);
+        for failure_kind in [FailureKind::Busy, FailureKind::Refused, FailureKind::Silence] {
+            retries.failed(&key(), Time(0), failure_kind, None, 0.0);
         }
         assert!(!retries.is_first_refusal(&key()));
         retries.succeeded(&key());

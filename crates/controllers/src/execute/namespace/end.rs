@@ -10,7 +10,7 @@ use entourage_core::{
 };
 
 use super::{
-    super::{Executor, Outcome, trouble},
+    super::{Executor, Outcome, outcome_of},
     look::look,
 };
 use crate::{
@@ -33,7 +33,7 @@ impl Executor {
                 self.tell(Observation::LookedInto(cluster, name, contents)).await;
                 Outcome::Done
             }
-            Err(failure) => trouble(&failure),
+            Err(failure) => outcome_of(&failure),
         }
     }
 
@@ -80,7 +80,7 @@ impl Executor {
                 self.tell(Observation::LookedInto(cluster, name, contents)).await;
                 return (Outcome::Done, false);
             }
-            Err(failure) => return (trouble(&failure), false),
+            Err(failure) => return (outcome_of(&failure), false),
         };
         let released = mode != RemovalMode::Delete && answer.is_ok();
         let now = match answer {
@@ -105,7 +105,7 @@ impl Executor {
                 let words = failure.text(&Gvk::new("v1", "Namespace"));
                 return (Outcome::Refused(words), released);
             }
-            Err(failure) => return (trouble(&failure), released),
+            Err(failure) => return (outcome_of(&failure), released),
         }
         self.tell(Observation::NamespaceEnded(cluster, name)).await;
         (Outcome::Done, released)

@@ -2,7 +2,7 @@
 
 /// The reason why a key is retried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Trouble {
+pub enum FailureKind {
     /// The object changed concurrently. Its current state has been observed.
     Conflict,
     /// 429 or 5xx.
@@ -15,7 +15,7 @@ pub enum Trouble {
     Lost,
 }
 
-impl Trouble {
+impl FailureKind {
     /// The first and the longest delay in milliseconds.
     pub(crate) const fn range(self) -> (i64, i64) {
         match self {
