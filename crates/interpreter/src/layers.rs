@@ -115,7 +115,7 @@ impl Interpreter {
 pub struct Interpretation {
     layers: Option<Arc<Layers>>,
     /// The responses of hooks about the object that is about to be read.
-    heard: HookResponses,
+    responses: HookResponses,
 }
 
 #[derive(Debug)]
@@ -159,16 +159,16 @@ impl Interpretation {
         }
         Self {
             layers: Some(Arc::new(layers)),
-            heard: HookResponses::default(),
+            responses: HookResponses::default(),
         }
     }
 
     /// Adds the responses of hooks about the object that is read next.
     #[must_use]
-    pub fn with(&self, heard: HookResponses) -> Self {
+    pub fn with(&self, responses: HookResponses) -> Self {
         Self {
             layers: self.layers.clone(),
-            heard,
+            responses,
         }
     }
 
@@ -228,7 +228,7 @@ impl Interpretation {
         if customized.is_some() {
             return customized;
         }
-        self.asks(operation).then(|| self.heard(operation))?
+        self.asks(operation).then(|| self.hook_answer(operation))?
     }
 
     /// The dependencies of an object.
@@ -245,11 +245,11 @@ impl Interpretation {
         if !self.asks(Operation::References) {
             return all;
         }
-        if let Some(HookResult::Ignored(unanswered)) = self.heard.0.get(&Operation::References) {
+        if let Some(HookResult::Ignored(unanswered)) = self.responses.0.get(&Operation::References) {
             all.unanswered.get_or_insert_with(|| unanswered.clone());
             return all;
         }
-        match self.heard(Operation::References) {
+        match self.hook_answer(Operation::References) {
             Some(Ok(answer)) => {
                 all.answers.push(answer);
                 all.is_all = true;
@@ -269,12 +269,12 @@ impl Interpretation {
 
     /// True if hooks were called, and the next layer answers.
     fn is_passed(&self, operation: Operation) -> bool {
-        self.heard.is_passed(operation)
+        self.responses.is_passed(operation)
     }
 
     /// The error of a skipped hook, which is final if no layer follows.
     pub fn ignored(&self, operation: Operation) -> Option<InterpretError> {
-        match self.heard.0.get(&operation)? {
+        match self.responses.0.get(&operation)? {
             HookResult::Ignored(unanswered) => Some(InterpretError {
                 until: Until::Answered,
                 ..unanswered.clone()
@@ -284,21 +284,21 @@ impl Interpretation {
     }
 
     /// The result of hooks; `None` if the next layer answers.
-    fn heard(&self, operation: Operation) -> Option<Result<Answer, InterpretError>> {
-        match self.heard.0.get(&operation) {
-            Some(HookResult::Told(answer)) => Some(answer.clone()),
+    fn hook_answer(&self, operation: Operation) -> Option<Result<Answer, InterpretError>> {
+        match self.responses.0.get(&operation) {
+            Some(HookResult::Answer(answer)) => Some(answer.clone()),
             Some(HookResult::Ignored(_) | HookResult::Nobody) => None,
             Some(HookResult::Unused) => Some(Err(InterpretError {
                 why: Cow::Borrowed("its answer is not used"),
                 until: Until::Used,
-                ..self.unheard(operation)
+                ..self.not_called(operation)
             })),
-            None => Some(Err(self.unheard(operation))),
+            None => Some(Err(self.not_called(operation))),
         }
     }
 
     /// The error if no hook was called.
-    pub fn unheard(&self, operation: Operation) -> InterpretError {
+    pub fn not_called(&self, operation: Operation) -> InterpretError {
         let mut hooks = self
             .layers
             .iter()
@@ -314,8 +314,8 @@ impl Interpretation {
     }
 
     /// True if a hook was called for this operation.
-    pub fn was_heard(&self, operation: Operation) -> bool {
-        self.heard.0.contains_key(&operation)
+    pub fn was_called(&self, operation: Operation) -> bool {
+        self.responses.0.contains_key(&operation)
     }
 
     /// The customizations that have the question's operation, with the result of each.

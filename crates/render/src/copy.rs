@@ -104,7 +104,7 @@ pub fn render(
         Step::Done(rendered) => Ok(rendered),
         Step::Ask(inquiry) => {
             let operation = inquiry.question().operation();
-            Err(render_spec.interpretation.unheard(operation).into())
+            Err(render_spec.interpretation.not_called(operation).into())
         }
     }
 }
@@ -250,7 +250,7 @@ fn comes_next(
 
 /// True if a webhook has this operation, and was not called yet.
 fn is_to_ask(interpretation: &Interpretation, operation: Operation) -> bool {
-    interpretation.asks(operation) && !interpretation.was_heard(operation)
+    interpretation.asks(operation) && !interpretation.was_called(operation)
 }
 
 /// The first relevant difference between the rendered copy and the live object: a path without values, and without keys of a

@@ -16,7 +16,7 @@ pub struct HookResponses(pub(super) Arc<BTreeMap<Operation, HookResult>>);
 #[derive(Clone)]
 pub enum HookResult {
     /// A result, or the error that blocks the operation.
-    Told(Result<Answer, InterpretError>),
+    Answer(Result<Answer, InterpretError>),
     /// The hook failed and is skipped by failurePolicy: the next layer answers as if there were no hook.
     Ignored(InterpretError),
     /// No hook matches after all: the next layer answers.
@@ -28,15 +28,15 @@ pub enum HookResult {
 impl HookResponses {
     /// Builds responses by operation.
     #[must_use]
-    pub fn of(said: impl IntoIterator<Item = (Operation, HookResult)>) -> Self {
-        Self(Arc::new(said.into_iter().collect()))
+    pub fn of(results: impl IntoIterator<Item = (Operation, HookResult)>) -> Self {
+        Self(Arc::new(results.into_iter().collect()))
     }
 
     /// Adds a response. Cost: O(earlier responses).
     #[must_use]
-    pub fn and(&self, operation: Operation, said: HookResult) -> Self {
+    pub fn and(&self, operation: Operation, result: HookResult) -> Self {
         let mut all = (*self.0).clone();
-        all.insert(operation, said);
+        all.insert(operation, result);
         Self(Arc::new(all))
     }
 
@@ -60,7 +60,7 @@ impl HookResponses {
     pub fn lacks(&self) -> bool {
         self.0
             .values()
-            .any(|said| matches!(said, HookResult::Ignored(_) | HookResult::Told(Err(_))))
+            .any(|result| matches!(result, HookResult::Ignored(_) | HookResult::Answer(Err(_))))
     }
 }
 
@@ -82,7 +82,7 @@ impl HookResult {
                 until: Until::SkippedByFailurePolicy,
                 ..unanswered
             }),
-            (answer, _) => Self::Told(answer),
+            (answer, _) => Self::Answer(answer),
         }
     }
 }
