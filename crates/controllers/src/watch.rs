@@ -15,7 +15,7 @@
 //! 4. a kind that is not found is discovered again (the server may use another plural by now), and if the server reports what it
 //!    serves instead, that is sent as `Unserved`.
 //!
-//! Only changes are reported, however often the same state is found again (`Told`): an outage that turns out to be an upgrade is
+//! Only changes are reported, however often the same state is found again (`Reported`): an outage that turns out to be an upgrade is
 //! reported as both, one after the other.
 //!
 //! Nothing is repeated without a pause: a watch that ends before `SHORTEST` counts as a failure.
@@ -57,7 +57,7 @@ mod state;
 use hear::{News, Unheard};
 use lines::Lines;
 use outage::{LONGEST, pause};
-use state::{End, Told};
+use state::{End, Reported};
 
 /// The number of items per page: a page is in memory as a whole.
 const PAGE: &str = "500";
@@ -102,7 +102,7 @@ pub struct Watcher {
     /// call in between does not reset this count.
     short: u32,
     /// The last report.
-    told: Told,
+    reported: Reported,
     /// The time of the last discovery.
     asked: Option<Instant>,
     /// True if the server did not serve the kind at the last discovery, or may have started to since then: its definition may
@@ -148,7 +148,7 @@ impl Watcher {
             form,
             failures: 0,
             short: 0,
-            told: Told::Works,
+            reported: Reported::Works,
             asked: None,
             missing,
             waiting: Some(Instant::now()),
@@ -191,7 +191,7 @@ impl Watcher {
             if std::mem::take(&mut self.missing) {
                 self.api.doubt_apis();
             }
-            (self.told, self.waiting, self.failures) = (Told::Works, None, 0);
+            (self.reported, self.waiting, self.failures) = (Reported::Works, None, 0);
             self.was_listed(restores, revision(&from));
             loop {
                 let began = Instant::now();
@@ -199,7 +199,7 @@ impl Watcher {
                     Ok(End::Stop) => return,
                     Ok(End::Relist) => {
                         // It opened after an outage that was reported: only a list ends that.
-                        if self.told != Told::Works {
+                        if self.reported != Reported::Works {
                             self.failures = 0;
                         }
                         self.breathe(began).await;
@@ -274,7 +274,7 @@ impl Watcher {
             .query("timeoutSeconds", OPEN_FOR)
             .query("resourceVersion", &version);
         let mut body: Body = self.api.open(&path, self.form.accept()).await?;
-        if self.told != Told::Works {
+        if self.reported != Reported::Works {
             return Ok(End::Relist);
         }
         let (mut lines, mut idle) = (Lines::default(), IDLE);

@@ -10,7 +10,7 @@ use entourage_core::{
 use serde_json::Value;
 use tracing::warn;
 
-use super::{End, PAGE, PAGE_WHOLE, Told, Watcher, hear::News, is_secret};
+use super::{End, PAGE, PAGE_WHOLE, Reported, Watcher, hear::News, is_secret};
 use crate::{
     client::{
         Call, Form,
@@ -103,7 +103,7 @@ impl Watcher {
         if self.restores != self.api.restores() {
             return Ok(End::Relist);
         }
-        if self.doubtful && self.told == Told::Works {
+        if self.doubtful && self.reported == Reported::Works {
             if self.revision_now().await? < revision(&version) {
                 warn!(cluster = self.api.name(), resource = %self.list.resource, "the server has not come as far as it had: it was restored; listing again");
                 self.api.was_restored(self.restores);

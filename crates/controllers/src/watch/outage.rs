@@ -10,7 +10,7 @@ use entourage_core::{
 use tokio::time::{Instant, sleep};
 use tracing::{debug, warn};
 
-use super::{ASK_AGAIN, FORBIDDEN, PATIENCE, Told, Watcher};
+use super::{ASK_AGAIN, FORBIDDEN, PATIENCE, Reported, Watcher};
 use crate::{
     client::served::Served,
     clock,
@@ -33,19 +33,23 @@ impl Watcher {
             watch if may_be_undefined(watch) => kind_read_by(watch),
             _ => Gvk::new("v1", "List"),
         };
-        let Some(news) = self.news(failure, &gvk).await.filter(|news| *news != self.told) else {
+        let Some(news) = self
+            .news(failure, &gvk)
+            .await
+            .filter(|news| *news != self.reported)
+        else {
             return Some(());
         };
         let why = match &news {
-            Told::Other(version) => Failure::served_in(&gvk, version).text(&gvk),
-            Told::Withheld => Failure::withheld(&gvk).text(&gvk),
-            Told::Kindless => Failure::not_served(&gvk).text(&gvk),
+            Reported::Other(version) => Failure::served_in(&gvk, version).text(&gvk),
+            Reported::Withheld => Failure::withheld(&gvk).text(&gvk),
+            Reported::Kindless => Failure::not_served(&gvk).text(&gvk),
             _ => failure.text(&gvk),
         };
         // That a member does not serve a kind is reported where it matters: on the binding that cannot be applied there.
         if failure.class() == Class::Missing && matches!(self.watch, Watch::Copies(..)) {
             debug!(cluster = self.api.name(), resource = %self.list.resource, error = why, "cannot list");
-        } else if let (Told::Refused, Watch::Templates(_)) = (&news, &self.watch) {
+        } else if let (Reported::Refused, Watch::Templates(_)) = (&news, &self.watch) {
             let remedy = rights::remedy(&gvk.group, &gvk.kind);
             warn!(cluster = self.api.name(), resource = %self.list.resource, error = why, remedy, "cannot list");
         } else {
@@ -53,48 +57,51 @@ impl Watcher {
         }
         let watch = self.watch.clone();
         let seen = match &news {
-            Told::Other(version) => Observation::Unserved {
+            Reported::Other(version) => Observation::Unserved {
                 watch,
                 other: Some(version.clone()),
                 why,
             },
-            Told::Withheld => Observation::Unserved {
+            Reported::Withheld => Observation::Unserved {
                 watch,
                 other: Some(gvk.version),
                 why,
             },
-            Told::Kindless => Observation::Unserved {
+            Reported::Kindless => Observation::Unserved {
                 watch,
                 other: None,
                 why,
             },
-            Told::Refused => Observation::Refused { watch, why },
+            Reported::Refused => Observation::Refused { watch, why },
             _ => Observation::Lost { watch, why },
         };
-        self.told = news;
+        self.reported = news;
         self.tell(vec![seen], true).await
     }
 
     /// The state that follows from a failure; `None` if it was determined a short while ago. Runs discovery when a kind is not
     /// found.
-    async fn news(&mut self, failure: &Failure, gvk: &Gvk) -> Option<Told> {
+    async fn news(&mut self, failure: &Failure, gvk: &Gvk) -> Option<Reported> {
         if failure.class() != Class::Missing || !may_be_undefined(&self.watch) {
             return Some(match failure.code() {
-                FORBIDDEN => Told::Refused,
-                _ => Told::Lost,
+                FORBIDDEN => Reported::Refused,
+                _ => Reported::Lost,
             });
         }
-        let is_found_out = matches!(self.told, Told::Other(_) | Told::Withheld | Told::Kindless);
+        let is_found_out = matches!(
+            self.reported,
+            Reported::Other(_) | Reported::Withheld | Reported::Kindless
+        );
         if is_found_out && self.asked.is_some_and(|asked| asked.elapsed() < ASK_AGAIN) {
             return None;
         }
         self.asked = Some(Instant::now());
         Some(match self.api.served(gvk).await {
-            Ok(Served::Nowhere) => Told::Kindless,
-            Ok(Served::Withheld) => Told::Withheld,
-            Ok(Served::In(version)) if version != gvk.version => Told::Other(version),
+            Ok(Served::Nowhere) => Reported::Kindless,
+            Ok(Served::Withheld) => Reported::Withheld,
+            Ok(Served::In(version)) if version != gvk.version => Reported::Other(version),
             // It is served by now, or that cannot be determined now.
-            Ok(Served::In(_)) | Err(_) => Told::Lost,
+            Ok(Served::In(_)) | Err(_) => Reported::Lost,
         })
     }
 

@@ -4,7 +4,7 @@ use entourage_core::object::Str;
 
 /// The last report of a watch to the control loop.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Told {
+pub(super) enum Reported {
     /// It lists, or nothing yet.
     Works,
     /// It fails.
