@@ -61,7 +61,7 @@ fn begin(hub_id: &str, assumed: &Assumed) -> Simulation {
 }
 
 /// Says when it did not settle.
-fn remark_on(progress: &Progress, remarks: &mut Vec<String>) {
+fn add_remarks(progress: &Progress, remarks: &mut Vec<String>) {
     if *progress == Progress::Unsettled {
         remarks.push(
             "it was broken off: something goes on being changed, which is a defect; what follows is how far it came"

@@ -59,7 +59,7 @@ impl Interpreter {
     }
 
     /// Sets the customizations of a kind; `None` for none. Returns true if that is a change.
-    pub fn teach(&mut self, gvk: &Gvk, customized: Option<Customized>) -> bool {
+    pub fn customize(&mut self, gvk: &Gvk, customized: Option<Customized>) -> bool {
         let before = self.of(gvk);
         let customized = customized.map(Arc::new);
         self.set(

@@ -12,7 +12,7 @@ use super::{
     kind::{Kind, ObjectId},
     meter,
     objects::World,
-    seen::{Place, Wish},
+    seen::{Expectation, Place},
     server::{Server, Written},
 };
 
@@ -274,7 +274,9 @@ pub fn everywhere(bench: &Bench, ids: impl IntoIterator<Item = ObjectId>) -> Vec
 /// A server's; also if an object is not deleted in time.
 pub async fn remove(bench: &Bench, world: &World) -> Result<()> {
     let limit = bench.options.limit;
-    let gone = bench.seen.wish(Wish::Absent, everywhere(bench, world.copies()));
+    let gone = bench
+        .seen
+        .expect_that(Expectation::Absent, everywhere(bench, world.copies()));
     delete_all(bench, world.deployments().into_iter().map(|(id, _)| id)).await?;
     gone.met(limit)
         .await

@@ -1,6 +1,6 @@
 //! The state that the watches have shown, and waiting for it.
 //!
-//! The [`Ledger`] is plain data: events go in, and a wish ("these copies, on these servers, present / absent / at that step")
+//! The [`Ledger`] is plain data: events go in, and an expectation ("these copies, on these servers, present / absent / at that step")
 //! is a set of outstanding objects, which events reduce. The event that removes its last entry ends the wait: nothing is
 //! polled.
 
@@ -20,7 +20,7 @@ pub type Place = usize;
 
 /// The expected state of each object.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Wish {
+pub enum Expectation {
     /// It exists.
     Present,
     /// It does not exist.
@@ -29,7 +29,7 @@ pub enum Wish {
     Step(String),
 }
 
-/// The time at which an object fulfilled a wish.
+/// The time at which an object fulfilled an expectation.
 #[derive(Clone, Copy, Debug)]
 pub struct Fulfilled {
     /// As the bench observed it: each kind has its own watch, so the order between kinds may differ.
@@ -38,23 +38,23 @@ pub struct Fulfilled {
     pub revision: u64,
 }
 
-/// The observed objects, and the wish.
+/// The observed objects, and the expectation.
 #[derive(Debug, Default)]
 pub struct Ledger {
     /// All objects that exist, with their step.
     objects: HashMap<(Place, ObjectId), Option<String>>,
-    wish: Option<(Wish, HashSet<(Place, ObjectId)>)>,
-    /// The objects that fulfilled the wish, with the time.
+    expectation: Option<(Expectation, HashSet<(Place, ObjectId)>)>,
+    /// The objects that fulfilled the expectation, with the time.
     fulfilled: BTreeMap<(Place, ObjectId), Fulfilled>,
 }
 
 impl Ledger {
-    /// Records that an object exists, with this step, at this revision. Returns true if it fulfils the wish.
+    /// Records that an object exists, with this step, at this revision. Returns true if it fulfils the expectation.
     pub fn present(&mut self, place: Place, id: ObjectId, step: Option<String>, revision: u64) -> bool {
         let key = (place, id);
-        let closer = match &mut self.wish {
-            Some((Wish::Present, left)) => left.remove(&key),
-            Some((Wish::Step(wanted), left)) if step.as_ref() == Some(wanted) => left.remove(&key),
+        let closer = match &mut self.expectation {
+            Some((Expectation::Present, left)) => left.remove(&key),
+            Some((Expectation::Step(wanted), left)) if step.as_ref() == Some(wanted) => left.remove(&key),
             _ => false,
         };
         if closer {
@@ -65,26 +65,30 @@ impl Ledger {
         closer
     }
 
-    /// Records that an object is deleted. Returns true if that fulfils the wish.
+    /// Records that an object is deleted. Returns true if that fulfils the expectation.
     pub fn gone(&mut self, place: Place, id: ObjectId) -> bool {
         let key = (place, id);
         self.objects.remove(&key);
-        match &mut self.wish {
-            Some((Wish::Absent, left)) => left.remove(&key),
+        match &mut self.expectation {
+            Some((Expectation::Absent, left)) => left.remove(&key),
             _ => false,
         }
     }
 
-    /// Sets the wish. Returns the number of outstanding objects.
-    pub fn arm(&mut self, wish: Wish, of: impl IntoIterator<Item = (Place, ObjectId)>) -> usize {
-        let open = |key: &(Place, ObjectId)| match (&wish, self.objects.get(key)) {
-            (Wish::Present, found) => found.is_none(),
-            (Wish::Absent, found) => found.is_some(),
-            (Wish::Step(wanted), found) => found != Some(&Some(wanted.clone())),
+    /// Sets the expectation. Returns the number of outstanding objects.
+    pub fn arm(
+        &mut self,
+        expectation: Expectation,
+        of: impl IntoIterator<Item = (Place, ObjectId)>,
+    ) -> usize {
+        let open = |key: &(Place, ObjectId)| match (&expectation, self.objects.get(key)) {
+            (Expectation::Present, found) => found.is_none(),
+            (Expectation::Absent, found) => found.is_some(),
+            (Expectation::Step(wanted), found) => found != Some(&Some(wanted.clone())),
         };
         let left: HashSet<_> = of.into_iter().filter(open).collect();
         let count = left.len();
-        self.wish = Some((wish, left));
+        self.expectation = Some((expectation, left));
         self.fulfilled.clear();
         count
     }
@@ -92,7 +96,7 @@ impl Ledger {
     /// The outstanding objects, sorted.
     #[must_use]
     pub fn outstanding(&self) -> BTreeSet<(Place, ObjectId)> {
-        self.wish
+        self.expectation
             .as_ref()
             .map(|(_, left)| left.iter().cloned().collect())
             .unwrap_or_default()
@@ -109,7 +113,7 @@ impl Ledger {
     }
 
     fn left(&self) -> usize {
-        self.wish.as_ref().map_or(0, |(_, left)| left.len())
+        self.expectation.as_ref().map_or(0, |(_, left)| left.len())
     }
 }
 
@@ -155,16 +159,20 @@ impl Seen {
         self.lock().on(place)
     }
 
-    /// The objects that fulfilled the last wish, with the time.
+    /// The objects that fulfilled the last expectation, with the time.
     #[must_use]
     pub fn fulfilled(&self) -> BTreeMap<(Place, ObjectId), Fulfilled> {
         self.lock().fulfilled.clone()
     }
 
     /// Starts to wait; call it before the action that causes the change.
-    pub fn wish(&self, wish: Wish, of: impl IntoIterator<Item = (Place, ObjectId)>) -> Wait<'_> {
+    pub fn expect_that(
+        &self,
+        expectation: Expectation,
+        of: impl IntoIterator<Item = (Place, ObjectId)>,
+    ) -> Wait<'_> {
         let mut ledger = self.lock();
-        let left = ledger.arm(wish, of);
+        let left = ledger.arm(expectation, of);
         self.progress.send_replace((left, Instant::now()));
         Wait {
             seen: self,
@@ -177,7 +185,7 @@ impl Seen {
     }
 }
 
-/// A wish that is being waited for.
+/// An expectation that is being waited for.
 #[derive(Debug)]
 pub struct Wait<'a> {
     seen: &'a Seen,
@@ -202,26 +210,26 @@ impl Wait<'_> {
         }
         let ledger = self.seen.lock();
         let missing = ledger.outstanding();
-        let wish = ledger.wish.as_ref().map(|(wish, _)| wish);
+        let expectation = ledger.expectation.as_ref().map(|(expectation, _)| expectation);
         let some: Vec<_> = missing.iter().take(5).collect();
         let some: Vec<_> = some
             .iter()
             .map(|(place, id)| format!("{id} on {}", self.seen.names[*place]))
             .collect();
-        let wish = match wish {
-            Some(Wish::Absent) => "still there",
-            Some(Wish::Step(_)) => "without the new content",
+        let expectation = match expectation {
+            Some(Expectation::Absent) => "still there",
+            Some(Expectation::Step(_)) => "without the new content",
             _ => "missing",
         };
         bail!(
-            "after {} s {} copies are {wish}, such as {}",
+            "after {} s {} copies are {expectation}, such as {}",
             limit.as_secs(),
             missing.len(),
             some.join(", ")
         )
     }
 
-    /// Waits until the wish is fulfilled. Returns the moment.
+    /// Waits until the expectation is fulfilled. Returns the moment.
     ///
     /// # Errors
     /// As [`Wait::down_to`].
@@ -240,11 +248,11 @@ mod tests {
     }
 
     #[test]
-    fn a_wish_counts_what_is_outstanding_at_first_and_then_event_by_event() {
+    fn an_expectation_counts_what_is_outstanding_at_first_and_then_event_by_event() {
         let mut ledger = Ledger::default();
         ledger.present(0, id("x"), None, 1);
         assert_eq!(
-            ledger.arm(Wish::Present, [(0, id("x")), (1, id("x")), (1, id("y"))]),
+            ledger.arm(Expectation::Present, [(0, id("x")), (1, id("x")), (1, id("y"))]),
             2
         );
         assert!(!ledger.present(0, id("x"), None, 1));
@@ -256,25 +264,25 @@ mod tests {
     #[test]
     fn a_step_is_reached_by_that_step_alone() {
         let mut ledger = Ledger::default();
-        assert_eq!(ledger.arm(Wish::Step("2".into()), [(0, id("x"))]), 1);
+        assert_eq!(ledger.arm(Expectation::Step("2".into()), [(0, id("x"))]), 1);
         assert!(!ledger.present(0, id("x"), Some("1".into()), 1));
         assert!(ledger.present(0, id("x"), Some("2".into()), 1));
-        assert_eq!(ledger.arm(Wish::Step("2".into()), [(0, id("x"))]), 0);
+        assert_eq!(ledger.arm(Expectation::Step("2".into()), [(0, id("x"))]), 0);
     }
 
     #[test]
     fn what_is_gone_was_there() {
         let mut ledger = Ledger::default();
         ledger.present(0, id("x"), None, 1);
-        assert_eq!(ledger.arm(Wish::Absent, [(0, id("x")), (0, id("y"))]), 1);
+        assert_eq!(ledger.arm(Expectation::Absent, [(0, id("x")), (0, id("y"))]), 1);
         assert!(ledger.gone(0, id("x")));
         assert!(ledger.outstanding().is_empty() && ledger.on(0).is_empty());
     }
 
     #[test]
-    fn what_came_of_a_wish_is_told_with_its_time_until_the_next_one() {
+    fn the_result_of_an_expectation_is_kept_with_its_time_until_the_next_one() {
         let seen = Seen::new(vec!["hub".into()]);
-        let _ = seen.wish(Wish::Present, [(0, id("x")), (0, id("y"))]);
+        let _ = seen.expect_that(Expectation::Present, [(0, id("x")), (0, id("y"))]);
         seen.present(0, id("x"), None, 1);
         seen.present(0, id("z"), None, 1);
         let told = seen.fulfilled();
@@ -282,7 +290,7 @@ mod tests {
         seen.present(0, id("y"), None, 2);
         let (first, second) = (told[&(0, id("x"))], seen.fulfilled()[&(0, id("y"))]);
         assert!(first.at <= second.at && first.revision < second.revision);
-        let _ = seen.wish(Wish::Present, [(0, id("w"))]);
+        let _ = seen.expect_that(Expectation::Present, [(0, id("w"))]);
         assert!(seen.fulfilled().is_empty());
     }
 
@@ -290,7 +298,7 @@ mod tests {
     async fn what_is_missing_is_named_when_time_is_up() {
         let seen = Seen::new(vec!["hub".into(), "m1".into()]);
         let error = seen
-            .wish(Wish::Present, [(1, id("x"))])
+            .expect_that(Expectation::Present, [(1, id("x"))])
             .met(Duration::from_millis(1))
             .await;
         let error = error.unwrap_err().to_string();
@@ -303,7 +311,7 @@ mod tests {
     #[tokio::test]
     async fn a_wait_ends_with_the_event_that_fulfils_it() {
         let seen = Seen::new(vec!["hub".into()]);
-        let wait = seen.wish(Wish::Present, [(0, id("x"))]);
+        let wait = seen.expect_that(Expectation::Present, [(0, id("x"))]);
         let other = seen.clone();
         let task = tokio::spawn(async move { other.present(0, id("x"), None, 1) });
         assert!(wait.met(Duration::from_secs(30)).await.is_ok());

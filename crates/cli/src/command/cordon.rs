@@ -10,7 +10,7 @@ use kube::Client;
 
 use super::taint::{
     change::{Change, Effect, Outcome, Rule},
-    write::{Wish, carry_out},
+    write::{TaintRequest, carry_out},
 };
 use crate::{
     apply::Target,
@@ -71,13 +71,13 @@ pub(super) fn said_of_cordon(outcome: &Outcome) -> &'static str {
 /// # Errors
 /// As [`run`].
 pub async fn cordon(args: &CordonArgs, hub: Client, now: Time, out: &mut (dyn Write + Send)) -> Result<()> {
-    let wish = Wish {
+    let request = TaintRequest {
         clusters: &args.names,
         changes: &[cordoned()],
         rule: Rule::Idempotent,
         words: |outcome| vec![said_of_cordon(outcome)],
     };
-    carry_out(&wish, &mut target(args, hub, out), now).await
+    carry_out(&request, &mut target(args, hub, out), now).await
 }
 
 /// Uncordons with the given client: the taint of `entourage drain` is removed too.
@@ -85,7 +85,7 @@ pub async fn cordon(args: &CordonArgs, hub: Client, now: Time, out: &mut (dyn Wr
 /// # Errors
 /// As [`run_uncordon`].
 pub async fn uncordon(args: &CordonArgs, hub: Client, now: Time, out: &mut (dyn Write + Send)) -> Result<()> {
-    let wish = Wish {
+    let request = TaintRequest {
         clusters: &args.names,
         changes: &[
             Change::remove(taint::UNSCHEDULABLE, Effect::NoSchedule),
@@ -100,7 +100,7 @@ pub async fn uncordon(args: &CordonArgs, hub: Client, now: Time, out: &mut (dyn 
             }]
         },
     };
-    carry_out(&wish, &mut target(args, hub, out), now).await
+    carry_out(&request, &mut target(args, hub, out), now).await
 }
 
 async fn hub(args: &CordonArgs) -> Result<Client> {

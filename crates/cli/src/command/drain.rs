@@ -15,7 +15,7 @@ use super::{
     cordon::{cordoned, said_of_cordon},
     taint::{
         change::{Change, Effect, Rule},
-        write::{Wish, carry_out},
+        write::{TaintRequest, carry_out},
     },
 };
 use crate::{
@@ -86,7 +86,7 @@ pub async fn drain(args: &DrainArgs, hub: Client, now: Time, out: &mut (dyn Writ
         dry_run: args.dry_run,
         out,
     };
-    let wish = Wish {
+    let request = TaintRequest {
         clusters: std::slice::from_ref(&args.name),
         changes: &[cordoned(), Change::set(taint::DRAIN, Effect::NoExecute)],
         rule: Rule::Idempotent,
@@ -106,7 +106,7 @@ pub async fn drain(args: &DrainArgs, hub: Client, now: Time, out: &mut (dyn Writ
     } else {
         None
     };
-    carry_out(&wish, &mut target, now).await?;
+    carry_out(&request, &mut target, now).await?;
     if !waits {
         return Ok(());
     }

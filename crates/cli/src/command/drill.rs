@@ -198,7 +198,7 @@ impl Drill<'_> {
         let mut report = Report {
             cluster: victim.clone(),
             members: self.members.len(),
-            forecast: self.foretell(&victim).await?,
+            forecast: self.forecast(&victim).await?,
             ..Report::default()
         };
         let kinds = hub::kinds(&self.hub, bindings.keys()).await?;
@@ -256,7 +256,7 @@ impl Drill<'_> {
         Ok(bindings)
     }
 
-    async fn foretell(&mut self, victim: &str) -> Result<failover::Forecast> {
+    async fn forecast(&mut self, victim: &str) -> Result<failover::Forecast> {
         let taint = hub::evicting_taint(&self.hub).await?;
         let args = FailoverArgs {
             name: victim.to_owned(),

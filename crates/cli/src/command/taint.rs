@@ -15,7 +15,7 @@ pub mod change;
 pub mod write;
 
 use change::{Change, Outcome, Rule, Word};
-use write::{Wish, carry_out};
+use write::{TaintRequest, carry_out};
 
 /// Flags of `entourage taint`.
 #[derive(Args, Clone, Debug)]
@@ -64,7 +64,7 @@ pub async fn run(args: TaintArgs, out: &mut (dyn Write + Send)) -> Result<()> {
 /// As [`run`].
 pub async fn taint(args: &TaintArgs, hub: Client, now: Time, out: &mut (dyn Write + Send)) -> Result<()> {
     let (clusters, changes) = sorted_out(&args.words)?;
-    let wish = Wish {
+    let request = TaintRequest {
         clusters: &clusters,
         changes: &changes,
         rule: if args.overwrite {
@@ -80,7 +80,7 @@ pub async fn taint(args: &TaintArgs, hub: Client, now: Time, out: &mut (dyn Writ
         dry_run: args.dry_run,
         out,
     };
-    carry_out(&wish, &mut target, now).await
+    carry_out(&request, &mut target, now).await
 }
 
 /// The Clusters and the changes of a command line, which must be in this order as for kubectl.

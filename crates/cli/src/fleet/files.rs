@@ -64,7 +64,7 @@ struct Memory {
     /// The number of its members: another number is another fleet.
     members: usize,
     authority: Option<KeptAuthority>,
-    clusters: BTreeMap<String, Remembered>,
+    clusters: BTreeMap<String, StoredCluster>,
 }
 
 #[derive(Debug, Deserialize, Serialize)]
@@ -74,7 +74,7 @@ struct KeptAuthority {
 }
 
 #[derive(Debug, Deserialize, Serialize)]
-struct Remembered {
+struct StoredCluster {
     token: Token,
     port: u16,
 }
@@ -117,7 +117,7 @@ impl Kept {
                     )
                 })?;
                 let dir = std::path::absolute(dir)?;
-                memory = remembered(&dir, members)?;
+                memory = stored(&dir, members)?;
                 Some(Directory::Kept(dir))
             }
         };
@@ -147,16 +147,13 @@ impl Kept {
 
     /// The admin's token of a cluster.
     pub(super) fn token(&self, name: &str) -> Token {
-        let remembered = self.memory.clusters.get(name);
-        remembered.map_or_else(Token::fresh, |remembered| remembered.token.clone())
+        let stored = self.memory.clusters.get(name);
+        stored.map_or_else(Token::fresh, |stored| stored.token.clone())
     }
 
     /// The port of the last run, 0 for any.
     pub(super) fn port(&self, name: &str) -> u16 {
-        self.memory
-            .clusters
-            .get(name)
-            .map_or(0, |remembered| remembered.port)
+        self.memory.clusters.get(name).map_or(0, |stored| stored.port)
     }
 
     /// The file with a cluster's objects; `None`: nothing is kept.
@@ -175,11 +172,11 @@ impl Kept {
             return Ok(());
         };
         let clusters = machines.map(|machine| {
-            let remembered = Remembered {
+            let stored = StoredCluster {
                 token: machine.token.clone(),
                 port: machine.address.port(),
             };
-            (machine.name.clone(), remembered)
+            (machine.name.clone(), stored)
         });
         let memory = Memory {
             members,
@@ -196,7 +193,7 @@ impl Kept {
 /// The file in a kept fleet's directory.
 const MEMORY: &str = "fleet.json";
 
-fn remembered(dir: &Path, members: usize) -> Result<Memory> {
+fn stored(dir: &Path, members: usize) -> Result<Memory> {
     let file = dir.join(MEMORY);
     let fresh = Memory {
         members,

@@ -12,9 +12,8 @@ use kube::Client;
 use serde_json::Value;
 
 use super::{
-    Assumed, Simulated, begin,
+    Assumed, Simulated, add_remarks, begin,
     kinds::{Kinds, defined},
-    remark_on,
 };
 use crate::connect;
 
@@ -106,7 +105,7 @@ pub async fn simulate(hub: &Client, objects: Vec<Value>, options: &LiveOptions) 
         }
     };
     let mut remarks = live.remarks.into_iter().collect();
-    remark_on(&progress, &mut remarks);
+    add_remarks(&progress, &mut remarks);
     Ok(Simulated {
         simulation,
         remarks,

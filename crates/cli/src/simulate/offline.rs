@@ -13,7 +13,7 @@ use entourage_simulation::{Note, named_namespaces, overlay::overlay};
 use serde_json::{Value, json};
 
 use super::{
-    Assumed, Simulated, begin, kinds, placed, remark_on,
+    Assumed, Simulated, add_remarks, begin, kinds, placed,
     strict::{Decoder, Known},
 };
 
@@ -65,7 +65,7 @@ pub fn simulate(
         simulation.apply(None, overlay(None, &object));
     }
     let progress = simulation.run_alone();
-    remark_on(&progress, &mut remarks);
+    add_remarks(&progress, &mut remarks);
     Ok(Simulated {
         simulation,
         remarks,

@@ -5,7 +5,7 @@
 use anyhow::{Context as _, Result};
 
 use super::{Scenario, create_all, everywhere, prepare};
-use crate::bench::{Bench, floor::Floor, meter::Meter, objects::World, report::Run, seen::Wish};
+use crate::bench::{Bench, floor::Floor, meter::Meter, objects::World, report::Run, seen::Expectation};
 
 /// Runs it. The world exists afterwards.
 ///
@@ -14,7 +14,9 @@ use crate::bench::{Bench, floor::Floor, meter::Meter, objects::World, report::Ru
 pub async fn run(bench: &mut Bench, world: &World, floor: Option<&Floor>, as_: Scenario) -> Result<()> {
     prepare(bench, world).await?;
     let meter = Meter::start(&bench.servers, &bench.control.pids()).await?;
-    let wait = bench.seen.wish(Wish::Present, everywhere(bench, world.copies()));
+    let wait = bench
+        .seen
+        .expect_that(Expectation::Present, everywhere(bench, world.copies()));
     create_all(bench, &world.deployments()).await?;
     let created_s = meter.began().elapsed().as_secs_f64();
     let converged = wait.met(bench.options.limit).await.context("cold propagation")?;

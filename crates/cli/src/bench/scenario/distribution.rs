@@ -16,7 +16,7 @@ use crate::bench::{
     meter::{self, Figures, Meter},
     objects::{LABEL, STEP},
     report::Run,
-    seen::{Place, Wish},
+    seen::{Expectation, Place},
     stats::Spread,
 };
 
@@ -57,7 +57,7 @@ pub async fn run(bench: &mut Bench, number: usize) -> Result<()> {
 
     let id = ObjectId::new(Kind::Distribution, "", &prefix);
     let meter = Meter::start(&bench.servers, &bench.control.pids()).await?;
-    let wait = bench.seen.wish(Wish::Present, copies(early));
+    let wait = bench.seen.expect_that(Expectation::Present, copies(early));
     create(bench.hub(), &id, &distribution(bench, &prefix)).await?;
     let there = wait.met(limit).await.context("the first copies")?;
     let figures = meter.settle(there, &bench.control.pids(), limit).await?;
@@ -69,7 +69,9 @@ pub async fn run(bench: &mut Bench, number: usize) -> Result<()> {
     );
 
     let meter = Meter::start(&bench.servers, &bench.control.pids()).await?;
-    let wait = bench.seen.wish(Wish::Step("1".into()), copies(early));
+    let wait = bench
+        .seen
+        .expect_that(Expectation::Step("1".into()), copies(early));
     let edit = json!({"spec": {"resource": {
         "metadata": {"annotations": {STEP: "1"}},
         "stringData": {"content": "b".repeat(CONTENT)},
@@ -82,7 +84,9 @@ pub async fn run(bench: &mut Bench, number: usize) -> Result<()> {
 
     let mut times = Vec::new();
     for name in late {
-        let wait = bench.seen.wish(Wish::Present, copies(std::slice::from_ref(name)));
+        let wait = bench
+            .seen
+            .expect_that(Expectation::Present, copies(std::slice::from_ref(name)));
         namespace(bench, name).await?;
         let answered = Instant::now();
         let there = wait.met(limit).await.context("a new namespace")?;
@@ -108,7 +112,7 @@ pub async fn run(bench: &mut Bench, number: usize) -> Result<()> {
         let restarted = meter.settle(Instant::now(), &pids, limit).await?;
         values.push(("restart_writes", restarted.hub.writes as f64));
     }
-    let gone = bench.seen.wish(Wish::Absent, copies(&namespaces));
+    let gone = bench.seen.expect_that(Expectation::Absent, copies(&namespaces));
     let began = Instant::now();
     bench.hub().delete(&id).await?;
     let there = gone.met(limit).await.context("the end")?;

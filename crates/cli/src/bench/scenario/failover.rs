@@ -14,7 +14,7 @@ use crate::bench::{
     meter::Meter,
     objects::{Own, World},
     report::Run,
-    seen::{Fulfilled, Place, Wish},
+    seen::{Expectation, Fulfilled, Place},
     server::Server,
     stats::Spread,
 };
@@ -102,7 +102,9 @@ async fn one(bench: &Bench, world: &World, stops: Option<&[u32]>) -> Result<Run>
             .await?;
     }
     // The control plane decides which of the two members it is: the first copy shows it.
-    let first = bench.seen.wish(Wish::Present, [(1, world.deployment_id(0))]);
+    let first = bench
+        .seen
+        .expect_that(Expectation::Present, [(1, world.deployment_id(0))]);
     create_all(bench, &world.deployments()).await?;
     let from: Place = match first.met(bench.options.limit / 4).await {
         Ok(_) => 1,
@@ -110,7 +112,7 @@ async fn one(bench: &Bench, world: &World, stops: Option<&[u32]>) -> Result<Run>
     };
     let to: Place = 3 - from;
     let on = |place: Place| world.copies().into_iter().map(move |id| (place, id));
-    let there = bench.seen.wish(Wish::Present, on(from));
+    let there = bench.seen.expect_that(Expectation::Present, on(from));
     there.met(bench.options.limit).await.context("before the taint")?;
     bench.at_rest().await?;
 
@@ -125,7 +127,7 @@ async fn one(bench: &Bench, world: &World, stops: Option<&[u32]>) -> Result<Run>
     let servers = bench.servers.iter().enumerate().filter(answer);
     let servers: Vec<Arc<Server>> = servers.map(|(_, server)| server.clone()).collect();
     let meter = Meter::start(&servers, &bench.control.pids()).await?;
-    let arrives = bench.seen.wish(Wish::Present, on(to));
+    let arrives = bench.seen.expect_that(Expectation::Present, on(to));
     let sent = meter.began();
     let taint = json!([{"key": TAINT, "effect": "NoExecute"}]);
     set_taints(bench, &world.members[from - 1], &taint).await?;

@@ -13,7 +13,7 @@ use crate::bench::{
     meter,
     objects::World,
     report::Run,
-    seen::Wish,
+    seen::Expectation,
 };
 
 /// The time that events of writes made before a kill may take to arrive.
@@ -58,7 +58,7 @@ async fn state_after(bench: &mut Bench, world: &World, kills: usize) -> Result<S
     let copies = everywhere(bench, world.copies());
     let total = copies.len();
     let seen = bench.seen.clone();
-    let mut wait = seen.wish(Wish::Present, copies);
+    let mut wait = seen.expect_that(Expectation::Present, copies);
 
     // The kills need the control plane, the Deployments the rest of the bench.
     let mut control = std::mem::take(&mut bench.control);

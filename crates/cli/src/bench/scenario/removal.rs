@@ -13,7 +13,7 @@ use crate::bench::{
     meter::Meter,
     objects::{Own, World},
     report::Run,
-    seen::Wish,
+    seen::Expectation,
     watch,
 };
 
@@ -45,7 +45,9 @@ async fn references(bench: &mut Bench, world: &World) -> Result<()> {
     let drops = DROPS.min(world.workloads);
     let dropped = (0..drops).map(|workload| world.own_id(workload, Own::Environment));
     let meter = Meter::start(&bench.servers, &bench.control.pids()).await?;
-    let wait = bench.seen.wish(Wish::Absent, everywhere(bench, dropped));
+    let wait = bench
+        .seen
+        .expect_that(Expectation::Absent, everywhere(bench, dropped));
     let (hub, in_flight) = (bench.hub(), bench.options.in_flight);
     let edits = (0..drops).map(|workload| async move {
         hub.patch(
@@ -83,7 +85,7 @@ async fn everything(bench: &mut Bench, world: &World, floor: Option<&Floor>) -> 
     all.extend(bench.seen.on(0).into_iter().filter(of_world).map(|id| (0, id)));
 
     let meter = Meter::start(&bench.servers, &bench.control.pids()).await?;
-    let wait = bench.seen.wish(Wish::Absent, all);
+    let wait = bench.seen.expect_that(Expectation::Absent, all);
     delete_all(
         bench,
         (0..world.workloads).map(|workload| world.deployment_id(workload)),

@@ -14,7 +14,7 @@ use crate::bench::{
     meter::Meter,
     objects::{Own, World},
     report::Run,
-    seen::Wish,
+    seen::Expectation,
     stats::Spread,
 };
 
@@ -80,7 +80,7 @@ async fn edits(bench: &Bench, world: &World, ids: Vec<ObjectId>) -> Result<(Vec<
         let step = format!("{}-{number}", id.kind.plural());
         let wait = bench
             .seen
-            .wish(Wish::Step(step.clone()), everywhere(bench, [id.clone()]));
+            .expect_that(Expectation::Step(step.clone()), everywhere(bench, [id.clone()]));
         let patch = world.edit(&id, &step);
         let sent = Instant::now();
         bench.hub().patch(&id, &patch).await?;

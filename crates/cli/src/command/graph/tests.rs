@@ -78,7 +78,7 @@ fn stock(server: &Server) {
     );
 }
 
-fn teach(server: &Server, script: &str) {
+fn add_customization(server: &Server, script: &str) {
     server.put(
         "/apis/config.karmada.io/v1alpha1/resourceinterpretercustomizations/shops",
         json!({"metadata": {"name": "shops"}, "spec": {"target": {"apiVersion": "example.com/v1", "kind": "Shop"},
@@ -108,7 +108,7 @@ async fn a_hub_is_drawn_with_what_its_customizations_teach() {
     stock(&server);
     let unconfigured = of_hub(&server.client(), "").await.unwrap();
     assert_eq!((unconfigured.nodes.len(), unconfigured.remarks.len()), (0, 0));
-    teach(&server, SCRIPT);
+    add_customization(&server, SCRIPT);
     // The vault does not allow it yet.
     let alone = "Shop shop/corner         goes nowhere\n└─ ConfigMap shop/goods  missing\n";
     assert_eq!(text::draw(&of_hub(&server.client(), "").await.unwrap()), alone);
@@ -153,7 +153,7 @@ async fn a_hub_without_the_definition_is_drawn_as_it_is_known() {
 async fn what_cannot_be_drawn_of_a_hub_is_told() {
     let server = hub(&[NAMESPACES, CONFIG_MAPS, SHOPS, CUSTOMIZATIONS, HOOKS]);
     stock(&server);
-    teach(
+    add_customization(
         &server,
         "function GetDependencies(desiredObj) return desiredObj.spec.no.such end",
     );

@@ -17,7 +17,7 @@ use crate::{
 const ATTEMPTS: usize = 5;
 
 /// The requested changes of Clusters' taints.
-pub struct Wish<'a> {
+pub struct TaintRequest<'a> {
     /// Names of the Clusters.
     pub clusters: &'a [String],
     /// The changes, the same for each.
@@ -28,7 +28,7 @@ pub struct Wish<'a> {
     pub words: fn(&Outcome) -> Vec<&'static str>,
 }
 
-impl Wish<'_> {
+impl TaintRequest<'_> {
     fn decide(&self, name: &str, cluster: &DynamicObject, now: Time) -> Result<Outcome, Vec<String>> {
         let taints = cluster.data.pointer("/spec/taints").and_then(Value::as_array);
         let taints = taints.map(Vec::as_slice).unwrap_or_default();
@@ -40,11 +40,11 @@ impl Wish<'_> {
 ///
 /// # Errors
 /// All errors of all Clusters; or an error in reading or writing.
-pub async fn carry_out(wish: &Wish<'_>, target: &mut Target<'_>, now: Time) -> Result<()> {
+pub async fn carry_out(request: &TaintRequest<'_>, target: &mut Target<'_>, now: Time) -> Result<()> {
     let known = list_clusters(target).await?;
     let (mut found, mut missing, mut wrong) = (Vec::new(), Vec::new(), Vec::new());
-    for (at, name) in wish.clusters.iter().enumerate() {
-        if wish.clusters[..at].contains(name) {
+    for (at, name) in request.clusters.iter().enumerate() {
+        if request.clusters[..at].contains(name) {
             continue;
         }
         match known
@@ -52,7 +52,7 @@ pub async fn carry_out(wish: &Wish<'_>, target: &mut Target<'_>, now: Time) -> R
             .find(|each| each.metadata.name.as_ref() == Some(name))
         {
             None => missing.push(format!("cluster {name:?} not found")),
-            Some(cluster) => match wish.decide(name, cluster, now) {
+            Some(cluster) => match request.decide(name, cluster, now) {
                 Ok(_) => found.push((name, cluster)),
                 Err(more) => wrong.extend(more),
             },
@@ -67,8 +67,8 @@ pub async fn carry_out(wish: &Wish<'_>, target: &mut Target<'_>, now: Time) -> R
     }
     let dry = if target.dry_run { " (dry run)" } else { "" };
     for (name, cluster) in found {
-        let outcome = write(wish, target, name, cluster.clone(), now).await?;
-        for word in (wish.words)(&outcome) {
+        let outcome = write(request, target, name, cluster.clone(), now).await?;
+        for word in (request.words)(&outcome) {
             writeln!(target.out, "cluster/{name} {word}{dry}").context("cannot write to the terminal")?;
         }
     }
@@ -77,7 +77,7 @@ pub async fn carry_out(wish: &Wish<'_>, target: &mut Target<'_>, now: Time) -> R
 
 /// Writes a Cluster that differs. On a conflict the taints are computed again: no change of another writer is lost.
 async fn write(
-    wish: &Wish<'_>,
+    request: &TaintRequest<'_>,
     target: &Target<'_>,
     name: &str,
     mut cluster: DynamicObject,
@@ -85,7 +85,7 @@ async fn write(
 ) -> Result<Outcome> {
     let api = target.api(CLUSTER, "");
     for _ in 0..ATTEMPTS {
-        let outcome = match wish.decide(name, &cluster, now) {
+        let outcome = match request.decide(name, &cluster, now) {
             Ok(outcome) => outcome,
             Err(wrong) => bail!("{}", wrong.join("; ")),
         };

@@ -77,7 +77,7 @@ impl Fleet {
             target.api_version == gvk.api_version() && *target.kind == *gvk.kind
         });
         let customized = Customized::of(of_it.map(|each| &**each), self.config.scripts.as_deref());
-        if self.graph.interpreter.teach(gvk, customized) {
+        if self.graph.interpreter.customize(gvk, customized) {
             self.taught_anew(gvk, dirty);
         }
     }
