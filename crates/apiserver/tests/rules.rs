@@ -105,7 +105,7 @@ fn crd(plural: &str, kind: &str, schema: Value) -> Value {
 }
 
 /// A custom resource that keeps everything; answers the path of its collection in the default namespace.
-async fn taught(cluster: &Cluster, plural: &str, kind: &str, schema: Value) -> String {
+async fn custom_resource(cluster: &Cluster, plural: &str, kind: &str, schema: Value) -> String {
     make(cluster, CRDS, crd(plural, kind, schema)).await;
     let path = format!("/apis/t.example.com/v1/namespaces/default/{plural}");
     until(cluster, &path, |code, _| code == 200).await;
@@ -132,7 +132,7 @@ fn owned_by(owner: &Value) -> Value {
 #[tokio::test]
 async fn dependents_of_the_objects_of_a_kind_go_with_the_kind() {
     let cluster = cluster();
-    let cups = taught(&cluster, "cups", "Cup", open()).await;
+    let cups = custom_resource(&cluster, "cups", "Cup", open()).await;
     let owner = make(&cluster, &cups, of("Cup", "mine")).await;
     make(
         &cluster,
@@ -156,7 +156,7 @@ async fn an_owner_of_a_kind_that_comes_later_is_looked_for_then() {
         json!({"metadata": {"name": "saucer", "ownerReferences": owned_by(&owner)}}),
     )
     .await;
-    taught(&cluster, "cups", "Cup", open()).await;
+    custom_resource(&cluster, "cups", "Cup", open()).await;
     until(&cluster, &format!("{MAPS}/saucer"), |code, _| code == 404).await;
 }
 
@@ -229,7 +229,7 @@ fn bounded() -> Value {
 #[tokio::test]
 async fn rules_of_the_whole_object_hold_for_its_status_too() {
     let cluster = cluster();
-    let cups = taught(&cluster, "cups", "Cup", bounded()).await;
+    let cups = custom_resource(&cluster, "cups", "Cup", bounded()).await;
     let mut cup = of("Cup", "mine");
     cup["spec"] = json!({"most": 3});
     make(&cluster, &cups, cup).await;
@@ -256,7 +256,7 @@ async fn what_was_twice_in_a_set_before_it_was_one_may_stay() {
             schema["properties"]["status"]["properties"]["names"].clone();
     };
     list(&mut schema, "atomic");
-    let cups = taught(&cluster, "cups", "Cup", schema.clone()).await;
+    let cups = custom_resource(&cluster, "cups", "Cup", schema.clone()).await;
     let mut cup = of("Cup", "mine");
     cup["spec"] = json!({"most": 9, "names": ["a", "a"]});
     make(&cluster, &cups, cup.clone()).await;
@@ -356,7 +356,7 @@ async fn what_was_refused_to_a_workload_is_tried_again() {
 #[tokio::test]
 async fn objects_of_a_crd_that_serves_no_version_go_with_it() {
     let cluster = cluster();
-    let cups = taught(&cluster, "cups", "Cup", open()).await;
+    let cups = custom_resource(&cluster, "cups", "Cup", open()).await;
     make(&cluster, &cups, of("Cup", "mine")).await;
     let mut held = of("Cup", "held");
     held["metadata"]["finalizers"] = json!(["example.com/hold"]);
@@ -393,7 +393,7 @@ async fn objects_of_a_crd_that_serves_no_version_go_with_it() {
 #[tokio::test]
 async fn objects_that_hold_up_a_crd_are_asked_to_go_once() {
     let cluster = cluster();
-    let cups = taught(&cluster, "cups", "Cup", open()).await;
+    let cups = custom_resource(&cluster, "cups", "Cup", open()).await;
     let mut held = of("Cup", "held");
     held["metadata"]["finalizers"] = json!(["example.com/hold"]);
     make(&cluster, &cups, held).await;
@@ -490,7 +490,7 @@ async fn a_crd_does_not_replace_a_built_in_kind() {
 #[tokio::test]
 async fn a_mutating_policy_does_not_write_the_status_of_an_object() {
     let cluster = cluster();
-    let cups = taught(&cluster, "cups", "Cup", open()).await;
+    let cups = custom_resource(&cluster, "cups", "Cup", open()).await;
     let policies = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies";
     let policy = json!({"metadata": {"name": "p"}, "spec": {"reinvocationPolicy": "Never",
         "matchConstraints": {"resourceRules": [{"apiGroups": ["t.example.com"], "apiVersions": ["*"],
@@ -543,7 +543,7 @@ async fn a_policy_that_only_warns_of_a_deletion_is_heard() {
 #[tokio::test]
 async fn a_finalizer_of_one_word_on_a_custom_resource_is_warned_of_once() {
     let cluster = cluster();
-    let cups = taught(&cluster, "cups", "Cup", open()).await;
+    let cups = custom_resource(&cluster, "cups", "Cup", open()).await;
     let mut cup = of("Cup", "mine");
     cup["metadata"]["finalizers"] = json!(["hold"]);
     let (code, warning, _) = whole(&cluster, "POST", &cups, cup).await;
@@ -563,7 +563,7 @@ async fn a_finalizer_of_one_word_on_a_custom_resource_is_warned_of_once() {
 #[tokio::test]
 async fn a_custom_resource_that_is_too_large_as_it_is_stored_is_refused() {
     let cluster = cluster();
-    let cups = taught(&cluster, "cups", "Cup", open()).await;
+    let cups = custom_resource(&cluster, "cups", "Cup", open()).await;
     let mut cup = of("Cup", "mine");
     cup["text"] = json!("<".repeat(300_000));
     let (code, answer) = ask(&cluster, "POST", &cups, cup.clone()).await;
@@ -582,7 +582,7 @@ async fn metadata_of_embedded_objects_is_validated_as_that_of_any_object() {
         "x-kubernetes-preserve-unknown-fields": true});
     let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
         "one": embedded, "many": {"type": "array", "items": embedded}}}}});
-    let cups = taught(&cluster, "cups", "Cup", schema).await;
+    let cups = custom_resource(&cluster, "cups", "Cup", schema).await;
     let inner = |metadata: Value| json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata});
     let cup = |spec: Value| {
         let mut cup = of("Cup", "mine");

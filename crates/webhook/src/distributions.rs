@@ -52,7 +52,7 @@ impl Distributions {
     ///
     /// # Errors
     /// The reason why the write is denied.
-    pub(crate) async fn judged(
+    pub(crate) async fn validated(
         &self,
         inquiry: &Inquiry,
         author: &Author,

@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn what_somebody_adds_to_narrow_what_is_judged_is_a_difference() {
+    fn what_somebody_adds_to_narrow_the_scope_is_a_difference() {
         let wanted = json!({"webhooks": [{"name": "a"}, {"name": "b", "objectSelector": {"matchLabels": {"x": "y"}}}]});
         let mut live = wanted.clone();
         // The form that servers default it to.

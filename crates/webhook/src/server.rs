@@ -101,11 +101,11 @@ impl Server {
         };
         match Review::read(&body) {
             Err(why) => text(StatusCode::BAD_REQUEST, format!("{why}\n")),
-            Ok(review) => listener::json(&self.judged(&review, question).await),
+            Ok(review) => listener::json(&self.reviewed(&review, question).await),
         }
     }
 
-    async fn judged(&self, review: &Review, question: Question) -> Value {
+    async fn reviewed(&self, review: &Review, question: Question) -> Value {
         let others = match review.looks_around() {
             Some(others) if question == Question::Validate => match self.others(others).await {
                 Ok(others) => others,
@@ -121,7 +121,7 @@ impl Server {
             return answer;
         };
         let patience = if is_change { LOOK_AT_CHANGE } else { LOOK };
-        match self.distributions.judged(&inquiry, author, patience).await {
+        match self.distributions.validated(&inquiry, author, patience).await {
             Ok(warnings) => review.allowed(&warnings),
             Err(Denial::Refused(refusal)) => review.denied(&refusal),
             Err(Denial::Unknown(why)) => review.unanswerable(&why),

@@ -59,7 +59,7 @@ impl Hub {
 
     fn answer(&self, method: &Method, path: &str, mut body: Value) -> (u16, Value) {
         if path == SUBJECT_ACCESS_REVIEWS {
-            return self.judge(body);
+            return self.access_review(body);
         }
         let failed = |code: u16| {
             let reason = if code == 404 { "NotFound" } else { "Conflict" };
@@ -115,7 +115,7 @@ impl Hub {
     }
 
     /// The rights of users: the value of `/rights/USER` lists `verb resource namespace/name`.
-    fn judge(&self, mut review: Value) -> (u16, Value) {
+    fn access_review(&self, mut review: Value) -> (u16, Value) {
         let asked = &review["spec"]["resourceAttributes"];
         let word = |key: &str| asked[key].as_str().unwrap_or_default().to_owned();
         let wanted = format!(
@@ -239,7 +239,7 @@ fn policy(spec: &Value) -> Value {
     json!({"apiVersion": "policy.karmada.io/v1alpha1", "metadata": {"name": "p", "namespace": "team"}, "spec": spec})
 }
 
-async fn judged(server: &Server, path: &str, review: &Value) -> Value {
+async fn reviewed(server: &Server, path: &str, review: &Value) -> Value {
     let (code, body) = asked(server, "POST", path, "application/json", review.to_string()).await;
     assert_eq!(code, 200, "{body}");
     let answer: Value = serde_json::from_str(&body).expect("JSON");
@@ -255,7 +255,7 @@ async fn judged(server: &Server, path: &str, review: &Value) -> Value {
 async fn a_review_is_answered_with_a_patch_or_a_refusal_in_words() {
     let server = server(&Hub::default());
     let wanted = policy(&json!({"resourceSelectors": [{"apiVersion": "v1", "kind": "Secret"}]}));
-    let response = judged(
+    let response = reviewed(
         &server,
         "/mutate",
         &review("PropagationPolicy", "CREATE", &wanted),
@@ -273,7 +273,7 @@ async fn a_review_is_answered_with_a_patch_or_a_refusal_in_words() {
         json!([{"op": "add", "path": "/spec/resourceSelectors/0/namespace", "value": "team"}])
     );
     assert_eq!(
-        judged(
+        reviewed(
             &server,
             "/validate",
             &review("PropagationPolicy", "CREATE", &wanted)
@@ -283,7 +283,7 @@ async fn a_review_is_answered_with_a_patch_or_a_refusal_in_words() {
     );
     let other =
         policy(&json!({"resourceSelectors": [{"apiVersion": "v1", "kind": "Secret", "namespace": "other"}]}));
-    let response = judged(
+    let response = reviewed(
         &server,
         "/validate",
         &review("PropagationPolicy", "CREATE", &other),
@@ -309,29 +309,29 @@ async fn what_no_rule_is_about_passes() {
         "CREATE",
         &policy(&json!({"preemption": "Always", "resourceSelectors": [{}]})),
     );
-    assert_eq!(judged(&server, "/validate", &wrong).await["allowed"], false);
+    assert_eq!(reviewed(&server, "/validate", &wrong).await["allowed"], false);
     wrong["request"]["subResource"] = "status".into();
-    assert_eq!(judged(&server, "/validate", &wrong).await["allowed"], true);
+    assert_eq!(reviewed(&server, "/validate", &wrong).await["allowed"], true);
     wrong["request"]["subResource"] = "".into();
     wrong["request"]["operation"] = "CONNECT".into();
-    assert_eq!(judged(&server, "/validate", &wrong).await["allowed"], true);
+    assert_eq!(reviewed(&server, "/validate", &wrong).await["allowed"], true);
     let pod = review(
         "Pod",
         "CREATE",
         &json!({"apiVersion": "v1", "metadata": {"name": "p"}}),
     );
     assert_eq!(
-        judged(&server, "/mutate", &pod).await,
+        reviewed(&server, "/mutate", &pod).await,
         json!({"allowed": true, "uid": "u1"})
     );
 }
 
 #[tokio::test]
-async fn a_protected_secret_stays_and_nothing_of_it_is_told() {
+async fn a_protected_secret_stays_and_its_content_is_not_shown() {
     let server = server(&Hub::default());
     let secret = json!({"apiVersion": "v1", "kind": "Secret", "data": {"k": "YzRuNHJ5"}, "metadata": {"name": "s",
         "labels": {"resourcetemplate.karmada.io/deletion-protected": "Always"}}});
-    let response = judged(&server, "/validate", &review("Secret", "DELETE", &secret)).await;
+    let response = reviewed(&server, "/validate", &review("Secret", "DELETE", &secret)).await;
     assert_eq!(
         (&response["allowed"], &response["status"]["code"]),
         (&json!(false), &json!(403))
@@ -353,12 +353,12 @@ async fn a_customization_is_compared_with_those_on_the_hub() {
             "customizations": {"retention": {"luaScript": "x"}}}})
     };
     let mine = review("ResourceInterpreterCustomization", "CREATE", &one("mine"));
-    assert_eq!(judged(&server, "/validate", &mine).await["allowed"], true);
+    assert_eq!(reviewed(&server, "/validate", &mine).await["allowed"], true);
     hub.put(
         "/apis/config.karmada.io/v1alpha1/resourceinterpretercustomizations/theirs",
         one("theirs"),
     );
-    let response = judged(&server, "/validate", &mine).await;
+    let response = reviewed(&server, "/validate", &mine).await;
     assert!(
         response["status"]["message"]
             .as_str()

@@ -1,4 +1,4 @@
-//! Admission webhooks: those that match a write are called, and their verdicts applied.
+//! Admission webhooks: those that match a write are called, and their responses applied.
 //!
 //! Mutating webhooks are called one after the other, in the order of the names of their configurations, each with the result of
 //! the one before it; those with `reinvocationPolicy: IfNeeded` once more when a later one changed the object. Validating ones
@@ -32,7 +32,7 @@ mod review;
 mod trust;
 
 use form::Form;
-use review::Verdict;
+use review::AdmissionResponse;
 
 const MUTATING: &str = "mutatingwebhookconfigurations";
 
@@ -116,7 +116,7 @@ pub(crate) async fn validate(request: &Request<'_>, states: States<'_>) -> Resul
     let mut warnings = Vec::new();
     let mut refused = None;
     for ((hook, ..), answer) in calls.iter().zip(join_all(answers).await) {
-        match answer.and_then(|verdict| judged(hook, verdict, &mut warnings).map(drop)) {
+        match answer.and_then(|response| outcome_of(hook, response, &mut warnings).map(drop)) {
             Ok(()) => {}
             Err(failure) => {
                 if let Err(status) = told(hook, failure) {
@@ -210,7 +210,7 @@ async fn round(
         old: old.as_ref(),
     };
     let answer = call(request, hook, states, true).await;
-    let patch = answer.and_then(|verdict| judged(hook, verdict, warnings));
+    let patch = answer.and_then(|response| outcome_of(hook, response, warnings));
     let patched = patch.and_then(|patch| match patch {
         None => Ok(None),
         Some(patch) => patched(request, hook, new.as_ref(), &patch).map_err(Failure::Refused),
@@ -266,7 +266,7 @@ async fn call(
     hook: &Hook,
     states: States<'_>,
     mutating: bool,
-) -> std::result::Result<Verdict, Failure> {
+) -> std::result::Result<AdmissionResponse, Failure> {
     if request.dry_run && !matches!(text(&hook.webhook, "sideEffects"), "None" | "NoneOnDryRun") {
         let message = format!("admission webhook {:?} does not support dry run", hook.name());
         return Err(Failure::Refused(Status::bad_request(message)));
@@ -275,24 +275,24 @@ async fn call(
     let answer = client::post(request.cluster, &hook.webhook, &question.body)
         .await
         .map_err(Failure::Call)?;
-    review::verdict(&question, mutating, &answer)
+    review::response(&question, mutating, &answer)
         .map_err(|error| Failure::Call(format!("received invalid webhook response: {error}")))
 }
 
-/// The result of a verdict: its patch, or its refusal. Its warnings are returned either way.
-fn judged(
+/// The result of a response: its patch, or its refusal. Its warnings are returned either way.
+fn outcome_of(
     hook: &Hook,
-    verdict: Verdict,
+    response: AdmissionResponse,
     warnings: &mut Vec<String>,
 ) -> std::result::Result<Option<Vec<u8>>, Failure> {
-    warnings.extend(verdict.warnings);
-    if !verdict.allowed {
+    warnings.extend(response.warnings);
+    if !response.allowed {
         return Err(Failure::Refused(review::denied(
             hook.name(),
-            verdict.result.as_ref(),
+            response.result.as_ref(),
         )));
     }
-    Ok(verdict.patch)
+    Ok(response.patch)
 }
 
 /// The error of the request for a failed call; `None` if the webhook's failure policy is to ignore it.

@@ -23,7 +23,7 @@ pub struct Comparison {
 
 /// The change of a path itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Mark {
+enum PathChange {
     Kept,
     Added,
     Modified,
@@ -53,44 +53,44 @@ impl Comparison {
         changed
     }
 
-    fn put(&mut self, element: &Element, mark: Mark, below: Self) {
+    fn put(&mut self, element: &Element, change: PathChange, below: Self) {
         let Self {
             added,
             modified,
             removed,
         } = below;
         for (set, below, here) in [
-            (&mut self.added, added, Mark::Added),
-            (&mut self.modified, modified, Mark::Modified),
-            (&mut self.removed, removed, Mark::Removed),
+            (&mut self.added, added, PathChange::Added),
+            (&mut self.modified, modified, PathChange::Modified),
+            (&mut self.removed, removed, PathChange::Removed),
         ] {
-            if mark == here || !below.is_empty() {
-                set.add(element.clone(), mark == here, below);
+            if change == here || !below.is_empty() {
+                set.add(element.clone(), change == here, below);
             }
         }
     }
 }
 
 /// At least one of the two is there.
-fn walk(shape: &Shape, old: Option<&Value>, new: Option<&Value>) -> (Mark, Comparison) {
+fn walk(shape: &Shape, old: Option<&Value>, new: Option<&Value>) -> (PathChange, Comparison) {
     let mut found = Comparison::default();
     let (before, after) = (old.map(|old| shape.form(old)), new.map(|new| shape.form(new)));
     let changed = match (old, new) {
-        (None, _) => Mark::Added,
-        (_, None) => Mark::Removed,
-        (Some(old), Some(new)) if old == new => return (Mark::Kept, found),
-        _ => Mark::Kept,
+        (None, _) => PathChange::Added,
+        (_, None) => PathChange::Removed,
+        (Some(old), Some(new)) if old == new => return (PathChange::Kept, found),
+        _ => PathChange::Kept,
     };
     match (before, after) {
         (Some(before), Some(after)) if !before.same(&after) => {
             inside(shape, &before, old, None, &mut found);
             inside(shape, &after, None, new, &mut found);
-            (Mark::Modified, found)
+            (PathChange::Modified, found)
         }
         (before, after) => match after.or(before) {
             Some(form) if inside(shape, &form, old, new, &mut found) => (changed, found),
             // A field as a whole: it is there, it went, or it is another one now.
-            _ if changed == Mark::Kept => (Mark::Modified, found),
+            _ if changed == PathChange::Kept => (PathChange::Modified, found),
             _ => (changed, found),
         },
     }
@@ -132,8 +132,8 @@ fn maps(shape: &Shape, old: &Map<String, Value>, new: &Map<String, Value>, found
     let added = added.map(|(name, value)| (name, None, Some(value)));
     for (name, old, new) in gone_or_kept.chain(added).filter(|(_, old, new)| old != new) {
         if let Some((inner, _)) = shape.field(name) {
-            let (mark, below) = walk(&inner, old, new);
-            found.put(&Element::field(name), mark, below);
+            let (change, below) = walk(&inner, old, new);
+            found.put(&Element::field(name), change, below);
         }
     }
 }
@@ -152,26 +152,30 @@ fn indexed<'a>(shape: &Shape, keys: &[String], items: &'a [Value]) -> BTreeMap<E
 /// Compares the items of one key. Items that are there twice count as one field.
 fn list_item(shape: &Shape, element: &Element, old: &[&Value], new: &[&Value], found: &mut Comparison) {
     let one = |items: &[&'_ Value]| items.len() <= 1;
-    let (mark, below) = match (old, new) {
+    let (change, below) = match (old, new) {
         _ if one(old) && one(new) => walk(shape, old.first().copied(), new.first().copied()),
         _ if old.len() >= 2 && new.len() >= 2 => {
-            let mark = if old == new { Mark::Kept } else { Mark::Modified };
-            (mark, Comparison::default())
+            let change = if old == new {
+                PathChange::Kept
+            } else {
+                PathChange::Modified
+            };
+            (change, Comparison::default())
         }
         (_, [first]) => {
-            let (mark, below) = walk(shape, None, Some(first));
-            found.put(element, mark, below);
-            (Mark::Removed, Comparison::default())
+            let (change, below) = walk(shape, None, Some(first));
+            found.put(element, change, below);
+            (PathChange::Removed, Comparison::default())
         }
         ([first], _) => {
-            let (mark, below) = walk(shape, Some(first), None);
-            found.put(element, mark, below);
-            (Mark::Added, Comparison::default())
+            let (change, below) = walk(shape, Some(first), None);
+            found.put(element, change, below);
+            (PathChange::Added, Comparison::default())
         }
-        (_, []) => (Mark::Removed, Comparison::default()),
-        _ => (Mark::Added, Comparison::default()),
+        (_, []) => (PathChange::Removed, Comparison::default()),
+        _ => (PathChange::Added, Comparison::default()),
     };
-    found.put(element, mark, below);
+    found.put(element, change, below);
 }
 
 /// All fields of a value, as an applier owns them: leaves, list items, and empty maps.

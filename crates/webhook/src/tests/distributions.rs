@@ -27,7 +27,7 @@ fn written_by(author: &str, object: &Value, old: Option<&Value>) -> Value {
 }
 
 async fn response_to(hub: &Hub, review: &Value) -> Value {
-    let response = judged(&server(hub), "/validate", review).await;
+    let response = reviewed(&server(hub), "/validate", review).await;
     assert!(!response.to_string().contains(CANARY), "{response}");
     response
 }
@@ -189,7 +189,7 @@ async fn what_stands_elsewhere_must_be_readable_for_the_author() {
 }
 
 #[tokio::test]
-async fn what_leaves_the_spec_alone_is_judged_by_nobody() {
+async fn what_leaves_the_spec_alone_is_not_validated() {
     let hub = Hub::default();
     let old = distribution(&json!({"allNamespaces": true}));
     let mut new = old.clone();
@@ -212,7 +212,7 @@ async fn what_leaves_the_spec_alone_is_judged_by_nobody() {
 }
 
 #[tokio::test]
-async fn a_change_of_targets_is_judged_without_trying_the_copy_again() {
+async fn a_change_of_targets_is_validated_without_trying_the_copy_again() {
     let hub = hub_where_jane_may(&["create secrets a/", "update secrets a/registry"]);
     let (old, new) = (distribution(&named(&["b"])), distribution(&named(&["a"])));
     assert_eq!(
@@ -243,7 +243,7 @@ async fn where_nobody_can_say_what_an_author_may_do_nothing_is_taken() {
             "{message}"
         );
     }
-    let answer = judged(
+    let answer = reviewed(
         &server_that(&hub, false),
         "/validate",
         &written_by("jane", &new, None),
@@ -266,7 +266,7 @@ async fn a_hub_that_hangs_is_waited_for_no_longer_than_the_hub_waits_for_us() {
     let server = Server::new(client(), Settings::default(), distributions, tls, ready);
     let (old, new) = (distribution(&named(&["b"])), distribution(&named(&["a"])));
     let began = std::time::Instant::now();
-    let response = judged(&server, "/validate", &written_by("jane", &new, Some(&old))).await;
+    let response = reviewed(&server, "/validate", &written_by("jane", &new, Some(&old))).await;
     assert_eq!(response["status"]["code"], 503);
     let message = response["status"]["message"].as_str().expect("text");
     assert!(message.contains("the hub does not respond in time"), "{message}");

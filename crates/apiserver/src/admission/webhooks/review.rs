@@ -18,7 +18,7 @@ pub(super) struct Question {
 }
 
 /// An answer that counts.
-pub(super) struct Verdict {
+pub(super) struct AdmissionResponse {
     pub(super) allowed: bool,
     /// The JSON patch, not yet read.
     pub(super) patch: Option<Vec<u8>>,
@@ -77,8 +77,12 @@ fn options(request: &Request<'_>) -> Value {
     options
 }
 
-/// The verdict in a response; an error if it does not belong to this review. The texts are those of a kube-apiserver.
-pub(super) fn verdict(question: &Question, mutating: bool, answer: &Value) -> Result<Verdict, String> {
+/// The response in an answer; an error if it does not belong to this review. The texts are those of a kube-apiserver.
+pub(super) fn response(
+    question: &Question,
+    mutating: bool,
+    answer: &Value,
+) -> Result<AdmissionResponse, String> {
     let Some(response) = answer.get("response").and_then(Value::as_object) else {
         return Err("webhook response was absent".to_owned());
     };
@@ -125,7 +129,7 @@ pub(super) fn verdict(question: &Question, mutating: bool, answer: &Value) -> Re
         Some(bytes.map_err(|error| format!("response.patch is not base64: {error}"))?)
     };
     let warnings = list(response, "warnings").iter().filter_map(Value::as_str);
-    Ok(Verdict {
+    Ok(AdmissionResponse {
         allowed: response.get("allowed") == Some(&Value::Bool(true)),
         patch,
         warnings: warnings.map(str::to_owned).collect(),

@@ -51,15 +51,15 @@ impl ServerCertVerifier for BundleVerifier {
         ocsp: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        let verdict = self
+        let result = self
             .webpki
             .verify_server_cert(end_entity, intermediates, name, ocsp, now);
-        match verdict {
+        match result {
             Err(error) if is_about_the_chain(&error) && self.trusted.contains(end_entity) => {
                 verify_server_name(&ParsedCertificate::try_from(end_entity)?, name)?;
                 Ok(ServerCertVerified::assertion())
             }
-            verdict => verdict,
+            result => result,
         }
     }
 
