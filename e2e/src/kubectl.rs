@@ -20,16 +20,16 @@
 //! what it prints does. Without any kubectl the tests are reported as ignored, with the reason.
 
 mod client;
+mod comparison;
 mod differences;
 mod golden;
 mod normal;
 mod play;
 mod script;
-mod verdict;
 
 pub use client::Client;
+pub use comparison::{Files, Server, check_files, compare};
 pub use differences::{Difference, differences};
 pub use golden::{Golden, Transcript};
 pub use play::{Seat, play};
 pub use script::Script;
-pub use verdict::{Files, Server, check_files, judge};

@@ -7,7 +7,7 @@ use super::plan::{FaultPlan, Rate, Span, StatusOr};
 
 /// What happens to a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Verdict {
+pub(super) struct CallDecision {
     pub(super) latency: Duration,
     pub(super) fate: Fate,
 }
@@ -23,7 +23,7 @@ pub(super) enum Fate {
 
 /// What happens to a frame of a watch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct FrameVerdict {
+pub(super) struct FrameDecision {
     pub(super) delay: Duration,
     pub(super) fate: FrameFate,
 }
@@ -52,9 +52,9 @@ const STATUSES: &[StatusOr] = &[
 const UNKNOWN_OUTCOME: &[StatusOr] = &[StatusOr::Status(500), StatusOr::Status(504), StatusOr::Reset];
 
 /// What happens to the `ordinal`-th call (from 0) that asks what `call` asks.
-pub(super) fn call(plan: &FaultPlan, call: &Call, ordinal: u64) -> Verdict {
+pub(super) fn call(plan: &FaultPlan, call: &Call, ordinal: u64) -> CallDecision {
     if !plan.strikes(&call.scope) {
-        return Verdict {
+        return CallDecision {
             latency: Duration::ZERO,
             fate: Fate::Pass,
         };
@@ -76,14 +76,14 @@ pub(super) fn call(plan: &FaultPlan, call: &Call, ordinal: u64) -> Verdict {
     } else {
         Fate::Pass
     };
-    Verdict {
+    CallDecision {
         latency: dice.span("latency", plan.latency),
         fate,
     }
 }
 
 /// What happens to the `ordinal`-th frame (from 0) of the object that `key` names, scope and watch included.
-pub(super) fn frame(plan: &FaultPlan, key: &str, ordinal: u64) -> FrameVerdict {
+pub(super) fn frame(plan: &FaultPlan, key: &str, ordinal: u64) -> FrameDecision {
     let dice = Dice {
         seed: plan.seed,
         key,
@@ -105,7 +105,7 @@ pub(super) fn frame(plan: &FaultPlan, key: &str, ordinal: u64) -> FrameVerdict {
                 .then(|| dice.roll("watch-stale-which")),
         }
     };
-    FrameVerdict {
+    FrameDecision {
         delay: dice.span("watch-delay", plan.watch_delay),
         fate,
     }
@@ -296,7 +296,7 @@ mod tests {
         let plan = plan("seed=1 latency=5..5ms error-before=100% only=member1");
         assert_eq!(
             call(&plan, &get, 0),
-            Verdict {
+            CallDecision {
                 latency: Duration::ZERO,
                 fate: Fate::Pass
             }

@@ -16,7 +16,7 @@ use super::life::Crashed;
 use super::{Faults, ResponseBody, answer};
 
 /// How many events of an object are remembered.
-const REMEMBERED: usize = 4;
+const HISTORY: usize = 4;
 
 /// How long a watch that stalls says nothing before its connection breaks.
 pub(super) const STALL: Duration = Duration::from_secs(2);
@@ -154,11 +154,11 @@ fn plan_line(faults: &Faults, key: &str, line: Bytes, steps: &mut VecDeque<Step>
         return true;
     };
     let key = format!("{key} frame {name}");
-    let verdict = decide::frame(faults.plan(), &key, faults.ordinal(&key));
-    if !verdict.delay.is_zero() {
-        steps.push_back(Step::Wait(verdict.delay));
+    let decision = decide::frame(faults.plan(), &key, faults.ordinal(&key));
+    if !decision.delay.is_zero() {
+        steps.push_back(Step::Wait(decision.delay));
     }
-    let (twice, stale) = match verdict.fate {
+    let (twice, stale) = match decision.fate {
         FrameFate::Cut => {
             faults.recorder().struck("watch-cut");
             steps.push_back(Step::End);
@@ -238,7 +238,7 @@ impl Faults {
         history.retain(|older| older != event);
         let older = history.iter().cloned().collect();
         history.push_back(event.clone());
-        if history.len() > REMEMBERED {
+        if history.len() > HISTORY {
             history.pop_front();
         }
         older

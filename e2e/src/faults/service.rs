@@ -106,12 +106,12 @@ where
     async fn drive(&self, request: Request<Body>) -> Result<Response<ResponseBody>, BoxError> {
         let (faults, recorder) = (&self.faults, self.faults.recorder());
         let call = Call::read(&self.scope, &request);
-        let verdict = decide::call(faults.plan(), &call, faults.ordinal(&call.key));
+        let decision = decide::call(faults.plan(), &call, faults.ordinal(&call.key));
         let write = recorder.begin(&call);
-        if !verdict.latency.is_zero() {
-            tokio::time::sleep(verdict.latency).await;
+        if !decision.latency.is_zero() {
+            tokio::time::sleep(decision.latency).await;
         }
-        match verdict.fate {
+        match decision.fate {
             Fate::ErrorBefore(what) => {
                 recorder.struck("error-before");
                 return answer(what).map(|response| response.map(whole));
@@ -145,7 +145,7 @@ where
             faults.0.life.kill(self.generation);
             return Err(Crashed.into());
         }
-        match verdict.fate {
+        match decision.fate {
             Fate::ErrorAfter(what) => {
                 recorder.struck("error-after");
                 answer(what).map(|response| response.map(whole))

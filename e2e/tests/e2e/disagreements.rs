@@ -42,7 +42,7 @@ async fn shared(scene: &mut Scene, a: Says, b: Says) -> Result<()> {
 }
 
 /// Waits until the attached binding says this, and the conflict is told once, in these words.
-async fn until_told(scene: &Scene, wanted: Says, conflicts: &[&str]) -> Result<()> {
+async fn until_reported(scene: &Scene, wanted: Says, conflicts: &[&str]) -> Result<()> {
     until_says(scene, wanted).await?;
     let message = format!("Dependency policy conflict detected: {}.", conflicts.join("; "));
     let told = scene
@@ -77,7 +77,7 @@ async fn until_says(scene: &Scene, (resolution, preserve): Says) -> Result<()> {
 
 async fn a_conflict_on_both_fields_is_told_with_both(scene: &mut Scene) -> Result<()> {
     shared(scene, ("Overwrite", true), ("Abort", false)).await?;
-    until_told(scene, ("Overwrite", true), &[RESOLUTION, PRESERVE]).await?;
+    until_reported(scene, ("Overwrite", true), &[RESOLUTION, PRESERVE]).await?;
     // Told once, and not again by a restart.
     scene.quiet().await?;
     scene.restart().await?;
@@ -91,17 +91,17 @@ async fn a_conflict_on_both_fields_is_told_with_both(scene: &mut Scene) -> Resul
 
 async fn a_conflict_on_conflict_resolution_is_told_alone(scene: &mut Scene) -> Result<()> {
     shared(scene, ("Overwrite", false), ("Abort", false)).await?;
-    until_told(scene, ("Overwrite", false), &[RESOLUTION]).await
+    until_reported(scene, ("Overwrite", false), &[RESOLUTION]).await
 }
 
 async fn a_conflict_on_preserving_is_told_alone(scene: &mut Scene) -> Result<()> {
     shared(scene, ("Overwrite", true), ("Overwrite", false)).await?;
-    until_told(scene, ("Overwrite", true), &[PRESERVE]).await
+    until_reported(scene, ("Overwrite", true), &[PRESERVE]).await
 }
 
 async fn a_conflict_ends_with_an_update_of_a_policy(scene: &mut Scene) -> Result<()> {
     shared(scene, ("Overwrite", true), ("Abort", false)).await?;
-    until_told(scene, ("Overwrite", true), &[RESOLUTION, PRESERVE]).await?;
+    until_reported(scene, ("Overwrite", true), &[RESOLUTION, PRESERVE]).await?;
     scene.apply(policy("b", ("Overwrite", true))).await?;
     scene
         .until_binding(ATTACHED, |binding| {
@@ -120,11 +120,11 @@ async fn a_conflict_ends_with_an_update_of_a_policy(scene: &mut Scene) -> Result
 /// As there: a deleted policy leaves its binding with what it said, so both still count. The workload's end ends it.
 async fn a_conflict_outlives_the_policy_that_is_deleted(scene: &mut Scene) -> Result<()> {
     shared(scene, ("Overwrite", true), ("Abort", false)).await?;
-    until_told(scene, ("Overwrite", true), &[RESOLUTION, PRESERVE]).await?;
+    until_reported(scene, ("Overwrite", true), &[RESOLUTION, PRESERVE]).await?;
     scene.delete("PropagationPolicy", "b").await?;
     scene.until_gone("PropagationPolicy", "b").await?;
     scene.quiet().await?;
-    until_told(scene, ("Overwrite", true), &[RESOLUTION, PRESERVE]).await?;
+    until_reported(scene, ("Overwrite", true), &[RESOLUTION, PRESERVE]).await?;
     let left = scene.binding("b-deployment").await?["spec"]["conflictResolution"].clone();
     ensure!(left == "Abort", "{left}");
     scene.delete("Deployment", "b").await?;

@@ -29,7 +29,7 @@ fn copies_written(scene: &Scene) -> Vec<String> {
 }
 
 /// The status was written when it was told, and not with every round.
-fn told_quietly(scene: &Scene) -> Result<()> {
+fn few_events(scene: &Scene) -> Result<()> {
     let mut statuses = scene.writes();
     statuses.retain(|write| write.contains("resourcedistributions.apps.kruise.io/status"));
     ensure!(statuses.len() == 1, "{statuses:#?}");
@@ -77,7 +77,7 @@ async fn what_an_injector_keeps_putting_into_a_copy_is_taken_out_ever_more_rarel
     scene.quiet().await?;
     let update = format!("hub update configmaps {ns}/shared: 200");
     assert_eq!(copies_written(scene), vec![update; ROUNDS]);
-    told_quietly(scene)?;
+    few_events(scene)?;
     let copy = scene.get("ConfigMap", "shared").await?;
     assert_eq!(
         copy["metadata"]["annotations"]["injector.example.com/done"],
@@ -129,7 +129,7 @@ async fn what_keeps_deleting_a_copy_has_it_made_again_ever_more_rarely_and_told(
     scene.quiet().await?;
     let create = format!("hub create configmaps {ns}/: 201");
     assert_eq!(copies_written(scene), vec![create; ROUNDS]);
-    told_quietly(scene)
+    few_events(scene)
 }
 
 async fn what_a_resource_asks_an_injector_for_stays(scene: &mut Scene) -> Result<()> {

@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result, ensure};
 use entourage_apiserver::workloads;
 use entourage_e2e::{
     harness::{Lane, Scene, Test},
-    kubectl::{Client, Files, Seat, Server, judge, play},
+    kubectl::{Client, Files, Seat, Server, compare, play},
     servers::TestCluster,
 };
 use libtest_mimic::{Failed, Trial};
@@ -100,7 +100,7 @@ async fn holds(scene: &mut Scene, theme: &str) -> Result<()> {
         .await
         .with_context(|| format!("the script {theme}"))?;
     let update = std::env::var_os(UPDATE).is_some_and(|value| value == "1");
-    let complaints = judge(&files, &script, server, client, &played, update)?;
+    let complaints = compare(&files, &script, server, client, &played, update)?;
     ensure!(
         complaints.is_empty(),
         "kubectl {} printed something else in {} places: a defect, or a line for differences.txt, or {UPDATE}=1\n{}",

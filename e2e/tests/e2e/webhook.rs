@@ -126,7 +126,7 @@ fn misplaced() -> Value {
 }
 
 /// Waits until the hub's API server asks the webhook.
-async fn until_judged(scene: &Scene) -> Result<String> {
+async fn until_denied(scene: &Scene) -> Result<String> {
     let refused = eventually("the webhook judges", async || {
         match scene.apply(misplaced()).await {
             Err(error) if status_code(&error) == 422 => Ok(format!("{error:#}")),
@@ -143,7 +143,7 @@ async fn until_judged(scene: &Scene) -> Result<String> {
 
 async fn a_policy_is_filled_in_or_refused_in_words(scene: &mut Scene) -> Result<()> {
     with_webhook(scene, async |scene, _webhook| {
-        let refused = until_judged(scene).await?;
+        let refused = until_denied(scene).await?;
         let words = format!(
             "admission webhook \"policies.webhook.entourage.dev\" denied the request: \
              spec.resourceSelectors[0].namespace: \"elsewhere\" is not the namespace of this policy, \"{}\"; \
@@ -179,7 +179,7 @@ async fn a_policy_is_filled_in_or_refused_in_words(scene: &mut Scene) -> Result<
 async fn what_is_protected_from_deletion_stays_until_its_label_is_gone(scene: &mut Scene) -> Result<()> {
     let other = scene.another_space().await?.ns;
     with_webhook(scene, async |scene, _webhook| {
-        until_judged(scene).await?;
+        until_denied(scene).await?;
         let config = json!({"apiVersion": "v1", "kind": "ConfigMap",
             "metadata": {"name": "kept", "labels": {PROTECTED: "Always"}}, "data": {"a": "b"}});
         scene.apply(config).await?;
@@ -255,7 +255,7 @@ async fn goes_on(scene: &mut Scene) -> Result<()> {
 
 async fn without_the_webhook_new_policies_wait_and_everything_else_goes_on(scene: &mut Scene) -> Result<()> {
     with_webhook(scene, async |scene, webhook| {
-        until_judged(scene).await?;
+        until_denied(scene).await?;
         let [_, policy, _] = manifests::example();
         for policy in [policy, unseen()] {
             scene.apply(policy).await?;
@@ -277,7 +277,7 @@ async fn without_the_webhook_new_policies_wait_and_everything_else_goes_on(scene
             bundle(scene).await? == trusted,
             "the authority is the one from before"
         );
-        until_judged(scene).await?;
+        until_denied(scene).await?;
         webhook.end().await
     })
     .await
@@ -287,7 +287,7 @@ async fn a_webhook_that_hangs_delays_no_workload_and_keeps_no_policy_from_going(
     scene: &mut Scene,
 ) -> Result<()> {
     with_webhook(scene, async |scene, webhook| {
-        until_judged(scene).await?;
+        until_denied(scene).await?;
         let [_, policy, _] = manifests::example();
         for policy in [policy, unseen()] {
             scene.apply(policy).await?;
@@ -374,7 +374,7 @@ async fn the_rights_of_its_account_are_enough_and_no_more_than_it_needs(scene: &
             ..Options::default()
         };
         let webhook = Webhook::start_as(account.clone(), options).await?;
-        until_judged(scene).await?;
+        until_denied(scene).await?;
         let customization = |name: &str| {
             json!({"apiVersion": "config.karmada.io/v1alpha1", "kind": "ResourceInterpreterCustomization",
                 "metadata": {"name": name}, "spec": {"target": {"apiVersion": "e2e.entourage.dev/v1", "kind": "Widget"},
@@ -443,7 +443,7 @@ async fn the_policies_of_a_namespace_name_no_more_kinds_than_they_may(scene: &mu
             },
         )
         .await?;
-        until_judged(scene).await?;
+        until_denied(scene).await?;
         scene.apply(naming("first", &["Dream", "Shop"])).await?;
         scene.apply(naming("second", &["Shop"])).await?;
         other.apply(naming("first", &["Stall"])).await?;
@@ -517,7 +517,7 @@ async fn a_distribution_reaches_no_further_than_its_author(scene: &mut Scene) ->
             "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": format!("jane-{ns}")}]})
     };
     with_webhook(scene, async |scene, _webhook| {
-        until_judged(scene).await?;
+        until_denied(scene).await?;
         let hub = scene.hub.clone();
         let all = [
             (

@@ -209,14 +209,14 @@ async fn remove_cluster(target: &mut Target<'_>, args: &UnjoinArgs, cluster: &Dy
     let name = args.name.as_str();
     let api = target.api(CLUSTER, "");
     let failed = || format!("cannot remove the cluster {name} from the hub");
-    let wish = if args.remove_copies {
+    let on_unjoin = if args.remove_copies {
         ON_UNJOIN_REMOVE
     } else {
         ON_UNJOIN_RELEASE
     };
     // The uid prevents both writes from changing another Cluster that got this name meanwhile.
     let body =
-        json!({"metadata": {"uid": cluster.metadata.uid, "annotations": {annotation::ON_UNJOIN: wish}}});
+        json!({"metadata": {"uid": cluster.metadata.uid, "annotations": {annotation::ON_UNJOIN: on_unjoin}}});
     match connect::within(api.patch(name, &patch(), &Patch::Merge(&body))).await {
         Ok(_) => {}
         Err(error) if connect::is_not_found(&error) => return target.say(CLUSTER, name, "not found"),

@@ -77,7 +77,7 @@ fn options(request: &Request<'_>) -> Value {
     options
 }
 
-/// The response in an answer; an error if it does not belong to this review. The texts are those of a kube-apiserver.
+/// The response in the answer of a webhook; an error if it is to another review. The texts are those of a kube-apiserver.
 pub(super) fn response(
     question: &Question,
     mutating: bool,

@@ -94,8 +94,8 @@ async fn copies_stay_and_cluster_secret_and_account_go() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_wish_is_on_the_cluster_before_it_is_deleted() {
-    for (line, wish) in [("m1", "Release"), ("m1 --remove-copies", "Remove")] {
+async fn the_annotation_is_on_the_cluster_before_it_is_deleted() {
+    for (line, on_unjoin) in [("m1", "Release"), ("m1 --remove-copies", "Remove")] {
         let hub = hub();
         let (done, _) = unjoined(line, &hub, None).await;
         let error = format!("{:#}", done.unwrap_err());
@@ -106,7 +106,7 @@ async fn the_wish_is_on_the_cluster_before_it_is_deleted() {
         let cluster = hub.object(CLUSTER_PATH).unwrap();
         assert_eq!(
             cluster["metadata"]["annotations"]["entourage.dev/on-unjoin"],
-            wish
+            on_unjoin
         );
         assert_eq!(
             hub.take_writes(),

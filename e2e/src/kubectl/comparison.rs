@@ -110,7 +110,7 @@ impl Files {
 ///
 /// # Errors
 /// When a file cannot be read or written, or is to be written by a server whose answers are not recorded.
-pub fn judge(
+pub fn compare(
     files: &Files,
     script: &Script,
     server: Server,
