@@ -1,4 +1,4 @@
-//! Which top-level module of a crate may name which: floors, lowest first, and a list of arrows back up that only shrinks.
+//! The permitted dependencies between the top-level modules of a crate: floors, lowest first, and exceptions, whose number only falls.
 //!
 //! `hack/arrows/<crate>.txt` has one line per module in the order of the floors, and below a module, as `-> name`, each
 //! module above it that it still names. `lib` is what stands in `lib.rs` itself. What counts as naming: [`crate::names`].
@@ -12,24 +12,25 @@ use anyhow::{Context, Result, bail};
 use crate::names::{Graph, graph};
 use crate::tree;
 
-/// How many arrows back up all lists have together. At none there can be no circle between modules.
+/// The number of exceptions (arrows back up) of all lists. At 0 there is no cycle between modules.
 ///
-/// Lower it in the change that takes arrows away: then nobody can spend what was saved. Raising it needs a decision like
-/// any other that changes the architecture (ADR 0009).
-const OWED: usize = 0;
+/// Lower it in the change that removes exceptions, so that none is added later. Raising it needs a decision, as any change
+/// of the architecture does (ADR 0009).
+const EXCEPTIONS: usize = 0;
 
-/// What one crate's list says.
+/// The list of one crate.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Floors {
     /// The modules, lowest floor first.
     pub(crate) order: Vec<String>,
     /// The headings: the first module below each comment that has a line to itself, and that comment.
     pub(crate) groups: BTreeMap<String, String>,
-    /// The arrows back up that are owed: from, to.
-    owed: Vec<(String, String)>,
+    /// The exceptions, which are arrows back up: from, to.
+    exceptions: Vec<(String, String)>,
 }
 
-/// Compares every crate under `crates/` with its list. Answers what is broken, and how many modules and arrows there are.
+/// Compares every crate under `crates/` with its list. Returns the violations, and a summary with the numbers of modules and
+/// exceptions.
 pub(crate) fn check(root: &Path) -> Result<(Vec<String>, String)> {
     let (graphs, lists) = (graphs(root)?, lists(root)?);
     let mut broken = Vec::new();
@@ -45,10 +46,10 @@ pub(crate) fn check(root: &Path) -> Result<(Vec<String>, String)> {
             )),
         }
     }
-    let owed = lists.values().map(|floors| floors.owed.len()).sum();
-    broken.extend(count(owed, OWED));
+    let exceptions = lists.values().map(|floors| floors.exceptions.len()).sum();
+    broken.extend(count(exceptions, EXCEPTIONS));
     let modules: usize = graphs.values().map(|graph| graph.arrows.len()).sum();
-    Ok((broken, format!("{modules} modules, {owed} arrows back owed")))
+    Ok((broken, format!("{modules} modules, {exceptions} exceptions")))
 }
 
 /// Every crate's modules in the order of its list, each with the modules it names; `^` marks an arrow back up.
@@ -129,7 +130,7 @@ pub(crate) fn floors(text: &str) -> Result<Floors> {
         let words: Vec<&str> = line.split_whitespace().collect();
         match (words.as_slice(), floors.order.last()) {
             ([], _) => {}
-            (["->", to], Some(from)) => floors.owed.push((from.clone(), (*to).to_owned())),
+            (["->", to], Some(from)) => floors.exceptions.push((from.clone(), (*to).to_owned())),
             ([module], _) if *module != "->" => {
                 floors.order.push((*module).to_owned());
                 let group = heading.take().map(|heading| ((*module).to_owned(), heading));
@@ -168,7 +169,7 @@ fn compare(name: &str, graph: &Graph, floors: &Floors) -> Vec<String> {
             let (Some(below), Some(above)) = (floor(from), floor(to)) else {
                 continue;
             };
-            if below < above && !floors.owed.contains(&(from.clone(), to.clone())) {
+            if below < above && !floors.exceptions.contains(&(from.clone(), to.clone())) {
                 let more = match places.len() {
                     1 => String::new(),
                     n => format!(" and {} more", n - 1),
@@ -182,7 +183,7 @@ fn compare(name: &str, graph: &Graph, floors: &Floors) -> Vec<String> {
         }
     }
     let mut seen = BTreeSet::new();
-    for (from, to) in &floors.owed {
+    for (from, to) in &floors.exceptions {
         let exists = graph.arrows.get(from).is_some_and(|names| names.contains_key(to));
         let what = if !seen.insert((from, to)) {
             "stands twice"
@@ -200,14 +201,14 @@ fn compare(name: &str, graph: &Graph, floors: &Floors) -> Vec<String> {
     broken
 }
 
-fn count(owed: usize, limit: usize) -> Option<String> {
-    let remedy = match owed.cmp(&limit) {
+fn count(exceptions: usize, limit: usize) -> Option<String> {
+    let remedy = match exceptions.cmp(&limit) {
         std::cmp::Ordering::Equal => return None,
-        std::cmp::Ordering::Less => "lower OWED",
-        std::cmp::Ordering::Greater => "take the new ones away",
+        std::cmp::Ordering::Less => "lower EXCEPTIONS",
+        std::cmp::Ordering::Greater => "remove the new ones",
     };
     Some(format!(
-        "the lists in hack/arrows owe {owed} arrows back and OWED (hack/src/arrows.rs) says {limit}: {remedy}"
+        "the lists in hack/arrows have {exceptions} exceptions and EXCEPTIONS (hack/src/arrows.rs) is {limit}: {remedy}"
     ))
 }
 
@@ -221,8 +222,8 @@ mod tests {
         assert_eq!(floors.order, ["a", "b", "c"]);
         let groups = BTreeMap::from([("c".to_owned(), "top".to_owned())]);
         assert_eq!(floors.groups, groups);
-        let owed = [("b", "c"), ("b", "d")].map(|(from, to)| (from.to_owned(), to.to_owned()));
-        assert_eq!(floors.owed, owed);
+        let exceptions = [("b", "c"), ("b", "d")].map(|(from, to)| (from.to_owned(), to.to_owned()));
+        assert_eq!(floors.exceptions, exceptions);
         for text in ["-> a", "a b", "a\n -> b c", "a\n->"] {
             let error = super::floors(text).unwrap_err().to_string();
             assert!(error.contains("neither"), "{text}: {error}");
@@ -276,7 +277,7 @@ mod tests {
     #[test]
     fn the_number_of_arrows_back_is_written_down() {
         assert_eq!(count(3, 3), None);
-        assert!(count(2, 3).unwrap().ends_with("says 3: lower OWED"));
-        assert!(count(4, 3).unwrap().ends_with("take the new ones away"));
+        assert!(count(2, 3).unwrap().ends_with("is 3: lower EXCEPTIONS"));
+        assert!(count(4, 3).unwrap().ends_with("remove the new ones"));
     }
 }

@@ -17,7 +17,7 @@ const HEAD: &str = "\
 # Map of the code
 
 The first sentence of each crate's and module's documentation, from the bottom up: a crate names only crates above it on this page, and
-a module only modules above it in its crate ([the arrows that are still owed](decisions/0009-arrows-between-modules-are-a-list-that-only-shrinks.md)
+a module only modules above it in its crate ([the listed exceptions](decisions/0009-arrows-between-modules-are-a-list-that-only-shrinks.md)
 excepted). Test modules are left out. `cargo xtask map --lines` prints how many lines of production code each one has.
 ";
 
