@@ -54,7 +54,7 @@ fn begin(hub_id: &str, assumed: &Assumed) -> Simulation {
     let mut config = Config::new(hub_id);
     config.scripts = Some(Arc::new(entourage_lua::Lua::default()));
     config.propagate_deps = assumed.propagate_deps;
-    config.brake = false;
+    config.limit_deletions = false;
     config.distribute = assumed.distribute;
     config.reserved = assumed.reserved.iter().map(|name| name.as_str().into()).collect();
     Simulation::new(config, entourage_controllers::clock::now())

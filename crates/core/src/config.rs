@@ -43,7 +43,7 @@ pub struct Config {
     /// True if the hub has Nodes: then it runs workload controllers, and they own the status of templates. Default: false.
     pub hub_has_nodes: bool,
     /// True if deletions that no edit explains have a budget; see [`crate::governor`]. Default: true.
-    pub brake: bool,
+    pub limit_deletions: bool,
     /// The number of copies that may be deleted on a member in a minute, whatever explains it. Default: no limit.
     pub removal_budget: Option<u32>,
     /// The number of kinds outside Kubernetes itself that the policies of a namespace may put in use. Default 100.
@@ -77,7 +77,7 @@ impl Config {
             distribute: false,
             reserved: BTreeSet::new(),
             hub_has_nodes: false,
-            brake: true,
+            limit_deletions: true,
             removal_budget: None,
             kinds_per_namespace: KINDS_PER_NAMESPACE,
             model_resources: false,

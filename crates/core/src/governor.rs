@@ -69,10 +69,10 @@ pub(crate) fn hold(
         .deletion_pauses
         .members
         .get(cluster)
-        .and_then(|brake| brake.pause.as_ref())
+        .and_then(|limiter| limiter.pause.as_ref())
         .is_some_and(|pause| !explained || pause.cause == Cause::Budget);
     let due = || !counted && cause(fleet, cluster, explained, now).is_some();
-    (fleet.config.brake && (paused || due())).then(|| {
+    (fleet.config.limit_deletions && (paused || due())).then(|| {
         Plan::wait_for(
             SyncRequirement::Removals(cluster.clone()),
             format!("deletions on {cluster} are paused"),
@@ -82,12 +82,12 @@ pub(crate) fn hold(
 
 /// The reason why one more deletion would exceed a limit now, or `None`.
 fn cause(fleet: &Fleet, cluster: &str, explained: bool, now: Time) -> Option<Cause> {
-    let brake = fleet.memory.deletion_pauses.members.get(cluster)?;
-    let released = brake.released;
+    let limiter = fleet.memory.deletion_pauses.members.get(cluster)?;
+    let released = limiter.released;
     if released.is_some_and(|released| now < released.plus(RELEASE_LASTS)) {
         return None;
     }
-    let (all, budget) = (brake.all.count(now), fleet.config.removal_budget);
+    let (all, budget) = (limiter.all.count(now), fleet.config.removal_budget);
     if budget.is_some_and(|budget| all >= budget as usize) {
         return Some(Cause::Budget);
     }
@@ -102,11 +102,11 @@ fn cause(fleet: &Fleet, cluster: &str, explained: bool, now: Time) -> Option<Cau
     if rolled_back.is_some_and(|at| released.is_none_or(|released| released < at)) {
         return Some(Cause::HubRolledBack);
     }
-    let (_, limit, looks_empty) = brake.measured?;
+    let (_, limit, looks_empty) = limiter.measured?;
     if looks_empty {
         return Some(Cause::HubLooksEmpty);
     }
-    (brake.unexplained.count(now) >= limit).then_some(Cause::Unexplained)
+    (limiter.unexplained.count(now) >= limit).then_some(Cause::Unexplained)
 }
 
 /// Sets the condition of a Cluster that reports whether its deletions are paused. Returns the event of a pause that begins, and
@@ -124,7 +124,7 @@ pub(crate) fn say(
         .deletion_pauses
         .members
         .get(name)
-        .and_then(|brake| brake.pause.as_ref());
+        .and_then(|limiter| limiter.pause.as_ref());
     let is_reported = conditions::status(all, condition::REMOVALS_PAUSED) == Some("True");
     let reported = |status: &str, reason: &str, message: String, at: Time| Condition {
         type_: condition::REMOVALS_PAUSED.into(),
@@ -143,7 +143,7 @@ pub(crate) fn say(
             .deletion_pauses
             .blind
             .as_ref()
-            .filter(|_| fleet.config.brake)
+            .filter(|_| fleet.config.limit_deletions)
         {
             let due = since.plus(BLIND_AFTER);
             if now < due {

@@ -16,7 +16,7 @@ use crate::{
 /// Before a key is planned: records whether an edit explains that its copy is no longer required. Cost: O(1) for a copy that is
 /// required and was not edited; else that of [`wants`] and [`measure`].
 pub(crate) fn explain(fleet: &mut Fleet, key: &Key, now: Time) {
-    if !fleet.config.brake {
+    if !fleet.config.limit_deletions {
         return;
     }
     match key {
@@ -89,7 +89,7 @@ fn ends_unexplained(fleet: &Fleet, name: &Str, cluster: &Str) -> bool {
 
 /// After a key was planned: counts the deletions of its plan, and pauses those beyond the limit. Cost: O(log members).
 pub(crate) fn account(fleet: &mut Fleet, key: &Key, plan: &Plan, now: Time) {
-    if !fleet.config.brake {
+    if !fleet.config.limit_deletions {
         return;
     }
     let deletes = plan.changes.iter().any(|change| {
@@ -158,13 +158,13 @@ pub(crate) fn account(fleet: &mut Fleet, key: &Key, plan: &Plan, now: Time) {
 /// Before an unexplained deletion is planned: counts the copies that the limit depends on, once a minute for each member. Cost:
 /// O(1); O(resources) when that is due.
 fn measure(fleet: &mut Fleet, cluster: &Str, now: Time) {
-    let brake = fleet
+    let limiter = fleet
         .memory
         .deletion_pauses
         .members
         .entry(cluster.clone())
         .or_default();
-    if brake.measured.is_some_and(|(at, ..)| now < at.plus(WINDOW)) {
+    if limiter.measured.is_some_and(|(at, ..)| now < at.plus(WINDOW)) {
         return;
     }
     let (mut copies, mut unexplained, mut standing) = (0, 0, false);
@@ -182,20 +182,20 @@ fn measure(fleet: &mut Fleet, cluster: &Str, now: Time) {
         }
     }
     let limit = LEAST.max(copies / SHARE);
-    brake.measured = Some((now, limit, unexplained > LEAST && !standing));
+    limiter.measured = Some((now, limit, unexplained > LEAST && !standing));
 }
 
 /// Counts a deletion on a member that is about to be executed.
 fn charge(fleet: &mut Fleet, cluster: &Str, explained: bool, now: Time) {
-    let brake = fleet
+    let limiter = fleet
         .memory
         .deletion_pauses
         .members
         .entry(cluster.clone())
         .or_default();
-    brake.all.add(now);
+    limiter.all.add(now);
     if !explained {
-        brake.unexplained.add(now);
+        limiter.unexplained.add(now);
     }
 }
 
@@ -207,28 +207,28 @@ fn pause(fleet: &mut Fleet, cluster: &Str, explained: bool, now: Time) {
         .members
         .get(cluster)
         .and_then(|member| member.meta.annotation(annotation::RESUME_REMOVALS));
-    let Some(brake) = fleet.memory.deletion_pauses.members.get_mut(cluster) else {
+    let Some(limiter) = fleet.memory.deletion_pauses.members.get_mut(cluster) else {
         return;
     };
-    let Some(cause) = cause.filter(|_| brake.pause.is_none()) else {
+    let Some(cause) = cause.filter(|_| limiter.pause.is_none()) else {
         return;
     };
     let mut since = Time(now.0 - now.0.rem_euclid(1_000));
     // The release of an earlier pause must not release this one.
-    if release == Some(&*pause_name(since)) || brake.released.is_some_and(|released| since <= released) {
+    if release == Some(&*pause_name(since)) || limiter.released.is_some_and(|released| since <= released) {
         since = since.plus(1_000);
     }
     let (deleted, limit) = match cause {
         Cause::Budget => (
-            brake.all.count(now),
+            limiter.all.count(now),
             fleet.config.removal_budget.unwrap_or_default() as usize,
         ),
         _ => (
-            brake.unexplained.count(now),
-            brake.measured.map_or(LEAST, |(_, limit, _)| limit),
+            limiter.unexplained.count(now),
+            limiter.measured.map_or(LEAST, |(_, limit, _)| limit),
         ),
     };
-    brake.pause = Some(Pause {
+    limiter.pause = Some(Pause {
         cause,
         since,
         began: Some(now),
@@ -247,7 +247,7 @@ fn count_waiting(fleet: &mut Fleet, cluster: &Str, now: Time) {
         .deletion_pauses
         .members
         .get_mut(cluster)
-        .and_then(|brake| brake.pause.as_mut());
+        .and_then(|limiter| limiter.pause.as_mut());
     if let Some(pause) = pause
         && pause.waiting.is_none()
         && pause.began.is_some_and(|began| now >= began.plus(COUNTED_AFTER))

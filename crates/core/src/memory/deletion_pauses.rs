@@ -86,9 +86,9 @@ impl Window {
     }
 }
 
-/// The state of one member.
+/// Counts the deletions on one member, and pauses them.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Brake {
+pub(crate) struct DeletionLimiter {
     pub(crate) unexplained: Window,
     /// The last count: its time, the number of deletions that may go unexplained, and true if the hub looks empty.
     pub(crate) measured: Option<(Time, usize, bool)>,
@@ -100,7 +100,7 @@ pub(crate) struct Brake {
 /// The state of all members.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DeletionPauses {
-    pub(crate) members: BTreeMap<Str, Brake>,
+    pub(crate) members: BTreeMap<Str, DeletionLimiter>,
     /// Clusters whose condition must be planned again.
     pub(crate) raised: BTreeSet<Str>,
     pub(crate) rolled_back: Option<Time>,
@@ -148,7 +148,7 @@ impl DeletionPauses {
     pub(crate) fn is_released(&self, cluster: &str) -> bool {
         self.members
             .get(cluster)
-            .is_none_or(|brake| brake.pause.is_none())
+            .is_none_or(|limiter| limiter.pause.is_none())
     }
 
     /// Notes the report of a Cluster: a recorded pause, or the release of one. Returns true if one was released.
@@ -160,15 +160,15 @@ impl DeletionPauses {
         if stored.is_none() && !self.members.contains_key(name) {
             return false;
         }
-        let brake = self.members.entry(name.clone()).or_default();
+        let limiter = self.members.entry(name.clone()).or_default();
         if let Some(stored) = stored {
             let since = Time::from_k8s(&stored.last_transition_time);
             // A hub that was not synced is no pause.
             if stored.reason == reason::HUB_NOT_SYNCED {
             } else if stored.status == "True" {
-                let is_over = brake.released.is_some_and(|released| since <= released);
-                if brake.pause.is_none() && !is_over {
-                    brake.pause = Some(Pause {
+                let is_over = limiter.released.is_some_and(|released| since <= released);
+                if limiter.pause.is_none() && !is_over {
+                    limiter.pause = Some(Pause {
                         cause: Cause::of(&stored.reason),
                         since,
                         began: None,
@@ -177,15 +177,15 @@ impl DeletionPauses {
                         waiting: None,
                     });
                 }
-            } else if brake.pause.is_none() {
-                brake.released = brake.released.max(Some(since));
+            } else if limiter.pause.is_none() {
+                limiter.released = limiter.released.max(Some(since));
             }
         }
         let names = |pause: &Pause| release == Some(&*pause_name(pause.since));
-        if !brake.pause.as_ref().is_some_and(names) {
+        if !limiter.pause.as_ref().is_some_and(names) {
             return false;
         }
-        (brake.pause, brake.released) = (None, Some(now));
+        (limiter.pause, limiter.released) = (None, Some(now));
         self.raised.insert(name.clone());
         true
     }
