@@ -50,7 +50,7 @@ struct Shared {
 struct Counters {
     /// Calls sent so far that the crash counts, over all scopes.
     sent: u64,
-    /// How often each thing was decided on. The key holds the scope.
+    /// The number of decisions by key, which contains the scope.
     ordinals: BTreeMap<String, u64>,
     /// The last frames of each watched object, for frames that come late. Empty unless the plan has such frames.
     history: BTreeMap<String, VecDeque<Event>>,
@@ -80,7 +80,7 @@ impl Faults {
         &self.0.plan
     }
 
-    /// What went over the boundary, and which faults struck.
+    /// The recorded calls, and their faults.
     #[must_use]
     pub fn recorder(&self) -> &Recorder {
         &self.0.recorder
@@ -91,7 +91,7 @@ impl Faults {
         self.0.life.died(self.0.life.generation()).await;
     }
 
-    /// Whether the clients made since the last restart are dead.
+    /// True if the clients made since the last restart are dead.
     #[must_use]
     pub fn is_crashed(&self) -> bool {
         self.0.life.is_dead(self.0.life.generation())
@@ -113,7 +113,7 @@ impl Faults {
         self.0.counters.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How often `key` was asked for before. Counts this time.
+    /// Counts a decision on `key`. Returns the number of earlier ones.
     fn ordinal(&self, key: &str) -> u64 {
         let mut counters = self.counters();
         let ordinal = counters.ordinals.entry(key.to_owned()).or_default();
@@ -121,7 +121,7 @@ impl Faults {
         *ordinal - 1
     }
 
-    /// Counts a call as sent. Answers whether the crash comes with this one.
+    /// Counts a call as sent. Returns true if the crash comes with this one.
     fn count_sent(&self, call: &Call) -> Option<Moment> {
         let crash = self.0.plan.crash.as_ref()?;
         if !self.0.plan.strikes(&call.scope) || (crash.counts == Counts::Writes && !call.is_write()) {
@@ -154,7 +154,7 @@ pub fn client_factory(
     }
 }
 
-/// Whether a client's error says that its generation is dead, so that a harness can tell the crash that it asked for from
+/// True if a client's error says that its generation is dead, so that a harness can tell the crash that it asked for from
 /// a defect.
 #[must_use]
 pub fn is_crash(error: &kube::Error) -> bool {

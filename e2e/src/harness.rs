@@ -6,7 +6,7 @@
 //! through the hub, and what must be gone from the members is looked for there: that is part of every test.
 //!
 //! Nothing sleeps for a fixed time in the hope that something has happened: [`eventually`] asks until it has. That
-//! nothing happens is told by a bounded quiet window ([`Scene::quiet`]), which is as long as the longest delay that the
+//! nothing happens is checked by a bounded quiet window ([`Scene::quiet`]), which is as long as the longest delay that the
 //! controllers put on purpose between an observation and a write.
 
 mod bed;

@@ -142,7 +142,7 @@ pub(crate) fn floors(text: &str) -> Result<Floors> {
     Ok(floors)
 }
 
-/// What of the list of the crate `name` is not so, and what of the crate is not in the list.
+/// The differences between the crate `name` and its list.
 fn compare(name: &str, graph: &Graph, floors: &Floors) -> Vec<String> {
     let list = list_of(name);
     let mut broken = Vec::new();
@@ -230,7 +230,7 @@ mod tests {
         }
     }
 
-    /// What is broken when `a` names `b`, `b` names `a`, and the list says this.
+    /// The violations if `a` names `b`, `b` names `a`, and this is the list.
     fn broken(list: &str) -> Vec<String> {
         let files = [
             ("lib.rs", ""),

@@ -304,7 +304,7 @@ fn with_assets(run: impl FnOnce(&str) -> Result<Outcome>) -> Result<Outcome> {
     run(&prepare_assets(script)?)
 }
 
-/// Runs the script, showing what it prints. Answers its last line on stdout: the folder of the servers' binaries.
+/// Runs the script, showing what it prints. Returns its last line on stdout: the folder of the servers' binaries.
 fn prepare_assets(script: &Path) -> Result<String> {
     let mut command = Command::new("bash");
     let mut child = command
@@ -346,7 +346,7 @@ fn check_flag() -> [String; 1] {
     ["--check".to_owned()]
 }
 
-/// Whether cargo has the subcommand.
+/// True if cargo has the subcommand.
 fn has(args: &[&str]) -> bool {
     let status = Command::new("cargo")
         .args(args)

@@ -1,5 +1,5 @@
-//! Which crate may know which: the arrows of the architecture as two tables, and cargo's own word on whether they hold.
-//! Which module of a crate may know which is in [`arrows`].
+//! The permitted dependencies between crates: two tables, checked with cargo. Those between the modules of a crate are in
+//! [`arrows`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::{Outcome, arrows, tree};
 
-/// What one crate of the workspace may name in its manifest among our own crates, in any dependency section.
+/// The crates of the workspace that one crate may name in its manifest, in any dependency section.
 struct Arrow {
     from: &'static str,
     to: &'static [&'static str],
@@ -41,7 +41,7 @@ const ARROWS: &[Arrow] = &[
     Arrow {
         from: "entourage-model",
         to: &["entourage-api"],
-        reason: "the vocabulary is made of the types; who speaks of them stands above",
+        reason: "the vocabulary is made of the types; the crates that use them are above",
     },
     Arrow {
         from: "entourage-interpreter",
@@ -175,7 +175,7 @@ pub(crate) const PURE: &[&str] = &[
 /// the trees of those.
 const DECIDING: &[&str] = &["entourage-core", "entourage-admission", "entourage-simulation"];
 
-/// What clippy refuses in a pure crate; every other one has a link to it.
+/// The clippy configuration of pure crates; all but one link to it.
 const PURITY: &str = "crates/core/.clippy.toml";
 
 /// What would let a crate do what it must not. Source: architecture 2 and 4.
@@ -204,7 +204,7 @@ const ABSENT: &[Absent] = &[
             "tower",
             "rustls",
         ],
-        reason: "core speaks to nobody: it returns a Plan",
+        reason: "core has no clients: it returns a Plan",
     },
     Absent {
         from: DECIDING,
@@ -248,7 +248,7 @@ const ABSENT: &[Absent] = &[
     },
     Absent {
         from: &["entourage-apiserver"],
-        // chrono comes with the CEL parser, which speaks it in its own values only.
+        // chrono comes with the CEL parser, which uses it in its own values only.
         packages: &["kube-runtime", "openssl"],
         reason: "a server needs no controller library",
     },
@@ -367,7 +367,7 @@ fn check_absent(member: &str, tree: &BTreeSet<String>) -> Vec<String> {
     .collect()
 }
 
-/// Whether clippy holds every pure crate to the same.
+/// True if clippy holds every pure crate to the same.
 fn check_purity(root: &Path) -> Result<Vec<String>> {
     let wanted = fs::read_to_string(root.join(PURITY)).context(PURITY)?;
     let mut broken = Vec::new();

@@ -30,7 +30,7 @@ const CRDS: &[&str] = &[
 /// The definitions of the aggregated group, by file name in the reference folder.
 const DEFINITIONS: &str = "cluster.karmada.io.definitions.yaml";
 
-/// Where the definition of the Cluster kind starts.
+/// The start of the definition of the Cluster kind.
 const CLUSTER: &str = "#/definitions/com.github.karmada-io.karmada.pkg.apis.cluster.v1alpha1.Cluster";
 
 /// The facts of the kinds that we serve, read from the reference folder `dir`: one line for each path of

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::{Outcome, fields, tree};
 
-/// Where the reference folder lies when the command line names none.
+/// The default reference folder.
 const REFERENCE: &str = "../shared/reference/crds";
 const LIST: &str = "crates/api/testdata/upstream-fields.txt";
 

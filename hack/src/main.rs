@@ -29,10 +29,10 @@ struct Command {
     run: fn(&[String]) -> Result<Outcome>,
 }
 
-/// How a command ended when it did not fail.
+/// The outcome of a command that did not fail.
 #[derive(Debug, PartialEq, Eq)]
 enum Outcome {
-    /// Everything was looked at and is right; the line says what was looked at.
+    /// All checks passed; the line is a summary.
     Done(String),
     /// A part of the workspace that this command works on is not there (yet), or this machine lacks something.
     /// The pipeline prints it and repeats it at its end: nothing is skipped in silence.
@@ -105,7 +105,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs the command that the arguments name. Answers the line to end with.
+/// Runs the command that the arguments name. Returns the line to end with.
 fn dispatch(args: &[String]) -> Result<String> {
     let (name, rest) = match args.split_first() {
         None => return Ok(help()),
@@ -129,7 +129,7 @@ fn help() -> String {
     text
 }
 
-/// Whether the arguments are nothing but an optional `--check`; anything else is an error naming it.
+/// True if the arguments are nothing but an optional `--check`; anything else is an error naming it.
 fn only_check(args: &[String]) -> Result<bool> {
     match args {
         [] => Ok(false),

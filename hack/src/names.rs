@@ -1,4 +1,4 @@
-//! Which top-level modules of a crate name which, read from its sources.
+//! The dependencies between the top-level modules of a crate, read from its sources.
 //!
 //! What counts are paths from the crate's root (`crate::x`, `super::x`) in production code. No compiler looks at it: names
 //! that come in by a glob of another module, and methods, are not seen.
@@ -10,7 +10,7 @@ use crate::source;
 /// The items of the root itself, as a module.
 pub(crate) const ROOT: &str = "lib";
 
-/// What one crate's modules name.
+/// The dependencies of one crate's modules.
 #[derive(Debug, Default)]
 pub(crate) struct Graph {
     /// Module → module that it names → the places where it does, as `path:line`.
@@ -89,7 +89,7 @@ pub(crate) fn graph(src: &str, files: &BTreeMap<String, String>) -> Graph {
     graph
 }
 
-/// How many modules deep a file's items are: `a.rs` and `a/mod.rs` one, `a/b.rs` two.
+/// The module depth of a file's items: `a.rs` and `a/mod.rs` one, `a/b.rs` two.
 fn depth(path: &str) -> usize {
     path.split('/').filter(|part| *part != "mod.rs").count()
 }

@@ -1,4 +1,4 @@
-//! What the pages of the documentation name must exist, and what users meet must be named there.
+//! Checks that names in the documentation exist, and that user-visible names are documented.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -31,7 +31,7 @@ fn read(path: &str) -> String {
     fs::read_to_string(tree::root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// What stands in `[text](target)`, addresses of the web left out.
+/// The targets of links `[text](target)`, without URLs.
 fn links(text: &str) -> impl Iterator<Item = &str> {
     let targets = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
     targets.filter(|target| !target.contains("://"))

@@ -68,7 +68,7 @@ fn parts() -> Vec<Part> {
     parts
 }
 
-/// What a rule means in a part.
+/// The meaning of a rule in a part.
 fn resources(part: &Part, rule: &Rule) -> Vec<(&'static str, String)> {
     match part.kind {
         Some(kind) => rule.resources.of_kind(kind),
@@ -141,7 +141,7 @@ fn roles(part: &Part) -> (Vec<String>, Vec<String>) {
     namespaces.into_iter().map(each).unzip()
 }
 
-/// What all controllers together may do with a resource, and why.
+/// The rights of all controllers together on a resource, with the reason.
 #[derive(Default)]
 struct Grant {
     verbs: BTreeSet<&'static str>,

@@ -33,7 +33,7 @@ fn declarations(path: &str, text: &str, passes: impl Fn(&str) -> bool) -> Vec<St
     declared.collect()
 }
 
-/// Whether a compiler reads the file: it is the root of a crate, or some module of `modules`, as [`modules`] names them.
+/// True if a compiler reads the file: it is the root of a crate, or some module of `modules`, as [`modules`] names them.
 pub(crate) fn is_compiled(path: &str, modules: &[String]) -> bool {
     let Some((_, below)) = path.split_once("/src/") else {
         return true;
@@ -43,7 +43,7 @@ pub(crate) fn is_compiled(path: &str, modules: &[String]) -> bool {
     is_root || module.is_none_or(|module| modules.iter().any(|declared| declared == module))
 }
 
-/// Whether the file is test code as a whole: under `tests/`, or a module that its parent declares under `#[cfg(test)]`.
+/// True if the file is test code as a whole: under `tests/`, or a module that its parent declares under `#[cfg(test)]`.
 pub(crate) fn is_test(path: &str, test_modules: &[String]) -> bool {
     let in_module = |module: &String| {
         path.strip_prefix(module.as_str())
@@ -52,7 +52,7 @@ pub(crate) fn is_test(path: &str, test_modules: &[String]) -> bool {
     path.starts_with("tests/") || path.contains("/tests/") || test_modules.iter().any(in_module)
 }
 
-/// What marks an item as test code. Written like this alone, as rustfmt leaves it.
+/// The attribute of test code, in this form only, as rustfmt writes it.
 const TEST: &str = "#[cfg(test)]";
 
 /// The text with comments, strings, characters and items under `#[cfg(test)]` as spaces. Line breaks stay, so that a line
@@ -67,7 +67,7 @@ pub(crate) fn production(text: &str) -> String {
         .collect()
 }
 
-/// Where the items under `#[cfg(test)]` are in code without comments and strings, as ranges of characters.
+/// The ranges, in characters, of the items under `#[cfg(test)]` in code without comments and strings.
 fn tests(code: &str) -> Vec<Range<usize>> {
     let mut tests = Vec::new();
     let (mut bytes, mut chars) = (0, 0);
@@ -135,7 +135,7 @@ const ITEMS: &[&str] = &[
     "use",
 ];
 
-/// What a piece of a source is.
+/// The kind of a piece of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Piece {
     Code,

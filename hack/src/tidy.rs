@@ -1,4 +1,4 @@
-//! What every text file of the checkout must keep: a table of rules, each with its reason and its own samples.
+//! The rules for every text file of the checkout: a table, each with its reason and its own samples.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -253,7 +253,7 @@ fn home_path(file: &File<'_>) -> Vec<Finding> {
     found
 }
 
-/// What stands before the first inline test module: `#[cfg(test)]` and `mod … {` at the beginning of two lines.
+/// The text before the first inline test module: `#[cfg(test)]` and `mod … {` at the beginning of two lines.
 fn before_tests(text: &str) -> &str {
     let inline = |at: &usize| {
         let next = text[*at..].lines().nth(1).unwrap_or_default();

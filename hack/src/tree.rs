@@ -44,7 +44,7 @@ fn walk(dir: &Path, prefix: &str, found: &mut Vec<String>) -> Result<()> {
 }
 
 /// Brings the folder `dir` to exactly `wanted` (file name → content) among the files that end in `suffix`, or, with
-/// `check`, fails with the names that differ. Other files of the folder are not touched. Answers how many there are.
+/// `check`, fails with the names that differ. Other files of the folder are not touched. Returns how many there are.
 pub(crate) fn generate(
     dir: &Path,
     suffix: &str,

@@ -140,7 +140,7 @@ fn files(directory: &Path, recursive: bool) -> Result<Vec<PathBuf>> {
 #[derive(Default)]
 struct Found {
     manifests: Vec<Manifest>,
-    /// Whether anything was written there: a List without items is a document without objects.
+    /// True if anything was written there: a List without items is a document without objects.
     has_documents: bool,
 }
 

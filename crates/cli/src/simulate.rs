@@ -1,10 +1,10 @@
 //! Simulation of files: alone, or against a hub and its members, which are read and never written.
 //!
-//! - [`kinds`]: what is served where, and which kinds lie in namespaces.
-//! - [`live`]: the requests of a simulation, read from real servers; what the hub would make of a file, from its dry run.
-//! - [`offline`]: without servers.
-//! - [`strict`]: how a hub decodes objects.
-//! - [`interpreters`]: what people taught a hub of kinds.
+//! - [`kinds`]: the kinds that each server serves, and their scopes.
+//! - [`live`]: simulation against a hub, with its dry run of the files.
+//! - [`offline`]: simulation without servers.
+//! - [`strict`]: strict decoding, as by a hub.
+//! - [`interpreters`]: the interpreters of a hub's customizations.
 
 use std::sync::Arc;
 
@@ -22,20 +22,20 @@ pub mod strict;
 pub struct Simulated {
     /// The simulation.
     pub simulation: Simulation,
-    /// What the person should know about how it was done: assumptions, what could not be read.
+    /// Remarks for the user: assumptions, and errors of reading.
     pub remarks: Vec<String>,
     /// Warnings beside those of the controllers' conditions.
     pub warnings: Vec<Note>,
 }
 
-/// How the controllers of the hub were started, as far as it changes what they do.
+/// The assumed flags of the hub's controllers that affect the result.
 #[derive(Clone, Debug)]
 pub struct Assumed {
-    /// Whether dependencies travel.
+    /// True if dependencies are propagated.
     pub propagate_deps: bool,
-    /// Whether ResourceDistributions are carried out.
+    /// True if the ResourceDistribution feature is enabled.
     pub distribute: bool,
-    /// The namespaces that are left alone besides the system's.
+    /// The reserved namespaces besides the system's.
     pub reserved: Vec<String>,
 }
 
@@ -60,7 +60,7 @@ fn begin(hub_id: &str, assumed: &Assumed) -> Simulation {
     Simulation::new(config, entourage_controllers::clock::now())
 }
 
-/// Says when it did not settle.
+/// Adds a remark if the simulation did not settle.
 fn add_remarks(progress: &Progress, remarks: &mut Vec<String>) {
     if *progress == Progress::Unsettled {
         remarks.push(

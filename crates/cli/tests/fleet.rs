@@ -15,7 +15,7 @@ use kube::{
 };
 use tempfile::TempDir;
 
-/// How long a condition may take, on a machine that is busy with other things.
+/// The timeout of a condition, for a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[tokio::test(flavor = "multi_thread")]

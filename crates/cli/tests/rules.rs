@@ -10,7 +10,7 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-/// What the rules are tested with: objects that are accepted or refused.
+/// Objects that the rules accept or refuse.
 const CASES: &str = include_str!("../../api/testdata/rules.yaml");
 
 #[tokio::test(flavor = "multi_thread")]
@@ -41,7 +41,7 @@ async fn a_hub_refuses_what_the_rules_refuse_and_nothing_else() {
     fleet.end().await.unwrap();
 }
 
-/// Sends the object of a case, without effect; after an update, the object is as it was. Answers with the refusal.
+/// Sends the object of a case, without effect; after an update, the object is as it was. Returns the refusal.
 async fn play(client: &Client, crds: &[CustomResourceDefinition], case: &Value) -> Result<(), String> {
     let crd = crds
         .iter()

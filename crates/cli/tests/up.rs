@@ -25,7 +25,7 @@ const MY_CONFIG: &str = "/api/v1/namespaces/default/configmaps/my-config";
 /// A running `entourage up`, killed when the test ends.
 struct Up {
     process: Child,
-    /// What it said until it was ready.
+    /// Its output until it was ready.
     said: String,
 }
 

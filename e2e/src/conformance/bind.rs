@@ -1,4 +1,4 @@
-//! What the placeholders of a scenario stand for on this server.
+//! The values of a scenario's placeholders on this server.
 
 use std::{collections::BTreeMap, sync::LazyLock};
 
@@ -12,7 +12,7 @@ static PLACEHOLDER: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 
-/// What a placeholder may stand for.
+/// The kind of a placeholder's value.
 const SHAPES: &[(&str, &str)] = &[
     (
         "uid",
@@ -147,7 +147,7 @@ impl Bindings {
         })
     }
 
-    /// Whether a recorded text has a placeholder.
+    /// True if a recorded text has a placeholder.
     pub(super) fn has_placeholder(text: &str) -> bool {
         text.contains('<') && PLACEHOLDER.is_match(text)
     }

@@ -14,9 +14,9 @@ pub struct Scenario {
     pub name: String,
     /// Its area.
     pub area: String,
-    /// What it is about.
+    /// The subject.
     pub title: String,
-    /// What exists before the first step.
+    /// The objects that exist before the first step.
     #[serde(default)]
     pub(super) setup: Setup,
     pub(super) exchanges: Vec<Exchange>,

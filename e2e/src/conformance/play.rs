@@ -20,7 +20,7 @@ use super::{
     wire::{compact, plain_bookmark, read_lines, unpacked, without_ages},
 };
 
-/// How long an answer may take.
+/// The deadline of a request.
 const ANSWER: Duration = Duration::from_secs(20);
 
 /// How long a watch is listened to that nothing more was recorded of: what came too much would have come by then.
@@ -29,7 +29,7 @@ const SURPLUS: Duration = Duration::from_millis(50);
 /// How often a step that is repeated until its answer comes is sent.
 const POLL: Duration = Duration::from_millis(20);
 
-/// What came of a scenario.
+/// The result of a scenario.
 #[derive(Debug, Default)]
 pub struct Outcome {
     /// Requests that were played or would have been.
@@ -71,7 +71,7 @@ pub async fn play(scenario: &Scenario, server: &Transport) -> Outcome {
                 break;
             }
             Err(why) if exchange.request.is_some() => player.differs(&exchange.step, why),
-            // What is made in between is no step: the next one is told to differ.
+            // An object that is created in between is no step: the next one is reported as different.
             Err(why) => {
                 let next = scenario.exchanges[at..]
                     .iter()

@@ -1,4 +1,4 @@
-//! What is known to differ, and the page that tells it.
+//! The known differences, and the page that lists them.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ pub struct Known {
     pub scenario: String,
     /// Ordinal of the step, such as `07`.
     pub step: String,
-    /// Why it differs.
+    /// The reason of the difference.
     pub reason: String,
 }
 
@@ -123,7 +123,7 @@ pub fn page(known: &[Known], played: &[(&Scenario, Outcome)]) -> String {
     page
 }
 
-/// How many bodies are kept in which way.
+/// The number of bodies by the way they are kept.
 fn kept(played: &[(&Scenario, Outcome)]) -> String {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for how in played.iter().flat_map(|(scenario, _)| scenario.kept()) {

@@ -1,4 +1,4 @@
-//! How a scenario reaches its server: in this process, or over TLS.
+//! The transport of a scenario: in this process, or over TLS.
 
 use std::{sync::Arc, time::Duration};
 
@@ -21,7 +21,7 @@ pub struct Transport {
     send: Arc<Send>,
     /// The admin's bearer token.
     pub token: String,
-    /// How long an event of a watch, or what a step is repeated for, may take.
+    /// The longest time that an event of a watch, or what a step is repeated for, may take.
     pub(super) patience: Duration,
     compact: Option<Arc<dyn Fn() + std::marker::Send + Sync>>,
 }

@@ -1,4 +1,4 @@
-//! What goes over the wire: bodies, and the lines of watches.
+//! The wire format: bodies, and the lines of watches.
 
 use std::io::Read as _;
 

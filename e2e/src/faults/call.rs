@@ -94,7 +94,7 @@ impl Call {
         }
     }
 
-    /// Whether the call changes what the server stores. Reviews and token requests are POSTs that store nothing.
+    /// True if the call changes what the server stores. Reviews and token requests are POSTs that store nothing.
     #[must_use]
     pub fn is_write(&self) -> bool {
         let read = matches!(self.verb, Verb::Get | Verb::List | Verb::Watch);

@@ -1,11 +1,11 @@
-//! What happens to a call and to a frame: pure functions of the plan, the call's key and its ordinal.
+//! The fault of a call and of a frame: pure functions of the plan, the call's key and its ordinal.
 
 use std::time::Duration;
 
 use super::call::{Call, Verb};
 use super::plan::{FaultPlan, Rate, Span, StatusOr};
 
-/// What happens to a call.
+/// The fault of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct CallDecision {
     pub(super) latency: Duration,
@@ -21,7 +21,7 @@ pub(super) enum Fate {
     HangAfter,
 }
 
-/// What happens to a frame of a watch.
+/// The fault of a frame of a watch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FrameDecision {
     pub(super) delay: Duration,
@@ -41,17 +41,17 @@ pub(super) enum FrameFate {
     },
 }
 
-/// Answers of `error-before` where the plan names none. None of them lies about what is stored.
+/// Responses of `error-before` if the plan names none. All are consistent with the stored state.
 const STATUSES: &[StatusOr] = &[
     StatusOr::Status(429),
     StatusOr::Status(500),
     StatusOr::Status(503),
 ];
 
-/// Answers of `error-after`: those after which a client cannot know whether the call took effect.
+/// Responses of `error-after`: the outcome of the call is unknown to the client.
 const UNKNOWN_OUTCOME: &[StatusOr] = &[StatusOr::Status(500), StatusOr::Status(504), StatusOr::Reset];
 
-/// What happens to the `ordinal`-th call (from 0) that asks what `call` asks.
+/// The fault of the `ordinal`-th call (from 0) with the key of `call`.
 pub(super) fn call(plan: &FaultPlan, call: &Call, ordinal: u64) -> CallDecision {
     if !plan.strikes(&call.scope) {
         return CallDecision {

@@ -15,7 +15,7 @@ use super::decide::{self, FrameFate};
 use super::life::Crashed;
 use super::{Faults, ResponseBody, answer};
 
-/// How many events of an object are remembered.
+/// The number of events that are kept for each object.
 const HISTORY: usize = 4;
 
 /// How long a watch that stalls says nothing before its connection breaks.
@@ -149,7 +149,7 @@ where
 /// Adds to `steps` what becomes of one line. False: the watch ends with it.
 fn plan_line(faults: &Faults, key: &str, line: Bytes, steps: &mut VecDeque<Step>) -> bool {
     let Some((name, event)) = read_event(&line) else {
-        // Bookmarks and errors speak of no object.
+        // Bookmarks and errors belong to no object.
         steps.push_back(Step::Give(line));
         return true;
     };
@@ -228,7 +228,7 @@ fn read_event(line: &Bytes) -> Option<(String, Event)> {
 }
 
 impl Faults {
-    /// Remembers a frame that was handed on. Answers the remembered ones that are older and different.
+    /// Stores a frame that was delivered. Returns the stored ones that are older and different.
     fn remember(&self, key: &str, event: &Event) -> Vec<Event> {
         if self.plan().watch_stale.millionths() == 0 {
             return Vec::new();

@@ -218,7 +218,7 @@ impl FaultPlan {
             .collect()
     }
 
-    /// Whether faults strike calls to `scope`.
+    /// True if faults strike calls to `scope`.
     #[must_use]
     pub fn strikes(&self, scope: &str) -> bool {
         self.only.is_empty() || self.only.iter().any(|only| only == scope)

@@ -33,7 +33,7 @@ pub struct Recorded {
 pub enum Outcome {
     /// Sent, and not answered: still under way, or given up by the caller.
     Sent,
-    /// The server's own status, whatever the caller was told.
+    /// The server's own status, whatever the caller got.
     Answered(u16),
     /// Sent, and the connection failed by itself.
     Failed,

@@ -1,4 +1,4 @@
-//! Each fault over a mock of a server: what reached it, and what the client was told.
+//! Each fault over a mock of a server: the requests that reach it, and the responses that the client gets.
 
 use std::convert::Infallible;
 use std::pin::pin;

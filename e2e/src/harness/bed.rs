@@ -38,7 +38,7 @@ pub struct Bed {
     pub hub: Server,
     /// The members' APIs, in order.
     pub members: Vec<Server>,
-    /// What is logged.
+    /// The log.
     pub log: Capture,
     dir: PathBuf,
     /// Clusters and their Secrets as they were joined.
@@ -46,13 +46,13 @@ pub struct Bed {
 }
 
 impl Bed {
-    /// Whether the clusters are embedded ones.
+    /// True if the clusters are embedded ones.
     #[must_use]
     pub fn is_embedded(&self) -> bool {
         matches!(self.fleet.hub, TestCluster::Embedded(_))
     }
 
-    /// Whether the clusters have a [capability](crate::servers::CAPABILITIES). Embedded ones are like the newest release.
+    /// True if the clusters have a [capability](crate::servers::CAPABILITIES). Embedded ones are like the newest release.
     ///
     /// # Errors
     /// When none is called so.
@@ -101,7 +101,7 @@ impl Bed {
         Ok(bed)
     }
 
-    /// `entourage join NAME`, without waiting: no controllers run yet. Answers with what it printed.
+    /// `entourage join NAME`, without waiting: no controllers run yet. Returns what it printed.
     ///
     /// # Errors
     /// As the command.
@@ -140,7 +140,7 @@ impl Bed {
         Ok(String::from_utf8_lossy(&out).into_owned())
     }
 
-    /// `entourage unjoin NAME`. Answers with what it printed.
+    /// `entourage unjoin NAME`. Returns what it printed.
     ///
     /// # Errors
     /// As the command.
@@ -156,7 +156,7 @@ impl Bed {
         Ok(String::from_utf8_lossy(&out).into_owned())
     }
 
-    /// `entourage taint`, `cordon`, `uncordon` or `drain`. Answers with what it printed.
+    /// `entourage taint`, `cordon`, `uncordon` or `drain`. Returns what it printed.
     ///
     /// # Errors
     /// As the command.
@@ -318,7 +318,7 @@ impl Bed {
         Ok(all)
     }
 
-    /// How long a member may take to be noticed: the threshold of the controllers and two probes.
+    /// The longest time that a member may take to be noticed: the threshold of the controllers and two probes.
     #[must_use]
     pub fn failure_threshold() -> Duration {
         Duration::from_secs(60)

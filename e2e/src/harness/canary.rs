@@ -1,4 +1,4 @@
-//! Whether a secret got out.
+//! The search for leaked secrets.
 
 use anyhow::{Result, ensure};
 use k8s_openapi::ByteString;
@@ -29,7 +29,7 @@ impl Canary {
         Self { value, needles }
     }
 
-    /// Whether a text gives the canary away.
+    /// True if a text gives the canary away.
     #[must_use]
     pub fn is_in(&self, text: &str) -> bool {
         self.needles.iter().any(|needle| text.contains(needle.as_str()))

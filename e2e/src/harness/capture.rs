@@ -1,6 +1,6 @@
-//! What the controllers logged.
+//! The log of the controllers.
 //!
-//! Tests that run at the same time are told apart by the names of their controllers' threads.
+//! Tests that run at the same time are distinguished by the names of their controllers' threads.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -12,13 +12,13 @@ use tracing_subscriber::{
     EnvFilter, Registry, fmt::MakeWriter, layer::SubscriberExt as _, reload, util::SubscriberInitExt as _,
 };
 
-/// What is kept of one test's log, in bytes.
+/// The maximum size of one test's log, in bytes.
 const KEPT: usize = 64 << 20;
 
-/// How much is logged usually.
+/// The default log level.
 const USUALLY: &str = "info,entourage_core=debug,entourage_controllers=debug";
 
-/// How much is logged where secrets are looked for: they might leak on any level.
+/// The log level of tests that search for secrets: they might leak on any level.
 const EVERYTHING: &str = "debug,entourage_core=trace,entourage_controllers=trace";
 
 /// What the controllers on the threads of one name log, and their panics. Clones share it.
@@ -129,13 +129,13 @@ impl Capture {
         })
     }
 
-    /// How many lines there are.
+    /// The number of lines.
     #[must_use]
     pub fn len(&self) -> usize {
         self.read(|held| held.lines.len())
     }
 
-    /// Whether nothing was logged.
+    /// True if nothing was logged.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -179,7 +179,7 @@ fn here() -> Option<String> {
     std::thread::current().name().map(str::to_owned)
 }
 
-/// Where lines go: to the log of the thread that writes them.
+/// Writes lines to the log of the thread that they come from.
 #[derive(Clone)]
 struct Writer(Arc<Mutex<Everyone>>);
 

@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 use super::eventually::eventually;
 use crate::faults::{Faults, client_factory};
 
-/// How long an orderly stop may take: five seconds for what is in flight, and as much as a busy machine needs.
+/// The longest time that an orderly stop may take: five seconds for what is in flight, and as much as a busy machine needs.
 const STOP: Duration = Duration::from_secs(30);
 
 /// Controllers that run. Dropping them kills them.
@@ -81,7 +81,7 @@ impl Controllers {
         .await
     }
 
-    /// What `/metrics` says.
+    /// The text of `/metrics`.
     ///
     /// # Errors
     /// When it is not served.
@@ -100,7 +100,7 @@ impl Controllers {
             Ok(Ok(result)) => result.context("the controllers ended"),
             Ok(Err(_)) => bail!("the controllers' task panicked"),
             Err(_) => bail!(
-                "the controllers were still there {} s after they were told to stop",
+                "the controllers were still running {} s after the request to stop",
                 STOP.as_secs()
             ),
         }

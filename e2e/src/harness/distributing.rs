@@ -10,7 +10,7 @@ use super::{
     space::Space,
 };
 
-/// How long what garbage collection does may take: a real collector looks for new kinds twice a minute, and does not know
+/// The longest time that what garbage collection does may take: a real collector looks for new kinds twice a minute, and does not know
 /// them before.
 const COLLECTED: Duration = Duration::from_secs(90);
 
@@ -216,13 +216,13 @@ impl Space {
         .await
     }
 
-    /// Waits until a distribution has an Event of this reason, and answers with its message. Each was told once.
+    /// Waits until a distribution has an Event of this reason, and returns its message. Its count must be 1.
     ///
     /// # Errors
     /// When there is none, or one was counted up.
     pub async fn until_told_of(&self, name: &str, reason: &str) -> Result<String> {
         let name = self.own(name);
-        let events = eventually(&format!("{reason} is told of {name}"), async || {
+        let events = eventually(&format!("Event {reason} of {name}"), async || {
             let mut events = self.hub.list("Event", EVENTS, "").await?;
             events.retain(|event| event["reason"] == reason && event["involvedObject"]["name"] == *name);
             ensure!(!events.is_empty(), "no event");
@@ -231,7 +231,7 @@ impl Space {
         .await?;
         ensure!(
             events.iter().all(|event| event["count"] == 1),
-            "told again: {events:#?}"
+            "reported again: {events:#?}"
         );
         let last = events.last().context("one at least")?;
         Ok(last["message"].as_str().unwrap_or_default().to_owned())

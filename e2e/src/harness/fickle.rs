@@ -1,4 +1,4 @@
-//! A webhook in this process that misbehaves when it is told to.
+//! A webhook in this process that fails on request.
 
 use std::{
     convert::Infallible,

@@ -9,7 +9,7 @@ pub struct Kind {
     pub api_version: &'static str,
     /// `deployments`.
     pub plural: &'static str,
-    /// Whether it lies in namespaces.
+    /// True if it lies in namespaces.
     pub namespaced: bool,
 }
 
@@ -182,7 +182,7 @@ pub fn kind(name: &str) -> &'static Kind {
         .unwrap_or_else(|| panic!("KINDS does not list {name}"))
 }
 
-/// Whether a kind is one of the control plane's own, which members do not serve.
+/// True if a kind is one of the control plane's own, which members do not serve.
 pub(super) fn is_ours(kind_name: &str) -> bool {
     let api_version = kind(kind_name).api_version;
     api_version.contains("karmada.io") || api_version.contains("kruise.io")

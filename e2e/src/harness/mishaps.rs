@@ -1,4 +1,4 @@
-//! What goes wrong in a run, one thing after the other, as it follows from a seed. Pure.
+//! The sequence of failures in a run, derived from a seed. Pure.
 //!
 //! | what | embedded clusters | real API servers |
 //! |---|---|---|
@@ -14,12 +14,12 @@ use std::fmt;
 
 use super::{bed::MEMBERS, pair::ENDS, pair::End};
 
-/// How an API server fails.
+/// The way in which an API server fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
     /// Connections break, and new ones are refused.
     Killed,
-    /// Nothing is answered.
+    /// It does not respond.
     Frozen,
     /// It answers, and a person has everything leave it.
     Drained,
@@ -35,7 +35,7 @@ impl fmt::Display for Way {
     }
 }
 
-/// What fails.
+/// The component that fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mishap {
     /// A member.
@@ -103,13 +103,13 @@ impl Draw {
         of[usize::try_from(self.below(of.len() as u64)).unwrap_or_default()]
     }
 
-    /// Whether it is one of so many times.
+    /// True if it is one of so many times.
     const fn is_one_in(&mut self, count: u64) -> bool {
         self.below(count) == 0
     }
 }
 
-/// What may strike, and how often among all.
+/// The possible failures, with their weights.
 const TABLE: [(Kind, u64); 8] = [
     (Kind::Drained, 4),
     (Kind::KilledUntilLeft, 4),
@@ -172,9 +172,9 @@ pub fn steps(seed: u64, flaps: Way) -> Vec<Step> {
 
 struct Run {
     steps: Vec<Step>,
-    /// What has failed and is not back, in order.
+    /// The failures that are not repaired yet, in order.
     down: Vec<Mishap>,
-    /// Whether a member was waited for: once takes long enough.
+    /// True if a member was waited for: once takes long enough.
     waited: bool,
 }
 
@@ -209,7 +209,7 @@ impl Run {
         }
     }
 
-    /// Whether this may strike now.
+    /// True if this failure is possible now.
     fn may(&self, kind: Kind) -> bool {
         match kind {
             // Waiting for what the control plane does: once in a run, and not while it cannot act.

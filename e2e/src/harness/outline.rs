@@ -1,4 +1,4 @@
-//! What must be equal between a disturbed and an undisturbed run.
+//! The state that must be equal in a disturbed and an undisturbed run.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -77,7 +77,7 @@ fn mask(value: &mut Value) {
     }
 }
 
-/// Where two outlines differ, one line a path; empty when they do not.
+/// The differences of two outlines, one line for each path.
 #[must_use]
 pub fn differences(wanted: &Outline, found: &Outline) -> Vec<String> {
     let keys: BTreeSet<&String> = wanted.keys().chain(found.keys()).collect();

@@ -28,7 +28,7 @@ pub enum End {
     Killed,
     /// As by `SIGSTOP`.
     Stopped,
-    /// Nothing goes between it and the hub any more, and nobody is told.
+    /// Its connections to the hub are cut silently.
     Partitioned,
 }
 

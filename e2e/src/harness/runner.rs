@@ -328,7 +328,7 @@ impl Shared {
     }
 }
 
-/// Whether every crash is tried instead of a sample: `ENTOURAGE_E2E_EVERY_K=1`.
+/// True if every crash is tried instead of a sample: `ENTOURAGE_E2E_EVERY_K=1`.
 #[must_use]
 pub fn every_k() -> bool {
     std::env::var("ENTOURAGE_E2E_EVERY_K").is_ok_and(|text| text == "1")

@@ -29,15 +29,15 @@ const IDLE: Duration = Duration::from_millis(400);
 /// After so many looks a system that still writes will never be quiet: a minute, and more on a machine that is slow to look.
 const NEVER: usize = 1_200;
 
-/// What a test works with. Its own namespace is [`Space`], which it can be used as.
+/// The environment of a test. It dereferences to [`Space`], its own namespace.
 pub struct Scene {
     /// The hub and the members.
     pub bed: Arc<Bed>,
-    /// How controllers are started; change it before [`start`](Self::start).
+    /// The options of the controllers; change them before [`start`](Self::start).
     pub options: Options,
     /// The faults and the record of the controllers that run, or ran last.
     pub faults: Faults,
-    /// Who the controllers are on the hub when they are started; `None` is admin.
+    /// The hub's user for the controllers; `None` is admin.
     pub user: Option<String>,
     space: Space,
     controllers: Option<Controllers>,
@@ -195,7 +195,7 @@ impl Scene {
             .collect()
     }
 
-    /// Waits until nothing was written for as long as it takes to be sure; see `QUIET` and `IDLE`. Answers with the number of
+    /// Waits until nothing was written for as long as it takes to be sure; see `QUIET` and `IDLE`. Returns the number of
     /// writes until then.
     ///
     /// # Errors
@@ -445,7 +445,7 @@ impl Scene {
         Ok(())
     }
 
-    /// Nothing on any member carries our marks in this namespace.
+    /// Succeeds if no object of any member has ownership metadata in this namespace.
     async fn nothing_of_ours(&self, ns: &str) -> Result<()> {
         for member in &self.members {
             for kind in WORKLOADS.iter().chain(DEPENDENCIES) {

@@ -10,10 +10,10 @@ use tokio::time::timeout;
 
 use super::kinds::kind;
 
-/// How long an answer may take: some tests make members hang.
+/// The deadline of a request: some tests make members hang.
 const DEADLINE: Duration = Duration::from_secs(10);
 
-/// How often a write is tried again that somebody else's write came before.
+/// The number of retries of a write on a conflict.
 const ATTEMPTS: usize = 20;
 
 /// A cluster's API, in plain JSON. Objects name their kind; kinds are those of the table `KINDS`.

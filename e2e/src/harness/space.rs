@@ -221,7 +221,7 @@ impl Space {
     /// # Errors
     /// When there is none, several, or one that was counted up.
     pub async fn until_told_once(&self, reason: &str, name: &str) -> Result<Value> {
-        let told = eventually(&format!("{reason} is told of {name}"), async || {
+        let told = eventually(&format!("Event {reason} of {name}"), async || {
             let events = self.events(reason, name).await?;
             ensure!(!events.is_empty(), "no event");
             Ok(events)
@@ -229,7 +229,7 @@ impl Space {
         .await?;
         match told.as_slice() {
             [event] if event["count"] == 1 => Ok(event.clone()),
-            _ => bail!("told more than once: {told:#?}"),
+            _ => bail!("reported more than once: {told:#?}"),
         }
     }
 
@@ -308,7 +308,7 @@ impl Space {
         .await
     }
 
-    /// Waits until a condition of a binding has this status and a message that contains `says`. Answers with the
+    /// Waits until a condition of a binding has this status and a message that contains `says`. Returns the
     /// condition.
     ///
     /// # Errors

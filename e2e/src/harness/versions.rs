@@ -1,4 +1,4 @@
-//! Whether anything is written, whoever writes it: the versions of everything of a test.
+//! The detection of writes by any writer: the versions of all objects of a test.
 
 use std::{collections::BTreeMap, time::Duration};
 

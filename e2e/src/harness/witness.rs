@@ -29,12 +29,12 @@ const PAUSE: Duration = Duration::from_millis(40);
 /// A member that takes longer for a look does not answer.
 const ANSWER: Duration = Duration::from_secs(4);
 
-/// How often a workload is looked for on all members before it is said to stand nowhere.
+/// The number of searches of all members before a workload counts as missing.
 const SWEEPS: usize = 4;
 
 const WORKLOAD: &str = "Deployment";
 
-/// What each Deployment needs: kinds and names.
+/// The dependencies of each Deployment: kinds and names.
 pub type Needs = BTreeMap<String, Vec<(&'static str, String)>>;
 
 /// Looks until it is dropped.
@@ -43,7 +43,7 @@ pub struct Witness {
     _tasks: Vec<AbortOnDropHandle<()>>,
 }
 
-/// What was seen so far.
+/// The observations so far.
 #[derive(Default)]
 struct Seen {
     /// The workloads of each member, when it answered last.
@@ -78,7 +78,7 @@ impl Witness {
     }
 
     /// # Errors
-    /// What was seen that must never be.
+    /// The observed violations.
     pub fn check(&self) -> Result<()> {
         let broken = &lock(&self.seen).broken;
         ensure!(broken.is_empty(), "{}", broken.join("\n"));
@@ -168,7 +168,7 @@ impl Eye {
             seen.standing.insert(self.member.name.clone(), standing);
         }
         for name in unwell {
-            // After it was told that it stands.
+            // After the copy was reported.
             self.report(&name).await?;
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! What was printed against what is expected, and the files against each other.
+//! Compares kubectl's output with the goldens, and the files with each other.
 
 use std::{
     collections::BTreeSet,
@@ -106,7 +106,7 @@ impl Files {
     }
 }
 
-/// What differs from what is expected of a script; with `update` the golden is written first.
+/// The differences between the output of a script and its golden; with `update` the golden is written first.
 ///
 /// # Errors
 /// When a file cannot be read or written, or is to be written by a server whose answers are not recorded.
@@ -144,8 +144,8 @@ pub fn compare(
     Ok(transcripts(&golden, server, played))
 }
 
-/// What is wrong with the files themselves: goldens that are not of their scripts, answers of one lane that are not in
-/// the list of differences, and lines of the list without such an answer.
+/// The errors in the files themselves: goldens that do not belong to their scripts, outputs of one lane that are not in
+/// the list of differences, and lines of the list without such an output.
 ///
 /// # Errors
 /// When a file cannot be read.

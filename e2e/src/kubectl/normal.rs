@@ -11,7 +11,7 @@ type Rule = (Regex, &'static str);
 const RULES: &[(&str, &str)] = &[
     // The log of the client itself: time, process and line of its source.
     (r"(?m)^([EWI])\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ [\w.]+:\d+\]", "<$1>"),
-    // A remark on how soon it gave up, when it was told to.
+    // kubectl's remark on its timeout.
     (r"(?m)^<W> .*very short watch.*\n", ""),
     // The same, when its time was over while it was about to watch: what it says to that end follows.
     (

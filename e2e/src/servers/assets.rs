@@ -78,7 +78,7 @@ pub struct Version {
 }
 
 impl Version {
-    /// Whether a server of this version has the capability of that name as it is started here. Unknown names are a
+    /// True if a server of this version has the capability of that name as it is started here. Unknown names are a
     /// mistake in the test and answered with an error.
     pub fn has(&self, capability: &str) -> anyhow::Result<bool> {
         CAPABILITIES

@@ -129,7 +129,7 @@ impl ControlProcess {
         self.process.as_ref().context("it does not run")?.signal("CONT")
     }
 
-    /// Nothing goes between it and the hub any more, and nobody is told; or everything does again, over new connections.
+    /// Cuts its connections to the hub silently, or permits new ones again.
     pub fn cut(&self, cut: bool) {
         self.line.cut.send_replace(cut);
     }
@@ -167,7 +167,7 @@ impl ControlProcess {
         Ok(numbers)
     }
 
-    /// Whether it leads, and everything is listed.
+    /// True if it leads, and everything is listed.
     ///
     /// # Errors
     /// Says what it says.
@@ -193,7 +193,7 @@ impl ControlProcess {
     }
 }
 
-/// Connections to a server that can be cut as a network is: what is sent is lost, and nobody is told.
+/// Connections to a server that can be cut as a network is: packets are lost silently.
 struct Line {
     address: String,
     cut: watch::Sender<bool>,

@@ -18,7 +18,7 @@ use super::{
     process::Server,
 };
 
-/// How long it may take until it listens.
+/// The timeout of its start.
 const BEGIN: Duration = Duration::from_secs(20);
 
 /// A certificate that is its own authority, and its key.
@@ -59,7 +59,7 @@ impl Certificate {
         })
     }
 
-    /// What clients trust it by, for `caBundle`.
+    /// The authority of its certificate, for `caBundle`.
     #[must_use]
     pub fn bundle(&self) -> Value {
         json!(ByteString(self.chain.clone().into_bytes()))
@@ -98,19 +98,19 @@ impl Hook {
         })
     }
 
-    /// Where it listens on 127.0.0.1.
+    /// Its port on 127.0.0.1.
     #[must_use]
     pub fn port(&self) -> u16 {
         self.port.number
     }
 
-    /// What clients trust it by, for `caBundle`.
+    /// The authority of its certificate, for `caBundle`.
     #[must_use]
     pub fn bundle(&self) -> Value {
         self.certificate.bundle()
     }
 
-    /// How it is called by its address, for `clientConfig`.
+    /// Its URL, for `clientConfig`.
     #[must_use]
     pub fn client_config(&self) -> Value {
         json!({"url": format!("https://127.0.0.1:{}/interpret", self.port.number), "caBundle": self.bundle()})

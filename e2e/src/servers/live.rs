@@ -1,4 +1,4 @@
-//! What real servers must do for the tests built on them. Needs `KUBEBUILDER_ASSETS`; without it, says so and passes.
+//! The requirements on real servers of the tests built on them. Needs `KUBEBUILDER_ASSETS`; without it, says so and passes.
 
 use std::{path::Path, time::Duration};
 

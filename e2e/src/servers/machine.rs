@@ -98,7 +98,7 @@ impl TestCluster {
         }
     }
 
-    /// Whether the API server runs.
+    /// True if the API server runs.
     #[must_use]
     pub fn is_running(&self) -> bool {
         match self {

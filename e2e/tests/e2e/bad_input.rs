@@ -148,7 +148,7 @@ async fn an_unknown_cluster_is_named(scene: &mut Scene) -> Result<()> {
     assert_eq!(told["reason"], "NoClusterFit");
     scene.quiet().await?;
     one_event(scene, "ScheduleBindingFailed", "myapp", &["nowhere", "join"]).await?;
-    // Among others it is told all the same, and the others are used.
+    // Among others it is still reported, and the others are used.
     scene.apply(manifests::policy(&["member1", "nowhere"])).await?;
     scene.until_held("Deployment", "myapp", &["member1"]).await?;
     scene
@@ -201,7 +201,7 @@ async fn an_object_that_a_quota_keeps_out_is_named_and_goes_when_it_can(scene: &
         message.contains("ConfigMap") && message.contains("my-config"),
         "{message}"
     );
-    // The other member has everything, and here the workload waits no longer than it was told to.
+    // The other member has all copies, and here the workload waits no longer than configured.
     scene
         .until_held("Deployment", "myapp", &["member1", "member2"])
         .await?;
@@ -268,7 +268,7 @@ async fn an_object_that_a_member_finds_invalid_is_named(scene: &mut Scene) -> Re
     others_are_served(scene).await
 }
 
-/// As large as the hub takes: with our marks it is too large for a member.
+/// The largest object that the hub accepts: with ownership metadata it is too large for a member.
 async fn an_object_that_is_too_large_for_a_member_is_named(scene: &mut Scene) -> Result<()> {
     scene.options.dependency_wait = Duration::from_secs(1);
     scene.start().await?;

@@ -1,4 +1,4 @@
-//! Which policy holds a template: priorities, and taking over.
+//! The policy that claims a template: priorities, and preemption.
 
 use anyhow::{Result, ensure};
 use entourage_e2e::{

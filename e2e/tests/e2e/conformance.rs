@@ -135,7 +135,7 @@ async fn real(scene: &mut Scene) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Plays scenarios on a real server of their own. Answers with the steps of each that are as recorded.
+/// Plays scenarios on a real server of their own. Returns the steps of each that are as recorded.
 async fn play_real<'a>(
     scenarios: &[&'a Scenario],
     at_a_time: usize,

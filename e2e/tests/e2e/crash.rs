@@ -203,7 +203,7 @@ pub(crate) async fn survives_crashes(scene: &mut Scene, scenario: Scenario) -> R
     Ok(())
 }
 
-/// Whether a write belongs to a space, or to something cluster-scoped; only Clusters are everybody's.
+/// True if a write belongs to a space, or to something cluster-scoped; only Clusters are everybody's.
 fn is_about(call: &Call, space: &Space) -> bool {
     match call.namespace.as_deref() {
         Some(ns) => ns == space.ns || ns.starts_with(&space.own("")),

@@ -185,7 +185,7 @@ async fn a_late_lazy_policy_survives_a_crash_after_any_write(scene: &mut Scene) 
     survives_crashes(scene, scenario).await
 }
 
-/// What was there first is told by creationTimestamps, which are whole seconds.
+/// The order of creation is that of the creationTimestamps, which are whole seconds.
 async fn until_a_later_second(space: &Space) -> Result<()> {
     let created = space.get("Deployment", "myapp").await?["metadata"]["creationTimestamp"].clone();
     eventually("a second has passed", async || {

@@ -184,7 +184,7 @@ end"),
             said(binding, [["Paused", "Unhealthy"], ["Running", "Healthy"]])
         })
         .await?;
-    // What the template says goes there all the same, and the member's wish stays.
+    // The content of the template is still applied, and the member's own value stays.
     let [mut deployment, ..] = manifests::example();
     deployment["spec"]["template"]["metadata"]["labels"]["round"] = json!("two");
     scene.apply(deployment).await?;

@@ -1,4 +1,4 @@
-//! What follows a workload, and when.
+//! The dependencies of a workload, and the order of their propagation.
 
 use anyhow::{Result, ensure};
 use entourage_e2e::{

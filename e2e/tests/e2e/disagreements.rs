@@ -19,7 +19,7 @@ const ATTACHED: &str = "shared-configmap";
 const RESOLUTION: &str = "ConflictResolution conflicted (Overwrite vs Abort)";
 const PRESERVE: &str = "PreserveResourcesOnDeletion conflicted (true vs false)";
 
-/// What a policy says: conflictResolution, preserveResourcesOnDeletion.
+/// The fields of a policy: conflictResolution, preserveResourcesOnDeletion.
 type Says = (&'static str, bool);
 
 fn policy(name: &str, (resolution, preserve): Says) -> Value {
@@ -41,7 +41,7 @@ async fn shared(scene: &mut Scene, a: Says, b: Says) -> Result<()> {
     scene.until_held("ConfigMap", "shared", &["member1"]).await
 }
 
-/// Waits until the attached binding says this, and the conflict is told once, in these words.
+/// Waits until the attached binding has these values, and the conflict is reported once, with this message.
 async fn until_reported(scene: &Scene, wanted: Says, conflicts: &[&str]) -> Result<()> {
     until_says(scene, wanted).await?;
     let message = format!("Dependency policy conflict detected: {}.", conflicts.join("; "));
@@ -78,7 +78,7 @@ async fn until_says(scene: &Scene, (resolution, preserve): Says) -> Result<()> {
 async fn a_conflict_on_both_fields_is_told_with_both(scene: &mut Scene) -> Result<()> {
     shared(scene, ("Overwrite", true), ("Abort", false)).await?;
     until_reported(scene, ("Overwrite", true), &[RESOLUTION, PRESERVE]).await?;
-    // Told once, and not again by a restart.
+    // Reported once, and not again after a restart.
     scene.quiet().await?;
     scene.restart().await?;
     ensure!(

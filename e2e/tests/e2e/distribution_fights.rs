@@ -15,7 +15,7 @@ tests![
     what_a_resource_asks_an_injector_for_stays,
 ];
 
-/// How often the other side strikes.
+/// The interval of the other writer.
 const ROUNDS: usize = 5;
 
 /// The pause before the last round is four seconds; some are for the time between two looks of the test.

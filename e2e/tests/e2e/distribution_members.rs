@@ -153,7 +153,7 @@ async fn a_copy_follows_a_workload_that_needs_it_to_its_member(scene: &mut Scene
         .until_condition("myapp-deployment", "DependenciesReady", "True", "")
         .await?;
     scene.until_counts("rd", 1, 1, 0).await?;
-    // Both have their marks on it, and neither takes those of the other away.
+    // Both have ownership metadata on it, and neither removes that of the other.
     scene.quiet().await?;
     scene.restart().await?;
     assert_eq!(scene.quiet().await?, 0, "neither writes against the other");

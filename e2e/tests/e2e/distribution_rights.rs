@@ -51,7 +51,7 @@ fn by_name(name: &str) -> [Value; 2] {
 }
 
 /// Has controllers that are started later work as a user whose rights on ConfigMaps and Secrets end at this name. The members'
-/// credentials are read as ever. Answers with the paths of what must be deleted.
+/// credentials are read as ever. Returns the paths of what must be deleted.
 async fn limit(scene: &mut Scene, name: &str) -> Result<Vec<String>> {
     let (mut rules, mut namespaced) = (by_name(name).to_vec(), Vec::new());
     for text in ROLES {
@@ -78,7 +78,7 @@ pub(super) fn roles(text: &str) -> Result<(Vec<Value>, Namespaced)> {
     Ok((rules, namespaced))
 }
 
-/// Has controllers that are started later work as a user with these rights on the hub and no others. Answers with the paths
+/// Has controllers that are started later work as a user with these rights on the hub and no others. Returns the paths
 /// of what must be deleted, for [`unlimit`].
 pub(super) async fn granted(
     scene: &mut Scene,

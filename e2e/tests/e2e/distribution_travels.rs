@@ -15,7 +15,7 @@ tests![
     a_distribution_that_a_policy_takes_is_carried_out_by_the_member_and_its_report_is_summed_up,
 ];
 
-/// How long a member may take to be found well again: a probe, and its deadline.
+/// The longest time that a member may take to be found well again: a probe, and its deadline.
 const BACK: Duration = Duration::from_secs(40);
 
 /// The definition, on the hub and on a member that serves it.

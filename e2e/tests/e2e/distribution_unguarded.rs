@@ -1,4 +1,4 @@
-//! ResourceDistributions where nobody judges them before they are stored: no webhook, and no rules of the server either. The
+//! ResourceDistributions that are stored without validation: no webhook, and no rules of the server either. The
 //! controllers alone keep what is there safe (ResourceDistribution reference 2, holes 3 to 6).
 
 use anyhow::{Result, ensure};

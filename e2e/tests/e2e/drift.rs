@@ -66,7 +66,7 @@ async fn meddle(scene: &Scene, deed: &str, kind: &str, name: &str) -> Result<()>
             let unmark = |live: &mut Value| live["metadata"]["labels"] = own.clone();
             scene.edit_on("member1", kind, name, unmark).await.map(drop)
         }
-        // Deleted and made again, marks and all, with other content: another uid.
+        // Deleted and created again, with ownership metadata and other content: another uid.
         _ => {
             let mut copy = scene.copy("member1", kind, name).await?;
             scene.delete_on("member1", kind, name).await?;
@@ -92,7 +92,7 @@ async fn restored(scene: &Scene, kind: &str, name: &str, before: &Value) -> Resu
                 copy["metadata"][part]
             );
         }
-        // Whose it is without our marks is known from this record, at the latest a second after the write.
+        // Without ownership metadata, this record proves the ownership, at the latest a second after the write.
         let binding = scene.binding(&format!("{name}-{}", kind.to_lowercase())).await?;
         let entries = binding["status"]["aggregatedStatus"]
             .as_array()

@@ -22,7 +22,7 @@ tests![
 const BINDING: &str = "myapp-deployment";
 const ATTACHED: &str = "my-config-configmap";
 
-/// How long members may take to be found well again: a probe, and its deadline.
+/// The longest time that members may take to be found well again: a probe, and its deadline.
 const BACK: Duration = Duration::from_secs(40);
 
 /// One of these members, the first of them that fits.

@@ -26,7 +26,7 @@ use apps::{App, clear, edit, is_converged, until_converged, until_left};
 
 tests![nothing_is_lost_or_doubled_whatever_fails_during_a_failover];
 
-/// How many workloads there are.
+/// The number of workloads.
 const APPS: u64 = 3;
 
 /// No seed takes longer, on a busy machine either: less than what the runner lets three of them take.

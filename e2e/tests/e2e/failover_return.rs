@@ -1,4 +1,4 @@
-//! What a failover takes along beside the workload, and the way back.
+//! The objects that a failover propagates besides the workload, and the return.
 
 use anyhow::{Context as _, Result, ensure};
 use entourage_e2e::{

@@ -29,7 +29,7 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_interpreter");
 /// again after as long at most, and within half a minute and a bit after any.
 pub(super) const HEARD: Duration = Duration::from_secs(60);
 
-/// How long a change of what no silent hook is about may take to arrive.
+/// The longest time that a change of what no silent hook is about may take to arrive.
 const PROMPT: Duration = Duration::from_secs(10);
 
 const DEFINITION: &str = "workloads.workload.example.io";
@@ -191,7 +191,7 @@ async fn a_hook_tells_all_there_is_to_know_of_a_kind(scene: &mut Scene) -> Resul
     scene.apply(configuration).await?;
     place(scene).await?;
 
-    // Replicas, and what one of them needs: told by the hook, divided, and set by it.
+    // Replicas, and the requirements of one: returned by the hook, divided, and set by it.
     let spec = scene.binding("batch-workload").await?["spec"].clone();
     ensure!(spec["replicas"] == 3, "{spec:#}");
     let requests = &spec["replicaRequirements"]["resourceRequest"];
@@ -282,7 +282,7 @@ async fn a_hook_tells_all_there_is_to_know_of_a_kind(scene: &mut Scene) -> Resul
     forget(scene).await
 }
 
-/// What the members have while the hook is gone: all that they had, as they had it.
+/// Succeeds if the members keep all copies unchanged while the hook does not respond.
 async fn nothing_is_lost(scene: &Scene, divided: [i64; 2]) -> Result<()> {
     for (kind, name) in [
         ("Workload", "batch"),
@@ -354,7 +354,7 @@ async fn a_hook_that_is_killed_takes_nothing_away_and_holds_up_nobody_else(scene
         began.elapsed()
     );
 
-    // Controllers that never heard the hook know what it answered last.
+    // Controllers that never called the hook have its last response.
     scene.restart().await?;
     scene
         .until_condition("batch-workload", "Interpreted", "False", &silent)

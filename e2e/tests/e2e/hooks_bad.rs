@@ -142,7 +142,7 @@ async fn a_hook_whose_serving_certificate_is_its_ca_bundle_is_asked(scene: &mut 
     scene.apply(manifests::config_map("one", "value")).await?;
     scene.apply(uses("ConfigMap", &scene.ns, "one")).await?;
     scene.apply(manifests::policy(&BOTH)).await?;
-    eventually("the refused certificate is told", async || {
+    eventually("the refused certificate is reported", async || {
         let events = scene.events("InterpretationFailed", "myapp").await?;
         let told = |event: &serde_json::Value| {
             let message = event["message"].as_str().unwrap_or_default();

@@ -82,7 +82,7 @@ async fn defaults(scene: &mut Scene) -> Result<()> {
     scene
         .until_condition("myapp-deployment", "DependenciesReady", "True", "")
         .await?;
-    // A kind that decides who may do what is not read without being told to.
+    // A kind that grants rights is not read unless a flag says so.
     let name = scene.own("role");
     let role = json!({
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": name}, "rules": [],
@@ -106,7 +106,7 @@ async fn defaults(scene: &mut Scene) -> Result<()> {
     scene.quiet().await?;
     let mut logged = scene.bed.log.with("cannot list");
     logged.retain(|line| line.contains("cluster=\"hub\"") && line.contains("resource=clusterroles"));
-    ensure!(logged.len() == 1, "told once: {logged:#?}");
+    ensure!(logged.len() == 1, "logged once: {logged:#?}");
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! Which physical cluster a Cluster stands for.
+//! The identity of the physical cluster behind a Cluster.
 
 use anyhow::{Context as _, Result, ensure};
 use entourage_e2e::{

@@ -22,7 +22,7 @@ async fn a_member_leaves_and_comes_back(scene: &mut Scene) -> Result<()> {
     }
     scene.until_settled(&["member1", "member3"]).await?;
 
-    // It leaves: its copies stay, without our marks.
+    // It unjoins: its copies stay, without ownership metadata.
     let kubeconfig = scene.bed.cluster("member3")?.kubeconfig_path();
     let kubeconfig = kubeconfig.to_string_lossy().into_owned();
     scene

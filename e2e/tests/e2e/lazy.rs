@@ -54,7 +54,7 @@ async fn a_lazy_policy_that_comes_later_waits_for_the_workload_to_be_touched(
     scene.start().await?;
     let created = scene.apply(deployment).await?["metadata"]["creationTimestamp"].clone();
     scene.apply(config).await?;
-    // The order of the two is told by their creationTimestamps, which are whole seconds.
+    // The order of the two is that of their creationTimestamps, which are whole seconds.
     entourage_e2e::harness::eventually("a second has passed", async || {
         let probe = scene.apply(manifests::config_map("clock", "")).await?;
         scene.delete("ConfigMap", "clock").await?;

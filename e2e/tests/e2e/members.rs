@@ -20,10 +20,10 @@ tests![
     what_a_dead_member_did_not_get_is_not_told_as_applied,
 ];
 
-/// What a member that is well gets although others are not: a matter of moments, not of their deadlines.
+/// The timeout of deliveries to a healthy member while others are not: shorter than their deadlines.
 const PROMPT: Duration = Duration::from_secs(4);
 
-/// How long members may take to be found well again: a probe, and its deadline.
+/// The longest time that members may take to be found well again: a probe, and its deadline.
 const BACK: Duration = Duration::from_secs(40);
 
 async fn a_member_that_was_down_catches_up(scene: &mut Scene) -> Result<()> {
@@ -84,7 +84,7 @@ async fn a_workload_deleted_while_a_member_is_down_goes_when_it_is_back(scene: &
     scene.until_gone("ResourceBinding", "my-config-configmap").await
 }
 
-/// member2 hangs, member3 no longer takes our token. member1 notices nothing of it, both are told of, and both are
+/// member2 hangs, member3 no longer takes our token. member1 is not affected, both are reported, and both are
 /// served when they are back. One test for both: a member is given half a minute before it is called not ready.
 async fn members_in_trouble_are_told_of_and_delay_nobody(scene: &mut Scene) -> Result<()> {
     scene.start().await?;

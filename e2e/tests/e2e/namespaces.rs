@@ -116,7 +116,7 @@ async fn a_namespace_that_holds_something_is_released_and_told(scene: &mut Scene
     })
     .await?;
     ensure!(live["metadata"]["deletionTimestamp"].is_null(), "{live}");
-    eventually("it is told what is in it", async || {
+    eventually("the contents of the namespace are reported", async || {
         let all = scene.hub.list("Event", "default", "").await?;
         let of_it = |event: &&Value| {
             let message = event["message"].as_str().unwrap_or_default();

@@ -91,7 +91,7 @@ async fn objects(scene: &Scene) -> Result<Vec<Value>> {
     Ok(served)
 }
 
-/// Whether the hub serves a kind in the version that it has today.
+/// True if the hub serves a kind in the version that it has today.
 fn is_in_its_newest_version(scene: &Scene, kind: &str) -> Result<bool> {
     match kind {
         "CronJob" => scene.bed.has("cronjob_v1"),

@@ -137,7 +137,7 @@ fn storage(set: &Value) -> &Value {
 }
 
 /// The procedure of a single cluster, on the hub first and then on each member: what cannot be changed is refused there, and
-/// that is told, until the StatefulSet alone is deleted there, too. The Pods stay at any time.
+/// that is reported, until the StatefulSet alone is deleted there, too. The Pods stay at any time.
 async fn the_volumes_of_a_stateful_set_are_resized_and_its_pods_stay(scene: &mut Scene) -> Result<()> {
     scene.start().await?;
     scene.apply(stateful_set("1Gi")).await?;

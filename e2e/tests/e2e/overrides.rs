@@ -417,7 +417,7 @@ async fn an_override_policy_that_changes_no_copy_is_told_by_an_event_and_by_get(
     let problem = row["problem"].as_str().unwrap_or_default();
     ensure!(row["copies"] == 0 && problem.contains(why), "{row}");
 
-    // As it should be, it is told to change one copy, and nothing else.
+    // As expected, the plan changes one copy, and nothing else.
     scene.apply(read(CONFIG)).await?;
     scene
         .until_copy("member2", "ConfigMap", "settings", |copy| {

@@ -198,7 +198,7 @@ async fn a_graph_of_the_hub_is_that_of_the_files(scene: &mut Scene) -> Result<()
     Ok(())
 }
 
-/// What a plan says of one object of the hub.
+/// The part of a plan about one object of the hub.
 fn on_hub<'r>(report: &'r Report, namespace: &str, kind: &str, name: &str) -> Option<(Fate, &'r str)> {
     let mut outcomes = report.outcomes.iter();
     let found = outcomes.find(|each| {
@@ -365,7 +365,7 @@ async fn check(scene: &Scene, objects: &[Manifest], report: &Report) -> Result<(
     }
     scene.quiet().await?;
     let after = copies(scene).await?;
-    ensure!(!after.is_empty(), "nothing travels");
+    ensure!(!after.is_empty(), "nothing is propagated");
     let mut said: Copies = before;
     for outcome in &report.outcomes {
         let Place::Member(member) = &outcome.place else {

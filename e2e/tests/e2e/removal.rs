@@ -1,4 +1,4 @@
-//! What goes, when, in which order, and what stays.
+//! Removal: the objects that are deleted, their order, and those that stay.
 
 use std::time::{Duration, Instant};
 
@@ -91,7 +91,7 @@ async fn a_revoked_dependency_goes_after_the_grace_and_every_workload_is_told(
 
     let deleted = Instant::now();
     scene.delete("ConfigMap", "my-config").await?;
-    // Both are told at once, before anything is removed.
+    // Both conditions are set at once, before anything is removed.
     let says = format!("ConfigMap {}/my-config", scene.ns);
     for name in ["myapp", "another"] {
         let binding = format!("{name}-deployment");
@@ -137,7 +137,7 @@ async fn a_dependency_that_is_back_in_time_never_leaves_its_members(scene: &mut 
     }
     let [_, _, config] = manifests::example();
     scene.delete("ConfigMap", "my-config").await?;
-    // It ends, or ended already: its deletion may be told before the ConfigMap's, and then it is only released.
+    // It is being deleted, or is deleted: its deletion may be observed before the ConfigMap's, and then it is only released.
     eventually("the garbage collector ends the binding", async || {
         let binding = scene
             .hub
@@ -193,7 +193,7 @@ async fn preserving(scene: &mut Scene) -> Result<()> {
     scene.until_settled(&["member1", "member2"]).await
 }
 
-/// Nothing on a copy is ours.
+/// Succeeds if a copy has no ownership metadata.
 pub(crate) fn unmarked(copy: &Value) -> Result<()> {
     let mut meta = copy["metadata"].clone();
     if let Some(meta) = meta.as_object_mut() {

@@ -1,4 +1,4 @@
-//! Secrets: what travels, what never does, and that nobody else sees them (invariant I5).
+//! Secrets: those that are propagated, those that never are, and that nothing else shows their content (invariant I5).
 
 use anyhow::{Result, ensure};
 use entourage_e2e::{

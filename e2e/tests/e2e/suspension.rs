@@ -84,7 +84,7 @@ async fn a_shared_dependency_goes_where_a_workload_that_is_not_suspended_needs_i
     scene.quiet().await?;
     ensure!(scene.holders("ConfigMap", "shared").await? == ["member1"]);
     ensure!(scene.holders("Deployment", "one").await?.is_empty());
-    // The one that is suspended needs it there all the same: it is not taken away, nor brought anywhere else.
+    // The suspended workload still depends on it there: it is neither deleted nor propagated to another cluster.
     scene.delete("Deployment", "two").await?;
     scene.until_held("Deployment", "two", &[]).await?;
     scene.quiet().await?;

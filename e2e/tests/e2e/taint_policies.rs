@@ -17,7 +17,7 @@ tests![
 
 const NOT_READY: &str = "cluster.karmada.io/not-ready:NoSchedule";
 
-/// How long a member may take to be found away or well again: a probe, its deadline, and the failure threshold of a test.
+/// The longest time that a member may take to be found away or well again: a probe, its deadline, and the failure threshold of a test.
 const NOTICED: Duration = Duration::from_secs(60);
 
 async fn cluster(scene: &Scene, name: &str) -> Result<Value> {

@@ -16,7 +16,7 @@ tests![kubectl_wait_ends_after_an_edit_of_each_kind];
 /// Longer than kubectl itself waits.
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// An edit that changes no condition: nothing but its generation is to be told.
+/// An edit that changes no condition: only its observedGeneration must be reported.
 async fn kubectl_wait_ends_after_an_edit_of_each_kind(scene: &mut Scene) -> Result<()> {
     scene.example().await?;
     let mut wide = manifests::policy_for(&scene.own("wide"), "ConfigMap", "", &["member1"]);

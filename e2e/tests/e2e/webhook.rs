@@ -44,7 +44,7 @@ struct Webhook {
 }
 
 impl Webhook {
-    /// Starts it as the hub's admin and waits until the hub has been told.
+    /// Starts it as the hub's admin and waits until it is registered.
     async fn start(scene: &Scene, options: Options) -> Result<Self> {
         Self::start_as(scene.hub.client.clone(), options).await
     }
@@ -68,7 +68,7 @@ impl Webhook {
             let _ = end.send(entourage_webhook::run(options, client, clock, Some(tell), until).await);
         });
         let told = tokio::time::timeout(PATIENCE, told).await;
-        told.context("the hub was not told")?
+        told.context("it was not registered")?
             .context("the webhook did not start")?;
         Ok(Self {
             runtime: Some(runtime),
@@ -110,7 +110,7 @@ async fn with_webhook(
         }
     }
     // The hub's API server hears of it in a moment.
-    eventually("nothing is judged any more", async || {
+    eventually("the webhook is no longer called", async || {
         scene.apply(misplaced()).await.map(drop)
     })
     .await?;
@@ -127,7 +127,7 @@ fn misplaced() -> Value {
 
 /// Waits until the hub's API server asks the webhook.
 async fn until_denied(scene: &Scene) -> Result<String> {
-    let refused = eventually("the webhook judges", async || {
+    let refused = eventually("the webhook is called", async || {
         match scene.apply(misplaced()).await {
             Err(error) if status_code(&error) == 422 => Ok(format!("{error:#}")),
             Err(error) => Err(error),
@@ -170,7 +170,7 @@ async fn a_policy_is_filled_in_or_refused_in_words(scene: &mut Scene) -> Result<
             placement["replicaScheduling"]["replicaDivisionPreference"] == "Weighted",
             "{placement}"
         );
-        // With everything that judges it, the example still arrives.
+        // With all validation enabled, the example is still delivered.
         scene.example().await
     })
     .await
@@ -222,8 +222,8 @@ fn unseen() -> Value {
     manifests::policy_for("unseen", "ConfigMap", "none", &["member1"])
 }
 
-/// Everything but new policies, while nobody judges: a policy that no controller has seen before is taken up, workloads
-/// travel, and policies that are deleted go.
+/// While the webhook is down, new policies are refused, and the rest goes on: stored policies are used, workloads are
+/// propagated, and deleted policies are removed.
 async fn goes_on(scene: &mut Scene) -> Result<()> {
     scene.start().await?;
     // A workload with what it needs, by a policy that is taken up only now.
@@ -264,7 +264,7 @@ async fn without_the_webhook_new_policies_wait_and_everything_else_goes_on(scene
         drop(webhook);
         goes_on(scene).await?;
         let Err(error) = scene.apply(misplaced()).await else {
-            bail!("a policy was taken that nobody judged")
+            bail!("a policy was accepted without validation")
         };
         let told = format!("{error:#}");
         ensure!(
@@ -485,7 +485,7 @@ fn distribution(name: &str, namespace: &str) -> Value {
             "resource": {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "registry"}, "data": {"token": "YQ=="}}}})
 }
 
-/// What a write was refused with.
+/// The error of a refused write.
 fn refused(code: u16, words: &str, result: Result<Value>) -> Result<()> {
     let Err(error) = result else {
         bail!("it was taken; wanted: {code} {words}")

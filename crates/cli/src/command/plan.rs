@@ -25,7 +25,7 @@ use crate::{
 
 pub mod print;
 
-/// How a plan is printed.
+/// The output format of a plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Output {
     /// Lines, grouped by cluster
@@ -35,7 +35,7 @@ pub enum Output {
     Json,
 }
 
-/// Which files.
+/// The flags for files.
 #[derive(Args, Clone, Debug, Default)]
 pub struct FileArgs {
     /// A file, a directory, or standard input (-): YAML or JSON, Lists, rendered Helm charts, what kustomize builds; may be
@@ -51,7 +51,7 @@ pub struct FileArgs {
 /// Flags of `entourage plan`.
 #[derive(Args, Clone, Debug)]
 pub struct PlanArgs {
-    /// What would be applied.
+    /// The files to simulate.
     #[command(flatten)]
     pub files: FileArgs,
 
@@ -109,7 +109,7 @@ pub struct PlanArgs {
 /// Runs the command; the plan goes to `out`.
 ///
 /// # Errors
-/// What is wrong with the files or the hub, and what to do about it; also when the hub would refuse an object.
+/// The files are invalid, the hub cannot be read, or the hub would refuse an object; with the remedy.
 pub async fn run(args: PlanArgs, out: &mut (dyn Write + Send)) -> Result<ExitCode> {
     if args.files.filename.is_empty() {
         bail!("name what would be applied: -f FILE, -f DIR, or -f - for standard input");
@@ -125,8 +125,8 @@ pub async fn run(args: PlanArgs, out: &mut (dyn Write + Send)) -> Result<ExitCod
     finish(&args, &simulated, out)
 }
 
-/// Whether the plan is made against a hub, given what `$KUBECONFIG` says. `~/.kube/config` alone means none: it is there
-/// whatever the person is about to do. `--clusters` is about files alone.
+/// True if the plan is made against a hub, given what `$KUBECONFIG` says. `~/.kube/config` alone does not select
+/// a hub, because it exists on most machines. `--clusters` selects files alone.
 fn is_hub_meant(args: &PlanArgs, kubeconfig: Option<&OsStr>) -> bool {
     let is_named = args.hub.kubeconfig.is_some() || args.hub.context.is_some();
     let is_set = kubeconfig.is_some_and(|files| !files.is_empty());
@@ -189,7 +189,7 @@ pub async fn against(
 /// Prints a plan and tells how the command ends.
 ///
 /// # Errors
-/// When the hub would refuse an object, or the plan cannot be written.
+/// The hub would refuse an object, or the plan cannot be written.
 pub fn finish(args: &PlanArgs, simulated: &Simulated, out: &mut (dyn Write + Send)) -> Result<ExitCode> {
     let mut report = simulated.simulation.report();
     report.notes.extend(simulated.warnings.iter().cloned());
@@ -238,7 +238,7 @@ fn distributes(objects: &[Value]) -> bool {
     objects.iter().any(|object| object["kind"] == distribution::KIND)
 }
 
-/// What is taken of the gate that distributions need: whether it is on is not written on the hub.
+/// The remark about the assumed feature gate of distributions: the hub does not store whether it is enabled.
 fn distribution_gate(args: &PlanArgs, objects: &[Value]) -> Option<String> {
     let gate = features::RESOURCE_DISTRIBUTION;
     let why = match args.feature_gates.said(gate) {
@@ -255,12 +255,12 @@ fn distribution_gate(args: &PlanArgs, objects: &[Value]) -> Option<String> {
 /// The objects of the files.
 ///
 /// # Errors
-/// When one cannot be read.
+/// A file cannot be read.
 pub fn objects(manifests: &[Manifest]) -> Result<Vec<Value>> {
     manifests.iter().map(Manifest::value).collect()
 }
 
-/// What Helm would run and an apply does not.
+/// Remarks about Helm hooks, which an apply does not run.
 fn helm_hooks(manifests: &[Manifest]) -> Vec<String> {
     let hooks = manifests.iter().filter_map(|manifest| {
         let hook = manifest.hook()?;

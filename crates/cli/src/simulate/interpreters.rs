@@ -21,7 +21,7 @@ use crate::connect::explain;
 /// The API version of everything that teaches.
 const API: &str = "config.karmada.io/v1alpha1";
 
-/// What customizations teach.
+/// The interpreters of customizations, by kind.
 #[derive(Default)]
 pub struct InterpreterSnapshot {
     /// By kind and version.
@@ -42,7 +42,7 @@ impl InterpreterSnapshot {
         Self { kinds }
     }
 
-    /// What they teach of a kind in this version.
+    /// The interpretation of a kind in this version.
     #[must_use]
     pub fn of(&self, gvk: &Gvk) -> Interpretation {
         let key = (gvk.clone(), gvk.version.clone());
@@ -55,8 +55,7 @@ impl InterpreterSnapshot {
     }
 }
 
-/// What a hub is taught by its customizations; one that does not know them is taught nothing. What cannot be read is told in
-/// `remarks`.
+/// Reads the customizations of a hub; none if the hub does not serve their kind. Errors of reading are added to `remarks`.
 pub async fn of_hub(
     hub: &Client,
     kinds: &mut Kinds,

@@ -68,7 +68,7 @@ pub fn defined(objects: &[Value]) -> BTreeMap<(String, String), bool> {
         .collect()
 }
 
-/// Whether objects of a kind lie in namespaces, as far as is known without a server: a kind nobody knows does.
+/// True if a kind is namespaced, as far as is known without a server: an unknown kind is.
 #[must_use]
 pub fn is_namespaced(gvk: &Gvk, defined: &BTreeMap<(String, String), bool>) -> bool {
     let (group, kind) = (gvk.group.to_string(), gvk.kind.to_string());
@@ -82,9 +82,9 @@ pub fn is_namespaced(gvk: &Gvk, defined: &BTreeMap<(String, String), bool>) -> b
 /// A kind as a server serves it.
 #[derive(Clone, Debug)]
 pub struct Served {
-    /// What it is called there.
+    /// Its version and plural on the server.
     pub resource: ApiResource,
-    /// Whether its objects lie in namespaces.
+    /// True if the kind is namespaced.
     pub namespaced: bool,
 }
 

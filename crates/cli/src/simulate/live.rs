@@ -1,7 +1,6 @@
 //! Simulation against a hub: reads go to the hub and its members; nothing is written.
 //!
-//! What the hub would make of a file, defaults and refusals included, is asked of the hub by a dry run, as `kubectl diff`
-//! does. Members are reached through their Clusters and Secrets, as the controllers reach them.
+//! The hub's dry run returns each object as it would be stored, with defaults, or its refusal, as `kubectl diff` does. Members are reached through their Clusters and Secrets, as the controllers reach them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,16 +21,16 @@ mod read;
 
 pub use read::{api, list};
 
-/// How many requests are under way at a time.
+/// The maximum number of concurrent requests.
 const AT_ONCE: usize = 16;
 
-/// How many objects a page of a list holds.
+/// The number of objects in a page of a list.
 pub const PAGE: u32 = 500;
 
-/// How long one answer of a member may take.
+/// The deadline of a request to a member.
 const MEMBER_DEADLINE: std::time::Duration = std::time::Duration::from_secs(10);
 
-/// Where what is known of the members comes from.
+/// The source of the members' state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum MembersFrom {
     /// The hub's Clusters; each member is read through its credentials
@@ -46,13 +45,13 @@ pub enum MembersFrom {
 /// The options of a simulation against a hub.
 #[derive(Clone, Debug)]
 pub struct LiveOptions {
-    /// Where members come from.
+    /// The source of the members' state.
     pub members: MembersFrom,
     /// The namespace of objects that name none.
     pub namespace: String,
     /// The only namespace that Secrets of Clusters may lie in.
     pub cluster_namespace: String,
-    /// How the controllers were started.
+    /// The assumed flags of the controllers.
     pub assumed: Assumed,
 }
 
@@ -72,7 +71,7 @@ struct Live<'a> {
 /// Simulates an apply of the objects to the hub as it is.
 ///
 /// # Errors
-/// When the hub cannot be read at all. What cannot be read of it or of members otherwise is among the remarks.
+/// The hub cannot be read at all. Other errors of reading it or its members are among the remarks.
 pub async fn simulate(hub: &Client, objects: Vec<Value>, options: &LiveOptions) -> Result<Simulated> {
     let hub_id = connect::cluster_id(hub, "the hub").await?;
     let mut assumed = options.assumed.clone();

@@ -24,7 +24,7 @@ const NO_HUB: &str = "00000000-0000-4000-8000-000000000000";
 /// the policies name.
 ///
 /// # Errors
-/// When policies are there and no cluster is known.
+/// There are policies, and no clusters.
 pub fn simulate(
     objects: Vec<Value>,
     clusters: &[String],
@@ -106,7 +106,7 @@ fn unserved(objects: &[Value], decoder: &Decoder, remarks: &mut Vec<String>) -> 
     warnings
 }
 
-/// What admission makes of each object, as the webhook of a hub would, and what it would refuse with the reason.
+/// The objects as the webhook of a hub would admit them, and those that it would refuse, with the reason.
 fn admitted(objects: Vec<Value>, decoder: &Decoder) -> (Vec<Value>, Vec<(Value, String)>) {
     let (mut good, mut bad) = (Vec::new(), Vec::new());
     let others: Vec<Value> = objects.iter().filter(|each| is_judged(each)).cloned().collect();
@@ -141,7 +141,7 @@ fn admitted(objects: Vec<Value>, decoder: &Decoder) -> (Vec<Value>, Vec<(Value, 
             object: Some(object),
             old: None,
             others: &others,
-            // What a webhook that is not there was told is not known: in doubt the object is taken.
+            // The flags of a hub's webhook are unknown: the permissive ones are assumed.
             settings: Settings {
                 allow_no_execute: true,
                 kinds_per_namespace: None,
@@ -158,7 +158,7 @@ fn admitted(objects: Vec<Value>, decoder: &Decoder) -> (Vec<Value>, Vec<(Value, 
     (good, bad)
 }
 
-/// Whether admission has rules of its own for the kind.
+/// True if admission has rules of its own for the kind.
 fn is_judged(object: &Value) -> bool {
     let group = object["apiVersion"].as_str().unwrap_or_default();
     let group = group.split_once('/').map_or("", |(group, _)| group);

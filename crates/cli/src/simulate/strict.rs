@@ -18,7 +18,7 @@ use entourage_apiserver::{
 use entourage_core::distribution;
 use serde_json::{Map, Value};
 
-/// Which kinds are decoded.
+/// The kinds that are decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Known {
     /// Those of Kubernetes, the control plane's and those of the files.
@@ -70,7 +70,7 @@ impl Decoder {
         }
     }
 
-    /// Whether a hub serves the kind of an object: Kubernetes, the control plane or the files define it.
+    /// True if a hub serves the kind of an object: Kubernetes, the control plane or the files define it.
     #[must_use]
     pub fn knows(&self, object: &Value) -> bool {
         self.resource(object).is_some()
@@ -88,7 +88,7 @@ impl Decoder {
     /// The object as a server takes it: as it is, or of a kind that the files define with its defaults.
     ///
     /// # Errors
-    /// Why a server refuses it, in its words; without any value of a Secret.
+    /// Decodes an object. The error is the message of a server that refuses it, without any value of a Secret.
     pub fn decode(&self, object: &Value) -> Result<Value, String> {
         let text = |field: &str| object[field].as_str().unwrap_or_default();
         let Some(resource) = self.resource(object) else {
@@ -134,7 +134,7 @@ fn serve(kinds: &mut Kinds, mut definition: Map<String, Value>) {
     }
 }
 
-/// What a server says; of a Secret, and of a distribution of one, only which fields are unknown: the rest may quote values.
+/// The message of a server; for a Secret, and a distribution of one, only the unknown fields: the rest may quote values.
 fn told(object: &Value, message: &str) -> String {
     let is_secret = |object: &Value| object["kind"] == "Secret";
     let holds_one =

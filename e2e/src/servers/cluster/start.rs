@@ -23,11 +23,11 @@ use crate::servers::{
     process::Server,
 };
 
-/// How long each step may take; generous, because a laptop may start a dozen clusters at once.
+/// The timeout of each step; generous, because a laptop may start a dozen clusters at once.
 const START_DEADLINE: Duration = Duration::from_secs(90);
 /// Between two looks at something that is starting.
 const POLL: Duration = Duration::from_millis(50);
-/// How long one such look may take.
+/// The timeout of one such probe.
 const LOOK_DEADLINE: Duration = Duration::from_secs(2);
 
 /// What a hub runs besides, as docs/getting-started.md says: it lets claims and volumes go that are deleted. Members of the tests have no
@@ -37,13 +37,13 @@ const HUB_CONTROLLERS: &str = ",pvc-protection,pv-protection";
 /// Something to look at until it is there.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Probe {
-    /// Whether something listens on that port.
+    /// Something listens on that port.
     Port(u16),
-    /// Whether a GET of that path succeeds.
+    /// A GET of that path succeeds.
     Path(&'static str),
 }
 
-/// Whether the API server says that it is ready.
+/// True if the API server says that it is ready.
 pub(super) const READY: Probe = Probe::Path("/readyz");
 
 impl RealCluster {
@@ -194,7 +194,7 @@ fn config(endpoint: &str, authority: &Authority, token: &str) -> anyhow::Result<
     Ok(config)
 }
 
-/// 128 bits from the standard library's own source of randomness, so that a leaked token can be told from any other.
+/// 128 bits from the standard library's own source of randomness, so that a leaked token can be recognized.
 fn random_token() -> String {
     let bits = || RandomState::new().build_hasher().finish();
     format!("{:016x}{:016x}", bits(), bits())

@@ -132,7 +132,7 @@ impl Given {
     }
 
     /// The plural name of an object's kind, and true if the kind is namespaced. They are those of a definition among the files;
-    /// otherwise the plural is guessed, and an unknown kind has the scope of the object.
+    /// otherwise the plural is derived from the kind, and an unknown kind has the scope of the object.
     pub(super) fn place(&self, gvk: &Gvk, object: &Value) -> (String, bool) {
         let defines = |definition: &&Value| {
             let spec = &definition["spec"];

@@ -11,7 +11,7 @@ use crate::{apply::label, diff::unified};
 /// The plan as lines: by cluster, then what is worth telling, then counts.
 ///
 /// # Errors
-/// When an object cannot be written as YAML.
+/// An object cannot be written as YAML.
 pub fn text(report: &Report, remarks: &[String], show_unchanged: bool, diff: bool) -> Result<String> {
     let mut text = String::new();
     for remark in remarks {
@@ -62,7 +62,7 @@ pub fn text(report: &Report, remarks: &[String], show_unchanged: bool, diff: boo
 /// The plan as one JSON object.
 ///
 /// # Errors
-/// When it cannot be written.
+/// It cannot be written.
 pub fn json(report: &Report, remarks: &[String]) -> Result<String> {
     let mut value = serde_json::to_value(report).context("cannot write the plan as JSON")?;
     let counts: BTreeMap<&str, usize> = report

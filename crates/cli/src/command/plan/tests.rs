@@ -1,4 +1,4 @@
-//! Which servers a plan reads.
+//! The servers that a plan reads.
 
 use std::ffi::OsStr;
 

@@ -1,4 +1,4 @@
-//! What the hub would make of the files' objects, from its dry run.
+//! The files' objects as the hub would store them, from its dry run.
 
 use std::collections::BTreeSet;
 
@@ -28,7 +28,7 @@ use crate::{
     },
 };
 
-/// What the hub makes of one file's object.
+/// The result of the dry run of one object.
 enum Made {
     /// The object before and after.
     Object(Option<Value>, Value),
@@ -172,7 +172,7 @@ impl Live<'_> {
         self.hub.request(request).await
     }
 
-    /// Whether the hub itself refuses unknown fields when it is asked to: from Kubernetes 1.25 on.
+    /// True if the hub itself refuses unknown fields when it is asked to: from Kubernetes 1.25 on.
     async fn validates_fields(&self) -> bool {
         let Ok(version) = within(self.hub.apiserver_version()).await else {
             return true;
@@ -213,7 +213,7 @@ impl Live<'_> {
     }
 }
 
-/// What the hub says against an object; of a Secret, and of a ResourceDistribution that may hold one, without the server's
+/// The refusal of an object by the hub; for a Secret, and a ResourceDistribution that may contain one, without the server's
 /// free text, which may quote values.
 fn refused(object: &Value, error: kube::Error) -> Made {
     let distributed = &object["spec"]["resource"]["kind"];
@@ -226,8 +226,8 @@ fn refused(object: &Value, error: kube::Error) -> Made {
     Made::Refused(error.to_string())
 }
 
-/// Who applied the object server-side: kubectl if it did, else the first who did. `None` when kubectl applied it in its
-/// older way, which leaves an annotation, or nobody applied it.
+/// The field manager that applied the object server-side: kubectl if it did, otherwise the first. `None` if kubectl applied
+/// it client-side, which leaves an annotation, or if it was not applied.
 fn server_side(live: &Value) -> Option<&str> {
     if live["metadata"]["annotations"].get(LAST_APPLIED).is_some() {
         return None;

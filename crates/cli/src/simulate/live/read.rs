@@ -141,7 +141,7 @@ impl Live<'_> {
         }
     }
 
-    /// Whether the files define a kind, so that there are no objects of it before they are applied.
+    /// True if the files define a kind, so that there are no objects of it before they are applied.
     fn is_defined(&self, gvk: &Gvk) -> bool {
         self.defined
             .contains(&(gvk.group.to_string(), gvk.kind.to_string()))
@@ -170,7 +170,7 @@ impl Live<'_> {
     }
 }
 
-/// Why a member is not to be asked: its Cluster says that it does not answer.
+/// The reason why a member is not called: its Cluster is not ready.
 fn not_ready(cluster: &Cluster) -> Option<String> {
     let conditions = &cluster.status.as_ref()?.conditions;
     let ready = conditions.iter().find(|each| each.type_ == "Ready")?;
@@ -184,7 +184,7 @@ fn read_kind(question: &Question) -> Gvk {
     }
 }
 
-/// Whether nothing can be said without the answer.
+/// True if the simulation is impossible without the response.
 fn is_base(question: &Question) -> bool {
     matches!(question, Question::List(watch)
         if !matches!(watch, Watch::Templates(_) | Watch::Distributed(..) | Watch::Rebalancers | Watch::Nodes(_) | Watch::Pods(_)))
