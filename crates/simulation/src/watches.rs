@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 pub fn covers(watch: &Watch, hub: &str, id: &ResourceId, object: &Value) -> bool {
     id.gvk == kind_read_by(watch)
         && match watch {
-            Watch::Templates(_) => !interpreter::never_travels(object),
+            Watch::Templates(_) => !interpreter::not_propagatable(object),
             Watch::Copies(..) => object["metadata"]["labels"][label::HUB] == *hub,
             Watch::Distributed(_, _, name) => id.name == *name,
             _ => true,
@@ -44,7 +44,7 @@ pub fn project(
     interpretation: &Interpretation,
     object: &Value,
 ) -> Option<Subject> {
-    if observation::is_whole(watch, &engine.taught_to(watch)) {
+    if observation::is_whole(watch, &engine.interpretation_of(watch)) {
         return observation::project(watch, interpretation, object);
     }
     let metadata = json!({

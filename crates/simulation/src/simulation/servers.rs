@@ -63,6 +63,6 @@ impl Simulation {
 
     /// An object as a watch serves it.
     pub(super) fn project(&self, watch: &Watch, object: &Value) -> Option<Subject> {
-        watches::project(&self.engine, watch, &self.engine.taught_to(watch), object)
+        watches::project(&self.engine, watch, &self.engine.interpretation_of(watch), object)
     }
 }
