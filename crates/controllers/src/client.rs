@@ -26,7 +26,7 @@ use crate::{
     clock,
     error::{Answer, Class, Failure},
     lease::Leadership,
-    limiter::{Bounds, Limiter, Verdict},
+    limiter::{Bounds, CallOutcome, Limiter},
     metrics::{Metrics, Verb},
 };
 
@@ -288,12 +288,12 @@ impl Api {
         };
         let took = began.elapsed();
         if verb != Verb::List {
-            let verdict = match &result {
-                Err(failure) if failure.is_overload() => Verdict::Overloaded,
-                _ => Verdict::Answered,
+            let outcome = match &result {
+                Err(failure) if failure.is_overload() => CallOutcome::Overloaded,
+                _ => CallOutcome::Answered,
             };
             let mut limiter = self.0.limiter.lock().unwrap_or_else(PoisonError::into_inner);
-            limiter.record(clock::now(), took, in_flight.count, verdict);
+            limiter.record(clock::now(), took, in_flight.count, outcome);
         }
         self.account(verb, path, result.as_ref().err(), took);
         result

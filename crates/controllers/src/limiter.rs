@@ -10,7 +10,7 @@ use entourage_core::object::Time;
 
 /// The sign of a call about the server's load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum CallOutcome {
     /// Any response that is no sign of overload.
     Answered,
     /// 429, 5xx or no response in time.
@@ -95,8 +95,8 @@ impl Limiter {
     }
 
     /// Records the end of one call; `in_flight` counts it.
-    pub fn record(&mut self, now: Time, latency: Duration, in_flight: usize, verdict: Verdict) {
-        if verdict == Verdict::Overloaded {
+    pub fn record(&mut self, now: Time, latency: Duration, in_flight: usize, outcome: CallOutcome) {
+        if outcome == CallOutcome::Overloaded {
             if now.0.saturating_sub(self.cut.0) >= ONE_CUT {
                 self.cut = now;
                 self.decrease(self.bounds.least);
@@ -110,11 +110,11 @@ impl Limiter {
         self.window.busy += u32::from(in_flight * 2 >= self.limit());
         if self.window.calls as usize >= self.limit().max(8) {
             let window = std::mem::take(&mut self.window);
-            self.judge(now, window);
+            self.evaluate(now, window);
         }
     }
 
-    fn judge(&mut self, now: Time, window: Window) {
+    fn evaluate(&mut self, now: Time, window: Window) {
         let mean = window.micros / u64::from(window.calls.max(1));
         if now.0 - self.turned.0 >= MEMORY / 2 {
             self.turned = now;
@@ -147,7 +147,12 @@ mod tests {
         for call in 0..calls {
             let in_flight = if busy { limiter.limit() } else { 1 };
             let now = Time(from + i64::try_from(call).unwrap_or(0));
-            limiter.record(now, Duration::from_millis(millis), in_flight, Verdict::Answered);
+            limiter.record(
+                now,
+                Duration::from_millis(millis),
+                in_flight,
+                CallOutcome::Answered,
+            );
         }
     }
 
@@ -181,7 +186,7 @@ mod tests {
             feed(&mut limiter, round * 20, 20, 500, true);
         }
         assert_eq!(limiter.limit(), 8);
-        limiter.record(Time(2000), Duration::ZERO, 1, Verdict::Overloaded);
+        limiter.record(Time(2000), Duration::ZERO, 1, CallOutcome::Overloaded);
         assert_eq!(limiter.limit(), 5);
     }
 
@@ -189,10 +194,10 @@ mod tests {
     fn a_crowd_of_overload_answers_counts_once() {
         let mut limiter = Limiter::new(Bounds::default());
         for _ in 0..10 {
-            limiter.record(Time(5), Duration::ZERO, 1, Verdict::Overloaded);
+            limiter.record(Time(5), Duration::ZERO, 1, CallOutcome::Overloaded);
         }
         assert_eq!(limiter.limit(), 11);
-        limiter.record(Time(5 + ONE_CUT), Duration::ZERO, 1, Verdict::Overloaded);
+        limiter.record(Time(5 + ONE_CUT), Duration::ZERO, 1, CallOutcome::Overloaded);
         assert_eq!(limiter.limit(), 7);
     }
 
@@ -207,7 +212,12 @@ mod tests {
         feed(&mut limiter, 0, 1000, 1, true);
         assert_eq!(limiter.limit(), 6);
         for at in 0..100 {
-            limiter.record(Time(10_000 + at * 1000), Duration::ZERO, 1, Verdict::Overloaded);
+            limiter.record(
+                Time(10_000 + at * 1000),
+                Duration::ZERO,
+                1,
+                CallOutcome::Overloaded,
+            );
         }
         assert_eq!(limiter.limit(), 2);
     }

@@ -200,15 +200,15 @@ mod tests {
     }
 
     #[test]
-    fn authors_are_judged_unless_it_is_said_that_they_are_not() {
-        for (line, judged) in [
+    fn authors_are_authorized_unless_a_flag_disables_it() {
+        for (line, authorized) in [
             ("--authorize-distributions=false", false),
             ("--authorize-distributions=true", true),
             ("--authorize-distributions", true),
         ] {
             assert_eq!(
                 options(&args(line)).unwrap().authorize_distributions,
-                judged,
+                authorized,
                 "{line}"
             );
         }
