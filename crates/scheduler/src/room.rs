@@ -187,7 +187,7 @@ fn attempt(
         }
     };
     let weights = match preference {
-        Preference::Available => room.clone(),
+        Preference::Available => room,
         Preference::Aggregated => fewest(holders, &base, &room, seats),
     };
     let mut shares = proportional(request.uid, holders, &base, &weights, seats);

@@ -222,7 +222,7 @@ fn template_gone(
     match volumes::goes_with_its_namespace(fleet, id, deleted, now) {
         Ok(true) => end_unless_retained(fleet, id, cluster, (resource, state, true), mode, now, why),
         Ok(false) => end(fleet, id, cluster, ended, mode, now, why),
-        Err(plan) => plan,
+        Err((until, why)) => Plan::wait_until(until, why),
     }
 }
 

@@ -13,7 +13,7 @@ use crate::{
     fleet::Fleet,
     object::{ResourceId, Str, Time},
     observation::Watch,
-    plan::{Change, Event, Plan, Regarding},
+    plan::{Change, Event, Regarding},
     scope,
 };
 
@@ -39,27 +39,21 @@ fn is_deletion_asked(resource: &ResourceState) -> bool {
 }
 
 /// True if a claim that holds data is kept because its namespace was deleted, too; false if a user deleted the claim alone.
-/// `Err` until that is known.
+/// `Err` until that is known: the time to look again, and the reason.
 pub(super) fn goes_with_its_namespace(
     fleet: &Fleet,
     id: &ResourceId,
     deleted: Time,
     now: Time,
-) -> Result<bool, Plan> {
+) -> Result<bool, (Time, &'static str)> {
     let until = deleted.plus(NAMESPACE_NEWS + 999);
     if now < until {
-        return Err(Plan::wait_until(
-            until,
-            "namespaces are not synced: its namespace may be deleted",
-        ));
+        return Err((until, "namespaces are not synced: its namespace may be deleted"));
     }
     let is_known = fleet.cache.watches.is_synced(&Watch::Namespaces);
     if !is_known && !fleet.cache.watches.is_unlistable(&Watch::Namespaces) {
         let again = now.plus(NAMESPACE_NEWS);
-        return Err(Plan::wait_until(
-            again,
-            "the namespaces of the hub are not synced",
-        ));
+        return Err((again, "the namespaces of the hub are not synced"));
     }
     let namespace = fleet.cache.namespaces.hub.get(&id.namespace);
     Ok(namespace.is_none_or(|meta| meta.deleting.is_some()))

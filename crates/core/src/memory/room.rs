@@ -134,7 +134,8 @@ impl Rooms {
         };
         let waiting = self.waiting.iter();
         let due = waiting
-            .filter_map(|(id, wait)| is_due(wait).then(|| id.clone()))
+            .filter(|(_, wait)| is_due(wait))
+            .map(|(id, _)| id.clone())
             .collect();
         self.capacities.insert(cluster.clone(), capacity);
         due
