@@ -5,6 +5,8 @@
 mod disturbed;
 pub(crate) mod flight;
 pub(crate) mod hooked;
+mod invariants;
+mod outline;
 mod scripted;
 mod standby;
 mod truth;
@@ -20,13 +22,14 @@ use entourage_core::{
     cluster::identity,
     config::Config,
     delivery::RenderSpec,
-    interpreter::{Interpretation, operations::Operation},
+    interpreter::Interpretation,
     namespaces,
-    object::{Gvk, NamespacedName, ResourceId, Time},
+    object::{NamespacedName, ResourceId, Time},
     observation::{ObjectRef, Observation, Probe, Server, Subject, Watch},
     plan::{Change, Key, Plan},
 };
 use entourage_simulation::{environment::Environment, executor, objects::Versions, watches};
+pub(crate) use invariants::named;
 use serde_json::{Value, json};
 
 /// (kind, namespace, name) → object. A kind that two groups have carries the second one's name: `Widget.other.com`.
@@ -1143,189 +1146,6 @@ impl World {
         let (items, present) = watches::list(watch, HUB_ID, self.objects(&watch.server()));
         (items.into_iter().cloned().collect(), present)
     }
-
-    /// I2: nothing is taken from under a workload that still needs it, itself or over its account, as both stand on the member.
-    /// What stood there when the removal was planned was asked about then: an edit meanwhile comes too late.
-    fn assert_unneeded(&self, cluster: &str, id: &ResourceId, stood: &BTreeSet<String>) {
-        if !["ConfigMap", "ServiceAccount", "Secret"].contains(&&*id.gvk.kind)
-            || !self.hub.contains_key(&id_key(id))
-        {
-            return;
-        }
-        let needed = id_key(id);
-        for (key, object) in &self.members[cluster].objects {
-            if object["metadata"]["uid"]
-                .as_str()
-                .is_some_and(|uid| stood.contains(uid))
-            {
-                continue;
-            }
-            let (kind, namespace, name) = key;
-            let binding = (
-                "ResourceBinding".into(),
-                namespace.clone(),
-                format!("{name}-deployment"),
-            );
-            let follows =
-                (self.hub.get(&binding)).is_some_and(|binding| binding["spec"]["propagateDeps"] == true);
-            if kind != "Deployment" || !follows {
-                continue;
-            }
-            let named = self.still_named(cluster, key);
-            let accounts = named.iter().filter(|each| each.0 == "ServiceAccount");
-            let over = accounts.flat_map(|account| self.still_named(cluster, account));
-            if over.chain(named.clone()).any(|each| each == needed) {
-                panic!("{id} is taken away from {cluster} although {name} still needs it there");
-            }
-        }
-    }
-
-    /// What an object names on the hub and in our copy of it on a member, unless somebody taught us otherwise.
-    fn still_named(&self, cluster: &str, key: &(String, String, String)) -> Vec<(String, String, String)> {
-        let (Some(copy), Some(template)) = (self.members[cluster].objects.get(key), self.hub.get(key)) else {
-            return Vec::new();
-        };
-        let gvk = Gvk::new(template["apiVersion"].as_str().unwrap_or_default(), &key.0);
-        let interpretation = self.engine.interpretation(&gvk);
-        if (interpretation.has(Operation::References) && !interpretation.adds())
-            || copy["metadata"]["labels"]["entourage.dev/hub"] != HUB_ID
-        {
-            return Vec::new();
-        }
-        let there = named(template);
-        named(copy)
-            .into_iter()
-            .filter(|each| there.contains(each))
-            .collect()
-    }
-
-    /// Nothing is delivered where everybody who needs it is suspended, as the hub's bindings say it; who does not hear of them
-    /// goes by what they said last. Asked when the plan is made: a suspension that comes while it is being sent comes too late.
-    fn assert_not_suspended(&self, cluster: &str, id: &ResourceId) {
-        if !self.watches.contains(&Watch::Bindings) || !self.watches.contains(&Watch::ClusterBindings) {
-            return;
-        }
-        let bindings = || {
-            self.hub.values().filter(|each| {
-                each["kind"]
-                    .as_str()
-                    .is_some_and(|kind| kind.ends_with("ResourceBinding"))
-            })
-        };
-        let is_on = |binding: &Value| {
-            let mut clusters = binding["spec"]["clusters"].as_array().into_iter().flatten();
-            !binding["spec"]["placement"].is_null() && clusters.any(|target| target["name"] == cluster)
-        };
-        let is_held = |binding: &Value| {
-            let suspension = &binding["spec"]["suspension"];
-            let named = suspension["dispatchingOnClusters"]["clusterNames"].as_array();
-            suspension["dispatching"] == true || named.into_iter().flatten().any(|name| name == cluster)
-        };
-        let own = bindings().find(|binding| {
-            let resource = &binding["spec"]["resource"];
-            resource["apiVersion"] == id.gvk.api_version()
-                && resource["kind"] == *id.gvk.kind
-                && resource["name"] == *id.name
-                && resource["namespace"].as_str().unwrap_or_default() == &*id.namespace
-        });
-        let referrers = bindings().filter(|binding| {
-            let resource = &binding["spec"]["resource"];
-            let named = |part: &str| resource[part].as_str().unwrap_or_default().to_owned();
-            let template = self.hub.get(&(named("kind"), named("namespace"), named("name")));
-            let volumes = template.map(|each| &each["spec"]["template"]["spec"]["volumes"]);
-            let mut volumes = volumes.and_then(Value::as_array).into_iter().flatten();
-            let names_it =
-                &*id.gvk.kind == "ConfigMap" && volumes.any(|volume| volume["configMap"]["name"] == *id.name);
-            let imports = &*id.gvk.kind == "EndpointSlice" && resource["kind"] == "ServiceImport";
-            (names_it || imports)
-                && binding["spec"]["propagateDeps"] == true
-                && named("namespace") == *id.namespace
-        });
-        let mut needing = referrers.chain(own).filter(|binding| is_on(binding)).peekable();
-        if needing.peek().is_some() && needing.all(is_held) {
-            panic!("{id} is delivered to {cluster} although that is suspended");
-        }
-    }
-
-    /// Everything that should be equal between a disturbed and an undisturbed run.
-    pub(crate) fn outline(&self) -> BTreeMap<String, String> {
-        let mut all = BTreeMap::new();
-        for (key, object) in &self.hub {
-            let mut object = object.clone();
-            if key.0.ends_with("ResourceBinding") {
-                mask(&mut object);
-            }
-            all.insert(format!("hub {}/{}/{}", key.0, key.1, key.2), masked(&object));
-        }
-        for (member, cluster) in &self.members {
-            for (key, object) in &cluster.objects {
-                all.insert(format!("{member} {}/{}/{}", key.0, key.1, key.2), masked(object));
-            }
-        }
-        all
-    }
-}
-
-fn masked(object: &Value) -> String {
-    let mut object = object.clone();
-    // A member's own numbering of rollouts.
-    if let Some(all) = object["metadata"]["annotations"].as_object_mut() {
-        all.remove("deployment.kubernetes.io/revision");
-    }
-    mask(&mut object);
-    object.to_string()
-}
-
-/// uids, versions, times and permanent ids differ from run to run.
-fn mask(value: &mut Value) {
-    match value {
-        Value::Object(map) => {
-            for (key, value) in map.iter_mut() {
-                let volatile = [
-                    "uid",
-                    "creationTimestamp",
-                    "resourceVersion",
-                    "generation",
-                    "observedGeneration",
-                    "lastTransitionTime",
-                    "lastScheduledTime",
-                    "unhealthySince",
-                    "schedulerObservedGeneration",
-                    "timeAdded",
-                    "copy",
-                    "resourcetemplate.karmada.io/uid",
-                    "resourcetemplate.karmada.io/generation",
-                    "entourage.dev/content",
-                    "entourage.dev/activated",
-                ];
-                if volatile.contains(&key.as_str())
-                    || key.contains("permanent-id")
-                    || key.contains("depended-by")
-                {
-                    *value = json!("*");
-                } else {
-                    mask(value);
-                }
-            }
-        }
-        Value::Array(items) => items.iter_mut().for_each(mask),
-        _ => {}
-    }
-}
-
-/// What a Deployment or a ServiceAccount names, the slow way.
-pub(crate) fn named(object: &Value) -> Vec<(String, String, String)> {
-    let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
-    let pods = &object["spec"]["template"]["spec"];
-    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
-    let volumes = list(&pods["volumes"]).into_iter();
-    let volumes = volumes.map(|each| ("ConfigMap", each["configMap"]["name"].clone()));
-    let secrets = list(&object["imagePullSecrets"]).into_iter();
-    let secrets = secrets.map(|each| ("Secret", each["name"].clone()));
-    let account = [("ServiceAccount", pods["serviceAccountName"].clone())];
-    let all = volumes.chain(secrets).chain(account);
-    all.filter_map(|(kind, name)| Some((kind.into(), namespace.into(), name.as_str()?.into())))
-        .collect()
 }
 
 /// Whether it is of a watch of distributed objects that this was told.
