@@ -124,6 +124,9 @@ table! {
         /// Ours. On a binding: the clusters, comma separated, where the application failed in the current version of its
         /// template. They are scheduled again only if no other cluster fits.
         FAILED_CLUSTERS = "entourage.dev/failed-clusters";
+        /// Ours. On a binding that no cluster fits: the clusters, comma separated, that it left because its placement no longer
+        /// selects them, until it is scheduled again.
+        UNSELECTED_CLUSTERS = "entourage.dev/unselected-clusters";
         /// Ours. On a binding: the labels, as JSON by cluster, that `statePreservation` adds to the copies that replace evicted
         /// ones, as long as the workload is scheduled there.
         PRESERVED_LABELS = "entourage.dev/preserved-labels";

@@ -7,7 +7,7 @@
 //!    been unhealthy for too long: the workload is to be evicted from the cluster.
 //! 2. *One* write of the binding removes the cluster from `spec.clusters`, adds the replacement, and adds an eviction task to
 //!    `spec.gracefulEvictionTasks`. If no other cluster fits, nothing is written: the copy stays, and the condition
-//!    `EvictionBlocked` reports it.
+//!    `EvictionBlocked` reports it. A cluster that the placement no longer selects is left all the same.
 //! 3. The replacement is delivered, its dependencies first. The old copy stays, with all its dependencies
 //!    ([`crate::cache::Binding::needs_on`]).
 //! 4. The old copy is deleted when the task permits that (`crate::eviction`): as a rule when all new copies are healthy.
@@ -234,12 +234,15 @@ fn decide_by(
     let is_due = |due: &[(&TargetCluster, Cause)], name: &str| due.iter().any(|(each, _)| each.name == *name);
     due.retain(|(target, _)| !later.contains_key(&target.name));
     let decision = |outcome, mut tasks: Vec<GracefulEvictionTask>, leaves, blocked, again_at| {
-        let chosen = match &outcome {
-            Outcome::Placed { clusters, .. } => clusters,
-            Outcome::Failed { .. } => &spec.clusters,
-        };
+        let chosen = &clusters_of(&outcome, &spec.clusters);
         let is_chosen = |cluster: &str| chosen.iter().any(|target| target.name == *cluster);
         tasks.retain(|task| task.producer != RETURN || !is_chosen(&task.from_cluster));
+        if chosen.is_empty() {
+            // No replacement is to come.
+            tasks.retain(|task| {
+                !is_unselected(&outcome, &task.from_cluster) || task::is_to_be_confirmed(task)
+            });
+        }
         // A cluster that is scheduled again in the meantime is as new as any other: it waits for the purge.
         let comes =
             |name: &String| is_chosen(name) && !spec.clusters.iter().any(|target| target.name == *name);
@@ -254,7 +257,8 @@ fn decide_by(
             .map(|task| Str::from(task.from_cluster.as_str()));
         let all: BTreeSet<Str> = failed.iter().cloned().chain(now_failed).collect();
         let failed = all.into_iter().filter(|cluster| !is_chosen(cluster)).collect();
-        let records = Records::of(fleet, (held, placement), failed, (&tasks, chosen), now);
+        let lists = (failed, unselected(held, &outcome));
+        let records = Records::of(fleet, (held, placement), lists, (&tasks, chosen), now);
         Some(Decision {
             outcome,
             tasks,
@@ -332,12 +336,51 @@ fn decide_by(
         Outcome::Failed { message, .. } => {
             let mut tasks = open;
             tasks.extend(back.into_iter().cloned());
+            let outcome = schedule(&spec.clusters, &tasks, &[]);
+            due.retain(|(target, _)| !is_unselected(&outcome, &target.name));
             let why = format!("because no replacement can be scheduled: {message}");
             let blocked = blocked(&due, &why);
-            let outcome = schedule(&spec.clusters, &tasks, &[]);
             decision(outcome, tasks, BTreeSet::new(), blocked, again_at)
         }
     }
+}
+
+/// The clusters of a binding by an outcome: if no cluster fits, the present ones, except those that its placement does not
+/// select.
+pub(crate) fn clusters_of(outcome: &Outcome, present: &[TargetCluster]) -> Vec<TargetCluster> {
+    match outcome {
+        Outcome::Placed { clusters, .. } => clusters.clone(),
+        Outcome::Failed { .. } => {
+            let stay = present
+                .iter()
+                .filter(|target| !is_unselected(outcome, &target.name));
+            stay.cloned().collect()
+        }
+    }
+}
+
+/// True if no cluster fits, and the placement does not select this one.
+fn is_unselected(outcome: &Outcome, cluster: &str) -> bool {
+    match outcome {
+        Outcome::Placed { .. } => false,
+        Outcome::Failed { unselected, .. } => unselected.iter().any(|name| **name == *cluster),
+    }
+}
+
+/// The clusters that a binding left because its placement no longer selects them: those that are stored, and those that it
+/// leaves now. None once a cluster fits.
+fn unselected(held: &ResourceBinding, outcome: &Outcome) -> Vec<Str> {
+    if matches!(outcome, Outcome::Placed { .. }) {
+        return Vec::new();
+    }
+    let annotations = held.metadata.annotations.as_ref();
+    let stored = annotations.and_then(|all| all.get(annotation::UNSELECTED_CLUSTERS));
+    let stored = stored.map_or("", String::as_str).split(',');
+    let stored = stored.filter(|name| !name.is_empty()).map(Str::from);
+    let present = held.spec.clusters.iter().map(|target| target.name.as_str());
+    let now = present.filter(|name| is_unselected(outcome, name));
+    let all: BTreeSet<Str> = stored.chain(now.map(Str::from)).collect();
+    all.into_iter().collect()
 }
 
 /// The clusters where the application failed in the current version of its template, as stored. After a rescheduling trigger or

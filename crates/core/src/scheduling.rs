@@ -19,8 +19,9 @@ use crate::{
     stored_binding::is_reschedule_asked,
 };
 
-/// Schedules a claimed template, and returns the reason when there is no cluster. The last valid result is kept when no cluster
-/// fits (a workload is not removed because nothing better was found). Callers use [`crate::failover::decide`].
+/// Schedules a claimed template, and returns the reason when there is no cluster. When no cluster fits, the last valid result is
+/// kept (a workload is not removed because nothing better was found), except the clusters that the placement no longer selects:
+/// a user took them out. Callers use [`crate::failover::decide`].
 ///
 /// `held` is the stored binding, with its earlier scheduling result. The other arguments are the time, the current clusters, and
 /// the clusters that it is being evicted from.

@@ -26,8 +26,9 @@ const DEFAULT_SCHEDULER: &str = "default-scheduler";
 pub(crate) const WISHES: [&str; 2] = [annotation::FAIL_BACK, annotation::WAIT_FOR_DATA];
 
 /// The annotations with records.
-pub(crate) const RECORDS: [&str; 5] = [
+pub(crate) const RECORDS: [&str; 6] = [
     annotation::FAILED_CLUSTERS,
+    annotation::UNSELECTED_CLUSTERS,
     annotation::HOME_CLUSTERS,
     annotation::PRESERVED_LABELS,
     annotation::AWAITS_DATA,

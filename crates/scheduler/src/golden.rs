@@ -291,8 +291,15 @@ fn describe(outcome: &Outcome) -> String {
             }
             writeln!(text, "  note: {note:?}").unwrap();
         }
-        Outcome::Failed { reason, message } => {
+        Outcome::Failed {
+            reason,
+            message,
+            unselected,
+        } => {
             writeln!(text, "  reason: {reason}\n  message: {message:?}").unwrap();
+            if !unselected.is_empty() {
+                writeln!(text, "  unselected: [{}]", unselected.join(", ")).unwrap();
+            }
         }
     }
     text

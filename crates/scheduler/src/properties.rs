@@ -13,7 +13,7 @@ use entourage_api::{
 use k8s_openapi::api::core::v1::{Taint, Toleration};
 use proptest::{collection::vec, prelude::*, sample::subsequence};
 
-use super::{Candidate, ClusterChange, Outcome, Request, schedule};
+use super::{Candidate, ClusterChange, Outcome, Request, affinity, schedule};
 use entourage_model::object::{Gvk, Str};
 
 /// `f` is never among the clusters.
@@ -212,7 +212,7 @@ proptest! {
                 prop_assert!(!clusters.is_empty());
                 prop_assert!(clusters.iter().all(|target| target.replicas == 2));
             }
-            Outcome::Failed { reason, message } => prop_assert!(!reason.is_empty() && !message.is_empty()),
+            Outcome::Failed { reason, message, .. } => prop_assert!(!reason.is_empty() && !message.is_empty()),
         }
     }
 
@@ -416,7 +416,44 @@ proptest! {
         let current = targets(&current);
         let first = Request::first(&placement, &gvk, Some(2));
         let fresh = Request { current: &current, affinity: Some(&group), fresh: true, ..first };
-        prop_assert_eq!(schedule(&first, &candidates), schedule(&fresh, &candidates));
+        match (schedule(&first, &candidates), schedule(&fresh, &candidates)) {
+            // Where no group fits they stay, but for those that no group selects.
+            (Outcome::Failed { message: first, .. }, Outcome::Failed { message: fresh, .. }) => {
+                prop_assert_eq!(first, fresh);
+            }
+            (first, fresh) => prop_assert_eq!(first, fresh),
+        }
+    }
+
+    /// Where no group fits, a present target is left exactly if its cluster is known and no group selects it.
+    #[test]
+    fn a_failed_choice_leaves_the_targets_that_no_group_selects_and_no_others(
+        members in members(), placement in placement(), current in names(), group in prop::option::of("[01]?"), fresh: bool,
+    ) {
+        let gvk = Gvk::new("apps/v1", "Deployment");
+        let candidates: Vec<Candidate<'_>> = members.iter().map(Member::candidate).collect();
+        let current = targets(&current);
+        let request = Request {
+            current: &current,
+            affinity: group.as_deref(),
+            fresh,
+            ..Request::first(&placement, &gvk, Some(2))
+        };
+        let Outcome::Failed { unselected, .. } = schedule(&request, &candidates) else { return Ok(()) };
+        for target in &current {
+            let known = candidates.iter().find(|each| each.name == target.name);
+            let is_selected = |each: &Candidate<'_>| {
+                let terms = &placement.cluster_affinities;
+                let single = placement.cluster_affinity.as_ref();
+                match terms.is_empty() {
+                    true => single.is_none_or(|affinity| affinity::selects(affinity, each)),
+                    false => terms.iter().any(|term| affinity::selects(&term.affinity, each)),
+                }
+            };
+            let is_left = unselected.iter().any(|name| **name == *target.name);
+            prop_assert_eq!(is_left, known.is_some_and(|each| !is_selected(each)), "{}", target.name);
+        }
+        prop_assert!(unselected.len() <= current.len());
     }
 }
 

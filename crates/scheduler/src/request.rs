@@ -115,6 +115,9 @@ pub enum Outcome {
         reason: &'static str,
         /// The request, the cause and the remedy.
         message: String,
+        /// The present targets, and the clusters that it is being evicted from, that no group selects, sorted by name: it leaves
+        /// them all the same. Those that are no candidates are unknown, and are not among them.
+        unselected: Vec<Str>,
     },
 }
 

@@ -1,6 +1,9 @@
 //! The rounds: one group of cluster affinities after the other, until one fits.
 
+use std::collections::BTreeSet;
+
 use entourage_api::{keys::reason, work::TargetCluster};
+use entourage_model::object::Str;
 
 use crate::{
     affinity,
@@ -15,6 +18,8 @@ use crate::{
 /// `clusterAffinities` are tried in their order, from the one in use on, until one fits; an earlier one is used again only if a
 /// fresh result is requested, or if neither the one in use nor any later one fits. Source: Karmada reference 1.3 (the order).
 ///
+/// If no group fits, the present targets stay, except those that no group selects.
+///
 /// Cost: O(clusters × entries of the placement), per group that is tried.
 #[must_use]
 pub fn schedule(request: &Request<'_>, candidates: &[Candidate<'_>]) -> Outcome {
@@ -22,8 +27,10 @@ pub fn schedule(request: &Request<'_>, candidates: &[Candidate<'_>]) -> Outcome 
         return Outcome::Failed {
             reason: reason::SCHEDULER_ERROR,
             message,
+            unselected: Vec::new(),
         };
     }
+    let asked = request;
     let mut request = if request.fresh {
         unplaced(request)
     } else {
@@ -68,7 +75,26 @@ pub fn schedule(request: &Request<'_>, candidates: &[Candidate<'_>]) -> Outcome 
     Outcome::Failed {
         reason: story.reason,
         message: story.messages.join("; "),
+        unselected: unselected(asked, &rounds, candidates),
     }
+}
+
+/// The clusters of the workload that no group selects: those that are scheduled, and those that it is being evicted from. Cost:
+/// O(clusters × log of its own + its own × entries of the placement).
+fn unselected(request: &Request<'_>, rounds: &[Round<'_>], candidates: &[Candidate<'_>]) -> Vec<Str> {
+    let targets = request.current.iter().map(|target| target.name.as_str());
+    let evicted = request.evicted.iter().map(|name| &**name);
+    let own: BTreeSet<&str> = targets.chain(evicted).collect();
+    let is_selected = |each: &Candidate<'_>| {
+        let mut affinities = rounds.iter().map(|round| round.affinity);
+        affinities.any(|affinity| affinity.is_none_or(|affinity| affinity::selects(affinity, each)))
+    };
+    let left: BTreeSet<Str> = candidates
+        .iter()
+        .filter(|each| own.contains(each.name) && !is_selected(each))
+        .map(|each| each.name.into())
+        .collect();
+    left.into_iter().collect()
 }
 
 fn placed(round: &Round<'_>, clusters: Vec<TargetCluster>, note: String) -> Outcome {

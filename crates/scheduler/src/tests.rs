@@ -93,7 +93,7 @@ fn a_long_list_of_unknown_names_is_cut() {
         serde_json::from_value(json!({"clusterAffinity": {"clusterNames": names}})).unwrap();
     let gvk = Gvk::new("v1", "ConfigMap");
     let request = Request::first(&placement, &gvk, None);
-    let Outcome::Failed { reason, message } = schedule(&request, &[]) else {
+    let Outcome::Failed { reason, message, .. } = schedule(&request, &[]) else {
         panic!("placed without clusters")
     };
     assert_eq!(reason, reason::NO_CLUSTER_FIT);

@@ -16,7 +16,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference}
 use crate::{
     cache::{Policy, ResourceState},
     dependencies::{self, Merged, Required, retention::retention},
-    failover::{Decision, decide, elsewhere::tended, home, records},
+    failover::{Decision, clusters_of, decide, elsewhere::tended, home, records},
     fleet::render_specs::content_version,
     fleet::{Fleet, activation, uses::follows},
     object::{NamespacedName, ResourceId, Str, Time},
@@ -302,6 +302,7 @@ fn vanished(
 }
 
 /// Applies a scheduling decision. Without one the stored result is kept: the clusters, and the placement they were scheduled by.
+/// If no cluster fits, it leaves only the clusters that the placement no longer selects.
 fn place(decision: Option<Decision>, placement: &Placement, binding: &mut ResourceBinding) -> Next {
     let Some(decision) = decision else {
         return Next::default();
@@ -309,8 +310,8 @@ fn place(decision: Option<Decision>, placement: &Placement, binding: &mut Resour
     binding.spec.graceful_eviction_tasks = decision.tasks;
     let room = room_use(&decision.outcome, placement, binding);
     decision.records.store(binding);
-    if let Outcome::Placed { clusters, .. } = decision.outcome {
-        binding.spec.clusters = clusters;
+    binding.spec.clusters = clusters_of(&decision.outcome, &binding.spec.clusters);
+    if let Outcome::Placed { .. } = decision.outcome {
         binding.metadata.annotations.get_or_insert_default().insert(
             annotation::APPLIED_PLACEMENT.into(),
             serde_json::to_string(placement).unwrap_or_default(),

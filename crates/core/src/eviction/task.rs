@@ -71,6 +71,14 @@ pub(crate) fn dated(task: &GracefulEvictionTask, now: Time) -> GracefulEvictionT
     task
 }
 
+/// True if the copy of a task stays until a user confirms its deletion.
+pub(crate) fn is_to_be_confirmed(task: &GracefulEvictionTask) -> bool {
+    match task.suppress_deletion {
+        Some(is_suppressed) => is_suppressed,
+        None => task.purge_mode == Some(PurgeMode::Never),
+    }
+}
+
 /// Returns the reason why the copy of a task may be deleted now.
 ///
 /// The last healthy copy is never deleted: if the grace period is over and no new copy is healthy, a healthy old one is kept.

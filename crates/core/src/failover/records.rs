@@ -24,6 +24,8 @@ use crate::{
 pub(crate) struct Records {
     /// The clusters where the application failed in the current version of its template.
     failed: Vec<Str>,
+    /// The clusters that it left because its placement no longer selects them, while no cluster fits.
+    unselected: Vec<Str>,
     /// The home clusters.
     homes: home::Homes,
     /// The labels that replacements get.
@@ -85,18 +87,24 @@ impl Records {
     pub(super) fn of(
         fleet: &Fleet,
         (held, placement): (&ResourceBinding, &Placement),
-        failed: Vec<Str>,
+        (failed, unselected): (Vec<Str>, Vec<Str>),
         (tasks, chosen): (&[GracefulEvictionTask], &[TargetCluster]),
         now: Time,
     ) -> Self {
         let exchange = Exchange::of(held, tasks, chosen);
         Self {
             failed,
+            unselected,
             homes: home::remembered(fleet, held, placement, &exchange, now),
             preserved: state::handed_on(held, &exchange),
             data: data::awaited((held, placement), &exchange, now),
             shares: purge::remembered(held, placement, (tasks, chosen)),
         }
+    }
+
+    /// The clusters that it left because its placement no longer selects them, while no cluster fits.
+    pub(crate) fn unselected(&self) -> &[Str] {
+        &self.unselected
     }
 
     /// Stores only the clusters where the application failed: the other records belong to clusters that were not scheduled after
@@ -116,6 +124,7 @@ impl Records {
         let json = |text: Option<String>, is_empty: bool| text.filter(|_| !is_empty);
         let texts = [
             (!self.failed.is_empty()).then(|| self.failed.join(",")),
+            (!self.unselected.is_empty()).then(|| self.unselected.join(",")),
             json(serde_json::to_string(&self.homes).ok(), self.homes.is_empty()),
             json(
                 serde_json::to_string(&self.preserved).ok(),

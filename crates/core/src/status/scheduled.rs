@@ -10,7 +10,7 @@ use crate::{
     cache::{Binding, ResourceState},
     condition as conditions, failover,
     fleet::{Fleet, claims::claimed_by},
-    object::{ResourceId, Time},
+    object::{ResourceId, Str, Time},
     observation::Template,
     scheduler::Outcome,
     stored_binding::is_reschedule_asked,
@@ -20,7 +20,7 @@ use crate::{
 const PENDING: &str =
     "; the fresh choice that spec.rescheduleTriggeredAt asks for is made as soon as it can be";
 
-/// The maximum number of clusters named in the condition `Scheduled`.
+/// The maximum number of clusters named in a list of the condition `Scheduled`.
 const NAMED: usize = 10;
 
 /// Sets the scheduler's part of a status. If another scheduler schedules the binding, scheduling is suspended, or the policy is
@@ -82,7 +82,10 @@ pub(super) fn fill(
             }
             (true, reason::SUCCESS, message)
         }
-        Outcome::Failed { reason, mut message } => {
+        Outcome::Failed {
+            reason, mut message, ..
+        } => {
+            message.push_str(&left(decision.records.unselected()));
             if is_reschedule_asked(&stored.object, now) {
                 message.push_str(PENDING);
             }
@@ -119,6 +122,26 @@ fn result(clusters: &[TargetCluster]) -> String {
         more => format!(" and {more} more"),
     };
     format!("Scheduled to {}{more}.", named.join(", "))
+}
+
+/// The clusters that a workload leaves although no other fits.
+fn left(clusters: &[Str]) -> String {
+    let named: Vec<&str> = clusters.iter().take(NAMED).map(|name| &**name).collect();
+    let more = match clusters.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    match clusters.len() {
+        0 => String::new(),
+        1 => format!(
+            "; it leaves {}: the placement no longer selects it",
+            named.join(", ")
+        ),
+        _ => format!(
+            "; it leaves {}{more}: the placement no longer selects them",
+            named.join(", ")
+        ),
+    }
 }
 
 /// Reports an eviction that is due and blocked.

@@ -253,7 +253,7 @@ fn too_little_room_is_told_with_the_numbers() {
         spread: json!([]),
         fresh: false,
     };
-    let Outcome::Failed { reason, message } = case.outcome() else {
+    let Outcome::Failed { reason, message, .. } = case.outcome() else {
         panic!("placed");
     };
     assert_eq!(reason, reason::UNSCHEDULABLE);

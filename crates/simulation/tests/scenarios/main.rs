@@ -1,6 +1,7 @@
 //! The scenarios of the main job, decided in memory: what the plans make of a hub and its members, and that a crash
 //! after any change leads to the same end.
 
+mod affinity;
 mod chaos;
 mod chaos_chains;
 mod chaos_distributions;
