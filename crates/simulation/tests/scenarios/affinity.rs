@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{binding, condition, config_map, deployment, policy_of, world::World};
 
-/// By label, or by what is given.
+/// The policy of the workload with this placement.
 fn placed(placement: &Value) -> Value {
     let mut policy = policy_of("policy", "apps/v1", "Deployment", "myapp", &[]);
     policy["spec"]["placement"] = placement.clone();
@@ -67,7 +67,7 @@ fn told(world: &World) -> (&str, &str) {
     (text("reason"), text("message"))
 }
 
-fn is_recorded(world: &World) -> Value {
+fn recorded(world: &World) -> Value {
     binding(world, "myapp-deployment")["metadata"]["annotations"]["entourage.dev/unselected-clusters"].clone()
 }
 
@@ -94,12 +94,12 @@ fn a_cluster_whose_label_is_removed_loses_the_workload_although_no_other_fits() 
             "0 of 3 clusters fit: 3 not selected by clusterAffinity; it leaves member2: the placement no longer selects it"
         )
     );
-    assert_eq!(is_recorded(&world), "member2");
+    assert_eq!(recorded(&world), "member2");
     assert_at_rest(&mut world);
     label(&mut world, "member3", &json!("prod"));
     assert_eq!(holders(&world), ["member3"]);
     assert_eq!(told(&world).0, "Success");
-    assert_eq!(is_recorded(&world), Value::Null);
+    assert_eq!(recorded(&world), Value::Null);
 }
 
 #[test]
@@ -229,7 +229,7 @@ fn a_target_whose_cluster_is_unknown_stays_recorded() {
     assert!(world.settle());
     assert_eq!(holders(&world), [] as [&str; 0]);
     assert_eq!(targets(&world), ["elsewhere"]);
-    assert_eq!(is_recorded(&world), "member1");
+    assert_eq!(recorded(&world), "member1");
 }
 
 #[test]
