@@ -357,3 +357,62 @@ fn merge(name: &Str, member: &Member, mut metadata: Value, why: &str) -> Plan {
         why,
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use entourage_api::cluster::NodeSummary;
+
+    use super::*;
+    use crate::object::Meta;
+
+    /// The status that is written for a Cluster whose stored status becomes this one.
+    fn written(stored: &Value, edit: fn(&mut ClusterStatus)) -> Value {
+        let cluster = json!({
+            "apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster", "metadata": {"name": "m1"},
+            "spec": {"syncMode": "Push"}, "status": stored,
+        });
+        let member = Member {
+            meta: Meta::default(),
+            object: Arc::new(serde_json::from_value(cluster).unwrap()),
+            id: None,
+            probe: None,
+            failing_since: None,
+            answering_since: None,
+        };
+        let mut status = member.object.status.clone().unwrap_or_default();
+        edit(&mut status);
+        let plan = write_status(&"m1".into(), &member, &status, "a test");
+        match plan.changes.as_slice() {
+            [
+                Change::Hub {
+                    verb: Verb::MergeStatus(body),
+                    ..
+                },
+            ] => body["status"].clone(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_actions_of_a_remedy_controller_survive_a_write_of_the_status() {
+        let edits: [fn(&mut ClusterStatus); 4] = [
+            |status| status.kubernetes_version = "v1.36.2".into(),
+            |status| status.api_enablements.clear(),
+            |status| status.conditions.clear(),
+            |status| status.node_summary = Some(NodeSummary::default()),
+        ];
+        let actions = json!(["TrafficControl"]);
+        for edit in edits {
+            let stored = json!({
+                "kubernetesVersion": "v1.35.0", "remedyActions": actions,
+                "apiEnablements": [{"groupVersion": "v1", "resources": []}],
+            });
+            assert_eq!(written(&stored, edit)["remedyActions"], actions);
+            // A merge patch keeps what it does not name: an action of a moment ago, too.
+            let stored = json!({"kubernetesVersion": "v1.35.0"});
+            assert_eq!(written(&stored, edit).get("remedyActions"), None);
+        }
+    }
+}
