@@ -106,6 +106,7 @@ struct Running {
 pub fn options() -> Options {
     Options {
         distribute: true,
+        model_resources: true,
         ..Options::default()
     }
 }

@@ -418,9 +418,10 @@ proptest! {
         let fresh = Request { current: &current, affinity: Some(&group), fresh: true, ..first };
         match (schedule(&first, &candidates), schedule(&fresh, &candidates)) {
             // Where no group fits they stay, but for those that no group selects.
-            (Outcome::Failed { message: first, .. }, Outcome::Failed { message: fresh, .. }) => {
-                prop_assert_eq!(first, fresh);
-            }
+            (
+                Outcome::Failed { reason: one, message: first, .. },
+                Outcome::Failed { reason: other, message: fresh, .. },
+            ) => prop_assert_eq!((one, first), (other, fresh)),
             (first, fresh) => prop_assert_eq!(first, fresh),
         }
     }

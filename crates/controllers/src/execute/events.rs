@@ -17,9 +17,9 @@ use crate::{
 };
 
 /// The maximum number of waiting warnings; more are dropped.
-const WAITING: usize = 1000;
+pub(super) const WAITING: usize = 1000;
 /// The maximum number of waiting successes; more are dropped.
-const WAITING_SUCCESSES: usize = 10_000;
+pub(super) const WAITING_SUCCESSES: usize = 10_000;
 /// The maximum number of series stored; beyond it the oldest is dropped.
 const REMEMBERED: usize = 1000;
 /// The maximum length of an object's name in the name of its Event, in characters.
@@ -32,7 +32,7 @@ const LONGEST: usize = 1024;
 const PACE: Duration = Duration::from_millis(5);
 
 /// The maximum time that a success waits for other requests to the hub to end.
-const LONGEST_DELAY: Duration = Duration::from_millis(500);
+pub(super) const LONGEST_DELAY: Duration = Duration::from_millis(500);
 /// The time between two looks at whether other requests are running.
 const LOOK: Duration = Duration::from_millis(10);
 

@@ -16,8 +16,10 @@ use crate::{
 };
 
 mod distribute;
+
 mod hooked;
 mod namespaces;
+mod recorder;
 
 const SOURCE: &str = "GET /api/v1/namespaces/ns/configmaps/a";
 const LIVE: &str = "GET /api/v1/namespaces/ns/configmaps/a";
