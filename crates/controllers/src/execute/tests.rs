@@ -16,7 +16,6 @@ use crate::{
 };
 
 mod distribute;
-
 mod hooked;
 mod namespaces;
 mod recorder;
