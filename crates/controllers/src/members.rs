@@ -24,6 +24,7 @@ use crate::{
 };
 
 mod connect;
+mod definitions;
 mod discovery;
 mod keeper;
 mod probe;

@@ -1,16 +1,20 @@
 //! ClusterPropagationPolicies: workloads of a namespace, cluster-scoped templates, and kinds that nothing is known of.
 
+use std::time::Duration;
+
 use anyhow::{Result, ensure};
 use entourage_e2e::{
-    harness::{Scene, condition, eventually, manifests},
+    harness::{Scene, condition, eventually, eventually_within, manifests},
     tests,
 };
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 tests![
     a_cluster_policy_takes_a_workload_and_its_config_map_along_and_moves_both,
     a_cluster_scoped_template_has_a_cluster_binding_and_goes_with_it,
     a_custom_resource_follows_its_definition,
+    a_kind_is_known_to_be_served_soon_after_its_definition_is_established,
     a_kind_that_the_hub_does_not_serve_is_told_on_the_policy,
     a_hundred_kinds_that_nobody_serves_cost_a_few_looks_and_one_that_begins_is_found,
 ];
@@ -188,6 +192,60 @@ async fn a_custom_resource_follows_its_definition(scene: &mut Scene) -> Result<(
     scene.until_gone("PropagationPolicy", "widgets").await?;
     scene.delete("CustomResourceDefinition", name).await?;
     scene.until_held("CustomResourceDefinition", name, &[]).await
+}
+
+/// A definition that somebody installs on a member, for which nothing is propagated. Two seconds are the promise; a busy machine
+/// gets some more, far from the five minutes of regular discovery.
+async fn a_kind_is_known_to_be_served_soon_after_its_definition_is_established(
+    scene: &mut Scene,
+) -> Result<()> {
+    scene.start().await?;
+    scene.until_cluster("member1", "True", "").await?;
+    let name = "gadgets.e2e.entourage.dev";
+    let mut gadgets = definition();
+    gadgets["metadata"]["name"] = json!(name);
+    gadgets["spec"]["names"] =
+        json!({"plural": "gadgets", "singular": "gadget", "kind": "Gadget", "listKind": "GadgetList"});
+    let member = scene.member("member1")?;
+    let lists_it = async || {
+        let cluster = scene.get("Cluster", "member1").await?;
+        let served = cluster["status"]["apiEnablements"].to_string();
+        Ok::<_, anyhow::Error>((served.contains("\"gadgets\""), served.contains("\"configmaps\"")))
+    };
+    eventually("the member's APIs are known, without gadgets", async || {
+        let found = lists_it().await?;
+        ensure!(found == (false, true), "{found:?}");
+        Ok(())
+    })
+    .await?;
+    member.apply(&gadgets).await?;
+    eventually("the definition is established", async || {
+        let live = member.get("CustomResourceDefinition", "", name).await?;
+        let live = live.unwrap_or_default();
+        ensure!(condition(&live, "Established")["status"] == "True", "{live}");
+        Ok(())
+    })
+    .await?;
+    let began = Instant::now();
+    eventually_within(Duration::from_secs(20), "the Cluster lists gadgets", async || {
+        ensure!(lists_it().await?.0, "not listed");
+        Ok(())
+    })
+    .await?;
+    println!(
+        "gadgets were listed {:?} after the definition was established",
+        began.elapsed()
+    );
+    member.delete("CustomResourceDefinition", "", name).await?;
+    eventually_within(
+        Duration::from_secs(20),
+        "the Cluster lists no gadgets",
+        async || {
+            ensure!(!lists_it().await?.0, "listed");
+            Ok(())
+        },
+    )
+    .await
 }
 
 async fn a_kind_that_the_hub_does_not_serve_is_told_on_the_policy(scene: &mut Scene) -> Result<()> {

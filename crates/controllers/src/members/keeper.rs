@@ -12,6 +12,7 @@ use tracing::{info, warn};
 
 use super::{
     Member, MembersOptions, Reach, connect,
+    definitions::Definitions,
     probe::{self, Health, Probed},
 };
 use crate::inbox::Message;
@@ -42,6 +43,8 @@ pub(super) struct Keeper {
     poorly: u32,
     /// The time of the next discovery; `None` at once.
     describe_at: Option<Instant>,
+    /// Its definitions, whose changes require discovery earlier.
+    definitions: Definitions,
     /// The version of the Secret that the client was built from, and when it was last read.
     secret: (Option<String>, Instant),
     /// The result of the last probe, for the log.
@@ -63,6 +66,7 @@ impl Keeper {
             silent: 0,
             poorly: 0,
             describe_at: None,
+            definitions: Definitions::new(),
             secret: (None, Instant::now()),
             said: None,
         }
@@ -99,6 +103,7 @@ impl Keeper {
                     suspect.notified().await;
                     sleep_until(began + least).await;
                 }, if self.silent == 0 => {}
+                () = self.definitions.wait(), if self.silent == 0 && self.poorly == 0 => {}
                 () = sleep(pause) => {}
             }
         }
@@ -148,7 +153,14 @@ impl Keeper {
             run: self.run,
             probe: probe.found,
         })
-        .await
+        .await?;
+        // After the result was sent: nothing waits for the watch.
+        if probe.health == Health::Healthy
+            && let Some(member) = self.member.clone()
+        {
+            self.definitions.watch(&member.api).await;
+        }
+        Ok(())
     }
 
     /// Before the client is sent, and at each probe: reads the cluster's identity. Returns the reason why it must not be used,
@@ -195,9 +207,11 @@ impl Keeper {
     async fn describe(&mut self, found: &mut Probe) {
         let Some(member) = self.member.clone() else { return };
         let doubted = member.api.take_doubt();
-        if !doubted && self.describe_at.is_some_and(|at| at > Instant::now()) {
+        let waits = self.describe_at.is_some_and(|at| at > Instant::now());
+        if waits && !doubted && !self.definitions.is_due() {
             return;
         }
+        self.definitions.runs();
         probe::describe(&member.api, found).await;
         let pause = if found.api_enablements.is_some() {
             DISCOVERY
@@ -241,6 +255,7 @@ impl Keeper {
     }
 
     async fn take_back(&mut self) -> Result<(), Gone> {
+        self.definitions.stop();
         if !std::mem::take(&mut self.lent) {
             return Ok(());
         }

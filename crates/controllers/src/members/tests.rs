@@ -158,6 +158,158 @@ async fn a_healthy_member_is_lent_and_described() {
     );
 }
 
+const DEFINITIONS: &str = "GET /apis/apiextensions.k8s.io/v1/customresourcedefinitions?";
+
+/// A healthy member that serves widgets if `serves`, with these changes of its definitions a second after each watch is opened.
+fn defining(asked: &Asked, serves: bool, changes: &AtomicU32) -> Reply {
+    let line = asked.line.as_str();
+    if line == "GET /apis" && serves {
+        let versions = json!([{"groupVersion": "example.com/v1"}]);
+        return Reply::Json(
+            200,
+            json!({"kind": "APIGroupList", "groups": [{"versions": versions}]}),
+        );
+    }
+    if line == "GET /apis/example.com/v1" {
+        return Reply::Json(200, json!({"resources": [{"name": "widgets", "kind": "Widget"}]}));
+    }
+    if !line.starts_with(DEFINITIONS) {
+        return healthy(asked);
+    }
+    assert!(
+        asked.accept.contains("as=PartialObjectMetadata"),
+        "{}",
+        asked.accept
+    );
+    if !line.contains("watch=true") {
+        assert!(line.contains("limit=1"), "{line}");
+        return Reply::Json(200, json!({"metadata": {"resourceVersion": "7"}, "items": []}));
+    }
+    assert!(line.contains("resourceVersion=7"), "{line}");
+    let changes = changes.swap(0, Ordering::SeqCst);
+    if changes == 0 {
+        return Reply::Lines(vec![], true);
+    }
+    let event = json!({"type": "MODIFIED", "object": {"metadata": {"name": "widgets.example.com"}}});
+    let pauses = Duration::from_secs(1);
+    Reply::Slowly((0..changes).map(|_| event.clone()).collect(), pauses)
+}
+
+#[tokio::test(start_paused = true)]
+async fn discovery_follows_a_change_of_a_definition_within_two_seconds() {
+    let began = Instant::now();
+    let changes = AtomicU32::new(1);
+    // The kind is served 0.9 s after the change.
+    let mut bench =
+        bench(move |asked| defining(asked, began.elapsed() >= Duration::from_millis(1900), &changes));
+    bench.ensure(&cluster("karmada-cluster"));
+    let (probe, _) = bench.probe().await;
+    assert_eq!(probe.api_enablements.map(|apis| apis.len()), Some(1));
+    let served = loop {
+        let (probe, clients) = bench.probe().await;
+        assert!(probe.healthy && clients.is_empty());
+        if probe.api_enablements.is_some_and(|apis| apis.len() == 2) {
+            break began.elapsed();
+        }
+    };
+    assert!(served <= Duration::from_secs(3), "{served:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn at_rest_definitions_cost_one_watch_and_discovery_runs_as_seldom_as_before() {
+    let (changes, counts) = (AtomicU32::new(0), Arc::new([const { AtomicU32::new(0) }; 3]));
+    let counted = counts.clone();
+    let mut bench = bench(move |asked| {
+        let line = asked.line.as_str();
+        let which = [
+            line == "GET /apis",
+            line.starts_with(DEFINITIONS),
+            line.contains("watch=true"),
+        ];
+        for (count, is_one) in counted.iter().zip(which) {
+            count.fetch_add(u32::from(is_one), Ordering::SeqCst);
+        }
+        defining(asked, false, &changes)
+    });
+    bench.ensure(&cluster("karmada-cluster"));
+    let began = Instant::now();
+    while began.elapsed() < DISCOVERY * 3 / 4 {
+        bench.probe().await;
+    }
+    let counts: Vec<u32> = counts.iter().map(|count| count.load(Ordering::SeqCst)).collect();
+    assert_eq!(
+        counts,
+        [2, 2, 1],
+        "discoveries (the second when the watch is open), requests for definitions, watches of them"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_member_whose_definitions_change_all_the_time_is_discovered_at_most_twice_a_second() {
+    let (changes, discoveries) = (AtomicU32::new(1000), Arc::new(AtomicU32::new(0)));
+    let counted = discoveries.clone();
+    let mut bench = bench(move |asked| match defining(asked, false, &changes) {
+        Reply::Slowly(lines, _) => Reply::Slowly(lines, Duration::from_millis(10)),
+        reply => {
+            counted.fetch_add(u32::from(asked.line == "GET /apis"), Ordering::SeqCst);
+            reply
+        }
+    });
+    bench.ensure(&cluster("karmada-cluster"));
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_secs(10) {
+        bench.probe().await;
+    }
+    let discoveries = discoveries.load(Ordering::SeqCst);
+    assert!((10..=22).contains(&discoveries), "{discoveries}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_member_that_forbids_its_definitions_is_described_all_the_same_and_asked_for_them_seldom() {
+    let asked_for = Arc::new(AtomicU32::new(0));
+    let count = asked_for.clone();
+    let mut bench = bench(move |asked| {
+        if !asked.line.starts_with(DEFINITIONS) {
+            return healthy(asked);
+        }
+        count.fetch_add(1, Ordering::SeqCst);
+        status(403, "Forbidden")
+    });
+    bench.ensure(&cluster("karmada-cluster"));
+    let began = Instant::now();
+    assert!(bench.probe().await.0.api_enablements.is_some());
+    while began.elapsed() < DISCOVERY / 2 {
+        assert!(bench.probe().await.0.healthy);
+    }
+    assert_eq!(asked_for.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_of_definitions_that_ends_is_opened_again_and_followed_by_discovery() {
+    let (changes, opened) = (AtomicU32::new(0), Arc::new(AtomicU32::new(0)));
+    let count = opened.clone();
+    let mut bench = bench(move |asked| match defining(asked, false, &changes) {
+        // The server restarts after two minutes.
+        Reply::Lines(..) if count.fetch_add(1, Ordering::SeqCst) == 0 => Reply::Slowly(
+            vec![json!({"type": "ERROR", "object": {}})],
+            Duration::from_secs(120),
+        ),
+        reply => reply,
+    });
+    bench.ensure(&cluster("karmada-cluster"));
+    let began = Instant::now();
+    for opened in ["first", "second"] {
+        assert!(bench.probe().await.0.api_enablements.is_some(), "{opened}");
+    }
+    while bench.probe().await.0.api_enablements.is_none() {}
+    assert!(
+        began.elapsed() <= Duration::from_secs(122),
+        "{:?}",
+        began.elapsed()
+    );
+    assert_eq!(opened.load(Ordering::SeqCst), 2);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_secret_outside_the_clusters_namespace_is_not_even_read() {
     let mut bench = bench(healthy);
