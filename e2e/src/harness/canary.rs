@@ -6,15 +6,15 @@ use serde_json::{Value, json};
 
 use super::{Scene, Server};
 
-/// A value that is nowhere but in Secrets. Looked for as it is, in base64 and in hexadecimal.
+/// A value that only Secrets contain. It is searched for in plain text, in base64 and in hexadecimal.
 pub struct Canary {
-    /// What goes into a Secret.
+    /// The value to put into a Secret.
     pub value: String,
     needles: Vec<String>,
 }
 
 impl Canary {
-    /// A canary of its own for every name.
+    /// A different canary for each name.
     #[must_use]
     pub fn new(name: &str) -> Self {
         let value = format!("canary-{name}-9f3c1e7a5d2b4860");
@@ -29,14 +29,14 @@ impl Canary {
         Self { value, needles }
     }
 
-    /// True if a text gives the canary away.
+    /// True if a text contains the canary in any encoding.
     #[must_use]
     pub fn is_in(&self, text: &str) -> bool {
         self.needles.iter().any(|needle| text.contains(needle.as_str()))
     }
 
-    /// Looks for it in everything that people other than the Secret's readers see: the log, the controllers' panics,
-    /// metrics, and on the hub and the members all Events and every object of ours that is no Secret.
+    /// Searches everything that is visible without read access to the Secret: the log, the controllers' panics,
+    /// metrics, and on the hub and the members all Events and all managed objects other than Secrets.
     ///
     /// # Errors
     /// Says where it was found, not what.
@@ -73,7 +73,7 @@ impl Canary {
         Ok(())
     }
 
-    /// Looks for it outside of a Secret's data, in which it may be.
+    /// Searches a Secret outside of its data.
     ///
     /// # Errors
     /// When labels, annotations or anything else but the data hold it.

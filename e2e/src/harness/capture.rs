@@ -21,7 +21,7 @@ const USUALLY: &str = "info,entourage_core=debug,entourage_controllers=debug";
 /// The log level of tests that search for secrets: they might leak on any level.
 const EVERYTHING: &str = "debug,entourage_core=trace,entourage_controllers=trace";
 
-/// What the controllers on the threads of one name log, and their panics. Clones share it.
+/// The log and the panics of the controllers whose threads have one name. Clones share it.
 #[derive(Clone)]
 pub struct Capture {
     held: Arc<Mutex<Everyone>>,

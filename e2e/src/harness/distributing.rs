@@ -1,4 +1,4 @@
-//! ResourceDistributions of a test, and what is asked of them.
+//! ResourceDistributions of a test, and the assertions about them.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ pub const FAILURES: [&str; 6] = [
     "NamespaceNotExists",
 ];
 
-/// Where servers keep Events about what is cluster-scoped.
+/// The namespace of Events about cluster-scoped objects.
 const EVENTS: &str = "default";
 
 /// Targets that name namespaces.
@@ -65,7 +65,7 @@ impl Space {
         self.hub.edit("ResourceDistribution", "", &name, change).await
     }
 
-    /// Deletes a distribution; `how` is what becomes of what it owns: `Background`, `Foreground` or `Orphan`.
+    /// Deletes a distribution; `how` is the propagation policy: `Background`, `Foreground` or `Orphan`.
     ///
     /// # Errors
     /// When it is not there, or the hub refuses.
@@ -75,7 +75,7 @@ impl Space {
         self.hub.call("DELETE", &path, Some(&body)).await.map(drop)
     }
 
-    /// Waits until a distribution is gone.
+    /// Waits until a distribution is deleted.
     ///
     /// # Errors
     /// Shows what holds it.
@@ -91,7 +91,7 @@ impl Space {
         .await
     }
 
-    /// Waits until a distribution is as `check` wants it.
+    /// Waits until `check` accepts a distribution.
     ///
     /// # Errors
     /// What `check` said last.
@@ -177,7 +177,7 @@ impl Space {
     /// Waits until exactly these of the namespaces `among` have an object.
     ///
     /// # Errors
-    /// Says which do.
+    /// Names the namespaces that do.
     pub async fn until_in(&self, kind: &str, name: &str, among: &[&str], wanted: &[&str]) -> Result<()> {
         let what = format!("exactly {wanted:?} have {kind} {name}");
         eventually_within(COLLECTED, &what, async || {
@@ -193,7 +193,7 @@ impl Space {
         .await
     }
 
-    /// Waits until an object of a namespace of the hub is as `check` wants it.
+    /// Waits until `check` accepts an object in a namespace of the hub.
     ///
     /// # Errors
     /// What `check` said last.

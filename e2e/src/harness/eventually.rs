@@ -1,7 +1,7 @@
-//! Waiting for what must become true.
+//! Waiting for a condition.
 //!
 //! A limit is about progress, not about seconds: it begins anew whenever something else is seen than before, and it counts
-//! the pauses between two looks, not the time that a busy machine takes for them. It is bounded all the same.
+//! the pauses between two attempts, not the time that a busy machine takes for them. The total time is bounded as well.
 
 use std::time::Duration;
 
@@ -12,13 +12,13 @@ use tokio::time::{Instant, sleep};
 /// says so itself.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The first pause between two looks, and the longest.
+/// The first pause between two attempts, and the longest.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(15), Duration::from_millis(150));
 
-/// How many times its patience a wait may take in all.
+/// The maximum total time of a wait, as a multiple of its patience.
 const MOST: u32 = 5;
 
-/// Asks until the answer is no error, at most for [`PATIENCE`] without progress.
+/// Repeats `probe` until it returns no error, for at most [`PATIENCE`] without progress.
 ///
 /// # Errors
 /// Names what was waited for and the last error, which should describe the state that was seen.
@@ -55,7 +55,7 @@ pub async fn eventually_within<T>(
 /// When a wait is over. Pure.
 struct Limit {
     patience: Duration,
-    /// What was seen last, and how long was paused since it was seen first.
+    /// The last state, and the sum of the pauses since it was first seen.
     seen: String,
     paused: Duration,
 }

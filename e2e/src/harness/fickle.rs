@@ -23,19 +23,19 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::servers::Certificate;
 
-/// More than is read of an answer.
+/// A length above the limit of a response.
 const HUGE: usize = 4 << 20;
 
-/// What it does with a request.
+/// The behaviour of the webhook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mood {
-    /// It answers as its interpreter does.
+    /// It responds as its interpreter does.
     Well,
-    /// The same answer, under another request's uid.
+    /// The same response, with the uid of another request.
     Lying,
-    /// More bytes than anybody reads.
+    /// More bytes than the limit of a response.
     Huge,
-    /// No answer for ever.
+    /// It never responds.
     Mute,
 }
 
@@ -48,7 +48,7 @@ pub struct Fickle {
 }
 
 impl Fickle {
-    /// Starts it, in a good mood.
+    /// Starts it; it responds correctly.
     ///
     /// # Errors
     /// When no port is left.
@@ -88,19 +88,19 @@ impl Fickle {
         })
     }
 
-    /// What it does from now on.
+    /// Sets its behaviour from now on.
     pub fn is(&self, mood: Mood) {
         *self.mood.lock().unwrap_or_else(PoisonError::into_inner) = mood;
     }
 
-    /// How it is called, for `clientConfig`.
+    /// Its URL and CA bundle, for `clientConfig`.
     #[must_use]
     pub fn client_config(&self) -> Value {
         json!({"url": format!("https://127.0.0.1:{}/", self.port), "caBundle": self.certificate.bundle()})
     }
 }
 
-/// Who does not finish a handshake trusts it no more: nothing to tell.
+/// A client that does not finish the handshake does not trust the certificate any more: that is no error.
 async fn connection(
     acceptor: TlsAcceptor,
     stream: TcpStream,

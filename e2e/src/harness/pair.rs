@@ -21,7 +21,7 @@ pub const SHORT_LEASE: [&str; 4] = [
     "--leader-elect-retry-period=500ms",
 ];
 
-/// What becomes of the leader.
+/// The failures of a leader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     /// As by `SIGKILL`.
@@ -48,7 +48,7 @@ pub const ENDS: [End; 3] = [End::Killed, End::Stopped, End::Partitioned];
 /// Two processes.
 pub struct Pair {
     processes: [ControlProcess; 2],
-    /// Which one leads.
+    /// The index of the leader.
     leader: usize,
 }
 
@@ -74,7 +74,7 @@ impl Pair {
         Ok(pair)
     }
 
-    /// The leader ends like this, and the other process leads.
+    /// The leader fails in this way, and the other process becomes the leader.
     ///
     /// # Errors
     /// When none leads before, or the other one does not stand by, or does not lead then.
@@ -89,7 +89,7 @@ impl Pair {
         .await
     }
 
-    /// The leader ends like this, whatever the other process does.
+    /// The leader fails in this way. Does not wait for the other process.
     ///
     /// # Errors
     /// When none leads.
@@ -109,7 +109,7 @@ impl Pair {
         Ok(())
     }
 
-    /// The former leader is there again, and stands by.
+    /// Starts or resumes the former leader, and waits until it is on standby.
     ///
     /// # Errors
     /// When it did not end so.
@@ -129,7 +129,7 @@ impl Pair {
     /// left to do. What failed is tried again after up to a minute: until then it is quiet, and not done.
     ///
     /// # Errors
-    /// Names what goes on being written.
+    /// Names the objects that are still being written.
     pub async fn settled(&self, space: &Space) -> Result<Versions> {
         eventually_within(
             PATIENCE * 2,

@@ -1,4 +1,4 @@
-//! What is shown of a test that failed. Never the content of a Secret.
+//! The report of a failed test. It never contains the content of a Secret.
 
 use std::fmt::Write as _;
 
@@ -9,10 +9,10 @@ use super::{
     scene::Scene,
 };
 
-/// How many lines of the log, and how many writes.
+/// The maximum number of log lines, and of writes, in a report.
 const LINES: usize = 60;
 
-/// Bindings, policies, clusters, what the members hold, the last writes and the end of the log.
+/// Bindings, policies, clusters, the objects on the members, the last writes and the end of the log.
 pub(super) async fn report(scene: &Scene) -> String {
     let mut text = String::from("--- Clusters\n");
     for cluster in scene.hub.list("Cluster", "", "").await.unwrap_or_default() {

@@ -30,21 +30,21 @@ use super::{
 };
 use crate::servers::{Assets, Fleet};
 
-/// How long a test may take in all. A hang is a failure that says so; a crash after every write takes a minute alone, and
+/// The timeout of a test. A test that hangs fails with a message; a crash after every write takes a minute alone, and
 /// the other tests share two cores with it.
 const LONGEST: Duration = Duration::from_secs(600);
 
-/// How many tests run at a time on the embedded lane: they mostly wait until it is certain that nothing happens.
+/// The number of concurrent tests on the embedded lane: they mostly wait until they can be sure that nothing happens.
 const AT_A_TIME: usize = 8;
 
-/// How many fleets of real API servers there are at most, and so how many tests run at a time on the real lane. A fleet
+/// The maximum number of fleets of real API servers, and so of concurrent tests on the real lane. A fleet
 /// takes about 1.2 GB, and its idle servers a tenth of a core.
 const FLEETS: usize = 3;
 
-/// How many seeds of failovers under faults are run when nothing else is asked for.
+/// The default number of seeds of failovers under faults.
 const FAILOVERS: usize = 3;
 
-/// How many of the slowest tests are named at the end of a lane.
+/// The number of slowest tests that are listed at the end of a lane.
 const SLOWEST: usize = 10;
 
 /// One test.
@@ -57,7 +57,7 @@ pub struct Test {
     ignored: Option<&'static str>,
 }
 
-/// What the servers of a test are.
+/// The kinds of servers that a test runs on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lane {
     /// Embedded clusters, fresh for each test.
@@ -67,7 +67,7 @@ pub enum Lane {
 }
 
 impl Lane {
-    /// As it stands in the names of tests.
+    /// Its name in the names of tests.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -116,7 +116,7 @@ impl Test {
     }
 }
 
-/// What the tests of a lane share.
+/// The state that the tests of a lane share.
 struct Shared {
     lane: Lane,
     runtime: Runtime,
@@ -125,7 +125,7 @@ struct Shared {
     /// The fleets of the real lane that no test uses now.
     idle: Mutex<Vec<Arc<Bed>>>,
     dir: PathBuf,
-    /// How many fleets were begun.
+    /// The number of fleets that were started.
     begun: AtomicUsize,
     times: Mutex<Vec<(Duration, &'static str)>>,
 }

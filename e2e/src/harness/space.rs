@@ -1,4 +1,4 @@
-//! A namespace on the hub and on the members, and what is asked of it.
+//! A namespace of a test on the hub and on the members, and the assertions about it.
 
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
@@ -77,7 +77,7 @@ impl Space {
         self.hub.delete(kind, &self.ns, name).await
     }
 
-    // --- what somebody does on a member
+    // --- what a user of a member does
 
     /// Creates or replaces an object behind the controllers' back.
     ///
@@ -249,7 +249,7 @@ impl Space {
     /// Waits until exactly these members hold an object.
     ///
     /// # Errors
-    /// Says which do.
+    /// Names the members that do.
     pub async fn until_held(&self, kind: &str, name: &str, members: &[&str]) -> Result<()> {
         eventually(&format!("exactly {members:?} hold {kind} {name}"), async || {
             let holders = self.holders(kind, name).await?;
@@ -259,7 +259,7 @@ impl Space {
         .await
     }
 
-    /// Waits until an object is gone from the hub.
+    /// Waits until an object is deleted on the hub.
     ///
     /// # Errors
     /// Shows what holds it.
@@ -273,7 +273,7 @@ impl Space {
         .await
     }
 
-    /// Waits until a copy is as `check` wants it.
+    /// Waits until `check` accepts a copy.
     ///
     /// # Errors
     /// What `check` said last.
@@ -295,7 +295,7 @@ impl Space {
         .await
     }
 
-    /// Waits until a binding is as `check` wants it.
+    /// Waits until `check` accepts a binding.
     ///
     /// # Errors
     /// What `check` said last.
@@ -344,7 +344,7 @@ impl Space {
     /// Waits until the Deployment `myapp` and the ConfigMap `my-config` are on these members, and the status says so.
     ///
     /// # Errors
-    /// Says what lacks.
+    /// Names what is missing.
     pub async fn until_settled(&self, members: &[&str]) -> Result<()> {
         self.until_held("Deployment", "myapp", members).await?;
         self.until_held("ConfigMap", "my-config", members).await?;

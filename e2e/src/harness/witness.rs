@@ -1,14 +1,14 @@
-//! Somebody who looks at the members all the time, and says what must never be seen there.
+//! A checker that polls the members during a test and reports violations of these invariants:
 //!
-//! - A workload stands on a member only together with everything that it needs: that arrives first and leaves last.
-//! - What a workload needs is never deleted under it, not even to be made again.
-//! - Once placed, a workload stands somewhere: on a member that answers, or on one that held it when it answered last.
+//! - A workload exists on a member only together with all its dependencies: they are created first and deleted last.
+//! - A dependency is never deleted while its workload exists, not even to be created again.
+//! - Once scheduled, a workload exists on some member: one that responds, or one that had it in its last response.
 //!
-//! Two lists are not taken at the same time. So what a workload needs is listed after it, and a suspicion counts only if the
-//! same workload (by its uid) is still there after that: then it was there all the time.
+//! Two lists are not taken at the same time. So dependencies are listed after the workloads, and a violation counts only if
+//! the same workload (by its uid) still exists after that: then it existed all the time.
 //!
-//! The witness plays the members' own controllers too: it reports workloads as healthy. A copy is thus never healthy before it
-//! was seen, and whoever deletes an old copy because the new one is healthy deletes one whose successor is known here.
+//! The checker also acts as the members' own controllers: it reports workloads as healthy. So no copy is healthy before the
+//! checker has observed it, and the replacement of a copy that is deleted because the new one is healthy is observed here.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -23,10 +23,10 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::{server::Server, space::Space};
 
-/// The time between two looks at a member.
+/// The interval between two polls of a member.
 const PAUSE: Duration = Duration::from_millis(40);
 
-/// A member that takes longer for a look does not answer.
+/// The timeout of one poll. A member that takes longer does not respond.
 const ANSWER: Duration = Duration::from_secs(4);
 
 /// The number of searches of all members before a workload counts as missing.
@@ -37,7 +37,7 @@ const WORKLOAD: &str = "Deployment";
 /// The dependencies of each Deployment: kinds and names.
 pub type Needs = BTreeMap<String, Vec<(&'static str, String)>>;
 
-/// Looks until it is dropped.
+/// Polls the members until it is dropped.
 pub struct Witness {
     seen: Arc<Mutex<Seen>>,
     _tasks: Vec<AbortOnDropHandle<()>>,
@@ -46,19 +46,19 @@ pub struct Witness {
 /// The observations so far.
 #[derive(Default)]
 struct Seen {
-    /// The workloads of each member, when it answered last.
+    /// The workloads of each member, as of its last response.
     standing: BTreeMap<String, BTreeSet<String>>,
-    /// Those that stood anywhere, ever.
+    /// The workloads that ever existed on any member.
     placed: BTreeSet<String>,
     looks: usize,
     broken: Vec<String>,
 }
 
-/// One look at a member: uids by kind and name.
+/// The result of one poll of a member: uids by kind and name.
 type Look = BTreeMap<(&'static str, String), String>;
 
 impl Witness {
-    /// Looks at the members of a space from now on. Must be called inside a Tokio runtime.
+    /// Starts to poll the members of a space. Must be called inside a Tokio runtime.
     #[must_use]
     pub fn start(space: &Space, needs: &Needs) -> Self {
         let seen = Arc::new(Mutex::new(Seen::default()));
@@ -85,10 +85,10 @@ impl Witness {
         Ok(())
     }
 
-    /// The end of it: how many times a member was looked at.
+    /// Stops and returns the number of polls.
     ///
     /// # Errors
-    /// As [`check`](Self::check), and when it never saw a member.
+    /// As [`check`](Self::check), and if no member was ever polled.
     pub fn end(self) -> Result<usize> {
         self.check()?;
         let looks = lock(&self.seen).looks;
@@ -101,7 +101,7 @@ fn lock(seen: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
     seen.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Looks at one member.
+/// Polls one member.
 struct Eye {
     member: Server,
     ns: String,
@@ -113,7 +113,7 @@ struct Eye {
 impl Eye {
     async fn look_on(mut self) {
         loop {
-            // Who does not answer may be down: that says nothing about what stands there.
+            // A member that does not respond may be down: the state of its objects is unknown.
             let _ = timeout(ANSWER, self.look()).await;
             sleep(PAUSE).await;
         }
@@ -174,7 +174,7 @@ impl Eye {
         Ok(())
     }
 
-    /// The uid of the workload that stands there now.
+    /// The uid of the workload that exists there now.
     async fn still(&self, name: &str) -> Result<Option<String>> {
         let live = self.member.get(WORKLOAD, &self.ns, name).await?;
         let live = live.filter(|live| !live["metadata"]["deletionTimestamp"].is_string());
@@ -209,7 +209,7 @@ fn is_well(object: &Value) -> bool {
     fields.all(|(field, value)| object["status"][field] == *value)
 }
 
-/// Looks whether every workload that was placed stands somewhere.
+/// Checks that every workload that was scheduled exists on some member.
 async fn look_for_lost(space: Space, seen: Arc<Mutex<Seen>>) {
     let stands = |seen: &Seen, name: &str| seen.standing.values().any(|names| names.contains(name));
     loop {
@@ -239,7 +239,7 @@ async fn look_for_lost(space: Space, seen: Arc<Mutex<Seen>>) {
     }
 }
 
-/// On which members a workload is; `None` for one that does not answer.
+/// Whether a workload exists, by member; `None` for a member that does not respond.
 async fn sweep(space: &Space, name: &str) -> Vec<(String, Option<bool>)> {
     let mut found = Vec::new();
     for member in &space.members {
@@ -329,7 +329,7 @@ mod tests {
                 space.delete_on("member1", WORKLOAD, "app").await?;
             }
         }
-        // It was there when the member answered last.
+        // It existed in the member's last response.
         fleet.members[1].stop_apiserver();
         sleep(PAUSE * 10).await;
         witness.check()?;
