@@ -1,4 +1,4 @@
-//! What a request means to an API server: verb, resource, object.
+//! The verb, resource and object of a request to an API server.
 
 use std::fmt;
 

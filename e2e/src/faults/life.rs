@@ -1,4 +1,4 @@
-//! Which generation of clients lives.
+//! Generations of clients: a crash ends all clients of one generation.
 
 use std::fmt;
 

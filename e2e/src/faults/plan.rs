@@ -1,43 +1,43 @@
-//! The line that says which faults strike, how often, and when the process dies.
+//! The plan of a run as one line: the faults that are injected, their rates, and the time of the crash.
 
 use std::fmt;
 use std::str::FromStr;
 
 use anyhow::{Context, Error, Result, bail};
 
-/// Which faults strike. Parsed from and printed as one line of `key=value` words; see [`FaultPlan::help`].
+/// The faults of a run. Parsed from and printed as one line of `key=value` words; see [`FaultPlan::help`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FaultPlan {
-    /// Every decision follows from it.
+    /// The seed of every decision.
     pub seed: u64,
-    /// Waited before a call is sent.
+    /// The delay before a call is sent.
     pub latency: Option<Span>,
     /// The call is answered with an error and not sent.
     pub error_before: Rate,
     /// The call is sent and answered, and an error given in place of the answer.
     pub error_after: Rate,
-    /// What `error_before` answers with; none stands for 429, 500 and 503.
+    /// The errors of `error_before`; if empty, 429, 500 and 503.
     pub statuses: Vec<StatusOr>,
     /// The call is never answered: half of them never sent, half answered by the server in vain.
     pub hang: Rate,
-    /// A watch ends before this frame. Who resumes finds it again.
+    /// A watch ends before this frame. A client that resumes receives the frame.
     pub watch_cut: Rate,
     /// A watch answers 410 Expired in place of this frame, and ends.
     pub watch_gone: Rate,
-    /// A watch says nothing for a while in place of this frame, and breaks. Who resumes finds it again.
+    /// A watch stalls instead of sending this frame, and breaks. A client that resumes receives the frame.
     pub watch_stall: Rate,
     /// A frame is lost while the watch goes on. No server does that; it may cost convergence until the next list, and must
     /// not cost an object.
     pub watch_drop: Rate,
-    /// A frame comes twice.
+    /// A frame is sent twice.
     pub watch_repeat: Rate,
-    /// After a frame, an older one of the same name comes again.
+    /// After a frame, an older one of the same name is sent again.
     pub watch_stale: Rate,
-    /// Waited before a frame is handed on.
+    /// The delay before a frame is passed on.
     pub watch_delay: Option<Span>,
     /// When the process dies.
     pub crash: Option<Crash>,
-    /// The scopes that faults strike and the crash counts; none stands for all.
+    /// The scopes whose calls get faults and are counted for the crash; if empty, all.
     pub only: Vec<String>,
 }
 
@@ -54,7 +54,7 @@ pub struct Span {
     pub to: u64,
 }
 
-/// What a call is answered with in place of the truth.
+/// The errors that replace a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StatusOr {
     /// An HTTP status, 400 to 599, with a Kubernetes `Status` as body.
@@ -68,9 +68,9 @@ pub enum StatusOr {
 pub struct Crash {
     /// Before or after the effect of the call.
     pub moment: Moment,
-    /// Which call, from 1, in the order of sending over all scopes that `only` names.
+    /// The ordinal of the call, from 1, in the order of sending over all scopes that `only` names.
     pub call: u64,
-    /// Which calls are counted.
+    /// The calls that are counted.
     pub counts: Counts,
 }
 
@@ -79,11 +79,11 @@ pub struct Crash {
 pub enum Moment {
     /// The call is not sent.
     Before,
-    /// The call took effect, and its answer is lost.
+    /// The call took effect, and its response is lost.
     After,
 }
 
-/// What a crash counts.
+/// The calls that are counted for a crash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Counts {
     /// Every call.
@@ -218,7 +218,7 @@ impl FaultPlan {
             .collect()
     }
 
-    /// True if faults strike calls to `scope`.
+    /// True if calls to `scope` get faults.
     #[must_use]
     pub fn strikes(&self, scope: &str) -> bool {
         self.only.is_empty() || self.only.iter().any(|only| only == scope)

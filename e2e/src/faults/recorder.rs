@@ -1,4 +1,4 @@
-//! What went over the boundary.
+//! The record of the calls to API servers.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,16 +19,16 @@ struct Record {
     faults: BTreeMap<&'static str, u64>,
 }
 
-/// A write call and what became of it.
+/// A write call and its outcome.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recorded {
-    /// What was asked.
+    /// The call.
     pub call: Call,
-    /// What became of it, as far as the layer knows.
+    /// Its outcome, as far as the layer knows.
     pub outcome: Outcome,
 }
 
-/// What became of a call.
+/// The outcomes of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     /// Sent, and not answered: still under way, or given up by the caller.
@@ -46,13 +46,13 @@ pub enum Outcome {
 pub(super) struct WriteId(u64);
 
 impl Recorder {
-    /// How many calls there were by scope, verb and resource, those that a fault kept from being sent included.
+    /// The number of calls by scope, verb and resource, including those that a fault kept from being sent.
     #[must_use]
     pub fn calls(&self) -> BTreeMap<(String, Verb, String), u64> {
         self.record().calls.clone()
     }
 
-    /// How many calls there were in all.
+    /// The total number of calls.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.record().calls.values().sum()
@@ -72,19 +72,19 @@ impl Recorder {
             .collect()
     }
 
-    /// Every write call, leases and those that were kept from being sent included.
+    /// All write calls, including those to leases and those that were not sent.
     #[must_use]
     pub fn all_writes(&self) -> Vec<Recorded> {
         self.record().writes.values().cloned().collect()
     }
 
-    /// How often each fault struck, by its key in the plan. A test of faults asserts on it that it tested something.
+    /// The number of injected faults, by key in the plan. A test of faults asserts that it is not 0.
     #[must_use]
     pub fn faults(&self) -> BTreeMap<&'static str, u64> {
         self.record().faults.clone()
     }
 
-    /// Forgets everything: what follows is a record of its own.
+    /// Clears the record.
     pub fn reset(&self) {
         let mut record = self.record();
         *record = Record {

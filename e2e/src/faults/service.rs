@@ -60,7 +60,7 @@ impl<S> Layer<S> for FaultLayer {
 /// A client's stack under faults.
 pub struct FaultService<S> {
     /// kube's stack cannot be cloned, and a call may be delayed past the moment at which tower's contract wants it made:
-    /// whoever sends takes the stack for the time it takes to hand the request over, in order.
+    /// the sender locks the stack while it passes the request on, in order.
     inner: Arc<Mutex<S>>,
     faults: Faults,
     scope: Arc<str>,
