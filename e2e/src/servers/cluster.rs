@@ -19,7 +19,7 @@ use super::{
     process::Server,
 };
 
-/// A foreign process may take a port between the look at it and its use; that often the start is tried.
+/// The number of attempts to start: another process may take a port between the check and its use.
 const ATTEMPTS: usize = 3;
 
 /// etcd, kube-apiserver and kube-controller-manager of one cluster. Dropping it ends them.
@@ -101,7 +101,7 @@ impl RealCluster {
             .expect("the same configuration made a client when the cluster started")
     }
 
-    /// What [`client`](Self::client) is made of, for tests that put a layer of their own between.
+    /// The configuration of [`client`](Self::client), for tests that add a layer of their own.
     pub fn config(&self) -> Config {
         self.config.clone()
     }
@@ -141,7 +141,7 @@ impl RealCluster {
         kubeconfig::render(&self.name, &self.endpoint(), &self.authority.pem, &self.token)
     }
 
-    /// Where that kubeconfig lies.
+    /// The path of that kubeconfig.
     pub fn kubeconfig_path(&self) -> PathBuf {
         self.dir.join("kubeconfig")
     }

@@ -1,4 +1,4 @@
-//! `entourage controllers` as a process of its own: this program once more, with the hub behind a line that can be cut.
+//! `entourage controllers` as a separate process: this program again, with a connection to the hub that can be cut.
 
 use std::{
     path::{Path, PathBuf},
@@ -170,7 +170,7 @@ impl ControlProcess {
     /// True if it leads, and everything is listed.
     ///
     /// # Errors
-    /// Says what it says.
+    /// Shows the response of `/readyz`.
     pub async fn is_ready(&self) -> Result<()> {
         let answer = self.ask("/readyz").await?;
         ensure!(answer.starts_with("HTTP/1.1 200"), "{}: {answer}", self.name);

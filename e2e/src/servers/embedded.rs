@@ -26,7 +26,7 @@ use super::{
 /// The token of `admin`.
 const TOKEN: &str = "embedded-admin";
 
-/// How often binding a port that a moment ago was ours is tried.
+/// The number of attempts to bind a port that this process has just released.
 const BINDS: usize = 50;
 
 /// An embedded API server on loopback. Dropping it ends it.
@@ -38,7 +38,7 @@ pub struct EmbeddedCluster {
     /// What the gate is open to.
     behind: SocketAddr,
     address: SocketAddr,
-    /// While nobody listens there, nobody else may: not even the near end of a connection to it.
+    /// Reserves the port while no socket listens on it, also against the local end of an outgoing connection.
     _port: Port,
     config: Config,
     hangs: watch::Sender<bool>,
@@ -151,7 +151,7 @@ impl EmbeddedCluster {
                     self.open(listener);
                     break;
                 }
-                // The gate's task has not let go of the port yet.
+                // The gate's task has not released the port yet.
                 Err(_) if attempt < BINDS => sleep(Duration::from_millis(10)).await,
                 Err(error) => return Err(error).with_context(|| format!("binding {}", self.address)),
             }

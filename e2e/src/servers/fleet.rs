@@ -9,9 +9,9 @@ use super::{HUB, assets::Assets, cluster::RealCluster, embedded::EmbeddedCluster
 
 /// A hub and `member1` … `memberN`, each with its own authority and controllers. Dropping it ends all of them.
 pub struct Fleet {
-    /// Where policies and templates live.
+    /// The cluster of policies and templates.
     pub hub: TestCluster,
-    /// Where workloads go, in the order of their numbers.
+    /// The clusters that workloads are propagated to, in the order of their numbers.
     pub members: Vec<TestCluster>,
 }
 

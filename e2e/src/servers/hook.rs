@@ -1,4 +1,4 @@
-//! A webhook as a process of its own: killed as a process is, and started again as the same to whoever calls it.
+//! A webhook as a separate process. After a restart its address and certificate are the same.
 
 use std::{
     path::{Path, PathBuf},

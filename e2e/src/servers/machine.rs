@@ -34,7 +34,7 @@ impl TestCluster {
         }
     }
 
-    /// What [`client`](Self::client) is made of.
+    /// The configuration of [`client`](Self::client).
     #[must_use]
     pub fn config(&self) -> Config {
         match self {
@@ -61,7 +61,7 @@ impl TestCluster {
         }
     }
 
-    /// Where its kubeconfig lies.
+    /// The path of its kubeconfig.
     #[must_use]
     pub fn kubeconfig_path(&self) -> PathBuf {
         match self {
@@ -70,7 +70,7 @@ impl TestCluster {
         }
     }
 
-    /// Makes the API server hang: connections are accepted and nothing comes.
+    /// Makes the API server hang: it accepts connections and does not respond.
     ///
     /// # Errors
     /// When it does not run.

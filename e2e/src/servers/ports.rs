@@ -1,4 +1,4 @@
-//! Ports that stay ours: also while nobody listens on them, also when several test processes start clusters at once.
+//! Reserved ports: also while no socket listens on them, and across test processes that start clusters at the same time.
 
 use std::{
     fs::{File, OpenOptions},
