@@ -1,4 +1,4 @@
-//! Objects on a member that are not ours.
+//! Objects that already exist on a member and are not managed by this hub.
 
 use anyhow::{Context as _, Result, ensure};
 use entourage_e2e::{

@@ -1,4 +1,4 @@
-//! ResourceDistributions where an object of somebody else has the name already.
+//! ResourceDistributions whose name is already taken by an object that is not managed by this hub.
 
 use anyhow::{Result, ensure};
 use entourage_e2e::{
@@ -15,7 +15,7 @@ tests![
     of_two_distributions_the_first_wins_until_it_goes,
 ];
 
-/// Somebody's object, in a namespace of the hub.
+/// An unmanaged object in a namespace of the hub.
 async fn theirs(scene: &Scene, ns: &str, mut object: Value) -> Result<Value> {
     object["metadata"]["namespace"] = json!(ns);
     object["metadata"]["labels"] = json!({"owner": "somebody"});

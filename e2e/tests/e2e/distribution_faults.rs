@@ -128,7 +128,7 @@ async fn write(space: &Space, value: &str, members: &[&str]) -> Result<()> {
     space.distribute("there", &there, &targets).await.map(drop)
 }
 
-/// An object of somebody else.
+/// An object that is not managed by this hub.
 async fn theirs(space: &Space, ns: &str, name: &str) -> Result<()> {
     let mut object = manifests::config_map(name, "theirs");
     object["metadata"]["namespace"] = json!(ns);

@@ -1,4 +1,4 @@
-//! Somebody who changes copies of a ResourceDistribution back: an injector that was asked, and one that was not.
+//! Contended copies of a ResourceDistribution: another writer changes or deletes them.
 
 use std::time::{Duration, Instant};
 

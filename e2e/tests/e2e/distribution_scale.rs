@@ -15,7 +15,7 @@ tests![Embedded: thousands_of_namespaces_cost_one_write_each_and_a_status_of_bou
 
 /// Namespaces that exist.
 const MEANT: usize = 2_000;
-/// In so many of them there is somebody else's object.
+/// The number of namespaces in which an unmanaged object has the name.
 const TAKEN: usize = 500;
 /// Namespaces that are named and do not exist.
 const MISSING: usize = 500;

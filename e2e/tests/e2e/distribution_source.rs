@@ -1,4 +1,4 @@
-//! ResourceDistributions of an object that stands somewhere, and what is seen of a Secret on its way.
+//! ResourceDistributions of an existing object, and the search for a leaked Secret during distribution.
 
 use anyhow::{Result, ensure};
 use entourage_e2e::{

@@ -1,4 +1,4 @@
-//! Copies that somebody changes on a member.
+//! Drift: copies that are changed on a member.
 
 use anyhow::{Context as _, Result, ensure};
 use entourage_e2e::{

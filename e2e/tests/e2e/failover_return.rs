@@ -135,7 +135,7 @@ async fn what_a_restored_workload_needs_is_not_taken_from_under_it(scene: &mut S
     scene
         .until_held("ConfigMap", "my-config", &["member1", "member2"])
         .await?;
-    // Whoever restored the workload ends it: then no longer scheduled to this cluster.
+    // The user who restored the workload deletes it: then it is no longer scheduled to this cluster.
     scene.delete_on("member1", "Deployment", "myapp").await?;
     eventually("the dependency goes, too", async || {
         scene.until_held("ConfigMap", "my-config", &["member2"]).await

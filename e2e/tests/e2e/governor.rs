@@ -1,4 +1,4 @@
-//! Deletions that no edit explains pause beyond a budget, until somebody releases them.
+//! Deletions that no edit explains are paused above a budget, until a user resumes them.
 
 use anyhow::{Context as _, Result, ensure};
 use clap::Parser as _;

@@ -72,7 +72,7 @@ fn configuration(scene: &Scene, client: Value) -> Result<Value> {
     Ok(configuration)
 }
 
-/// Who has no answer, as conditions name it.
+/// The interpreter without a response, as conditions name it.
 fn layer(scene: &Scene, contract: &str, webhook: &str) -> String {
     format!("{contract} \"{}/{webhook}\"", scene.own("workloads"))
 }
@@ -158,7 +158,7 @@ async fn sizes(scene: &Scene) -> Result<[i64; 2]> {
     Ok(sizes)
 }
 
-/// Waits until nobody lacks an answer about what a binding is for, for as long as hooks are allowed to.
+/// Waits until the template and the copies of a binding have no interpret error, for as long as hooks may take.
 pub(super) async fn until_heard(scene: &Scene, binding: &str) -> Result<()> {
     eventually_within(HEARD, &format!("nothing of {binding} is unheard"), async || {
         let binding = scene.binding(binding).await?;

@@ -1,4 +1,4 @@
-//! What stands before and beside workloads: Services, Ingresses, schedules, autoscalers, budgets, volumes.
+//! Native kinds other than Deployments: Services, Ingresses, CronJobs, autoscalers, disruption budgets, volumes.
 //!
 //! No workload controllers run on the members: the tests say what they would say.
 
@@ -195,7 +195,7 @@ async fn services_and_their_kin_arrive_as_each_member_can_have_them_and_stay_qui
             after["spec"]
         );
     }
-    // What somebody changes there is set back.
+    // A change on a member is reverted.
     scene
         .edit_on("member1", "Service", "web", |live| {
             live["spec"]["selector"] = json!({"app": "theirs"});

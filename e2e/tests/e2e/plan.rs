@@ -29,7 +29,7 @@ tests![
 /// The kinds of the copies that are compared.
 const KINDS: [&str; 3] = ["ConfigMap", "Deployment", "Secret"];
 
-/// What tools and API servers of the members add by themselves.
+/// The annotations that tools and API servers of the members add.
 const THEIRS: [&str; 1] = ["deployment.kubernetes.io/revision"];
 
 /// (member, kind, name) → the copy as it may be shown; `None` where a plan only says that it stays.
@@ -341,7 +341,7 @@ async fn planned(scene: &Scene, objects: &[Manifest], more: &[&str]) -> Result<R
     Ok(simulated.simulation.report())
 }
 
-/// What changes, without the bindings' content.
+/// The changes, without the content of bindings.
 fn changes(report: &Report) -> Vec<String> {
     let changes = report.outcomes.iter().filter(|each| each.fate != Fate::Unchanged);
     changes

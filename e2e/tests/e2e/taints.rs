@@ -129,7 +129,7 @@ async fn a_drain_tells_what_it_waits_for(scene: &mut Scene) -> Result<()> {
     }
     scene.until_settled(&["member1", "member2"]).await?;
 
-    // Nobody evicts what tolerates every taint: waiting would be of no use.
+    // A workload that tolerates every taint is never evicted, so there is nothing to wait for.
     let error = run(scene, "drain member1").await.err().context("drained")?;
     let name = format!("{}/myapp-deployment", scene.ns);
     let why = format!(

@@ -63,7 +63,7 @@ async fn bound(scene: &mut Scene, policy: Value) -> Result<Value> {
     scene.copy("member1", CLAIM, "data").await
 }
 
-/// The claim on a member is nobody's, and says whose it was.
+/// The claim on a member was released, and an annotation names the hub and the binding that it was released from.
 async fn until_released(scene: &Scene, member: &str) -> Result<Value> {
     eventually("the claim is released", async || {
         let claim = scene.copy(member, CLAIM, "data").await?;
