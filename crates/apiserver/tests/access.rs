@@ -1,4 +1,4 @@
-//! Who may do what, by requests.
+//! Authorization of requests.
 
 mod common;
 

@@ -381,7 +381,7 @@ async fn objects_of_a_crd_that_serves_no_version_go_with_it() {
         text.contains("deletionTimestamp") && text.contains("kept"),
         "{text}"
     );
-    // As if its owner let it go.
+    // As if its owner had removed the finalizer.
     store
         .delete(collection, &left[0].key, left[0].revision, |_| {
             left[0].object.clone()

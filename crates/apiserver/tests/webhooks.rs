@@ -666,7 +666,7 @@ async fn a_write_that_was_overtaken_while_the_webhook_thought_is_made_and_judged
         if old["data"]["a"] != "1" || new["data"]["a"] == "2" {
             return allowed();
         }
-        // Somebody else writes while this webhook thinks.
+        // Another client writes while this webhook has not yet responded.
         let other = other.clone();
         Answer::After(Box::pin(async move {
             let (code, _) = merge(&other, json!({"data": {"a": "2"}})).await;
