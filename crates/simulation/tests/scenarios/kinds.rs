@@ -1,4 +1,4 @@
-//! Which kinds are watched: those that somebody uses, and no more than a namespace may name.
+//! The kinds that are watched: those in use, up to the limit of each namespace.
 
 use entourage_core::observation::{Observation, Watch};
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ fn naming(name: &str, kinds: &[&str]) -> Value {
     })
 }
 
-/// Which kinds of `example.com` are watched, and on how many servers.
+/// The watches of kinds of `example.com`: server and kind.
 fn watched(world: &World) -> Vec<String> {
     let all = world.engine.demand().iter().filter_map(|watch| match watch {
         Watch::Templates(gvk) if &*gvk.group == "example.com" => Some(format!("hub {}", gvk.kind)),

@@ -1,4 +1,4 @@
-//! Watches that fail, kinds that are not served, versions of kinds, and bindings that somebody else wrote.
+//! Watches that fail, kinds that are not served, versions of kinds, and bindings that another client wrote.
 
 use entourage_core::{
     object::Gvk,
