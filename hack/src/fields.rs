@@ -20,6 +20,7 @@ const CRDS: &[&str] = &[
     "policy.karmada.io_clusteroverridepolicies.yaml",
     "policy.karmada.io_clusterpropagationpolicies.yaml",
     "policy.karmada.io_clustertaintpolicies.yaml",
+    "policy.karmada.io_federatedresourcequotas.yaml",
     "policy.karmada.io_overridepolicies.yaml",
     "policy.karmada.io_propagationpolicies.yaml",
     "work.karmada.io_clusterresourcebindings.yaml",

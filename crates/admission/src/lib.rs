@@ -27,6 +27,7 @@ pub mod patch;
 mod placement;
 mod policy;
 mod protection;
+mod quota;
 mod readable;
 mod request;
 mod scripts;

@@ -4,7 +4,7 @@ use entourage_model::problem::Problem;
 use serde_json::Value;
 
 use crate::{
-    distribution, failover, hooks, interpreter, overrides, placement, policy, protection, readable,
+    distribution, failover, hooks, interpreter, overrides, placement, policy, protection, quota, readable,
     request::{Around, Operation, Request},
     scripts, spread, stored, taints, warnings,
 };
@@ -37,6 +37,11 @@ const CLUSTER_OVERRIDE: Kind = kind(
     "clusteroverridepolicies",
 );
 const TAINTS: Kind = kind("policy.karmada.io", "ClusterTaintPolicy", "clustertaintpolicies");
+const QUOTA: Kind = kind(
+    "policy.karmada.io",
+    "FederatedResourceQuota",
+    "federatedresourcequotas",
+);
 const CUSTOMIZATION: Kind = kind(
     "config.karmada.io",
     "ResourceInterpreterCustomization",
@@ -63,6 +68,7 @@ pub const KINDS: &[Kind] = &[
     OVERRIDE,
     CLUSTER_OVERRIDE,
     TAINTS,
+    QUOTA,
     CUSTOMIZATION,
     INTERPRETER_WEBHOOK,
     EXPLORING_WEBHOOK,
@@ -232,6 +238,10 @@ pub const RULES: &[Rule] = &[
         "NoExecute taints need --allow-no-execute-taint-policy", "one policy could empty a fleet"),
     rule("taint-once", Kinds::These(&[TAINTS]), Act::Check(taints::once),
         "a taint is in the list once", "a cluster has a taint of one key and effect once"),
+    rule("quota-resources", Kinds::These(&[QUOTA]), Act::Check(quota::resources),
+        "a quota limits what a ResourceQuota can limit, by amounts that are not negative", "members would refuse the ResourceQuota"),
+    rule("quota-assignments", Kinds::These(&[QUOTA]), Act::Check(quota::assigned),
+        "assignments are of limits in overall, add up to them at most, and name a cluster once", "two limits would contradict each other"),
     rule("customization-alone", Kinds::These(&[CUSTOMIZATION]), Act::Compare(|_| Some(Around::Everywhere), interpreter::alone),
         "one customization decides on an operation of a kind", "it would be undefined which one wins"),
     rule("customization-declarative", Kinds::These(&[CUSTOMIZATION]), Act::Check(interpreter::declarative_rules),

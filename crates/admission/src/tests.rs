@@ -271,6 +271,7 @@ fn a_webhook_that_is_down_stops_what_is_new_and_nothing_that_is_there() {
     let judged = [
         "clusteroverridepolicies",
         "clustertaintpolicies",
+        "federatedresourcequotas",
         "resourceinterpretercustomizations",
         "resourceinterpreterwebhookconfigurations",
         "resourceexploringwebhookconfigurations",

@@ -59,6 +59,11 @@ pub const CRDS: &[CrdEntry] = &[
         make: || finish(policy::ClusterTaintPolicy::crd()),
     },
     CrdEntry {
+        name: "federatedresourcequotas.policy.karmada.io",
+        summary: "How much the workloads of a namespace may use, over all clusters and on single ones.",
+        make: || finish(policy::FederatedResourceQuota::crd()),
+    },
+    CrdEntry {
         name: "overridepolicies.policy.karmada.io",
         summary: "What is changed in copies of a namespace, and on which clusters.",
         make: || finish(policy::OverridePolicy::crd()),

@@ -13,6 +13,7 @@ use crate::scope::{ClusterCounterpart, ClusterScoped};
 mod failover;
 mod overrides;
 mod placement;
+mod quota;
 mod taint;
 
 pub use failover::{
@@ -29,6 +30,10 @@ pub use placement::{
     FieldRequirement, FieldSelector, OverflowAffinity, Placement, ReplicaSchedulingStrategy,
     ReplicaSchedulingType, SpreadConstraint, SpreadField, StaticClusterWeight, WorkloadAffinity,
     WorkloadAffinityTerm,
+};
+pub use quota::{
+    ClusterQuotaStatus, FederatedResourceQuota, FederatedResourceQuotaSpec, FederatedResourceQuotaStatus,
+    StaticClusterAssignment,
 };
 pub use taint::{ClusterTaintPolicy, ClusterTaintSpec, MatchCondition, PolicyTaint};
 

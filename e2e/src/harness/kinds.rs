@@ -93,6 +93,11 @@ pub const KINDS: &[Kind] = &[
         "policy.karmada.io/v1alpha1",
         "clustertaintpolicies",
     ),
+    namespaced(
+        "FederatedResourceQuota",
+        "policy.karmada.io/v1alpha1",
+        "federatedresourcequotas",
+    ),
     cluster("Cluster", "cluster.karmada.io/v1alpha1", "clusters"),
     cluster("Namespace", "v1", "namespaces"),
     cluster(
