@@ -114,6 +114,8 @@ mod placement;
 mod plan;
 #[path = "e2e/policies.rs"]
 mod policies;
+#[path = "e2e/quotas.rs"]
+mod quotas;
 #[path = "e2e/rebalancer.rs"]
 mod rebalancer;
 #[path = "e2e/reference.rs"]
@@ -166,6 +168,7 @@ fn main() -> ExitCode {
         volumes::tests(),
         policies::tests(),
         placement::tests(),
+        quotas::tests(),
         rebalancer::tests(),
         cluster_policies::tests(),
         claims::tests(),

@@ -62,7 +62,9 @@ fn list(path: &str, limits: &Value, problems: &mut Vec<Problem>) {
         let cause = match quantity::amount(limit) {
             None => "it is not a quantity",
             Some(amount) if amount < 0 => "it is negative",
-            Some(amount) if COUNTED.contains(&name.as_str()) && amount % UNIT != 0 => "it is not a whole number",
+            Some(amount) if COUNTED.contains(&name.as_str()) && amount % UNIT != 0 => {
+                "it is not a whole number"
+            }
             Some(_) => continue,
         };
         problems.push(Problem::new(path, cause, "write a quantity such as 10 or 500Mi"));

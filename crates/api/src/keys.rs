@@ -52,6 +52,8 @@ table! {
         /// Ours. On a copy that a ResourceDistribution made on a member: the id of the hub. Copies on the hub have an owner
         /// instead.
         DISTRIBUTED_BY = "entourage.dev/distributed-by";
+        /// Ours. On a ResourceQuota that a FederatedResourceQuota made on a member: the id of the hub.
+        FEDERATED_QUOTA = "entourage.dev/federated-quota";
     }
 }
 
@@ -166,6 +168,9 @@ table! {
         /// Ours. On a copy that a ResourceDistribution made: comma separated, sorted keys of the labels and annotations that it
         /// set, labels with the prefix `l:`, annotations with the prefix `a:`.
         DISTRIBUTED_KEYS = "entourage.dev/distributed-keys";
+        /// Ours. On a ResourceQuota that a FederatedResourceQuota made on a member: `CLUSTER/NAMESPACE/NAME` of the assignment
+        /// that it was made for.
+        FEDERATED_QUOTA_FOR = "entourage.dev/federated-quota-for";
         /// Ours. On a ResourceDistribution: [`super::TRUE`] confirms that its copies are deleted although its targets match no
         /// namespace.
         ALLOW_EMPTY_TARGETS = "entourage.dev/allow-empty-targets";
@@ -238,6 +243,8 @@ table! {
         DEPENDENCIES = "karmada.io/binding-dependencies-distributor";
         /// Ours. On a ResourceDistribution whose copies are not garbage collected: they are kept, or are on members.
         DISTRIBUTION = "entourage.dev/distribution";
+        /// Ours. On a FederatedResourceQuota with static assignments: its ResourceQuotas on members are deleted first.
+        QUOTA = "entourage.dev/federated-quota";
     }
 }
 
@@ -330,6 +337,18 @@ table! {
         PARTS_WITHOUT_EFFECT = "PartsWithoutEffect";
         /// Normal, on a Cluster: taints were added or removed.
         TAINT_CLUSTER_SUCCEED = "TaintClusterSucceed";
+        /// Normal, on a FederatedResourceQuota: every assigned cluster has its ResourceQuota.
+        SYNC_QUOTA_SUCCEED = "SyncFederatedResourceQuotaSucceed";
+        /// Warning, on a FederatedResourceQuota: an assigned cluster does not have its ResourceQuota.
+        SYNC_QUOTA_FAILED = "SyncFederatedResourceQuotaFailed";
+        /// Normal, on a FederatedResourceQuota: the status of its clusters was collected.
+        COLLECT_QUOTA_STATUS_SUCCEED = "CollectFederatedResourceQuotaStatusSucceed";
+        /// Warning, on a FederatedResourceQuota: the status of its clusters cannot be stored.
+        COLLECT_QUOTA_STATUS_FAILED = "CollectFederatedResourceQuotaStatusFailed";
+        /// Normal, on a FederatedResourceQuota: its overall use was collected.
+        COLLECT_QUOTA_OVERALL_STATUS_SUCCEED = "CollectFederatedResourceQuotaOverallStatusSucceed";
+        /// Warning, on a FederatedResourceQuota: its overall use cannot be stored.
+        COLLECT_QUOTA_OVERALL_STATUS_FAILED = "CollectFederatedResourceQuotaOverallStatusFailed";
         /// Ours. Warning, on a Cluster: it does not respond, or refuses our credentials.
         CLUSTER_NOT_READY = "ClusterNotReady";
         /// Ours. Warning, on a Cluster: a namespace that was deleted on the hub is kept on the member, because it is not empty.

@@ -300,6 +300,24 @@ pub const CONTROLLERS: &[Controller] = &[
         )],
     },
     Controller {
+        name: "quotas",
+        summary: "makes the ResourceQuotas of FederatedResourceQuotas on members, and reports their use",
+        module: "entourage_core::quotas",
+        gate: None,
+        rules: &[
+            rule(
+                Resources::Of(POLICY, &["federatedresourcequotas"]),
+                &["get", "list", "patch", "watch"],
+                "limits, and a finalizer while members have ResourceQuotas",
+            ),
+            rule(
+                Resources::Of(POLICY, &["federatedresourcequotas/status"]),
+                &["update"],
+                "what is used, overall and on each member",
+            ),
+        ],
+    },
+    Controller {
         name: "rebalancer",
         summary: "reschedules workloads where WorkloadRebalancers ask for it, and reports the results",
         module: "entourage_core::rebalancer",
@@ -471,6 +489,8 @@ mod tests {
             Key::Distribution("a".into()),
             Key::DistributionStatus("a".into()),
             Key::Rebalancer("a".into()),
+            Key::Quota(NamespacedName::new("ns", "a")),
+            Key::QuotaCopy(NamespacedName::new("ns", "a"), "m1".into()),
             Key::Distributed(
                 "a".into(),
                 Place {
@@ -494,7 +514,9 @@ mod tests {
                 | Key::Distribution(_)
                 | Key::DistributionStatus(_)
                 | Key::Distributed(..)
-                | Key::Rebalancer(_) => {}
+                | Key::Rebalancer(_)
+                | Key::Quota(_)
+                | Key::QuotaCopy(..) => {}
             }
             let row = row(key.controller());
             assert!(row.module.starts_with("entourage_core::"), "{}", row.name);
@@ -520,6 +542,7 @@ mod tests {
             Watch::Distributions,
             Watch::Distributed(None, Gvk::new("v1", "ConfigMap"), "a".into()),
             Watch::Rebalancers,
+            Watch::Quotas,
         ];
         for watch in watches {
             // A new kind of watch has no arm here, which is a reminder to add it above if it is one of the hub.
@@ -542,7 +565,9 @@ mod tests {
                 | Watch::Copies(..)
                 | Watch::Distributions
                 | Watch::Distributed(..)
-                | Watch::Rebalancers => {}
+                | Watch::Rebalancers
+                | Watch::Quotas
+                | Watch::QuotaCopies(_) => {}
             }
             let group = kind_read_by(&watch).group;
             let resource = Path::watched(&watch).resource;

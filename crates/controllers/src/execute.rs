@@ -29,6 +29,7 @@ mod distribute;
 pub mod events;
 mod hub;
 mod namespace;
+mod quota;
 mod remove;
 
 use events::Events;
@@ -110,6 +111,12 @@ impl Executor {
                     self.withdraw((distribution, uid), place, id, preconditions, mode, member)
                         .await
                 }
+                Change::AssignQuota(order) => self.assign_quota(*order, member).await,
+                Change::UnassignQuota {
+                    quota,
+                    cluster,
+                    preconditions,
+                } => self.unassign_quota(quota, cluster, preconditions, member).await,
                 Change::GetCopy { id, cluster } => self.confirm(id, cluster, member).await,
                 Change::Namespace {
                     cluster,

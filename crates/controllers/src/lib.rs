@@ -96,6 +96,8 @@ pub struct Options {
     pub model_resources: bool,
     /// The feature gate Failover (docs/concepts.md, "The feature gates").
     pub failover: bool,
+    /// The feature gate FederatedQuotaEnforcement (docs/concepts.md, "The feature gates").
+    pub enforce_quotas: bool,
     /// The rate limit for evictions of bindings from clusters.
     pub eviction_budget: Budget,
     /// The time that a gracefully evicted copy waits for its replacement, if its task does not set one.
@@ -134,6 +136,7 @@ impl Default for Options {
             removal_budget: None,
             model_resources: false,
             failover: true,
+            enforce_quotas: false,
             eviction_budget: Budget::default(),
             eviction_timeout: Duration::from_secs(600),
             events: events::Recorded::default(),
@@ -259,6 +262,7 @@ pub async fn run(
             config.removal_budget = options.removal_budget;
             config.model_resources = options.model_resources;
             config.failover = options.failover;
+            config.enforce_quotas = options.enforce_quotas;
             config.eviction_budget = options.eviction_budget;
             config.eviction_timeout = millis(options.eviction_timeout);
             config.hub_has_nodes = has_nodes(&hub).await;

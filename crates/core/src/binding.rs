@@ -239,6 +239,7 @@ fn template_here(
             Plan {
                 leaves: Some(next.leaves),
                 room: next.room,
+                exceeds_quota: next.exceeds_quota,
                 ..create(fleet, id, &wanted)
             }
         }
@@ -267,6 +268,7 @@ fn update(
     Plan {
         leaves: Some(next.leaves),
         room: next.room,
+        exceeds_quota: next.exceeds_quota,
         ..plan
     }
 }

@@ -27,7 +27,7 @@ use namespaces::Namespaces;
 pub use resource_state::{Binding, Member, Policy, ResourceState, Tombstone};
 pub(crate) use resource_state::{Copied, TaintPolicy, bound, claim_on, is_kept_by_others, meta_of, referred};
 pub(crate) use revisions::{AGE, MOST, Revisions};
-pub(crate) use usage::{MemberUsage, Usage, add as add_amounts};
+pub(crate) use usage::{MemberUsage, Usage, add as add_amounts, subtract as subtract_amounts};
 pub(crate) use watches::WatchTable;
 
 use crate::{

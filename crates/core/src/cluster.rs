@@ -168,6 +168,9 @@ fn leave(fleet: &Fleet, name: &Str, member: &Member, now: Time) -> Plan {
     if let Some((id, _)) = fleet.resources().find(|(id, _)| may_stand(id)) {
         return Plan::wait(format!("{id} may still exist there"));
     }
+    if fleet.answers(name) && fleet.has_quota_copies(name) {
+        return Plan::wait("a ResourceQuota of a FederatedResourceQuota is still there");
+    }
     if let Some(gvk) = unknown().next() {
         return Plan::wait(format!(
             "unknown state of {gvk} on the member; unjoin --force gives up a dead cluster"

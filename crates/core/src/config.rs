@@ -50,6 +50,8 @@ pub struct Config {
     pub kinds_per_namespace: usize,
     /// True if the capacity of members is collected from their nodes and pods. Default: false.
     pub model_resources: bool,
+    /// The feature gate FederatedQuotaEnforcement (docs/concepts.md, "The feature gates"). Default: off.
+    pub enforce_quotas: bool,
     /// The feature gate Failover (docs/concepts.md, "The feature gates"). Default: on.
     pub failover: bool,
     /// The rate limit for evictions of bindings from clusters. Default: no limit.
@@ -81,6 +83,7 @@ impl Config {
             removal_budget: None,
             kinds_per_namespace: KINDS_PER_NAMESPACE,
             model_resources: false,
+            enforce_quotas: false,
             failover: true,
             eviction_budget: Budget::default(),
             eviction_timeout: 600_000,

@@ -15,13 +15,13 @@ use crate::{
     config::Config,
     delivery, detector, distribution,
     failover::budget,
-    fleet::Fleet,
+    fleet::{Fleet, quotas::used_by},
     governor, namespaces,
     object::{ResourceId, Time},
     observation::{Observation, Watch},
     override_effect,
-    plan::{Change, Key, Plan, SyncRequirement},
-    rebalancer, status,
+    plan::{Change, HubObject, Key, Plan, SyncRequirement, Verb},
+    quotas, rebalancer, status,
 };
 
 /// The state of the fleet, and the decisions that follow from it. Derefs to the [`Fleet`], for reading.
@@ -103,6 +103,8 @@ pub(crate) fn plan(fleet: &Fleet, key: &Key, now: Time) -> Plan {
         Key::Distributed(name, place) => distribution::plan_copy(fleet, name, place, now),
         Key::Override(name) => override_effect::plan(fleet, name, now),
         Key::Rebalancer(name) => rebalancer::plan(fleet, name, now),
+        Key::Quota(name) => quotas::plan(fleet, name, now),
+        Key::QuotaCopy(name, cluster) => quotas::plan_copy(fleet, name, cluster, now),
     };
     cluster::identity::gate(fleet, key, plan)
 }
@@ -128,6 +130,10 @@ impl Fleet {
         if let Key::Binding(id) = key {
             self.note_leaving(id, &plan);
             self.note_room(id, &mut plan, now);
+            self.note_quota(id, &plan);
+        }
+        if let Key::Quota(name) = key {
+            quotas::note(self, name, &plan, now);
         }
         if let Key::BindingStatus(id) = key {
             self.note_reported_failures(id, &plan);
@@ -164,6 +170,25 @@ impl Fleet {
         let stored = binding.map_or(&[][..], |binding| binding.object.spec.clusters.as_slice());
         let again_at = self.memory.rooms.planned(id, plan.room.as_deref(), stored, now);
         plan.again_at = plan.again_at.into_iter().chain(again_at).min();
+    }
+
+    /// Notes what the plan of a binding is about to use of the quotas of its namespace, or that it waits for them. Cost: O(size of
+    /// the binding's spec) if it is written and its namespace has a quota; else O(log bindings), and O(waiting bindings) where
+    /// an earlier plan used more.
+    fn note_quota(&mut self, id: &ResourceId, plan: &Plan) {
+        if !self.config.enforce_quotas || !self.memory.quotas.is_limited(&id.namespace) {
+            return;
+        }
+        let written = plan.changes.iter().find_map(|change| match change {
+            Change::Hub {
+                object: HubObject::Binding(_),
+                verb: Verb::Create(body) | Verb::Replace(body),
+            } => serde_json::from_value(body["spec"].clone()).ok(),
+            _ => None,
+        });
+        let planned = written.map(|spec| used_by(&spec));
+        let raised = self.memory.quotas.planned(id, planned, plan.exceeds_quota);
+        self.memory.raised.extend(raised.into_iter().map(Key::Binding));
     }
 
     /// See [`Engine::take_raised`].

@@ -22,6 +22,8 @@ pub enum On {
     Distribution,
     /// The WorkloadRebalancer.
     Rebalancer,
+    /// The FederatedResourceQuota.
+    Quota,
 }
 
 impl On {
@@ -35,6 +37,7 @@ impl On {
             "Cluster" => Self::Cluster,
             "ResourceDistribution" => Self::Distribution,
             "WorkloadRebalancer" => Self::Rebalancer,
+            "FederatedResourceQuota" => Self::Quota,
             _ => Self::Template,
         }
     }
@@ -48,6 +51,7 @@ impl On {
             Self::Cluster => "Cluster",
             Self::Distribution => "ResourceDistribution",
             Self::Rebalancer => "WorkloadRebalancer",
+            Self::Quota => "FederatedResourceQuota",
         }
     }
 }
@@ -93,7 +97,7 @@ pub struct EventReason {
     pub ours: bool,
 }
 
-use On::{Binding, Cluster, Distribution, OverridePolicy, Policy, Rebalancer, Template};
+use On::{Binding, Cluster, Distribution, OverridePolicy, Policy, Quota, Rebalancer, Template};
 use Once::{Condition, Observed, Refusal, Written};
 
 /// All event reasons, in the order of the path of a template.
@@ -141,6 +145,12 @@ pub const ALL: &[EventReason] = &[
     ours(warning(event::DISTRIBUTION_INVALID, &[Distribution], "It cannot be distributed as it is written, or what it names does not exist or may not be distributed: do what the message says.", Written("the conditions"))),
     ours(warning(event::DISTRIBUTION_CONFLICT, &[Distribution], "`ConflictOccurred` turned True: the message names the first namespace and whose object is there. Delete it, exclude the namespace, or say `writePolicy: overwrite`.", Condition("ConflictOccurred"))),
     ours(warning(event::DISTRIBUTION_FAILED, &[Distribution], "One of the other conditions turned True: the message has the namespace and the server's words. Grant the right, raise the quota, create the namespace.", Written("the conditions"))),
+    normal(event::SYNC_QUOTA_SUCCEED, &[Quota], "Every cluster of `staticAssignments` has its ResourceQuota: for the first time, again, or after an edit.", Observed),
+    warning(event::SYNC_QUOTA_FAILED, &[Quota], "A cluster of `staticAssignments` does not get its ResourceQuota: the message has the cluster and the cause. One of that name that exists there and is not managed by this hub is never taken over: delete or rename it. Rights: `entourage join CLUSTER --allow resourcequotas`.", Refusal),
+    normal(event::COLLECT_QUOTA_STATUS_SUCCEED, &[Quota], "`aggregatedStatus` has the limits and use of every cluster: for the first time, or again.", Written("`aggregatedStatus`")),
+    warning(event::COLLECT_QUOTA_STATUS_FAILED, &[Quota], "The hub refuses the finalizer or the status of a quota with `staticAssignments`; the message has the server's words.", Refusal),
+    normal(event::COLLECT_QUOTA_OVERALL_STATUS_SUCCEED, &[Quota], "`overall` and `overallUsed` are in the status for the first time.", Written("`status.overall`")),
+    warning(event::COLLECT_QUOTA_OVERALL_STATUS_FAILED, &[Quota], "The hub refuses the status of a quota without `staticAssignments`; the message has the server's words.", Refusal),
     ours(warning(event::DISTRIBUTION_HELD, &[Distribution], "Its targets mean no namespace any more, and its copies are kept: correct the targets, or confirm by `entourage.dev/allow-empty-targets: \"true\"`.", Written("the conditions"))),
 ];
 

@@ -24,6 +24,7 @@ mod data;
 pub(crate) mod elsewhere;
 pub(crate) mod home;
 mod made;
+mod quota;
 pub(crate) mod records;
 pub(crate) mod state;
 
@@ -111,7 +112,17 @@ pub(crate) fn decide(
     held: &ResourceBinding,
     now: Time,
 ) -> Option<Decision> {
-    let decide = |turn: TurnOf<'_>| decide_by(fleet, id, of, behaviour, held, (turn, now));
+    let decide = |turn: TurnOf<'_>| {
+        let decision = decide_by(fleet, id, of, behaviour, held, (turn, now))?;
+        Some(quota::limited(
+            fleet,
+            (id, of.1),
+            behaviour.0,
+            held,
+            decision,
+            now,
+        ))
+    };
     let free = decide(&|_| Turn::Now)?;
     let turn = |cluster: &str| match fleet.memory.evictions.slot(id, cluster) {
         _ if !free.leaves.contains(cluster) => Turn::Now,

@@ -12,6 +12,7 @@ mod demand;
 pub(crate) mod identities;
 pub(crate) mod namespaces;
 pub(crate) mod needs;
+pub(crate) mod quotas;
 pub(crate) mod regarding;
 pub(crate) mod render_specs;
 mod rights;
@@ -64,7 +65,12 @@ impl Fleet {
             .into_iter()
             .chain(OVERRIDES)
             .chain(INTERPRETER_WATCHES)
-            .chain([Watch::Namespaces, Watch::TaintPolicies, Watch::Rebalancers])
+            .chain([
+                Watch::Namespaces,
+                Watch::TaintPolicies,
+                Watch::Rebalancers,
+                Watch::Quotas,
+            ])
             .chain(distributions)
             .collect();
         Self {

@@ -15,6 +15,7 @@
 //! | [`binding`] | the metadata and spec of a binding: the one writer of both |
 //! | [`delivery`] | the content of a copy, and when it is written, released or deleted |
 //! | [`distribution`] | the target namespaces of a ResourceDistribution, and the end of its copies |
+//! | [`quotas`] | the ResourceQuotas that a FederatedResourceQuota makes on members, and its status |
 //! | [`rebalancer`] | the workloads that are rescheduled, and the status of a WorkloadRebalancer |
 //! | [`status`] | the status of bindings and templates |
 //! | [`failover`] | the clusters that a workload is evicted from, and when its copies there may be deleted |
@@ -56,6 +57,7 @@ pub mod namespaces;
 pub mod observation;
 pub mod override_effect;
 pub mod plan;
+pub mod quotas;
 mod readiness;
 pub mod rebalancer;
 pub mod refusal;

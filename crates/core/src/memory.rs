@@ -7,6 +7,7 @@ pub(crate) mod deletion_pauses;
 pub(crate) mod distributions;
 pub(crate) mod identities;
 mod origin;
+pub(crate) mod quotas;
 pub(crate) mod rebalancers;
 pub(crate) mod room;
 mod waiting;
@@ -39,6 +40,8 @@ pub(crate) struct Memory {
     pub(crate) distributions: distributions::Distributions,
     /// The open requests of rebalancers.
     pub(crate) rebalancers: rebalancers::Rebalancers,
+    /// The FederatedResourceQuotas, and the use of their namespaces.
+    pub(crate) quotas: quotas::Quotas,
     /// The room of members, and who waits for it.
     pub(crate) rooms: room::Rooms,
     /// The origin of the current observation.

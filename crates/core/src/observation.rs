@@ -9,6 +9,7 @@ mod meta;
 pub mod misread;
 mod object_ref;
 mod outcome;
+mod quota;
 mod unhealthy;
 mod usage;
 mod uses;
@@ -20,7 +21,7 @@ use entourage_api::{
     apps::WorkloadRebalancer,
     cluster::Cluster,
     config::ResourceInterpreterCustomization,
-    policy::{ClusterTaintPolicy, OverridePolicy, PropagationPolicy},
+    policy::{ClusterTaintPolicy, FederatedResourceQuota, OverridePolicy, PropagationPolicy},
     work::{Component, ReplicaRequirements, ResourceBinding},
 };
 use serde_json::Value;
@@ -44,6 +45,7 @@ pub(crate) use interpreted::named;
 pub use meta::{CopyMeta, owner_hash};
 pub use object_ref::ObjectRef;
 pub use outcome::{Delivered, Removed, Wrote};
+pub use quota::{AssignedQuota, QuotaOutcome, assignment};
 pub use usage::{Node, Pod};
 pub use uses::{Use, Used, Uses};
 pub use watch::{Watch, kind_read_by};
@@ -171,6 +173,10 @@ pub enum Subject {
     Distributed(Option<Str>, ResourceId, ObservedObject),
     /// A WorkloadRebalancer.
     Rebalancer(Arc<WorkloadRebalancer>),
+    /// A FederatedResourceQuota.
+    Quota(Arc<FederatedResourceQuota>),
+    /// A ResourceQuota of a member that a FederatedResourceQuota made: the member, the name.
+    QuotaCopy(Str, NamespacedName, Box<AssignedQuota>),
     /// A node of a member.
     Node(Str, Str, Box<Node>),
     /// A pod of a member, by its number.
@@ -276,6 +282,8 @@ pub enum Observation {
     Removed(Str, ResourceId, Removed),
     /// The outcome of [`crate::plan::Change::Distribute`] or [`crate::plan::Change::Withdraw`].
     Distributed(Str, Place, Wrote),
+    /// The outcome of [`crate::plan::Change::AssignQuota`] or [`crate::plan::Change::UnassignQuota`]: the quota, the member.
+    QuotaAssigned(NamespacedName, Str, Box<QuotaOutcome>),
     /// The outcome of [`crate::plan::Change::Aggregate`]: the number of the request, and the error of the interpretation, if it
     /// failed.
     Aggregated(ResourceId, u64, Option<InterpretError>),
@@ -344,6 +352,13 @@ pub fn project(watch: &Watch, interpretation: &Interpretation, object: &Value) -
             ObservedObject::of(object),
         )),
         Watch::Rebalancers => read(object).map(|each| Subject::Rebalancer(Arc::new(each))),
+        Watch::Quotas => read(object).map(|each| Subject::Quota(Arc::new(each))),
+        Watch::QuotaCopies(cluster) => {
+            let id = identity(&kind_read_by(watch), object)?;
+            let name = NamespacedName::new(&id.namespace, &id.name);
+            let copy = Box::new(AssignedQuota::of(object));
+            Some(Subject::QuotaCopy(cluster.clone(), name, copy))
+        }
         Watch::Nodes(cluster) => Some(Subject::Node(
             cluster.clone(),
             object["metadata"]["name"].as_str()?.into(),
@@ -386,6 +401,10 @@ pub fn which(watch: &Watch, object: &Value) -> Option<ObjectRef> {
             ObjectRef::Distributed(cluster.clone(), ResourceId::new(gvk.clone(), namespace, name))
         }
         Watch::Rebalancers => ObjectRef::Rebalancer(name.into()),
+        Watch::Quotas => ObjectRef::Quota(NamespacedName::new(namespace, name)),
+        Watch::QuotaCopies(cluster) => {
+            ObjectRef::QuotaCopy(cluster.clone(), NamespacedName::new(namespace, name))
+        }
         Watch::Nodes(cluster) => ObjectRef::Node(cluster.clone(), name.into()),
         Watch::Pods(cluster) => ObjectRef::Pod(cluster.clone(), usage::number(namespace, name)),
     })
@@ -496,6 +515,8 @@ mod tests {
             Watch::Distributed(None, gvk.clone(), "a".into()),
             Watch::Distributed(Some("m1".into()), gvk, "a".into()),
             Watch::Rebalancers,
+            Watch::Quotas,
+            Watch::QuotaCopies("m1".into()),
             Watch::Nodes("m1".into()),
             Watch::Pods("m1".into()),
         ];

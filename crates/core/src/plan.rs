@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use entourage_api::work::{AggregatedStatusItem, TargetCluster};
+use entourage_api::work::{AggregatedStatusItem, Resources, TargetCluster};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -48,6 +48,10 @@ pub enum Key {
     Override(NamespacedName),
     /// A WorkloadRebalancer: its status and its deletion.
     Rebalancer(Str),
+    /// A FederatedResourceQuota: its finalizer and its status.
+    Quota(NamespacedName),
+    /// The ResourceQuota of a FederatedResourceQuota on a member.
+    QuotaCopy(NamespacedName, Str),
 }
 
 impl Key {
@@ -55,7 +59,9 @@ impl Key {
     #[must_use]
     pub fn server(&self) -> Server {
         match self {
-            Self::Copy(_, cluster) | Self::Namespace(_, cluster) => Server::Member(cluster.clone()),
+            Self::Copy(_, cluster) | Self::Namespace(_, cluster) | Self::QuotaCopy(_, cluster) => {
+                Server::Member(cluster.clone())
+            }
             Self::Distributed(_, place) => place.server(),
             _ => Server::Hub,
         }
@@ -92,6 +98,7 @@ impl Key {
             Self::Distribution(_) | Self::DistributionStatus(_) | Self::Distributed(..) => "distribution",
             Self::Override(_) => "overrides",
             Self::Rebalancer(_) => "rebalancer",
+            Self::Quota(_) | Self::QuotaCopy(..) => "quotas",
         }
     }
 }
@@ -120,6 +127,9 @@ pub struct Plan {
     /// The use of the room of members by a binding that is scheduled by room; `None` for every other plan.
     #[serde(skip)]
     pub room: Option<Box<RoomUse>>,
+    /// True if a binding waits until the quotas of its namespace leave more.
+    #[serde(skip)]
+    pub exceeds_quota: bool,
 }
 
 /// The use of the room of members by a binding.
@@ -225,6 +235,8 @@ pub enum HubObject {
     Distribution(Str),
     /// A WorkloadRebalancer.
     Rebalancer(Str),
+    /// A FederatedResourceQuota.
+    Quota(NamespacedName),
 }
 
 /// The request for a hub object. Bodies hold objects that only the control plane writes, never a template's payload.
@@ -320,6 +332,17 @@ pub enum Change {
         preconditions: Preconditions,
         /// Delete or release.
         mode: RemovalMode,
+    },
+    /// Apply the ResourceQuota of a FederatedResourceQuota on a member. See [`crate::quotas`].
+    AssignQuota(Box<QuotaOrder>),
+    /// Delete the ResourceQuota of a FederatedResourceQuota on a member.
+    UnassignQuota {
+        /// The quota.
+        quota: NamespacedName,
+        /// The member.
+        cluster: Str,
+        /// The uid and resourceVersion of exactly this object; no other object is changed.
+        preconditions: Preconditions,
     },
     /// Apply a namespace of a member: it is created if it does not exist, else missing labels and annotations are merged in. See
     /// [`crate::namespaces`].
@@ -441,4 +464,17 @@ pub struct Order {
     pub may_recreate: bool,
     /// True if it may be written; else it is only compared.
     pub may_write: bool,
+}
+
+/// The data that the ResourceQuota of a FederatedResourceQuota is applied with.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct QuotaOrder {
+    /// The quota; the ResourceQuota has its namespace and name.
+    pub quota: NamespacedName,
+    /// The member.
+    pub cluster: Str,
+    /// The id of this hub.
+    pub hub: Str,
+    /// The limits.
+    pub hard: Resources,
 }

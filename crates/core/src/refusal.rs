@@ -23,8 +23,8 @@ pub fn event(fleet: &Fleet, key: &Key, words: &str) -> Option<Event> {
         Key::Policy(_) | Key::Cluster(_) | Key::Distribution(_) | Key::Override(_) => {
             "what the control plane adds"
         }
-        Key::DistributionStatus(_) | Key::Rebalancer(_) => "its status",
-        Key::Copy(..) | Key::Namespace(..) | Key::Distributed(..) => "its copy",
+        Key::DistributionStatus(_) | Key::Rebalancer(_) | Key::Quota(_) => "its status",
+        Key::Copy(..) | Key::Namespace(..) | Key::Distributed(..) | Key::QuotaCopy(..) => "its copy",
     };
     let (reason, message) = match key {
         Key::Namespace(name, cluster) => (
@@ -38,6 +38,10 @@ pub fn event(fleet: &Fleet, key: &Key, words: &str) -> Option<Event> {
             let reason = match key {
                 Key::Template(_) => event::APPLY_POLICY_FAILED,
                 Key::TemplateStatus(_) => event::AGGREGATE_STATUS_FAILED,
+                Key::Quota(name) if fleet.memory.quotas.is_assigned(name) => {
+                    event::COLLECT_QUOTA_STATUS_FAILED
+                }
+                Key::Quota(_) => event::COLLECT_QUOTA_OVERALL_STATUS_FAILED,
                 _ => event::SYNC_WORK_FAILED,
             };
             let message = format!("the hub rejected {what}: {words}; retrying; correct what is rejected");
@@ -116,6 +120,13 @@ fn regarding(fleet: &Fleet, key: &Key) -> Option<Regarding> {
             namespace: "".into(),
             name: name.clone(),
             uid: fleet.memory.rebalancers.get(name)?.meta().uid.clone(),
+        },
+        Key::Quota(name) | Key::QuotaCopy(name, _) => Regarding {
+            api_version: kinds::QUOTA_API.into(),
+            kind: kinds::QUOTA.into(),
+            namespace: name.namespace.clone(),
+            name: name.name.clone(),
+            uid: fleet.memory.quotas.get(name)?.meta.uid.clone(),
         },
         Key::Template(id)
         | Key::TemplateStatus(id)

@@ -26,5 +26,23 @@ pub fn rebalancer() -> Gvk {
     Gvk::new(REBALANCER_API, REBALANCER)
 }
 
+/// The group and version of FederatedResourceQuotas.
+pub const QUOTA_API: &str = "policy.karmada.io/v1alpha1";
+
+/// The kind of FederatedResourceQuotas.
+pub const QUOTA: &str = "FederatedResourceQuota";
+
+/// The kind of FederatedResourceQuotas, as a [`Gvk`].
+#[must_use]
+pub fn quota() -> Gvk {
+    Gvk::new(QUOTA_API, QUOTA)
+}
+
+/// The kind of the ResourceQuotas that members enforce.
+#[must_use]
+pub fn resource_quota() -> Gvk {
+    Gvk::new("v1", "ResourceQuota")
+}
+
 /// The group and version of Clusters.
 pub const CLUSTER_API: &str = "cluster.karmada.io/v1alpha1";

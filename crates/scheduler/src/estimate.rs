@@ -206,7 +206,8 @@ pub fn amounts_of(list: &Value) -> Amounts {
 }
 
 /// The amounts of a list; what is not a quantity is left out.
-fn amounts(list: &Resources) -> Amounts {
+#[must_use]
+pub fn amounts(list: &Resources) -> Amounts {
     let read = |(name, quantity): (&String, &k8s_openapi::apimachinery::pkg::api::resource::Quantity)| {
         Some((Str::from(name.as_str()), read(&quantity.0)?))
     };

@@ -4,6 +4,7 @@ mod copies;
 mod distributed;
 mod hub;
 mod namespaces;
+mod quotas;
 
 use entourage_core::{
     interpreter::{self, question::Question},
@@ -106,6 +107,12 @@ pub fn carry_out(servers: &mut impl Environment, change: Change) -> Outcome {
             mode,
             event,
         } => namespaces::end(servers, &cluster, &name, &preconditions, (mode, &copies), event),
+        Change::AssignQuota(order) => Outcome::done(quotas::assign(servers, &order)),
+        Change::UnassignQuota {
+            quota,
+            cluster,
+            preconditions,
+        } => Outcome::done(quotas::unassign(servers, quota, cluster, &preconditions)),
         Change::GetCopy { id, cluster } => copies::get(servers, id, cluster),
         Change::GetTemplate(id) => {
             if let Some(fault) = servers.fault(Request::GetTemplate(&id)) {

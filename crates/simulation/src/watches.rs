@@ -19,18 +19,20 @@ pub fn covers(watch: &Watch, hub: &str, id: &ResourceId, object: &Value) -> bool
             Watch::Templates(_) => !interpreter::not_propagatable(object),
             Watch::Copies(..) => object["metadata"]["labels"][label::HUB] == *hub,
             Watch::Distributed(_, _, name) => id.name == *name,
+            Watch::QuotaCopies(_) => object["metadata"]["labels"][label::FEDERATED_QUOTA] == *hub,
             _ => true,
         }
 }
 
 /// The watches of a member that can cover an object.
 #[must_use]
-pub fn of_member(cluster: &Str, id: &ResourceId) -> [Watch; 5] {
+pub fn of_member(cluster: &Str, id: &ResourceId) -> [Watch; 6] {
     [
         Watch::Copies(cluster.clone(), id.gvk.clone()),
         Watch::MemberNamespaces(cluster.clone()),
         Watch::Nodes(cluster.clone()),
         Watch::Pods(cluster.clone()),
+        Watch::QuotaCopies(cluster.clone()),
         Watch::Distributed(Some(cluster.clone()), id.gvk.clone(), id.name.clone()),
     ]
 }

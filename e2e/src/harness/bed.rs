@@ -21,7 +21,7 @@ use crate::servers::{Fleet, TestCluster, Version};
 const ALLOWED: [&str; 2] = [
     "--allow",
     "apiextensions.k8s.io/customresourcedefinitions,e2e.entourage.dev/widgets,persistentvolumes,\
-     scheduling.k8s.io/priorityclasses,workload.example.io/workloads",
+     resourcequotas,scheduling.k8s.io/priorityclasses,workload.example.io/workloads",
 ];
 
 /// The names of the members.

@@ -14,10 +14,7 @@ const STRICTER: &[(&str, &str)] = &[
         "clusters v1alpha1 .spec.syncMode string -",
         "Karmada's API server refuses other modes in code; a schema must say so to keep every object readable",
     ),
-    (
-        "federatedresourcequotas - #names",
-        "a short name is an addition",
-    ),
+    ("federatedresourcequotas - #names", "a short name is an addition"),
     (
         "propagationpolicies v1alpha1 #version",
         "a policy says in its status whether it propagates anything: the status subresource is an addition",

@@ -187,6 +187,7 @@ fn options(args: &ControllersArgs) -> Options {
         removal_budget: args.removal_budget,
         model_resources: args.enable_cluster_resource_modeling,
         failover: args.feature_gates.is_on(features::FAILOVER),
+        enforce_quotas: args.feature_gates.is_on(features::FEDERATED_QUOTA_ENFORCEMENT),
         eviction_budget: Budget {
             fleet: args.eviction_rate,
             region: args.eviction_rate_per_region,

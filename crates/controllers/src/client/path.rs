@@ -101,6 +101,8 @@ impl Path {
             }
             Watch::Distributions => Self::build(KRUISE, Cow::Borrowed(DISTRIBUTIONS), "", None),
             Watch::Rebalancers => Self::build(APPS, Cow::Borrowed(REBALANCERS), "", None),
+            Watch::Quotas => Self::build(POLICY, Cow::Borrowed(QUOTAS), "", None),
+            Watch::QuotaCopies(_) => Self::build("/api/v1", Cow::Borrowed("resourcequotas"), "", None),
             Watch::Nodes(_) => Self::build("/api/v1", Cow::Borrowed("nodes"), "", None),
             Watch::Pods(_) => Self::build("/api/v1", Cow::Borrowed("pods"), "", None),
         }
@@ -148,6 +150,7 @@ impl Path {
             HubObject::Cluster(name) => (CLUSTER, "clusters", NamespacedName::new("", name)),
             HubObject::Distribution(name) => (KRUISE, DISTRIBUTIONS, NamespacedName::new("", name)),
             HubObject::Rebalancer(name) => (APPS, REBALANCERS, NamespacedName::new("", name)),
+            HubObject::Quota(named) => (POLICY, QUOTAS, named.clone()),
             HubObject::Template(id) => {
                 return if one {
                     Self::object(id)
@@ -201,6 +204,7 @@ const KRUISE: &str = "/apis/apps.kruise.io/v1alpha1";
 const DISTRIBUTIONS: &str = "resourcedistributions";
 const APPS: &str = "/apis/apps.karmada.io/v1alpha1";
 const REBALANCERS: &str = "workloadrebalancers";
+const QUOTAS: &str = "federatedresourcequotas";
 
 fn root(gvk: &Gvk) -> String {
     // Users name groups and versions: whatever they contain, the address must be valid.

@@ -123,7 +123,7 @@ impl Executor {
 }
 
 /// Sends one request. A write returns only metadata.
-async fn send(api: &Api, id: &ResourceId, request: &Request) -> Result<Value, Failure> {
+pub(super) async fn send(api: &Api, id: &ResourceId, request: &Request) -> Result<Value, Failure> {
     let path = Path::object(id);
     match request {
         Request::Read => api.get(&path, Form::Whole).await,
@@ -140,7 +140,7 @@ async fn send(api: &Api, id: &ResourceId, request: &Request) -> Result<Value, Fa
     }
 }
 
-fn refusal(failure: &Failure, id: &ResourceId) -> Answer<'static> {
+pub(super) fn refusal(failure: &Failure, id: &ResourceId) -> Answer<'static> {
     let no = match failure.class() {
         Class::Abandoned => return Answer::Abandoned,
         // Any other 404 proves nothing: the kind may not be served, or a proxy may not know the server.

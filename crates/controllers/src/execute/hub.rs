@@ -183,6 +183,7 @@ impl Executor {
             HubObject::Cluster(_) => (Watch::Clusters, Form::Whole),
             HubObject::Distribution(_) => (Watch::Distributions, Form::Whole),
             HubObject::Rebalancer(_) => (Watch::Rebalancers, Form::Whole),
+            HubObject::Quota(_) => (Watch::Quotas, Form::Whole),
             HubObject::Template(id) => {
                 let form = if self.interpreters.of(&id.gvk).is_interpreted(&id.gvk) {
                     Form::Whole
@@ -211,6 +212,7 @@ fn which(object: &HubObject) -> ObjectRef {
         HubObject::Cluster(name) => ObjectRef::Cluster(name.clone()),
         HubObject::Distribution(name) => ObjectRef::Distribution(name.clone()),
         HubObject::Rebalancer(name) => ObjectRef::Rebalancer(name.clone()),
+        HubObject::Quota(named) => ObjectRef::Quota(named.clone()),
         HubObject::Template(id) => ObjectRef::Template(id.clone()),
     }
 }
@@ -224,5 +226,6 @@ fn gvk_of(object: &HubObject) -> Gvk {
         HubObject::Cluster(_) => Gvk::new("cluster.karmada.io/v1alpha1", "Cluster"),
         HubObject::Distribution(_) => distribution::gvk(),
         HubObject::Rebalancer(_) => rebalancer::gvk(),
+        HubObject::Quota(_) => Gvk::new(scope::POLICY_API, "FederatedResourceQuota"),
     }
 }

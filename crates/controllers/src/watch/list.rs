@@ -188,6 +188,7 @@ pub(super) fn listed(watch: &Watch, hub: &Str) -> Path {
             all.query("fieldSelector", "type!=kubernetes.io/service-account-token")
         }
         Watch::Copies(..) => all.query("labelSelector", &format!("{}={hub}", label::HUB)),
+        Watch::QuotaCopies(_) => all.query("labelSelector", &format!("{}={hub}", label::FEDERATED_QUOTA)),
         Watch::Distributed(_, _, name) => all.query("fieldSelector", &format!("metadata.name={name}")),
         _ => all,
     }

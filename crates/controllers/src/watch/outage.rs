@@ -135,5 +135,6 @@ const fn may_be_undefined(watch: &Watch) -> bool {
             | Watch::Hooks(_)
             | Watch::TaintPolicies
             | Watch::Rebalancers
+            | Watch::Quotas
     )
 }

@@ -36,6 +36,8 @@ pub(super) struct Next {
     pub(super) leaves: BTreeSet<Str>,
     /// See [`crate::plan::Plan::room`].
     pub(super) room: Option<Box<RoomUse>>,
+    /// See [`crate::plan::Plan::exceeds_quota`].
+    pub(super) exceeds_quota: bool,
 }
 
 /// The desired binding, and what follows its write.
@@ -308,6 +310,8 @@ fn place(decision: Option<Decision>, placement: &Placement, binding: &mut Resour
         return Next::default();
     };
     binding.spec.graceful_eviction_tasks = decision.tasks;
+    let exceeds_quota =
+        matches!(&decision.outcome, Outcome::Failed { reason, .. } if *reason == reason::QUOTA_EXCEEDED);
     let room = room_use(&decision.outcome, placement, binding);
     decision.records.store(binding);
     binding.spec.clusters = clusters_of(&decision.outcome, &binding.spec.clusters);
@@ -321,6 +325,7 @@ fn place(decision: Option<Decision>, placement: &Placement, binding: &mut Resour
         again_at: decision.again_at,
         leaves: decision.leaves,
         room,
+        exceeds_quota,
     }
 }
 

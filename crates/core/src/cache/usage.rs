@@ -190,7 +190,7 @@ pub(crate) fn add(sum: &mut Amounts, more: &Amounts) {
     }
 }
 
-fn subtract(sum: &mut Amounts, less: &Amounts) {
+pub(crate) fn subtract(sum: &mut Amounts, less: &Amounts) {
     for (name, amount) in less {
         if let Some(held) = sum.get_mut(name) {
             *held = held.saturating_sub(*amount);

@@ -75,6 +75,9 @@ impl Fleet {
                 .watches
                 .demand(Watch::Copies(cluster.clone(), gvk.clone()));
         }
+        if self.memory.quotas.looks_at_members() {
+            self.cache.watches.demand(Watch::QuotaCopies(cluster.clone()));
+        }
         if self.config.model_resources {
             self.cache.watches.demand(Watch::Nodes(cluster.clone()));
             self.cache.watches.demand(Watch::Pods(cluster.clone()));

@@ -27,6 +27,7 @@ mod namespaces;
 mod outdated;
 mod overrides;
 mod policies;
+mod quotas;
 mod rebalancers;
 mod restored;
 mod rights;
@@ -107,6 +108,9 @@ impl Fleet {
             Observation::Distributed(name, place, wrote) => {
                 self.distributed(&name, &place, wrote, now, &mut dirty)
             }
+            Observation::QuotaAssigned(name, cluster, outcome) => {
+                self.quota_assigned(&name, &cluster, *outcome, now, &mut dirty)
+            }
             Observation::Aggregated(id, asked, failed_operation) => {
                 self.aggregated(&id, asked, failed_operation, now, &mut dirty)
             }
@@ -160,6 +164,8 @@ impl Fleet {
                 self.member_namespace_seen(&cluster, &name, seen, now, dirty)
             }
             Subject::Rebalancer(object) => self.rebalancer_seen(object, now, dirty),
+            Subject::Quota(object) => self.quota_seen(object, dirty),
+            Subject::QuotaCopy(cluster, name, copy) => self.quota_copy_seen(&cluster, &name, *copy, dirty),
             Subject::Node(cluster, name, node) => self.node_seen(&cluster, &name, *node),
             Subject::Pod(cluster, number, pod) => self.pod_seen(&cluster, number, pod),
         }
@@ -182,6 +188,8 @@ impl Fleet {
                 self.namespace_gone(member.as_ref(), name, deletion, now, dirty)
             }
             ObjectRef::Rebalancer(name) => self.rebalancer_gone(name, deletion, now),
+            ObjectRef::Quota(name) => self.quota_gone(name, deletion, now, dirty),
+            ObjectRef::QuotaCopy(cluster, name) => self.quota_copy_gone(cluster, name, deletion, now, dirty),
             ObjectRef::Node(cluster, name) => self.cache.usage.node_gone(cluster, name),
             ObjectRef::Pod(cluster, number) => self.cache.usage.pod_gone(cluster, *number),
         }

@@ -42,7 +42,9 @@ impl Fleet {
             | Key::DistributionStatus(_)
             | Key::Distributed(..)
             | Key::Override(_)
-            | Key::Rebalancer(_) => key.clone(),
+            | Key::Rebalancer(_)
+            | Key::Quota(_)
+            | Key::QuotaCopy(..) => key.clone(),
         }
     }
 

@@ -3,7 +3,7 @@
 use entourage_api::{
     keys::annotation,
     policy::{ConflictResolution, ReplicaSchedulingType},
-    work::ResourceBindingSpec,
+    work::{ResourceBindingSpec, TargetCluster},
 };
 
 use crate::{
@@ -37,13 +37,20 @@ pub(crate) fn render_spec(
         .placement
         .as_ref()
         .is_some_and(|placement| placement.replica_scheduling_type() == ReplicaSchedulingType::Divided);
+    // A copy gets no more replicas than the quotas of its namespace allowed its binding: while these are others than those of
+    // the template, those of the binding count.
+    let is_held_back = |target: &TargetCluster| {
+        fleet.config.enforce_quotas && template.replicas.is_some_and(|replicas| replicas != target.replicas)
+    };
     let replicas = spec
         .clusters
         .iter()
         .find(|target| target.name == *cluster)
-        .filter(|_| divided && template.replicas.is_some())
+        .filter(|target| (divided || is_held_back(target)) && template.replicas.is_some())
         .map(|target| share(&binding.object, target));
-    let completions = replicas.and_then(|_| share_of_completions(template, spec, cluster));
+    let completions = replicas
+        .filter(|_| divided)
+        .and_then(|_| share_of_completions(template, spec, cluster));
     RenderSpec {
         hub: fleet.config.hub.clone(),
         binding: binding.name.clone(),

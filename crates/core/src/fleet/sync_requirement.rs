@@ -76,6 +76,7 @@ impl Fleet {
             && self.are_overrides_listed()
             && self.is_taught()
             && self.are_consents_known()
+            && self.are_quotas_known()
             && {
                 let templates = self.templates(gvk);
                 self.cache.watches.is_listed(&templates) || self.cache.watches.is_unlistable(&templates)

@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// The kinds that decisions use and users write.
-const OURS: [Watch; 8] = [
+const OURS: [Watch; 9] = [
     Watch::Customizations,
     Watch::Policies,
     Watch::ClusterPolicies,
@@ -18,6 +18,7 @@ const OURS: [Watch; 8] = [
     Watch::Clusters,
     Watch::TaintPolicies,
     Watch::Rebalancers,
+    Watch::Quotas,
 ];
 
 /// The limit for the search of the invalid field, in values visited: a fraction of a second. The author of the object waits.

@@ -35,6 +35,10 @@ pub enum ObjectRef {
     Distributed(Option<Str>, ResourceId),
     /// A WorkloadRebalancer.
     Rebalancer(Str),
+    /// A FederatedResourceQuota.
+    Quota(NamespacedName),
+    /// A ResourceQuota of a member that a FederatedResourceQuota made.
+    QuotaCopy(Str, NamespacedName),
     /// A node of a member.
     Node(Str, Str),
     /// A pod of a member, by a number made of its namespace and name.
@@ -65,6 +69,8 @@ impl ObjectRef {
                 Watch::Distributed(cluster.clone(), id.gvk.clone(), id.name.clone())
             }
             Self::Rebalancer(_) => Watch::Rebalancers,
+            Self::Quota(_) => Watch::Quotas,
+            Self::QuotaCopy(cluster, _) => Watch::QuotaCopies(cluster.clone()),
             Self::Node(cluster, _) => Watch::Nodes(cluster.clone()),
             Self::Pod(cluster, _) => Watch::Pods(cluster.clone()),
         }

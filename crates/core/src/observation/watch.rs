@@ -54,6 +54,11 @@ pub enum Watch {
     Distributed(Option<Str>, Gvk, Str),
     /// WorkloadRebalancers of the hub, whole objects.
     Rebalancers,
+    /// FederatedResourceQuotas of the hub, whole objects.
+    Quotas,
+    /// ResourceQuotas of a member that FederatedResourceQuotas of this hub made (label `entourage.dev/federated-quota` = the
+    /// hub's id), whole objects.
+    QuotaCopies(Str),
     /// Nodes of a member, whole objects; see [`crate::config::Config::model_resources`].
     Nodes(Str),
     /// Pods of a member, whole objects, reduced at once to their requests.
@@ -113,6 +118,8 @@ impl Watch {
             Self::Rebalancers => (17, "", None, ""),
             Self::Nodes(cluster) => (18, cluster, None, ""),
             Self::Pods(cluster) => (19, cluster, None, ""),
+            Self::Quotas => (20, "", None, ""),
+            Self::QuotaCopies(cluster) => (21, cluster, None, ""),
         }
     }
 
@@ -124,6 +131,7 @@ impl Watch {
             | Self::MemberNamespaces(cluster)
             | Self::Nodes(cluster)
             | Self::Pods(cluster)
+            | Self::QuotaCopies(cluster)
             | Self::Distributed(Some(cluster), ..) => Server::Member(cluster.clone()),
             _ => Server::Hub,
         }
@@ -148,6 +156,8 @@ pub fn kind_read_by(watch: &Watch) -> Gvk {
         Watch::Templates(gvk) | Watch::Copies(_, gvk) | Watch::Distributed(_, gvk, _) => gvk.clone(),
         Watch::Distributions => kinds::distribution(),
         Watch::Rebalancers => kinds::rebalancer(),
+        Watch::Quotas => kinds::quota(),
+        Watch::QuotaCopies(_) => kinds::resource_quota(),
         Watch::Nodes(_) => Gvk::new("v1", "Node"),
         Watch::Pods(_) => Gvk::new("v1", "Pod"),
     }

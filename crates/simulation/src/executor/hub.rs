@@ -28,6 +28,7 @@ pub fn id_of(object: &HubObject) -> ResourceId {
         HubObject::Template(id) => id.clone(),
         HubObject::Distribution(name) => ResourceId::new(kinds::distribution(), "", name),
         HubObject::Rebalancer(name) => ResourceId::new(kinds::rebalancer(), "", name),
+        HubObject::Quota(name) => ResourceId::new(kinds::quota(), &name.namespace, &name.name),
     }
 }
 
@@ -159,6 +160,7 @@ fn which(object: &HubObject) -> ObjectRef {
         HubObject::Template(id) => ObjectRef::Template(id.clone()),
         HubObject::Distribution(name) => ObjectRef::Distribution(name.clone()),
         HubObject::Rebalancer(name) => ObjectRef::Rebalancer(name.clone()),
+        HubObject::Quota(name) => ObjectRef::Quota(name.clone()),
     }
 }
 

@@ -38,6 +38,7 @@ mod placement;
 mod policies;
 mod problems;
 mod proof;
+mod quotas;
 mod rebalancer;
 mod restored;
 mod rights;

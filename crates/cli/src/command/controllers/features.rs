@@ -26,6 +26,11 @@ pub const FEATURES: &[Feature] = &[
         summary: "workloads are evicted from clusters with NoExecute taints, and from where they stay unhealthy, as policies say",
     },
     Feature {
+        name: FEDERATED_QUOTA_ENFORCEMENT,
+        default: false,
+        summary: "workloads are not scheduled beyond what the FederatedResourceQuotas of their namespace allow",
+    },
+    Feature {
         name: RESOURCE_DISTRIBUTION,
         default: false,
         summary: "ResourceDistributions are processed; requires the rights of config/rbac-distribution on the hub",
@@ -34,6 +39,9 @@ pub const FEATURES: &[Feature] = &[
 
 /// Reconciles ResourceDistributions. OpenKruise's gate, with its default.
 pub const RESOURCE_DISTRIBUTION: &str = "ResourceDistributionGate";
+
+/// Keeps to FederatedResourceQuotas. Karmada's gate, with its default.
+pub const FEDERATED_QUOTA_ENFORCEMENT: &str = "FederatedQuotaEnforcement";
 
 /// Evicts workloads. Karmada's gate; there it is off.
 pub const FAILOVER: &str = "Failover";

@@ -169,8 +169,10 @@ impl Fleet {
             if let Some(resource) = self.cache.resources.get_mut(&other) {
                 resource.vanished = resource.binding.take();
             }
+            self.quota_used(&other, dirty);
             self.route(Changed::Template(&other), dirty);
         }
+        self.quota_used(&id, dirty);
         if first {
             self.recall_by_binding(&id, now, dirty);
         }
@@ -222,6 +224,7 @@ impl Fleet {
         let remembers = |held: &Binding| is_remade && remembers_failovers(&held.object);
         resource.vanished = held.filter(|held| (stands || remembers(held)) && !outdated);
         self.graph.by_binding.remove(name);
+        self.quota_used(&id, dirty);
         self.refers_as_orphaned(&id, now, dirty);
         for cluster in &clusters {
             self.route(Changed::Emptied(&id.namespace, cluster), dirty);

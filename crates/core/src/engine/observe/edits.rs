@@ -105,7 +105,14 @@ impl Fleet {
                 let edited = differs(held, &meta_of(&object.metadata));
                 (ObjectRef::Rebalancer(name), edited)
             }
+            Subject::Quota(object) => {
+                let name = super::named(&object.metadata);
+                let held = self.memory.quotas.get(&name).map(|held| &held.meta);
+                let edited = differs(held, &meta_of(&object.metadata));
+                (ObjectRef::Quota(name), edited)
+            }
             Subject::Copy(..)
+            | Subject::QuotaCopy(..)
             | Subject::MemberNamespace(..)
             | Subject::Distributed(..)
             | Subject::Node(..)
@@ -187,6 +194,7 @@ impl Fleet {
             ObjectRef::Copy(..)
             | ObjectRef::Namespace(Some(_), _)
             | ObjectRef::Distributed(..)
+            | ObjectRef::QuotaCopy(..)
             | ObjectRef::Node(..)
             | ObjectRef::Pod(..) => None,
             _ => Some(which.watch()),

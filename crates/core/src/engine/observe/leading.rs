@@ -64,6 +64,7 @@ impl Fleet {
             self.evaluate_all(&name, None, now, dirty);
         }
         dirty.extend(self.memory.rebalancers.names().cloned().map(Key::Rebalancer));
+        self.quotas_listed(dirty);
     }
 
     /// A copy of a template, or its record, changed while another process leads: the template's stale dependencies are no

@@ -112,6 +112,8 @@ impl Fleet {
             | Watch::Distributions
             | Watch::Distributed(..)
             | Watch::Rebalancers => {}
+            Watch::Quotas => self.quotas_listed(dirty),
+            Watch::QuotaCopies(cluster) => self.quotas_on(cluster, dirty),
             Watch::TaintPolicies => self.route(Changed::TaintPolicies, dirty),
             Watch::Namespaces => self.hub_namespaces_listed(dirty),
             Watch::MemberNamespaces(cluster) => self.namespaces_listed(cluster, dirty),
@@ -197,7 +199,7 @@ impl Fleet {
         now: Time,
         dirty: &mut Dirty,
     ) {
-        let may_be_undefined = [Watch::TaintPolicies, Watch::Rebalancers].contains(watch);
+        let may_be_undefined = [Watch::TaintPolicies, Watch::Rebalancers, Watch::Quotas].contains(watch);
         if (INTERPRETER_WATCHES.contains(watch) || may_be_undefined) && other.is_none() {
             return self.says_nothing(watch, now, dirty);
         }
@@ -308,6 +310,16 @@ impl Fleet {
                 })
                 .map(|(id, _)| ObjectRef::Copy(cluster.clone(), id.clone()))
                 .collect(),
+            Watch::Quotas => {
+                let names = self.memory.quotas.names().cloned();
+                names.map(ObjectRef::Quota).collect()
+            }
+            Watch::QuotaCopies(cluster) => {
+                let names = self.memory.quotas.copies_on(cluster).cloned();
+                names
+                    .map(|name| ObjectRef::QuotaCopy(cluster.clone(), name))
+                    .collect()
+            }
             Watch::Nodes(cluster) => self.cache.usage.held_nodes(cluster),
             Watch::Pods(cluster) => self.cache.usage.held_pods(cluster),
             Watch::Rebalancers => self

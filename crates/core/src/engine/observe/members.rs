@@ -66,6 +66,7 @@ impl Fleet {
         self.route(Changed::Cluster(&name), dirty);
         if changed {
             self.distributions_on(&name, now, dirty);
+            self.quotas_on(&name, dirty);
             self.route(Changed::Clusters(&name, before.as_ref()), dirty);
             self.dirty_overrides(now, dirty);
             if going {
@@ -120,6 +121,8 @@ impl Fleet {
         self.cache.namespaces.forget_member(name);
         self.cache.watches.forget_member(name);
         self.distributions_on(name, now, dirty);
+        self.quotas_on(name, dirty);
+        self.memory.quotas.forget_member(name);
         self.cache.revisions.forget_member(name);
         self.memory.deletion_pauses.forget_member(name);
         self.memory.evictions.forget_member(name);
@@ -164,6 +167,8 @@ impl Fleet {
     /// A member was first probed, or begins or ceases to respond or to be used. Cost: O(resources).
     fn answering_changed(&mut self, cluster: &Str, answers: bool, now: Time, dirty: &mut Dirty) {
         self.distributions_answered(cluster, answers, now, dirty);
+        self.memory.quotas.try_again(cluster);
+        self.quotas_on(cluster, dirty);
         let of_it = |(_, resource): &(&ResourceId, &ResourceState)| resource.copies.contains_key(cluster);
         let ids: Vec<ResourceId> = self
             .cache

@@ -74,6 +74,7 @@ impl Fleet {
         let before = of_it.insert(name.clone(), seen);
         let labels = before.map(|seen| seen.labels).unwrap_or_default();
         self.namespace_changed(&on_member(cluster, name), &labels, now, dirty);
+        self.quotas_in(cluster, name, dirty);
         self.route(Changed::Namespace(name, cluster), dirty);
     }
 

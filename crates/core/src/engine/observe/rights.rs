@@ -55,6 +55,9 @@ impl Fleet {
         if let Watch::Copies(cluster, gvk) = watch {
             self.route(Changed::Rights(cluster, gvk), dirty);
         }
+        if let Watch::QuotaCopies(cluster) = watch {
+            self.quotas_on(cluster, dirty);
+        }
     }
 
     /// A watch reported something else than a refusal: that counts. A member whose namespaces are listed accepts our account:

@@ -33,6 +33,8 @@ fn watches() -> Vec<Watch> {
         Watch::Copies("m1".into(), gvk()),
         Watch::Distributions,
         Watch::Rebalancers,
+        Watch::Quotas,
+        Watch::QuotaCopies("m1".into()),
     ]
 }
 
@@ -44,8 +46,12 @@ fn object(watch: &Watch, name: &str, version: u64) -> Value {
     });
     let resource = |kind: &str, namespace: &str| json!({"resource": {"apiVersion": "v1", "kind": kind, "namespace": namespace, "name": name}});
     match watch {
-        Watch::Policies | Watch::Overrides | Watch::Templates(_) => {
+        Watch::Policies | Watch::Overrides | Watch::Templates(_) | Watch::QuotaCopies(_) => {
             object["metadata"]["namespace"] = json!("ns");
+        }
+        Watch::Quotas => {
+            object["metadata"]["namespace"] = json!("ns");
+            object["spec"] = json!({"overall": {}});
         }
         Watch::Bindings => {
             object["metadata"]["namespace"] = json!("ns");
@@ -181,6 +187,14 @@ fn held(fleet: &Fleet, watch: &Watch) -> Vec<(String, u64)> {
         ObjectRef::Rebalancer(name) => {
             let held = fleet.memory.rebalancers.get(name).expect("held");
             (name.to_string(), held.meta().revision())
+        }
+        ObjectRef::Quota(name) => {
+            let held = fleet.memory.quotas.get(name).expect("held");
+            (name.name.to_string(), held.meta.revision())
+        }
+        ObjectRef::QuotaCopy(cluster, name) => {
+            let copy = fleet.memory.quotas.copy(cluster, name).expect("held");
+            (name.name.to_string(), copy.revision())
         }
         ObjectRef::Node(..) | ObjectRef::Pod(..) => unreachable!("forgotten until they are listed again"),
     };
