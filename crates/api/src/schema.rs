@@ -4,10 +4,16 @@
 //! names one of these functions; where they differ for all types (`nullable`, formats that only Rust has), `crds` adapts the
 //! finished schema.
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::api::core::v1::NodeSelector;
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, LabelSelector};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Value, json};
+
+/// Quantities by resource name, such as cpu.
+pub type Resources = BTreeMap<String, Quantity>;
 
 /// The pattern of a quantity that Go accepts, as every Kubernetes CRD has it.
 const QUANTITY: &str = r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$";

@@ -20,9 +20,10 @@ mod manifests;
 mod requirements;
 mod status;
 
+pub use crate::schema::Resources;
 pub use manifests::{ManifestStatus, ResourceIdentifier, Work, WorkSpec, WorkStatus, WorkloadTemplate};
 pub use requirements::{
-    Component, ComponentReplicaRequirements, NodeClaim, ReplicaRequirements, Resources, TargetComponent,
+    Component, ComponentReplicaRequirements, NodeClaim, ReplicaRequirements, TargetComponent,
 };
 pub use status::{AggregatedStatusItem, CopyRecord, NotAppliedReason, ResourceBindingStatus, ResourceHealth};
 

@@ -5,6 +5,7 @@
 //! Each part is computed from its source every time, and each ends without the other.
 
 mod desired;
+mod uses;
 mod write;
 
 use desired::{desired, identity, resume};

@@ -48,7 +48,7 @@ use crate::{
     observation::Template,
     scheduler::Outcome,
     scheduling,
-    stored_binding::{eviction_from, is_held_back_from, is_reschedule_asked, is_scheduled_by_us, purge},
+    stored_binding::{eviction_from, is_as_asked, is_held_back_from, is_scheduled_by_us, purge},
 };
 pub use home::LONGEST as LONGEST_FAIL_BACK;
 use home::Ways;
@@ -117,8 +117,7 @@ pub(crate) fn decide(
         Some(quota::limited(
             fleet,
             (id, of.1),
-            behaviour.0,
-            held,
+            (behaviour.0, held),
             decision,
             now,
         ))
@@ -404,14 +403,6 @@ fn failed(held: &ResourceBinding, placement: &Placement, now: Time) -> BTreeSet<
     let failed = annotations.and_then(|all| all.get(annotation::FAILED_CLUSTERS));
     let names = failed.map_or("", String::as_str).split(',');
     names.filter(|name| !name.is_empty()).map(Str::from).collect()
-}
-
-/// True if the stored clusters were scheduled by this placement, and no rescheduling was triggered since.
-fn is_as_asked(held: &ResourceBinding, placement: &Placement, now: Time) -> bool {
-    let annotations = held.metadata.annotations.as_ref();
-    let applied = annotations.and_then(|all| all.get(annotation::APPLIED_PLACEMENT));
-    let asked = serde_json::to_string(placement).ok();
-    asked.as_ref() == applied && !is_reschedule_asked(held, now)
 }
 
 /// The current clusters for the scheduler: without those to be evicted from, and with recovered ones instead of their

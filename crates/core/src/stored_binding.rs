@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use entourage_api::{
     keys::annotation,
+    policy::Placement,
     work::{GracefulEvictionTask, ResourceBinding, ResourceBindingSpec},
 };
 use serde_json::Value;
@@ -65,6 +66,14 @@ pub(crate) fn is_reschedule_asked(held: &ResourceBinding, now: Time) -> bool {
     } else {
         asked > chosen
     }
+}
+
+/// True if the stored clusters were scheduled by this placement, and no rescheduling was triggered since.
+pub(crate) fn is_as_asked(held: &ResourceBinding, placement: &Placement, now: Time) -> bool {
+    let annotations = held.metadata.annotations.as_ref();
+    let applied = annotations.and_then(|all| all.get(annotation::APPLIED_PLACEMENT));
+    let asked = serde_json::to_string(placement).ok();
+    asked.as_ref() == applied && !is_reschedule_asked(held, now)
 }
 
 /// True if a binding's own suspension holds back a cluster. Cost: O(clusters named).

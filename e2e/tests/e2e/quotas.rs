@@ -37,7 +37,9 @@ async fn report(scene: &Scene, member: &str, used: &Value) -> Result<()> {
         live["status"] = json!({"hard": live["spec"]["hard"], "used": used});
     };
     let server = scene.member(member)?;
-    server.edit_status("ResourceQuota", &scene.ns, "team", change).await?;
+    server
+        .edit_status("ResourceQuota", &scene.ns, "team", change)
+        .await?;
     Ok(())
 }
 
@@ -59,7 +61,9 @@ async fn a_quota_is_a_resource_quota_on_each_assigned_cluster_and_reports_what_i
         {"clusterName": "member2", "hard": {"cpu": 6}},
         {"clusterName": "member1", "hard": {"cpu": "4", "memory": "4Gi"}},
     ]);
-    scene.apply(quota(&json!({"cpu": 10, "memory": "10Gi"}), &assignments)).await?;
+    scene
+        .apply(quota(&json!({"cpu": 10, "memory": "10Gi"}), &assignments))
+        .await?;
     eventually("both have their ResourceQuota", async || {
         let holders = scene.holders("ResourceQuota", "team").await?;
         ensure!(holders == ["member1", "member2"], "{holders:?}");
@@ -84,14 +88,22 @@ async fn a_quota_is_a_resource_quota_on_each_assigned_cluster_and_reports_what_i
     scene.quiet().await?;
     scene.restart().await?;
     let wrote = scene.quiet().await?;
-    ensure!(wrote == 0, "{wrote} writes after a restart: {:#?}", scene.writes());
+    ensure!(
+        wrote == 0,
+        "{wrote} writes after a restart: {:#?}",
+        scene.writes()
+    );
 
     // What somebody changes there is put right.
     let raise = |live: &mut Value| live["spec"]["hard"]["cpu"] = json!("400");
     scene.edit_on("member1", "ResourceQuota", "team", raise).await?;
     eventually("the limit is restored", async || {
         let live = scene.on("member1", "ResourceQuota", "team").await?;
-        ensure!(live.as_ref().is_some_and(|live| live["spec"]["hard"]["cpu"] == "4"), "{live:?}");
+        ensure!(
+            live.as_ref()
+                .is_some_and(|live| live["spec"]["hard"]["cpu"] == "4"),
+            "{live:?}"
+        );
         Ok(())
     })
     .await?;
@@ -111,9 +123,12 @@ async fn a_workload_beyond_the_quota_of_its_namespace_waits_until_there_is_enoug
     for (name, replicas) in [("first", 3), ("second", 2)] {
         let mut workload = manifests::deployment(name, &[]);
         workload["spec"]["replicas"] = json!(replicas);
-        workload["spec"]["template"]["spec"]["containers"][0]["resources"] = json!({"requests": {"cpu": "1"}});
+        workload["spec"]["template"]["spec"]["containers"][0]["resources"] =
+            json!({"requests": {"cpu": "1"}});
         scene.apply(workload).await?;
-        scene.apply(manifests::policy_for(name, "Deployment", name, &["member1"])).await?;
+        scene
+            .apply(manifests::policy_for(name, "Deployment", name, &["member1"]))
+            .await?;
         if name == "first" {
             scene.until_held("Deployment", name, &["member1"]).await?;
         }
@@ -123,7 +138,9 @@ async fn a_workload_beyond_the_quota_of_its_namespace_waits_until_there_is_enoug
         scene.ns
     );
     let condition = ("second-deployment", "Scheduled", "False");
-    scene.until_condition(condition.0, condition.1, condition.2, &exceeded).await?;
+    scene
+        .until_condition(condition.0, condition.1, condition.2, &exceeded)
+        .await?;
     until_status(scene, "overallUsed", &json!({"cpu": "3"})).await?;
     scene.quiet().await?;
     ensure!(scene.on("member1", "Deployment", "second").await?.is_none());

@@ -4,7 +4,7 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::work::Resources;
+use crate::schema::Resources;
 
 /// The limits of a namespace over all clusters, and the parts of them that are assigned to single clusters.
 #[derive(CustomResource, JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]

@@ -3,12 +3,10 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{NodeSelector, Toleration};
-use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Quantities by resource name, such as cpu.
-pub type Resources = BTreeMap<String, Quantity>;
+use crate::schema::Resources;
 
 /// The requirements of one replica.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use entourage_api::{
-    keys::{annotation, finalizer, label, reason},
+    keys::{annotation, finalizer, label},
     names,
     policy::Placement,
     work::{
@@ -13,6 +13,7 @@ use entourage_api::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
+use super::uses::{exceeds_quota, room_use};
 use crate::{
     cache::{Policy, ResourceState},
     dependencies::{self, Merged, Required, retention::retention},
@@ -22,7 +23,7 @@ use crate::{
     object::{NamespacedName, ResourceId, Str, Time},
     observation::Template,
     plan::RoomUse,
-    scheduler::{self, Outcome, estimate::Demand},
+    scheduler::Outcome,
     scheduling::Own,
     scope,
 };
@@ -310,8 +311,7 @@ fn place(decision: Option<Decision>, placement: &Placement, binding: &mut Resour
         return Next::default();
     };
     binding.spec.graceful_eviction_tasks = decision.tasks;
-    let exceeds_quota =
-        matches!(&decision.outcome, Outcome::Failed { reason, .. } if *reason == reason::QUOTA_EXCEEDED);
+    let exceeds_quota = exceeds_quota(&decision.outcome);
     let room = room_use(&decision.outcome, placement, binding);
     decision.records.store(binding);
     binding.spec.clusters = clusters_of(&decision.outcome, &binding.spec.clusters);
@@ -327,20 +327,6 @@ fn place(decision: Option<Decision>, placement: &Placement, binding: &mut Resour
         room,
         exceeds_quota,
     }
-}
-
-/// The room that a decision uses or waits for, if it was made by room.
-fn room_use(outcome: &Outcome, placement: &Placement, binding: &ResourceBinding) -> Option<Box<RoomUse>> {
-    if !scheduler::is_by_room(placement) {
-        return None;
-    }
-    let clusters = match outcome {
-        Outcome::Placed { clusters, .. } => Some(clusters.clone()),
-        Outcome::Failed { reason, .. } if *reason == reason::UNSCHEDULABLE => None,
-        Outcome::Failed { .. } => return None,
-    };
-    let demand = Demand::of(binding.spec.replica_requirements.as_ref());
-    Some(Box::new(RoomUse { demand, clusters }))
 }
 
 /// Fills in the fields of a required part that no policy sets (karmada reference 2.5).

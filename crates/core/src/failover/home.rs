@@ -17,7 +17,7 @@ use entourage_api::{
 use k8s_openapi::api::core::v1::Taint;
 use serde::{Deserialize, Serialize};
 
-use super::{is_as_asked, records::Exchange};
+use super::records::Exchange;
 use crate::{
     eviction::{
         TAINT_MANAGER,
@@ -27,7 +27,7 @@ use crate::{
     object::{ResourceId, Str, Time, duration},
     readiness::stored_ready,
     scheduler::{filter, taint},
-    stored_binding::{eviction_from, is_held_back_from},
+    stored_binding::{eviction_from, is_as_asked, is_held_back_from},
 };
 
 /// The maximum wait before a workload returns to a home cluster, in milliseconds: a year.

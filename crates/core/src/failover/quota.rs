@@ -18,8 +18,7 @@ use crate::{
 pub(super) fn limited(
     fleet: &Fleet,
     (id, template): (&ResourceId, &Template),
-    placement: &Placement,
-    held: &ResourceBinding,
+    (placement, held): (&Placement, &ResourceBinding),
     decision: Decision,
     now: Time,
 ) -> Decision {

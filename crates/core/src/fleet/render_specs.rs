@@ -40,7 +40,10 @@ pub(crate) fn render_spec(
     // A copy gets no more replicas than the quotas of its namespace allowed its binding: while these are others than those of
     // the template, those of the binding count.
     let is_held_back = |target: &TargetCluster| {
-        fleet.config.enforce_quotas && template.replicas.is_some_and(|replicas| replicas != target.replicas)
+        fleet.config.enforce_quotas
+            && template
+                .replicas
+                .is_some_and(|replicas| replicas != target.replicas)
     };
     let replicas = spec
         .clusters

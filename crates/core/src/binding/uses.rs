@@ -1,0 +1,31 @@
+//! What a scheduling decision uses or waits for: the room of members, and the quotas of its namespace.
+
+use entourage_api::{keys::reason, policy::Placement, work::ResourceBinding};
+
+use crate::{
+    plan::RoomUse,
+    scheduler::{self, Outcome, estimate::Demand},
+};
+
+/// The room that a decision uses or waits for, if it was made by room.
+pub(super) fn room_use(
+    outcome: &Outcome,
+    placement: &Placement,
+    binding: &ResourceBinding,
+) -> Option<Box<RoomUse>> {
+    if !scheduler::is_by_room(placement) {
+        return None;
+    }
+    let clusters = match outcome {
+        Outcome::Placed { clusters, .. } => Some(clusters.clone()),
+        Outcome::Failed { reason, .. } if *reason == reason::UNSCHEDULABLE => None,
+        Outcome::Failed { .. } => return None,
+    };
+    let demand = Demand::of(binding.spec.replica_requirements.as_ref());
+    Some(Box::new(RoomUse { demand, clusters }))
+}
+
+/// True if it waits until the quotas of its namespace leave more.
+pub(super) fn exceeds_quota(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Failed { reason, .. } if *reason == reason::QUOTA_EXCEEDED)
+}
