@@ -1,11 +1,11 @@
 //! FederatedResourceQuotas: their ResourceQuotas on members, what is reported of them, and workloads that would exceed one.
 
-use entourage_core::observation::Watch;
+use entourage_core::{object::NamespacedName, observation::Watch, plan::Key, refusal};
 use serde_json::{Value, json};
 
 use super::{
     binding, condition, deployment, policy_of,
-    world::{Cluster, World},
+    world::{Cluster, Random, World},
 };
 
 const QUOTA: &str = "ResourceQuota";
@@ -290,6 +290,27 @@ fn a_quota_waits_for_a_cluster_of_which_nothing_is_known() {
     assert!(world.hub_object("FederatedResourceQuota", "team").is_none());
 }
 
+#[test]
+fn a_status_that_the_hub_refuses_is_reported_on_the_quota() {
+    let mut world = assigned();
+    let key = Key::Quota(NamespacedName::new("default", "team"));
+    let refused =
+        |world: &World| refusal::event(&world.engine, &key, "no rights").expect("the quota is known");
+    assert_eq!(
+        refused(&world).reason,
+        "CollectFederatedResourceQuotaStatusFailed"
+    );
+    world.apply(quota(&json!({"cpu": "10"}), &[]));
+    settle(&mut world);
+    let event = refused(&world);
+    assert_eq!(event.reason, "CollectFederatedResourceQuotaOverallStatusFailed");
+    assert!(
+        event.message.contains("its status: no rights"),
+        "{}",
+        event.message
+    );
+}
+
 /// A crash after any change leads to the same end.
 #[test]
 fn a_crash_after_any_change_of_a_quota_leads_to_the_same_end() {
@@ -497,4 +518,69 @@ fn a_move_within_the_quota_is_made() {
     settle(&mut world);
     assert_eq!(world.holders("Deployment", "a"), ["member2"]);
     assert_eq!(*used(&world), json!({"cpu": "3"}));
+}
+
+/// Whatever is edited, and whatever is under way meanwhile: what is stored never exceeds the quota.
+#[test]
+fn a_burst_of_edits_never_exceeds_the_quota() {
+    const LIMIT: i64 = 10;
+    for seed in 0..12 {
+        let mut random = Random(seed);
+        let mut world = enforcing();
+        world.overlaps = seed % 2 == 0;
+        world.apply(quota(&json!({"cpu": LIMIT.to_string()}), &[]));
+        settle(&mut world);
+        let names: Vec<String> = (0..5).map(|at| format!("w{at}")).collect();
+        for name in &names {
+            world.apply(duplicated(name, &["member1", "member2"]));
+        }
+        for step in 0..15 {
+            for _ in 0..=random.below(2) {
+                let name = &names[random.below(names.len())];
+                match random.below(5) {
+                    0 if world.hub_object("Deployment", name).is_some() => world.delete("Deployment", name),
+                    _ => {
+                        let replicas = i64::try_from(random.below(4)).expect("small");
+                        world.apply(workload(name, replicas, "1"));
+                    }
+                }
+            }
+            if random.below(4) == 0 {
+                world.restart();
+            }
+            settle(&mut world);
+            let used: i64 = names
+                .iter()
+                .filter_map(|name| world.hub_object("ResourceBinding", &format!("{name}-deployment")))
+                .flat_map(|binding| binding["spec"]["clusters"].as_array().into_iter().flatten())
+                .filter_map(|target| target["replicas"].as_i64())
+                .sum();
+            assert!(used <= LIMIT, "seed {seed}, step {step}: {used}");
+            assert_eq!(
+                *used_now(&world),
+                json!({"cpu": used.to_string()}),
+                "seed {seed}, step {step}"
+            );
+            for name in &names {
+                for member in ["member1", "member2"] {
+                    let on = world.on(member, "Deployment", name);
+                    let runs = on.map_or(0, |copy| copy["spec"]["replicas"].as_i64().unwrap_or_default());
+                    let allowed = scheduled_on(&world, name, member);
+                    assert_eq!(runs, allowed, "seed {seed}, step {step}: {name} on {member}");
+                }
+            }
+        }
+    }
+}
+
+fn used_now(world: &World) -> &Value {
+    used(world)
+}
+
+fn scheduled_on(world: &World, name: &str, member: &str) -> i64 {
+    let binding = world.hub_object("ResourceBinding", &format!("{name}-deployment"));
+    let clusters = binding.and_then(|binding| binding["spec"]["clusters"].as_array());
+    let mut targets = clusters.into_iter().flatten();
+    let target = targets.find(|target| target["name"] == member);
+    target.map_or(0, |target| target["replicas"].as_i64().unwrap_or_default())
 }
