@@ -138,6 +138,8 @@ mod volumes;
 mod waits;
 #[path = "e2e/webhook.rs"]
 mod webhook;
+#[path = "e2e/works.rs"]
+mod works;
 
 /// Every test, in the order in which they run: the main job first, then what takes minutes, most of them waiting, so that the
 /// others run beside it and none of it is left at the end alone.
@@ -212,6 +214,7 @@ fn main() -> ExitCode {
         join::tests(),
         taint_policies::tests(),
         waits::tests(),
+        works::tests(),
         webhook::tests(),
     ];
     let tests: Vec<harness::Test> = subjects.into_iter().flatten().collect();

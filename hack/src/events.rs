@@ -26,8 +26,8 @@ happens on many clusters is one Event whose message lists or counts them: a Depl
 ";
 
 const TAIL: &str = "
-Reasons of Karmada about Works and execution namespaces (`SyncSucceed`, `CleanupWorkFailed`, `CreateExecutionSpaceSucceed`,
-`RemoveExecutionSpaceSucceed`) are not recorded: push members have none. The status of the ResourceBinding says it for each cluster.
+Events on Works are recorded with `--work-objects=mirror` alone: without, push members have none, and the status of the
+ResourceBinding says it for each cluster. `CleanupWorkFailed` is never recorded.
 ";
 
 /// Writes the page, or with `--check` compares it.

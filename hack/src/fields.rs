@@ -11,7 +11,8 @@ use anyhow::Context;
 use entourage_api::crds::facts::facts;
 use serde_json::{Value, json};
 
-/// The CRDs whose facts are kept, by file name in the reference folder.
+/// The CRDs whose facts are kept, by file name in the reference folder. It has none of FederatedResourceQuota: its facts are a file of
+/// their own beside the list, kept by hand.
 const CRDS: &[&str] = &[
     "apps.karmada.io_workloadrebalancers.yaml",
     "apps.kruise.io_resourcedistributions.yaml",
@@ -20,7 +21,6 @@ const CRDS: &[&str] = &[
     "policy.karmada.io_clusteroverridepolicies.yaml",
     "policy.karmada.io_clusterpropagationpolicies.yaml",
     "policy.karmada.io_clustertaintpolicies.yaml",
-    "policy.karmada.io_federatedresourcequotas.yaml",
     "policy.karmada.io_overridepolicies.yaml",
     "policy.karmada.io_propagationpolicies.yaml",
     "work.karmada.io_clusterresourcebindings.yaml",

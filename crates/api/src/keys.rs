@@ -90,6 +90,10 @@ table! {
         WORK_NAMESPACE = "work.karmada.io/namespace";
         /// On a copy: name of its Work. Kept on push copies too, where no Work exists.
         WORK_NAME = "work.karmada.io/name";
+        /// Ours. On a Work that mirrors a copy: the version that its manifest was rendered from.
+        WORK_SOURCE = "entourage.dev/work-source";
+        /// Ours. On a Work that mirrors a copy: it is suspended because its binding is, not by a user.
+        WORK_SUSPENDED_BY_BINDING = "entourage.dev/suspended-by-binding";
         /// On a template (a request), a Work and a copy: [`super::CONFLICT_OVERWRITE`] or [`super::CONFLICT_ABORT`].
         CONFLICT_RESOLUTION = "work.karmada.io/conflict-resolution";
         /// On a copy: uid of its template.
@@ -349,6 +353,14 @@ table! {
         COLLECT_QUOTA_OVERALL_STATUS_SUCCEED = "CollectFederatedResourceQuotaOverallStatusSucceed";
         /// Warning, on a FederatedResourceQuota: its overall use cannot be stored.
         COLLECT_QUOTA_OVERALL_STATUS_FAILED = "CollectFederatedResourceQuotaOverallStatusFailed";
+        /// Normal, on a Cluster: its execution namespace was created on the hub.
+        CREATE_EXECUTION_SPACE_SUCCEED = "CreateExecutionSpaceSucceed";
+        /// Warning, on a Cluster: its execution namespace cannot be created on the hub.
+        CREATE_EXECUTION_SPACE_FAILED = "CreateExecutionSpaceFailed";
+        /// Normal, on a Cluster: its execution namespace was deleted on the hub.
+        REMOVE_EXECUTION_SPACE_SUCCEED = "RemoveExecutionSpaceSucceed";
+        /// Warning, on a Cluster: its execution namespace cannot be deleted on the hub.
+        REMOVE_EXECUTION_SPACE_FAILED = "RemoveExecutionSpaceFailed";
         /// Ours. Warning, on a Cluster: it does not respond, or refuses our credentials.
         CLUSTER_NOT_READY = "ClusterNotReady";
         /// Ours. Warning, on a Cluster: a namespace that was deleted on the hub is kept on the member, because it is not empty.

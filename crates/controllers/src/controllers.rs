@@ -80,7 +80,7 @@ pub const CONTROLLERS: &[Controller] = &[
     Controller {
         name: "cluster",
         summary: "reports for each Cluster whether its member responds and what it serves, taints it accordingly, \
-            and removes its finalizer when no copy is left there",
+            keeps its execution namespace, and removes its finalizer when no copy is left there",
         module: "entourage_core::cluster",
         gate: None,
         rules: &[
@@ -98,6 +98,16 @@ pub const CONTROLLERS: &[Controller] = &[
                 Resources::Of(POLICY, &["clustertaintpolicies"]),
                 &["list", "watch"],
                 "which taints follow from conditions",
+            ),
+            rule(
+                Resources::Of("", &["namespaces"]),
+                &["create", "delete", "get", "list", "watch"],
+                "the execution namespace of each Cluster, karmada-es-<cluster>",
+            ),
+            rule(
+                Resources::Of(WORK, &["works"]),
+                &["list"],
+                "an execution namespace with a Work in it is not deleted",
             ),
         ],
     },
@@ -361,6 +371,24 @@ pub const CONTROLLERS: &[Controller] = &[
             ),
         ],
     },
+    Controller {
+        name: "works",
+        summary: "mirrors each copy as a Work in the execution namespace of its Cluster",
+        module: "entourage_core::works",
+        gate: None,
+        rules: &[
+            rule(
+                Resources::Of(WORK, &["works"]),
+                &["create", "delete", "get", "list", "patch", "watch"],
+                "with --work-objects=mirror: a view of each copy",
+            ),
+            rule(
+                Resources::Of(WORK, &["works/status"]),
+                &["patch"],
+                "with --work-objects=mirror: conditions, and what the member reports",
+            ),
+        ],
+    },
 ];
 
 const fn rule(resources: Resources, verbs: &'static [&'static str], reason: &'static str) -> Rule {
@@ -491,6 +519,8 @@ mod tests {
             Key::Rebalancer("a".into()),
             Key::Quota(NamespacedName::new("ns", "a")),
             Key::QuotaCopy(NamespacedName::new("ns", "a"), "m1".into()),
+            Key::ExecutionNamespace("a".into()),
+            Key::Work(ResourceId::new(Gvk::new("v1", "Secret"), "ns", "a"), "m1".into()),
             Key::Distributed(
                 "a".into(),
                 Place {
@@ -516,7 +546,9 @@ mod tests {
                 | Key::Distributed(..)
                 | Key::Rebalancer(_)
                 | Key::Quota(_)
-                | Key::QuotaCopy(..) => {}
+                | Key::QuotaCopy(..)
+                | Key::ExecutionNamespace(_)
+                | Key::Work(..) => {}
             }
             let row = row(key.controller());
             assert!(row.module.starts_with("entourage_core::"), "{}", row.name);
@@ -543,6 +575,7 @@ mod tests {
             Watch::Distributed(None, Gvk::new("v1", "ConfigMap"), "a".into()),
             Watch::Rebalancers,
             Watch::Quotas,
+            Watch::Works,
         ];
         for watch in watches {
             // A new kind of watch has no arm here, which is a reminder to add it above if it is one of the hub.
@@ -567,7 +600,8 @@ mod tests {
                 | Watch::Distributed(..)
                 | Watch::Rebalancers
                 | Watch::Quotas
-                | Watch::QuotaCopies(_) => {}
+                | Watch::QuotaCopies(_)
+                | Watch::Works => {}
             }
             let group = kind_read_by(&watch).group;
             let resource = Path::watched(&watch).resource;

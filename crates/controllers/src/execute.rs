@@ -27,10 +27,12 @@ mod aggregate;
 mod deliver;
 mod distribute;
 pub mod events;
+mod execution_namespace;
 mod hub;
 mod namespace;
 mod quota;
 mod remove;
+mod work;
 
 use events::Events;
 
@@ -157,6 +159,12 @@ impl Executor {
                     }
                     None => Outcome::Done,
                 },
+                Change::MirrorWork(order) => self.mirror(*order).await,
+                Change::EndExecutionNamespace {
+                    name,
+                    preconditions,
+                    event,
+                } => self.end_execution_namespace(name, preconditions, *event).await,
                 Change::GetTemplate(id) => self.need(&id).await,
                 Change::Aggregate {
                     id,

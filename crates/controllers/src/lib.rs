@@ -94,6 +94,8 @@ pub struct Options {
     pub removal_budget: Option<u32>,
     /// True if the capacity of members is collected from their nodes and pods.
     pub model_resources: bool,
+    /// True if each copy on a member in Push mode has a Work as a view; see [`entourage_core::works`].
+    pub mirror_works: bool,
     /// The feature gate Failover (docs/concepts.md, "The feature gates").
     pub failover: bool,
     /// The feature gate FederatedQuotaEnforcement (docs/concepts.md, "The feature gates").
@@ -135,6 +137,7 @@ impl Default for Options {
             probe_interval: members::PROBE_INTERVAL,
             removal_budget: None,
             model_resources: false,
+            mirror_works: false,
             failover: true,
             enforce_quotas: false,
             eviction_budget: Budget::default(),
@@ -261,6 +264,7 @@ pub async fn run(
             config.cluster_success_threshold = millis(options.cluster_success_threshold);
             config.removal_budget = options.removal_budget;
             config.model_resources = options.model_resources;
+            config.mirror_works = options.mirror_works;
             config.failover = options.failover;
             config.enforce_quotas = options.enforce_quotas;
             config.eviction_budget = options.eviction_budget;

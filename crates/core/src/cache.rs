@@ -11,6 +11,7 @@ mod resource_state;
 mod revisions;
 mod usage;
 mod watches;
+mod works;
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -29,6 +30,7 @@ pub(crate) use resource_state::{Copied, TaintPolicy, bound, claim_on, is_kept_by
 pub(crate) use revisions::{AGE, MOST, Revisions};
 pub(crate) use usage::{MemberUsage, Usage, add as add_amounts, subtract as subtract_amounts};
 pub(crate) use watches::WatchTable;
+pub(crate) use works::HeldWork;
 
 use crate::{
     interpreter::hook::Contract,
@@ -65,6 +67,8 @@ pub(crate) struct Cache {
     pub(crate) customizations: BTreeMap<Str, Arc<ResourceInterpreterCustomization>>,
     /// Configurations of interpreter webhooks.
     pub(crate) hooks: BTreeMap<(Contract, Str), Arc<Configured>>,
+    /// Works, if copies are mirrored.
+    pub(crate) works: BTreeMap<NamespacedName, HeldWork>,
     /// Objects on members that carry our metadata and are not managed.
     pub(crate) copied: BTreeMap<Str, Copied>,
 }

@@ -42,6 +42,9 @@ pub fn plan(fleet: &Fleet, name: &Str, now: Time) -> Plan {
         return Plan::nothing();
     };
     if member.object.spec.sync_mode == SyncMode::Pull {
+        if let Some(plan) = hold(fleet, name, member) {
+            return plan;
+        }
         // Its agent writes the conditions that its taints follow from.
         return tainted(fleet, name, member, report_pull_mode(name, member, now), now);
     }
@@ -58,9 +61,7 @@ pub fn plan(fleet: &Fleet, name: &Str, now: Time) -> Plan {
         return plan;
     }
     if !member.meta.has_finalizer(finalizer::CLUSTER) {
-        let mut all: Vec<&str> = member.meta.finalizers.iter().map(|each| &**each).collect();
-        all.push(finalizer::CLUSTER);
-        return merge(name, member, json!({ "finalizers": all }), "it is new");
+        return with_finalizer(name, member);
     }
     if let Some(plan) = identity::fill_in(name, member) {
         return plan;
@@ -76,6 +77,29 @@ pub fn plan(fleet: &Fleet, name: &Str, now: Time) -> Plan {
         plan.awaits = plan.awaits.or(copied.awaits);
     }
     plan
+}
+
+/// The finalizer of a Cluster in Pull mode: it waits for nothing but its execution namespace.
+fn hold(fleet: &Fleet, name: &Str, member: &Member) -> Option<Plan> {
+    match (
+        member.meta.deleting,
+        member.meta.has_finalizer(finalizer::CLUSTER),
+    ) {
+        (None, false) => Some(with_finalizer(name, member)),
+        (Some(_), true) => Some(without_finalizer(
+            fleet,
+            name,
+            member,
+            "its agent removes its copies",
+        )),
+        _ => None,
+    }
+}
+
+fn with_finalizer(name: &Str, member: &Member) -> Plan {
+    let mut all: Vec<&str> = member.meta.finalizers.iter().map(|each| &**each).collect();
+    all.push(finalizer::CLUSTER);
+    merge(name, member, json!({ "finalizers": all }), "it is new")
 }
 
 /// Returns the plan, or that of the taints if it changes nothing: taints follow from the stored status, so the status is written
@@ -149,7 +173,7 @@ fn leave(fleet: &Fleet, name: &Str, member: &Member, now: Time) -> Plan {
     if let Some(identities::Objection::Conflict { older }) = identities::objection(fleet, name) {
         let why =
             format!("{older} stands for the same physical cluster: nothing is removed through this one");
-        return without_finalizer(name, member, &why);
+        return without_finalizer(fleet, name, member, &why);
     }
     let unwritten = fleet.unwritten_kinds(name);
     let unknown = || {
@@ -176,10 +200,14 @@ fn leave(fleet: &Fleet, name: &Str, member: &Member, now: Time) -> Plan {
             "unknown state of {gvk} on the member; unjoin --force gives up a dead cluster"
         ));
     }
-    without_finalizer(name, member, "no managed object is left there")
+    without_finalizer(fleet, name, member, "no managed object is left there")
 }
 
-fn without_finalizer(name: &Str, member: &Member, why: &str) -> Plan {
+/// Removes the finalizer, once the execution namespace of the Cluster is gone.
+fn without_finalizer(fleet: &Fleet, name: &Str, member: &Member, why: &str) -> Plan {
+    if fleet.awaits_execution_namespace(name) {
+        return Plan::wait("its execution namespace is deleted first");
+    }
     let all = member.meta.finalizers.iter().map(|each| &**each);
     let rest: Vec<&str> = all.filter(|each| *each != finalizer::CLUSTER).collect();
     merge(name, member, json!({ "finalizers": rest }), why)

@@ -52,6 +52,8 @@ pub struct Config {
     pub model_resources: bool,
     /// The feature gate FederatedQuotaEnforcement (docs/concepts.md, "The feature gates"). Default: off.
     pub enforce_quotas: bool,
+    /// True if each copy on a member in Push mode has a Work as a view; see [`crate::works`]. Default: false.
+    pub mirror_works: bool,
     /// The feature gate Failover (docs/concepts.md, "The feature gates"). Default: on.
     pub failover: bool,
     /// The rate limit for evictions of bindings from clusters. Default: no limit.
@@ -84,6 +86,7 @@ impl Config {
             kinds_per_namespace: KINDS_PER_NAMESPACE,
             model_resources: false,
             enforce_quotas: false,
+            mirror_works: false,
             failover: true,
             eviction_budget: Budget::default(),
             eviction_timeout: 600_000,

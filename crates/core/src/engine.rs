@@ -13,7 +13,7 @@ use std::{collections::BTreeSet, ops::Deref};
 use crate::{
     binding, cluster,
     config::Config,
-    delivery, detector, distribution,
+    delivery, detector, distribution, execution_namespaces,
     failover::budget,
     fleet::{Fleet, quotas::used_by},
     governor, namespaces,
@@ -21,7 +21,7 @@ use crate::{
     observation::{Observation, Watch},
     override_effect,
     plan::{Change, HubObject, Key, Plan, SyncRequirement, Verb},
-    quotas, rebalancer, status,
+    quotas, rebalancer, status, works,
 };
 
 /// The state of the fleet, and the decisions that follow from it. Derefs to the [`Fleet`], for reading.
@@ -105,6 +105,8 @@ pub(crate) fn plan(fleet: &Fleet, key: &Key, now: Time) -> Plan {
         Key::Rebalancer(name) => rebalancer::plan(fleet, name, now),
         Key::Quota(name) => quotas::plan(fleet, name, now),
         Key::QuotaCopy(name, cluster) => quotas::plan_copy(fleet, name, cluster, now),
+        Key::Work(id, cluster) => works::plan(fleet, id, cluster, now),
+        Key::ExecutionNamespace(cluster) => execution_namespaces::plan(fleet, cluster),
     };
     cluster::identity::gate(fleet, key, plan)
 }

@@ -24,6 +24,8 @@ pub enum On {
     Rebalancer,
     /// The FederatedResourceQuota.
     Quota,
+    /// The Work, with `--work-objects=mirror`.
+    Work,
 }
 
 impl On {
@@ -38,6 +40,7 @@ impl On {
             "ResourceDistribution" => Self::Distribution,
             "WorkloadRebalancer" => Self::Rebalancer,
             "FederatedResourceQuota" => Self::Quota,
+            "Work" => Self::Work,
             _ => Self::Template,
         }
     }
@@ -52,6 +55,7 @@ impl On {
             Self::Distribution => "ResourceDistribution",
             Self::Rebalancer => "WorkloadRebalancer",
             Self::Quota => "FederatedResourceQuota",
+            Self::Work => "Work",
         }
     }
 }
@@ -97,7 +101,7 @@ pub struct EventReason {
     pub ours: bool,
 }
 
-use On::{Binding, Cluster, Distribution, OverridePolicy, Policy, Quota, Rebalancer, Template};
+use On::{Binding, Cluster, Distribution, OverridePolicy, Policy, Quota, Rebalancer, Template, Work};
 use Once::{Condition, Observed, Refusal, Written};
 
 /// All event reasons, in the order of the path of a template.
@@ -122,6 +126,11 @@ pub const ALL: &[EventReason] = &[
     normal(event::APPLY_OVERRIDE_POLICY_SUCCEED, &[Template], "The copy on a cluster was written with other rules than before.", Written("`aggregatedStatus`")),
     warning(event::SYNC_FAILED, &[Binding], "`FullyApplied` turned False.", Condition("FullyApplied")),
     warning(event::SYNC_FAILED, &[Cluster], "The member refuses a namespace, or a ClusterOverridePolicy for it cannot be applied: the message says which, why, and what to do.", Refusal),
+    normal(event::SYNC_SUCCEED, &[Work], "`Applied` turned True.", Condition("Applied")),
+    warning(event::SYNC_FAILED, &[Work], "`Applied` turned False: the message says why.", Condition("Applied")),
+    normal(event::WORK_DISPATCHING, &[Work], "`Dispatching` turned False, because of `suspendDispatching`, or True again.", Condition("Dispatching")),
+    normal(event::REFLECT_STATUS_SUCCEED, &[Work], "The status of its object is reported for the first time.", Written("`manifestStatuses`")),
+    normal(event::INTERPRET_HEALTH_SUCCEED, &[Work], "The health of its object is reported for the first time, or another one.", Written("`manifestStatuses`")),
     normal(event::SYNC_WORK_SUCCEED, &[Template], "`FullyApplied` turned True: the message counts the clusters. Not on a dependency without a policy of its own.", Condition("FullyApplied")),
     warning(event::SYNC_WORK_FAILED, &[Template, Policy, OverridePolicy, Cluster, Distribution, Rebalancer], "The hub refuses a write of the controllers for it (validation, quota, rights); the message has the server's words.", Refusal),
     normal(event::WORK_DISPATCHING, &[Binding], "Delivery begins to be held back by `suspension`; the condition says at any time on which clusters.", Condition("Dispatching")),
@@ -137,6 +146,10 @@ pub const ALL: &[EventReason] = &[
     ours(normal(event::VOLUME_RETAINED, &[Template, Binding], "A [claim that holds data](../concepts.md#claims-hold-data) is kept on the member that the message names: on the workload, and on the claim or its binding. Delete it there if its data is not needed any more.", Written("the preservation"))),
     ours(warning(event::DELETION_BLOCKED, &[Template], "A PersistentVolumeClaim or PersistentVolume is being deleted on the hub for 30 s, and nothing there removes the finalizer that protects it. The message has the flag that helps.", Refusal)),
     ours(normal(event::TEMPLATE_ORPHANED, &[Binding], "`Orphaned` turned True: the template was deleted with `--cascade=orphan`, and its copies are kept.", Condition("Orphaned"))),
+    normal(event::CREATE_EXECUTION_SPACE_SUCCEED, &[Cluster], "Its [execution namespace](metadata.md#execution-namespaces) was created.", Written("the namespace")),
+    warning(event::CREATE_EXECUTION_SPACE_FAILED, &[Cluster], "The hub refuses that; the message has the server's words.", Refusal),
+    normal(event::REMOVE_EXECUTION_SPACE_SUCCEED, &[Cluster], "It leaves, and its execution namespace was deleted.", Written("the namespace")),
+    warning(event::REMOVE_EXECUTION_SPACE_FAILED, &[Cluster], "It leaves, and its execution namespace still holds a Work, or the hub refuses the deletion: delete the Works, or grant what the message says.", Refusal),
     ours(warning(event::CLUSTER_NOT_READY, &[Cluster], "`Ready` turned False, or Unknown with `HubCutOff`.", Condition("Ready"))),
     normal(event::TAINT_CLUSTER_SUCCEED, &[Cluster], "[Taints](members.md#taints-of-a-cluster) were put on it or taken off it: which, and whether because of `Ready` or of which ClusterTaintPolicy.", Written("the taints")),
     ours(warning(event::NAMESPACE_KEPT, &[Cluster], "A namespace that was deleted on the hub [stays there](../concepts.md#namespaces): the message says what is in it.", Written("the release"))),

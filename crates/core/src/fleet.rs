@@ -9,6 +9,7 @@ pub(crate) mod consent;
 pub(crate) mod contests;
 pub(crate) mod current;
 mod demand;
+pub(crate) mod execution_namespaces;
 pub(crate) mod identities;
 pub(crate) mod namespaces;
 pub(crate) mod needs;
@@ -23,6 +24,7 @@ pub(crate) mod taints;
 pub(crate) mod target_status;
 pub(crate) mod uses;
 pub(crate) mod wanted;
+pub(crate) mod works;
 
 pub(crate) use consent::consents;
 pub use stats::Stats;
@@ -61,6 +63,7 @@ impl Fleet {
     /// An empty fleet that demands the base watches.
     pub(crate) fn new(config: Config) -> Self {
         let distributions = config.distribute.then_some(Watch::Distributions);
+        let works = config.mirror_works.then_some(Watch::Works);
         let watches = BASE
             .into_iter()
             .chain(OVERRIDES)
@@ -72,6 +75,7 @@ impl Fleet {
                 Watch::Quotas,
             ])
             .chain(distributions)
+            .chain(works)
             .collect();
         Self {
             config,

@@ -21,6 +21,8 @@
 //! | [`failover`] | the clusters that a workload is evicted from, and when its copies there may be deleted |
 //! | `eviction` | when an evicted copy may be deleted, and what a first copy waits for because of it |
 //! | [`cluster`] | the status of a Cluster, and when it may be deleted |
+//! | [`execution_namespaces`] | the namespace on the hub for the Works of a Cluster |
+//! | [`works`] | the Work that mirrors a copy, for tools that read Works |
 //! | [`refusal`] | the object that gets an Event when the hub refuses a write |
 //! | [`namespaces`] | the namespaces of member clusters, and their labels |
 //!
@@ -45,6 +47,7 @@ mod engine;
 pub mod event_reasons;
 mod eviction;
 mod eviction_budget;
+pub mod execution_namespaces;
 pub mod failover;
 pub mod fleet;
 pub mod governor;
@@ -66,6 +69,7 @@ mod scheduling;
 pub mod status;
 mod storage_protection;
 mod stored_binding;
+pub mod works;
 
 pub use engine::Engine;
 pub use entourage_interpreter::{self as interpreter, rights};

@@ -14,6 +14,7 @@ mod unhealthy;
 mod usage;
 mod uses;
 mod watch;
+mod work;
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -49,6 +50,7 @@ pub use quota::{AssignedQuota, QuotaOutcome, assignment};
 pub use usage::{Node, Pod};
 pub use uses::{Use, Used, Uses};
 pub use watch::{Watch, kind_read_by};
+pub use work::{Work, digest, gvk as work_gvk};
 
 pub use crate::{interpreter::template_meta, server::Server};
 
@@ -177,6 +179,8 @@ pub enum Subject {
     Quota(Arc<FederatedResourceQuota>),
     /// A ResourceQuota of a member that a FederatedResourceQuota made: the member, the name.
     QuotaCopy(Str, NamespacedName, Box<AssignedQuota>),
+    /// A Work.
+    Work(NamespacedName, Box<Work>),
     /// A node of a member.
     Node(Str, Str, Box<Node>),
     /// A pod of a member, by its number.
@@ -359,6 +363,13 @@ pub fn project(watch: &Watch, interpretation: &Interpretation, object: &Value) -
             let copy = Box::new(AssignedQuota::of(object));
             Some(Subject::QuotaCopy(cluster.clone(), name, copy))
         }
+        Watch::Works => Some(Subject::Work(
+            NamespacedName::new(
+                object["metadata"]["namespace"].as_str()?,
+                object["metadata"]["name"].as_str()?,
+            ),
+            Box::new(Work::of(object)),
+        )),
         Watch::Nodes(cluster) => Some(Subject::Node(
             cluster.clone(),
             object["metadata"]["name"].as_str()?.into(),
@@ -405,6 +416,7 @@ pub fn which(watch: &Watch, object: &Value) -> Option<ObjectRef> {
         Watch::QuotaCopies(cluster) => {
             ObjectRef::QuotaCopy(cluster.clone(), NamespacedName::new(namespace, name))
         }
+        Watch::Works => ObjectRef::Work(NamespacedName::new(namespace, name)),
         Watch::Nodes(cluster) => ObjectRef::Node(cluster.clone(), name.into()),
         Watch::Pods(cluster) => ObjectRef::Pod(cluster.clone(), usage::number(namespace, name)),
     })
@@ -517,11 +529,15 @@ mod tests {
             Watch::Rebalancers,
             Watch::Quotas,
             Watch::QuotaCopies("m1".into()),
+            Watch::Works,
             Watch::Nodes("m1".into()),
             Watch::Pods("m1".into()),
         ];
         for (at, watch) in watches.iter().enumerate() {
-            let is_namespaced = matches!(watch, Watch::Policies | Watch::Overrides | Watch::Bindings);
+            let is_namespaced = matches!(
+                watch,
+                Watch::Policies | Watch::Overrides | Watch::Bindings | Watch::Works
+            );
             let namespace = if is_namespaced { "default" } else { "" };
             let object = json!({"metadata": {"name": "a", "namespace": namespace}});
             let which = which(watch, &object).expect("it has a name");

@@ -5,9 +5,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use entourage_api::work::{AggregatedStatusItem, Resources, TargetCluster};
+use entourage_api::work::{AggregatedStatusItem, TargetCluster};
 use serde::Serialize;
 use serde_json::Value;
+
+mod orders;
+
+pub use orders::{QuotaOrder, WorkOrder};
 
 use crate::{
     distributed::render,
@@ -52,6 +56,10 @@ pub enum Key {
     Quota(NamespacedName),
     /// The ResourceQuota of a FederatedResourceQuota on a member.
     QuotaCopy(NamespacedName, Str),
+    /// The execution namespace of a Cluster, on the hub.
+    ExecutionNamespace(Str),
+    /// The Work that mirrors the copy of a template on a member.
+    Work(ResourceId, Str),
 }
 
 impl Key {
@@ -79,10 +87,11 @@ impl Key {
         }
     }
 
-    /// True if its plan writes nothing but the status of an object whose other parts have a planner of their own.
+    /// True if its plan writes nothing but the status of an object whose other parts have a planner of their own, or a view of
+    /// one: other keys go first.
     #[must_use]
     pub fn is_status(&self) -> bool {
-        self.serialization_key() != *self
+        matches!(self, Self::Work(..)) || self.serialization_key() != *self
     }
 
     /// The controller's name in metrics and spans.
@@ -93,12 +102,13 @@ impl Key {
             Self::TemplateStatus(_) | Self::BindingStatus(_) => "status",
             Self::Binding(_) => "dependencies",
             Self::Copy(..) => "delivery",
-            Self::Cluster(_) => "cluster",
+            Self::Cluster(_) | Self::ExecutionNamespace(_) => "cluster",
             Self::Namespace(..) => "namespaces",
             Self::Distribution(_) | Self::DistributionStatus(_) | Self::Distributed(..) => "distribution",
             Self::Override(_) => "overrides",
             Self::Rebalancer(_) => "rebalancer",
             Self::Quota(_) | Self::QuotaCopy(..) => "quotas",
+            Self::Work(..) => "works",
         }
     }
 }
@@ -237,6 +247,10 @@ pub enum HubObject {
     Rebalancer(Str),
     /// A FederatedResourceQuota.
     Quota(NamespacedName),
+    /// A namespace.
+    Namespace(Str),
+    /// A Work.
+    Work(NamespacedName),
 }
 
 /// The request for a hub object. Bodies hold objects that only the control plane writes, never a template's payload.
@@ -384,6 +398,18 @@ pub enum Change {
         /// The Event to record if it was released, and only then.
         event: Option<Box<Event>>,
     },
+    /// Write the Work that mirrors a copy: get the template, render it, and create or merge the Work. See [`crate::works`].
+    MirrorWork(Box<WorkOrder>),
+    /// Delete the execution namespace of a Cluster that leaves. Before that the hub is asked for one Work in it: while there is
+    /// any, nothing is deleted. See [`crate::execution_namespaces`].
+    EndExecutionNamespace {
+        /// The namespace.
+        name: Str,
+        /// The uid and resourceVersion of exactly this object.
+        preconditions: Preconditions,
+        /// The Event to record if it was deleted, and only then.
+        event: Box<Event>,
+    },
     /// Find out whether a copy exists on the member after a write whose outcome is unknown: a point GET there. Its outcome is
     /// `Removed(.., Gone)` if no copy managed by this hub exists, or `Seen`.
     GetCopy {
@@ -464,17 +490,4 @@ pub struct Order {
     pub may_recreate: bool,
     /// True if it may be written; else it is only compared.
     pub may_write: bool,
-}
-
-/// The data that the ResourceQuota of a FederatedResourceQuota is applied with.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct QuotaOrder {
-    /// The quota; the ResourceQuota has its namespace and name.
-    pub quota: NamespacedName,
-    /// The member.
-    pub cluster: Str,
-    /// The id of this hub.
-    pub hub: Str,
-    /// The limits.
-    pub hard: Resources,
 }

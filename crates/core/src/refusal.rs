@@ -1,7 +1,7 @@
 //! Refused writes: when the hub refuses a write, or a member refuses a namespace, an Event reports it on the object of the user
 //! who can fix it.
 
-use entourage_api::keys::event;
+use entourage_api::{keys::event, names};
 
 use crate::{
     fleet::Fleet,
@@ -25,6 +25,8 @@ pub fn event(fleet: &Fleet, key: &Key, words: &str) -> Option<Event> {
         }
         Key::DistributionStatus(_) | Key::Rebalancer(_) | Key::Quota(_) => "its status",
         Key::Copy(..) | Key::Namespace(..) | Key::Distributed(..) | Key::QuotaCopy(..) => "its copy",
+        Key::ExecutionNamespace(_) => "its execution namespace",
+        Key::Work(..) => "its Work",
     };
     let (reason, message) = match key {
         Key::Namespace(name, cluster) => (
@@ -34,6 +36,23 @@ pub fn event(fleet: &Fleet, key: &Key, words: &str) -> Option<Event> {
                  rights of the joined account); retrying"
             ),
         ),
+        Key::ExecutionNamespace(cluster) => {
+            let leaves = fleet
+                .cache
+                .members
+                .get(cluster)
+                .is_some_and(|member| member.meta.deleting.is_some());
+            let (reason, what) = if leaves {
+                (event::REMOVE_EXECUTION_SPACE_FAILED, "deleted")
+            } else {
+                (event::CREATE_EXECUTION_SPACE_FAILED, "created")
+            };
+            let name = names::execution_namespace(cluster);
+            (
+                reason,
+                format!("namespace {name} cannot be {what} on the hub: {words}; retrying"),
+            )
+        }
         _ => {
             let reason = match key {
                 Key::Template(_) => event::APPLY_POLICY_FAILED,
@@ -100,7 +119,7 @@ fn regarding(fleet: &Fleet, key: &Key) -> Option<Regarding> {
             uid: fleet.graph.override_index.meta(name)?.uid.clone(),
         },
         // The cause is the member, or a policy for it.
-        Key::Cluster(name) | Key::Namespace(_, name) => Regarding {
+        Key::Cluster(name) | Key::Namespace(_, name) | Key::ExecutionNamespace(name) => Regarding {
             api_version: "cluster.karmada.io/v1alpha1".into(),
             kind: "Cluster".into(),
             namespace: "".into(),
@@ -132,7 +151,8 @@ fn regarding(fleet: &Fleet, key: &Key) -> Option<Regarding> {
         | Key::TemplateStatus(id)
         | Key::Binding(id)
         | Key::BindingStatus(id)
-        | Key::Copy(id, _) => Regarding {
+        | Key::Copy(id, _)
+        | Key::Work(id, _) => Regarding {
             api_version: id.gvk.api_version(),
             kind: id.gvk.kind.to_string(),
             namespace: id.namespace.clone(),

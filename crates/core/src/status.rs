@@ -73,6 +73,9 @@ pub fn plan_binding(fleet: &Fleet, id: &ResourceId, now: Time) -> Plan {
     if !stored.object.spec.required_by.is_empty() && !fleet.has(&SyncRequirement::Referrers) {
         return Plan::wait_for(SyncRequirement::Referrers, "its dependents are not synced yet");
     }
+    if fleet.awaits_works() {
+        return Plan::wait("Works are not synced yet: one may suspend a copy");
+    }
     let places = places(fleet, id, resource);
     // At start the members' lists come later than the hub's: existing copies must not look lost.
     if places.iter().any(|place| place.unknown) {

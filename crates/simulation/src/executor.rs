@@ -113,6 +113,12 @@ pub fn carry_out(servers: &mut impl Environment, change: Change) -> Outcome {
             cluster,
             preconditions,
         } => Outcome::done(quotas::unassign(servers, quota, cluster, &preconditions)),
+        Change::MirrorWork(order) => hub::mirror(servers, &order),
+        Change::EndExecutionNamespace {
+            name,
+            preconditions,
+            event,
+        } => hub::end_execution_namespace(servers, name, preconditions, &event),
         Change::GetCopy { id, cluster } => copies::get(servers, id, cluster),
         Change::GetTemplate(id) => {
             if let Some(fault) = servers.fault(Request::GetTemplate(&id)) {

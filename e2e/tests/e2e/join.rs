@@ -1,6 +1,7 @@
 //! `entourage join` and `entourage unjoin`, against controllers that run.
 
 use anyhow::{Result, ensure};
+use entourage_api::names;
 use entourage_e2e::{
     harness::{Front, Scene, manifests},
     servers::Certificate,
@@ -101,7 +102,21 @@ async fn a_member_leaves_and_comes_back(scene: &mut Scene) -> Result<()> {
         .unjoin("member3", &["--remove-copies", "--wait", "30s"])
         .await?;
     scene.until_held("Deployment", "myapp", &["member1"]).await?;
-    scene.until_held("ConfigMap", "my-config", &["member1"]).await
+    scene.until_held("ConfigMap", "my-config", &["member1"]).await?;
+    // Its execution namespace went along, and those of the others did not.
+    let stands = async |member: &str| {
+        let namespace = names::execution_namespace(member);
+        anyhow::Ok(scene.hub.get("Namespace", "", &namespace).await?.is_some())
+    };
+    ensure!(
+        !stands("member3").await?,
+        "member3 left, and its execution namespace stays"
+    );
+    ensure!(
+        stands("member1").await?,
+        "member1 stays, and its execution namespace is gone"
+    );
+    Ok(())
 }
 
 async fn a_member_whose_serving_certificate_is_what_its_clients_trust_is_joined_and_served(

@@ -82,6 +82,11 @@ pub struct ControllersArgs {
     #[arg(long, value_name = "WHICH", value_enum, default_value = "all")]
     pub events: RecordedEvents,
 
+    /// Keep a Work for each copy on a member in Push mode as a view, for tools that read Works: mirror, or off. It costs two
+    /// writes on the hub and one more object for each copy
+    #[arg(long, value_name = "WHICH", value_enum, default_value = "off")]
+    pub work_objects: WorkObjects,
+
     /// Maximum number of custom kinds that the PropagationPolicies of a namespace may have watched
     #[arg(long, value_name = "COUNT", default_value_t = KINDS_PER_NAMESPACE)]
     pub kinds_per_namespace: usize,
@@ -122,6 +127,16 @@ pub struct ControllersArgs {
     /// Logging.
     #[command(flatten)]
     pub log: LogArgs,
+}
+
+/// The Works of members in Push mode.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum WorkObjects {
+    /// None
+    #[default]
+    Off,
+    /// One for each copy, as a view
+    Mirror,
 }
 
 /// The events that are recorded.
@@ -186,6 +201,7 @@ fn options(args: &ControllersArgs) -> Options {
         probe_interval: PROBE_INTERVAL,
         removal_budget: args.removal_budget,
         model_resources: args.enable_cluster_resource_modeling,
+        mirror_works: args.work_objects == WorkObjects::Mirror,
         failover: args.feature_gates.is_on(features::FAILOVER),
         enforce_quotas: args.feature_gates.is_on(features::FEDERATED_QUOTA_ENFORCEMENT),
         eviction_budget: Budget {

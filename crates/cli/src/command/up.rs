@@ -8,10 +8,11 @@ use std::{
 
 use anyhow::Result;
 use clap::Args;
+use entourage_controllers::Options;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
-use super::controllers::stop_on;
+use super::controllers::{WorkObjects, stop_on};
 use crate::{
     fleet::{Fleet, Place},
     logging::{self, LogArgs},
@@ -31,6 +32,10 @@ pub struct UpArgs {
     /// Keep all data in this directory and continue with it the next time (default: nothing is kept)
     #[arg(long, value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
+
+    /// Keep a Work for each copy as a view: mirror, or off
+    #[arg(long, value_name = "WHICH", value_enum, default_value = "off")]
+    pub work_objects: WorkObjects,
 
     /// Apply a file, the files of a directory, or standard input (-) to the hub once it is ready; may be given several times
     #[arg(long, value_name = "FILE|DIR|-")]
@@ -59,9 +64,13 @@ pub async fn run(args: UpArgs, out: &mut (dyn Write + Send)) -> Result<()> {
         .data_dir
         .clone()
         .map_or(Place::Temporary("entourage-up-"), Place::Kept);
+    let options = Options {
+        mirror_works: args.work_objects == WorkObjects::Mirror,
+        ..crate::fleet::options()
+    };
     let mut fleet = tokio::select! {
         () = stop.cancelled() => return Ok(()),
-        fleet = Fleet::start(args.members.into(), &place, crate::fleet::options()) => fleet?,
+        fleet = Fleet::start(args.members.into(), &place, options) => fleet?,
     };
     let served = tokio::select! {
         () = stop.cancelled() => Ok(()),

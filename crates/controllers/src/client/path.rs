@@ -61,6 +61,12 @@ impl Path {
         Self::build("/api/v1", Cow::Borrowed("namespaces"), "", name)
     }
 
+    /// The address of the Works of a namespace.
+    #[must_use]
+    pub fn works(namespace: &str) -> Self {
+        Self::build(WORKS, Cow::Borrowed("works"), namespace, None)
+    }
+
     /// The address that a watch reads, over all namespaces.
     #[must_use]
     pub fn watched(watch: &Watch) -> Self {
@@ -103,6 +109,7 @@ impl Path {
             Watch::Rebalancers => Self::build(APPS, Cow::Borrowed(REBALANCERS), "", None),
             Watch::Quotas => Self::build(POLICY, Cow::Borrowed(QUOTAS), "", None),
             Watch::QuotaCopies(_) => Self::build("/api/v1", Cow::Borrowed("resourcequotas"), "", None),
+            Watch::Works => Self::works(""),
             Watch::Nodes(_) => Self::build("/api/v1", Cow::Borrowed("nodes"), "", None),
             Watch::Pods(_) => Self::build("/api/v1", Cow::Borrowed("pods"), "", None),
         }
@@ -151,6 +158,8 @@ impl Path {
             HubObject::Distribution(name) => (KRUISE, DISTRIBUTIONS, NamespacedName::new("", name)),
             HubObject::Rebalancer(name) => (APPS, REBALANCERS, NamespacedName::new("", name)),
             HubObject::Quota(named) => (POLICY, QUOTAS, named.clone()),
+            HubObject::Work(named) => (WORKS, "works", named.clone()),
+            HubObject::Namespace(name) => return Self::namespace(one.then_some(&**name)),
             HubObject::Template(id) => {
                 return if one {
                     Self::object(id)
@@ -198,6 +207,7 @@ impl Path {
 
 const POLICY: &str = "/apis/policy.karmada.io/v1alpha1";
 const WORK: &str = "/apis/work.karmada.io/v1alpha2";
+const WORKS: &str = "/apis/work.karmada.io/v1alpha1";
 const CLUSTER: &str = "/apis/cluster.karmada.io/v1alpha1";
 const CONFIG: &str = "/apis/config.karmada.io/v1alpha1";
 const KRUISE: &str = "/apis/apps.kruise.io/v1alpha1";

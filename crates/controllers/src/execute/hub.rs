@@ -184,6 +184,8 @@ impl Executor {
             HubObject::Distribution(_) => (Watch::Distributions, Form::Whole),
             HubObject::Rebalancer(_) => (Watch::Rebalancers, Form::Whole),
             HubObject::Quota(_) => (Watch::Quotas, Form::Whole),
+            HubObject::Namespace(_) => (Watch::Namespaces, Form::Metadata),
+            HubObject::Work(_) => (Watch::Works, Form::Whole),
             HubObject::Template(id) => {
                 let form = if self.interpreters.of(&id.gvk).is_interpreted(&id.gvk) {
                     Form::Whole
@@ -196,13 +198,16 @@ impl Executor {
     }
 }
 
-/// True if a DELETE removed the object: it returns a Status then, and the object if finalizers keep it.
+/// True if a DELETE removed the object: it returns a Status then, and the object if finalizers keep it. Those of a namespace are
+/// in its spec.
 fn is_deleted(answer: &Value) -> bool {
+    let is_held = |part: &str| {
+        let finalizers = answer[part]["finalizers"].as_array();
+        finalizers.is_some_and(|all| !all.is_empty())
+    };
     answer["kind"] == "Status"
         || answer["metadata"]["deletionTimestamp"].is_null()
-        || answer["metadata"]["finalizers"]
-            .as_array()
-            .is_none_or(Vec::is_empty)
+        || !(is_held("metadata") || (answer["kind"] == "Namespace" && is_held("spec")))
 }
 
 fn which(object: &HubObject) -> ObjectRef {
@@ -213,6 +218,8 @@ fn which(object: &HubObject) -> ObjectRef {
         HubObject::Distribution(name) => ObjectRef::Distribution(name.clone()),
         HubObject::Rebalancer(name) => ObjectRef::Rebalancer(name.clone()),
         HubObject::Quota(named) => ObjectRef::Quota(named.clone()),
+        HubObject::Namespace(name) => ObjectRef::Namespace(None, name.clone()),
+        HubObject::Work(name) => ObjectRef::Work(name.clone()),
         HubObject::Template(id) => ObjectRef::Template(id.clone()),
     }
 }
@@ -227,5 +234,7 @@ fn gvk_of(object: &HubObject) -> Gvk {
         HubObject::Distribution(_) => distribution::gvk(),
         HubObject::Rebalancer(_) => rebalancer::gvk(),
         HubObject::Quota(_) => Gvk::new(scope::POLICY_API, "FederatedResourceQuota"),
+        HubObject::Namespace(_) => Gvk::new("v1", "Namespace"),
+        HubObject::Work(_) => observation::work_gvk(),
     }
 }

@@ -136,5 +136,6 @@ const fn may_be_undefined(watch: &Watch) -> bool {
             | Watch::TaintPolicies
             | Watch::Rebalancers
             | Watch::Quotas
+            | Watch::Works
     )
 }

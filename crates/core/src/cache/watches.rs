@@ -406,6 +406,7 @@ impl WatchTable {
             | Watch::Namespaces
             | Watch::TaintPolicies
             | Watch::Quotas
+            | Watch::Works
             | Watch::Distributions => true,
             _ => false,
         };

@@ -36,6 +36,7 @@ mod taint_policies;
 mod templates;
 mod upkeep;
 mod waking;
+mod works;
 
 use crate::{
     cache::Deletion,
@@ -58,6 +59,10 @@ impl Fleet {
             | Observation::Lost { watch, .. }
             | Observation::Refused { watch, .. }
             | Observation::Unserved { watch, .. } => Some(watch.clone()),
+            _ => None,
+        };
+        let reported = match &seen {
+            Observation::Seen(Subject::Binding(binding)) => Some(named(&binding.metadata)),
             _ => None,
         };
         self.memory.origin = self.origin(&seen, now);
@@ -141,6 +146,7 @@ impl Fleet {
             self.wake(&watch, now, &mut dirty);
             self.distributions_reported(&watch, now, &mut dirty);
         }
+        self.dirty_works(reported.as_ref(), &mut dirty);
         dirty
     }
 
@@ -166,6 +172,7 @@ impl Fleet {
             Subject::Rebalancer(object) => self.rebalancer_seen(object, now, dirty),
             Subject::Quota(object) => self.quota_seen(object, dirty),
             Subject::QuotaCopy(cluster, name, copy) => self.quota_copy_seen(&cluster, &name, *copy, dirty),
+            Subject::Work(name, work) => self.work_seen(&name, *work, now, dirty),
             Subject::Node(cluster, name, node) => self.node_seen(&cluster, &name, *node),
             Subject::Pod(cluster, number, pod) => self.pod_seen(&cluster, number, pod),
         }
@@ -190,6 +197,7 @@ impl Fleet {
             ObjectRef::Rebalancer(name) => self.rebalancer_gone(name, deletion, now),
             ObjectRef::Quota(name) => self.quota_gone(name, deletion, now, dirty),
             ObjectRef::QuotaCopy(cluster, name) => self.quota_copy_gone(cluster, name, deletion, now, dirty),
+            ObjectRef::Work(name) => self.work_gone(name, deletion, now, dirty),
             ObjectRef::Node(cluster, name) => self.cache.usage.node_gone(cluster, name),
             ObjectRef::Pod(cluster, number) => self.cache.usage.pod_gone(cluster, *number),
         }

@@ -76,6 +76,8 @@ pub(crate) enum Changed<'a> {
     TaintPolicies,
     /// A Cluster, its probes, or the reports of its member.
     Cluster(&'a Str),
+    /// A Cluster, in the inputs of its execution namespace; or that namespace.
+    ExecutionNamespace(&'a Str),
     /// A Cluster, in the inputs of scheduling, and its former state.
     Clusters(&'a Str, Option<&'a Member>),
     /// The removal or use of a member: its copies.
@@ -145,6 +147,7 @@ impl Fleet {
             // Members and namespaces.
             Changed::TaintPolicies => self.dirty_taints(dirty),
             Changed::Cluster(name) => dirty.push(Key::Cluster(name.clone())),
+            Changed::ExecutionNamespace(name) => dirty.push(Key::ExecutionNamespace(name.clone())),
             Changed::Clusters(name, before) => {
                 self.dirty_scheduled(name, before, dirty);
                 dirty.extend(self.cache.policies.keys().cloned().map(Key::Policy));

@@ -35,6 +35,7 @@ impl Fleet {
             Key::Binding(id) => Key::Binding(watched(id)),
             Key::BindingStatus(id) => Key::BindingStatus(watched(id)),
             Key::Copy(id, cluster) => Key::Copy(watched(id), cluster.clone()),
+            Key::Work(id, cluster) => Key::Work(watched(id), cluster.clone()),
             Key::Policy(_)
             | Key::Cluster(_)
             | Key::Namespace(..)
@@ -44,7 +45,8 @@ impl Fleet {
             | Key::Override(_)
             | Key::Rebalancer(_)
             | Key::Quota(_)
-            | Key::QuotaCopy(..) => key.clone(),
+            | Key::QuotaCopy(..)
+            | Key::ExecutionNamespace(_) => key.clone(),
         }
     }
 

@@ -11,8 +11,21 @@ use crate::{
     stored_binding::is_held_back_from,
 };
 
-/// True if nothing may be written to a cluster now: every binding that needs the copy there is suspended. Cost: O(referrers).
+/// True if nothing may be written to a cluster now: every binding that needs the copy there is suspended, or a user suspended the
+/// copy by its Work, or may have: Works are not listed yet. Cost: O(referrers).
 pub(crate) fn is_suspended(fleet: &Fleet, id: &ResourceId, resource: &ResourceState, cluster: &str) -> bool {
+    fleet.awaits_works()
+        || fleet.is_suspended_by_work(id, cluster)
+        || is_suspended_by_bindings(fleet, id, resource, cluster)
+}
+
+/// True if every binding that needs the copy on a cluster is suspended there. Cost: O(referrers).
+pub(crate) fn is_suspended_by_bindings(
+    fleet: &Fleet,
+    id: &ResourceId,
+    resource: &ResourceState,
+    cluster: &str,
+) -> bool {
     let Some(binding) = &resource.binding else {
         return false;
     };

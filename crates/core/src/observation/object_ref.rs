@@ -39,6 +39,8 @@ pub enum ObjectRef {
     Quota(NamespacedName),
     /// A ResourceQuota of a member that a FederatedResourceQuota made.
     QuotaCopy(Str, NamespacedName),
+    /// A Work.
+    Work(NamespacedName),
     /// A node of a member.
     Node(Str, Str),
     /// A pod of a member, by a number made of its namespace and name.
@@ -71,6 +73,7 @@ impl ObjectRef {
             Self::Rebalancer(_) => Watch::Rebalancers,
             Self::Quota(_) => Watch::Quotas,
             Self::QuotaCopy(cluster, _) => Watch::QuotaCopies(cluster.clone()),
+            Self::Work(_) => Watch::Works,
             Self::Node(cluster, _) => Watch::Nodes(cluster.clone()),
             Self::Pod(cluster, _) => Watch::Pods(cluster.clone()),
         }

@@ -59,6 +59,9 @@ pub enum Watch {
     /// ResourceQuotas of a member that FederatedResourceQuotas of this hub made (label `entourage.dev/federated-quota` = the
     /// hub's id), whole objects.
     QuotaCopies(Str),
+    /// Works of the hub, whole objects, reduced at once to their metadata and a digest of their status; see
+    /// [`crate::config::Config::mirror_works`].
+    Works,
     /// Nodes of a member, whole objects; see [`crate::config::Config::model_resources`].
     Nodes(Str),
     /// Pods of a member, whole objects, reduced at once to their requests.
@@ -116,6 +119,7 @@ impl Watch {
                 (12, cluster.as_deref().unwrap_or_default(), Some(gvk), name)
             }
             Self::Rebalancers => (17, "", None, ""),
+            Self::Works => (22, "", None, ""),
             Self::Nodes(cluster) => (18, cluster, None, ""),
             Self::Pods(cluster) => (19, cluster, None, ""),
             Self::Quotas => (20, "", None, ""),
@@ -158,6 +162,7 @@ pub fn kind_read_by(watch: &Watch) -> Gvk {
         Watch::Rebalancers => kinds::rebalancer(),
         Watch::Quotas => kinds::quota(),
         Watch::QuotaCopies(_) => kinds::resource_quota(),
+        Watch::Works => super::work::gvk(),
         Watch::Nodes(_) => Gvk::new("v1", "Node"),
         Watch::Pods(_) => Gvk::new("v1", "Pod"),
     }

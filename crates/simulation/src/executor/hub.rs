@@ -1,11 +1,12 @@
 //! Writes on the hub.
 
 use entourage_core::{
+    execution_namespaces::HOLDS_WORKS,
     kinds::{self, CLUSTER_API},
-    object::{Gvk, NamespacedName, ResourceId},
-    observation::{ObjectRef, Observation, Server},
-    plan::{HubObject, Verb},
-    scope,
+    object::{Gvk, NamespacedName, ResourceId, Str},
+    observation::{ObjectRef, Observation, Server, work_gvk},
+    plan::{Event, HubObject, Preconditions, Verb, WorkOrder},
+    scope, works,
 };
 use serde_json::{Value, json};
 
@@ -29,6 +30,8 @@ pub fn id_of(object: &HubObject) -> ResourceId {
         HubObject::Distribution(name) => ResourceId::new(kinds::distribution(), "", name),
         HubObject::Rebalancer(name) => ResourceId::new(kinds::rebalancer(), "", name),
         HubObject::Quota(name) => ResourceId::new(kinds::quota(), &name.namespace, &name.name),
+        HubObject::Work(name) => ResourceId::new(work_gvk(), &name.namespace, &name.name),
+        HubObject::Namespace(name) => ResourceId::new(Gvk::new("v1", "Namespace"), "", name),
     }
 }
 
@@ -112,6 +115,49 @@ pub(super) fn write(servers: &mut impl Environment, object: &HubObject, verb: Ve
     Outcome::default()
 }
 
+/// Renders a template and writes the Work of its copy.
+pub(super) fn mirror(servers: &mut impl Environment, order: &WorkOrder) -> Outcome {
+    let Some(source) = servers.object(&Server::Hub, &order.id).cloned() else {
+        return Outcome::default();
+    };
+    let Ok(rendered) = servers.render(&order.render_spec, &order.id, &order.cluster, &source, None) else {
+        return Outcome::default();
+    };
+    let verb = match order.live {
+        None => Verb::Create(works::body(order, rendered.object())),
+        Some(_) => Verb::Merge(works::patch(order, rendered.object())),
+    };
+    write(servers, &HubObject::Work(works::name_of(order)), verb)
+}
+
+/// Deletes the execution namespace of a Cluster, unless it holds a Work.
+pub(super) fn end_execution_namespace(
+    servers: &mut impl Environment,
+    name: Str,
+    preconditions: Preconditions,
+    event: &Event,
+) -> Outcome {
+    let is_work_in_it = |id: &ResourceId| &*id.gvk.kind == "Work" && id.namespace == name;
+    let holds_work = servers.objects(&Server::Hub).any(|(id, _)| is_work_in_it(&id));
+    if holds_work {
+        servers.refuse(HOLDS_WORKS);
+        return Outcome::default();
+    }
+    let Preconditions {
+        uid,
+        resource_version,
+    } = preconditions;
+    let verb = Verb::Delete {
+        uid,
+        resource_version,
+    };
+    let outcome = write(servers, &HubObject::Namespace(name), verb);
+    if !outcome.failed {
+        servers.emit(event);
+    }
+    outcome
+}
+
 /// A DELETE on the hub: at once, or when the last finalizer is removed.
 pub fn delete(servers: &mut impl Environment, id: &ResourceId) {
     let Some(held) = servers.object(&Server::Hub, id).cloned() else {
@@ -161,6 +207,8 @@ fn which(object: &HubObject) -> ObjectRef {
         HubObject::Distribution(name) => ObjectRef::Distribution(name.clone()),
         HubObject::Rebalancer(name) => ObjectRef::Rebalancer(name.clone()),
         HubObject::Quota(name) => ObjectRef::Quota(name.clone()),
+        HubObject::Work(name) => ObjectRef::Work(name.clone()),
+        HubObject::Namespace(name) => ObjectRef::Namespace(None, name.clone()),
     }
 }
 

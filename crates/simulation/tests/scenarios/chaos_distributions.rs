@@ -236,6 +236,7 @@ impl Run {
         let means = |name: &str, labels: &Value| {
             let wanted = &targets["namespaceLabelSelector"]["matchLabels"]["team"];
             !listed(&targets["excludedNamespaces"], name)
+                && !name.starts_with("karmada-es-")
                 && !["default", "kube-system", "kube-public"].contains(&name)
                 && (targets["allNamespaces"] == true
                     || listed(&targets["includedNamespaces"], name)

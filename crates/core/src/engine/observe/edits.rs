@@ -115,6 +115,7 @@ impl Fleet {
             | Subject::QuotaCopy(..)
             | Subject::MemberNamespace(..)
             | Subject::Distributed(..)
+            | Subject::Work(..)
             | Subject::Node(..)
             | Subject::Pod(..) => {
                 return Origin::Other;

@@ -56,6 +56,7 @@ impl Fleet {
         }
         dirty.extend(self.cache.policies.keys().cloned().map(Key::Policy));
         dirty.extend(self.cache.members.keys().cloned().map(Key::Cluster));
+        dirty.extend(self.cache.members.keys().cloned().map(Key::ExecutionNamespace));
         self.route(Changed::HubNamespaces(""), dirty);
         self.hub_namespaces_listed(dirty);
         let distributions: Vec<Str> = self.memory.distributions.held.keys().cloned().collect();

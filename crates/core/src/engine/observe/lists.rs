@@ -114,6 +114,8 @@ impl Fleet {
             | Watch::Rebalancers => {}
             Watch::Quotas => self.quotas_listed(dirty),
             Watch::QuotaCopies(cluster) => self.quotas_on(cluster, dirty),
+            Watch::Works if was_synced => {}
+            Watch::Works => self.works_listed(dirty),
             Watch::TaintPolicies => self.route(Changed::TaintPolicies, dirty),
             Watch::Namespaces => self.hub_namespaces_listed(dirty),
             Watch::MemberNamespaces(cluster) => self.namespaces_listed(cluster, dirty),
@@ -199,7 +201,13 @@ impl Fleet {
         now: Time,
         dirty: &mut Dirty,
     ) {
-        let may_be_undefined = [Watch::TaintPolicies, Watch::Rebalancers, Watch::Quotas].contains(watch);
+        let may_be_undefined = [
+            Watch::TaintPolicies,
+            Watch::Rebalancers,
+            Watch::Quotas,
+            Watch::Works,
+        ]
+        .contains(watch);
         if (INTERPRETER_WATCHES.contains(watch) || may_be_undefined) && other.is_none() {
             return self.says_nothing(watch, now, dirty);
         }
@@ -320,6 +328,7 @@ impl Fleet {
                     .map(|name| ObjectRef::QuotaCopy(cluster.clone(), name))
                     .collect()
             }
+            Watch::Works => self.cache.works.keys().cloned().map(ObjectRef::Work).collect(),
             Watch::Nodes(cluster) => self.cache.usage.held_nodes(cluster),
             Watch::Pods(cluster) => self.cache.usage.held_pods(cluster),
             Watch::Rebalancers => self

@@ -64,6 +64,7 @@ impl Fleet {
         self.use_member(&name);
         self.identify(&name, was_used, now, dirty);
         self.route(Changed::Cluster(&name), dirty);
+        self.route(Changed::ExecutionNamespace(&name), dirty);
         if changed {
             self.distributions_on(&name, now, dirty);
             self.quotas_on(&name, dirty);
@@ -128,6 +129,7 @@ impl Fleet {
         self.memory.evictions.forget_member(name);
         self.memory.rooms.forget_member(name);
         self.cache.usage.forget_member(name);
+        self.dirty_works_of(name, dirty);
         let held = self.cache.resources.iter_mut();
         let ended = held.filter_map(|(id, resource)| resource.copies.remove(name).map(|_| id.clone()));
         for id in ended.collect::<Vec<_>>() {

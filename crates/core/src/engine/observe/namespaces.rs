@@ -1,5 +1,7 @@
 //! Namespaces of the hub and of members.
 
+use entourage_api::names;
+
 use super::Dirty;
 use crate::{
     cache::{Deletion, Held},
@@ -42,6 +44,22 @@ impl Fleet {
         let labels = before.map(|meta| meta.labels).unwrap_or_default();
         self.namespace_changed(&on_hub(name), &labels, now, dirty);
         self.route(Changed::HubNamespace(name), dirty);
+        self.execution_namespace_changed(name, dirty);
+    }
+
+    /// A namespace of the hub was observed or deleted: if it is that of a Cluster, its planner and the Cluster may wait for that.
+    /// Cost: O(log Clusters).
+    fn execution_namespace_changed(&self, name: &str, dirty: &mut Dirty) {
+        let cluster = names::cluster_of_execution_namespace(name);
+        let held = cluster.and_then(|cluster| self.cache.members.get_key_value(cluster));
+        if let Some((cluster, _)) = held {
+            self.route(Changed::ExecutionNamespace(cluster), dirty);
+            self.route(Changed::Cluster(cluster), dirty);
+            // Works wait for it.
+            if self.config.mirror_works {
+                self.route(Changed::CopiesOf(cluster), dirty);
+            }
+        }
     }
 
     /// A namespace of a member was observed. Cost: O(1); that of a plan for one that was observed before.
@@ -125,6 +143,7 @@ impl Fleet {
                         .into_iter()
                         .map(|cluster| Key::Namespace(name.clone(), cluster)),
                 );
+                self.execution_namespace_changed(name, dirty);
             }
             Some(cluster) => {
                 let of_it = self.cache.namespaces.members.get_mut(cluster);
@@ -143,8 +162,13 @@ impl Fleet {
         }
     }
 
-    /// The hub's namespaces are synced: members may have some that it deleted meanwhile. Cost: O(namespaces of members).
+    /// The hub's namespaces are synced: members may have some that it deleted meanwhile, and Clusters may lack theirs. Cost:
+    /// O(namespaces of members).
     pub(super) fn hub_namespaces_listed(&self, dirty: &mut Dirty) {
+        for cluster in self.cache.members.keys() {
+            self.route(Changed::ExecutionNamespace(cluster), dirty);
+            self.route(Changed::Cluster(cluster), dirty);
+        }
         for (cluster, of_it) in &self.cache.namespaces.members {
             let ours = of_it.iter().filter(|(name, seen)| {
                 seen.created_by.is_some() && !self.cache.namespaces.hub.contains_key(*name)

@@ -50,7 +50,11 @@ impl Fleet {
         if !self.cache.watches.is_demanded(watch) {
             return;
         }
+        let is_first = self.cache.watches.refused(watch).is_none();
         self.cache.watches.is_refused(watch, why);
+        if is_first && *watch == Watch::Works {
+            self.works_listed(dirty);
+        }
         self.look_for_traces(watch);
         if let Watch::Copies(cluster, gvk) = watch {
             self.route(Changed::Rights(cluster, gvk), dirty);

@@ -18,7 +18,9 @@ fn items(value: &Value) -> impl Iterator<Item = &Value> {
 }
 
 fn templates(world: &World) -> impl Iterator<Item = (&Key, &Value)> {
-    world.hub.iter().filter(|(key, _)| TEMPLATES.contains(&&*key.0))
+    let of_kinds = world.hub.iter().filter(|(key, _)| TEMPLATES.contains(&&*key.0));
+    // Execution namespaces belong to the system.
+    of_kinds.filter(|(key, _)| !key.2.starts_with("karmada-es-"))
 }
 
 fn of_kinds<'a>(world: &'a World, kinds: [&'a str; 2]) -> impl Iterator<Item = (&'a Key, &'a Value)> {

@@ -35,6 +35,7 @@ fn watches() -> Vec<Watch> {
         Watch::Rebalancers,
         Watch::Quotas,
         Watch::QuotaCopies("m1".into()),
+        Watch::Works,
     ]
 }
 
@@ -46,7 +47,7 @@ fn object(watch: &Watch, name: &str, version: u64) -> Value {
     });
     let resource = |kind: &str, namespace: &str| json!({"resource": {"apiVersion": "v1", "kind": kind, "namespace": namespace, "name": name}});
     match watch {
-        Watch::Policies | Watch::Overrides | Watch::Templates(_) | Watch::QuotaCopies(_) => {
+        Watch::Policies | Watch::Overrides | Watch::Templates(_) | Watch::QuotaCopies(_) | Watch::Works => {
             object["metadata"]["namespace"] = json!("ns");
         }
         Watch::Quotas => {
@@ -195,6 +196,10 @@ fn held(fleet: &Fleet, watch: &Watch) -> Vec<(String, u64)> {
         ObjectRef::QuotaCopy(cluster, name) => {
             let copy = fleet.memory.quotas.copy(cluster, name).expect("held");
             (name.name.to_string(), copy.revision())
+        }
+        ObjectRef::Work(name) => {
+            let held = &fleet.cache.works[name];
+            (name.name.to_string(), held.work.meta.revision())
         }
         ObjectRef::Node(..) | ObjectRef::Pod(..) => unreachable!("forgotten until they are listed again"),
     };

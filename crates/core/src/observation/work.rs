@@ -1,0 +1,96 @@
+//! Works as observed: the fields that decisions need, without the manifests.
+
+use entourage_api::{
+    keys::{annotation, label},
+    names,
+    work::{ManifestStatus, ResourceHealth, WorkStatus},
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::object::{Gvk, Meta, ResourceId, Str};
+
+/// A Work of the hub.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Work {
+    /// Its metadata.
+    pub meta: Meta,
+    /// The object that it carries, if it is one whose Work has this name.
+    pub id: Option<ResourceId>,
+    /// `spec.suspendDispatching`.
+    pub suspended: bool,
+    /// `spec.preserveResourcesOnDeletion`.
+    pub preserves: bool,
+    /// Its conditions.
+    pub conditions: Vec<Condition>,
+    /// The digest of `status.manifestStatuses`, see [`digest`]; empty if there is none.
+    pub reported: Str,
+    /// True if the status of its object is reported.
+    pub reflected: bool,
+    /// The reported health of its object.
+    pub health: Option<ResourceHealth>,
+}
+
+impl Work {
+    /// Projects a Work. Cost: O(size of its metadata and status).
+    #[must_use]
+    pub fn of(object: &Value) -> Self {
+        let status = WorkStatus::deserialize(&object["status"]).unwrap_or_default();
+        let first = status.manifest_statuses.first();
+        Self {
+            meta: Meta::of(object),
+            id: carried(object),
+            suspended: object["spec"]["suspendDispatching"] == true,
+            preserves: object["spec"]["preserveResourcesOnDeletion"] == true,
+            reflected: first.is_some_and(|each| each.status.is_some()),
+            health: first.and_then(|each| each.health),
+            reported: digest(&status.manifest_statuses),
+            conditions: status.conditions,
+        }
+    }
+
+    /// True if this hub made it or took it over. Without this mark it is never deleted.
+    #[must_use]
+    pub fn is_of(&self, hub: &str) -> bool {
+        self.meta.label(label::HUB) == Some(hub)
+    }
+
+    /// True if a user suspended it: by its field, not by the suspension of its binding, which is marked.
+    #[must_use]
+    pub fn is_suspended_by_user(&self) -> bool {
+        self.suspended
+            && self
+                .meta
+                .annotation(annotation::WORK_SUSPENDED_BY_BINDING)
+                .is_none()
+    }
+}
+
+/// The object that a Work carries: the only one, if the Work has the name that follows from it.
+fn carried(object: &Value) -> Option<ResourceId> {
+    let [manifest] = object["spec"]["workload"]["manifests"].as_array()?.as_slice() else {
+        return None;
+    };
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let meta = &manifest["metadata"];
+    let gvk = Gvk::new(&text(&manifest["apiVersion"]), &text(&manifest["kind"]));
+    let id = ResourceId::new(gvk, &text(&meta["namespace"]), &text(&meta["name"]));
+    let name = names::work_name(&id.namespace, &id.name, &id.gvk.kind);
+    (object["metadata"]["name"] == name).then_some(id)
+}
+
+/// The digest of reports: equal for equal ones. Empty for none.
+#[must_use]
+pub fn digest(reports: &[ManifestStatus]) -> Str {
+    match serde_json::to_string(reports) {
+        Ok(text) if !reports.is_empty() => names::permanent_id(&[&text]).as_str().into(),
+        _ => "".into(),
+    }
+}
+
+/// The kind of Works.
+#[must_use]
+pub fn gvk() -> Gvk {
+    Gvk::new("work.karmada.io/v1alpha1", "Work")
+}

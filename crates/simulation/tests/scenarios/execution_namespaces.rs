@@ -1,0 +1,98 @@
+//! The execution namespaces of Clusters.
+
+use entourage_core::{plan::Key, refusal};
+use serde_json::{Value, json};
+
+use crate::world::World;
+
+const ES: &str = "karmada-es-member1";
+
+fn reasons(world: &World) -> Vec<&str> {
+    let about = world
+        .events
+        .iter()
+        .filter(|event| event.contains("ExecutionSpace"));
+    about.filter_map(|event| event.split(' ').next()).collect()
+}
+
+fn work() -> Value {
+    json!({"apiVersion": "work.karmada.io/v1alpha1", "kind": "Work", "metadata": {"name": "a", "namespace": ES}})
+}
+
+#[test]
+fn every_cluster_has_its_execution_namespace_and_takes_it_along() {
+    let mut world = World::new(&["member1"]);
+    assert!(world.settle());
+    let labels = &world.hub_object("Namespace", ES).expect("it")["metadata"]["labels"];
+    assert_eq!(*labels, json!({"karmada.io/system": "true"}));
+    assert_eq!(world.on("member1", "Namespace", ES), None, "no member gets it");
+    assert_eq!(reasons(&world), ["CreateExecutionSpaceSucceed"]);
+    world.restart();
+    assert!(world.settle());
+    assert_eq!(reasons(&world), ["CreateExecutionSpaceSucceed"]);
+    world.delete("Cluster", "member1");
+    assert!(world.settle());
+    assert_eq!(world.hub_object("Namespace", ES), None);
+    assert_eq!(world.hub_object("Cluster", "member1"), None);
+    let told = ["CreateExecutionSpaceSucceed", "RemoveExecutionSpaceSucceed"];
+    assert_eq!(reasons(&world), told);
+}
+
+#[test]
+fn an_execution_namespace_that_somebody_deletes_is_created_again() {
+    let mut world = World::new(&["member1"]);
+    assert!(world.settle());
+    world.delete("Namespace", ES);
+    assert!(world.settle());
+    assert!(world.hub_object("Namespace", ES).is_some());
+}
+
+#[test]
+fn a_cluster_stays_while_its_execution_namespace_holds_a_work() {
+    let mut world = World::new(&["member1"]);
+    assert!(world.settle());
+    world.apply(work());
+    world.delete("Cluster", "member1");
+    assert!(world.settle());
+    assert!(world.hub_object("Namespace", ES).is_some());
+    assert!(world.hub_object("Cluster", "member1").is_some());
+    assert!(
+        world
+            .events
+            .iter()
+            .any(|event| event.starts_with("refused: it holds a Work"))
+    );
+    world.delete_at(&("Work".into(), ES.into(), "a".into()));
+    world.restart();
+    assert!(world.settle());
+    assert_eq!(world.hub_object("Cluster", "member1"), None);
+}
+
+#[test]
+fn an_execution_namespace_without_the_label_of_the_system_stays() {
+    let mut world = World::new(&["member1"]);
+    world.apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": ES}}));
+    assert!(world.settle());
+    assert_eq!(reasons(&world), [""; 0]);
+    world.delete("Cluster", "member1");
+    assert!(world.settle());
+    assert!(world.hub_object("Namespace", ES).is_some());
+    assert_eq!(world.hub_object("Cluster", "member1"), None);
+}
+
+#[test]
+fn a_refusal_of_the_hub_is_told_on_the_cluster() {
+    let mut world = World::new(&["member1"]);
+    assert!(world.settle());
+    let told = |world: &World| {
+        let key = Key::ExecutionNamespace("member1".into());
+        let event = refusal::event(&world.engine, &key, "namespaces is forbidden").expect("an event");
+        assert!(event.warning && event.message.contains("is forbidden") && event.regarding.kind == "Cluster");
+        event.reason
+    };
+    assert_eq!(told(&world), "CreateExecutionSpaceFailed");
+    world.apply(work());
+    world.delete("Cluster", "member1");
+    assert!(world.settle());
+    assert_eq!(told(&world), "RemoveExecutionSpaceFailed");
+}
