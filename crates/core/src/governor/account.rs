@@ -4,6 +4,7 @@ use entourage_api::keys::annotation;
 
 use super::{COUNTED_AFTER, LEAST, SHARE, cause};
 use crate::{
+    cache::Binding,
     fleet::{Fleet, wanted::wants},
     memory::deletion_pauses::{Cause, Pause, WINDOW, explains, pause_name},
     object::{ResourceId, Str, Time},
@@ -66,7 +67,7 @@ fn explain_copy(fleet: &mut Fleet, id: &ResourceId, cluster: &Str, now: Time) {
         let state = fleet.copy_state(id, cluster);
         (state.explained, state.counted) = (explained, counted);
     }
-    if is_due && fleet.is_removal_safe(&id.gvk) {
+    if is_due && fleet.is_removal_safe(&id.gvk) && fleet.copies_known(cluster, &id.gvk) {
         measure(fleet, cluster, now);
     }
 }
@@ -156,7 +157,7 @@ pub(crate) fn account(fleet: &mut Fleet, key: &Key, plan: &Plan, now: Time) {
 }
 
 /// Before an unexplained deletion is planned: counts the copies that the limit depends on, once a minute for each member. Cost:
-/// O(1); O(resources) when that is due.
+/// O(1); O(resources × their clusters) when that is due.
 fn measure(fleet: &mut Fleet, cluster: &Str, now: Time) {
     let limiter = fleet
         .memory
@@ -169,12 +170,13 @@ fn measure(fleet: &mut Fleet, cluster: &Str, now: Time) {
     }
     let (mut copies, mut unexplained, mut standing) = (0, 0, false);
     for resource in fleet.cache.resources.values() {
-        let Some(state) = resource.copies.get(cluster) else {
+        let state = resource.copies.get(cluster);
+        let Some(state) = state.filter(|state| state.live.is_some()) else {
+            // Members list their kinds one after the other: the copy of an object of the hub may not be observed yet.
+            let is_placed = |binding: &Binding| binding.accounts_for(cluster);
+            standing |= resource.standing().is_some() && resource.binding.as_ref().is_some_and(is_placed);
             continue;
         };
-        if state.live.is_none() {
-            continue;
-        }
         copies += 1;
         if resource.last_binding().is_some() && !state.explained {
             unexplained += 1;

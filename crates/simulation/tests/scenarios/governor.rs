@@ -1,12 +1,12 @@
 //! Deletions that no edit explains: few go on, many pause until somebody releases them.
 
-use entourage_core::observation::Watch;
+use entourage_core::{object::Gvk, observation::Watch};
 use serde_json::{Value, json};
 
 use crate::{
-    config_map,
+    config_map, deployment,
     distributions::{distribution, key, named, namespace},
-    example, policy_of, settled,
+    example, policy, policy_of, settled,
     world::World,
 };
 
@@ -219,6 +219,24 @@ fn a_hub_that_looks_empty_has_nothing_deleted() {
     world.release_removals();
     assert!(world.settle_for(600_000));
     assert_eq!(held(&world), 0);
+}
+
+#[test]
+fn a_hub_does_not_look_empty_because_a_member_is_slow_to_list_what_stays() {
+    let mut world = filled(World::new(&["member1", "member2"]), 30);
+    world.apply(deployment("myapp", &[]));
+    world.apply(policy(&["member1"]));
+    assert!(world.settle());
+    lose(&mut world, 0);
+    let slow = Watch::Copies("member1".into(), Gvk::new("apps/v1", "Deployment"));
+    world.shut.insert(slow.clone());
+    world.restart();
+    assert!(world.settle_for(30_000));
+    assert_eq!(held(&world), 10);
+    assert_paused(&world, "UnexplainedRemovals", "10 deletions wait");
+    world.shut.remove(&slow);
+    assert!(world.settle_for(600_000));
+    assert_eq!(held(&world), 10);
 }
 
 #[test]
