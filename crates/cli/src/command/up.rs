@@ -12,7 +12,11 @@ use entourage_controllers::Options;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
-use super::controllers::{WorkObjects, stop_on};
+use super::controllers::{
+    WorkObjects,
+    features::{self, FeatureGates},
+    stop_on,
+};
 use crate::{
     fleet::{Fleet, Place},
     logging::{self, LogArgs},
@@ -32,6 +36,11 @@ pub struct UpArgs {
     /// Keep all data in this directory and continue with it the next time (default: nothing is kept)
     #[arg(long, value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
+
+    /// The features of the controllers, as of `entourage controllers`, but ResourceDistributionGate is on: NAME=true,NAME=false
+    #[arg(long, value_name = "NAME=BOOL,…", value_parser = features::parse, default_value = "",
+        hide_default_value = true, long_help = features::help() + "\n\nHere ResourceDistributionGate is on by default.")]
+    pub feature_gates: FeatureGates,
 
     /// Keep a Work for each copy as a view: mirror, or off
     #[arg(long, value_name = "WHICH", value_enum, default_value = "off")]
@@ -64,10 +73,7 @@ pub async fn run(args: UpArgs, out: &mut (dyn Write + Send)) -> Result<()> {
         .data_dir
         .clone()
         .map_or(Place::Temporary("entourage-up-"), Place::Kept);
-    let options = Options {
-        mirror_works: args.work_objects == WorkObjects::Mirror,
-        ..crate::fleet::options()
-    };
+    let options = options(&args);
     let mut fleet = tokio::select! {
         () = stop.cancelled() => return Ok(()),
         fleet = Fleet::start(args.members.into(), &place, options) => fleet?,
@@ -78,6 +84,20 @@ pub async fn run(args: UpArgs, out: &mut (dyn Write + Send)) -> Result<()> {
     };
     let ended = fleet.end().await;
     served.and(ended)
+}
+
+/// The flags as options of the controllers.
+fn options(args: &UpArgs) -> Options {
+    let usual = crate::fleet::options();
+    let is_on = |feature, usual| args.feature_gates.said(feature).unwrap_or(usual);
+    Options {
+        propagate_deps: is_on(features::PROPAGATE_DEPS, usual.propagate_deps),
+        distribute: is_on(features::RESOURCE_DISTRIBUTION, usual.distribute),
+        failover: is_on(features::FAILOVER, usual.failover),
+        enforce_quotas: is_on(features::FEDERATED_QUOTA_ENFORCEMENT, usual.enforce_quotas),
+        mirror_works: args.work_objects == WorkObjects::Mirror,
+        ..usual
+    }
 }
 
 /// Prints the addresses, applies the objects, and waits until the controllers end, which they do only with an error.
