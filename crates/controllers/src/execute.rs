@@ -32,6 +32,7 @@ mod hub;
 mod namespace;
 mod quota;
 mod remove;
+mod rendering;
 mod work;
 
 use events::Events;

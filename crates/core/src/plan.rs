@@ -275,6 +275,17 @@ pub enum Verb {
     },
 }
 
+impl Verb {
+    /// The DELETE of an object in this state.
+    #[must_use]
+    pub fn delete(preconditions: Preconditions) -> Self {
+        Self::Delete {
+            uid: preconditions.uid,
+            resource_version: preconditions.resource_version,
+        }
+    }
+}
+
 /// The state of the object on the member that a change requires.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Preconditions {

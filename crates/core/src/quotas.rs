@@ -10,8 +10,8 @@
 //!   that is gone deletes nothing: its finalizer was taken off by someone else.
 //! - The finalizer is removed when no ResourceQuota of it is left on any member that exists.
 //!
-//! What bindings use of a quota is a sum of [`crate::fleet`]; `--federated-quota-enforcement` has the scheduler keep to it, see
-//! `crate::failover`. Source: Karmada reference 1.7 and 6.2; differences are listed in docs/differences.md.
+//! What bindings use of a quota is a sum of [`crate::fleet`]; with the feature gate FederatedQuotaEnforcement the scheduler keeps
+//! to it, see `crate::failover`. Source: Karmada reference 1.7 and 6.2; differences are listed in docs/differences.md.
 
 pub mod apply_task;
 mod copy;

@@ -9,7 +9,7 @@
 mod manifest;
 mod report;
 
-pub use manifest::{body, patch};
+pub use manifest::verb;
 
 use crate::{
     cache::{Binding, HeldWork, ResourceState},
@@ -20,13 +20,13 @@ use crate::{
         wanted::{is_committed, is_former},
         works::work_of,
     },
-    object::{NamespacedName, ResourceId, Str, Time},
+    object::{Meta, NamespacedName, ResourceId, Str, Time},
     observation::{Template, Watch},
     plan::{Change, HubObject, Plan, Preconditions, SyncRequirement, Verb, WorkOrder},
     render_spec::source_version,
     scope,
 };
-use entourage_api::keys::annotation;
+use entourage_api::keys::{annotation, finalizer};
 
 /// The namespace and name of the Work of an order.
 #[must_use]
@@ -164,9 +164,22 @@ fn order(
             uid: work.meta.uid.clone(),
             resource_version: work.meta.resource_version.clone(),
         }),
+        finalizers: work.and_then(|work| without_karmadas(&work.meta)),
         preserves,
         suspend,
     })
+}
+
+/// The finalizers of a Work without the one of Karmada; `None` if it does not have that one.
+fn without_karmadas(meta: &Meta) -> Option<Vec<Str>> {
+    let others = |meta: &Meta| {
+        let all = meta
+            .finalizers
+            .iter()
+            .filter(|each| &***each != finalizer::EXECUTION);
+        all.cloned().collect()
+    };
+    meta.has_finalizer(finalizer::EXECUTION).then(|| others(meta))
 }
 
 /// The stored binding does not account for the cluster: the Work goes when the copy is gone.

@@ -3,7 +3,7 @@
 //! The identity, the owner and the content of the copy are functions of the core; this module only orders the requests: POST if
 //! no object is known to exist, PUT of exactly the known copy, or GET, compare, PUT.
 
-use std::{borrow::Cow, sync::Arc};
+use std::sync::Arc;
 
 use entourage_core::{
     delivery::{
@@ -11,7 +11,6 @@ use entourage_core::{
         render::{self, Refusal, Rendered, Standing},
         source_version,
     },
-    interpreter::layers::HookResponses,
     namespaces,
     object::{Gvk, ResourceId, Str},
     observation::{Delivered, Observation, Subject},
@@ -20,7 +19,7 @@ use entourage_core::{
 use serde_json::{Value, json};
 use tracing::{debug, warn};
 
-use super::{Executor, Outcome, namespace::prove, outcome_of};
+use super::{Executor, Outcome, namespace::prove, outcome_of, rendering};
 use crate::{
     client::{Form, path::Path},
     error::{Class, Failure},
@@ -254,31 +253,11 @@ impl Delivery<'_> {
         Ok(delivered)
     }
 
-    /// Each hook is asked once: its response is used in the next step.
     async fn render(&self, live: Option<&Value>) -> Result<Rendered, Stop> {
         let order = self.order;
-        let interpretation = &order.render_spec.interpretation;
-        let (mut render_spec, mut heard) = (Cow::Borrowed(&order.render_spec), HookResponses::default());
-        loop {
-            let step = render::step(
-                &render_spec,
-                &order.id,
-                &order.cluster,
-                self.source.object(),
-                live,
-            );
-            let inquiry = match step.map_err(Stop::Refused)? {
-                render::Step::Done(rendered) => return Ok(rendered),
-                render::Step::Ask(inquiry) => inquiry,
-            };
-            let question = inquiry.question();
-            let said = self
-                .interpreters
-                .said(interpretation, &order.id.gvk, question)
-                .await;
-            heard = heard.and(question.operation(), said);
-            render_spec.to_mut().interpretation = interpretation.with(heard.clone());
-        }
+        let copy = (&order.id, &order.cluster, &order.render_spec);
+        let rendered = rendering::render(self.interpreters, copy, self.source.object(), live).await;
+        rendered.map_err(Stop::Refused)
     }
 
     async fn post(&self, rendered: &Rendered) -> Result<Value, Failure> {

@@ -43,15 +43,9 @@ impl Executor {
                 _ => return outcome_of(&failure),
             },
         }
-        let Preconditions {
-            uid,
-            resource_version,
-        } = preconditions;
-        let verb = Verb::Delete {
-            uid,
-            resource_version,
-        };
-        let outcome = self.write(&HubObject::Namespace(name), verb).await;
+        let outcome = self
+            .write(&HubObject::Namespace(name), Verb::delete(preconditions))
+            .await;
         if outcome == Outcome::Done {
             self.events.emit(event);
         }

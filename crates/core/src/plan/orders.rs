@@ -35,6 +35,8 @@ pub struct WorkOrder {
     pub source: Str,
     /// The Work as last observed; `None` creates it.
     pub live: Option<Preconditions>,
+    /// Its finalizers without Karmada's, which no controller removes any more; `None` if it has not that one.
+    pub finalizers: Option<Vec<Str>>,
     /// `spec.preserveResourcesOnDeletion`.
     pub preserves: bool,
     /// True to suspend it because its binding is, false to end that, `None` to leave it.

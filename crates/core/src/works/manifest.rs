@@ -6,7 +6,12 @@ use entourage_api::{
 };
 use serde_json::{Map, Value, json};
 
-use crate::{fleet::works::work_of, object::WHOLE_OBJECTS, plan::WorkOrder, scope};
+use crate::{
+    fleet::works::work_of,
+    object::WHOLE_OBJECTS,
+    plan::{Verb, WorkOrder},
+    scope,
+};
 
 /// The annotations of a copy that its Work carries, too.
 const REPEATED: [&str; 6] = [
@@ -18,9 +23,16 @@ const REPEATED: [&str; 6] = [
     annotation::APPLIED_CLUSTER_OVERRIDES,
 ];
 
-/// The Work to create for a rendered copy. Cost: O(size of the copy).
+/// The write of the Work of a rendered copy: it is created, or an existing one is changed. Cost: O(size of the copy).
 #[must_use]
-pub fn body(order: &WorkOrder, copy: &Value) -> Value {
+pub fn verb(order: &WorkOrder, copy: &Value) -> Verb {
+    match order.live {
+        None => Verb::Create(body(order, copy)),
+        Some(_) => Verb::Merge(patch(order, copy)),
+    }
+}
+
+fn body(order: &WorkOrder, copy: &Value) -> Value {
     let name = work_of(&order.id, &order.cluster);
     let owner = scope::binding(&order.render_spec.binding.namespace);
     let permanent_id = names::permanent_id(&[&order.render_spec.hub, "Work", &name.namespace, &name.name]);
@@ -54,16 +66,16 @@ pub fn body(order: &WorkOrder, copy: &Value) -> Value {
     })
 }
 
-/// The merge patch that makes an existing Work the one of [`body`]. What a user suspended stays, and a finalizer that Karmada
-/// left goes: no controller of it removes it any more. Cost: as [`body`].
-#[must_use]
-pub fn patch(order: &WorkOrder, copy: &Value) -> Value {
+/// The merge patch that makes an existing Work the one of [`body`]. What a user suspended stays.
+fn patch(order: &WorkOrder, copy: &Value) -> Value {
     let mut patch = body(order, copy);
     if let Some(live) = &order.live {
         patch["metadata"]["uid"] = json!(&*live.uid);
         patch["metadata"]["resourceVersion"] = json!(&*live.resource_version);
     }
-    patch["metadata"]["finalizers"] = Value::Null;
+    if let Some(finalizers) = &order.finalizers {
+        patch["metadata"]["finalizers"] = finalizers.iter().map(|each| &**each).collect();
+    }
     for key in REPEATED {
         if patch["metadata"]["annotations"].get(key).is_none() {
             patch["metadata"]["annotations"][key] = Value::Null;
@@ -129,6 +141,7 @@ mod tests {
                 uid: "w".into(),
                 resource_version: "7".into(),
             }),
+            finalizers: None,
             preserves: false,
             suspend,
         }
@@ -176,7 +189,7 @@ mod tests {
     fn a_patch_keeps_the_suspension_of_a_user_and_ends_that_of_the_binding() {
         let kept = patch(&order("Secret", None), &copy("Secret"));
         assert_eq!(kept["spec"].get("suspendDispatching"), None);
-        assert_eq!(kept["metadata"]["finalizers"], Value::Null);
+        assert_eq!(kept["metadata"].get("finalizers"), None);
         assert_eq!(kept["metadata"]["resourceVersion"], "7");
         let begun = patch(&order("Secret", Some(true)), &copy("Secret"));
         assert_eq!(begun["spec"]["suspendDispatching"], true);

@@ -123,10 +123,7 @@ pub(super) fn mirror(servers: &mut impl Environment, order: &WorkOrder) -> Outco
     let Ok(rendered) = servers.render(&order.render_spec, &order.id, &order.cluster, &source, None) else {
         return Outcome::default();
     };
-    let verb = match order.live {
-        None => Verb::Create(works::body(order, rendered.object())),
-        Some(_) => Verb::Merge(works::patch(order, rendered.object())),
-    };
+    let verb = works::verb(order, rendered.object());
     write(servers, &HubObject::Work(works::name_of(order)), verb)
 }
 
@@ -143,15 +140,7 @@ pub(super) fn end_execution_namespace(
         servers.refuse(HOLDS_WORKS);
         return Outcome::default();
     }
-    let Preconditions {
-        uid,
-        resource_version,
-    } = preconditions;
-    let verb = Verb::Delete {
-        uid,
-        resource_version,
-    };
-    let outcome = write(servers, &HubObject::Namespace(name), verb);
+    let outcome = write(servers, &HubObject::Namespace(name), Verb::delete(preconditions));
     if !outcome.failed {
         servers.emit(event);
     }

@@ -187,7 +187,7 @@ fn a_work_that_somebody_deletes_is_made_again_and_its_copy_stays() {
 }
 
 #[test]
-fn a_work_that_karmada_left_is_taken_over() {
+fn a_work_that_karmada_left_is_taken_over_and_keeps_the_finalizers_of_others() {
     let mut world = mirroring(&["member1", "member2"]);
     for object in example() {
         world.apply(object);
@@ -200,16 +200,12 @@ fn a_work_that_karmada_left_is_taken_over() {
     let permanent_id = left["metadata"]["labels"][id].clone();
     left["metadata"]["labels"] = json!({id: permanent_id});
     left["metadata"]["annotations"] = json!({});
-    left["metadata"]["finalizers"] = json!(["karmada.io/execution-controller"]);
+    left["metadata"]["finalizers"] = json!(["karmada.io/execution-controller", "example.com/backup"]);
     world.replace(left);
     assert!(world.settle());
     let shown = work(&world, "member1", "Deployment", "myapp").expect("a Work");
     assert!(shown["metadata"]["labels"]["entourage.dev/hub"].is_string());
-    assert!(
-        shown["metadata"]["finalizers"]
-            .as_array()
-            .is_none_or(Vec::is_empty)
-    );
+    assert_eq!(shown["metadata"]["finalizers"], json!(["example.com/backup"]));
 }
 
 #[test]
