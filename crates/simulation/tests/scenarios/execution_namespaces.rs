@@ -3,7 +3,7 @@
 use entourage_core::{plan::Key, refusal};
 use serde_json::{Value, json};
 
-use crate::world::World;
+use crate::{config_map, policy_of, world::World};
 
 const ES: &str = "karmada-es-member1";
 
@@ -78,6 +78,34 @@ fn an_execution_namespace_without_the_label_of_the_system_stays() {
     assert!(world.settle());
     assert!(world.hub_object("Namespace", ES).is_some());
     assert_eq!(world.hub_object("Cluster", "member1"), None);
+}
+
+#[test]
+fn an_execution_namespace_without_the_label_stays_while_the_cluster_waits_for_its_copies() {
+    let mut world = World::new(&["member1"]);
+    world.apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": ES}}));
+    world.apply(config_map("my-config", "a"));
+    world.apply(policy_of("config", "v1", "ConfigMap", "my-config", &["member1"]));
+    assert!(world.settle());
+    world.set_down("member1", true);
+    world.delete("Cluster", "member1");
+    assert!(world.settle());
+    assert!(world.hub_object("Cluster", "member1").is_some());
+    assert!(world.hub_object("Namespace", ES).is_some());
+    assert_eq!(reasons(&world), [""; 0]);
+}
+
+#[test]
+fn a_cluster_has_its_finalizer_before_its_execution_namespace_exists() {
+    let mut world = World::new(&["member1"]);
+    assert!(world.settle());
+    let at = |part: &str| world.writes.iter().position(|line| line.contains(part));
+    let (finalizer, namespace) = (at("Cluster /member1"), at(&format!("Namespace /{ES}")));
+    assert!(
+        finalizer < namespace && finalizer.is_some(),
+        "{:#?}",
+        world.writes
+    );
 }
 
 #[test]

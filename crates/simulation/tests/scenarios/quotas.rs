@@ -311,6 +311,45 @@ fn a_status_that_the_hub_refuses_is_reported_on_the_quota() {
     );
 }
 
+#[test]
+fn an_assignment_that_is_taken_off_while_the_controllers_are_down_leaves_nothing_after_any_crash() {
+    let mut at = 1;
+    loop {
+        let mut world = world();
+        world.apply(quota(&json!({"cpu": "4"}), &[("member1", &json!({"cpu": "2"}))]));
+        world.crash_in = Some(at);
+        let crashed = !world.settle_for(10_000);
+        world.crash_in = None;
+        world.apply(quota(&json!({"cpu": "4"}), &[]));
+        if crashed {
+            world.restart();
+        }
+        settle(&mut world);
+        assert!(world.holders(QUOTA, "team").is_empty(), "after {at} changes");
+        if !crashed {
+            break;
+        }
+        at += 1;
+    }
+    assert!(at > 3, "{at}");
+}
+
+#[test]
+fn nothing_is_deleted_because_of_a_quota_that_is_not_synced() {
+    let mut world = assigned();
+    world.set_down("member1", true);
+    world.apply(quota(&json!({"cpu": "4"}), &[]));
+    settle(&mut world);
+    world.lose(Watch::Quotas);
+    world.apply(quota(&json!({"cpu": "4"}), &[("member1", &json!({"cpu": "2"}))]));
+    world.set_down("member1", false);
+    settle(&mut world);
+    assert_eq!(world.holders(QUOTA, "team"), ["member1"]);
+    world.shut.clear();
+    settle(&mut world);
+    assert_eq!(world.holders(QUOTA, "team"), ["member1"]);
+}
+
 /// A crash after any change leads to the same end.
 #[test]
 fn a_crash_after_any_change_of_a_quota_leads_to_the_same_end() {

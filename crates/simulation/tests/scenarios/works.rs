@@ -1,6 +1,7 @@
 //! Works as views of copies, with `--work-objects=mirror`.
 
 use entourage_api::names;
+use entourage_core::observation::Watch;
 use serde_json::{Value, json};
 
 use crate::{config_map, deployment, example, policy, policy_of, world::World};
@@ -260,6 +261,84 @@ fn a_crash_after_any_write_leads_to_the_same_works() {
             );
         }
     }
+}
+
+#[test]
+fn a_work_of_that_name_that_is_somebody_elses_is_left_alone() {
+    let mut world = mirroring(&["member1"]);
+    let (kind, namespace, name) = key("member1", "ConfigMap", "my-config");
+    let theirs = json!({
+        "apiVersion": "work.karmada.io/v1alpha1", "kind": kind,
+        "metadata": {"name": name, "namespace": namespace}, "spec": {"workload": {"manifests": []}},
+    });
+    world.apply(theirs.clone());
+    world.apply(config_map("my-config", "one"));
+    world.apply(policy_of("config", "v1", "ConfigMap", "my-config", &["member1"]));
+    assert!(world.settle());
+    assert_eq!(world.holders("ConfigMap", "my-config"), ["member1"]);
+    let stays = |world: &World| {
+        let found = work(world, "member1", "ConfigMap", "my-config").expect("theirs");
+        assert_eq!(found["spec"], theirs["spec"]);
+        assert!(
+            found["metadata"]["labels"].is_null() && found["status"].is_null(),
+            "{found}"
+        );
+    };
+    stays(&world);
+    world.delete("ConfigMap", "my-config");
+    assert!(world.settle());
+    stays(&world);
+}
+
+#[test]
+fn a_work_stays_while_its_copy_may_still_be_on_the_member() {
+    let mut world = settled();
+    world.set_down("member1", true);
+    world.apply(policy(&["member2"]));
+    assert!(world.settle());
+    assert!(work(&world, "member1", "Deployment", "myapp").is_some());
+    world.set_down("member1", false);
+    assert!(world.settle());
+    assert_eq!(world.on("member1", "Deployment", "myapp"), None);
+    assert_eq!(work(&world, "member1", "Deployment", "myapp"), None);
+}
+
+#[test]
+fn many_edits_in_a_moment_are_shown_by_few_writes_of_a_work() {
+    let mut world = settled();
+    let before = world.writes.len();
+    for n in 0..10 {
+        world.apply(config_map("my-config", &n.to_string()));
+        world.settle_for(50);
+    }
+    assert!(world.settle());
+    let of_it = |line: &&String| line.contains("karmada-es-member1");
+    let writes = world.writes[before..].iter().filter(of_it).count();
+    assert!((1..=4).contains(&writes), "{:#?}", &world.writes[before..]);
+    let shown = work(&world, "member1", "ConfigMap", "my-config").expect("a Work");
+    assert_eq!(
+        shown["spec"]["workload"]["manifests"][0]["data"],
+        json!({"key": "9"})
+    );
+}
+
+#[test]
+fn nothing_is_delivered_before_it_is_known_which_works_are_suspended() {
+    let mut world = settled();
+    suspend(&mut world, "member1", true);
+    assert!(world.settle());
+    let mut scaled = deployment("myapp", &["my-config"]);
+    scaled["spec"]["replicas"] = json!(5);
+    world.shut.insert(Watch::Works);
+    world.restart();
+    world.apply(scaled);
+    assert!(world.settle());
+    assert_ne!(replicas(&world, "member1"), json!(5));
+    assert_ne!(replicas(&world, "member2"), json!(5), "no Work is known");
+    world.shut.clear();
+    assert!(world.settle());
+    assert_ne!(replicas(&world, "member1"), json!(5), "it is suspended");
+    assert_eq!(replicas(&world, "member2"), json!(5));
 }
 
 #[test]
