@@ -2,46 +2,33 @@
 
 use entourage_core::{
     execution_namespaces::HOLDS_WORKS,
-    object::{Gvk, Str},
+    object::Str,
+    observation::work_gvk,
     plan::{Event, HubObject, Preconditions, Verb},
 };
 
 use super::{Executor, Outcome, outcome_of};
 use crate::{
-    client::{Call, Form, path::Path},
-    error::Class,
+    client::{Call, Form, path::Path, served::Served},
+    error::{Class, Failure},
     metrics,
 };
 
 impl Executor {
-    /// Asks the hub for one Work in the namespace, and deletes the namespace if there is none. A hub without the definition of
-    /// Works has none.
+    /// Asks the hub for one Work in the namespace, and deletes the namespace if there is none.
     pub(super) async fn end_execution_namespace(
         &self,
         name: Str,
         preconditions: Preconditions,
         event: Event,
     ) -> Outcome {
-        let one = Path::works(&name).query("limit", "1");
-        let call = Call {
-            verb: metrics::Verb::List,
-            path: &one,
-            accept: Form::Metadata.accept_list(),
-            body: None,
-            deadline: None,
-        };
-        match self.hub.object(call).await {
-            Ok(list) if list["items"].as_array().is_some_and(|all| !all.is_empty()) => {
-                return Outcome::Refused(HOLDS_WORKS.to_owned());
+        match self.holds_works(&name).await {
+            Ok(false) => {}
+            Ok(true) => return Outcome::Refused(HOLDS_WORKS.to_owned()),
+            Err(failure) if failure.class() == Class::Refused => {
+                return Outcome::Refused(failure.text(&work_gvk()));
             }
-            Ok(_) => {}
-            Err(failure) => match failure.class() {
-                Class::Missing => {}
-                Class::Refused => {
-                    return Outcome::Refused(failure.text(&Gvk::new("work.karmada.io/v1alpha1", "Work")));
-                }
-                _ => return outcome_of(&failure),
-            },
+            Err(failure) => return outcome_of(&failure),
         }
         let outcome = self
             .write(&HubObject::Namespace(name), Verb::delete(preconditions))
@@ -50,5 +37,28 @@ impl Executor {
             self.events.emit(event);
         }
         outcome
+    }
+
+    /// True if a namespace holds a Work. A hub that serves none, and defines none, has none; a 404 alone does not prove that.
+    async fn holds_works(&self, namespace: &str) -> Result<bool, Failure> {
+        let one = Path::works(namespace).query("limit", "1");
+        let call = Call {
+            verb: metrics::Verb::List,
+            path: &one,
+            accept: Form::Metadata.accept_list(),
+            body: None,
+            deadline: None,
+        };
+        match self.hub.object(call).await {
+            Ok(list) => match list["items"].as_array() {
+                Some(all) => Ok(!all.is_empty()),
+                None => Err(Failure::Garbled("a list of Works without items".into())),
+            },
+            Err(failure) if failure.class() == Class::Missing => match self.hub.served(&work_gvk()).await? {
+                Served::Nowhere => Ok(false),
+                Served::In(_) | Served::Withheld => Err(failure),
+            },
+            Err(failure) => Err(failure),
+        }
     }
 }

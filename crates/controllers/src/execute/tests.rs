@@ -19,6 +19,7 @@ mod distribute;
 mod hooked;
 mod namespaces;
 mod recorder;
+mod works;
 
 const SOURCE: &str = "GET /api/v1/namespaces/ns/configmaps/a";
 const LIVE: &str = "GET /api/v1/namespaces/ns/configmaps/a";

@@ -96,16 +96,18 @@ fn an_execution_namespace_without_the_label_stays_while_the_cluster_waits_for_it
 }
 
 #[test]
-fn a_cluster_has_its_finalizer_before_its_execution_namespace_exists() {
+fn an_execution_namespace_is_created_only_for_a_cluster_with_the_finalizer() {
     let mut world = World::new(&["member1"]);
     assert!(world.settle());
-    let at = |part: &str| world.writes.iter().position(|line| line.contains(part));
-    let (finalizer, namespace) = (at("Cluster /member1"), at(&format!("Namespace /{ES}")));
-    assert!(
-        finalizer < namespace && finalizer.is_some(),
-        "{:#?}",
-        world.writes
-    );
+    let key = Key::ExecutionNamespace("member1".into());
+    let mut cluster = world.hub_object("Cluster", "member1").expect("it").clone();
+    cluster["metadata"]["finalizers"] = json!([]);
+    world.replace(cluster);
+    world.delete("Namespace", ES);
+    let now = world.now;
+    assert_eq!(world.engine.plan(&key, now).changes, []);
+    assert!(world.settle());
+    assert!(world.hub_object("Namespace", ES).is_some());
 }
 
 #[test]

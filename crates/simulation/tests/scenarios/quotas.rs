@@ -1,5 +1,6 @@
 //! FederatedResourceQuotas: their ResourceQuotas on members, what is reported of them, and workloads that would exceed one.
 
+use entourage_api::keys::finalizer;
 use entourage_core::{object::NamespacedName, observation::Watch, plan::Key, refusal};
 use serde_json::{Value, json};
 
@@ -332,6 +333,20 @@ fn an_assignment_that_is_taken_off_while_the_controllers_are_down_leaves_nothing
         at += 1;
     }
     assert!(at > 3, "{at}");
+}
+
+#[test]
+fn a_resource_quota_is_written_only_when_the_status_accounts_for_it() {
+    let mut world = world();
+    let mut given = quota(&json!({"cpu": "4"}), &[("member1", &json!({"cpu": "2"}))]);
+    given["metadata"]["finalizers"] = json!([finalizer::QUOTA]);
+    world.apply(given);
+    let key = Key::QuotaCopy(NamespacedName::new("default", "team"), "member1".into());
+    let now = world.now;
+    let plan = world.engine.plan(&key, now);
+    assert_eq!(plan.changes, [], "{plan:?}");
+    settle(&mut world);
+    assert_eq!(world.holders(QUOTA, "team"), ["member1"]);
 }
 
 #[test]

@@ -269,7 +269,7 @@ fn a_work_of_that_name_that_is_somebody_elses_is_left_alone() {
     let (kind, namespace, name) = key("member1", "ConfigMap", "my-config");
     let theirs = json!({
         "apiVersion": "work.karmada.io/v1alpha1", "kind": kind,
-        "metadata": {"name": name, "namespace": namespace}, "spec": {"workload": {"manifests": []}},
+        "metadata": {"name": name, "namespace": namespace}, "spec": {"workload": {"manifests": [config_map_of("default")]}},
     });
     world.apply(theirs.clone());
     world.apply(config_map("my-config", "one"));
