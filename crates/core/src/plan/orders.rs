@@ -1,13 +1,38 @@
-//! The data that changes of ResourceQuotas and Works are executed with.
+//! The data that changes of copies of distributions, of ResourceQuotas and of Works are executed with.
 
 use entourage_api::work::Resources;
 use serde::Serialize;
 
 use super::Preconditions;
 use crate::{
+    distributed::render,
     object::{NamespacedName, ResourceId, Str},
+    places::Place,
     render_spec::RenderSpec,
 };
+
+/// The data that a copy of a distribution is applied with.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Order {
+    /// The distribution.
+    pub distribution: Str,
+    /// The server and namespace of the copy.
+    pub place: Place,
+    /// The copy's id.
+    pub id: ResourceId,
+    /// The data it is rendered with.
+    pub render_spec: render::DistributionRenderSpec,
+    /// The object that is distributed, if it is a separate object; else it is embedded in the distribution.
+    pub source: Option<ResourceId>,
+    /// The object at the target as last observed; `None` creates it.
+    pub live: Option<Preconditions>,
+    /// True if it must be read before it is written.
+    pub read_first: bool,
+    /// True if it may be deleted and created again where an update cannot change it.
+    pub may_recreate: bool,
+    /// True if it may be written; else it is only compared.
+    pub may_write: bool,
+}
 
 /// The data that the ResourceQuota of a FederatedResourceQuota is applied with.
 #[derive(Clone, Debug, PartialEq, Serialize)]

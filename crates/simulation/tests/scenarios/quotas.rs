@@ -339,6 +339,11 @@ fn an_assignment_that_is_taken_off_while_the_controllers_are_down_leaves_nothing
 fn a_resource_quota_is_written_only_when_the_status_accounts_for_it() {
     let mut world = world();
     let mut given = quota(&json!({"cpu": "4"}), &[("member1", &json!({"cpu": "2"}))]);
+    // The ResourceQuotas of member1 are known because of another one.
+    let mut other = given.clone();
+    other["metadata"]["name"] = json!("other");
+    world.apply(other);
+    settle(&mut world);
     given["metadata"]["finalizers"] = json!([finalizer::QUOTA]);
     world.apply(given);
     let key = Key::QuotaCopy(NamespacedName::new("default", "team"), "member1".into());

@@ -87,6 +87,30 @@ async fn an_execution_namespace_stays_while_it_holds_a_work_or_that_is_not_known
 }
 
 #[tokio::test]
+async fn an_execution_namespace_stays_while_discovery_lists_works_although_they_are_not_found() {
+    let answer = |asked: &Asked| match asked.line.as_str() {
+        "GET /apis" => ok(json!({"kind": "APIGroupList", "groups": [{
+            "name": "work.karmada.io", "versions": [{"groupVersion": "work.karmada.io/v1alpha1", "version": "v1alpha1"}],
+        }]})),
+        "GET /apis/work.karmada.io/v1alpha1" => ok(json!({"kind": "APIResourceList",
+            "resources": [{"name": "works", "kind": "Work"}]})),
+        _ => status(404, "NotFound"),
+    };
+    let mut bench = bench_of(
+        api(Server::Hub, answer),
+        script(Server::Member("m1".into()), vec![]),
+    );
+    let (outcome, _) = bench.carry_out(end()).await;
+    assert_ne!(outcome, Outcome::Done);
+    let lines = bench.hub.lines();
+    assert!(
+        lines.contains(&"GET /apis/work.karmada.io/v1alpha1".to_owned()),
+        "{lines:?}"
+    );
+    assert!(!lines.contains(&DELETE_NAMESPACE.to_owned()), "{lines:?}");
+}
+
+#[tokio::test]
 async fn the_work_of_a_secret_is_sent_without_its_data() {
     let secret = json!({
         "apiVersion": "v1", "kind": "Secret", "type": "Opaque", "data": {"password": "Y2FuYXJ5"},
