@@ -135,7 +135,8 @@ async fn check_example(space: &Space) -> Result<()> {
 
 async fn dependencies_go_first(scene: &mut Scene) -> Result<()> {
     scene.start().await?;
-    for object in manifests::example() {
+    // The Deployment last: it does not wait for a ConfigMap that does not exist yet.
+    for object in manifests::example().into_iter().rev() {
         scene.apply(object).await?;
     }
     scene.until_settled(&["member1", "member2"]).await?;
