@@ -67,6 +67,11 @@ const STEPS: &[Step] = &[
         run: || fields_file::run(&check_flag()),
     },
     Step {
+        name: "pages",
+        about: "what the pages must name, their links, and the checks themselves: the tests of xtask",
+        run: pages,
+    },
+    Step {
         name: "clippy",
         about: "no warning in any target",
         run: clippy,
@@ -188,6 +193,11 @@ fn chosen(args: &[String]) -> Result<Vec<&'static Step>> {
 
 fn format() -> Result<Outcome> {
     cargo(&["fmt", "--all", "--check"])
+}
+
+/// A part of the step `test` that takes seconds, so that a row that a page lacks is not found after a quarter of an hour.
+fn pages() -> Result<Outcome> {
+    cargo(&["test", "--workspace", "--bin", "xtask", "--quiet"])
 }
 
 fn clippy() -> Result<Outcome> {

@@ -35,7 +35,7 @@ use crate::servers::{Assets, Fleet};
 const LONGEST: Duration = Duration::from_secs(600);
 
 /// The number of concurrent tests on the embedded lane: they mostly wait until they can be sure that nothing happens.
-const AT_A_TIME: usize = 8;
+const AT_A_TIME: usize = 16;
 
 /// The maximum number of fleets of real API servers, and so of concurrent tests on the real lane. A fleet
 /// takes about 1.2 GB, and its idle servers a tenth of a core.
