@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::{marks, source_version, volumes};
 use crate::{
-    cache::{Binding, CopyState, Member, PendingWrite, ResourceState, Trouble, referred},
+    cache::{Binding, CopyState, Member, ResourceState, Trouble, referred},
     dependencies,
     eviction::{self, data, task},
     fleet::{
@@ -45,17 +45,14 @@ pub fn plan(fleet: &Fleet, id: &ResourceId, cluster: &Str, now: Time) -> Plan {
         return Plan::wait(format!("unknown state of cluster {cluster}"));
     }
     let plan = known(fleet, id, cluster, (resource, member, state), now);
-    // A delivery that is retried reports it, too.
-    let is_tried_again = || {
-        let problem = state.problem.as_ref();
-        problem.is_some_and(|problem| problem.trouble.is_passing() && now < problem.retry_at)
+    let Some(pending) = state.pending.as_ref().filter(|_| plan.changes.is_empty()) else {
+        return plan;
     };
-    match &state.pending {
-        Some(pending) if plan.changes.is_empty() && !is_tried_again() => {
-            look(id, cluster, (plan, pending), now)
-        }
-        _ => plan,
-    }
+    // A delivery that is retried reports it, too: no other request is sent before.
+    let problem = state.problem.as_ref();
+    let paused = problem.filter(|problem| problem.trouble.is_passing() && now < problem.retry_at);
+    let due = paused.map(|problem| problem.retry_at).or_else(|| pending.due());
+    look(id, cluster, (plan, due), now)
 }
 
 /// The hub and the member are synced for this object.
@@ -299,8 +296,8 @@ fn end(
 }
 
 /// Checks for a copy that may have been written, if nothing else is to be done; if that is due later, the plan states when.
-fn look(id: &ResourceId, cluster: &Str, (plan, pending): (Plan, &PendingWrite), now: Time) -> Plan {
-    match pending.due() {
+fn look(id: &ResourceId, cluster: &Str, (plan, due): (Plan, Option<Time>), now: Time) -> Plan {
+    match due {
         Some(due) if now < due => Plan {
             again_at: Some(plan.again_at.map_or(due, |again| again.min(due))),
             ..plan

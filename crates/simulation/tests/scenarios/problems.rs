@@ -1,5 +1,9 @@
 //! Problems of copies: what is told of one ends with its cause, as a restart would have it.
 
+use entourage_core::{
+    object::{Gvk, ResourceId},
+    plan::Key,
+};
 use serde_json::json;
 
 use crate::{
@@ -66,6 +70,23 @@ fn an_override_that_a_member_refused_leaves_no_trace_once_it_is_deleted() {
         assert_eq!(on_members, [""; 0], "the copy was right all the time");
         assert_restart_agrees(&mut world);
     }
+}
+
+#[test]
+fn a_write_without_an_answer_is_looked_into_although_nothing_is_left_to_write() {
+    let mut world = settled();
+    world.mute = true;
+    world.apply(of_config(override_policy(
+        "config",
+        &sets("member1", "/data/key", "unanswered"),
+    )));
+    assert!(world.settle());
+    world.delete("OverridePolicy", "config");
+    assert!(world.settle_for(0));
+    let config = ResourceId::new(Gvk::new("v1", "ConfigMap"), "default", "my-config");
+    let plan = world.planned(&Key::Copy(config, "member1".into()));
+    assert!(plan.changes.is_empty(), "{plan:?}");
+    assert!(plan.again_at.is_some(), "{plan:?}");
 }
 
 #[test]
