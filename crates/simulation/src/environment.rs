@@ -8,13 +8,13 @@ use entourage_core::{
     distribution::render::DistributionRenderSpec,
     interpreter::{Interpretation, question::Question},
     namespaces::content::Contents,
-    object::{ResourceId, Str, Time},
-    observation::{Server, Watch},
-    plan::{Event, Preconditions, RemovalMode},
+    object::{ResourceId, Str},
+    observation::{Observation, Server, Watch},
+    plan::{Event, Key, Preconditions, RemovalMode},
 };
 use serde_json::Value;
 
-use crate::objects::Versions;
+use crate::{process::Process, servers::Servers, watches};
 
 /// A request of the executor, as a fault sees it.
 #[derive(Clone, Copy)]
@@ -92,25 +92,30 @@ pub enum Write {
     EndNamespace(RemovalMode),
 }
 
-/// The servers of a run. The methods with a body are those of a run without faults, hooks and checks.
+/// The servers of a run, and the process whose plans are carried out on them. The methods with a body are those of a run without
+/// faults, hooks and checks.
 pub trait Environment {
-    /// The engine of the process whose plans are carried out.
-    fn engine(&self) -> &Engine;
+    /// The servers.
+    fn servers(&self) -> &Servers;
 
-    /// The time of all servers.
-    fn now(&self) -> Time;
+    /// As [`Self::servers`].
+    fn servers_mut(&mut self) -> &mut Servers;
 
-    /// The source of uids and versions.
-    fn versions(&mut self) -> &mut Versions;
+    /// The process.
+    fn process(&self) -> &Process;
+
+    /// As [`Self::process`].
+    fn process_mut(&mut self) -> &mut Process;
+
+    /// The engine of the process.
+    fn engine(&self) -> &Engine {
+        &self.process().engine
+    }
 
     /// An object of a server.
-    fn object(&self, server: &Server, id: &ResourceId) -> Option<&Value>;
-
-    /// The objects of a server.
-    fn objects<'a>(&'a self, server: &Server) -> Box<dyn Iterator<Item = (ResourceId, &'a Value)> + 'a>;
-
-    /// Stores an object of a server, or removes it, and notifies the watches.
-    fn store(&mut self, server: &Server, id: &ResourceId, object: Option<Value>);
+    fn object(&self, server: &Server, id: &ResourceId) -> Option<&Value> {
+        self.servers().object(server, id)
+    }
 
     /// The outcome of a request instead of the one that its server would give.
     fn fault(&mut self, _: Request<'_>) -> Option<Fault> {
@@ -164,6 +169,25 @@ pub trait Environment {
     ) -> Result<render::Rendered, render::Refusal> {
         render::render(render_spec, id, cluster, template, live)
     }
+
+    /// True if a watch covers an object of its server.
+    fn covers(&self, watch: &Watch, id: &ResourceId, object: &Value) -> bool {
+        watches::covers(watch, &self.engine().config.hub, id, object)
+    }
+
+    /// True if the process observes an event now.
+    fn takes(&mut self, _: &Observation) -> bool {
+        true
+    }
+
+    /// The process has opened a watch and observed its list.
+    fn opened(&mut self, _: &Watch) {}
+
+    /// An object was stored or removed, and the process has observed it; the object before.
+    fn changed(&mut self, _: &Server, _: &ResourceId, _before: Option<&Value>) {}
+
+    /// The process queued these keys.
+    fn dirtied(&mut self, _: &[Key]) {}
 
     /// A write succeeded.
     fn wrote(&mut self, _: &Server, _: Write, _: &ResourceId) {}

@@ -12,7 +12,7 @@ use entourage_core::{
     plan::{Change, HubObject},
     status,
 };
-pub use hub::{collect, delete, id_of};
+pub use hub::id_of;
 pub use namespaces::namespace;
 
 use crate::environment::{Environment, Request};
@@ -150,11 +150,16 @@ pub fn carry_out(servers: &mut impl Environment, change: Change) -> Outcome {
                 items: &items,
             };
             let interpretation = servers.answered(&interpretation, &id, question);
-            match status::template::aggregated(template, &interpretation, &items) {
-                Ok(Some(verb)) => hub::write(servers, &HubObject::Template(id), verb),
-                Ok(None) => Outcome::done([Observation::Aggregated(id, asked, None)]),
-                Err(unanswered) => Outcome::done([Observation::Aggregated(id, asked, Some(unanswered))]),
+            let (mut outcome, unanswered) =
+                match status::template::aggregated(template, &interpretation, &items) {
+                    Ok(Some(verb)) => (hub::write(servers, &HubObject::Template(id.clone()), verb), None),
+                    Ok(None) => (Outcome::default(), None),
+                    Err(unanswered) => (Outcome::default(), Some(unanswered)),
+                };
+            if !outcome.failed {
+                outcome.seen.push(Observation::Aggregated(id, asked, unanswered));
             }
+            outcome
         }
         Change::Refuse(why) => {
             servers.refuse(&why);

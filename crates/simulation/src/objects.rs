@@ -1,6 +1,9 @@
 //! The objects of an API server in the simulation: ids, versions, merges, finalizers.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    ops::{Deref, DerefMut},
+};
 
 use k8s_openapi::ByteString;
 use serde_json::{Map, Value, json};
@@ -11,32 +14,20 @@ use entourage_core::{
 };
 
 /// The objects of an API server. They may be Secrets: no `Debug`, wiped on drop.
-#[derive(Default)]
-pub(crate) struct Objects(BTreeMap<ResourceId, Value>);
+#[derive(Clone, Default, PartialEq)]
+pub struct Objects(BTreeMap<ResourceId, Value>);
 
-impl Objects {
-    pub(crate) fn get(&self, id: &ResourceId) -> Option<&Value> {
-        self.0.get(id)
+impl Deref for Objects {
+    type Target = BTreeMap<ResourceId, Value>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
     }
+}
 
-    pub(crate) fn contains(&self, id: &ResourceId) -> bool {
-        self.0.contains_key(id)
-    }
-
-    pub(crate) fn insert(&mut self, id: ResourceId, object: Value) {
-        if let Some(mut held) = self.0.insert(id, object) {
-            wipe(&mut held);
-        }
-    }
-
-    pub(crate) fn remove(&mut self, id: &ResourceId) {
-        if let Some(mut held) = self.0.remove(id) {
-            wipe(&mut held);
-        }
-    }
-
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&ResourceId, &Value)> {
-        self.0.iter()
+impl DerefMut for Objects {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.0
     }
 }
 
@@ -47,7 +38,7 @@ impl Drop for Objects {
 }
 
 /// The source of uids and resourceVersions: one sequence for all servers, above every version that was observed.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Versions {
     last: u64,
     uids: u64,

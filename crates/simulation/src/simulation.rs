@@ -13,34 +13,38 @@ mod distributing;
 mod members;
 mod notes;
 pub(crate) mod outcome;
-mod servers;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    ops::ControlFlow,
+};
 
 use serde_json::Value;
 
 use crate::{
-    environment::Environment,
-    objects::{Objects, Versions, kept},
-    watches,
+    notifications,
+    objects::{Objects, kept},
+    process::Process,
+    run,
+    servers::Servers,
+    writes,
 };
 pub use distributing::named_namespaces;
 use entourage_core::{
     Engine,
     config::Config,
     inspection,
+    kinds::CLUSTER_API,
     object::{ResourceId, Str, Time},
-    observation::{Observation, Server, Subject, Watch, misread},
+    observation::{Observation, Server, Watch, kind_read_by, misread},
     plan::Key,
+    rendered::wipe,
 };
 pub use outcome::{Fate, Note, Outcome, Place, Report};
 
 /// The duration of the simulation in virtual milliseconds: longer than any delay that changes copies (the wait for dependencies,
 /// the grace period of a deletion, a member's failure threshold).
 const PATIENCE: i64 = 180_000;
-
-/// The maximum number of plans for each given object; a bound for a system that would never settle.
-const PLANS_PER_OBJECT: usize = 2_000;
 
 /// A fact of a real server that the simulation needs.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -74,21 +78,22 @@ pub enum Progress {
 
 /// A running simulation.
 pub struct Simulation {
-    engine: Engine,
-    hub: Objects,
-    /// The objects of the hub as given, before any was applied or planned.
-    hub_before: Objects,
-    members: BTreeMap<Str, Model>,
-    versions: Versions,
-    now: Time,
+    servers: Servers,
+    /// The objects of the servers as given, before any was applied or planned.
+    before: Servers,
+    process: Process,
     until: Time,
-    queue: BTreeSet<Key>,
-    timers: BTreeMap<Key, Time>,
-    open: BTreeSet<Watch>,
     answered: BTreeSet<Question>,
+    /// The questions of the keys that wait for an answer.
+    asked: BTreeSet<Question>,
+    /// The keys that wait for an answer.
+    blocked: BTreeSet<Key>,
     /// Templates of the hub that cannot be read, with the reason: whether they exist is unknown, and no decision is made that
     /// depends on it.
     unreadable: BTreeMap<ResourceId, String>,
+    /// Members that cannot be read, with the reason: their copies are assumed to be as the hub recorded them.
+    unread: BTreeMap<Str, String>,
+    probed: BTreeSet<Str>,
     /// Objects to apply when every requested fact is known.
     pending: VecDeque<(ResourceId, Value)>,
     /// The applied objects.
@@ -100,33 +105,21 @@ pub struct Simulation {
     plans: usize,
 }
 
-/// A member in the model.
-#[derive(Default)]
-struct Model {
-    objects: Objects,
-    before: Objects,
-    /// The reason why it could not be read; its copies are assumed to be as the hub recorded them.
-    unreadable: Option<String>,
-    probed: bool,
-}
-
 impl Simulation {
     /// Starts a simulation of a hub with these settings; `config.hub` is its id.
     #[must_use]
     pub fn new(config: Config, now: Time) -> Self {
         Self {
-            engine: Engine::new(config),
-            hub: Objects::default(),
-            hub_before: Objects::default(),
-            members: BTreeMap::new(),
-            versions: Versions::default(),
-            now,
+            servers: Servers::new(now),
+            before: Servers::new(now),
+            process: Process::new(config),
             until: now.plus(PATIENCE),
-            queue: BTreeSet::new(),
-            timers: BTreeMap::new(),
-            open: BTreeSet::new(),
             answered: BTreeSet::new(),
+            asked: BTreeSet::new(),
+            blocked: BTreeSet::new(),
             unreadable: BTreeMap::new(),
+            unread: BTreeMap::new(),
+            probed: BTreeSet::new(),
             pending: VecDeque::new(),
             applied: Objects::default(),
             refused: BTreeMap::new(),
@@ -147,7 +140,7 @@ impl Simulation {
             return;
         }
         if let Some(before) = before {
-            self.take_in(&id, before);
+            self.take_in(&Server::Hub, &id, before);
         }
         self.pending.push_back((id, after));
     }
@@ -159,8 +152,8 @@ impl Simulation {
                 self.refused.insert(id, why);
                 return;
             }
-            let object = self.versions.created(&id, object, self.now);
-            self.take_in(&id, object);
+            let object = self.servers.versions.created(&id, object, self.servers.now);
+            self.take_in(&Server::Hub, &id, object);
         }
     }
 
@@ -175,48 +168,14 @@ impl Simulation {
     ///
     /// Cost: O(plans), each as named at its planner.
     pub fn run(&mut self) -> Progress {
-        let mut asked: BTreeSet<Question> = BTreeSet::new();
-        let mut blocked: BTreeSet<Key> = BTreeSet::new();
-        loop {
-            let unread: Vec<Question> = self
-                .engine
-                .demand()
-                .iter()
-                .filter(|watch| !self.open.contains(watch))
-                .map(|watch| Question::List(watch.clone()))
-                .collect();
-            if !unread.is_empty() {
-                self.queue.append(&mut blocked);
-                return Progress::Asks(unread);
-            }
-            if let Some((id, after)) = self.pending.pop_front() {
-                self.put_applied(&id, after);
-            } else if let Some(key) = self.next() {
-                if self.plans > self.most_plans() {
-                    return Progress::Unsettled;
-                }
-                let questions = self.work(&key);
-                if !questions.is_empty() {
-                    asked.extend(questions);
-                    blocked.insert(key);
-                }
-            } else if !asked.is_empty() {
-                self.queue.append(&mut blocked);
-                return Progress::Asks(asked.into_iter().collect());
-            } else if !self.pass_time() {
-                return Progress::Settled;
-            }
-        }
-    }
-
-    /// The next key to plan: clusters first, so that replicas are not divided only among those that are ready already.
-    fn next(&mut self) -> Option<Key> {
-        let first = Key::Cluster(Str::from(""));
-        let cluster = self.queue.range(first..).next().cloned();
-        match cluster.filter(|key| matches!(key, Key::Cluster(_))) {
-            Some(key) => self.queue.take(&key),
-            None => self.queue.pop_first(),
-        }
+        let until = self.until;
+        let progress = match run::run(self, until) {
+            ControlFlow::Break(progress) => progress,
+            ControlFlow::Continue(()) => Progress::Settled,
+        };
+        self.asked.clear();
+        self.process.queue.append(&mut self.blocked);
+        progress
     }
 
     /// Runs to the end without any server: only the given objects exist.
@@ -240,7 +199,7 @@ impl Simulation {
             Question::Template(id) => match answer {
                 Answer::Objects(objects) => {
                     if let Some(object) = objects.into_iter().next() {
-                        self.take_in(&id, object);
+                        self.take_in(&Server::Hub, &id, object);
                     }
                 }
                 Answer::Unreadable(why) => drop(self.unreadable.insert(id, why)),
@@ -249,7 +208,7 @@ impl Simulation {
                 if let Answer::Objects(objects) = answer
                     && let Some(object) = objects.into_iter().next()
                 {
-                    self.take_in_on(&cluster, &id, object);
+                    self.take_in(&Server::Member(cluster), &id, object);
                 }
             }
         }
@@ -259,18 +218,17 @@ impl Simulation {
     /// The engine: the observed objects, and the decisions.
     #[must_use]
     pub fn engine(&self) -> &Engine {
-        &self.engine
+        &self.process.engine
     }
 
     /// The objects given to apply: those applied, and those that the hub would refuse.
     pub fn given(&self) -> impl Iterator<Item = &ResourceId> {
-        let applied = self.applied.iter().map(|(id, _)| id);
-        applied.chain(self.refused.keys())
+        self.applied.keys().chain(self.refused.keys())
     }
 
     /// The current objects of the hub in the model. Do not print them: they may be Secrets.
     pub fn hub(&self) -> impl Iterator<Item = (&ResourceId, &Value)> {
-        self.hub.iter()
+        self.servers.hub.iter()
     }
 
     /// The result.
@@ -279,130 +237,84 @@ impl Simulation {
         outcome::report(self)
     }
 
-    fn most_plans(&self) -> usize {
-        let objects = self.hub.iter().count() * (1 + self.members.len());
-        PLANS_PER_OBJECT.saturating_mul(10 + objects)
-    }
-
-    /// Adds an object of the hub from before the simulation.
-    fn take_in(&mut self, id: &ResourceId, object: Value) {
-        if self.hub_before.contains(id) {
-            return;
-        }
+    /// Adds an object of a server from before the simulation.
+    fn take_in(&mut self, server: &Server, id: &ResourceId, object: Value) {
         let object = kept(object);
-        self.versions.saw(&object);
-        self.hub_before.insert(id.clone(), object.clone());
-        self.hub.insert(id.clone(), object);
-    }
-
-    /// Adds an object of a member from before the simulation.
-    fn take_in_on(&mut self, cluster: &Str, id: &ResourceId, object: Value) {
-        let object = kept(object);
-        self.versions.saw(&object);
-        let member = self.members.entry(cluster.clone()).or_default();
-        if member.before.contains(id) {
-            return;
+        self.servers.versions.saw(&object);
+        if let Server::Member(cluster) = server {
+            for servers in [&mut self.servers, &mut self.before] {
+                servers.members.entry(cluster.clone()).or_default();
+            }
         }
-        member.before.insert(id.clone(), object.clone());
-        member.objects.insert(id.clone(), object);
+        if self.before.object(server, id).is_none() {
+            self.before.store(server, id, Some(object.clone()));
+            self.servers.store(server, id, Some(object));
+        }
     }
 
     /// Adds the answer to a watch's list: the watch is open from now on.
     fn listed(&mut self, watch: Watch, answer: Answer) {
         let server = watch.server();
+        if let Server::Member(cluster) = &server {
+            self.servers.members.entry(cluster.clone()).or_default();
+        }
         match (answer, &server) {
-            (Answer::Objects(objects), Server::Hub) => {
+            (Answer::Objects(objects), _) => {
                 for object in objects {
-                    if let Some(id) = servers::identity_in(&watch, &object) {
-                        self.take_in(&id, object);
-                    }
-                }
-            }
-            (Answer::Objects(objects), Server::Member(cluster)) => {
-                for object in objects {
-                    if let Some(id) = servers::identity_in(&watch, &object) {
-                        self.take_in_on(cluster, &id, object);
+                    if let Some(id) = identity_in(&watch, &object) {
+                        self.take_in(&server, &id, object);
                     }
                 }
             }
             (Answer::Unreadable(why), Server::Member(cluster)) => {
                 self.assume(cluster, &watch, &why);
                 let is_unknown = matches!(watch, Watch::MemberNamespaces(_) | Watch::Distributed(..));
-                if !inspection::answers(&self.engine, cluster) || is_unknown {
-                    self.open.insert(watch.clone());
-                    return self.observe(Observation::Lost { watch, why });
+                if !inspection::answers(self.engine(), cluster) || is_unknown {
+                    return self.lose(watch, why);
                 }
             }
-            (Answer::Unreadable(why), Server::Hub) => {
-                self.open.insert(watch.clone());
-                return self.observe(Observation::Lost { watch, why });
-            }
+            (Answer::Unreadable(why), Server::Hub) => return self.lose(watch, why),
         }
-        self.open_watch(watch, &server);
+        notifications::open(self, &watch);
     }
 
-    fn open_watch(&mut self, watch: Watch, server: &Server) {
-        self.open.insert(watch.clone());
-        let hub_id = self.engine.config.hub.clone();
-        if let Server::Member(cluster) = server {
-            self.members.entry(cluster.clone()).or_default();
-        }
-        let (items, present) = match watch {
-            Watch::Hooks(_) => Default::default(),
-            _ => watches::list(&watch, &hub_id, self.objects(server)),
-        };
-        let seen: Vec<Subject> = items
-            .iter()
-            .filter_map(|object| self.project(&watch, object))
-            .collect();
-        for subject in seen {
-            self.observe(Observation::Seen(subject));
-        }
-        let revision = self.versions.last();
-        self.observe(Observation::Listed {
-            watch,
-            present,
-            revision,
-        });
-        self.probe_members();
+    fn lose(&mut self, watch: Watch, why: String) {
+        self.process.open.insert(watch.clone());
+        notifications::observe(self, Observation::Lost { watch, why });
     }
 
     /// Applies an object, once the existing objects are known.
     fn put_applied(&mut self, id: &ResourceId, after: Value) {
         let after = kept(after);
-        let stored = match self.hub.get(id).cloned() {
-            Some(held) => self.versions.replaced(id, &held, after.clone()),
-            None => self.versions.created(id, after.clone(), self.now),
-        };
-        self.applied.insert(id.clone(), after);
-        self.hub.insert(id.clone(), stored);
-        self.hub_changed(id);
+        if self.servers.hub.contains_key(id) {
+            writes::replace(self, &Server::Hub, id, after.clone());
+        } else {
+            writes::create(self, &Server::Hub, id, after.clone());
+        }
+        if let Some(mut held) = self.applied.insert(id.clone(), after) {
+            wipe(&mut held);
+        }
         self.probe_members();
     }
+}
 
-    /// Advances time to the next timer; false if there is none before the end.
-    fn pass_time(&mut self) -> bool {
-        let next = self.timers.iter().map(|(key, time)| (*time, key.clone())).min();
-        let Some((time, key)) = next.filter(|(time, _)| *time <= self.until) else {
-            return false;
-        };
-        self.timers.remove(&key);
-        self.now = self.now.max(time);
-        self.queue.insert(key);
-        true
-    }
+/// True if an object is a ResourceBinding or a ClusterResourceBinding.
+fn is_binding(id: &ResourceId) -> bool {
+    &*id.gvk.group == "work.karmada.io"
+        && matches!(&*id.gvk.kind, "ResourceBinding" | "ClusterResourceBinding")
+}
 
-    fn observe(&mut self, seen: Observation) {
-        let dirty = self.engine.observe(seen, self.now);
-        self.queue.extend(dirty);
-        // The interpretation of a kind changed: its objects are read again.
-        for watch in self.engine.take_ended() {
-            if self.open.remove(&watch) && self.engine.demand().contains(&watch) {
-                let server = watch.server();
-                self.open_watch(watch, &server);
-            }
-        }
-    }
+/// True if an object is a Cluster.
+fn is_cluster(id: &ResourceId) -> bool {
+    id.gvk.api_version() == CLUSTER_API && &*id.gvk.kind == "Cluster"
+}
+
+/// The id of a listed object; the items of a list may omit their kind.
+fn identity_in(watch: &Watch, object: &Value) -> Option<ResourceId> {
+    let meta = &object["metadata"];
+    let name = meta["name"].as_str().filter(|name| !name.is_empty())?;
+    let namespace = meta["namespace"].as_str().unwrap_or_default();
+    Some(ResourceId::new(kind_read_by(watch), namespace, name))
 }
 
 #[cfg(test)]

@@ -1,13 +1,11 @@
-//! The model of watches: what one covers, lists and tells. The servers of `plan` and those of the scenario tests tell by it.
-
-use std::collections::BTreeSet;
+//! The model of watches: what one covers and serves.
 
 use entourage_api::keys::label;
 use entourage_core::{
     Engine,
     interpreter::{self, Interpretation},
     object::{ResourceId, Str},
-    observation::{self, ObjectRef, Observation, Subject, Watch, kind_read_by, which},
+    observation::{self, Subject, Watch, kind_read_by},
 };
 use serde_json::{Value, json};
 
@@ -53,38 +51,4 @@ pub fn project(
         "apiVersion": object["apiVersion"], "kind": object["kind"], "metadata": object["metadata"],
     });
     observation::project(watch, interpretation, &metadata)
-}
-
-/// The event that a watch of this hub sends when an object changes; `None` if the object is not and was not covered. `revision`
-/// is that of the change.
-pub fn event(
-    watch: &Watch,
-    (hub, id): (&str, &ResourceId),
-    [before, after]: [Option<&Value>; 2],
-    revision: u64,
-    project: impl FnOnce(&Value) -> Option<Subject>,
-) -> Option<Observation> {
-    if let Some(object) = after.filter(|object| covers(watch, hub, id, object)) {
-        return project(object).map(Observation::Seen);
-    }
-    let held = before.filter(|object| covers(watch, hub, id, object))?;
-    Some(Observation::Gone {
-        which: which(watch, held)?,
-        uid: held["metadata"]["uid"].as_str().map(Into::into),
-        revision: Some(revision),
-    })
-}
-
-/// The list of a watch of this hub: its items, and the references to them. Cost: O(objects of the server).
-pub fn list<'a>(
-    watch: &Watch,
-    hub: &str,
-    objects: impl IntoIterator<Item = (ResourceId, &'a Value)>,
-) -> (Vec<&'a Value>, BTreeSet<ObjectRef>) {
-    let covered = objects
-        .into_iter()
-        .filter(|(id, object)| covers(watch, hub, id, object));
-    covered
-        .filter_map(|(_, object)| Some((object, which(watch, object)?)))
-        .unzip()
 }

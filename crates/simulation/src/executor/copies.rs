@@ -4,13 +4,16 @@ use entourage_core::{
     delivery::{RenderSpec, render, source_version},
     interpreter::not_propagatable,
     object::{ResourceId, Str},
-    observation::{self, Delivered, Observation, Removed, Server, Subject, Watch},
+    observation::{self, Copy, Delivered, Observation, Removed, Server, Subject, Watch},
     plan::{Preconditions, RemovalMode},
 };
 use serde_json::{Map, Value, json};
 
 use super::{Outcome, namespaces};
-use crate::environment::{Environment, Fault, Request, Write};
+use crate::{
+    environment::{Environment, Fault, Request, Write},
+    writes,
+};
 
 /// Renders a template and applies the copy; `live` are the preconditions of an update for which it need not be read.
 pub(super) fn deliver(
@@ -26,7 +29,7 @@ pub(super) fn deliver(
         _ => Observation::Absent(id.clone()),
     });
     let delivered = Observation::Delivered(cluster.clone(), id.clone(), outcome);
-    [delivered].into_iter().chain(absent).collect()
+    absent.into_iter().chain([delivered]).collect()
 }
 
 fn applied(
@@ -103,32 +106,21 @@ fn write(
             &Default::default(),
         );
     }
-    let now = servers.now();
-    let next = match held {
-        None => {
-            let made = servers.versions().created(id, copy.clone(), now);
-            if id.gvk.is_namespace() {
-                namespaces::proven(servers, cluster, made)
-            } else {
-                made
-            }
-        }
-        Some(held) => {
-            let mut next = copy.clone();
-            if let Some(status) = held.get("status") {
-                next["status"] = status.clone();
-            }
-            servers.versions().replaced(id, held, next)
-        }
+    let Some(held) = held else {
+        servers.wrote(server, Write::Create, id);
+        let made = writes::create(servers, server, id, copy.clone());
+        return if id.gvk.is_namespace() {
+            namespaces::prove(servers, cluster, id, made)
+        } else {
+            made
+        };
     };
-    let how = if held.is_none() {
-        Write::Create
-    } else {
-        Write::Change
-    };
-    servers.wrote(server, how, id);
-    servers.store(server, id, Some(next.clone()));
-    next
+    let mut next = copy.clone();
+    if let Some(status) = held.get("status") {
+        next["status"] = status.clone();
+    }
+    servers.wrote(server, Write::Change, id);
+    writes::replace(servers, server, id, next)
 }
 
 fn failed(fault: Fault) -> Delivered {
@@ -156,6 +148,7 @@ pub(super) fn remove(
     mode: RemovalMode,
 ) -> Outcome {
     let server = Server::Member(cluster.clone());
+    let seen = |copy| Observation::Seen(Subject::Copy(cluster.clone(), id.clone(), copy));
     let removed = |outcome| Outcome::done([Observation::Removed(cluster.clone(), id.clone(), outcome)]);
     match servers.fault(Request::Remove(cluster, id, preconditions)) {
         None => {}
@@ -168,24 +161,39 @@ pub(super) fn remove(
         return removed(Removed::Gone);
     };
     if held["metadata"]["resourceVersion"] != *preconditions.resource_version {
-        return Outcome::failed([]);
+        return Outcome::failed([seen(read(servers, id, cluster, &held))]);
     }
     let hub = servers.engine().config.hub.clone();
     let released = match mode {
-        RemovalMode::Delete => None,
+        RemovalMode::Delete => {
+            servers.wrote(&server, Write::Remove(mode), id);
+            writes::delete(servers, &server, id);
+            return match servers.object(&server, id) {
+                None => removed(Removed::Gone),
+                Some(held) => Outcome::done([
+                    seen(read(servers, id, cluster, held)),
+                    Observation::Removed(cluster.clone(), id.clone(), Removed::Accepted),
+                ]),
+            };
+        }
         RemovalMode::HandOver => render::hand_over(&held, &hub, cluster),
         RemovalMode::Release => render::release(&held, &hub, cluster),
     };
-    servers.wrote(&server, Write::Remove(mode), id);
-    if mode == RemovalMode::Delete {
-        servers.store(&server, id, None);
-        return removed(Removed::Accepted);
-    }
-    let mut released = released.unwrap_or_else(|| held.clone());
+    // It is not ours any more.
+    let Some(mut released) = released else {
+        return removed(Removed::Gone);
+    };
     without_empty(&mut released);
-    let released = servers.versions().replaced(id, &held, released);
-    servers.store(&server, id, Some(released));
+    servers.wrote(&server, Write::Remove(mode), id);
+    writes::replace(servers, &server, id, released);
     removed(Removed::Released)
+}
+
+/// A copy as a response shows it.
+fn read(servers: &impl Environment, id: &ResourceId, cluster: &Str, held: &Value) -> Copy {
+    let watch = Watch::Copies(cluster.clone(), id.gvk.clone());
+    let interpretation = servers.engine().interpretation(&id.gvk);
+    observation::copy(&servers.heard(&interpretation, &watch, held), &id.gvk, held)
 }
 
 /// Removes empty labels and annotations, as a server does.
@@ -202,11 +210,7 @@ pub(super) fn get(servers: &mut impl Environment, id: ResourceId, cluster: Str) 
         return Outcome::done([Observation::Removed(cluster, id, why)]);
     }
     let held = servers.object(&Server::Member(cluster.clone()), &id);
-    let copy = held.map(|held| {
-        let watch = Watch::Copies(cluster.clone(), id.gvk.clone());
-        let interpretation = servers.engine().interpretation(&id.gvk);
-        observation::copy(&servers.heard(&interpretation, &watch, held), &id.gvk, held)
-    });
+    let copy = held.map(|held| read(servers, &id, &cluster, held));
     let hub = &servers.engine().config.hub;
     Outcome::done([match copy.filter(|copy| copy.meta.hub.as_ref() == Some(hub)) {
         Some(copy) => Observation::Seen(Subject::Copy(cluster, id, copy)),

@@ -13,11 +13,13 @@ use entourage_core::{
 };
 use serde_json::{Value, json};
 
-use super::hub;
-use crate::environment::{Environment, Fault, Request, Write};
+use crate::{
+    environment::{Environment, Fault, Request, Write},
+    writes,
+};
 
 /// The response of a server: an object, or the class of its error with the message.
-type Response = Result<Value, (No, String)>;
+pub(super) type Response = Result<Value, (No, String)>;
 
 /// Applies the copy of a distribution.
 pub(super) fn apply(servers: &mut impl Environment, order: &Order) -> Vec<Observation> {
@@ -85,7 +87,7 @@ fn run(
     seen: &mut Vec<Observation>,
 ) -> Wrote {
     loop {
-        let mut response = respond(servers, &request, render_spec, &place.server(), id);
+        let mut response = respond(servers, &request, Some(render_spec), &place.server(), id);
         let turn = task.answered(&match &response {
             Ok(object) => Answer::Object(object),
             Err((no, words)) => Answer::No(*no, words.clone()),
@@ -104,11 +106,11 @@ fn run(
     }
 }
 
-/// Responds as the server of a place.
-fn respond(
+/// Responds as the server of a place; `render_spec` is that of the copy of a distribution.
+pub(super) fn respond(
     servers: &mut impl Environment,
     request: &Ask,
-    render_spec: &DistributionRenderSpec,
+    render_spec: Option<&DistributionRenderSpec>,
     server: &Server,
     id: &ResourceId,
 ) -> Response {
@@ -124,11 +126,8 @@ fn respond(
         (Ask::Create(_), Some(_)) => Err((No::Exists, "it exists".into())),
         (Ask::Create(copy), None) => {
             refused(servers.fault(Request::Write(server, id, copy.object(), None)))?;
-            let now = servers.now();
-            let made = servers.versions().created(id, copy.object().clone(), now);
             servers.wrote(server, Write::Create, id);
-            servers.store(server, id, Some(made.clone()));
-            Ok(made)
+            Ok(writes::create(servers, server, id, copy.object().clone()))
         }
         (_, None) => Err((No::Gone, "it does not exist".into())),
         (Ask::Replace(copy), Some(live)) => {
@@ -136,10 +135,8 @@ fn respond(
                 return Err(changed());
             }
             refused(servers.fault(Request::Write(server, id, copy.object(), Some(&live))))?;
-            let next = servers.versions().replaced(id, &live, copy.object().clone());
             servers.wrote(server, Write::Change, id);
-            servers.store(server, id, Some(next.clone()));
-            Ok(next)
+            Ok(writes::replace(servers, server, id, copy.object().clone()))
         }
         (Ask::Delete(preconditions), Some(live)) => {
             let wanted =
@@ -147,19 +144,18 @@ fn respond(
             if !is_exactly(&live, &wanted) {
                 return Err(changed());
             }
-            refused(servers.fault(Request::Withdraw(server, id, render_spec, &live)))?;
-            servers.wrote(server, Write::Delete, id);
-            match server {
-                Server::Hub => hub::delete(servers, id),
-                Server::Member(_) => servers.store(server, id, None),
+            if let Some(render_spec) = render_spec {
+                refused(servers.fault(Request::Withdraw(server, id, render_spec, &live)))?;
             }
+            servers.wrote(server, Write::Delete, id);
+            writes::delete(servers, server, id);
             let gone = json!({"kind": "Status", "status": "Success"});
             Ok(servers.object(server, id).cloned().unwrap_or(gone))
         }
     }
 }
 
-fn refused(fault: Option<Fault>) -> Result<(), (No, String)> {
+pub(super) fn refused(fault: Option<Fault>) -> Result<(), (No, String)> {
     match fault {
         None => Ok(()),
         Some(Fault::Changed) => Err((No::Changed, Fault::Changed.to_string())),

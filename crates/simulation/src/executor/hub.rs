@@ -4,7 +4,7 @@ use entourage_core::{
     execution_namespaces::HOLDS_WORKS,
     kinds::{self, CLUSTER_API},
     object::{Gvk, NamespacedName, ResourceId, Str},
-    observation::{ObjectRef, Observation, Server, work_gvk},
+    observation::{ObjectRef, Observation, Server, Watch, work_gvk},
     plan::{Event, HubObject, Preconditions, Verb, WorkOrder},
     scope, works,
 };
@@ -13,7 +13,9 @@ use serde_json::{Value, json};
 use super::Outcome;
 use crate::{
     environment::{Environment, Request, Write},
-    objects::{is_held, merge},
+    notifications,
+    objects::merge,
+    writes,
 };
 
 /// The id of a typed object of the hub.
@@ -35,35 +37,55 @@ pub fn id_of(object: &HubObject) -> ResourceId {
     }
 }
 
+/// Sends one write, and observes the response. After a conflict the object is read, and the plan ends.
 pub(super) fn write(servers: &mut impl Environment, object: &HubObject, verb: Verb) -> Outcome {
     let id = id_of(object);
-    let held = servers.object(&Server::Hub, &id).cloned();
     if let (HubObject::Template(id), Verb::Merge(_)) = (object, &verb)
         && let Some(fault) = servers.fault(Request::Claim(id))
     {
         return Outcome::done([Observation::Unclaimed(id.clone(), fault.to_string())]);
     }
-    if let Verb::Create(body) = verb {
-        // 403, for a namespace that is being deleted: the shell backs off, here that is the end of it.
-        if servers.fault(Request::Create(&id)).is_some() {
-            return Outcome::default();
-        }
-        if held.is_some() {
-            return Outcome::failed([]);
-        }
-        let now = servers.now();
-        let created = servers.versions().created(&id, body, now);
-        servers.wrote(&Server::Hub, Write::Create, &id);
-        servers.store(&Server::Hub, &id, Some(created));
+    // 403, for a namespace that is being deleted: the shell backs off, here that is the end of it.
+    if matches!(verb, Verb::Create(_)) && servers.fault(Request::Create(&id)).is_some() {
         return Outcome::default();
     }
-    // The look after a write that meets nothing finds nothing, too.
-    let Some(held) = held else {
-        return Outcome::failed([Observation::Gone {
+    let uid = match &verb {
+        Verb::Delete { uid, .. } => Some(uid.clone()),
+        _ => None,
+    };
+    let sent = send(servers, &id, verb);
+    let failed = sent.is_err();
+    let standing = || servers.object(&Server::Hub, &id).cloned();
+    let seen = match sent.unwrap_or_else(|Conflict| standing()) {
+        Some(answer) => {
+            let subject = notifications::project(servers, servers.process(), &watch_of(object), &answer);
+            subject.map(Observation::Seen)
+        }
+        None => Some(Observation::Gone {
             which: which(object),
-            uid: None,
+            uid: uid.filter(|_| !failed),
             revision: None,
-        }]);
+        }),
+    };
+    Outcome {
+        seen: seen.into_iter().collect(),
+        failed,
+    }
+}
+
+/// The response to a write that names another version than the stored one, or another object.
+struct Conflict;
+
+/// Responds as the hub: with the object, or with none if it is gone.
+fn send(servers: &mut impl Environment, id: &ResourceId, verb: Verb) -> Result<Option<Value>, Conflict> {
+    let held = servers.object(&Server::Hub, id).cloned();
+    let (verb, held) = match (verb, held) {
+        (Verb::Create(body), None) => {
+            servers.wrote(&Server::Hub, Write::Create, id);
+            return Ok(Some(writes::create(servers, &Server::Hub, id, body)));
+        }
+        (Verb::Create(_), Some(_)) | (_, None) => return Err(Conflict),
+        (verb, Some(held)) => (verb, held),
     };
     // Every write of a planner names the version that it is about: one that does not is refused here, so that it is found.
     let is_exactly = |meta: &Value| {
@@ -71,24 +93,27 @@ pub(super) fn write(servers: &mut impl Environment, object: &HubObject, verb: Ve
         is_version && (meta["uid"].is_null() || meta["uid"] == held["metadata"]["uid"])
     };
     let next = match verb {
-        Verb::Create(_) => return Outcome::default(),
         Verb::Delete {
             uid,
             resource_version,
         } => {
             if !is_exactly(&json!({"uid": &*uid, "resourceVersion": &*resource_version})) {
-                return Outcome::failed([]);
+                return Err(Conflict);
             }
-            servers.wrote(&Server::Hub, Write::Delete, &id);
-            delete(servers, &id);
-            return Outcome::default();
+            servers.wrote(&Server::Hub, Write::Delete, id);
+            writes::delete(servers, &Server::Hub, id);
+            return Ok(servers.object(&Server::Hub, id).cloned());
         }
-        Verb::Replace(body) | Verb::ReplaceStatus(body) | Verb::Merge(body) | Verb::MergeStatus(body)
+        Verb::Create(body)
+        | Verb::Replace(body)
+        | Verb::ReplaceStatus(body)
+        | Verb::Merge(body)
+        | Verb::MergeStatus(body)
             if !is_exactly(&body["metadata"]) =>
         {
-            return Outcome::failed([]);
+            return Err(Conflict);
         }
-        Verb::Replace(body) => with_status_of(body, &held),
+        Verb::Create(body) | Verb::Replace(body) => with_status_of(body, &held),
         Verb::Merge(body) => {
             let mut next = held.clone();
             merge(&mut next, &body);
@@ -105,14 +130,8 @@ pub(super) fn write(servers: &mut impl Environment, object: &HubObject, verb: Ve
             next
         }
     };
-    let next = servers.versions().replaced(&id, &held, next);
-    servers.wrote(&Server::Hub, Write::Change, &id);
-    if next["metadata"]["deletionTimestamp"].is_string() && !is_held(&next) {
-        end(servers, &id, &held);
-    } else {
-        servers.store(&Server::Hub, &id, Some(next));
-    }
-    Outcome::default()
+    servers.wrote(&Server::Hub, Write::Change, id);
+    Ok(Some(writes::replace(servers, &Server::Hub, id, next)))
 }
 
 /// Renders a template and writes the Work of its copy.
@@ -135,8 +154,7 @@ pub(super) fn end_execution_namespace(
     event: &Event,
 ) -> Outcome {
     let is_work_in_it = |id: &ResourceId| &*id.gvk.kind == "Work" && id.namespace == name;
-    let holds_work = servers.objects(&Server::Hub).any(|(id, _)| is_work_in_it(&id));
-    if holds_work {
+    if servers.servers().hub.keys().any(is_work_in_it) {
         servers.refuse(HOLDS_WORKS);
         return Outcome::default();
     }
@@ -147,43 +165,20 @@ pub(super) fn end_execution_namespace(
     outcome
 }
 
-/// A DELETE on the hub: at once, or when the last finalizer is removed.
-pub fn delete(servers: &mut impl Environment, id: &ResourceId) {
-    let Some(held) = servers.object(&Server::Hub, id).cloned() else {
-        return;
-    };
-    let now = servers.now();
-    if !is_held(&held) {
-        servers.versions().advance();
-        end(servers, id, &held);
-    } else if held["metadata"]["deletionTimestamp"].is_null() {
-        let mut next = held;
-        next["metadata"]["deletionTimestamp"] = json!(now.to_k8s());
-        next["metadata"]["resourceVersion"] = json!(servers.versions().advance().to_string());
-        servers.store(&Server::Hub, id, Some(next));
-    }
-}
-
-/// Removes an object and the objects that it owns.
-fn end(servers: &mut impl Environment, id: &ResourceId, held: &Value) {
-    servers.store(&Server::Hub, id, None);
-    if servers.collects(held) {
-        collect(servers, &held["metadata"]["uid"]);
-    }
-}
-
-/// The garbage collector: deletes the objects that an object owned.
-pub fn collect(servers: &mut impl Environment, uid: &Value) {
-    let owned: Vec<ResourceId> = servers
-        .objects(&Server::Hub)
-        .filter(|(_, object)| {
-            let owners = object["metadata"]["ownerReferences"].as_array();
-            owners.is_some_and(|all| all.iter().any(|owner| owner["uid"] == *uid))
-        })
-        .map(|(id, _)| id)
-        .collect();
-    for id in owned {
-        delete(servers, &id);
+/// The watch as which an object is observed.
+fn watch_of(object: &HubObject) -> Watch {
+    match object {
+        HubObject::Policy(name) if name.namespace.is_empty() => Watch::ClusterPolicies,
+        HubObject::Policy(_) => Watch::Policies,
+        HubObject::Binding(name) if name.namespace.is_empty() => Watch::ClusterBindings,
+        HubObject::Binding(_) => Watch::Bindings,
+        HubObject::Cluster(_) => Watch::Clusters,
+        HubObject::Distribution(_) => Watch::Distributions,
+        HubObject::Rebalancer(_) => Watch::Rebalancers,
+        HubObject::Quota(_) => Watch::Quotas,
+        HubObject::Work(_) => Watch::Works,
+        HubObject::Namespace(_) => Watch::Namespaces,
+        HubObject::Template(id) => Watch::Templates(id.gvk.clone()),
     }
 }
 

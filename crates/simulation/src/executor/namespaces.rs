@@ -8,7 +8,7 @@ use entourage_core::{
         content::{Contents, Look},
     },
     object::{Gvk, ResourceId, Str},
-    observation::{Observation, Server},
+    observation::{Observation, Server, Watch},
     plan::{Event, Preconditions, RemovalMode},
 };
 use serde_json::Value;
@@ -16,7 +16,9 @@ use serde_json::Value;
 use super::Outcome;
 use crate::{
     environment::{Environment, Request, Write},
+    notifications,
     objects::merge,
+    writes,
 };
 
 /// The id of a namespace.
@@ -37,37 +39,38 @@ pub(super) fn apply(
         return Outcome::failed([]);
     }
     let (server, id) = (Server::Member(cluster.clone()), namespace(name));
-    let (hub, now) = (servers.engine().config.hub.clone(), servers.now());
-    let next = match servers.object(&server, &id).cloned() {
+    let hub = servers.engine().config.hub.clone();
+    let live = match servers.object(&server, &id).cloned() {
         None => {
+            servers.wrote(&server, Write::Namespace, &id);
             let body = namespaces::created((&hub, cluster), name, labels, annotations);
-            let made = servers.versions().created(&id, body, now);
-            proven(servers, cluster, made)
+            let made = writes::create(servers, &server, &id, body);
+            prove(servers, cluster, &id, made)
         }
-        Some(held) => {
-            let Some(patch) = namespaces::patch(&held, &hub, labels, annotations) else {
-                return Outcome::default();
-            };
-            let mut next = held.clone();
-            merge(&mut next, &patch);
-            servers.versions().replaced(&id, &held, next)
-        }
+        Some(mut live) => match namespaces::patch(&live, &hub, labels, annotations) {
+            Some(patch) => {
+                servers.wrote(&server, Write::Namespace, &id);
+                merge(&mut live, &patch);
+                writes::replace(servers, &server, &id, live)
+            }
+            None => live,
+        },
     };
-    servers.wrote(&server, Write::Namespace, &id);
-    servers.store(&server, &id, Some(next));
-    Outcome::default()
+    let watch = Watch::MemberNamespaces(cluster.clone());
+    let seen = notifications::project(servers, servers.process(), &watch, &live);
+    Outcome::done(seen.map(Observation::Seen).into_iter().collect::<Vec<_>>())
 }
 
-/// A namespace that was just created, with the record of its uid.
-pub(super) fn proven(servers: &impl Environment, cluster: &Str, mut made: Value) -> Value {
-    if let Some(uid) = made["metadata"]["uid"]
+/// Records on a namespace that was just created that it is this object, and returns the result.
+pub(super) fn prove(servers: &mut impl Environment, cluster: &Str, id: &ResourceId, made: Value) -> Value {
+    let uid = made["metadata"]["uid"]
         .as_str()
-        .filter(|_| servers.proves_namespaces())
-    {
-        let patch = namespaces::proven((&servers.engine().config.hub, cluster), uid);
-        merge(&mut made, &patch);
-    }
-    made
+        .filter(|_| servers.proves_namespaces());
+    let Some(uid) = uid else { return made };
+    let patch = namespaces::proven((&servers.engine().config.hub, cluster), uid);
+    let mut next = made;
+    merge(&mut next, &patch);
+    writes::replace(servers, &Server::Member(cluster.clone()), id, next)
 }
 
 /// Finds out what a namespace contains.
@@ -90,7 +93,8 @@ fn contents(servers: &impl Environment, cluster: &Str, name: &Str, copies: &BTre
         return Contents::OnHub;
     }
     let mut look = Look::new(&servers.engine().config.hub, copies);
-    for (id, object) in servers.objects(&Server::Member(cluster.clone())) {
+    let objects = servers.servers().objects(&Server::Member(cluster.clone()));
+    for (id, object) in objects.into_iter().flat_map(|all| all.iter()) {
         if id.namespace == *name {
             look.add((&id.gvk.group, &id.gvk.kind), object);
         }
@@ -132,19 +136,17 @@ pub(super) fn end(
     if let Some(held) = held {
         servers.wrote(&server, Write::EndNamespace(mode), &id);
         if mode == RemovalMode::Delete {
-            let inside = servers.objects(&server).map(|(id, _)| id);
-            let inside: Vec<ResourceId> = inside.filter(|each| each.namespace == *name).collect();
+            let objects = servers.servers().objects(&server);
+            let inside = objects.into_iter().flat_map(|all| all.keys());
+            let inside: Vec<ResourceId> = inside.filter(|each| each.namespace == *name).cloned().collect();
             for each in std::iter::once(id).chain(inside) {
-                servers.store(&server, &each, None);
+                writes::store(servers, &server, &each, None);
             }
         } else {
-            let mut next = held.clone();
-            merge(
-                &mut next,
-                &namespaces::released(preconditions, &servers.engine().config.hub),
-            );
-            let next = servers.versions().replaced(&id, &held, next);
-            servers.store(&server, &id, Some(next));
+            let mut next = held;
+            let hub = &servers.engine().config.hub;
+            merge(&mut next, &namespaces::released(preconditions, hub));
+            writes::replace(servers, &server, &id, next);
             if let Some(event) = event {
                 servers.emit(&event);
             }

@@ -1,15 +1,15 @@
 //! ResourceQuotas of FederatedResourceQuotas. The core decides the order of requests, as for the shell.
 
 use entourage_core::{
-    distribution::apply_task::{Answer, No, Request as Ask},
+    distribution::apply_task::{Answer, Request as Ask},
     object::{NamespacedName, ResourceId, Str},
     observation::{Observation, QuotaOutcome, Server},
     plan::{Preconditions, QuotaOrder},
     quotas::apply_task::{self, ApplyTask, Next},
 };
-use serde_json::{Value, json};
 
-use crate::environment::{Environment, Fault, Request, Write};
+use super::distributed::{self, Response, refused};
+use crate::environment::{Environment, Request};
 
 /// Applies a ResourceQuota on a member.
 pub(super) fn assign(servers: &mut impl Environment, order: &QuotaOrder) -> Vec<Observation> {
@@ -53,57 +53,7 @@ fn told(quota: NamespacedName, cluster: Str, outcome: QuotaOutcome) -> Vec<Obser
 }
 
 /// Responds as a member.
-fn respond(
-    servers: &mut impl Environment,
-    request: &Ask,
-    server: &Server,
-    id: &ResourceId,
-) -> Result<Value, (No, String)> {
-    let refused = |fault: Option<Fault>| match fault {
-        None => Ok(()),
-        Some(Fault::Changed) => Err((No::Changed, Fault::Changed.to_string())),
-        Some(fault) => Err((No::Refused, fault.to_string())),
-    };
+fn respond(servers: &mut impl Environment, request: &Ask, server: &Server, id: &ResourceId) -> Response {
     refused(servers.fault(Request::Distribute(server)))?;
-    let live = servers.object(server, id).cloned();
-    let is_exactly = |live: &Value, wanted: &Value| {
-        let fields = ["uid", "resourceVersion"];
-        fields
-            .iter()
-            .all(|field| live["metadata"][field] == wanted[field])
-    };
-    match (request, live) {
-        (Ask::Read | Ask::Look, Some(live)) => Ok(live),
-        (Ask::Create(_), Some(_)) => Err((No::Exists, "it exists".into())),
-        (Ask::Create(object), None) => {
-            refused(servers.fault(Request::Write(server, id, object.object(), None)))?;
-            let now = servers.now();
-            let made = servers.versions().created(id, object.object().clone(), now);
-            servers.wrote(server, Write::Create, id);
-            servers.store(server, id, Some(made.clone()));
-            Ok(made)
-        }
-        (_, None) => Err((No::Gone, "it does not exist".into())),
-        (Ask::Replace(object), Some(live)) => {
-            if !is_exactly(&live, &object.object()["metadata"]) {
-                return Err((No::Changed, "it changed".into()));
-            }
-            refused(servers.fault(Request::Write(server, id, object.object(), Some(&live))))?;
-            let mut next = object.object().clone();
-            next["status"] = live["status"].clone();
-            let next = servers.versions().replaced(id, &live, next);
-            servers.wrote(server, Write::Change, id);
-            servers.store(server, id, Some(next.clone()));
-            Ok(next)
-        }
-        (Ask::Delete(wanted), Some(live)) => {
-            let wanted = json!({"uid": &*wanted.uid, "resourceVersion": &*wanted.resource_version});
-            if !is_exactly(&live, &wanted) {
-                return Err((No::Changed, "it changed".into()));
-            }
-            servers.wrote(server, Write::Delete, id);
-            servers.store(server, id, None);
-            Ok(json!({"kind": "Status", "status": "Success"}))
-        }
-    }
+    distributed::respond(servers, request, None, server, id)
 }

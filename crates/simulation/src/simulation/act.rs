@@ -1,72 +1,42 @@
-//! Execution of plans on the model, one change at a time, as the shell does on real servers.
+//! The run of a simulation: missing facts are requested before a plan that needs them is carried out.
+
+use std::ops::ControlFlow;
 
 use entourage_core::{
-    Engine,
     distribution::apply_task,
-    object::{ResourceId, Str, Time},
-    observation::{Observation, Server, Watch},
-    plan::{Change, Key},
-    rendered::wipe,
+    object::{ResourceId, Str},
+    observation::{Server, Watch},
+    plan::{Change, Key, Plan},
 };
 use serde_json::Value;
 
-use super::{Question, Simulation};
+use super::{Progress, Question, Simulation};
 use crate::{
     environment::{Environment, Fault, Request},
     executor::{self, Outcome, namespace},
-    objects::Versions,
+    process::Process,
+    run::Run,
+    servers::Servers,
+    watches,
 };
 
+/// The maximum number of plans for each given object; a bound for a system that would never settle.
+const PLANS_PER_OBJECT: usize = 2_000;
+
 impl Simulation {
-    /// Plans a key and executes the plan; returns the questions to answer before that.
-    pub(super) fn work(&mut self, key: &Key) -> Vec<Question> {
-        self.plans += 1;
-        let plan = self.engine.plan(key, self.now);
-        let questions: Vec<Question> = plan
-            .changes
-            .iter()
-            .filter_map(|change| self.question(change))
-            .collect();
-        if !questions.is_empty() {
-            return questions;
-        }
-        self.timers.remove(key);
-        if let Some(time) = plan.again_at {
-            self.timers.insert(key.clone(), time.max(self.now.plus(1)));
-        }
-        for change in plan.changes {
-            if let Change::Deliver { id, cluster, .. } = &change {
-                self.observe(Observation::Started(cluster.clone(), id.clone()));
-            }
-            if let Change::Remove { id, cluster, .. } = &change {
-                let place = (cluster.clone(), id.clone());
-                self.whys.insert(place, plan.why.join("; "));
-            }
-            if let Change::Withdraw { id, place, .. } = &change {
-                let server = place.cluster.clone().unwrap_or_default();
-                self.whys.insert((server, id.clone()), plan.why.join("; "));
-            }
-            let outcome = self.carry_out(change);
-            self.now = self.now.plus(1);
-            for each in outcome.seen {
-                self.observe(each);
-            }
-            // As in the shell: the rest of the plan is dropped, and the key is planned again a little later.
-            if outcome.failed {
-                self.timers.insert(key.clone(), self.now.plus(1_000));
-                break;
-            }
-        }
-        Vec::new()
+    fn most_plans(&self) -> usize {
+        let objects = self.servers.hub.len() * (1 + self.servers.members.len());
+        PLANS_PER_OBJECT.saturating_mul(10 + objects)
     }
 
     /// The question about the real servers to answer before a change can be executed, or `None`.
     fn question(&self, change: &Change) -> Option<Question> {
+        let hub = &self.servers.hub;
         let question = match change {
-            Change::GetTemplate(id) if !self.hub.contains(id) => Question::Template(id.clone()),
+            Change::GetTemplate(id) if !hub.contains_key(id) => Question::Template(id.clone()),
             Change::Distribute(order) => {
                 let source = apply_task::source(order);
-                Question::Template(Some(source).filter(|source| !self.hub.contains(source))?)
+                Question::Template(Some(source).filter(|source| !hub.contains_key(source))?)
             }
             Change::Deliver {
                 id,
@@ -74,8 +44,9 @@ impl Simulation {
                 live: None,
                 ..
             } => {
-                let member = self.members.get(cluster);
-                if member.is_some_and(|each| each.unreadable.is_some() || each.objects.contains(id)) {
+                let member = self.servers.members.get(cluster);
+                if member.is_some_and(|objects| objects.contains_key(id)) || self.unread.contains_key(cluster)
+                {
                     return None;
                 }
                 Question::Copy(cluster.clone(), id.clone())
@@ -84,93 +55,131 @@ impl Simulation {
         };
         (!self.answered.contains(&question)).then_some(question)
     }
+}
 
-    fn carry_out(&mut self, change: Change) -> Outcome {
+impl Run for Simulation {
+    type Stop = Progress;
+
+    /// Those that were closed and are demanded again; the others are requested.
+    fn next_watch(&mut self) -> Option<Watch> {
+        let is_known = |watch: &&Watch| self.answered.contains(&Question::List((*watch).clone()));
+        self.process.closed().find(is_known).cloned()
+    }
+
+    fn turn(&mut self) -> ControlFlow<Progress, bool> {
+        let unread: Vec<Question> = self.process.closed().cloned().map(Question::List).collect();
+        if !unread.is_empty() {
+            return ControlFlow::Break(Progress::Asks(unread));
+        }
+        if self.plans > self.most_plans() {
+            return ControlFlow::Break(Progress::Unsettled);
+        }
+        let Some((id, after)) = self.pending.pop_front() else {
+            return ControlFlow::Continue(false);
+        };
+        self.put_applied(&id, after);
+        ControlFlow::Continue(true)
+    }
+
+    fn keeps(&mut self, key: &Key, plan: &Plan) -> bool {
+        self.plans += 1;
+        let questions: Vec<Question> = plan
+            .changes
+            .iter()
+            .filter_map(|change| self.question(change))
+            .collect();
+        let keeps = !questions.is_empty();
+        if keeps {
+            self.asked.extend(questions);
+            self.blocked.insert(key.clone());
+        }
+        keeps
+    }
+
+    fn carry_out(&mut self, change: Change, why: &[String]) -> ControlFlow<Progress, Outcome> {
         match &change {
             // The other objects in a namespace are not part of the model.
-            Change::LookInto { .. } | Change::EndNamespace { .. } => Outcome::default(),
+            Change::LookInto { .. } | Change::EndNamespace { .. } => {
+                return ControlFlow::Continue(Outcome::default());
+            }
             // Only a 404 proves that it is gone: the key waits, as in the controllers.
-            Change::GetTemplate(id) if !self.hub.contains(id) && self.unreadable.contains_key(id) => {
-                Outcome::default()
+            Change::GetTemplate(id)
+                if !self.servers.hub.contains_key(id) && self.unreadable.contains_key(id) =>
+            {
+                return ControlFlow::Continue(Outcome::default());
             }
-            Change::Deliver { id, cluster, .. } => {
-                let (id, cluster) = (id.clone(), cluster.clone());
-                let outcome = executor::carry_out(self, change);
-                self.define(&cluster, &id);
-                outcome
+            Change::Remove { id, cluster, .. } => {
+                self.whys.insert((cluster.clone(), id.clone()), why.join("; "));
             }
-            _ => executor::carry_out(self, change),
+            Change::Withdraw { id, place, .. } => {
+                let server = place.cluster.clone().unwrap_or_default();
+                self.whys.insert((server, id.clone()), why.join("; "));
+            }
+            _ => {}
         }
+        ControlFlow::Continue(executor::carry_out(self, change))
+    }
+
+    fn idle(&mut self) -> ControlFlow<Progress, bool> {
+        if self.asked.is_empty() {
+            return ControlFlow::Continue(false);
+        }
+        ControlFlow::Break(Progress::Asks(self.asked.iter().cloned().collect()))
     }
 }
 
 impl Environment for Simulation {
-    fn engine(&self) -> &Engine {
-        &self.engine
+    fn servers(&self) -> &Servers {
+        &self.servers
     }
 
-    fn now(&self) -> Time {
-        self.now
+    fn servers_mut(&mut self) -> &mut Servers {
+        &mut self.servers
     }
 
-    fn versions(&mut self) -> &mut Versions {
-        &mut self.versions
+    fn process(&self) -> &Process {
+        &self.process
     }
 
-    fn object(&self, server: &Server, id: &ResourceId) -> Option<&Value> {
-        match server {
-            Server::Hub => self.hub.get(id),
-            Server::Member(cluster) => self.members.get(cluster)?.objects.get(id),
-        }
-    }
-
-    fn objects<'a>(&'a self, server: &Server) -> Box<dyn Iterator<Item = (ResourceId, &'a Value)> + 'a> {
-        let objects = match server {
-            Server::Hub => Some(&self.hub),
-            Server::Member(cluster) => self.members.get(cluster).map(|member| &member.objects),
-        };
-        let all = objects.into_iter().flat_map(|objects| objects.iter());
-        Box::new(all.map(|(id, object)| (id.clone(), object)))
-    }
-
-    fn store(&mut self, server: &Server, id: &ResourceId, object: Option<Value>) {
-        let mut before = self.object(server, id).cloned();
-        let objects = match server {
-            Server::Hub => &mut self.hub,
-            Server::Member(cluster) => match self.members.get_mut(cluster) {
-                Some(member) => &mut member.objects,
-                // Every request to it fails.
-                None => return,
-            },
-        };
-        match object {
-            Some(object) => objects.insert(id.clone(), object),
-            None => {
-                objects.remove(id);
-                self.versions.advance();
-            }
-        }
-        self.changed(server, id, before.as_ref());
-        before.iter_mut().for_each(wipe);
+    fn process_mut(&mut self) -> &mut Process {
+        &mut self.process
     }
 
     fn fault(&mut self, request: Request<'_>) -> Option<Fault> {
         let cluster = request.member()?;
-        let is_known = self.members.contains_key(cluster);
+        let is_known = self.servers.members.contains_key(cluster);
         (!is_known).then(|| Fault::Unreachable("there is no such member".into()))
     }
 
     fn lacks_namespace(&self, cluster: &Str, name: &Str) -> bool {
-        let known = self.open.contains(&Watch::MemberNamespaces(cluster.clone()));
-        let member = self.members.get(cluster);
-        let member = member.filter(|member| member.unreadable.is_none());
-        let lacks = member.is_some_and(|member| !member.objects.contains(&namespace(name)));
+        let is_known = self
+            .process
+            .open
+            .contains(&Watch::MemberNamespaces(cluster.clone()))
+            && !self.unread.contains_key(cluster);
+        let objects = self.servers.members.get(cluster).filter(|_| is_known);
         // Every server has `default` from the start.
-        known && lacks && &**name != "default"
+        objects.is_some_and(|objects| !objects.contains_key(&namespace(name))) && &**name != "default"
     }
 
     // A plan shows no uid that only the model has.
     fn proves_namespaces(&self) -> bool {
         false
+    }
+
+    // No hook is called.
+    fn covers(&self, watch: &Watch, id: &ResourceId, object: &Value) -> bool {
+        !matches!(watch, Watch::Hooks(_))
+            && watches::covers(watch, &self.process.engine.config.hub, id, object)
+    }
+
+    fn opened(&mut self, _: &Watch) {
+        self.probe_members();
+    }
+
+    fn changed(&mut self, server: &Server, id: &ResourceId, _: Option<&Value>) {
+        if let Server::Member(cluster) = server {
+            self.define(cluster, id);
+        }
     }
 }

@@ -38,14 +38,14 @@ pub(super) fn from<'a>(server: &Server, hub: &str, object: &'a Value) -> Option<
 /// The outcomes of the copies on the hub. Cost: O(objects of the hub + places of the distributions).
 pub(super) fn on_hub(simulation: &Simulation) -> BTreeMap<ResourceId, Outcome> {
     let mut all = BTreeMap::new();
-    let given = simulation.hub_before.iter().chain(simulation.hub.iter());
-    for (id, _) in given.filter(|(id, _)| !simulation.applied.contains(id)) {
-        let (before, after) = (simulation.hub_before.get(id), simulation.hub.get(id));
+    let given = simulation.before.hub.iter().chain(simulation.servers.hub.iter());
+    for (id, _) in given.filter(|(id, _)| !simulation.applied.contains_key(id)) {
+        let (before, after) = (simulation.before.hub.get(id), simulation.servers.hub.get(id));
         let from = |object| from(&Server::Hub, "", object);
         let (was, is) = (before.and_then(from), after.and_then(from));
         let Some(name) = is
             .or(was)
-            .filter(|name| inspection::distribution(&simulation.engine, name).is_some())
+            .filter(|name| inspection::distribution(simulation.engine(), name).is_some())
         else {
             continue;
         };
@@ -79,7 +79,7 @@ pub(super) fn message(
 pub(super) fn held_up(simulation: &Simulation, cluster: Option<&Str>) -> BTreeMap<ResourceId, Outcome> {
     let server = cluster.map_or(Server::Hub, |name| Server::Member(name.clone()));
     let mut all = BTreeMap::new();
-    for (name, distribution) in inspection::distributions(&simulation.engine) {
+    for (name, distribution) in inspection::distributions(simulation.engine()) {
         let Some(spec) = distribution.spec() else { continue };
         for (target_status, places) in distribution.places() {
             let here = places.filter(|place| place.cluster.as_ref() == cluster);
@@ -141,7 +141,7 @@ pub(super) fn notes(simulation: &Simulation) -> impl Iterator<Item = Note> {
 /// Notes about given objects that block copies: they have outcomes of their own, so the conflict is noted here.
 fn kept_out(simulation: &Simulation) -> impl Iterator<Item = Note> {
     held_up(simulation, None).into_iter().filter_map(|(id, told)| {
-        let is_given = simulation.applied.contains(&id) && told.fate == Fate::Refused;
+        let is_given = simulation.applied.contains_key(&id) && told.fate == Fate::Refused;
         is_given.then(|| Note {
             object: id.to_string(),
             condition: "Distributed".into(),
@@ -153,11 +153,11 @@ fn kept_out(simulation: &Simulation) -> impl Iterator<Item = Note> {
 
 /// Notes about distributions that cannot be read, whose source is missing, or whose copies are kept until a user confirms.
 fn whole(simulation: &Simulation) -> impl Iterator<Item = Note> {
-    simulation.hub.iter().filter_map(|(id, object)| {
+    simulation.servers.hub.iter().filter_map(|(id, object)| {
         if id.gvk != distribution::gvk() {
             return None;
         }
-        let state = inspection::distribution(&simulation.engine, &id.name)?;
+        let state = inspection::distribution(simulation.engine(), &id.name)?;
         let is_bad = state.spec().is_none();
         let has_no_source = state.count(TargetStatus::Failed(Step::Get)) > 0;
         let is_kept = state.is_held_back();

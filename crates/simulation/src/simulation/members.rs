@@ -3,28 +3,29 @@
 use entourage_api::keys::condition;
 use serde_json::{Value, json};
 
-use super::{Simulation, servers};
-use crate::objects::kept;
+use super::{Simulation, is_cluster};
+use crate::{notifications::observe, objects::kept, writes};
 use entourage_core::{
     delivery::render,
     inspection,
     object::{ResourceId, Str},
-    observation::{Observation, Probe, Watch},
+    observation::{Observation, Probe, Server, Watch},
 };
 
 impl Simulation {
     /// Probes the members that were not probed: one whose Cluster has no Ready condition counts as ready.
     pub(super) fn probe_members(&mut self) {
-        let clusters: Vec<(Str, Probe)> = self
-            .hub
-            .iter()
-            .filter(|(id, _)| servers::is_cluster(id) && self.engine.cluster(&id.name).is_some())
-            .filter(|(id, _)| !self.members.get(&id.name).is_some_and(|member| member.probed))
+        let is_new =
+            |id: &ResourceId| self.engine().cluster(&id.name).is_some() && !self.probed.contains(&id.name);
+        let hub = self.servers.hub.iter();
+        let clusters: Vec<(Str, Probe)> = hub
+            .filter(|(id, _)| is_cluster(id) && is_new(id))
             .map(|(id, object)| (id.name.clone(), probe(object)))
             .collect();
         for (name, probe) in clusters {
-            self.members.entry(name.clone()).or_default().probed = true;
-            self.observe(Observation::Probed(name, probe));
+            self.servers.members.entry(name.clone()).or_default();
+            self.probed.insert(name.clone());
+            observe(self, Observation::Probed(name, probe));
         }
     }
 
@@ -33,15 +34,19 @@ impl Simulation {
         if &*definition.gvk.kind != "CustomResourceDefinition" {
             return;
         }
-        let member = self.members.get(cluster);
-        let definition = member.and_then(|member| member.objects.get(definition));
+        let definition = self
+            .servers
+            .members
+            .get(cluster)
+            .and_then(|objects| objects.get(definition));
         let Some(spec) = definition.map(|definition| definition["spec"].clone()) else {
             return;
         };
         let Some((id, mut object)) = self
+            .servers
             .hub
             .iter()
-            .find(|(id, _)| servers::is_cluster(id) && id.name == *cluster)
+            .find(|(id, _)| is_cluster(id) && id.name == *cluster)
             .map(|(id, object)| (id.clone(), object.clone()))
         else {
             return;
@@ -64,35 +69,34 @@ impl Simulation {
         if known.len() == before {
             return;
         }
-        object["metadata"]["resourceVersion"] = json!(self.versions.advance().to_string());
-        self.hub.insert(id.clone(), object);
-        self.hub_changed(&id);
+        writes::replace(self, &Server::Hub, &id, object);
     }
 
     /// Assumes the copies of a member that cannot be read to be as the hub recorded them when it wrote them: rendered from the
     /// current templates, with the recorded uid and version.
     pub(super) fn assume(&mut self, cluster: &Str, watch: &Watch, why: &str) {
-        let member = self.members.entry(cluster.clone()).or_default();
-        member.unreadable.get_or_insert_with(|| why.to_owned());
+        self.servers.members.entry(cluster.clone()).or_default();
+        let unread = self.unread.entry(cluster.clone());
+        unread.or_insert_with(|| why.to_owned());
         let Watch::Copies(_, gvk) = watch else { return };
         let ids: Vec<ResourceId> = self
-            .engine
+            .engine()
             .resources()
             .filter(|(id, _)| id.gvk == *gvk)
             .map(|(id, _)| id.clone())
             .collect();
         for id in ids {
             if let Some(copy) = self.recorded(&id, cluster) {
-                self.take_in_on(cluster, &id, copy);
+                self.take_in(&Server::Member(cluster.clone()), &id, copy);
             }
         }
     }
 
     /// The copy that the hub recorded; `None` if there is none.
     fn recorded(&self, id: &ResourceId, cluster: &Str) -> Option<Value> {
-        let record = self.engine.resource(id)?.copies.get(cluster)?.record.clone()?;
-        let render_spec = inspection::render_spec(&self.engine, id, cluster)?;
-        let rendered = render::render(&render_spec, id, cluster, self.hub.get(id)?, None).ok()?;
+        let record = self.engine().resource(id)?.copies.get(cluster)?.record.clone()?;
+        let render_spec = inspection::render_spec(self.engine(), id, cluster)?;
+        let rendered = render::render(&render_spec, id, cluster, self.servers.hub.get(id)?, None).ok()?;
         let mut copy = kept(rendered.object().clone());
         copy["metadata"]["uid"] = json!(record.uid);
         // A copy that was never listed may have any version: it only must be lower than the next ones.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use entourage_api::keys::{condition, reason};
 use serde_json::Value;
 
-use super::{Simulation, distributing, outcome::Note, servers};
+use super::{Simulation, distributing, is_binding, outcome::Note};
 use entourage_core::{
     inspection, interpreter,
     object::{Gvk, NamespacedName, ResourceId},
@@ -16,12 +16,12 @@ use entourage_core::{
 /// templates that cannot be read.
 pub(super) fn notes(simulation: &Simulation) -> Vec<Note> {
     let mut notes = BTreeSet::new();
-    for (id, object) in simulation.hub.iter() {
+    for (id, object) in simulation.servers.hub.iter() {
         let is_policy = &*id.gvk.group == "policy.karmada.io";
-        if !is_policy && !servers::is_binding(id) {
+        if !is_policy && !is_binding(id) {
             continue;
         }
-        let before = simulation.hub_before.get(id).unwrap_or(&Value::Null);
+        let before = simulation.before.hub.get(id).unwrap_or(&Value::Null);
         let name = if is_policy { id.to_string() } else { bound(object) };
         for each in troubles(object) {
             let same = |held: &&Value| {
@@ -29,7 +29,7 @@ pub(super) fn notes(simulation: &Simulation) -> Vec<Note> {
                     .iter()
                     .all(|field| held[*field] == each[*field])
             };
-            let touched = simulation.applied.contains(id);
+            let touched = simulation.applied.contains_key(id);
             if touched || !troubles(before).any(|held| same(&held)) {
                 notes.insert(note(&name, each));
             }
@@ -74,11 +74,11 @@ fn troubles(object: &Value) -> impl Iterator<Item = &Value> {
 
 /// The applied override policies that would change no copy: their kinds have no status that reports it.
 fn without_effect(simulation: &Simulation) -> impl Iterator<Item = Note> {
-    simulation.applied.iter().filter_map(|(id, _)| {
+    simulation.applied.keys().filter_map(|id| {
         let is_override =
             id.gvk.api_version() == scope::POLICY_API && id.gvk.kind.ends_with("OverridePolicy");
         let name = NamespacedName::new(&id.namespace, &id.name);
-        let why = inspection::override_without_effect(&simulation.engine, &name).filter(|_| is_override)?;
+        let why = inspection::override_without_effect(simulation.engine(), &name).filter(|_| is_override)?;
         Some(Note {
             object: id.to_string(),
             condition: condition::EFFECTIVE.into(),
@@ -91,7 +91,7 @@ fn without_effect(simulation: &Simulation) -> impl Iterator<Item = Note> {
 /// The objects that decisions need and this account may not read.
 fn unreadable(simulation: &Simulation) -> impl Iterator<Item = Note> {
     let unknown = simulation.unreadable.iter();
-    let unknown = unknown.filter(|(id, _)| !simulation.hub.contains(id));
+    let unknown = unknown.filter(|(id, _)| !simulation.servers.hub.contains_key(id));
     unknown.map(|(id, why)| Note {
         object: id.to_string(),
         condition: "Propagated".into(),
@@ -107,7 +107,7 @@ fn unreadable(simulation: &Simulation) -> impl Iterator<Item = Note> {
 fn stale_dependencies(simulation: &Simulation) -> Vec<Note> {
     let stays = |id: &ResourceId, object: &Value| -> Option<(&str, String)> {
         let has_binding = simulation
-            .engine
+            .engine()
             .resource(id)
             .is_some_and(|resource| resource.binding.is_some());
         if has_binding || is_ours_to_read(id) {

@@ -6,8 +6,8 @@ use entourage_api::keys::label;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{Model, Simulation, distributing, notes, servers};
-use crate::{executor::namespace, shown};
+use super::{Simulation, distributing, is_binding, notes};
+use crate::{executor::namespace, objects::Objects, shown};
 use entourage_core::{
     inspection,
     object::{NamespacedName, ResourceId, Str},
@@ -169,37 +169,29 @@ fn parts<S: serde::Serializer>(id: &ResourceId, serializer: S) -> Result<S::Ok, 
 /// Compares the model with the given objects. Cost: O(objects of all servers + entities × members).
 pub(super) fn report(simulation: &Simulation) -> Report {
     let mut outcomes = on_hub(simulation);
-    for (cluster, member) in &simulation.members {
-        outcomes.extend(on_member(simulation, cluster, member));
+    for (cluster, objects) in &simulation.servers.members {
+        outcomes.extend(on_member(simulation, cluster, objects));
     }
-    let unread = simulation
-        .members
-        .iter()
-        .filter_map(|(cluster, member)| Some((cluster.clone(), member.unreadable.clone()?)))
-        .collect();
     Report {
         outcomes,
         notes: notes::notes(simulation),
-        unread,
+        unread: simulation.unread.clone(),
     }
 }
 
 fn on_hub(simulation: &Simulation) -> Vec<Outcome> {
     let mut all = BTreeMap::new();
     for (id, after) in simulation.applied.iter() {
-        let outcome = compared(Place::Hub, id, simulation.hub_before.get(id), Some(after));
+        let outcome = compared(Place::Hub, id, simulation.before.hub.get(id), Some(after));
         all.insert(id.clone(), outcome);
     }
     for (id, why) in &simulation.refused {
         all.insert(id.clone(), outcome(Place::Hub, id, Fate::Refused, why.clone()));
     }
-    let bindings = simulation.hub_before.iter().chain(simulation.hub.iter());
-    let bindings: BTreeSet<&ResourceId> = bindings
-        .map(|(id, _)| id)
-        .filter(|id| servers::is_binding(id))
-        .collect();
+    let bindings = simulation.before.hub.iter().chain(simulation.servers.hub.iter());
+    let bindings: BTreeSet<&ResourceId> = bindings.map(|(id, _)| id).filter(|id| is_binding(id)).collect();
     for id in bindings {
-        let (before, after) = (simulation.hub_before.get(id), simulation.hub.get(id));
+        let (before, after) = (simulation.before.hub.get(id), simulation.servers.hub.get(id));
         all.insert(id.clone(), compared(Place::Hub, id, before, after));
     }
     for (id, outcome) in distributing::on_hub(simulation) {
@@ -208,23 +200,19 @@ fn on_hub(simulation: &Simulation) -> Vec<Outcome> {
     all.into_values().collect()
 }
 
-fn on_member(simulation: &Simulation, cluster: &Str, member: &Model) -> Vec<Outcome> {
-    let hub = &simulation.engine.config.hub;
+fn on_member(simulation: &Simulation, cluster: &Str, objects: &Objects) -> Vec<Outcome> {
+    let hub = &*simulation.engine().config.hub;
     let place = || Place::Member(cluster.clone());
     let server = place();
     let is_ours = |object: &Value| {
-        object["metadata"]["labels"][label::HUB] == **hub
-            || distributing::from(&server, hub, object).is_some()
+        object["metadata"]["labels"][label::HUB] == *hub || distributing::from(&server, hub, object).is_some()
     };
     let mut all = BTreeMap::new();
-    let ids: BTreeSet<&ResourceId> = member
-        .before
-        .iter()
-        .chain(member.objects.iter())
-        .map(|(id, _)| id)
-        .collect();
+    let given = simulation.before.members.get(cluster);
+    let ids = given.into_iter().chain([objects]).flat_map(|all| all.keys());
+    let ids: BTreeSet<&ResourceId> = ids.collect();
     for id in ids {
-        let (before, after) = (member.before.get(id), member.objects.get(id));
+        let (before, after) = (given.and_then(|given| given.get(id)), objects.get(id));
         let mut outcome = compared(place(), id, before, after);
         let (was, is) = (before.is_some_and(is_ours), after.is_some_and(is_ours));
         // A namespace that is created on every member has no ownership metadata: it is reported when it changes.
@@ -254,8 +242,8 @@ fn on_member(simulation: &Simulation, cluster: &Str, member: &Model) -> Vec<Outc
         all.insert(id.clone(), outcome);
     }
     all.extend(distributing::held_up(simulation, Some(cluster)));
-    for (id, resource) in simulation.engine.resources() {
-        if !inspection::wants(&simulation.engine, id, cluster) {
+    for (id, resource) in simulation.engine().resources() {
+        if !inspection::wants(simulation.engine(), id, cluster) {
             continue;
         }
         let copy = resource.copies.get(cluster);
@@ -264,7 +252,11 @@ fn on_member(simulation: &Simulation, cluster: &Str, member: &Model) -> Vec<Outc
             all.insert(id.clone(), refused);
         } else if copy.is_none_or(|copy| copy.live.is_none()) && resource.standing().is_some() {
             let key = Key::Copy(id.clone(), cluster.clone());
-            let why = simulation.engine.preview(&key, simulation.now).why.join("; ");
+            let why = simulation
+                .engine()
+                .preview(&key, simulation.servers.now)
+                .why
+                .join("; ");
             all.insert(id.clone(), outcome(place(), id, Fate::Waiting, why));
         }
     }
@@ -304,7 +296,7 @@ pub(super) fn compared(
 
 /// The reason for the copy: the policy, and the workloads that require it.
 fn because(simulation: &Simulation, id: &ResourceId, cluster: &str) -> String {
-    let engine = &simulation.engine;
+    let engine = simulation.engine();
     let Some(binding) = engine.resource(id).and_then(|resource| resource.binding.as_ref()) else {
         return String::new();
     };

@@ -4,6 +4,7 @@ use entourage_api::keys::annotation;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::watches;
 use entourage_core::{object::Gvk, observation};
 
 fn cluster(name: &str) -> Value {
@@ -145,10 +146,13 @@ fn what_is_missing_and_what_nobody_selects_is_told() {
 
 /// The result of one simulation is the input of another.
 fn again(first: &Simulation, unreadable: &[&str], files: &[Value]) -> Report {
-    let mut second = Simulation::new(first.engine.config.clone(), first.now.plus(60_000));
+    let mut second = Simulation::new(
+        first.process.engine.config.clone(),
+        first.servers.now.plus(60_000),
+    );
     for file in files {
         let id = ResourceId::of(file).unwrap();
-        let before = first.hub.get(&id).cloned();
+        let before = first.servers.hub.get(&id).cloned();
         second.apply(before.clone(), crate::overlay::overlay(before.as_ref(), file));
     }
     loop {
@@ -186,20 +190,21 @@ fn told(world: &Simulation, unreadable: &[&str], question: &Question) -> Answer 
             {
                 return Answer::Unreadable("403".into());
             }
-            Server::Hub => of(&world.hub, watch),
+            Server::Hub => of(&world.servers.hub, watch),
             Server::Member(name) if unreadable.contains(&&*name) => {
                 return Answer::Unreadable("refused".into());
             }
-            Server::Member(name) => of(&world.members[&name].objects, watch),
+            Server::Member(name) => of(&world.servers.members[&name], watch),
         },
         Question::Template(id) if is_secret(&id.gvk) && unreadable.contains(&"hub secrets") => {
             return Answer::Unreadable("403".into());
         }
-        Question::Template(id) => world.hub.get(id).cloned().into_iter().collect(),
+        Question::Template(id) => world.servers.hub.get(id).cloned().into_iter().collect(),
         Question::Copy(name, id) => world
+            .servers
             .members
             .get(name)
-            .and_then(|member| member.objects.get(id))
+            .and_then(|objects| objects.get(id))
             .cloned()
             .into_iter()
             .collect(),
@@ -260,8 +265,11 @@ fn another_reference_takes_one_dependency_away_and_brings_the_other() {
 fn what_stands_there_and_is_not_ours_is_told_as_refused() {
     let mut world = base();
     let id = ResourceId::of(&config_map("c", "1")).unwrap();
-    let foreign = world.versions.created(&id, config_map("c", "theirs"), world.now);
-    world.members.get_mut("m2").unwrap().objects.insert(id, foreign);
+    let foreign = world
+        .servers
+        .versions
+        .created(&id, config_map("c", "theirs"), world.servers.now);
+    world.servers.members.get_mut("m2").unwrap().insert(id, foreign);
     let report = again(&world, &[], &[policy(&["m1", "m2"])]);
     assert_eq!(
         lines(&report),
@@ -441,8 +449,8 @@ fn a_distribution_to_members_is_planned_there_and_a_conflict_is_told() {
     let mut theirs = config_map("settings", "theirs");
     theirs["metadata"]["namespace"] = json!("a");
     let id = ResourceId::of(&theirs).unwrap();
-    let foreign = first.versions.created(&id, theirs, first.now);
-    first.members.get_mut("m2").unwrap().objects.insert(id, foreign);
+    let foreign = first.servers.versions.created(&id, theirs, first.servers.now);
+    first.servers.members.get_mut("m2").unwrap().insert(id, foreign);
     targets["clusters"] = json!({"clusterNames": ["m2"]});
     let moved = again(&first, &[], &[distribution("1", &targets)]);
     assert_eq!(
@@ -501,7 +509,7 @@ fn a_claim_that_holds_data_is_planned_as_released_and_says_why() {
             claim.clone(),
         ]);
         let id = ResourceId::of(&claim).unwrap();
-        let objects = &mut world.members.get_mut("m1").unwrap().objects;
+        let objects = world.servers.members.get_mut("m1").unwrap();
         let mut copy = objects.get(&id).unwrap().clone();
         if is_bound {
             copy["status"] = json!({"phase": "Bound"});
@@ -538,7 +546,12 @@ fn no_digest_of_a_distributed_secret_is_in_a_report() {
     let world = simulated_by(config, vec![given, namespace("a")]);
     let report = world.report();
     assert_eq!(copies(&report), ["hub created Secret a/settings"]);
-    let (id, copy) = world.hub.iter().find(|(id, _)| &*id.name == "settings").unwrap();
+    let (id, copy) = world
+        .servers
+        .hub
+        .iter()
+        .find(|(id, _)| &*id.name == "settings")
+        .unwrap();
     let digest = &copy["metadata"]["annotations"][annotation::DISTRIBUTED_HASH];
     let digest = digest.as_str().unwrap();
     let text = format!("{report:?}{}", serde_json::to_string(&report).unwrap());

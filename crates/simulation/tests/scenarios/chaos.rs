@@ -4,11 +4,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use entourage_core::object::ResourceId;
 use serde_json::{Value, json};
 
 use crate::{
     config_map, deployment, policy_of,
-    world::{Random, World, named},
+    world::{Random, World, id, named},
 };
 
 const MEMBERS: [&str; 3] = ["member1", "member2", "member3"];
@@ -202,7 +203,7 @@ fn check(world: &World, seed: u64) {
             .hub_object("ResourceBinding", &format!("{config}-configmap"))
             .is_some();
         if wanted.is_empty() {
-            let held = left.contains_key(&key("ConfigMap", config));
+            let held = left.contains_key(&id("ConfigMap", "default", config));
             assert!(!attached || held, "seed {seed}: binding of {config}");
         } else {
             assert!(attached, "seed {seed}: no binding of {config}");
@@ -231,28 +232,24 @@ fn check(world: &World, seed: u64) {
     }
 }
 
-/// Kind, namespace and name.
-pub(crate) type Key = (String, String, String);
-
-fn key(kind: &str, name: &str) -> Key {
-    (kind.into(), "default".into(), name.into())
-}
-
 /// The copies that a crash between the end of their binding and its making again left without anybody who accounts for them,
 /// and what they need: they are reported, never deleted, and what they need is not taken from under them (architecture 2.3).
-pub(crate) fn left_alone(world: &World, names: fn(&Value) -> Vec<Key>) -> BTreeMap<Key, BTreeSet<String>> {
-    let mut left: BTreeMap<Key, BTreeSet<String>> = BTreeMap::new();
-    for (member, cluster) in &world.members {
-        for key in cluster.objects.keys() {
-            let binding = format!("{}-{}", key.2, key.0.to_lowercase());
-            if !world.unaccounted.contains(&(binding, member.clone())) {
+pub(crate) fn left_alone(
+    world: &World,
+    names: fn(&Value) -> Vec<ResourceId>,
+) -> BTreeMap<ResourceId, BTreeSet<String>> {
+    let mut left: BTreeMap<ResourceId, BTreeSet<String>> = BTreeMap::new();
+    for (member, objects) in &world.members {
+        for key in objects.keys() {
+            let binding = format!("{}-{}", key.name, key.gvk.kind.to_lowercase());
+            if !world.unaccounted.contains(&(binding, member.to_string())) {
                 continue;
             }
             let (mut open, mut seen) = (vec![key.clone()], BTreeSet::new());
             while let Some(key) = open.pop() {
                 if seen.insert(key.clone()) {
                     open.extend(world.hub.get(&key).into_iter().flat_map(names));
-                    left.entry(key).or_default().insert(member.clone());
+                    left.entry(key).or_default().insert(member.to_string());
                 }
             }
         }
@@ -262,13 +259,13 @@ pub(crate) fn left_alone(world: &World, names: fn(&Value) -> Vec<Key>) -> BTreeM
 
 /// Who holds an object, without those where it is left alone and not wanted.
 pub(crate) fn but(
-    left: &BTreeMap<Key, BTreeSet<String>>,
+    left: &BTreeMap<ResourceId, BTreeSet<String>>,
     world: &World,
     kind: &str,
     name: &str,
     wanted: &BTreeSet<String>,
 ) -> BTreeSet<String> {
-    let left = left.get(&key(kind, name));
+    let left = left.get(&id(kind, "default", name));
     let mut holders: BTreeSet<String> = world.holders(kind, name).into_iter().map(Into::into).collect();
     holders.retain(|holder| wanted.contains(holder) || left.is_none_or(|left| !left.contains(holder)));
     holders

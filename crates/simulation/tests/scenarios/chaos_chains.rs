@@ -4,13 +4,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use entourage_core::object::ResourceId;
 use serde_json::{Value, json};
 
 use crate::{
-    chaos::{self, Key},
+    chaos,
     closure::{SHOP, account, acting, rule, secret, shop},
     config_map, deployment, policy_of,
-    world::{Random, World, named},
+    world::{Random, World, id, named},
 };
 
 const MEMBERS: [&str; 2] = ["member1", "member2"];
@@ -101,36 +102,30 @@ fn step(world: &mut World, random: &mut Random) {
 }
 
 /// What an object of the hub names itself.
-fn names(object: &Value) -> Vec<Key> {
+fn names(object: &Value) -> Vec<ResourceId> {
     if object["kind"] != "Shop" {
         return named(object);
     }
-    let list = |field: &str, kind: &str| -> Vec<Key> {
+    let list = |field: &str, kind: &str| -> Vec<ResourceId> {
         let names = object["spec"][field].as_array().into_iter().flatten();
         names
-            .map(|name| {
-                (
-                    kind.to_owned(),
-                    "default".to_owned(),
-                    name.as_str().unwrap_or_default().to_owned(),
-                )
-            })
+            .map(|name| id(kind, "default", name.as_str().unwrap_or_default()))
             .collect()
     };
     [list("shops", "Shop"), list("uses", "ConfigMap")].concat()
 }
 
 /// Where everything belongs by the hub's objects, computed the slow way.
-fn wanted(world: &World) -> BTreeMap<Key, BTreeSet<String>> {
-    let mut wanted: BTreeMap<Key, BTreeSet<String>> = BTreeMap::new();
+fn wanted(world: &World) -> BTreeMap<ResourceId, BTreeSet<String>> {
+    let mut wanted: BTreeMap<ResourceId, BTreeSet<String>> = BTreeMap::new();
     for policy in world
         .hub
         .values()
         .filter(|each| each["kind"] == "PropagationPolicy")
     {
         let selector = &policy["spec"]["resourceSelectors"][0];
-        let text = |field: &str| selector[field].as_str().unwrap_or_default().to_owned();
-        let root = (text("kind"), "default".to_owned(), text("name"));
+        let text = |field: &str| selector[field].as_str().unwrap_or_default();
+        let root = id(text("kind"), "default", text("name"));
         let members = policy["spec"]["placement"]["clusterAffinity"]["clusterNames"].as_array();
         let members: Vec<&str> = members.into_iter().flatten().filter_map(Value::as_str).collect();
         let (mut open, mut seen) = (vec![root], BTreeSet::new());
@@ -162,7 +157,7 @@ fn check(world: &World, seed: u64) {
         .iter()
         .flat_map(|(kind, names)| names.iter().map(move |name| (*kind, *name)))
     {
-        let key = (kind.to_owned(), "default".to_owned(), name.to_owned());
+        let key = id(kind, "default", name);
         let none = BTreeSet::new();
         let wanted = wanted.get(&key).unwrap_or(&none);
         let holders = chaos::but(&left, world, kind, name, wanted);

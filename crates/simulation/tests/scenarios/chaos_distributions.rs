@@ -6,11 +6,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use entourage_api::keys::annotation;
+use entourage_core::object::ResourceId;
 use serde_json::{Value, json};
 
 use crate::{
     distributions::{distribution_of, edit, in_namespace, labelled, named, namespace},
-    world::{Random, World},
+    world::{Random, World, id},
 };
 
 const NAMESPACES: [&str; 5] = ["n1", "n2", "n3", "n4", "n5"];
@@ -20,10 +21,8 @@ const MEMBERS: [&str; 2] = ["m1", "m2"];
 const DISTRIBUTIONS: [(&str, &str); 4] = [("d1", "red"), ("d2", "red"), ("d3", "blue"), ("far", "green")];
 const FAR: &str = "far";
 
-type Key = (String, String, String);
-
-fn key(namespace: &str, name: &str) -> Key {
-    ("ConfigMap".into(), namespace.into(), name.into())
+fn key(namespace: &str, name: &str) -> ResourceId {
+    id("ConfigMap", namespace, name)
 }
 
 struct Run {
@@ -31,7 +30,7 @@ struct Run {
     random: Random,
     crashes: bool,
     /// What a Deployment controls, and how it was made.
-    controlled: BTreeMap<Key, Value>,
+    controlled: BTreeMap<ResourceId, Value>,
 }
 
 /// Runs one seed. To reproduce: `CHAOS_SEED=<seed> cargo test -p entourage-simulation --test scenarios chaos_distributions`.
@@ -43,8 +42,8 @@ fn run(seed: u64, crashes: bool) {
     }
     assert!(world.settle());
     for (member, name) in [("m1", "n1"), ("m1", "n2"), ("m2", "n1"), ("m2", "n3")] {
-        let place = ("Namespace".into(), String::new(), name.into());
-        if !world.members[member].objects.contains_key(&place) {
+        let place = id("Namespace", "", name);
+        if !world.members[member].contains_key(&place) {
             world.meddle_at(member, &place, |_| Some(namespace(name, &json!({"team": "x"}))));
         }
     }
@@ -111,7 +110,7 @@ impl Run {
             }
             8 => {
                 self.world.end_namespace(place);
-                self.controlled.retain(|key, _| key.1 != place);
+                self.controlled.retain(|key, _| &*key.namespace != place);
             }
             9 => self.make(&key(place, resource)),
             10 => {
@@ -182,15 +181,15 @@ impl Run {
     }
 
     /// Somebody makes an object of his own.
-    fn make(&mut self, key: &Key) {
-        let there = self.world.hub_object("Namespace", &key.1).is_some();
+    fn make(&mut self, key: &ResourceId) {
+        let there = self.world.hub_object("Namespace", &key.namespace).is_some();
         if !there || self.world.hub.contains_key(key) {
             return;
         }
         let mut object = in_namespace(
-            &json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": key.2},
+            &json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": &*key.name},
                 "data": {"key": "theirs"}}),
-            &key.1,
+            &key.namespace,
         );
         let is_controlled = self.random.below(2) == 0;
         if is_controlled {
@@ -204,7 +203,7 @@ impl Run {
         }
     }
 
-    fn change(&mut self, key: &Key, change: impl FnOnce(&mut Value)) {
+    fn change(&mut self, key: &ResourceId, change: impl FnOnce(&mut Value)) {
         if self.controlled.contains_key(key) {
             return;
         }
@@ -247,14 +246,14 @@ impl Run {
             servers = MEMBERS
                 .iter()
                 .filter(|member| named.contains(&json!(member)))
-                .map(|member| (*member, &self.world.members[*member].objects))
+                .map(|member| (*member, &self.world.members[*member]))
                 .collect();
         }
         let mut all = BTreeSet::new();
         for (server, objects) in servers {
-            for (key, object) in objects.iter().filter(|(key, _)| key.0 == "Namespace") {
-                if means(&key.2, &object["metadata"]["labels"]) {
-                    all.insert((server.to_owned(), key.2.clone()));
+            for (key, object) in objects.iter().filter(|(key, _)| &*key.gvk.kind == "Namespace") {
+                if means(&key.name, &object["metadata"]["labels"]) {
+                    all.insert((server.to_owned(), key.name.to_string()));
                 }
             }
         }
@@ -281,7 +280,7 @@ impl Run {
         servers.extend(
             MEMBERS
                 .iter()
-                .map(|member| (*member, &self.world.members[*member].objects)),
+                .map(|member| (*member, &self.world.members[*member])),
         );
         for (server, objects) in servers {
             for place in NAMESPACES {
@@ -398,7 +397,7 @@ impl Run {
             let server = each["cluster"].as_str();
             let held = match server {
                 None => self.world.hub.get(&key(place, resource)),
-                Some(member) => self.world.members[member].objects.get(&key(place, resource)),
+                Some(member) => self.world.members[member].get(&key(place, resource)),
             };
             let ours =
                 |held: &Value| held["metadata"]["ownerReferences"][0]["uid"] == object["metadata"]["uid"];

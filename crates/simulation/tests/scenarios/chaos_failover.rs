@@ -67,7 +67,7 @@ impl Run {
     fn new(seed: u64) -> Self {
         let mut world = World::new(&MEMBERS);
         if seed.is_multiple_of(2) {
-            world.engine.config_mut().eviction_budget = Budget {
+            world.process.engine.config_mut().eviction_budget = Budget {
                 fleet: Some(500),
                 region: None,
                 member: Some(2_000),
@@ -110,7 +110,7 @@ impl Run {
 
     fn report(&mut self, member: &str, name: &str, healthy: bool) {
         let world = &mut self.world;
-        if world.members[member].down || world.on(member, "Deployment", name).is_none() {
+        if world.down.contains(member) || world.on(member, "Deployment", name).is_none() {
             return;
         }
         world.meddle(member, "Deployment", name, |mut object| {
@@ -223,7 +223,7 @@ impl Run {
         });
         let running: Vec<i64> = running.collect();
         // What a dead one has is not what it should have.
-        let is_known = |member: &str| !self.world.members[member].down || evicted(member);
+        let is_known = |member: &str| !self.world.down.contains(member) || evicted(member);
         assert!(
             !MEMBERS.into_iter().all(is_known) || running.iter().sum::<i64>() <= REPLICAS,
             "seed {seed}: {running:?} of {binding:?}"
@@ -236,7 +236,7 @@ impl Run {
         for (name, ..) in WORKLOADS {
             for member in MEMBERS {
                 let copy = self.world.on(member, "Deployment", name);
-                let copy = copy.filter(|_| !self.world.members[member].down);
+                let copy = copy.filter(|_| !self.world.down.contains(member));
                 let status = copy.map(|copy| (&copy["status"]["readyReplicas"], &copy["spec"]["replicas"]));
                 if status.is_some_and(|(ready, wanted)| ready == wanted) {
                     self.healthy.insert((name.into(), member.into()));

@@ -109,9 +109,9 @@ impl Run {
 
     fn look_at_namespaces(&mut self) {
         for (name, member) in &self.world.members {
-            let all = member.objects.keys().filter(|key| key.0 == "Namespace");
+            let all = member.keys().filter(|key| &*key.gvk.kind == "Namespace");
             self.namespaces
-                .extend(all.map(|key| (name.clone(), key.2.clone())));
+                .extend(all.map(|key| (name.to_string(), key.name.to_string())));
         }
     }
 
@@ -135,10 +135,10 @@ impl Run {
     /// What the hub deleted is deleted, or released, wherever we created it.
     fn check_ended(&self, about: &str) {
         for (name, member) in &self.world.members {
-            for (key, live) in member.objects.iter().filter(|(key, _)| key.0 == "Namespace") {
+            for (key, live) in member.iter().filter(|(key, _)| &*key.gvk.kind == "Namespace") {
                 let creator = &live["metadata"]["annotations"][annotation::CREATED_BY];
                 let is_done = creator.is_null() || self.world.hub.contains_key(key);
-                assert!(is_done, "{about}: namespace {} is left on {name}", key.2);
+                assert!(is_done, "{about}: namespace {} is left on {name}", key.name);
             }
         }
     }

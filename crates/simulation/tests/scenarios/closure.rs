@@ -11,7 +11,7 @@ use crate::{
     customizations::{customization, quiet},
     deployment, policy_of,
     proof::orders,
-    world::World,
+    world::{World, id},
 };
 
 pub(crate) fn secret(name: &str) -> Value {
@@ -133,7 +133,7 @@ fn a_workload_takes_its_account_along_and_the_credentials_that_this_names() {
     world.delete("Deployment", "app");
     assert!(world.settle());
     assert_chain_on(&world, &[]);
-    assert!(!world.hub.keys().any(|(kind, ..)| kind == "ResourceBinding"));
+    assert!(!world.hub.keys().any(|id| &*id.gvk.kind == "ResourceBinding"));
     assert_order(
         &world.writes[wrote..],
         &[
@@ -631,7 +631,7 @@ fn each_step_to_another_namespace_takes_the_consent_of_that_one() {
     assert!(world.settle());
     let stands = |world: &World| {
         let on = |kind: &str, namespace: &str, name: &str| {
-            let key = (kind.to_owned(), namespace.to_owned(), name.to_owned());
+            let key = id(kind, namespace, name);
             world.at("member1", &key).is_some()
         };
         (
@@ -704,7 +704,7 @@ fn preserved_is_what_is_reached_too() {
     world.delete("Deployment", "app");
     assert!(world.settle_for(60_000));
     assert_chain_on(&world, &["member1"]);
-    assert!(!world.hub.keys().any(|(kind, ..)| kind == "ResourceBinding"));
+    assert!(!world.hub.keys().any(|id| &*id.gvk.kind == "ResourceBinding"));
 }
 
 // --- what it costs
@@ -722,8 +722,8 @@ fn an_event_costs_what_it_affects_however_much_there_is() {
         }
         assert!(world.settle_for(60_000));
         world.apply(account("robot0", &[]));
-        let touched = world.queue.len();
-        let names: Vec<String> = world.queue.iter().map(|key| format!("{key:?}")).collect();
+        let touched = world.process.queue.len();
+        let names: Vec<String> = world.process.queue.iter().map(|key| format!("{key:?}")).collect();
         assert!(
             !names
                 .iter()
@@ -744,13 +744,14 @@ fn an_event_that_changes_no_reference_has_nobody_elses_closure_computed_again() 
         .expect("account");
     robot["metadata"]["annotations"] = json!({"note": "new"});
     world.replace(robot);
-    let names: Vec<String> = world.queue.iter().map(|key| format!("{key:?}")).collect();
+    let names: Vec<String> = world.process.queue.iter().map(|key| format!("{key:?}")).collect();
     assert!(!names.iter().any(|name| name.contains("\"app\"")), "{names:#?}");
     assert!(world.settle());
     let root = world
+        .process
         .engine
         .by_binding(&NamespacedName::new("default", "app-deployment"));
-    let links = world.engine.links(root.expect("root"));
+    let links = world.process.engine.links(root.expect("root"));
     let reached: Vec<&ResourceId> = links.references.iter().map(|each| &each.id).collect();
     assert_eq!(reached.len(), 2, "{reached:?}");
 }

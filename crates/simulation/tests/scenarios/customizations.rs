@@ -2,7 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::{binding, condition, config_map, deployment, policy_of, settled, world::World};
+use crate::{
+    binding, condition, config_map, deployment, policy_of, settled,
+    world::{World, id},
+};
 
 /// A customization by scripts of the kind that [`crate::world`] runs.
 pub(crate) fn customization(name: &str, (api_version, kind): (&str, &str), scripts: &Value) -> Value {
@@ -119,10 +122,14 @@ fn a_customization_of_a_native_kind_answers_alone() {
 #[test]
 fn a_customization_of_one_kind_has_no_other_kind_read_again() {
     let mut world = settled();
-    let before = world.engine.demand_changes();
+    let before = world.process.engine.demand_changes();
     world.apply(needs("shops", "/spec/uses"));
     assert!(world.settle());
-    assert_eq!(world.engine.demand_changes(), before, "nobody propagates a shop");
+    assert_eq!(
+        world.process.engine.demand_changes(),
+        before,
+        "nobody propagates a shop"
+    );
     let other = json!({"dependencyInterpretation": script("/spec/uses")});
     world.apply(customization(
         "other-version",
@@ -131,7 +138,7 @@ fn a_customization_of_one_kind_has_no_other_kind_read_again() {
     ));
     assert!(world.settle());
     assert_eq!(
-        world.engine.demand_changes(),
+        world.process.engine.demand_changes(),
         before,
         "another version is watched"
     );
@@ -504,7 +511,7 @@ fn what_lies_in_another_namespace_goes_along_only_if_that_lets_it() {
     world.apply(shop(&["goods"]));
     world.apply(policy_of("shops", SHOP.0, SHOP.1, "corner", &["member1"]));
     assert!(world.settle());
-    let key = ("ConfigMap".to_owned(), "vault".to_owned(), "goods".to_owned());
+    let key = id("ConfigMap", "vault", "goods");
     let stands = |world: &World| world.at("member1", &key).is_some();
     assert!(!stands(&world));
     let message = condition(&world, "corner-shop", "Interpreted")["message"].clone();
@@ -548,8 +555,9 @@ fn nothing_of_the_systems_goes_along_and_nothing_without_a_namespace() {
             "False",
             "{namespace}"
         );
-        let needed = world.engine.links(
+        let needed = world.process.engine.links(
             world
+                .process
                 .engine
                 .by_binding(&entourage_core::object::NamespacedName::new(
                     "default",
@@ -578,7 +586,7 @@ fn what_labels_select_in_another_namespace_goes_along_only_if_that_lets_it_whene
         goods["metadata"]["labels"] = json!({"goods": "yes"});
         world.apply(goods);
         assert!(world.settle());
-        let key = ("ConfigMap".to_owned(), namespace.to_owned(), "goods".to_owned());
+        let key = id("ConfigMap", namespace, "goods");
         assert!(world.at("member1", &key).is_none(), "{namespace}");
         world.restart();
         assert!(world.settle());

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 
 use entourage_api::keys::{annotation, finalizer};
 use entourage_core::{
-    object::{Gvk, Meta},
+    object::{Gvk, Meta, ResourceId},
     observation::{Observation, Subject, Watch},
 };
 use serde_json::{Value, json};
 
-use crate::world::{Random, World};
+use crate::world::{Random, World, id};
 
 pub(crate) fn namespace(name: &str, labels: &Value) -> Value {
     json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}})
@@ -56,14 +56,14 @@ pub(crate) fn edit(world: &mut World, kind: &str, name: &str, change: impl FnOnc
 /// What the ConfigMaps of the name hold, by namespace of the hub.
 pub(crate) fn held(world: &World) -> BTreeMap<&str, &str> {
     let of_it = world.hub.iter();
-    let of_it = of_it.filter(|((kind, _, name), _)| kind == "ConfigMap" && name == "settings");
+    let of_it = of_it.filter(|(id, _)| &*id.gvk.kind == "ConfigMap" && &*id.name == "settings");
     of_it
-        .map(|((_, namespace, _), object)| (&**namespace, object["data"]["key"].as_str().unwrap_or("")))
+        .map(|(id, object)| (&*id.namespace, object["data"]["key"].as_str().unwrap_or("")))
         .collect()
 }
 
-pub(crate) fn key(namespace: &str) -> (String, String, String) {
-    ("ConfigMap".into(), namespace.into(), "settings".into())
+pub(crate) fn key(namespace: &str) -> ResourceId {
+    id("ConfigMap", namespace, "settings")
 }
 
 pub(crate) fn status<'a>(world: &'a World, name: &str) -> &'a Value {
@@ -177,7 +177,7 @@ fn a_distribution_that_is_edited_goes_on_being_watched_and_its_copies_follow() {
     meddle(&mut world, "a", |copy| copy["data"]["key"] = json!("edited"));
     assert!(world.settle_for(120_000));
     assert_eq!(held(&world)["a"], "three");
-    assert!(world.engine.is_synced());
+    assert!(world.process.engine.is_synced());
 }
 
 #[test]
@@ -396,7 +396,7 @@ fn while_something_is_not_known_as_it_is_nothing_is_deleted() {
             if restarts {
                 world.restart();
                 world.shut.insert(lost.clone());
-                world.engine.observe(
+                world.process.engine.observe(
                     Observation::Lost {
                         watch: lost.clone(),
                         why: "cannot be listed".into(),
@@ -639,7 +639,13 @@ fn the_cost_of_a_namespace_event_grows_neither_with_namespaces_nor_with_distribu
         let object = json!({"metadata": {"name": "new", "uid": "new", "resourceVersion": "1000000",
             "labels": {"team": "x"}}});
         let seen = Subject::Namespace("new".into(), Meta::of(&object));
-        keys.push(world.engine.observe(Observation::Seen(seen), world.now).len());
+        keys.push(
+            world
+                .process
+                .engine
+                .observe(Observation::Seen(seen), world.now)
+                .len(),
+        );
     }
     assert!(
         keys[0] <= 3 && keys.iter().all(|count| *count == keys[0]),
@@ -744,7 +750,7 @@ fn a_namespace_that_the_last_selected_workload_left_keeps_its_copy_for_a_while()
     world.apply(distribution("d", "one", &targets));
     assert!(world.settle());
     assert_eq!(held(&world).into_keys().collect::<Vec<_>>(), ["a", "b"]);
-    world.delete_at(&("Deployment".into(), "a".into(), "w".into()));
+    world.delete_at(&id("Deployment", "a", "w"));
     assert!(world.settle_for(10_000));
     assert_eq!(held(&world).len(), 2);
     // A change of the distribution that says nothing of workloads does not cut the time short.
@@ -756,7 +762,7 @@ fn a_namespace_that_the_last_selected_workload_left_keeps_its_copy_for_a_while()
     assert_eq!(counts(&world, "d"), [1, 1, 0]);
     // One that is replaced takes nothing away.
     let wrote = world.writes.len();
-    world.delete_at(&("Deployment".into(), "b".into(), "w".into()));
+    world.delete_at(&id("Deployment", "b", "w"));
     assert!(world.settle_for(10_000));
     world.apply(workload("v", "b", "web"));
     assert!(world.settle_for(60_000));

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::{
     distributions::{by_reference, distribution, edit, in_namespace, labelled, named, namespace, settings},
-    world::World,
+    world::{World, id},
 };
 
 /// Does something after a crash at each of its changes, and compares the ends.
@@ -129,7 +129,7 @@ fn members() -> World {
     assert!(world.settle());
     for member in ["m1", "m2"] {
         for name in ["app", "web"] {
-            let place = ("Namespace".into(), String::new(), name.into());
+            let place = id("Namespace", "", name);
             world.meddle_at(member, &place, |_| Some(namespace(name, &json!({}))));
         }
     }

@@ -4,13 +4,16 @@
 use std::collections::BTreeSet;
 
 use entourage_api::keys::{finalizer, label};
-use entourage_core::{object::Gvk, observation::Watch};
+use entourage_core::{
+    object::{Gvk, ResourceId},
+    observation::Watch,
+};
 use serde_json::{Value, json};
 
 use crate::{
     distributions::{distribution, edit, held, key, named, namespace, settings, status},
     distributions_stuck::rename,
-    world::World,
+    world::{World, id},
 };
 
 /// The namespace "app" is on the hub and on two members; the distribution means it on the members that are given.
@@ -19,7 +22,7 @@ fn world() -> World {
     world.apply(namespace("app", &json!({"team": "x"})));
     assert!(world.settle());
     for member in ["m1", "m2"] {
-        let place = ("Namespace".into(), String::new(), "app".into());
+        let place = id("Namespace", "", "app");
         world.meddle_at(member, &place, |_| Some(namespace("app", &json!({"team": "x"}))));
     }
     assert!(world.settle());
@@ -42,7 +45,7 @@ fn example() -> World {
 /// Where the copies stand: members, and "hub".
 fn places(world: &World) -> BTreeSet<&str> {
     let on_members = world.members.iter();
-    let on_members = on_members.filter(|(_, member)| member.objects.contains_key(&key("app")));
+    let on_members = on_members.filter(|(_, member)| member.contains_key(&key("app")));
     let on_hub = held(world).into_keys().map(|_| "hub");
     on_members.map(|(name, _)| &**name).chain(on_hub).collect()
 }
@@ -74,7 +77,7 @@ fn the_copies_stand_on_members_and_the_status_tells_of_each() {
         (clusters, status(&world, "d")["succeeded"].as_i64()),
         (2, Some(2))
     );
-    let meta = &world.members["m1"].objects[&key("app")]["metadata"];
+    let meta = &world.members["m1"][&key("app")]["metadata"];
     assert!(meta["ownerReferences"].is_null());
     assert_eq!(meta["labels"][label::DISTRIBUTED_BY], "hub-id");
     let wrote = world.writes.len();
@@ -179,11 +182,11 @@ fn a_member_that_answers_again_gets_what_changed_meanwhile() {
     assert!(world.settle());
     world.apply(to_members("two", &["m1", "m2"]));
     assert!(world.settle_for(60_000));
-    assert_eq!(world.members["m2"].objects[&key("app")]["data"]["key"], "two");
+    assert_eq!(world.members["m2"][&key("app")]["data"]["key"], "two");
     assert_eq!(status(&world, "d")["succeeded"], 1);
     world.set_down("m1", false);
     assert!(world.settle_for(5_000));
-    assert_eq!(world.members["m1"].objects[&key("app")]["data"]["key"], "two");
+    assert_eq!(world.members["m1"][&key("app")]["data"]["key"], "two");
     assert_eq!(status(&world, "d")["succeeded"], 2);
 }
 
@@ -221,7 +224,7 @@ fn copies_on_members_that_are_to_stay_lose_their_marks_before_the_distribution_g
     assert!(world.hub_object("ResourceDistribution", "d").is_none());
     places_are(&world, &["m1", "m2"]);
     for member in ["m1", "m2"] {
-        let labels = &world.members[member].objects[&key("app")]["metadata"]["labels"];
+        let labels = &world.members[member][&key("app")]["metadata"]["labels"];
         assert!(labels[label::DISTRIBUTED_BY].is_null(), "{member}");
     }
 }
@@ -229,7 +232,7 @@ fn copies_on_members_that_are_to_stay_lose_their_marks_before_the_distribution_g
 #[test]
 fn a_namespace_of_a_member_whose_owner_forbids_it_holds_no_copy() {
     let mut world = example();
-    let place = ("Namespace".into(), String::new(), "app".into());
+    let place = id("Namespace", "", "app");
     world.meddle_at("m1", &place, |mut each| {
         each["metadata"]["annotations"] = json!({entourage_api::keys::annotation::DISTRIBUTION: "deny"});
         Some(each)
@@ -252,7 +255,7 @@ fn targets_that_move_between_the_hub_and_members_leave_no_copy_behind() {
         places_are(&world, &["hub"]);
         assert!(!has_finalizer(&world) && status(&world, "d")["clusters"].is_null());
         let watched = |watch: &Watch| matches!(watch, Watch::Distributed(Some(_), ..));
-        assert!(!world.engine.demand().iter().any(watched));
+        assert!(!world.process.engine.demand().iter().any(watched));
         world.apply(to_members("three", &["m1"]));
         if restarts {
             world.restart();
@@ -307,7 +310,7 @@ fn a_copy_that_was_copied_to_a_member_that_is_not_selected_is_left_alone() {
         let mut world = world();
         world.apply(to_members("one", &["m1"]));
         assert!(world.settle());
-        let mut copied = world.members["m1"].objects[&key("app")].clone();
+        let mut copied = world.members["m1"][&key("app")].clone();
         for field in ["uid", "resourceVersion", "creationTimestamp"] {
             copied["metadata"]
                 .as_object_mut()
@@ -329,11 +332,11 @@ fn a_copy_that_was_copied_to_a_member_that_is_not_selected_is_left_alone() {
 }
 
 /// The namespace "other" on m1, with the copy of "app" as `kubectl get -o yaml` shows it, applied there.
-fn with_a_copied_copy() -> (World, (String, String, String), Value) {
+fn with_a_copied_copy() -> (World, ResourceId, Value) {
     let mut world = example();
-    let place = ("Namespace".into(), String::new(), "other".into());
+    let place = id("Namespace", "", "other");
     world.meddle_at("m1", &place, |_| Some(namespace("other", &json!({}))));
-    let mut copied = world.members["m1"].objects[&key("app")].clone();
+    let mut copied = world.members["m1"][&key("app")].clone();
     copied["metadata"]["namespace"] = json!("other");
     for field in ["uid", "resourceVersion", "creationTimestamp"] {
         copied["metadata"]
@@ -343,7 +346,7 @@ fn with_a_copied_copy() -> (World, (String, String, String), Value) {
     }
     world.meddle_at("m1", &key("other"), |_| Some(copied));
     assert!(world.settle());
-    let copied = world.members["m1"].objects[&key("other")].clone();
+    let copied = world.members["m1"][&key("other")].clone();
     (world, key("other"), copied)
 }
 
@@ -357,11 +360,11 @@ fn a_copy_that_somebody_copied_to_another_namespace_is_never_touched() {
         assert!(world.settle_for(60_000));
         world.apply(to_members("two", &["m1", "m2"]));
         assert!(world.settle());
-        assert_eq!(world.members["m1"].objects.get(&other), Some(&copied));
+        assert_eq!(world.members["m1"].get(&other), Some(&copied));
         world.delete("ResourceDistribution", "d");
         assert!(world.settle_for(600_000));
         places_are(&world, &[]);
-        assert_eq!(world.members["m1"].objects.get(&other), Some(&copied));
+        assert_eq!(world.members["m1"].get(&other), Some(&copied));
     }
 }
 
@@ -372,7 +375,7 @@ fn a_distribution_that_means_the_namespace_of_a_copied_copy_reports_a_conflict()
     wanted["spec"]["targets"]["includedNamespaces"] = json!({"list": [{"name": "app"}, {"name": "other"}]});
     world.apply(wanted);
     assert!(world.settle());
-    assert_eq!(world.members["m1"].objects.get(&other), Some(&copied));
+    assert_eq!(world.members["m1"].get(&other), Some(&copied));
     let told = status(&world, "d").to_string();
     assert!(
         told.contains("ResourceDistribution d of hub hub-id, made for m1/app"),

@@ -104,10 +104,14 @@ fn a_write_that_the_hub_refuses_is_told_by_the_reason_of_what_was_written() {
         assert!(event.warning && &*event.regarding.name == "myapp", "{event:?}");
         event.reason
     };
-    let refused = |key: Key| told(refusal::event(&world.engine, &key, "exceeded quota"));
+    let refused = |key: Key| told(refusal::event(&world.process.engine, &key, "exceeded quota"));
     assert_eq!(refused(Key::Template(id.clone())), "ApplyPolicyFailed");
     assert_eq!(refused(Key::TemplateStatus(id.clone())), "AggregateStatusFailed");
     assert_eq!(refused(Key::Binding(id.clone())), "SyncWorkFailed");
-    let blocked = refusal::decision(&world.engine, &Key::Template(id), "a finalizer protects it");
+    let blocked = refusal::decision(
+        &world.process.engine,
+        &Key::Template(id),
+        "a finalizer protects it",
+    );
     assert_eq!(told(blocked), "DeletionBlocked");
 }

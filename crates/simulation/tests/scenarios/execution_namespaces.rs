@@ -3,7 +3,10 @@
 use entourage_core::{plan::Key, refusal};
 use serde_json::{Value, json};
 
-use crate::{config_map, policy_of, world::World};
+use crate::{
+    config_map, policy_of,
+    world::{World, id},
+};
 
 const ES: &str = "karmada-es-member1";
 
@@ -62,7 +65,7 @@ fn a_cluster_stays_while_its_execution_namespace_holds_a_work() {
             .iter()
             .any(|event| event.starts_with("refused: it holds a Work"))
     );
-    world.delete_at(&("Work".into(), ES.into(), "a".into()));
+    world.delete_at(&id("Work", ES, "a"));
     world.restart();
     assert!(world.settle());
     assert_eq!(world.hub_object("Cluster", "member1"), None);
@@ -105,7 +108,7 @@ fn an_execution_namespace_is_created_only_for_a_cluster_with_the_finalizer() {
     world.replace(cluster);
     world.delete("Namespace", ES);
     let now = world.now;
-    assert_eq!(world.engine.plan(&key, now).changes, []);
+    assert_eq!(world.process.engine.plan(&key, now).changes, []);
     assert!(world.settle());
     assert!(world.hub_object("Namespace", ES).is_some());
 }
@@ -116,7 +119,7 @@ fn a_refusal_of_the_hub_is_told_on_the_cluster() {
     assert!(world.settle());
     let told = |world: &World| {
         let key = Key::ExecutionNamespace("member1".into());
-        let event = refusal::event(&world.engine, &key, "namespaces is forbidden").expect("an event");
+        let event = refusal::event(&world.process.engine, &key, "namespaces is forbidden").expect("an event");
         assert!(event.warning && event.message.contains("is forbidden") && event.regarding.kind == "Cluster");
         event.reason
     };

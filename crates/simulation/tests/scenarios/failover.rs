@@ -215,7 +215,7 @@ fn a_limited_toleration_ends_so_long_after_the_taint_was_added() {
 #[test]
 fn with_the_gate_off_nothing_is_evicted() {
     let mut world = settled(&policy());
-    world.engine.config_mut().failover = false;
+    world.process.engine.config_mut().failover = false;
     let taints = no_execute(&world);
     taint(&mut world, "member1", &taints);
     assert!(world.settle_for(3_600_000));

@@ -14,7 +14,7 @@ const BUDGETED: [&str; 5] = ["one", "two", "three", "four", "five"];
 /// Five workloads on member1, which may leave a member one by one every two seconds.
 fn budgeted(tolerations: &Value) -> World {
     let mut world = World::new(&MEMBERS);
-    world.engine.config_mut().eviction_budget = Budget {
+    world.process.engine.config_mut().eviction_budget = Budget {
         fleet: None,
         region: None,
         member: Some(2_000),
@@ -208,7 +208,7 @@ fn who_goes_home_while_another_cluster_recovers_waits_for_its_turn() {
     const FOUR: [&str; 4] = ["member1", "member2", "member3", "member4"];
     const TWO: [&str; 2] = ["one", "two"];
     let mut world = World::new(&FOUR);
-    world.engine.config_mut().eviction_budget = Budget {
+    world.process.engine.config_mut().eviction_budget = Budget {
         member: Some(10_000),
         ..Budget::default()
     };

@@ -13,7 +13,7 @@ use crate::{
     condition, config_map, deployment,
     policies::{widget, world},
     policy_of, settled,
-    world::World,
+    world::{World, id},
 };
 
 fn widgets(members: &[&str]) -> Value {
@@ -71,13 +71,11 @@ fn a_template_whose_binding_ended_meanwhile_is_found_when_its_kind_is_served_aga
     let mut world = propagated();
     let held = world.hub_object("Widget", "w").cloned().expect("template");
     // The server answers as if nothing were left, and shows the same objects later.
-    world.hub.remove(&("Widget".into(), "default".into(), "w".into()));
+    world.hub.remove(&id("Widget", "default", "w"));
     world.unserve(templates(), None);
     assert!(world.settle_for(600_000));
     assert!(world.holders("Widget", "w").is_empty());
-    world
-        .hub
-        .insert(("Widget".into(), "default".into(), "w".into()), held);
+    world.hub.insert(id("Widget", "default", "w"), held);
     world.shut.remove(&templates());
     assert!(world.settle_for(600_000));
     assert_eq!(world.holders("Widget", "w"), ["member1"]);
@@ -91,7 +89,7 @@ fn copies_that_a_member_serves_again_unchanged_are_known_again() {
     world.shut.remove(&copies("member1"));
     assert!(world.settle());
     let id = ResourceId::new(Gvk::new("example.com/v1", "Widget"), "default", "w");
-    let resource = world.engine.resource(&id).expect("resource");
+    let resource = world.process.engine.resource(&id).expect("resource");
     assert!(resource.copies["member1"].live.is_some());
     world.delete("Widget", "w");
     assert!(world.settle_for(600_000));
@@ -218,7 +216,7 @@ fn a_member_that_begins_or_ceases_to_answer_has_the_statuses_of_templates_planne
         ..Probe::default()
     };
     let seen = Observation::Probed("member1".into(), probe);
-    let dirty = world.engine.observe(seen, world.now);
+    let dirty = world.process.engine.observe(seen, world.now);
     let id = ResourceId::new(Gvk::new("apps/v1", "Deployment"), "default", "myapp");
     assert!(dirty.contains(&Key::TemplateStatus(id)), "{dirty:?}");
 }
@@ -256,7 +254,7 @@ fn a_refusal_has_the_status_planned_where_the_kind_has_a_place() {
         watch: copies("member1"),
         why: "forbidden".into(),
     };
-    let dirty = world.engine.observe(refused, world.now);
+    let dirty = world.process.engine.observe(refused, world.now);
     let id = ResourceId::new(Gvk::new("example.com/v1", "Widget"), "default", "w");
     assert!(dirty.contains(&Key::BindingStatus(id)), "{dirty:?}");
 }

@@ -1,13 +1,16 @@
 //! Deletions that no edit explains: few go on, many pause until somebody releases them.
 
-use entourage_core::{object::Gvk, observation::Watch};
+use entourage_core::{
+    object::{Gvk, ResourceId},
+    observation::Watch,
+};
 use serde_json::{Value, json};
 
 use crate::{
     config_map, deployment,
     distributions::{distribution, key, named, namespace},
     example, policy, policy_of, settled,
-    world::World,
+    world::{World, id},
 };
 
 const MANY: usize = 200;
@@ -31,15 +34,15 @@ fn filled(mut world: World, count: usize) -> World {
 }
 
 fn held(world: &World) -> usize {
-    let of_it = |key: &&(String, String, String)| key.0 == "ConfigMap" && key.2.starts_with("cm");
-    world.members["member1"].objects.keys().filter(of_it).count()
+    let of_it = |key: &&ResourceId| &*key.gvk.kind == "ConfigMap" && key.name.starts_with("cm");
+    world.members["member1"].keys().filter(of_it).count()
 }
 
 /// The hub without some of its ConfigMaps, as a backup has it that is older than them: nobody is told.
 fn lose(world: &mut World, from: usize) {
-    world
-        .hub
-        .retain(|key, _| key.0 != "ConfigMap" || !key.2.starts_with("cm") || key.2 < name(from));
+    world.hub.retain(|key, _| {
+        &*key.gvk.kind != "ConfigMap" || !key.name.starts_with("cm") || *key.name < *name(from)
+    });
 }
 
 fn paused(world: &World) -> Value {
@@ -275,7 +278,7 @@ fn a_tenth_of_what_a_large_member_holds_may_go() {
 #[test]
 fn the_status_of_workloads_is_left_alone_on_a_hub_that_writes_it_itself() {
     let mut world = settled();
-    let key = ("Deployment".to_owned(), "default".to_owned(), "myapp".to_owned());
+    let key = id("Deployment", "default", "myapp");
     let mut times = 0;
     for n in 0..10 {
         let mut other = world.hub[&key].clone();
@@ -288,12 +291,12 @@ fn the_status_of_workloads_is_left_alone_on_a_hub_that_writes_it_itself() {
         times += 1;
     }
     assert_eq!(times, 3, "it is put right as often, and then no more");
-    let notices = world.engine.take_notices();
+    let notices = world.process.engine.take_notices();
     assert_eq!(notices.len(), 1, "{notices:?}");
     assert!(notices[0].contains("Deployment default/myapp"), "{notices:?}");
     // A hub with Nodes is known for it from the beginning.
     let mut world = settled();
-    world.engine.config_mut().hub_has_nodes = true;
+    world.process.engine.config_mut().hub_has_nodes = true;
     let mut other = world.hub[&key].clone();
     other["status"] = json!({"replicas": 40});
     world.replace(other);
@@ -304,7 +307,7 @@ fn the_status_of_workloads_is_left_alone_on_a_hub_that_writes_it_itself() {
 #[test]
 fn a_budget_for_all_deletions_limits_those_of_a_user_too() {
     let mut world = filled(settled(), MANY);
-    world.engine.config_mut().removal_budget = Some(50);
+    world.process.engine.config_mut().removal_budget = Some(50);
     for n in 0..MANY {
         world.delete("ConfigMap", &name(n));
     }
@@ -323,7 +326,7 @@ fn distributed() -> World {
         let space = namespace(&name(n), &json!({}));
         world.apply(space.clone());
         assert!(world.settle());
-        let place = ("Namespace".into(), String::new(), name(n));
+        let place = id("Namespace", "", &name(n));
         world.meddle_at("member1", &place, |_| Some(space));
     }
     world.apply(distributed_to(MANY));
@@ -342,7 +345,7 @@ fn distributed_to(count: usize) -> Value {
 }
 
 fn copies(world: &World) -> usize {
-    let objects = &world.members["member1"].objects;
+    let objects = &world.members["member1"];
     (0..MANY)
         .filter(|n| objects.contains_key(&key(&name(*n))))
         .count()

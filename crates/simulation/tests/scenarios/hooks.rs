@@ -427,13 +427,17 @@ fn a_hook_answers_for_a_known_kind_alone_and_other_kinds_are_not_read_again() {
     world.apply(policy_of("myapp", "apps/v1", "Deployment", "myapp", &["member2"]));
     assert!(world.settle());
     assert_eq!(world.holders("ConfigMap", "goods"), ["member2"]);
-    let before = world.engine.demand_changes();
+    let before = world.process.engine.demand_changes();
     world.apply(interpreter("other", &["Stall"], ALL));
     assert!(world.settle());
-    assert_eq!(world.engine.demand_changes(), before, "no watch begins anew");
+    assert_eq!(
+        world.process.engine.demand_changes(),
+        before,
+        "no watch begins anew"
+    );
     world.apply(interpreter("hooks", &["Deployment"], &["InterpretDependency"]));
     assert!(world.settle());
-    assert_ne!(world.engine.demand_changes(), before);
+    assert_ne!(world.process.engine.demand_changes(), before);
     assert!(
         world.holders("ConfigMap", "goods").is_empty(),
         "the hook finds nothing in it"
@@ -644,18 +648,22 @@ fn a_hook_for_one_of_kubernetes_own_kinds_concerns_no_other() {
     world.apply(deployment("myapp", &["goods"]));
     world.apply(policy_of("myapp", "apps/v1", "Deployment", "myapp", &["member2"]));
     assert!(world.settle());
-    let before = world.engine.demand_changes();
+    let before = world.process.engine.demand_changes();
     let mut pods = explorer("hooks", &["pods", "networkpolicies"], ALL, "Fail");
     pods["webhooks"][0]["rules"][0]["apiGroups"] = json!(["", "apps"]);
     world.apply(pods);
     assert!(world.settle());
-    assert_eq!(world.engine.demand_changes(), before, "no watch begins anew");
+    assert_eq!(
+        world.process.engine.demand_changes(),
+        before,
+        "no watch begins anew"
+    );
     world.hooked.says = Some(|_, _| Ok(Answer::Healthy(true)));
     let mut deployments = explorer("more", &["deployments"], &["ExploreHealthy"], "Fail");
     deployments["webhooks"][0]["rules"][0]["apiGroups"] = json!(["apps"]);
     world.apply(deployments);
     assert!(world.settle());
-    assert_ne!(world.engine.demand_changes(), before);
+    assert_ne!(world.process.engine.demand_changes(), before);
 }
 
 #[test]

@@ -46,7 +46,7 @@ fn nothing_is_written_through_the_younger_of_two_clusters_until_the_older_one_is
         let mut world = settled();
         world.now = world.now.plus(5_000);
         world.members.insert("twice".into(), Default::default());
-        world.members.get_mut("twice").expect("member").id = "id-member3".into();
+        world.ids.insert("twice".into(), "id-member3".into());
         world.apply(cluster("twice", ""));
         world.restart();
         let from = world.writes.len();
@@ -80,7 +80,7 @@ fn nothing_is_written_through_the_younger_of_two_clusters_until_the_older_one_is
 #[test]
 fn the_younger_of_two_clusters_can_be_deleted_although_it_had_copies() {
     let mut world = settled();
-    let copies = world.members["member2"].objects.clone();
+    let copies = world.members["member2"].clone();
     // It turns out only now: the older one could not be reached before.
     world.become_another("member1", "id-member2");
     let mut same = world.hub_object("Cluster", "member1").expect("Cluster").clone();
@@ -92,7 +92,7 @@ fn the_younger_of_two_clusters_can_be_deleted_although_it_had_copies() {
     world.delete("Cluster", "member2");
     assert!(world.settle());
     assert!(world.hub_object("Cluster", "member2").is_none());
-    assert_eq!(world.members["member2"].objects, copies);
+    assert_eq!(*world.members["member2"], *copies);
     assert_eq!(writes_on(&world, "member2", from), Vec::<String>::new());
 }
 
@@ -102,7 +102,7 @@ fn nothing_is_written_to_another_cluster_behind_the_same_endpoint_until_that_is_
         let mut world = settled();
         world.set_down("member2", true);
         world.now = world.now.plus(1_000);
-        let replaced = &mut world.members.get_mut("member2").expect("member").objects;
+        let replaced = world.members.get_mut("member2").expect("member");
         let before = std::mem::take(replaced);
         world.become_another("member2", "id-new");
         let from = world.writes.len();
@@ -119,14 +119,13 @@ fn nothing_is_written_to_another_cluster_behind_the_same_endpoint_until_that_is_
             .members
             .get_mut("member2")
             .expect("member")
-            .objects
             .clone_from(&before);
         world.become_another("member2", "");
         assert!(world.settle());
         assert_eq!(ready(&world, "member2")["status"], "True");
         assert!(!writes_on(&world, "member2", from).is_empty());
         // Another one, and it is meant.
-        world.members.get_mut("member2").expect("member").objects.clear();
+        world.members.get_mut("member2").expect("member").clear();
         world.become_another("member2", "id-new");
         assert!(world.settle());
         assert_eq!(world.on("member2", "Deployment", "myapp"), None);
@@ -152,7 +151,7 @@ fn a_cluster_that_is_joined_again_manages_its_old_copies_again() {
         &["member1", "member2"],
     ));
     assert!(world.settle());
-    let copies = world.members["member2"].objects.clone();
+    let copies = world.members["member2"].clone();
     // As `unjoin --force`: the copies stay as they are.
     let mut forced = world.hub_object("Cluster", "member2").expect("Cluster").clone();
     world.set_down("member2", true);
@@ -165,9 +164,9 @@ fn a_cluster_that_is_joined_again_manages_its_old_copies_again() {
     world.set_down("member2", false);
     let from = world.writes.len();
     assert!(world.settle());
-    assert_eq!(world.members["member2"].objects, copies);
+    assert_eq!(*world.members["member2"], *copies);
     assert_eq!(writes_on(&world, "member2", from), Vec::<String>::new());
-    assert_eq!(world.engine.stats().copied, 0);
+    assert_eq!(world.process.engine.stats().copied, 0);
     world.apply(policy_of("alone", "v1", "ConfigMap", "alone", &["member1"]));
     assert!(world.settle());
     assert_eq!(world.holders("ConfigMap", "alone"), ["member1"]);

@@ -19,11 +19,18 @@ fn naming(name: &str, kinds: &[&str]) -> Value {
 
 /// The watches of kinds of `example.com`: server and kind.
 fn watched(world: &World) -> Vec<String> {
-    let all = world.engine.demand().iter().filter_map(|watch| match watch {
-        Watch::Templates(gvk) if &*gvk.group == "example.com" => Some(format!("hub {}", gvk.kind)),
-        Watch::Copies(member, gvk) if &*gvk.group == "example.com" => Some(format!("{member} {}", gvk.kind)),
-        _ => None,
-    });
+    let all = world
+        .process
+        .engine
+        .demand()
+        .iter()
+        .filter_map(|watch| match watch {
+            Watch::Templates(gvk) if &*gvk.group == "example.com" => Some(format!("hub {}", gvk.kind)),
+            Watch::Copies(member, gvk) if &*gvk.group == "example.com" => {
+                Some(format!("{member} {}", gvk.kind))
+            }
+            _ => None,
+        });
     all.collect()
 }
 
@@ -115,7 +122,7 @@ fn a_kind_of_which_something_is_propagated_is_watched_until_that_ends() {
 fn the_kinds_of_dependencies_are_watched_while_something_refers_to_them() {
     let mut world = settled();
     let secrets = |world: &World| {
-        let watches = world.engine.demand().iter();
+        let watches = world.process.engine.demand().iter();
         watches
             .filter(|watch| matches!(watch, Watch::Templates(gvk) if &*gvk.kind == "ConfigMap"))
             .count()
@@ -137,7 +144,7 @@ fn the_kinds_of_dependencies_are_watched_while_something_refers_to_them() {
 #[test]
 fn the_policies_of_a_namespace_have_no_more_kinds_looked_for_than_they_may_and_say_so() {
     let mut world = World::new(&["member1"]);
-    world.engine.config_mut().kinds_per_namespace = 2;
+    world.process.engine.config_mut().kinds_per_namespace = 2;
     assert!(world.settle());
     world.apply(naming("a", &["Dream", "Shop"]));
     assert!(world.settle());

@@ -329,8 +329,8 @@ fn a_deleted_workload_takes_everything_along_and_leaves_nothing() {
     let mut world = settled();
     world.delete("Deployment", "myapp");
     assert!(world.settle());
-    assert!(world.members.values().all(|member| member.objects.is_empty()));
-    assert!(!world.hub.keys().any(|(kind, ..)| kind == "ResourceBinding"));
+    assert!(world.members.values().all(|member| member.is_empty()));
+    assert!(!world.hub.keys().any(|id| &*id.gvk.kind == "ResourceBinding"));
     let at = |what: &str| {
         world
             .writes
@@ -509,7 +509,7 @@ fn preserved_resources_stay_without_our_marks() {
         assert!(!copy.to_string().contains("karmada.io"), "{copy}");
         assert!(!copy.to_string().contains("entourage.dev"), "{copy}");
     }
-    assert!(!world.hub.keys().any(|(kind, ..)| kind == "ResourceBinding"));
+    assert!(!world.hub.keys().any(|id| &*id.gvk.kind == "ResourceBinding"));
 }
 
 #[test]
@@ -699,8 +699,8 @@ fn a_workload_deleted_while_a_member_is_down_goes_when_it_is_back() {
     assert!(world.settle_for(60_000));
     world.set_down("member1", false);
     assert!(world.settle());
-    assert!(world.members.values().all(|member| member.objects.is_empty()));
-    assert!(!world.hub.keys().any(|(kind, ..)| kind == "ResourceBinding"));
+    assert!(world.members.values().all(|member| member.is_empty()));
+    assert!(!world.hub.keys().any(|id| &*id.gvk.kind == "ResourceBinding"));
 }
 
 #[test]
@@ -743,7 +743,7 @@ fn a_workload_whose_binding_goes_before_it_leaves_nothing() {
     assert!(world.settle_for(0));
     world.delete("Deployment", "myapp");
     assert!(world.settle());
-    assert!(world.members.values().all(|member| member.objects.is_empty()));
+    assert!(world.members.values().all(|member| member.is_empty()));
 }
 
 #[test]
@@ -816,7 +816,7 @@ fn a_workload_deleted_in_the_foreground_takes_everything_along() {
     let mut world = settled();
     world.delete_in_foreground("Deployment", "myapp");
     assert!(world.settle());
-    assert!(world.members.values().all(|member| member.objects.is_empty()));
+    assert!(world.members.values().all(|member| member.is_empty()));
     assert_eq!(world.hub_object("ResourceBinding", "myapp-deployment"), None);
 }
 
@@ -825,7 +825,7 @@ fn a_deleted_namespace_leaves_nothing_on_members_in_whatever_order_it_ends() {
     let mut world = settled();
     world.delete_namespace();
     assert!(world.settle());
-    assert!(world.members.values().all(|member| member.objects.is_empty()));
+    assert!(world.members.values().all(|member| member.is_empty()));
 }
 
 #[test]

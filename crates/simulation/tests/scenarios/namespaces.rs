@@ -10,7 +10,7 @@ use crate::{
     config_map,
     distributions::{distribution, named},
     policies::{cluster_policy, namespace, with, world},
-    world::World,
+    world::{World, id},
 };
 
 /// A world whose members each have the namespace shop, which we made there, and what stands in it on member1.
@@ -21,7 +21,7 @@ fn shops(inside: &[Value]) -> World {
     for object in inside {
         let kind = object["kind"].as_str().expect("kind");
         let name = object["metadata"]["name"].as_str().expect("name");
-        let key = (kind.to_owned(), "shop".to_owned(), name.to_owned());
+        let key = id(kind, "shop", name);
         let object = object.clone();
         world.meddle_at("member1", &key, |_| Some(object));
     }
@@ -53,7 +53,11 @@ fn a_namespace_that_the_hub_deletes_goes_with_what_kubernetes_put_into_it() {
         }
         assert!(world.settle());
         assert_eq!(world.holders("Namespace", "shop"), [""; 0], "restart: {restart}");
-        assert!(!world.members["member1"].objects.keys().any(|key| key.1 == "shop"));
+        assert!(
+            !world.members["member1"]
+                .keys()
+                .any(|key| &*key.namespace == "shop")
+        );
         let writes = world.writes.len();
         world.restart();
         assert!(world.settle());
@@ -109,7 +113,7 @@ fn a_namespace_waits_for_the_copies_in_it() {
     let selectors = json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": "settings"}]);
     world.apply(cluster_policy("settings", &selectors, &["member1"]));
     assert!(world.settle());
-    let key = ("ConfigMap".to_owned(), "shop".to_owned(), "settings".to_owned());
+    let key = id("ConfigMap", "shop", "settings");
     assert!(world.at("member1", &key).is_some());
     world.refuses_removal = true;
     world.delete_at(&key);
@@ -128,11 +132,7 @@ fn a_namespace_waits_for_the_copies_in_it() {
 #[test]
 fn what_comes_into_a_namespace_after_it_was_looked_into_keeps_it() {
     let mut world = shops(&[]);
-    let key = (
-        "PersistentVolumeClaim".to_owned(),
-        "shop".to_owned(),
-        "data".to_owned(),
-    );
+    let key = id("PersistentVolumeClaim", "shop", "data");
     let claim = inside("v1", "PersistentVolumeClaim", "data");
     world.comes_after_a_look = Some((key.clone(), claim));
     world.delete("Namespace", "shop");
@@ -193,7 +193,7 @@ fn what_leaves_a_namespace_is_waited_for() {
         assert_eq!(world.holders("Namespace", "shop"), ["member1"]);
         assert!(!world.events.iter().any(|each| each.contains("NamespaceKept")));
         if leaves {
-            let key = ("Pod".to_owned(), "shop".to_owned(), "web-1".to_owned());
+            let key = id("Pod", "shop", "web-1");
             world.meddle_at("member1", &key, |_| None);
             assert!(world.settle_for(300_000));
             assert_eq!(world.holders("Namespace", "shop"), [""; 0]);
@@ -251,13 +251,13 @@ fn copies_of_distributions_go_with_their_namespace_and_those_of_another_hub_keep
         targets["clusters"] = json!({"clusterNames": ["member1"]});
         world.apply(distribution("d", "one", &targets));
         assert!(world.settle());
-        let key = ("ConfigMap".to_owned(), "shop".to_owned(), "settings".to_owned());
+        let key = id("ConfigMap", "shop", "settings");
         assert!(world.at("member1", &key).is_some(), "it is distributed");
         if other {
             let mut theirs = world.at("member1", &key).expect("it is there").clone();
             theirs["metadata"]["name"] = json!("theirs");
             theirs["metadata"]["labels"]["entourage.dev/distributed-by"] = json!("other-hub");
-            let key = ("ConfigMap".to_owned(), "shop".to_owned(), "theirs".to_owned());
+            let key = id("ConfigMap", "shop", "theirs");
             world.meddle_at("member1", &key, |_| Some(theirs));
         }
         world.delete("Namespace", "shop");
@@ -340,12 +340,12 @@ fn a_namespace_whose_record_has_no_uid_is_released() {
 fn releases_that_nothing_explains_pause_as_deletions_do() {
     let (mut world, names) = many(30);
     for name in &names {
-        let key = ("ConfigMap".to_owned(), name.clone(), "theirs".to_owned());
+        let key = id("ConfigMap", name, "theirs");
         let mut theirs = config_map("theirs", "a");
         theirs["metadata"]["namespace"] = json!(name);
         world.meddle_at("member1", &key, |_| Some(theirs));
     }
-    world.hub.retain(|key, _| !key.2.starts_with("shop"));
+    world.hub.retain(|key, _| !key.name.starts_with("shop"));
     world.restart();
     assert!(world.settle_for(600_000));
     let kept = |world: &World| {
@@ -392,7 +392,7 @@ fn that_a_namespace_stays_is_told_when_it_was_released() {
 fn a_deletion_that_is_tried_again_counts_once() {
     let mut world = shops(&[]);
     world.set_down("member2", true);
-    world.hub.retain(|key, _| key.2 != "shop");
+    world.hub.retain(|key, _| &*key.name != "shop");
     world.changed_before_it_ends = 50;
     world.restart();
     assert!(world.settle_for(600_000));

@@ -1,6 +1,8 @@
 //! Templates deleted with `--cascade=orphan`: nothing on members is touched, until the template is back or the binding is
 //! deleted.
 
+use std::collections::BTreeMap;
+
 use entourage_core::{
     object::{Gvk, ResourceId},
     observation::Observation,
@@ -8,20 +10,17 @@ use entourage_core::{
 };
 use serde_json::{Value, json};
 
-use crate::{
-    binding, condition, config_map, deployment, policy, settled,
-    world::{Objects, World},
-};
+use crate::{binding, condition, config_map, deployment, policy, settled, world::World};
 
 fn id(api_version: &str, kind: &str, name: &str) -> ResourceId {
     ResourceId::new(Gvk::new(api_version, kind), "default", name)
 }
 
-fn held(world: &World) -> Vec<Objects> {
+fn held(world: &World) -> Vec<BTreeMap<ResourceId, Value>> {
     world
         .members
         .values()
-        .map(|member| member.objects.clone())
+        .map(|objects| (**objects).clone())
         .collect()
 }
 
@@ -174,7 +173,7 @@ fn what_differs_in_the_new_template_is_written() {
     // From now on it is a template as any other.
     world.delete("Deployment", "myapp");
     assert!(world.settle_for(600_000));
-    assert!(world.members.values().all(|member| member.objects.is_empty()));
+    assert!(world.members.values().all(|member| member.is_empty()));
 }
 
 #[test]
@@ -213,7 +212,7 @@ fn no_copy_goes_while_the_binding_is_known_as_it_was() {
     ] {
         for member in ["member1", "member2"] {
             let key = Key::Copy(id(api_version, kind, name), member.into());
-            let plan = world.engine.preview(&key, world.now);
+            let plan = world.process.engine.preview(&key, world.now);
             assert!(plan.changes.is_empty(), "{plan:?}");
         }
     }

@@ -478,6 +478,7 @@ fn one_policy_among_many_concerns_only_what_it_may_select() {
         json!({"name": "config", "namespace": "default", "uid": "u", "resourceVersion": "1000000"});
     let subject = entourage_core::observation::project(&watch, &Default::default(), &seen).expect("readable");
     let dirty = world
+        .process
         .engine
         .observe(entourage_core::observation::Observation::Seen(subject), world.now);
     let copies: Vec<String> = dirty.iter().map(|key| format!("{key:?}")).collect();

@@ -3,7 +3,10 @@
 use entourage_core::{object::Gvk, observation::Watch};
 use serde_json::{Value, json};
 
-use crate::{config_map, deployment, example, policy, policy_of, settled, world::World};
+use crate::{
+    config_map, deployment, example, policy, policy_of, settled,
+    world::{World, id},
+};
 
 const COPIED: &str = "entourage.dev/copied-objects";
 
@@ -52,7 +55,7 @@ fn an_object_copied_from_another_member_is_never_touched_and_is_reported() {
                 "apps/v1 Deployment default/myapp"
             ])
         );
-        assert_eq!(world.engine.stats().copied, 2);
+        assert_eq!(world.process.engine.stats().copied, 2);
     }
     let wrote = world.writes.len();
     world.restart();
@@ -220,7 +223,7 @@ fn the_order_of_lists_does_not_decide_what_is_managed() {
     let wrote = world.writes.len();
     assert!(world.settle());
     assert_eq!(world.writes.len(), wrote, "{:#?}", &world.writes[wrote..]);
-    assert_eq!(world.engine.stats().copied, 0);
+    assert_eq!(world.process.engine.stats().copied, 0);
     world.apply(policy(&["member2"]));
     assert!(world.settle());
     assert_eq!(world.holders("Deployment", "myapp"), ["member2"]);
@@ -256,11 +259,7 @@ fn a_copy_on_a_silent_member_is_accounted_for_although_no_status_records_it() {
         world.apply(policy(&["member1"]));
         assert!(world.settle());
         // As another control plane left it, or this one when it ended before it wrote the status.
-        let name = (
-            "ResourceBinding".into(),
-            "default".into(),
-            "myapp-deployment".into(),
-        );
+        let name = id("ResourceBinding", "default", "myapp-deployment");
         let mut stored = world.hub[&name].clone();
         stored["status"]["aggregatedStatus"] = json!([{"clusterName": "member1", "health": "Unknown"}]);
         world.hub.insert(name, stored);

@@ -57,9 +57,7 @@ fn taint(world: &mut World, member: &str, taints: &Value) {
 }
 
 fn join(world: &mut World, member: &str) {
-    world
-        .members
-        .insert(member.into(), super::world::Cluster::default());
+    world.members.insert(member.into(), Default::default());
     taint(world, member, &json!([]));
     world.set_down(member, false);
     assert!(world.settle());
@@ -473,7 +471,7 @@ fn a_change_of_a_cluster_plans_only_the_bindings_whose_result_it_can_change() {
         let mut object = world.hub_object("Cluster", cluster).cloned().unwrap();
         change(&mut object);
         world.replace(object);
-        let bindings = world.queue.iter().filter_map(|key| match key {
+        let bindings = world.process.queue.iter().filter_map(|key| match key {
             Key::Binding(id) => Some(id.name.to_string()),
             _ => None,
         });

@@ -2,7 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::{binding, condition, config_map, deployment, policy_of, world::World};
+use crate::{
+    binding, condition, config_map, deployment, policy_of,
+    world::{World, id},
+};
 
 pub(crate) fn cluster_policy(name: &str, selectors: &Value, clusters: &[&str]) -> Value {
     json!({
@@ -109,9 +112,8 @@ fn a_cluster_policy_takes_workloads_of_every_namespace_with_their_dependencies()
     assert_eq!(world.holders("ConfigMap", "red"), ["member1"]);
     assert!(
         world.members["member1"]
-            .objects
             .keys()
-            .any(|key| key.1 == "shop" && key.0 == "Deployment")
+            .any(|key| &*key.namespace == "shop" && &*key.gvk.kind == "Deployment")
     );
     assert_eq!(
         claim(&world, "Deployment", "one"),
@@ -547,7 +549,7 @@ pub(crate) fn namespace(name: &str, labels: &Value) -> Value {
 }
 
 pub(crate) fn relabel(world: &mut World, name: &str, labels: &Value) {
-    let key = ("Namespace".to_owned(), String::new(), name.to_owned());
+    let key = id("Namespace", "", name);
     let mut object = world.hub[&key].clone();
     object["metadata"]["labels"] = labels.clone();
     world.replace(object);

@@ -10,7 +10,7 @@ use crate::{
     condition, config_map, deployment,
     policies::{claim, widget, with, world},
     policy_of,
-    world::World,
+    world::{World, id},
 };
 
 const BASE: [Watch; 5] = [
@@ -190,16 +190,14 @@ fn a_member_that_left_leaves_no_word_of_its_watches_behind() {
         &json!({"placement": {}}),
     ));
     let cluster = world.hub_object("Cluster", "member2").cloned().expect("cluster");
-    world
-        .hub
-        .remove(&("Cluster".into(), String::new(), "member2".into()));
+    world.hub.remove(&id("Cluster", "", "member2"));
     assert!(world.settle());
     let watch = Watch::Copies("member2".into(), Gvk::new("v1", "ConfigMap"));
     let lost = Observation::Lost {
         watch: watch.clone(),
         why: "it left".into(),
     };
-    world.engine.observe(lost, world.now);
+    world.process.engine.observe(lost, world.now);
     world.shut.insert(watch);
     world.apply(cluster);
     world.set_down("member2", false);

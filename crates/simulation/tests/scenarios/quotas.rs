@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{
     binding, condition, deployment, policy_of,
-    world::{Cluster, Random, World},
+    world::{Random, World},
 };
 
 const QUOTA: &str = "ResourceQuota";
@@ -183,7 +183,7 @@ fn a_resource_quota_of_another_is_never_changed_nor_deleted() {
     // One copied from another cluster, with its metadata.
     let copied = json!({
         "apiVersion": "v1", "kind": "ResourceQuota", "metadata": {
-            "name": "team", "labels": {"entourage.dev/federated-quota": world.engine.config.hub.to_string()},
+            "name": "team", "labels": {"entourage.dev/federated-quota": world.process.engine.config.hub.to_string()},
             "annotations": {"entourage.dev/federated-quota-for": "member9/default/team"}},
         "spec": {"hard": {"cpu": "1"}},
     });
@@ -250,7 +250,7 @@ fn a_cluster_that_joins_gets_its_resource_quota_when_it_has_the_namespace_and_lo
             .len(),
         1
     );
-    world.members.insert("member4".into(), Cluster::default());
+    world.members.insert("member4".into(), Default::default());
     world.apply(json!({
         "apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster", "metadata": {"name": "member4"},
         "spec": {"syncMode": "Push", "apiEndpoint": "https://x"},
@@ -296,7 +296,7 @@ fn a_status_that_the_hub_refuses_is_reported_on_the_quota() {
     let mut world = assigned();
     let key = Key::Quota(NamespacedName::new("default", "team"));
     let refused =
-        |world: &World| refusal::event(&world.engine, &key, "no rights").expect("the quota is known");
+        |world: &World| refusal::event(&world.process.engine, &key, "no rights").expect("the quota is known");
     assert_eq!(
         refused(&world).reason,
         "CollectFederatedResourceQuotaStatusFailed"
@@ -348,7 +348,7 @@ fn a_resource_quota_is_written_only_when_the_status_accounts_for_it() {
     world.apply(given);
     let key = Key::QuotaCopy(NamespacedName::new("default", "team"), "member1".into());
     let now = world.now;
-    let plan = world.engine.plan(&key, now);
+    let plan = world.process.engine.plan(&key, now);
     assert_eq!(plan.changes, [], "{plan:?}");
     settle(&mut world);
     assert_eq!(world.holders(QUOTA, "team"), ["member1"]);
@@ -414,7 +414,7 @@ fn a_crash_after_any_change_of_a_quota_leads_to_the_same_end() {
 
 fn enforcing() -> World {
     let mut world = world();
-    world.engine.config_mut().enforce_quotas = true;
+    world.process.engine.config_mut().enforce_quotas = true;
     world.restart();
     settle(&mut world);
     world

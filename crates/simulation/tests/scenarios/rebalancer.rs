@@ -1,11 +1,11 @@
 //! WorkloadRebalancers: workloads placed afresh once, what is said of it, and what is left alone afterwards.
 
-use entourage_core::observation::Watch;
+use entourage_core::{object::Str, observation::Watch};
 use serde_json::{Value, json};
 
 use super::{
     binding, config_map, deployment, policy_of,
-    world::{Cluster, Random, World},
+    world::{Random, World},
 };
 
 const MYAPP: &str = "myapp-deployment";
@@ -62,7 +62,7 @@ fn grown() -> World {
 }
 
 fn join(world: &mut World, member: &str) {
-    world.members.insert(member.into(), Cluster::default());
+    world.members.insert(member.into(), Default::default());
     world.apply(json!({
         "apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster", "metadata": {"name": member},
         "spec": {"syncMode": "Push", "apiEndpoint": "https://x"},
@@ -79,7 +79,7 @@ fn pass(world: &mut World, millis: i64) {
 
 /// How many replicas of myapp run on each member.
 fn replicas(world: &World) -> Vec<i64> {
-    let on = |member: &String| {
+    let on = |member: &Str| {
         let copy = world.on(member, "Deployment", "myapp");
         copy.map_or(0, |copy| copy["spec"]["replicas"].as_i64().expect("replicas"))
     };
@@ -522,7 +522,7 @@ fn a_hub_without_the_kind_or_that_refuses_it_holds_nothing_up() {
             world.apply(object);
         }
         assert!(world.settle());
-        assert!(world.engine.is_synced(), "{at}");
+        assert!(world.process.engine.is_synced(), "{at}");
         assert_eq!(world.holders("Deployment", "myapp"), ["member1", "member2"]);
         world.delete("Deployment", "myapp");
         assert!(world.settle());

@@ -104,13 +104,10 @@ fn a_generation_that_is_counted_twice_brings_both_contents_to_the_members() {
     assert!(world.settle());
     // The members are as they are: only what the hub says goes back.
     let members: Vec<_> = world.members.keys().cloned().collect();
-    let held: Vec<_> = members
-        .iter()
-        .map(|each| world.members[each].objects.clone())
-        .collect();
+    let held: Vec<_> = members.iter().map(|each| world.members[each].clone()).collect();
     world.restore(&backup);
     for (name, objects) in members.iter().zip(held) {
-        world.members.get_mut(name).expect("member").objects = objects;
+        world.members.insert(name.clone(), objects);
     }
     let name = scale(&mut world, 5);
     assert!(world.settle_for(120_000));
@@ -137,7 +134,7 @@ fn what_a_restored_hub_never_had_stays_on_members_in_whatever_order_its_lists_co
             world.apply(config_map("other", &n.to_string()));
         }
         world.bookmark();
-        for watch in world.engine.demand().clone() {
+        for watch in world.process.engine.demand().clone() {
             if watch.server() != Server::Hub {
                 continue;
             }

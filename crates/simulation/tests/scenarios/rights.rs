@@ -344,7 +344,7 @@ fn a_claim_that_is_refused_is_told_while_another_policy_holds_the_template() {
     let id = ResourceId::new(Gvk::new("v1", "ResourceQuota"), "default", "q");
     let again = Observation::Unclaimed(id, "forbidden".into());
     let now = world.now;
-    assert_eq!(world.engine.observe(again, now), []);
+    assert_eq!(world.process.engine.observe(again, now), []);
     // The policy that holds it is not told to lack it when the other one is gone.
     world.delete("PropagationPolicy", "second");
     assert!(world.settle_for(60_000));

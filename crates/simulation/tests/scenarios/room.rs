@@ -252,9 +252,7 @@ fn a_choice_asked_for_afresh_is_made_once() {
     propagate(&mut world, "web", 12, &dynamic());
     assert_eq!(shares(&world, "web"), named(&[("member1", 12)]));
     // A second member joins: nothing moves by itself.
-    world
-        .members
-        .insert("member2".into(), super::world::Cluster::default());
+    world.members.insert("member2".into(), Default::default());
     world.meddle("member2", "Node", "n", |_| Some(node(12)));
     world.apply(json!({
         "apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster", "metadata": {"name": "member2"},

@@ -2,7 +2,12 @@
 
 use serde_json::{Value, json};
 
-use crate::{binding, condition, config_map, policies::cluster_policy, policy_of, world::World};
+use crate::{
+    binding, condition, config_map,
+    policies::cluster_policy,
+    policy_of,
+    world::{World, id},
+};
 
 fn secret(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "data": {"a": "Yg=="}})
@@ -97,7 +102,7 @@ fn what_a_shipped_rule_finds_in_another_namespace_goes_along_only_if_that_lets_i
         world.apply(object);
     }
     assert!(world.settle());
-    let source = ("HelmRepository".into(), "flux-system".into(), "charts".into());
+    let source = id("HelmRepository", "flux-system", "charts");
     let told = |world: &World| {
         let message = &condition(world, "shop-helmrelease", "Interpreted")["message"];
         message.as_str().unwrap_or_default().to_owned()

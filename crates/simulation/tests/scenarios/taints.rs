@@ -288,7 +288,7 @@ fn a_hub_that_does_not_know_taint_policies_or_does_not_show_them_stops_nothing()
             world.apply(object);
         }
         assert!(world.settle());
-        assert!(world.engine.is_synced(), "{undefined}");
+        assert!(world.process.engine.is_synced(), "{undefined}");
         assert_eq!(world.holders("Deployment", "myapp"), ["member1", "member2"]);
         world.set_down("member2", true);
         assert!(world.settle_for(60_000));
@@ -436,7 +436,7 @@ fn a_user_taints_by_hand_what_is_frozen() {
 #[test]
 fn a_member_that_is_back_is_ready_after_the_success_threshold_and_a_new_one_at_once() {
     let mut world = World::new(&["member1"]);
-    world.engine.config_mut().cluster_success_threshold = 20_000;
+    world.process.engine.config_mut().cluster_success_threshold = 20_000;
     assert!(world.settle_for(100));
     assert_eq!(
         ready(&world, "member1"),

@@ -8,7 +8,7 @@ use crate::{
     binding, condition, config_map, deployment,
     policies::{claim, cluster_policy, cluster_role, lazy, namespace, relabel, touch, widget, with, world},
     policy_of,
-    world::World,
+    world::{World, id},
 };
 
 #[test]
@@ -235,7 +235,7 @@ fn a_removal_that_a_suspension_holds_back_is_told() {
 }
 
 fn matched(world: &World, kind: &str, namespace: &str, name: &str) -> String {
-    let stored = &world.hub[&(kind.to_owned(), namespace.to_owned(), name.to_owned())];
+    let stored = &world.hub[&id(kind, namespace, name)];
     let message = &stored["status"]["conditions"][0]["message"];
     message.as_str().unwrap_or_default().to_owned()
 }
@@ -243,7 +243,7 @@ fn matched(world: &World, kind: &str, namespace: &str, name: &str) -> String {
 #[test]
 fn a_policy_in_a_reserved_namespace_says_why_it_does_nothing() {
     let mut world = world();
-    world.engine.config_mut().reserved.insert("fleet".into());
+    world.process.engine.config_mut().reserved.insert("fleet".into());
     for namespace in ["kube-system", "fleet"] {
         let mut policy = policy_of("p", "apps/v1", "Deployment", "one", &["member1"]);
         let mut one = deployment("one", &[]);
@@ -257,7 +257,7 @@ fn a_policy_in_a_reserved_namespace_says_why_it_does_nothing() {
     }
     world.apply(namespace("fleet", &json!({})));
     assert!(world.settle());
-    assert!(world.members.values().all(|member| member.objects.is_empty()));
+    assert!(world.members.values().all(|member| member.is_empty()));
 }
 
 #[test]
@@ -289,7 +289,10 @@ fn three_objects_whose_bindings_would_have_one_name_are_told_apart() {
     for name in names {
         assert_eq!(world.holders("ClusterRole", name), ["member1"], "{name}");
     }
-    let bindings = world.hub.keys().filter(|key| key.0 == "ClusterResourceBinding");
+    let bindings = world
+        .hub
+        .keys()
+        .filter(|key| &*key.gvk.kind == "ClusterResourceBinding");
     assert_eq!(bindings.count(), 3);
     let wrote = world.writes.len();
     world.restart();
@@ -474,7 +477,7 @@ fn a_namespace_that_cannot_be_brought_in_line_is_told_on_its_cluster() {
     );
     assert_eq!(world.holders("Namespace", "shop"), ["member2"]);
     let key = Key::Namespace("shop".into(), "member1".into());
-    let event = refusal::event(&world.engine, &key, "no rights").expect("the Cluster is known");
+    let event = refusal::event(&world.process.engine, &key, "no rights").expect("the Cluster is known");
     assert_eq!(
         (&*event.regarding.kind, &*event.regarding.name),
         ("Cluster", "member1")

@@ -147,7 +147,7 @@ fn a_kind_that_works_is_not_left_for_a_version_that_is_not_served() {
     assert!(world.settle());
     let watched =
         |watch: &Watch| matches!(watch, Watch::Templates(each) if *each == gvk && &*each.version == "v1");
-    assert!(world.engine.demand().iter().any(watched));
+    assert!(world.process.engine.demand().iter().any(watched));
 }
 
 #[test]
@@ -381,7 +381,7 @@ fn a_kind_that_is_listed_for_the_first_time_costs_what_it_affects() {
     world.shut.insert(watch.clone());
     world.apply(widgets("v1"));
     assert!(world.settle());
-    let dirty = world.engine.observe(
+    let dirty = world.process.engine.observe(
         Observation::Listed {
             watch,
             present: Default::default(),
@@ -443,7 +443,10 @@ fn a_version_that_the_hub_does_not_serve_gives_way_to_one_that_it_does() {
 #[test]
 fn how_often_the_demand_changed_tells_whether_it_did() {
     let mut world = World::new(&["member1", "member2"]);
-    let mut before = (world.engine.demand_changes(), world.engine.demand().clone());
+    let mut before = (
+        world.process.engine.demand_changes(),
+        world.process.engine.demand().clone(),
+    );
     let mut changed = Vec::new();
     let steps: [fn(&mut World); 8] = [
         |_| {},
@@ -463,7 +466,10 @@ fn how_often_the_demand_changed_tells_whether_it_did() {
     for step in steps {
         step(&mut world);
         assert!(world.settle());
-        let after = (world.engine.demand_changes(), world.engine.demand().clone());
+        let after = (
+            world.process.engine.demand_changes(),
+            world.process.engine.demand().clone(),
+        );
         assert_eq!(after.0 == before.0, after.1 == before.1);
         changed.push(after.0 != before.0);
         before = after;

@@ -1,17 +1,20 @@
 //! Works as views of copies, with `--work-objects=mirror`.
 
 use entourage_api::names;
-use entourage_core::observation::Watch;
+use entourage_core::{object::ResourceId, observation::Watch};
 use serde_json::{Value, json};
 
-use crate::{config_map, deployment, example, policy, policy_of, world::World};
+use crate::{
+    config_map, deployment, example, policy, policy_of,
+    world::{World, id},
+};
 
 const CANARY: &str = "canary-9f2c";
 
 /// A world in which copies are mirrored.
 fn mirroring(members: &[&str]) -> World {
     let mut world = World::new(members);
-    world.engine.config_mut().mirror_works = true;
+    world.process.engine.config_mut().mirror_works = true;
     world.restart();
     world
 }
@@ -25,9 +28,9 @@ fn settled() -> World {
     world
 }
 
-fn key(member: &str, kind: &str, name: &str) -> (String, String, String) {
+fn key(member: &str, kind: &str, name: &str) -> ResourceId {
     let work = names::work_name("default", name, kind);
-    ("Work".into(), names::execution_namespace(member), work)
+    id("Work", &names::execution_namespace(member), &work)
 }
 
 fn work<'a>(world: &'a World, member: &str, kind: &str, name: &str) -> Option<&'a Value> {
@@ -170,7 +173,7 @@ fn a_work_goes_with_its_copy_and_one_of_others_stays() {
     world.delete("Deployment", "myapp");
     assert!(world.settle());
     assert_eq!(work(&world, "member1", "Deployment", "myapp"), None);
-    let theirs = ("Work".into(), "karmada-es-member2".into(), "theirs".into());
+    let theirs = id("Work", "karmada-es-member2", "theirs");
     assert!(world.hub.contains_key(&theirs));
 }
 
@@ -224,7 +227,7 @@ fn a_cluster_that_leaves_takes_its_works_and_their_namespace_along() {
     assert!(work(&world, "member1", "ConfigMap", "my-config").is_some());
     world.delete("Cluster", "member1");
     assert!(world.settle());
-    let is_there = |key: &&(String, String, String)| key.1 == "karmada-es-member1";
+    let is_there = |key: &&ResourceId| &*key.namespace == "karmada-es-member1";
     assert_eq!(world.hub.keys().find(is_there), None);
     assert_eq!(world.hub_object("Namespace", "karmada-es-member1"), None);
     assert_eq!(world.hub_object("Cluster", "member1"), None);
@@ -244,7 +247,7 @@ fn a_crash_after_any_write_leads_to_the_same_works() {
             world.restart();
             assert!(world.settle());
         }
-        for (key, expected) in undisturbed.hub.iter().filter(|(key, _)| key.0 == "Work") {
+        for (key, expected) in undisturbed.hub.iter().filter(|(key, _)| &*key.gvk.kind == "Work") {
             let found = world
                 .hub
                 .get(key)
@@ -266,10 +269,10 @@ fn a_crash_after_any_write_leads_to_the_same_works() {
 #[test]
 fn a_work_of_that_name_that_is_somebody_elses_is_left_alone() {
     let mut world = mirroring(&["member1"]);
-    let (kind, namespace, name) = key("member1", "ConfigMap", "my-config");
+    let key = key("member1", "ConfigMap", "my-config");
     let theirs = json!({
-        "apiVersion": "work.karmada.io/v1alpha1", "kind": kind,
-        "metadata": {"name": name, "namespace": namespace}, "spec": {"workload": {"manifests": [config_map_of("default")]}},
+        "apiVersion": "work.karmada.io/v1alpha1", "kind": "Work",
+        "metadata": {"name": &*key.name, "namespace": &*key.namespace}, "spec": {"workload": {"manifests": [config_map_of("default")]}},
     });
     world.apply(theirs.clone());
     world.apply(config_map("my-config", "one"));

@@ -1,14 +1,13 @@
 //! What users do.
 
+use entourage_core::object::ResourceId;
 use serde_json::{Value, json};
 
 use super::MEMBERS;
 use crate::{
     config_map, deployment,
-    world::{Random, World, key_of},
+    world::{Random, World, id as key, id_of},
 };
-
-type Key = (String, String, String);
 
 /// The Deployments, with their namespaces.
 const DEPLOYMENTS: [(&str, &str); 4] = [
@@ -45,14 +44,10 @@ fn some_of<'a>(users: &mut Random, all: &[&'a str]) -> Vec<&'a str> {
     all.iter().copied().filter(|_| users.below(2) == 0).collect()
 }
 
-fn key(kind: &str, namespace: &str, name: &str) -> Key {
-    (kind.into(), namespace.into(), name.into())
-}
-
 /// As `kubectl apply`: what users set replaces what users set before, what the control plane set stays.
 pub(super) fn apply(world: &mut World, mut object: Value) {
-    let key = key_of(&object);
-    if world.deleted_namespaces.contains(&key.1) {
+    let key = id_of(&object);
+    if world.deleted_namespaces.contains(&*key.namespace) {
         return;
     }
     let is_ending = |world: &World| {
@@ -170,7 +165,7 @@ pub(super) fn random_other(users: &mut Random) -> Value {
     }
 }
 
-fn random_template(users: &mut Random) -> Key {
+fn random_template(users: &mut Random) -> ResourceId {
     match users.below(10) {
         0..=2 => {
             let (namespace, name) = one_of(users, &DEPLOYMENTS);
@@ -192,15 +187,15 @@ pub(super) fn delete_template(world: &mut World, users: &mut Random) {
     world.delete_at(&key);
 }
 
-pub(super) fn random_binding(users: &mut Random) -> Key {
-    let (kind, namespace, name) = random_template(users);
-    let binding = if namespace.is_empty() {
+pub(super) fn random_binding(users: &mut Random) -> ResourceId {
+    let template = random_template(users);
+    let binding = if template.namespace.is_empty() {
         "ClusterResourceBinding"
     } else {
         "ResourceBinding"
     };
-    let kind = kind.trim_end_matches(".other.com").to_lowercase();
-    key(binding, &namespace, &format!("{name}-{kind}"))
+    let name = format!("{}-{}", template.name, template.gvk.kind.to_lowercase());
+    key(binding, &template.namespace, &name)
 }
 
 pub(super) fn random_policy(users: &mut Random) -> Value {
@@ -341,7 +336,7 @@ pub(super) fn delete_policy(world: &mut World, users: &mut Random) {
     } else {
         one_of(users, &["pa", "pb", "pc"])
     };
-    world.delete_at(&key_of(&policy(namespace, name, &json!({}))));
+    world.delete_at(&id_of(&policy(namespace, name, &json!({}))));
 }
 
 pub(super) fn random_override(users: &mut Random) -> Value {
@@ -420,7 +415,7 @@ pub(super) fn delete_override(world: &mut World, users: &mut Random) {
         one_of(users, &["default", "shop", ""]),
         one_of(users, &["oa", "ob"]),
     );
-    world.delete_at(&key_of(&override_policy(namespace, name, &json!({}))));
+    world.delete_at(&id_of(&override_policy(namespace, name, &json!({}))));
 }
 
 pub(super) fn random_namespace(users: &mut Random) -> Value {
@@ -440,7 +435,7 @@ pub(super) fn delete_namespace(world: &mut World, users: &mut Random) {
     if !world.hub.contains_key(&key("Namespace", "", name)) {
         return;
     }
-    let mut inside: Vec<Key> = world.hub.keys().filter(|key| key.1 == name).cloned().collect();
+    let mut inside = world.hub_ids(|id| &*id.namespace == name);
     if backwards {
         inside.reverse();
     }
@@ -453,10 +448,10 @@ pub(super) fn delete_namespace(world: &mut World, users: &mut Random) {
 /// Somebody changes a copy of ours by hand.
 pub(super) fn edit_copy(world: &mut World, users: &mut Random, member: &str) {
     let key = random_template(users);
-    let Some(held) = world.members[member].objects.get(&key) else {
+    let Some(held) = world.members[member].get(&key) else {
         return;
     };
-    if held["metadata"]["labels"]["entourage.dev/hub"].is_null() || world.members[member].down {
+    if held["metadata"]["labels"]["entourage.dev/hub"].is_null() || world.down.contains(member) {
         return;
     }
     world.meddle_at(member, &key, |mut copy| {
@@ -480,7 +475,7 @@ pub(super) fn touch_one(world: &mut World, users: &mut Random) {
     touch(world, &key);
 }
 
-fn touch(world: &mut World, key: &Key) {
+fn touch(world: &mut World, key: &ResourceId) {
     let Some(mut object) = world.hub.get(key).cloned() else {
         return;
     };
@@ -493,21 +488,14 @@ fn touch(world: &mut World, key: &Key) {
 }
 
 pub(super) fn touch_all(world: &mut World) {
-    let all: Vec<Key> = world
-        .hub
-        .keys()
-        .filter(|key| TEMPLATES.contains(&&*key.0))
-        .cloned()
-        .collect();
-    for key in all {
+    for key in world.hub_ids(|id| TEMPLATES.contains(&&*id.gvk.kind)) {
         touch(world, &key);
     }
 }
 
 /// Suspensions are lifted, bad overrides and waits for overrides are taken out, what is divided is scaled.
 pub(super) fn put_right(world: &mut World) {
-    let all: Vec<Key> = world.hub.keys().cloned().collect();
-    for key in all {
+    for key in world.hub_ids(|_| true) {
         let Some(mut object) = world.hub.get(&key).cloned() else {
             continue;
         };
@@ -515,7 +503,7 @@ pub(super) fn put_right(world: &mut World) {
             .to_string()
             .contains("propagationpolicy.karmada.io");
         let spec = &mut object["spec"];
-        match key.0.as_str() {
+        match &*key.gvk.kind {
             "PropagationPolicy" | "ClusterPropagationPolicy" => {
                 if let Some(spec) = spec.as_object_mut() {
                     spec.remove("suspension");

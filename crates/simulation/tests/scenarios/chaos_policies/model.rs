@@ -2,12 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use entourage_core::object::ResourceId;
 use serde_json::{Value, json};
 
 use super::{MEMBERS, inputs::TEMPLATES};
-use crate::world::World;
-
-type Key = (String, String, String);
+use crate::world::{World, id};
 
 fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
@@ -17,28 +16,34 @@ fn items(value: &Value) -> impl Iterator<Item = &Value> {
     value.as_array().into_iter().flatten()
 }
 
-fn templates(world: &World) -> impl Iterator<Item = (&Key, &Value)> {
-    let of_kinds = world.hub.iter().filter(|(key, _)| TEMPLATES.contains(&&*key.0));
+fn templates(world: &World) -> impl Iterator<Item = (&ResourceId, &Value)> {
+    let of_kinds = world
+        .hub
+        .iter()
+        .filter(|(key, _)| TEMPLATES.contains(&&*key.gvk.kind));
     // Execution namespaces belong to the system.
-    of_kinds.filter(|(key, _)| !key.2.starts_with("karmada-es-"))
+    of_kinds.filter(|(key, _)| !key.name.starts_with("karmada-es-"))
 }
 
-fn of_kinds<'a>(world: &'a World, kinds: [&'a str; 2]) -> impl Iterator<Item = (&'a Key, &'a Value)> {
-    world.hub.iter().filter(move |(key, _)| kinds.contains(&&*key.0))
+fn of_kinds<'a>(world: &'a World, kinds: [&'a str; 2]) -> impl Iterator<Item = (&'a ResourceId, &'a Value)> {
+    world
+        .hub
+        .iter()
+        .filter(move |(key, _)| kinds.contains(&&*key.gvk.kind))
 }
 
 /// Whether the selectors mean an object, and how exactly: 1 by kind, 2 by labels, 3 by name.
-fn selected(selectors: &Value, key: &Key, object: &Value) -> Option<u8> {
+fn selected(selectors: &Value, key: &ResourceId, object: &Value) -> Option<u8> {
     let fits = |selector: &&Value| {
         selector["apiVersion"] == object["apiVersion"]
             && selector["kind"] == object["kind"]
-            && (selector["namespace"].is_null() || selector["namespace"] == *key.1)
+            && (selector["namespace"].is_null() || selector["namespace"] == *key.namespace)
     };
     items(selectors)
         .filter(fits)
         .filter_map(|selector| {
             if !selector["name"].is_null() {
-                return (selector["name"] == *key.2).then_some(3);
+                return (selector["name"] == *key.name).then_some(3);
             }
             let Some(wanted) = selector["labelSelector"]["matchLabels"].as_object() else {
                 return Some(1);
@@ -52,15 +57,19 @@ fn selected(selectors: &Value, key: &Key, object: &Value) -> Option<u8> {
 }
 
 /// The policies that select a template, with their keys.
-fn policy_index<'a>(world: &'a World, key: &Key, object: &Value) -> BTreeMap<&'a Key, &'a Value> {
+fn policy_index<'a>(
+    world: &'a World,
+    key: &ResourceId,
+    object: &Value,
+) -> BTreeMap<&'a ResourceId, &'a Value> {
     of_kinds(world, ["PropagationPolicy", "ClusterPropagationPolicy"])
-        .filter(|(policy, _)| policy.1.is_empty() || policy.1 == key.1)
+        .filter(|(policy, _)| policy.namespace.is_empty() || policy.namespace == key.namespace)
         .filter(|(_, policy)| policy["metadata"]["deletionTimestamp"].is_null())
         .filter(|(_, policy)| selected(&policy["spec"]["resourceSelectors"], key, object).is_some())
         .collect()
 }
 
-fn claim(object: &Value) -> Option<Key> {
+fn claim(object: &Value) -> Option<ResourceId> {
     let annotations = &object["metadata"]["annotations"];
     let own = annotations["propagationpolicy.karmada.io/name"].as_str();
     let wide = annotations["clusterpropagationpolicy.karmada.io/name"].as_str();
@@ -68,15 +77,15 @@ fn claim(object: &Value) -> Option<Key> {
         (None, None) => None,
         (Some(name), None) => {
             let namespace = text(&annotations["propagationpolicy.karmada.io/namespace"]);
-            Some(("PropagationPolicy".into(), namespace.into(), name.into()))
+            Some(id("PropagationPolicy", namespace, name))
         }
-        (None, Some(name)) => Some(("ClusterPropagationPolicy".into(), String::new(), name.into())),
+        (None, Some(name)) => Some(id("ClusterPropagationPolicy", "", name)),
         (Some(_), Some(_)) => panic!("claimed twice: {object}"),
     }
 }
 
-fn id_of(policy: &Key, object: &Value) -> Value {
-    let label = if policy.1.is_empty() {
+fn id_of(policy: &ResourceId, object: &Value) -> Value {
+    let label = if policy.namespace.is_empty() {
         "clusterpropagationpolicy.karmada.io/permanent-id"
     } else {
         "propagationpolicy.karmada.io/permanent-id"
@@ -118,7 +127,7 @@ pub(super) fn check_claims(world: &World, about: &str) {
         let priority = |policy: &Value| policy["spec"]["priority"].as_i64().unwrap_or(0);
         let stronger = policy_index.iter().find(|(name, other)| {
             other["spec"]["preemption"] == "Always"
-                && match (name.1.is_empty(), holder.1.is_empty()) {
+                && match (name.namespace.is_empty(), holder.namespace.is_empty()) {
                     (false, true) => true,
                     (true, false) => false,
                     _ => priority(other) > priority(policy),
@@ -148,15 +157,15 @@ pub(super) fn check_foreign(world: &World, about: &str) {
 }
 
 /// The binding of a template.
-fn binding<'a>(world: &'a World, key: &Key, object: &Value) -> Option<&'a Value> {
+fn binding<'a>(world: &'a World, key: &ResourceId, object: &Value) -> Option<&'a Value> {
     let mut all = of_kinds(world, ["ResourceBinding", "ClusterResourceBinding"])
         .map(|(_, binding)| binding)
         .filter(|binding| {
             let resource = &binding["spec"]["resource"];
             resource["apiVersion"] == object["apiVersion"]
                 && resource["kind"] == object["kind"]
-                && resource["name"] == *key.2
-                && text(&resource["namespace"]) == key.1
+                && resource["name"] == *key.name
+                && text(&resource["namespace"]) == &*key.namespace
         });
     let found = all.next();
     assert!(all.next().is_none(), "two bindings of {key:?}");
@@ -168,13 +177,13 @@ fn names(clusters: &Value) -> BTreeSet<&str> {
 }
 
 /// Whether one template needs another.
-fn needs(from: &Value, to: &Key, object: &Value) -> bool {
-    if text(&from["metadata"]["namespace"]) != to.1 {
+fn needs(from: &Value, to: &ResourceId, object: &Value) -> bool {
+    if text(&from["metadata"]["namespace"]) != &*to.namespace {
         return false;
     }
-    match (text(&from["kind"]), to.0.as_str()) {
+    match (text(&from["kind"]), &*to.gvk.kind) {
         ("Deployment", "ConfigMap") => items(&from["spec"]["template"]["spec"]["volumes"])
-            .any(|volume| volume["configMap"]["name"] == *to.2),
+            .any(|volume| volume["configMap"]["name"] == *to.name),
         ("ServiceImport", "EndpointSlice") => {
             let service = format!("derived-{}", text(&from["metadata"]["name"]));
             object["metadata"]["labels"]["kubernetes.io/service-name"] == *service
@@ -185,7 +194,7 @@ fn needs(from: &Value, to: &Key, object: &Value) -> bool {
 
 /// Everything is as the hub's objects ask, where nothing is suspended, lazy and not touched, or bad.
 pub(super) fn check_all(world: &World, about: &str) {
-    let mut wanted: BTreeMap<(&str, &Key), Value> = BTreeMap::new();
+    let mut wanted: BTreeMap<(&str, &ResourceId), Value> = BTreeMap::new();
     for (key, object) in templates(world) {
         let stored = binding(world, key, object);
         let policy_index = policy_index(world, key, object);
@@ -217,8 +226,8 @@ pub(super) fn check_all(world: &World, about: &str) {
         }
     }
     for member in MEMBERS {
-        let held = &world.members[member].objects;
-        for (key, copy) in held.iter().filter(|(key, _)| TEMPLATES.contains(&&*key.0)) {
+        let held = &world.members[member];
+        for (key, copy) in held.iter().filter(|(key, _)| TEMPLATES.contains(&&*key.gvk.kind)) {
             let is_ours = !copy["metadata"]["labels"]["entourage.dev/hub"].is_null();
             let is_wanted = wanted.contains_key(&(member, key));
             assert!(
@@ -228,12 +237,10 @@ pub(super) fn check_all(world: &World, about: &str) {
         }
     }
     for ((member, key), expected) in wanted {
-        if (member, key.0.as_str(), key.1.as_str(), key.2.as_str())
-            == ("member1", "ConfigMap", "default", "red")
-        {
+        if (member, key) == ("member1", &id("ConfigMap", "default", "red")) {
             continue;
         }
-        let copy = world.members[member].objects.get(key);
+        let copy = world.members[member].get(key);
         let copy = copy.unwrap_or_else(|| panic!("{about}: {key:?} should be on {member}"));
         for field in ["spec", "data", "rules", "endpoints"] {
             assert_eq!(
@@ -265,7 +272,7 @@ fn check_labels(copy: &Value, expected: &Value, about: &str) {
 }
 
 /// What a policy says of a template that it claims.
-fn check_own(stored: &Value, key: &Key, object: &Value, policy: &Value, about: &str) {
+fn check_own(stored: &Value, key: &ResourceId, object: &Value, policy: &Value, about: &str) {
     let (spec, said) = (&stored["spec"], &policy["spec"]);
     let about = format!("{about}: the binding of {key:?}");
     assert_eq!(
@@ -350,7 +357,7 @@ fn seats<'a>(placement: &Value, clusters: &[&'a str], replicas: i64) -> BTreeMap
 }
 
 /// What the copy on a cluster looks like.
-fn expected(world: &World, key: &Key, object: &Value, stored: &Value, cluster: &str) -> Value {
+fn expected(world: &World, key: &ResourceId, object: &Value, stored: &Value, cluster: &str) -> Value {
     let mut copy = object.clone();
     let spec = &stored["spec"];
     let is_divided = spec["placement"]["replicaScheduling"]["replicaSchedulingType"] == "Divided";
@@ -359,8 +366,8 @@ fn expected(world: &World, key: &Key, object: &Value, stored: &Value, cluster: &
         copy["spec"]["replicas"] = json!(target["replicas"].as_i64().unwrap_or(0));
     }
     for kind in ["ClusterOverridePolicy", "OverridePolicy"] {
-        let mut all: Vec<(u8, &Key, &Value)> = of_kinds(world, [kind, kind])
-            .filter(|(name, _)| name.1.is_empty() || name.1 == key.1)
+        let mut all: Vec<(u8, &ResourceId, &Value)> = of_kinds(world, [kind, kind])
+            .filter(|(name, _)| name.namespace.is_empty() || name.namespace == key.namespace)
             .filter_map(|(name, policy)| {
                 Some((
                     selected(&policy["spec"]["resourceSelectors"], key, &copy)?,
@@ -397,7 +404,7 @@ fn change(copy: &mut Value, overriders: &Value) {
 
 /// Each namespace that is not left out is on every member, with the labels it has on the hub.
 fn check_namespaces(world: &World, about: &str) {
-    for (key, object) in templates(world).filter(|(key, _)| key.0 == "Namespace") {
+    for (key, object) in templates(world).filter(|(key, _)| &*key.gvk.kind == "Namespace") {
         let labels = &object["metadata"]["labels"];
         // One that a policy placed once is left to its binding.
         let is_bound = binding(world, key, object).is_some();
@@ -408,7 +415,7 @@ fn check_namespaces(world: &World, about: &str) {
             continue;
         }
         for member in MEMBERS {
-            let copy = world.members[member].objects.get(key);
+            let copy = world.members[member].get(key);
             let copy = copy.unwrap_or_else(|| panic!("{about}: {key:?} should be on {member}"));
             let expected = expected(world, key, object, &Value::Null, member);
             check_labels(copy, &expected, &format!("{about}: {key:?} on {member}"));

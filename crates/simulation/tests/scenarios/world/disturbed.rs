@@ -1,8 +1,9 @@
 //! What happens to the requests of the executor: faults, answers of hooks, and checks of the invariants at each request.
 
+use std::ops::ControlFlow;
+
 use entourage_api::keys::annotation;
 use entourage_core::{
-    Engine,
     delivery::{RenderSpec, render},
     distribution::{
         self,
@@ -12,31 +13,35 @@ use entourage_core::{
     interpreter::{Interpretation, question::Question},
     namespaces::{self, content::Contents},
     object::{ResourceId, Str, Time},
-    observation::{Server, Watch},
-    plan::{Change, Event, Preconditions, RemovalMode},
+    observation::{ObjectRef, Observation, Server, Subject, Watch},
+    plan::{Change, Event, Key, Plan, Preconditions, RemovalMode},
 };
 use entourage_simulation::{
     environment::{Environment, Fault, Request, Write},
     executor::{self, Outcome},
-    objects::Versions,
+    notifications::{self, observe},
+    process::Process,
+    run::Run,
+    servers::Servers,
+    writes,
 };
 use serde_json::Value;
 
-use super::{HUB_ID, World, id_key, key_named, owners};
+use super::{HUB_ID, World, is_told_by, kind_of, owners, trace, truth};
 
 impl World {
-    /// Carries out a change.
-    pub(super) fn carry_out(&mut self, change: Change) -> Outcome {
+    /// What holds for a change, whoever carries it out.
+    fn assert_sound(&self, change: &Change) {
         if let Change::Deliver { cluster, .. }
         | Change::Remove { cluster, .. }
-        | Change::Namespace { cluster, .. } = &change
+        | Change::Namespace { cluster, .. } = change
         {
             assert!(
                 !self.is_another(cluster),
                 "{cluster} is another cluster: {change:?}"
             );
         }
-        match &change {
+        match change {
             Change::EndNamespace {
                 mode: RemovalMode::Release,
                 event,
@@ -48,18 +53,16 @@ impl World {
                 preconditions,
                 mode: RemovalMode::Release,
             } => {
-                let live = self.members[&**cluster].objects.get(&id_key(id));
-                let live = live.filter(|live| is_it(live, preconditions));
+                let live = self.at(cluster, id).filter(|live| is_it(live, preconditions));
                 let is_marked = |live: &Value| render::release(live, HUB_ID, cluster).is_some();
                 assert!(live.is_none_or(is_marked), "what is released has our metadata");
             }
             _ => {}
         }
-        executor::carry_out(self, change)
     }
 
     fn is_down(&self, server: &Server) -> bool {
-        matches!(server, Server::Member(cluster) if self.members[&**cluster].down)
+        matches!(server, Server::Member(cluster) if self.down.contains(cluster))
     }
 
     fn fault_of_removal(
@@ -68,8 +71,7 @@ impl World {
         id: &ResourceId,
         preconditions: &Preconditions,
     ) -> Option<Fault> {
-        let member = &self.members[&**cluster];
-        if member.down {
+        if self.down.contains(cluster) {
             return Some(Fault::Unreachable("down".into()));
         }
         if let Some(left) = self.unanswered_removals.checked_sub(1) {
@@ -79,11 +81,7 @@ impl World {
         if self.refuses_removal {
             return Some(Fault::Rejected("denied".into()));
         }
-        if let Some(live) = member
-            .objects
-            .get(&id_key(id))
-            .filter(|live| is_it(live, preconditions))
-        {
+        if let Some(live) = self.at(cluster, id).filter(|live| is_it(live, preconditions)) {
             let mut owners = owners(id).into_iter();
             assert!(
                 owners.any(|owner| render::standing(&owner, cluster, live) == render::Standing::Ours),
@@ -151,7 +149,7 @@ impl World {
                 Some(live)
             });
         }
-        let held = self.at(cluster, &key_named("Namespace", name));
+        let held = self.at(cluster, &executor::namespace(name));
         if let Some(held) = held.filter(|held| is_it(held, preconditions)) {
             let creator = &held["metadata"]["annotations"][annotation::CREATED_BY];
             let creator = creator.as_str().expect("it is not ours");
@@ -165,25 +163,23 @@ impl World {
                 "{name}: {creator}"
             );
         }
-        self.members[&**cluster]
-            .down
-            .then(|| Fault::Unreachable("down".into()))
+        let is_down = self.down.contains(cluster);
+        is_down.then(|| Fault::Unreachable("down".into()))
     }
 
     /// A namespace goes, with everything in it.
     pub(crate) fn end_namespace(&mut self, name: &str) {
-        let inside: Vec<_> = self.hub.keys().filter(|key| key.1 == name).cloned().collect();
-        for key in inside {
-            self.delete_key(&key);
+        for id in self.hub_ids(|id| &*id.namespace == name) {
+            writes::delete(self, &Server::Hub, &id);
         }
-        self.delete_at(&("Namespace".into(), String::new(), name.into()));
+        self.delete_at(&executor::namespace(name));
     }
 
     /// An object of the hub goes although somebody holds it back.
     pub(crate) fn force_end(&mut self, object: &Value) {
-        let key = super::key_of(object);
-        self.hub.insert(key.clone(), object.clone());
-        self.delete_key(&key);
+        let id = super::id_of(object);
+        self.hub.insert(id.clone(), object.clone());
+        writes::delete(self, &Server::Hub, &id);
     }
 
     /// The garbage collector comes round: at once, or under chaos in its own time. Answers whether it did.
@@ -197,61 +193,27 @@ impl World {
             return false;
         }
         for uid in std::mem::take(&mut self.garbage) {
-            executor::collect(self, &uid);
+            writes::collect(self, &uid);
         }
         true
     }
 }
 
 impl Environment for World {
-    fn engine(&self) -> &Engine {
-        &self.engine
+    fn servers(&self) -> &Servers {
+        &self.servers
     }
 
-    fn now(&self) -> Time {
-        self.now
+    fn servers_mut(&mut self) -> &mut Servers {
+        &mut self.servers
     }
 
-    fn versions(&mut self) -> &mut Versions {
-        &mut self.versions
+    fn process(&self) -> &Process {
+        &self.process
     }
 
-    fn object(&self, server: &Server, id: &ResourceId) -> Option<&Value> {
-        match server {
-            Server::Hub => self.hub.get(&id_key(id)),
-            Server::Member(cluster) => self.at(cluster, &id_key(id)),
-        }
-    }
-
-    fn objects<'a>(&'a self, server: &Server) -> Box<dyn Iterator<Item = (ResourceId, &'a Value)> + 'a> {
-        let objects = match server {
-            Server::Hub => &self.hub,
-            Server::Member(cluster) => &self.members[&**cluster].objects,
-        };
-        let all = objects.values();
-        Box::new(all.map(|object| (ResourceId::of(object).expect("kind and name"), object)))
-    }
-
-    fn store(&mut self, server: &Server, id: &ResourceId, object: Option<Value>) {
-        let key = id_key(id);
-        match (server, object) {
-            (Server::Hub, None) => self.end(&key),
-            (Server::Hub, Some(object)) => {
-                let before = self.hub.insert(key.clone(), object);
-                if crate::setting("WORLD_DIFF").is_some() {
-                    eprintln!("STORES {id}\n  from {before:?}\n  to   {}", self.hub[&key]);
-                }
-                self.hub_changed(&key);
-            }
-            (Server::Member(cluster), object) => {
-                let objects = &mut self.members.get_mut(&**cluster).expect("member").objects;
-                let before = match object {
-                    Some(object) => objects.insert(key.clone(), object),
-                    None => objects.remove(&key),
-                };
-                self.member_changed(cluster, &key, &before.unwrap_or(Value::Null));
-            }
-        }
+    fn process_mut(&mut self) -> &mut Process {
+        &mut self.process
     }
 
     fn fault(&mut self, request: Request<'_>) -> Option<Fault> {
@@ -259,13 +221,13 @@ impl Environment for World {
         match request {
             Request::Deliver(cluster, id) => {
                 self.deliveries += 1;
-                if self.mute || self.members[&**cluster].down {
+                if self.mute || self.down.contains(cluster) {
                     return down(true);
                 }
                 if let Some(words) = &self.breaks {
                     return Some(Fault::Failed(words.clone()));
                 }
-                if !self.lands && self.hub.contains_key(&id_key(id)) {
+                if !self.lands && self.hub.contains_key(id) {
                     self.assert_not_suspended(cluster, id);
                 }
                 None
@@ -274,7 +236,7 @@ impl Environment for World {
                 .objection(server, copy, live)
                 .or_else(|| self.refuses?(copy).then(|| Fault::Rejected("denied".into()))),
             Request::Remove(cluster, id, preconditions) => self.fault_of_removal(cluster, id, preconditions),
-            Request::GetCopy(cluster) | Request::Namespace(cluster) => down(self.members[&**cluster].down),
+            Request::GetCopy(cluster) | Request::Namespace(cluster) => down(self.down.contains(cluster)),
             Request::GetTemplate(id) => {
                 let is_forbidden = self.forbidden.contains(&Watch::Templates(id.gvk.clone()));
                 is_forbidden.then(|| Fault::Rejected("forbidden".into()))
@@ -344,13 +306,90 @@ impl Environment for World {
         }
     }
 
+    fn takes(&mut self, event: &Observation) -> bool {
+        let kind = match event {
+            Observation::Seen(Subject::Template(id, _)) => Some(&*id.gvk.kind),
+            Observation::Gone {
+                which: ObjectRef::Template(id),
+                ..
+            } => Some(&*id.gvk.kind),
+            Observation::Seen(Subject::Policy(_)) => Some("PropagationPolicy"),
+            Observation::Seen(Subject::Binding(_)) => Some("ResourceBinding"),
+            _ => None,
+        };
+        let is_late = kind.is_some() && kind == self.slow;
+        if is_late {
+            self.late.push_back(event.clone());
+        } else if self.chaos.is_some() {
+            self.told.push(event.clone());
+        }
+        !is_late
+    }
+
+    fn opened(&mut self, watch: &Watch) {
+        trace(|| format!("OPENED {watch:?}"));
+        let listed = notifications::list(self, &self.process, watch).pop();
+        self.lists.extend(listed.map(|listed| (watch.clone(), listed)));
+        if *watch == Watch::Clusters {
+            for member in self.members.keys().cloned().collect::<Vec<_>>() {
+                self.probe(&member);
+            }
+        }
+    }
+
+    fn changed(&mut self, server: &Server, id: &ResourceId, before: Option<&Value>) {
+        if *server == Server::Hub {
+            match (self.hub.get(id).cloned(), before) {
+                (Some(after), _) => {
+                    if crate::setting("WORLD_DIFF").is_some() {
+                        eprintln!("STORES {id}\n  from {before:?}\n  to   {after}");
+                    }
+                    self.note_template(id);
+                    if truth::is_binding(&after) {
+                        self.assert_is_true(&after);
+                    }
+                }
+                (None, Some(held)) => self.note_end(id, held),
+                (None, None) => {}
+            }
+        }
+        self.standby_sees(server, id, before);
+    }
+
+    fn dirtied(&mut self, keys: &[Key]) {
+        let uses: Vec<_> = keys
+            .iter()
+            .filter_map(|key| self.process.engine.used(key))
+            .collect();
+        for each in uses {
+            let Some(id) = self.hooked.uses.take(each) else {
+                continue;
+            };
+            let watch = Watch::Templates(id.gvk.clone());
+            let object = self.hub.get(&id).filter(|_| self.process.open.contains(&watch));
+            let seen = object.and_then(|object| notifications::project(self, &self.process, &watch, object));
+            if let Some(seen) = seen.map(Observation::Seen)
+                && self.takes(&seen)
+            {
+                observe(self, seen);
+            }
+        }
+    }
+
     fn wrote(&mut self, server: &Server, write: Write, id: &ResourceId) {
+        self.crash_in = self.crash_in.map(|left| left.saturating_sub(1));
         let line = match (server, write) {
             (Server::Hub, write) => {
                 if write == Write::Create {
                     self.ended.retain(|(ended, _)| *ended != *id.name);
                 }
-                format!("hub {} {}", method(write), line_of(id))
+                format!(
+                    "hub {} {} {}/{}",
+                    method(write),
+                    kind_of(id),
+                    id.namespace,
+                    id.name
+                )
             }
             (Server::Member(cluster), Write::Namespace) => format!("{cluster} namespace {}", id.name),
             (Server::Member(cluster), Write::EndNamespace(mode)) => {
@@ -363,7 +402,7 @@ impl Environment for World {
     }
 
     fn seen_with(&mut self, cluster: &Str, id: &ResourceId, template: &Value, replicas: Option<i32>) {
-        self.note_seen(cluster, &id_key(id), template, replicas);
+        self.note_seen(cluster, id, template, replicas);
         let binding = format!("{}-{}", id.name, id.gvk.kind.to_lowercase());
         self.unaccounted.remove(&(binding, cluster.to_string()));
     }
@@ -384,6 +423,96 @@ impl Environment for World {
     }
 }
 
+/// The process crashed.
+pub(crate) struct Crashed;
+
+impl Run for World {
+    type Stop = Crashed;
+
+    /// At once and in order, or under chaos one watch after another, each in its own time, while keys are planned.
+    fn next_watch(&mut self) -> Option<Watch> {
+        self.refuse_watches();
+        let closed = self.process.closed().filter(|watch| self.can_open(watch));
+        let closed: Vec<Watch> = closed.cloned().collect();
+        let Some(random) = &mut self.chaos else {
+            return closed.into_iter().next();
+        };
+        self.slow_lists.retain(|watch, _| closed.contains(watch));
+        let now = self.servers.now;
+        for watch in closed {
+            let after = [0, 3, 30, 300, 3_000][random.below(5)];
+            self.slow_lists.entry(watch).or_insert(now.plus(after));
+        }
+        let due = self.slow_lists.iter().filter(|(_, at)| **at <= now);
+        let watch = due.min_by_key(|(_, at)| **at).map(|(watch, _)| watch.clone())?;
+        self.slow_lists.remove(&watch);
+        Some(watch)
+    }
+
+    /// What it told is not told again: the shell drops the last words of a watch that was ended.
+    fn closed(&mut self, watch: &Watch) {
+        self.told.retain(|told| !is_told_by(watch, told));
+    }
+
+    fn turn(&mut self) -> ControlFlow<Crashed, bool> {
+        self.turns += 1;
+        if self.turns > 20_000 {
+            let process = &self.process;
+            let plan = |key: &Key| format!("{key:?}: {:?}", process.engine.preview(key, self.now));
+            let plans: Vec<String> = process.queue.iter().map(plan).collect();
+            let (timers, now) = (&process.timers, self.now);
+            panic!("it never settles; queued: {plans:#?}; timers: {timers:?} at {now:?}");
+        }
+        self.tell_old_news();
+        self.number_a_rollout();
+        self.cut_a_watch();
+        self.collect_garbage(false);
+        self.carry_out_some_late();
+        self.land_one(false)
+    }
+
+    fn next_key(&mut self) -> Option<Key> {
+        loop {
+            let key = match &mut self.chaos {
+                None => self.process.next_key()?,
+                Some(random) => {
+                    let queue = &mut self.process.queue;
+                    let key = queue.iter().nth(random.below(queue.len()))?.clone();
+                    queue.take(&key)?
+                }
+            };
+            if !self.serialization_keys.contains(&key.serialization_key()) {
+                return Some(key);
+            }
+            self.parked.insert(key);
+        }
+    }
+
+    fn keeps(&mut self, key: &Key, plan: &Plan) -> bool {
+        self.trace_plan(key, plan);
+        self.takes_off(key, plan)
+    }
+
+    fn carry_out(&mut self, change: Change, _: &[String]) -> ControlFlow<Crashed, Outcome> {
+        self.assert_sound(&change);
+        let outcome = executor::carry_out(self, change);
+        if self.crash_in == Some(0) {
+            return ControlFlow::Break(Crashed);
+        }
+        ControlFlow::Continue(outcome)
+    }
+
+    fn idle(&mut self) -> ControlFlow<Crashed, bool> {
+        let landed = self.land_one(true)?;
+        ControlFlow::Continue(landed || self.collect_garbage(true))
+    }
+
+    fn waits(&self) -> Option<Time> {
+        let sent = self.sent.iter().map(|(latest, _)| *latest);
+        self.slow_lists.values().copied().chain(sent).min()
+    }
+}
+
 fn is_it(held: &Value, preconditions: &Preconditions) -> bool {
     held["metadata"]["uid"] == *preconditions.uid
         && held["metadata"]["resourceVersion"] == *preconditions.resource_version
@@ -397,13 +526,6 @@ fn method(write: Write) -> &'static str {
     }
 }
 
-/// An object of the hub as the log of writes names it: a copy of a distribution like copies on members.
-fn line_of(id: &ResourceId) -> String {
-    let key = id_key(id);
-    format!("{} {}/{}", key.0, key.1, key.2)
-}
-
-/// The kind, for keys.
-pub(super) fn is_distribution(object: &Value) -> bool {
+fn is_distribution(object: &Value) -> bool {
     object["kind"] == distribution::KIND
 }

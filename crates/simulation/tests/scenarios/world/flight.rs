@@ -1,16 +1,15 @@
 //! Plans that are being carried out while others are made, as in the shell: two keys of one lane never are.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, ops::ControlFlow};
 
 use entourage_core::{
-    object::Time,
     observation::{Delivered, Observation},
     plan::{Change, Key, Plan},
 };
 
-use entourage_simulation::executor;
+use entourage_simulation::{executor, notifications::observe, run};
 
-use super::{World, id_key};
+use super::{World, disturbed::Crashed, trace};
 
 /// A plan between its making and its carrying out.
 pub(crate) struct Flight {
@@ -37,8 +36,21 @@ const MOST: usize = 4;
 impl World {
     /// Makes the plan for a key, which is carried out when it lands.
     pub(crate) fn begin(&mut self, key: &Key) -> Flight {
-        let plan = self.plan(key);
+        let plan = self.process.plan(key, self.servers.now);
+        self.trace_plan(key, &plan);
         self.fly(key, plan)
+    }
+
+    pub(super) fn trace_plan(&self, key: &Key, plan: &Plan) {
+        assert!(
+            plan.again_at.is_none_or(|time| time > self.now),
+            "{key:?} asks again in the past"
+        );
+        trace(|| {
+            let change = |change: &Change| format!("{change:?}").chars().take(90).collect::<String>();
+            let changes: Vec<String> = plan.changes.iter().map(change).collect();
+            format!("{} {key:?} {:?} {changes:?}", self.now.0 % 10_000_000, plan.why)
+        });
     }
 
     /// Works until the plan for a copy removes it, and has that one in flight.
@@ -85,10 +97,10 @@ impl World {
     }
 
     /// Carries out what processes sent that are gone: at the latest when its time is over, else now and then.
-    pub(super) fn carry_out_some_late(&mut self, time: Time) {
+    pub(super) fn carry_out_some_late(&mut self) {
         for (latest, change) in std::mem::take(&mut self.sent) {
             let random = self.chaos.as_mut();
-            if latest <= time || random.is_some_and(|random| random.below(8) == 0) {
+            if latest <= self.servers.now || random.is_some_and(|random| random.below(8) == 0) {
                 self.deliver_late(change);
             } else {
                 self.sent.push((latest, change));
@@ -98,7 +110,7 @@ impl World {
 
     /// What is planned for a key now.
     pub(crate) fn planned(&self, key: &Key) -> Plan {
-        self.engine.preview(key, self.now)
+        self.process.engine.preview(key, self.now)
     }
 
     fn fly(&mut self, key: &Key, plan: Plan) -> Flight {
@@ -110,14 +122,15 @@ impl World {
             let Change::Remove { cluster, id, .. } = change else {
                 continue;
             };
-            let member = &self.members[&**cluster];
-            if !member.down && member.objects.contains_key(&id_key(id)) {
+            let objects = &self.members[cluster];
+            if !self.down.contains(cluster) && objects.contains_key(id) {
                 self.assert_unneeded(cluster, id, &BTreeSet::new());
             }
-            let objects = member.objects.values();
+            let objects = objects.values();
             let uid = |object: &serde_json::Value| object["metadata"]["uid"].as_str().map(str::to_owned);
             stood.extend(objects.filter_map(uid));
         }
+        self.process.start(&plan, self.servers.now);
         self.serialization_keys.insert(key.serialization_key());
         Flight {
             key: key.clone(),
@@ -128,14 +141,18 @@ impl World {
 
     /// Carries out a plan; false when the process crashed meanwhile.
     pub(crate) fn land(&mut self, flight: Flight) -> bool {
+        self.landed(flight).is_continue()
+    }
+
+    fn landed(&mut self, flight: Flight) -> ControlFlow<Crashed> {
         self.serialization_keys.remove(&flight.key.serialization_key());
         let (waiting, parked) = std::mem::take(&mut self.parked)
             .into_iter()
             .partition(|key| key.serialization_key() == flight.key.serialization_key());
         self.parked = parked;
-        self.queue.extend::<BTreeSet<Key>>(waiting);
+        self.process.queue.extend::<BTreeSet<Key>>(waiting);
         (self.stood, self.lands) = (flight.stood, true);
-        let goes_on = self.act(&flight.key, flight.plan);
+        let goes_on = run::act(self, &flight.key, flight.plan);
         self.stood.clear();
         self.lands = false;
         goes_on
@@ -156,14 +173,18 @@ impl World {
     }
 
     /// Under chaos, carries out one of the plans that are in flight: now and then, or because nothing else is left to do.
-    pub(super) fn land_one(&mut self, must: bool) -> Option<bool> {
-        let random = self.chaos.as_mut().filter(|_| !self.flights.is_empty())?;
+    /// Answers whether it did.
+    pub(super) fn land_one(&mut self, must: bool) -> ControlFlow<Crashed, bool> {
+        let Some(random) = self.chaos.as_mut().filter(|_| !self.flights.is_empty()) else {
+            return ControlFlow::Continue(false);
+        };
         if !must && random.below(4) != 0 {
-            return None;
+            return ControlFlow::Continue(false);
         }
         let at = random.below(self.flights.len());
         let flight = self.flights.swap_remove(at);
-        Some(self.land(flight))
+        self.landed(flight)?;
+        ControlFlow::Continue(true)
     }
 
     /// The process dies: of the first copies that it was about to send some were sent, and land later.
@@ -173,7 +194,7 @@ impl World {
                 let is_first = matches!(change, Change::Deliver { live: None, .. });
                 let random = self.chaos.as_mut().filter(|_| is_first);
                 if random.is_some_and(|random| random.below(2) == 0) {
-                    self.sent.push((self.now.plus(LATEST), change.clone()));
+                    self.sent.push((self.servers.now.plus(LATEST), change.clone()));
                 }
             }
         }
@@ -185,7 +206,7 @@ impl World {
         for flight in std::mem::take(&mut self.flights) {
             for change in flight.plan.changes {
                 if let Change::Deliver { id, cluster, .. } = change {
-                    self.observe(Observation::Delivered(cluster, id, Delivered::Abandoned));
+                    observe(self, Observation::Delivered(cluster, id, Delivered::Abandoned));
                 }
             }
         }

@@ -3,59 +3,47 @@
 
 use std::collections::BTreeSet;
 
-use entourage_core::{
-    interpreter::operations::Operation,
-    object::{Gvk, ResourceId},
-    observation::Watch,
-};
+use entourage_core::{interpreter::operations::Operation, object::ResourceId, observation::Watch};
 use serde_json::Value;
 
-use super::{HUB_ID, World, id_key};
+use super::{HUB_ID, World};
 
 impl World {
     /// I2: nothing is taken from under a workload that still needs it, itself or over its account, as both stand on the member.
     /// What stood there when the removal was planned was asked about then: an edit meanwhile comes too late.
     pub(super) fn assert_unneeded(&self, cluster: &str, id: &ResourceId, stood: &BTreeSet<String>) {
-        if !["ConfigMap", "ServiceAccount", "Secret"].contains(&&*id.gvk.kind)
-            || !self.hub.contains_key(&id_key(id))
-        {
+        if !["ConfigMap", "ServiceAccount", "Secret"].contains(&&*id.gvk.kind) || !self.hub.contains_key(id) {
             return;
         }
-        let needed = id_key(id);
-        for (key, object) in &self.members[cluster].objects {
+        for (key, object) in self.members[cluster].iter() {
             if object["metadata"]["uid"]
                 .as_str()
                 .is_some_and(|uid| stood.contains(uid))
             {
                 continue;
             }
-            let (kind, namespace, name) = key;
-            let binding = (
-                "ResourceBinding".into(),
-                namespace.clone(),
-                format!("{name}-deployment"),
-            );
+            let name = &key.name;
+            let binding = super::id("ResourceBinding", &key.namespace, &format!("{name}-deployment"));
             let follows =
                 (self.hub.get(&binding)).is_some_and(|binding| binding["spec"]["propagateDeps"] == true);
-            if kind != "Deployment" || !follows {
+            if &*key.gvk.kind != "Deployment" || !follows {
                 continue;
             }
             let named = self.still_named(cluster, key);
-            let accounts = named.iter().filter(|each| each.0 == "ServiceAccount");
+            let accounts = named.iter().filter(|each| &*each.gvk.kind == "ServiceAccount");
             let over = accounts.flat_map(|account| self.still_named(cluster, account));
-            if over.chain(named.clone()).any(|each| each == needed) {
+            if over.chain(named.clone()).any(|each| each == *id) {
                 panic!("{id} is taken away from {cluster} although {name} still needs it there");
             }
         }
     }
 
     /// What an object names on the hub and in our copy of it on a member, unless somebody taught us otherwise.
-    fn still_named(&self, cluster: &str, key: &(String, String, String)) -> Vec<(String, String, String)> {
-        let (Some(copy), Some(template)) = (self.members[cluster].objects.get(key), self.hub.get(key)) else {
+    fn still_named(&self, cluster: &str, key: &ResourceId) -> Vec<ResourceId> {
+        let (Some(copy), Some(template)) = (self.at(cluster, key), self.hub.get(key)) else {
             return Vec::new();
         };
-        let gvk = Gvk::new(template["apiVersion"].as_str().unwrap_or_default(), &key.0);
-        let interpretation = self.engine.interpretation(&gvk);
+        let interpretation = self.process.engine.interpretation(&key.gvk);
         if (interpretation.has(Operation::References) && !interpretation.adds())
             || copy["metadata"]["labels"]["entourage.dev/hub"] != HUB_ID
         {
@@ -71,7 +59,9 @@ impl World {
     /// Nothing is delivered where everybody who needs it is suspended, as the hub's bindings say it; who does not hear of them
     /// goes by what they said last. Asked when the plan is made: a suspension that comes while it is being sent comes too late.
     pub(super) fn assert_not_suspended(&self, cluster: &str, id: &ResourceId) {
-        if !self.watches.contains(&Watch::Bindings) || !self.watches.contains(&Watch::ClusterBindings) {
+        if !self.process.open.contains(&Watch::Bindings)
+            || !self.process.open.contains(&Watch::ClusterBindings)
+        {
             return;
         }
         let bindings = || {
@@ -100,7 +90,7 @@ impl World {
         let referrers = bindings().filter(|binding| {
             let resource = &binding["spec"]["resource"];
             let named = |part: &str| resource[part].as_str().unwrap_or_default().to_owned();
-            let template = self.hub.get(&(named("kind"), named("namespace"), named("name")));
+            let template = self.hub.get(&super::id_in(resource));
             let volumes = template.map(|each| &each["spec"]["template"]["spec"]["volumes"]);
             let mut volumes = volumes.and_then(Value::as_array).into_iter().flatten();
             let names_it =
@@ -118,7 +108,7 @@ impl World {
 }
 
 /// What a Deployment or a ServiceAccount names, the slow way.
-pub(crate) fn named(object: &Value) -> Vec<(String, String, String)> {
+pub(crate) fn named(object: &Value) -> Vec<ResourceId> {
     let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
     let pods = &object["spec"]["template"]["spec"];
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
@@ -128,6 +118,6 @@ pub(crate) fn named(object: &Value) -> Vec<(String, String, String)> {
     let secrets = secrets.map(|each| ("Secret", each["name"].clone()));
     let account = [("ServiceAccount", pods["serviceAccountName"].clone())];
     let all = volumes.chain(secrets).chain(account);
-    all.filter_map(|(kind, name)| Some((kind.into(), namespace.into(), name.as_str()?.into())))
+    all.filter_map(|(kind, name)| Some(super::id(kind, namespace, name.as_str()?)))
         .collect()
 }

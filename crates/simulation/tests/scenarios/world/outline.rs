@@ -4,22 +4,27 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::World;
+use super::{World, kind_of};
 
 impl World {
     /// Everything that should be equal between a disturbed and an undisturbed run.
     pub(crate) fn outline(&self) -> BTreeMap<String, String> {
         let mut all = BTreeMap::new();
-        for (key, object) in &self.hub {
+        for (id, object) in self.hub.iter() {
             let mut object = object.clone();
-            if key.0.ends_with("ResourceBinding") {
+            let kind = kind_of(id);
+            if kind.ends_with("ResourceBinding") {
                 mask(&mut object);
             }
-            all.insert(format!("hub {}/{}/{}", key.0, key.1, key.2), masked(&object));
+            all.insert(
+                format!("hub {kind}/{}/{}", id.namespace, id.name),
+                masked(&object),
+            );
         }
-        for (member, cluster) in &self.members {
-            for (key, object) in &cluster.objects {
-                all.insert(format!("{member} {}/{}/{}", key.0, key.1, key.2), masked(object));
+        for (member, objects) in &self.members {
+            for (id, object) in objects.iter() {
+                let line = format!("{member} {}/{}/{}", kind_of(id), id.namespace, id.name);
+                all.insert(line, masked(object));
             }
         }
         all

@@ -1,103 +1,96 @@
 //! A second process that watches the same servers and stands by. It is told what the servers tell, and nothing of what the
 //! leader keeps in memory.
 
-use std::collections::BTreeSet;
-
 use entourage_core::{
-    Engine,
+    object::{ResourceId, Time},
     observation::{Observation, Server, Watch},
+};
+use entourage_simulation::{
+    notifications::{self, observe},
+    process::Process,
 };
 use serde_json::Value;
 
 use super::World;
 
-pub(crate) struct Standby {
-    engine: Engine,
-    watches: BTreeSet<Watch>,
-}
-
 impl World {
     /// Another process starts, watches everything, and stands by; unless one does already.
     pub(crate) fn stand_by(&mut self) {
-        if self.standby.is_some() {
-            return;
+        if self.standby.is_none() {
+            let process = Process::new(self.config());
+            self.follow(process);
         }
-        let mut engine = Engine::new(self.config());
-        engine.observe(Observation::Leads(false), self.now);
-        let watches = BTreeSet::new();
-        self.standby = Some(Standby { engine, watches });
+    }
+
+    /// A process stands by from now on.
+    fn follow(&mut self, mut process: Process) {
+        process.observe(Observation::Leads(false), self.now);
+        self.standby = Some(process);
         self.open_watches_of_standby();
     }
 
     /// The leader dies wherever it is, and the process that stood by leads.
     pub(crate) fn take_over(&mut self) {
         self.leave_flights();
-        let standby = self.standby.take().expect("a process that stands by");
-        self.lead_with(standby);
+        self.process = self.follower();
+        self.lead();
     }
 
     /// The leader loses the lease wherever it is: the other process leads, and this one stands by.
     pub(crate) fn change_places(&mut self) {
         self.abandon_flights();
-        let standby = self.standby.take().expect("a process that stands by");
-        let config = self.config();
-        let mut former = Standby {
-            engine: std::mem::replace(&mut self.engine, Engine::new(config)),
-            watches: std::mem::take(&mut self.watches),
-        };
-        former.engine.observe(Observation::Leads(false), self.now);
-        self.lead_with(standby);
-        self.standby = Some(former);
-        self.open_watches_of_standby();
+        let next = self.follower();
+        let former = std::mem::replace(&mut self.process, next);
+        self.lead();
+        self.follow(former);
     }
 
-    fn lead_with(&mut self, standby: Standby) {
-        (self.engine, self.watches) = (standby.engine, standby.watches);
-        self.demand_taken = None;
-        self.queue.clear();
-        self.timers.clear();
-        self.refused.clear();
-        self.slow_lists.clear();
-        self.told.clear();
-        self.crash_in = None;
-        self.unaccounted.append(&mut self.ended);
-        self.observe(Observation::Leads(true));
+    fn follower(&mut self) -> Process {
+        self.standby.take().expect("a process that stands by")
     }
 
-    /// What the process that stands by watches.
-    pub(super) fn standby_watches(&self) -> Vec<Watch> {
-        let watches = self.standby.as_ref().map(|standby| &standby.watches);
-        watches.into_iter().flatten().cloned().collect()
+    fn lead(&mut self) {
+        self.process.queue.clear();
+        self.process.timers.clear();
+        self.forget();
+        observe(self, Observation::Leads(true));
     }
 
-    /// An object of a server changed: it was so, and is so now.
-    pub(super) fn standby_sees(&mut self, server: &Server, before: &Value, after: &Value) {
+    /// When the process that stands by observes what happens now.
+    fn later(&self) -> Time {
+        self.now.plus(self.standby_late)
+    }
+
+    /// An object of a server changed: it was so before.
+    pub(super) fn standby_sees(&mut self, server: &Server, id: &ResourceId, before: Option<&Value>) {
         let Some(mut standby) = self.standby.take() else {
             return;
         };
-        let of_server = standby.watches.iter().filter(|watch| watch.server() == *server);
-        for watch in of_server.cloned().collect::<Vec<_>>() {
-            let Some(seen) = self.event(&standby.engine, &watch, before, after) else {
-                continue;
-            };
-            standby.engine.observe(seen, self.now.plus(self.standby_late));
-            let revision = self.versions.last();
-            standby.engine.observe(
-                Observation::Reached { watch, revision },
-                self.now.plus(self.standby_late),
-            );
+        let revision = self.versions.last();
+        for (watch, seen) in notifications::events(self, &standby, server, id, before) {
+            standby.observe(seen, self.later());
+            standby.observe(Observation::Reached { watch, revision }, self.later());
         }
         self.standby = Some(standby);
         self.open_watches_of_standby();
     }
 
-    /// The standby is told what became of a member: it probes and watches by itself.
-    pub(super) fn standby_is_told(&mut self, seen: Observation) {
-        let Some(standby) = &mut self.standby else { return };
-        if let Observation::Lost { watch, .. } = &seen {
-            standby.watches.remove(watch);
+    /// The standby loses its connection to a member: it probes and watches by itself.
+    pub(super) fn standby_loses(&mut self, member: &str) {
+        let Some(mut standby) = self.standby.take() else {
+            return;
+        };
+        let of_member = |watch: &&Watch| watch.server() == Server::Member(member.into());
+        for watch in standby.open.iter().filter(of_member).cloned().collect::<Vec<_>>() {
+            standby.open.remove(&watch);
+            let why = "down".into();
+            standby.observe(Observation::Lost { watch, why }, self.later());
         }
-        standby.engine.observe(seen, self.now.plus(self.standby_late));
+        standby.observe(
+            Observation::Probed(member.into(), self.probed(member)),
+            self.later(),
+        );
+        self.standby = Some(standby);
         self.open_watches_of_standby();
     }
 
@@ -106,44 +99,28 @@ impl World {
             return;
         };
         loop {
-            for watch in standby.engine.take_ended() {
-                standby.watches.remove(&watch);
-            }
-            let demanded = standby.engine.demand().clone();
-            standby.watches.retain(|watch| demanded.contains(watch));
-            let reachable = |watch: &&Watch| match watch.server() {
-                Server::Hub => true,
-                Server::Member(name) => self.members.get(&*name).is_some_and(|member| !member.down),
+            standby.close();
+            let answers = |watch: &&Watch| {
+                let is_up = match watch.server() {
+                    Server::Hub => true,
+                    Server::Member(name) => self.is_up(&name),
+                };
+                is_up && !self.shut.contains(*watch)
             };
-            let closed = demanded
-                .iter()
-                .filter(|watch| !standby.watches.contains(*watch) && !self.shut.contains(*watch))
-                .find(reachable);
-            let Some(watch) = closed.cloned() else { break };
-            standby.watches.insert(watch.clone());
-            let revision = self.versions.last();
-            let mut told = vec![Observation::Listing {
-                watch: watch.clone(),
-                revision,
-            }];
-            let (items, present) = self.list(&watch);
-            let seen = items
-                .iter()
-                .map(|object| self.project_for(&standby.engine, &watch, object));
-            told.extend(seen.map(Observation::Seen));
-            told.push(Observation::Listed {
-                watch: watch.clone(),
-                present,
-                revision,
-            });
-            if watch == Watch::Clusters {
-                let probes = self.members.keys();
-                told.extend(
-                    probes.map(|member| Observation::Probed(member.as_str().into(), self.probed(member))),
-                );
+            let Some(watch) = standby.closed().find(answers).cloned() else {
+                break;
+            };
+            standby.open.insert(watch.clone());
+            for seen in notifications::list(self, &standby, &watch) {
+                standby.observe(seen, self.later());
             }
-            for each in told {
-                standby.engine.observe(each, self.now.plus(self.standby_late));
+            if watch == Watch::Clusters {
+                for member in self.members.keys() {
+                    standby.observe(
+                        Observation::Probed(member.clone(), self.probed(member)),
+                        self.later(),
+                    );
+                }
             }
         }
         self.standby = Some(standby);

@@ -6,11 +6,11 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
+use entourage_core::object::ResourceId;
+use serde_json::Value;
 
-use super::{World, key_of};
+use super::{World, id_in};
 
-type Key = (String, String, String);
 /// The revision of the hub, the content, the replicas.
 type Seen = (u64, Value, Option<i32>);
 
@@ -18,10 +18,10 @@ type Seen = (u64, Value, Option<i32>);
 #[derive(Default)]
 pub(super) struct Truth {
     /// What each template said, by resourceVersion.
-    templates: BTreeMap<(Key, String), Value>,
+    templates: BTreeMap<(ResourceId, String), Value>,
     /// What a member was seen with, written or found equal: the revision of the hub at that time, the template's content, and
     /// the replicas it was given.
-    seen: BTreeMap<(String, Key), Vec<Seen>>,
+    seen: BTreeMap<(String, ResourceId), Vec<Seen>>,
 }
 
 /// What a template says, without what servers and this project write.
@@ -34,14 +34,20 @@ fn content(template: &Value) -> Value {
 }
 
 impl World {
-    pub(super) fn note_template(&mut self, key: &Key) {
+    pub(super) fn note_template(&mut self, key: &ResourceId) {
         let Some(object) = self.hub.get(key) else { return };
         let revision = object["metadata"]["resourceVersion"].as_str().unwrap_or_default();
         let entry = (key.clone(), revision.to_owned());
         self.truth.templates.insert(entry, content(object));
     }
 
-    pub(super) fn note_seen(&mut self, cluster: &str, key: &Key, source: &Value, replicas: Option<i32>) {
+    pub(super) fn note_seen(
+        &mut self,
+        cluster: &str,
+        key: &ResourceId,
+        source: &Value,
+        replicas: Option<i32>,
+    ) {
         let entry = (self.versions.last(), content(source), replicas);
         let all = self
             .truth
@@ -71,10 +77,7 @@ impl World {
         }
         let resource = &binding["spec"]["resource"];
         let text = |field: &str| resource[field].as_str().unwrap_or_default().to_owned();
-        let key = key_of(&json!({
-            "apiVersion": resource["apiVersion"], "kind": resource["kind"],
-            "metadata": {"namespace": resource["namespace"], "name": resource["name"]},
-        }));
+        let key = id_in(resource);
         let revision = text("resourceVersion");
         let Some(wanted) = self.truth.templates.get(&(key.clone(), revision.clone())) else {
             return;
@@ -113,7 +116,7 @@ impl World {
 
     /// Every condition carries the generation of its object: nothing is on its way any more.
     pub(crate) fn assert_generations_are_taken_in(&self) {
-        for (key, object) in &self.hub {
+        for (key, object) in self.hub.iter() {
             let meta = &object["metadata"];
             if !meta["deletionTimestamp"].is_null() || meta["generation"].is_null() {
                 continue;

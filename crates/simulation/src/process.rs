@@ -1,0 +1,108 @@
+//! A process of the control plane: its engine, the watches that it has open, and the keys that it will plan.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use entourage_core::{
+    Engine,
+    config::Config,
+    object::{Str, Time},
+    observation::{Observation, Watch},
+    plan::{Change, Key, Plan},
+};
+
+/// A process. It loses everything when it ends.
+pub struct Process {
+    /// The engine.
+    pub engine: Engine,
+    /// The open watches.
+    pub open: BTreeSet<Watch>,
+    /// The keys to plan.
+    pub queue: BTreeSet<Key>,
+    /// The keys to plan later.
+    pub timers: BTreeMap<Key, Time>,
+    /// The watches that the engine demanded when it had changed its demand this often.
+    demanded: (Option<u64>, BTreeSet<Watch>),
+}
+
+impl Process {
+    /// A process that starts.
+    #[must_use]
+    pub fn new(config: Config) -> Self {
+        Self {
+            engine: Engine::new(config),
+            open: BTreeSet::new(),
+            queue: BTreeSet::new(),
+            timers: BTreeMap::new(),
+            demanded: (None, BTreeSet::new()),
+        }
+    }
+
+    /// Observes, and returns the keys that it queued.
+    pub fn observe(&mut self, seen: Observation, now: Time) -> Vec<Key> {
+        let dirty = self.engine.observe(seen, now);
+        self.queue.extend(dirty.iter().cloned());
+        dirty
+    }
+
+    /// Plans a key.
+    pub fn plan(&mut self, key: &Key, now: Time) -> Plan {
+        let plan = self.engine.plan(key, now);
+        self.queue.extend(self.engine.take_raised());
+        self.timers.remove(key);
+        if let Some(time) = plan.again_at {
+            self.timers.insert(key.clone(), time.max(now.plus(1)));
+        }
+        plan
+    }
+
+    /// The deliveries of a plan begin.
+    pub fn start(&mut self, plan: &Plan, now: Time) {
+        for change in &plan.changes {
+            if let Change::Deliver { id, cluster, .. } = change {
+                self.observe(Observation::Started(cluster.clone(), id.clone()), now);
+            }
+        }
+    }
+
+    /// The next key: clusters first, so that replicas are not divided only among those that are ready already.
+    pub fn next_key(&mut self) -> Option<Key> {
+        let first = Key::Cluster(Str::from(""));
+        let cluster = self.queue.range(first..).next().cloned();
+        match cluster.filter(|key| matches!(key, Key::Cluster(_))) {
+            Some(key) => self.queue.take(&key),
+            None => self.queue.pop_first(),
+        }
+    }
+
+    /// The next timer.
+    #[must_use]
+    pub fn next_timer(&self) -> Option<(Time, Key)> {
+        self.timers.iter().map(|(key, time)| (*time, key.clone())).min()
+    }
+
+    /// Closes the watches that ended, because they are not demanded any more or their objects must be read again; returns them.
+    pub fn close(&mut self) -> Vec<Watch> {
+        let changes = Some(self.engine.demand_changes());
+        if self.demanded.0 == changes {
+            return Vec::new();
+        }
+        self.demanded = (changes, self.engine.demand().clone());
+        let mut ended = self.engine.take_ended();
+        ended.extend(self.open.difference(&self.demanded.1).cloned());
+        ended
+            .into_iter()
+            .filter(|watch| self.open.remove(watch))
+            .collect()
+    }
+
+    /// The watches that are demanded and not open.
+    pub fn closed(&self) -> impl Iterator<Item = &Watch> {
+        self.demanded.1.difference(&self.open)
+    }
+
+    /// The watches that are demanded.
+    #[must_use]
+    pub fn demanded(&self) -> &BTreeSet<Watch> {
+        &self.demanded.1
+    }
+}

@@ -1,0 +1,149 @@
+//! The run of a process on its servers: keys are planned one after another, and each change is carried out, until nothing is
+//! left to do. Time is virtual.
+
+use std::ops::ControlFlow;
+
+use entourage_core::{
+    object::Time,
+    observation::Watch,
+    plan::{Change, Key, Plan},
+};
+
+use crate::{
+    environment::Environment,
+    executor::Outcome,
+    notifications::{observe, open},
+};
+
+/// The time after which a plan that failed is made again, in milliseconds.
+const RETRY: i64 = 1_000;
+
+/// What drives a run. The methods with a body are those of a run without disturbances.
+pub trait Run: Environment {
+    /// The reason why a run ends before nothing is left to do.
+    type Stop;
+
+    /// The next watch to open.
+    fn next_watch(&mut self) -> Option<Watch>;
+
+    /// A watch was closed.
+    fn closed(&mut self, _: &Watch) {}
+
+    /// Begins a turn: true if it was used up, so that no key is planned in it.
+    ///
+    /// # Errors
+    /// Ends the run.
+    fn turn(&mut self) -> ControlFlow<Self::Stop, bool>;
+
+    /// The next key to plan.
+    fn next_key(&mut self) -> Option<Key> {
+        self.process_mut().next_key()
+    }
+
+    /// True if a plan is not carried out now.
+    fn keeps(&mut self, _: &Key, _: &Plan) -> bool {
+        false
+    }
+
+    /// Carries out a change of a plan that was made for these reasons.
+    ///
+    /// # Errors
+    /// Ends the run.
+    fn carry_out(&mut self, change: Change, why: &[String]) -> ControlFlow<Self::Stop, Outcome>;
+
+    /// No key is left: true if something else was done.
+    ///
+    /// # Errors
+    /// Ends the run.
+    fn idle(&mut self) -> ControlFlow<Self::Stop, bool>;
+
+    /// The time for which something waits, other than a timer.
+    fn waits(&self) -> Option<Time> {
+        None
+    }
+}
+
+/// Runs until nothing is left to do before this time. Cost: O(plans), each as named at its planner.
+///
+/// # Errors
+/// As the methods of [`Run`].
+pub fn run<R: Run>(run: &mut R, until: Time) -> ControlFlow<R::Stop> {
+    loop {
+        open_watches(run);
+        if run.turn()? {
+            continue;
+        }
+        if let Some(key) = run.next_key() {
+            work(run, &key)?;
+        } else if !run.idle()? && !pass_time(run, until) {
+            return ControlFlow::Continue(());
+        }
+    }
+}
+
+/// Closes and opens watches as the process demands.
+pub fn open_watches<R: Run>(run: &mut R) {
+    loop {
+        for watch in run.process_mut().close() {
+            run.closed(&watch);
+        }
+        let Some(watch) = run.next_watch() else { return };
+        open(run, &watch);
+    }
+}
+
+/// Plans a key and carries out the plan.
+///
+/// # Errors
+/// As [`Run::carry_out`].
+pub fn work<R: Run>(run: &mut R, key: &Key) -> ControlFlow<R::Stop> {
+    let now = run.servers().now;
+    let plan = run.process_mut().plan(key, now);
+    if run.keeps(key, &plan) {
+        return ControlFlow::Continue(());
+    }
+    run.process_mut().start(&plan, now);
+    act(run, key, plan)
+}
+
+/// Carries out a plan, each change a millisecond after the one before. After a failure the rest of the plan is dropped, and the
+/// key is planned again a little later.
+///
+/// # Errors
+/// As [`Run::carry_out`].
+pub fn act<R: Run>(run: &mut R, key: &Key, plan: Plan) -> ControlFlow<R::Stop> {
+    for change in plan.changes {
+        let outcome = run.carry_out(change, &plan.why)?;
+        let now = run.servers().now.plus(1);
+        run.servers_mut().now = now;
+        for seen in outcome.seen {
+            observe(run, seen);
+        }
+        if outcome.failed {
+            run.process_mut().timers.insert(key.clone(), now.plus(RETRY));
+            break;
+        }
+    }
+    ControlFlow::Continue(())
+}
+
+/// Advances time to the next timer, or to what waits; false if nothing waits until this time.
+pub fn pass_time<R: Run>(run: &mut R, until: Time) -> bool {
+    let timer = run.process().next_timer();
+    let times = timer
+        .as_ref()
+        .map(|(time, _)| *time)
+        .into_iter()
+        .chain(run.waits());
+    let Some(time) = times.min().filter(|time| *time <= until) else {
+        return false;
+    };
+    let servers = run.servers_mut();
+    servers.now = servers.now.max(time);
+    if let Some((_, key)) = timer.filter(|(at, _)| *at == time) {
+        let process = run.process_mut();
+        process.timers.remove(&key);
+        process.queue.insert(key);
+    }
+    true
+}
