@@ -24,6 +24,12 @@ pub struct Process {
     demanded: (Option<u64>, BTreeSet<Watch>),
 }
 
+impl Default for Process {
+    fn default() -> Self {
+        Self::new(Config::new(""))
+    }
+}
+
 impl Process {
     /// A process that starts.
     #[must_use]
@@ -81,18 +87,16 @@ impl Process {
     }
 
     /// Closes the watches that ended, because they are not demanded any more or their objects must be read again; returns them.
-    pub fn close(&mut self) -> Vec<Watch> {
+    pub fn close(&mut self) -> BTreeSet<Watch> {
         let changes = Some(self.engine.demand_changes());
         if self.demanded.0 == changes {
-            return Vec::new();
+            return BTreeSet::new();
         }
         self.demanded = (changes, self.engine.demand().clone());
         let mut ended = self.engine.take_ended();
         ended.extend(self.open.difference(&self.demanded.1).cloned());
+        self.open.retain(|watch| !ended.contains(watch));
         ended
-            .into_iter()
-            .filter(|watch| self.open.remove(watch))
-            .collect()
     }
 
     /// The watches that are demanded and not open.

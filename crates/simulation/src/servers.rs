@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::objects::{Objects, Versions};
 
 /// The servers of a run.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct Servers {
     /// The objects of the hub.
     pub hub: Objects,
@@ -24,17 +24,6 @@ pub struct Servers {
 }
 
 impl Servers {
-    /// A hub without objects and members.
-    #[must_use]
-    pub fn new(now: Time) -> Self {
-        Self {
-            hub: Objects::default(),
-            members: BTreeMap::new(),
-            versions: Versions::default(),
-            now,
-        }
-    }
-
     /// The objects of a server; `None` for a member that does not exist.
     #[must_use]
     pub fn objects(&self, server: &Server) -> Option<&Objects> {

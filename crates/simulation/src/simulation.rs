@@ -110,8 +110,11 @@ impl Simulation {
     #[must_use]
     pub fn new(config: Config, now: Time) -> Self {
         Self {
-            servers: Servers::new(now),
-            before: Servers::new(now),
+            servers: Servers {
+                now,
+                ..Servers::default()
+            },
+            before: Servers::default(),
             process: Process::new(config),
             until: now.plus(PATIENCE),
             answered: BTreeSet::new(),

@@ -9,39 +9,46 @@ use serde_json::{Value, json};
 
 use crate::{
     config_map, deployment, policy_of,
-    world::{Random, World, id, named},
+    world::{Ends, Random, World, id, named},
 };
 
 const MEMBERS: [&str; 3] = ["member1", "member2", "member3"];
 const WORKLOADS: [&str; 3] = ["one", "two", "three"];
 const CONFIGS: [&str; 3] = ["red", "green", "blue"];
 
-/// How a process ends now and then.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ends {
-    /// It does not.
-    Never,
-    /// It loses all memory and starts again.
-    Crashes,
-    /// As a crash; a process that stood by takes over.
-    Takeovers,
-}
-
 /// Runs one seed. To reproduce: `CHAOS_SEED=<seed> cargo test -p entourage-simulation --test scenarios chaos`.
 pub(crate) fn run(seed: u64, ends: Ends) {
-    let crashes = ends != Ends::Never;
-    let mut random = Random(seed);
+    drive(
+        40,
+        Random::new(seed),
+        Random::new(seed ^ 0xffff),
+        ends,
+        &format!("seed {seed}"),
+    );
+}
+
+/// Runs what a fuzzer chooses: how processes end, what users do, and the disorder.
+pub(crate) fn fuzz(choices: &[u8]) {
+    let Some((ends, rest)) = choices.split_first() else {
+        return;
+    };
+    let ends = [Ends::Never, Ends::Crashes, Ends::Takeovers][usize::from(*ends) % 3];
+    let (users, disorder) = rest.split_at(rest.len() / 2);
+    // A round takes some six choices.
+    let rounds = users.len().div_ceil(6).min(40);
+    drive(rounds, users.into(), disorder.into(), ends, "what was chosen");
+}
+
+fn drive(rounds: usize, mut random: Random, disorder: Random, ends: Ends, about: &str) {
     let mut world = World::new(&MEMBERS);
     assert!(world.settle());
-    world.chaos = Some(Random(seed ^ 0xffff));
-    world.overlaps = true;
+    world.disturb(disorder, 50);
     world.rollouts = 200;
-    world.outages = 50;
     world.meddle("member1", "ConfigMap", "red", |_| {
         Some(config_map("red", "theirs"))
     });
     let restored = plant(&mut world);
-    for round in 0..40 {
+    for round in 0..rounds {
         match round {
             10 => {
                 world.apply(config_map(RESTORED, "new"));
@@ -50,49 +57,24 @@ pub(crate) fn run(seed: u64, ends: Ends) {
             25 => world.delete("ConfigMap", RESTORED),
             _ => {}
         }
-        if ends == Ends::Takeovers {
-            world.stand_by();
-            if random.below(4) == 0 {
-                world.change_places();
-            }
-        }
-        if crashes && random.below(4) == 0 {
-            world.crash_in = Some(1 + random.below(4));
-        }
+        world.begin_round(&mut random, ends);
         step(&mut world, &mut random);
-        let patience = [0, 100, 1_000, 20_000][random.below(4)];
-        if !world.settle_for(patience) {
-            match ends {
-                Ends::Takeovers => world.take_over(),
-                _ => world.restart(),
-            }
-        }
+        world.end_round(&mut random, ends);
     }
-    world.crash_in = None;
-    world.outages = 0;
-    for member in MEMBERS {
-        world.set_down(member, false);
-    }
-    assert!(world.settle_for(120_000), "seed {seed}");
-    check(&world, seed);
+    world.calm();
+    assert!(world.settle_for(120_000), "{about}");
+    check(&world, about);
     for (member, object) in restored {
         assert_eq!(
             world.on(member, "ConfigMap", RESTORED),
             Some(&object),
-            "seed {seed}: what was restored with our metadata on {member} was touched"
+            "{about}: what was restored with our metadata on {member} was touched"
         );
     }
     world.assert_generations_are_taken_in();
     world.rollouts = 0;
-    let wrote = world.writes.len();
-    world.restart();
-    assert!(world.settle_for(120_000), "seed {seed}");
-    assert_eq!(
-        world.writes.len(),
-        wrote,
-        "seed {seed}: a restart writes {:#?}",
-        &world.writes[wrote..]
-    );
+    let writes = world.writes_of_a_restart(120_000);
+    assert!(writes.is_empty(), "{about}: a restart writes {writes:#?}");
 }
 
 /// A ConfigMap that is propagated to member1 for a while, and was restored and copied to other members.
@@ -163,7 +145,7 @@ fn step(world: &mut World, random: &mut Random) {
 }
 
 /// What the hub's objects ask for, computed the slow way.
-fn check(world: &World, seed: u64) {
+fn check(world: &World, about: &str) {
     let placed = |workload: &str| -> BTreeSet<String> {
         let template = world.hub_object("Deployment", workload);
         let policy = world.hub_object("PropagationPolicy", workload);
@@ -192,7 +174,7 @@ fn check(world: &World, seed: u64) {
         assert_eq!(
             but(&left, world, "Deployment", workload, &wanted),
             wanted,
-            "seed {seed}: {workload}"
+            "{about}: {workload}"
         );
     }
     for config in CONFIGS {
@@ -204,9 +186,9 @@ fn check(world: &World, seed: u64) {
             .is_some();
         if wanted.is_empty() {
             let held = left.contains_key(&id("ConfigMap", "default", config));
-            assert!(!attached || held, "seed {seed}: binding of {config}");
+            assert!(!attached || held, "{about}: binding of {config}");
         } else {
-            assert!(attached, "seed {seed}: no binding of {config}");
+            assert!(attached, "{about}: no binding of {config}");
         }
         let mut holders = but(&left, world, "ConfigMap", config, &wanted);
         if config == "red" {
@@ -220,13 +202,13 @@ fn check(world: &World, seed: u64) {
             holders.remove("member1");
             wanted.remove("member1");
         }
-        assert_eq!(holders, wanted, "seed {seed}: {config}");
+        assert_eq!(holders, wanted, "{about}: {config}");
         for member in &wanted {
             let copy = world.on(member, "ConfigMap", config).expect("held");
             assert_eq!(
                 copy["data"],
                 template.expect("wanted")["data"],
-                "seed {seed}: {config} on {member}"
+                "{about}: {config} on {member}"
             );
         }
     }
@@ -277,7 +259,7 @@ pub(crate) fn but(
 const FOUND: [u64; 6] = [95, 113, 114, 173, 222, 448];
 
 pub(crate) fn seeds() -> Vec<u64> {
-    let number = |name: &str| crate::setting(name).and_then(|text| text.parse().ok());
+    let number = |name: &str| crate::world::setting(name).and_then(|text| text.parse().ok());
     match number("CHAOS_SEED") {
         Some(seed) => vec![seed],
         None => (1..=number("CHAOS_RUNS").unwrap_or(60)).chain(FOUND).collect(),
@@ -292,4 +274,16 @@ fn chaos_ends_in_what_the_hub_asks_for() {
 #[test]
 fn chaos_with_crashes_ends_in_what_the_hub_asks_for() {
     seeds().into_iter().for_each(|seed| run(seed, Ends::Crashes));
+}
+
+#[test]
+fn what_a_fuzzer_chose_ends_in_what_the_hub_asks_for() {
+    let seeds = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/seeds/simulation");
+    let seeds: Vec<_> = std::fs::read_dir(seeds).expect("seeds").collect();
+    assert!(!seeds.is_empty());
+    for seed in seeds {
+        let path = seed.expect("a seed").path();
+        println!("{}", path.display());
+        fuzz(&std::fs::read(path).expect("choices"));
+    }
 }

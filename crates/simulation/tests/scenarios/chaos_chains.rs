@@ -11,7 +11,7 @@ use crate::{
     chaos,
     closure::{SHOP, account, acting, rule, secret, shop},
     config_map, deployment, policy_of,
-    world::{Random, World, id, named},
+    world::{Ends, Random, World, id, named},
 };
 
 const MEMBERS: [&str; 2] = ["member1", "member2"];
@@ -26,43 +26,25 @@ fn some<'a>(random: &mut Random, all: &[&'a str]) -> Vec<&'a str> {
 }
 
 /// Runs one seed. To reproduce: `CHAOS_SEED=<seed> cargo test -p entourage-simulation --test scenarios chaos_chains`.
-fn run(seed: u64, crashes: bool) {
-    let mut random = Random(seed);
+fn run(seed: u64, ends: Ends) {
+    let mut random = Random::new(seed);
     let mut world = World::new(&MEMBERS);
     let shops = json!({"at": "/spec/shops", "apiVersion": SHOP.0, "kind": SHOP.1});
     world.apply(rule("shops", &shops));
     world.apply(rule("uses", &json!({"at": "/spec/uses"})));
     assert!(world.settle());
-    world.chaos = Some(Random(seed ^ 0xffff));
-    world.overlaps = true;
-    world.outages = 50;
+    world.disturb(Random::new(seed ^ 0xffff), 50);
     for _ in 0..40 {
-        if crashes && random.below(4) == 0 {
-            world.crash_in = Some(1 + random.below(4));
-        }
+        world.begin_round(&mut random, ends);
         step(&mut world, &mut random);
-        let patience = [0, 100, 1_000, 20_000][random.below(4)];
-        if !world.settle_for(patience) {
-            world.restart();
-        }
+        world.end_round(&mut random, ends);
     }
-    world.crash_in = None;
-    world.outages = 0;
-    for member in MEMBERS {
-        world.set_down(member, false);
-    }
+    world.calm();
     assert!(world.settle_for(120_000), "seed {seed}");
     check(&world, seed);
     world.assert_generations_are_taken_in();
-    let wrote = world.writes.len();
-    world.restart();
-    assert!(world.settle_for(120_000), "seed {seed}");
-    assert_eq!(
-        world.writes.len(),
-        wrote,
-        "seed {seed}: a restart writes {:#?}",
-        &world.writes[wrote..]
-    );
+    let writes = world.writes_of_a_restart(120_000);
+    assert!(writes.is_empty(), "seed {seed}: a restart writes {writes:#?}");
 }
 
 fn step(world: &mut World, random: &mut Random) {
@@ -186,10 +168,10 @@ fn seeds() -> Vec<u64> {
 
 #[test]
 fn chains_and_circles_end_in_what_the_hub_asks_for() {
-    seeds().into_iter().for_each(|seed| run(seed, false));
+    seeds().into_iter().for_each(|seed| run(seed, Ends::Never));
 }
 
 #[test]
 fn chains_and_circles_with_crashes_end_in_what_the_hub_asks_for() {
-    seeds().into_iter().for_each(|seed| run(seed, true));
+    seeds().into_iter().for_each(|seed| run(seed, Ends::Crashes));
 }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::{
     distributions::{distribution_of, edit, in_namespace, labelled, named, namespace},
-    world::{Random, World, id},
+    world::{Ends, Random, World, id},
 };
 
 const NAMESPACES: [&str; 5] = ["n1", "n2", "n3", "n4", "n5"];
@@ -28,13 +28,13 @@ fn key(namespace: &str, name: &str) -> ResourceId {
 struct Run {
     world: World,
     random: Random,
-    crashes: bool,
+    ends: Ends,
     /// What a Deployment controls, and how it was made.
     controlled: BTreeMap<ResourceId, Value>,
 }
 
 /// Runs one seed. To reproduce: `CHAOS_SEED=<seed> cargo test -p entourage-simulation --test scenarios chaos_distributions`.
-fn run(seed: u64, crashes: bool) {
+fn run(seed: u64, ends: Ends) {
     let mut world = World::distributing(&MEMBERS);
     assert!(world.settle());
     for name in NAMESPACES {
@@ -47,36 +47,22 @@ fn run(seed: u64, crashes: bool) {
             world.meddle_at(member, &place, |_| Some(namespace(name, &json!({"team": "x"}))));
         }
     }
-    world.chaos = Some(Random(seed ^ 0xffff));
-    world.overlaps = true;
-    world.outages = 50;
+    world.disturb(Random::new(seed ^ 0xffff), 50);
     let mut run = Run {
         world,
-        random: Random(seed),
-        crashes,
+        random: Random::new(seed),
+        ends,
         controlled: BTreeMap::new(),
     };
     for _ in 0..40 {
-        if crashes && run.random.below(4) == 0 {
-            run.world.crash_in = Some(1 + run.random.below(6));
-        }
+        run.world.begin_round(&mut run.random, ends);
         run.step();
-        let patience = [0, 100, 1_000, 20_000][run.random.below(4)];
-        if !run.world.settle_for(patience) {
-            run.world.restart();
-        }
+        run.world.end_round(&mut run.random, ends);
     }
-    run.world.crash_in = None;
-    run.world.outages = 0;
-    for member in MEMBERS {
-        run.world.set_down(member, false);
-    }
+    run.world.calm();
     assert!(run.world.settle_for(1_200_000), "seed {seed}");
     run.check(seed);
-    let wrote = run.world.writes.len();
-    run.world.restart();
-    assert!(run.world.settle_for(1_200_000), "seed {seed}");
-    let writes = &run.world.writes[wrote..];
+    let writes = run.world.writes_of_a_restart(1_200_000);
     // What is shut is not read again, so after a restart it is not known to be as it should.
     let is_expected = |write: &String| {
         let shut = DISTRIBUTIONS.iter().filter(|(name, _)| run.is_strict(name));
@@ -146,7 +132,7 @@ impl Run {
             _ => json!({"allNamespaces": true, "excludedNamespaces": named(&names)["includedNamespaces"]}),
         };
         // What is known of members from before is in the status only: it is not asked for where that may be lost.
-        let is_far = name == FAR && (self.crashes || self.random.below(4) > 0);
+        let is_far = name == FAR && (self.ends == Ends::Crashes || self.random.below(4) > 0);
         if is_far {
             targets["clusters"] = json!({"clusterNames": members});
             if members.is_empty() {
@@ -414,7 +400,7 @@ impl Run {
 const FOUND: [u64; 3] = [31, 135, 66];
 
 fn seeds() -> Vec<u64> {
-    let number = |name: &str| crate::setting(name).and_then(|text| text.parse().ok());
+    let number = |name: &str| crate::world::setting(name).and_then(|text| text.parse().ok());
     match number("CHAOS_SEED") {
         Some(seed) => vec![seed],
         None => (1..=number("CHAOS_RUNS").unwrap_or(40)).chain(FOUND).collect(),
@@ -423,10 +409,10 @@ fn seeds() -> Vec<u64> {
 
 #[test]
 fn chaos_ends_in_the_copies_that_are_asked_for() {
-    seeds().into_iter().for_each(|seed| run(seed, false));
+    seeds().into_iter().for_each(|seed| run(seed, Ends::Never));
 }
 
 #[test]
 fn chaos_with_crashes_ends_in_the_copies_that_are_asked_for() {
-    seeds().into_iter().for_each(|seed| run(seed, true));
+    seeds().into_iter().for_each(|seed| run(seed, Ends::Crashes));
 }

@@ -13,9 +13,9 @@ use entourage_core::failover::budget::Budget;
 use serde_json::{Value, json};
 
 use crate::{
-    chaos::{Ends, seeds},
+    chaos::seeds,
     config_map, deployment, policy_of,
-    world::{Random, World},
+    world::{Ends, Random, World},
 };
 
 const MEMBERS: [&str; 4] = ["member1", "member2", "member3", "member4"];
@@ -85,16 +85,14 @@ impl Run {
         assert!(world.settle());
         let mut run = Self {
             world,
-            random: Random(seed),
+            random: Random::new(seed),
             seed,
             read: 0,
             healthy: BTreeSet::new(),
         };
         run.report_all();
         assert!(run.world.settle());
-        run.world.chaos = Some(Random(seed ^ 0xffff));
-        run.world.overlaps = true;
-        run.world.outages = 20;
+        run.world.disturb(Random::new(seed ^ 0xffff), 20);
         run.read = run.world.writes.len();
         run
     }
@@ -298,7 +296,7 @@ impl Run {
 fn some_seeds() -> Vec<u64> {
     let is_told = ["CHAOS_SEED", "CHAOS_RUNS"]
         .iter()
-        .any(|name| crate::setting(name).is_some());
+        .any(|name| crate::world::setting(name).is_some());
     let most = if is_told { usize::MAX } else { 15 };
     seeds().into_iter().take(most).collect()
 }
@@ -306,24 +304,10 @@ fn some_seeds() -> Vec<u64> {
 fn run(seed: u64, ends: Ends) {
     let mut run = Run::new(seed);
     for _ in 0..40 {
-        if ends == Ends::Takeovers {
-            run.world.stand_by();
-            if run.random.below(4) == 0 {
-                run.world.change_places();
-            }
-        }
-        if ends != Ends::Never && run.random.below(4) == 0 {
-            run.world.crash_in = Some(1 + run.random.below(4));
-        }
+        run.world.begin_round(&mut run.random, ends);
         run.step();
         run.note_health();
-        let patience = [0, 100, 1_000, 20_000, 100_000][run.random.below(5)];
-        if !run.world.settle_for(patience) {
-            match ends {
-                Ends::Takeovers => run.world.take_over(),
-                _ => run.world.restart(),
-            }
-        }
+        run.world.end_round(&mut run.random, ends);
         run.look();
     }
     run.finish();

@@ -42,18 +42,16 @@ impl Run {
             }));
         }
         assert!(world.settle());
-        world.chaos = Some(Random(seed ^ 0xffff));
-        world.overlaps = true;
+        world.disturb(Random::new(seed ^ 0xffff), 50);
         world.rollouts = 100;
-        world.outages = 50;
         world.meddle("member1", "ConfigMap", "red", |_| Some(inputs::theirs()));
         world.meddle("member1", "Namespace", "shop", |_| {
             Some(inputs::namespace("shop", &json!({"theirs": "x"})))
         });
         Self {
             world,
-            users: Random(seed),
-            bad_luck: Random(seed ^ 0xbad),
+            users: Random::new(seed),
+            bad_luck: Random::new(seed ^ 0xbad),
             crashes,
             delete_bindings,
             seed,
@@ -199,7 +197,7 @@ impl Run {
 }
 
 fn number(name: &str) -> Option<u64> {
-    crate::setting(name).and_then(|text| text.parse().ok())
+    crate::world::setting(name).and_then(|text| text.parse().ok())
 }
 
 /// To reproduce: `CHAOS_SEED=<seed> cargo test -p entourage-simulation --test scenarios chaos_policies`.

@@ -489,7 +489,7 @@ fn a_hub_that_is_restored_loses_no_copy_in_whatever_order_its_lists_come() {
     for seed in 0..60 {
         let mut world = disturbed();
         let wrote = world.writes.len();
-        world.chaos = Some(Random(seed));
+        world.chaos = Some(Random::new(seed));
         assert!(world.settle_for(600_000));
         assert_eq!(
             held(&world),

@@ -23,6 +23,7 @@ mod failover_budgets;
 mod failover_data;
 mod failover_home;
 mod failover_state;
+mod given;
 mod gone;
 mod governor;
 mod half_working;
@@ -53,57 +54,12 @@ mod watches;
 mod works;
 mod world;
 
+use given::{config_map, deployment, policy_of};
 use serde_json::{Value, json};
 use world::World;
 
-/// How a run is set: `CHAOS_SEED`, `CHAOS_RUNS`, and `WORLD_TRACE`, `WORLD_DIFF` to see what happens.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "a test run is set through the environment"
-)]
-fn setting(name: &str) -> Option<String> {
-    std::env::var(name).ok()
-}
-
 fn policy(clusters: &[&str]) -> Value {
     policy_of("myapp-propagation", "apps/v1", "Deployment", "myapp", clusters)
-}
-
-fn policy_of(name: &str, api_version: &str, kind: &str, selects: &str, clusters: &[&str]) -> Value {
-    json!({
-        "apiVersion": "policy.karmada.io/v1alpha1", "kind": "PropagationPolicy", "metadata": {"name": name},
-        "spec": {
-            "propagateDeps": true,
-            "resourceSelectors": [{"apiVersion": api_version, "kind": kind, "name": selects}],
-            "placement": {
-                "clusterAffinity": {"clusterNames": clusters},
-                "replicaScheduling": {"replicaSchedulingType": "Duplicated"},
-            },
-            "conflictResolution": "Abort",
-        },
-    })
-}
-
-fn deployment(name: &str, config_maps: &[&str]) -> Value {
-    let volumes: Vec<Value> = config_maps
-        .iter()
-        .map(|each| json!({"name": each, "configMap": {"name": each}}))
-        .collect();
-    json!({
-        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name, "labels": {"app": name}},
-        "spec": {
-            "replicas": 1,
-            "selector": {"matchLabels": {"app": name}},
-            "template": {
-                "metadata": {"labels": {"app": name}},
-                "spec": {"containers": [{"name": "nginx", "image": "nginx"}], "volumes": volumes},
-            },
-        },
-    })
-}
-
-fn config_map(name: &str, value: &str) -> Value {
-    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"key": value}})
 }
 
 fn example() -> [Value; 3] {
@@ -770,7 +726,7 @@ fn a_token_secret_is_never_propagated() {
 #[test]
 fn switching_the_gate_off_releases_the_finalizer_and_keeps_the_copies() {
     let mut world = settled();
-    world.gate = false;
+    world.process.engine.config_mut().propagate_deps = false;
     world.restart();
     assert!(world.settle());
     assert_eq!(

@@ -591,7 +591,7 @@ fn a_secret_that_ends_together_with_its_policy_and_its_override_leaves_no_copy()
         assert!(world.settle());
         // The next version of it cannot be delivered.
         world.apply(rules("/no/such/field"));
-        world.chaos = Some(crate::world::Random(seed));
+        world.chaos = Some(crate::world::Random::new(seed));
         world.overlaps = true;
         if seed % 2 == 0 {
             assert!(world.settle_for(100));

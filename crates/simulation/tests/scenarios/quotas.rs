@@ -584,7 +584,7 @@ fn a_move_within_the_quota_is_made() {
 fn a_burst_of_edits_never_exceeds_the_quota() {
     const LIMIT: i64 = 10;
     for seed in 0..12 {
-        let mut random = Random(seed);
+        let mut random = Random::new(seed);
         let mut world = enforcing();
         world.overlaps = seed % 2 == 0;
         world.apply(quota(&json!({"cpu": LIMIT.to_string()}), &[]));

@@ -493,7 +493,7 @@ fn many_workloads_cost_few_writes_of_the_status() {
     pass(&mut world, 5_000);
     let wrote = world.writes.len();
     // Bindings are written while the rebalancer is looked at.
-    world.chaos = Some(Random(7));
+    world.chaos = Some(Random::new(7));
     let all: Vec<Value> = names.iter().map(|name| named("Deployment", name)).collect();
     world.apply(rebalancer("all", &all));
     assert!(world.settle());

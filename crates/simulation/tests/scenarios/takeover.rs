@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::{
     binding, chaos, config_map, deployment, example, policy, settled,
-    world::{Random, World},
+    world::{Ends, Random, World},
 };
 
 const MEMBERS: [&str; 3] = ["member1", "member2", "member3"];
@@ -152,13 +152,13 @@ fn a_takeover_after_any_change_of_a_drop_holds_nothing_that_nobody_needs() {
 #[test]
 fn chaos_with_takeovers_ends_in_what_the_hub_asks_for() {
     for seed in chaos::seeds() {
-        chaos::run(seed, chaos::Ends::Takeovers);
+        chaos::run(seed, Ends::Takeovers);
     }
 }
 
 #[test]
 fn twenty_takeovers_in_a_row_under_way_lose_nothing() {
-    let mut random = Random(7);
+    let mut random = Random::new(7);
     let mut world = World::new(&MEMBERS);
     world.stand_by();
     for round in 0..20 {

@@ -2,6 +2,7 @@
 //! are those of `entourage-simulation`; the world adds what disturbs them (`disturbed`): it can crash after any change, lose all
 //! memory, and start again from lists.
 
+mod disorder;
 mod disturbed;
 pub(crate) mod flight;
 pub(crate) mod hooked;
@@ -17,6 +18,7 @@ use std::{
     sync::Arc,
 };
 
+pub(crate) use disorder::Ends;
 use entourage_api::names;
 use entourage_core::{
     cluster::identity,
@@ -38,6 +40,7 @@ pub(crate) use invariants::named;
 use serde_json::{Value, json};
 
 /// The world's servers are its own fields: `world.hub`, `world.members`, `world.now`.
+#[derive(Default)]
 pub(crate) struct World {
     pub(crate) servers: Servers,
     pub(crate) process: Process,
@@ -78,7 +81,6 @@ pub(crate) struct World {
     /// A plan lands that was made earlier.
     lands: bool,
     lists: BTreeMap<Watch, Observation>,
-    pub(crate) gate: bool,
     terminating: bool,
     /// Disorder: keys are worked in random order, and old events are told again.
     pub(crate) chaos: Option<Random>,
@@ -119,10 +121,6 @@ pub(crate) struct World {
     slow_lists: BTreeMap<Watch, Time>,
     /// Under chaos, how many more outages of single watches there will be.
     pub(crate) outages: usize,
-    /// The gate of distributions.
-    distribute: bool,
-    /// The capacity of members is collected.
-    measures: bool,
     /// The hooks of the world.
     pub(crate) hooked: hooked::Hooked,
     /// The uids of distributions that are gone, whose copies are not collected yet.
@@ -130,28 +128,40 @@ pub(crate) struct World {
     truth: truth::Truth,
 }
 
-/// A seeded source of disorder (splitmix64).
-pub(crate) struct Random(pub(crate) u64);
+/// A source of disorder: choices that are given, and then those of a seed (splitmix64).
+pub(crate) struct Random {
+    given: VecDeque<u8>,
+    seed: u64,
+}
 
 impl Random {
+    /// The choices of a seed.
+    pub(crate) fn new(seed: u64) -> Self {
+        let given = VecDeque::new();
+        Self { given, seed }
+    }
+
     /// A number below `bound`.
     pub(crate) fn below(&mut self, bound: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
+        if let Some(choice) = self.given.pop_front() {
+            return usize::from(choice) % bound.max(1);
+        }
+        self.seed = self.seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.seed;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         ((mixed ^ (mixed >> 31)) % bound.max(1) as u64) as usize
     }
 }
 
-const HUB_ID: &str = "hub-id";
-
-fn config() -> Config {
-    Config {
-        scripts: Some(Arc::new(scripted::Scripted)),
-        ..Config::new(HUB_ID)
+impl From<&[u8]> for Random {
+    fn from(choices: &[u8]) -> Self {
+        let given = choices.iter().copied().collect();
+        Self { given, seed: 0 }
     }
 }
+
+const HUB_ID: &str = "hub-id";
 
 impl Deref for World {
     type Target = Servers;
@@ -169,58 +179,15 @@ impl DerefMut for World {
 
 impl World {
     pub(crate) fn new(members: &[&str]) -> Self {
-        let mut world = Self {
-            servers: Servers::new(Time(1_700_000_000_000)),
-            process: Process::new(config()),
-            down: BTreeSet::new(),
-            ids: BTreeMap::new(),
-            events: Vec::new(),
-            writes: Vec::new(),
-            crash_in: None,
-            unaccounted: BTreeSet::new(),
-            ended: BTreeSet::new(),
-            deleted_namespaces: BTreeSet::new(),
-            deliveries: 0,
-            standby: None,
-            standby_late: 0,
-            overlaps: false,
-            flights: Vec::new(),
-            sent: Vec::new(),
-            serialization_keys: BTreeSet::new(),
-            parked: BTreeSet::new(),
-            turns: 0,
-            stood: BTreeSet::new(),
-            lands: false,
-            lists: BTreeMap::new(),
-            gate: true,
-            terminating: false,
-            chaos: None,
-            told: Vec::new(),
-            rollouts: 0,
-            slow: None,
-            late: VecDeque::new(),
-            shut: BTreeSet::new(),
-            refuses: None,
-            refuses_removal: false,
-            unanswered_removals: 0,
-            refuses_as_changed: false,
-            unlisted: None,
-            comes_after_a_look: None,
-            changed_before_it_ends: 0,
-            asked_to_remove: 0,
-            forbidden: BTreeSet::new(),
-            refused: BTreeSet::new(),
-            unclaimable: None,
-            mute: false,
-            breaks: None,
-            slow_lists: BTreeMap::new(),
-            outages: 0,
-            distribute: false,
-            measures: false,
-            hooked: hooked::Hooked::default(),
-            garbage: Vec::new(),
-            truth: truth::Truth::default(),
+        let config = Config {
+            scripts: Some(Arc::new(scripted::Scripted)),
+            ..Config::new(HUB_ID)
         };
+        let mut world = Self {
+            process: Process::new(config),
+            ..Self::default()
+        };
+        world.now = Time(1_700_000_000_000);
         world.versions.go_back(100);
         for member in members {
             world.members.insert((*member).into(), Default::default());
@@ -235,7 +202,7 @@ impl World {
     /// One where distributions are carried out.
     pub(crate) fn distributing(members: &[&str]) -> Self {
         let mut world = Self::new(members);
-        world.distribute = true;
+        world.process.engine.config_mut().distribute = true;
         world.restart();
         world
     }
@@ -243,7 +210,7 @@ impl World {
     /// One where the capacity of members is collected.
     pub(crate) fn measuring(members: &[&str]) -> Self {
         let mut world = Self::new(members);
-        world.measures = true;
+        world.process.engine.config_mut().model_resources = true;
         world.restart();
         world
     }
@@ -454,12 +421,7 @@ impl World {
 
     /// What each process is started with.
     fn config(&self) -> Config {
-        Config {
-            propagate_deps: self.gate,
-            distribute: self.distribute,
-            model_resources: self.measures,
-            ..self.process.engine.config.clone()
-        }
+        self.process.engine.config.clone()
     }
 
     /// Loses all memory and starts again.
@@ -553,6 +515,7 @@ impl World {
         }
         let at = random.below(self.told.len());
         let old = self.told[at].clone();
+        trace(|| format!("OLD {old:?}"));
         observe(self, old);
     }
 
@@ -737,9 +700,18 @@ impl World {
     }
 }
 
+/// How a run is set: `CHAOS_SEED`, `CHAOS_RUNS`, and `WORLD_TRACE`, `WORLD_DIFF` to see what happens.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a test run is set through the environment"
+)]
+pub(crate) fn setting(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
 /// Writes what happens, if that is asked for.
 fn trace(line: impl FnOnce() -> String) {
-    if crate::setting("WORLD_TRACE").is_some() {
+    if setting("WORLD_TRACE").is_some() {
         eprintln!("{}", line());
     }
 }

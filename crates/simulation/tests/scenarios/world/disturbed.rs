@@ -341,7 +341,7 @@ impl Environment for World {
         if *server == Server::Hub {
             match (self.hub.get(id).cloned(), before) {
                 (Some(after), _) => {
-                    if crate::setting("WORLD_DIFF").is_some() {
+                    if super::setting("WORLD_DIFF").is_some() {
                         eprintln!("STORES {id}\n  from {before:?}\n  to   {after}");
                     }
                     self.note_template(id);

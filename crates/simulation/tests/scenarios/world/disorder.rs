@@ -1,0 +1,64 @@
+//! The rounds of a chaos test: users act, the process may end, and at last everything is quiet.
+
+use super::{Random, World};
+
+/// How a process ends now and then.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ends {
+    /// It does not.
+    Never,
+    /// It loses all memory and starts again.
+    Crashes,
+    /// As a crash; a process that stood by takes over.
+    Takeovers,
+}
+
+impl World {
+    /// Disorder begins, with so many outages of single watches.
+    pub(crate) fn disturb(&mut self, random: Random, outages: usize) {
+        self.chaos = Some(random);
+        self.overlaps = true;
+        self.outages = outages;
+    }
+
+    /// A round begins, in which the process may end.
+    pub(crate) fn begin_round(&mut self, random: &mut Random, ends: Ends) {
+        if ends == Ends::Takeovers {
+            self.stand_by();
+            if random.below(4) == 0 {
+                self.change_places();
+            }
+        }
+        if ends != Ends::Never && random.below(4) == 0 {
+            self.crash_in = Some(1 + random.below(4));
+        }
+    }
+
+    /// Some of the time passes that all of it takes to settle; if the process ends there is another one.
+    pub(crate) fn end_round(&mut self, random: &mut Random, ends: Ends) {
+        let patience = [0, 100, 1_000, 20_000, 100_000][random.below(5)];
+        if !self.settle_for(patience) {
+            match ends {
+                Ends::Takeovers => self.take_over(),
+                _ => self.restart(),
+            }
+        }
+    }
+
+    /// Every member is up, and no process ends any more.
+    pub(crate) fn calm(&mut self) {
+        self.crash_in = None;
+        self.outages = 0;
+        for member in self.members.keys().cloned().collect::<Vec<_>>() {
+            self.set_down(&member, false);
+        }
+    }
+
+    /// What a restart writes when everything is quiet.
+    pub(crate) fn writes_of_a_restart(&mut self, patience: i64) -> Vec<String> {
+        let wrote = self.writes.len();
+        self.restart();
+        assert!(self.settle_for(patience));
+        self.writes[wrote..].to_vec()
+    }
+}
