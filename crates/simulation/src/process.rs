@@ -21,7 +21,8 @@ pub struct Process {
     /// The keys to plan later.
     pub timers: BTreeMap<Key, Time>,
     /// The watches that the engine demanded when it had changed its demand this often.
-    demanded: (Option<u64>, BTreeSet<Watch>),
+    pub demanded: BTreeSet<Watch>,
+    demand_changes: Option<u64>,
 }
 
 impl Default for Process {
@@ -39,7 +40,8 @@ impl Process {
             open: BTreeSet::new(),
             queue: BTreeSet::new(),
             timers: BTreeMap::new(),
-            demanded: (None, BTreeSet::new()),
+            demanded: BTreeSet::new(),
+            demand_changes: None,
         }
     }
 
@@ -80,33 +82,22 @@ impl Process {
         }
     }
 
-    /// The next timer.
-    #[must_use]
-    pub fn next_timer(&self) -> Option<(Time, Key)> {
-        self.timers.iter().map(|(key, time)| (*time, key.clone())).min()
-    }
-
     /// Closes the watches that ended, because they are not demanded any more or their objects must be read again; returns them.
     pub fn close(&mut self) -> BTreeSet<Watch> {
         let changes = Some(self.engine.demand_changes());
-        if self.demanded.0 == changes {
+        if self.demand_changes == changes {
             return BTreeSet::new();
         }
-        self.demanded = (changes, self.engine.demand().clone());
+        self.demand_changes = changes;
+        self.demanded.clone_from(self.engine.demand());
         let mut ended = self.engine.take_ended();
-        ended.extend(self.open.difference(&self.demanded.1).cloned());
+        ended.extend(self.open.difference(&self.demanded).cloned());
         self.open.retain(|watch| !ended.contains(watch));
         ended
     }
 
     /// The watches that are demanded and not open.
     pub fn closed(&self) -> impl Iterator<Item = &Watch> {
-        self.demanded.1.difference(&self.open)
-    }
-
-    /// The watches that are demanded.
-    #[must_use]
-    pub fn demanded(&self) -> &BTreeSet<Watch> {
-        &self.demanded.1
+        self.demanded.difference(&self.open)
     }
 }

@@ -30,9 +30,6 @@ pub trait Run: Environment {
     fn closed(&mut self, _: &Watch) {}
 
     /// Begins a turn: true if it was used up, so that no key is planned in it.
-    ///
-    /// # Errors
-    /// Ends the run.
     fn turn(&mut self) -> ControlFlow<Self::Stop, bool>;
 
     /// The next key to plan.
@@ -41,20 +38,12 @@ pub trait Run: Environment {
     }
 
     /// True if a plan is not carried out now.
-    fn keeps(&mut self, _: &Key, _: &Plan) -> bool {
-        false
-    }
+    fn keeps(&mut self, key: &Key, plan: &Plan) -> bool;
 
     /// Carries out a change of a plan that was made for these reasons.
-    ///
-    /// # Errors
-    /// Ends the run.
     fn carry_out(&mut self, change: Change, why: &[String]) -> ControlFlow<Self::Stop, Outcome>;
 
     /// No key is left: true if something else was done.
-    ///
-    /// # Errors
-    /// Ends the run.
     fn idle(&mut self) -> ControlFlow<Self::Stop, bool>;
 
     /// The time for which something waits, other than a timer.
@@ -64,9 +53,6 @@ pub trait Run: Environment {
 }
 
 /// Runs until nothing is left to do before this time. Cost: O(plans), each as named at its planner.
-///
-/// # Errors
-/// As the methods of [`Run`].
 pub fn run<R: Run>(run: &mut R, until: Time) -> ControlFlow<R::Stop> {
     loop {
         open_watches(run);
@@ -93,9 +79,6 @@ pub fn open_watches<R: Run>(run: &mut R) {
 }
 
 /// Plans a key and carries out the plan.
-///
-/// # Errors
-/// As [`Run::carry_out`].
 pub fn work<R: Run>(run: &mut R, key: &Key) -> ControlFlow<R::Stop> {
     let now = run.servers().now;
     let plan = run.process_mut().plan(key, now);
@@ -108,9 +91,6 @@ pub fn work<R: Run>(run: &mut R, key: &Key) -> ControlFlow<R::Stop> {
 
 /// Carries out a plan, each change a millisecond after the one before. After a failure the rest of the plan is dropped, and the
 /// key is planned again a little later.
-///
-/// # Errors
-/// As [`Run::carry_out`].
 pub fn act<R: Run>(run: &mut R, key: &Key, plan: Plan) -> ControlFlow<R::Stop> {
     for change in plan.changes {
         let outcome = run.carry_out(change, &plan.why)?;
@@ -129,7 +109,8 @@ pub fn act<R: Run>(run: &mut R, key: &Key, plan: Plan) -> ControlFlow<R::Stop> {
 
 /// Advances time to the next timer, or to what waits; false if nothing waits until this time.
 pub fn pass_time<R: Run>(run: &mut R, until: Time) -> bool {
-    let timer = run.process().next_timer();
+    let timers = run.process().timers.iter();
+    let timer = timers.map(|(key, time)| (*time, key.clone())).min();
     let times = timer
         .as_ref()
         .map(|(time, _)| *time)

@@ -4,7 +4,7 @@ use entourage_core::{
     execution_namespaces::HOLDS_WORKS,
     kinds::{self, CLUSTER_API},
     object::{Gvk, NamespacedName, ResourceId, Str},
-    observation::{ObjectRef, Observation, Server, Watch, work_gvk},
+    observation::{Observation, Server, Watch, which, work_gvk},
     plan::{Event, HubObject, Preconditions, Verb, WorkOrder},
     scope, works,
 };
@@ -55,22 +55,23 @@ pub(super) fn write(servers: &mut impl Environment, object: &HubObject, verb: Ve
     };
     let sent = send(servers, &id, verb);
     let failed = sent.is_err();
+    let watch = watch_of(object);
     let standing = || servers.object(&Server::Hub, &id).cloned();
     let seen = match sent.unwrap_or_else(|Conflict| standing()) {
         Some(answer) => {
-            let subject = notifications::project(servers, servers.process(), &watch_of(object), &answer);
-            subject.map(Observation::Seen)
+            notifications::project(servers, servers.process(), &watch, &answer).map(Observation::Seen)
         }
-        None => Some(Observation::Gone {
-            which: which(object),
-            uid: uid.filter(|_| !failed),
-            revision: None,
-        }),
+        None => {
+            let named = json!({"metadata": {"namespace": &*id.namespace, "name": &*id.name}});
+            which(&watch, &named).map(|which| Observation::Gone {
+                which,
+                uid: uid.filter(|_| !failed),
+                revision: None,
+            })
+        }
     };
-    Outcome {
-        seen: seen.into_iter().collect(),
-        failed,
-    }
+    let seen = seen.into_iter().collect();
+    Outcome { seen, failed }
 }
 
 /// The response to a write that names another version than the stored one, or another object.
@@ -179,20 +180,6 @@ fn watch_of(object: &HubObject) -> Watch {
         HubObject::Work(_) => Watch::Works,
         HubObject::Namespace(_) => Watch::Namespaces,
         HubObject::Template(id) => Watch::Templates(id.gvk.clone()),
-    }
-}
-
-fn which(object: &HubObject) -> ObjectRef {
-    match object {
-        HubObject::Policy(name) => ObjectRef::Policy(name.clone()),
-        HubObject::Binding(name) => ObjectRef::Binding(name.clone()),
-        HubObject::Cluster(name) => ObjectRef::Cluster(name.clone()),
-        HubObject::Template(id) => ObjectRef::Template(id.clone()),
-        HubObject::Distribution(name) => ObjectRef::Distribution(name.clone()),
-        HubObject::Rebalancer(name) => ObjectRef::Rebalancer(name.clone()),
-        HubObject::Quota(name) => ObjectRef::Quota(name.clone()),
-        HubObject::Work(name) => ObjectRef::Work(name.clone()),
-        HubObject::Namespace(name) => ObjectRef::Namespace(None, name.clone()),
     }
 }
 

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::{
     distributions::{distribution_of, edit, in_namespace, labelled, named, namespace},
-    world::{Ends, Random, World, id},
+    world::{Ends, Random, World, id, seeds},
 };
 
 const NAMESPACES: [&str; 5] = ["n1", "n2", "n3", "n4", "n5"];
@@ -399,20 +399,16 @@ impl Run {
 /// and with one; whose an object in the way is.
 const FOUND: [u64; 3] = [31, 135, 66];
 
-fn seeds() -> Vec<u64> {
-    let number = |name: &str| crate::world::setting(name).and_then(|text| text.parse().ok());
-    match number("CHAOS_SEED") {
-        Some(seed) => vec![seed],
-        None => (1..=number("CHAOS_RUNS").unwrap_or(40)).chain(FOUND).collect(),
-    }
-}
-
 #[test]
 fn chaos_ends_in_the_copies_that_are_asked_for() {
-    seeds().into_iter().for_each(|seed| run(seed, Ends::Never));
+    seeds(40, &FOUND)
+        .into_iter()
+        .for_each(|seed| run(seed, Ends::Never));
 }
 
 #[test]
 fn chaos_with_crashes_ends_in_the_copies_that_are_asked_for() {
-    seeds().into_iter().for_each(|seed| run(seed, Ends::Crashes));
+    seeds(40, &FOUND)
+        .into_iter()
+        .for_each(|seed| run(seed, Ends::Crashes));
 }

@@ -13,9 +13,8 @@ use entourage_core::failover::budget::Budget;
 use serde_json::{Value, json};
 
 use crate::{
-    chaos::seeds,
     config_map, deployment, policy_of,
-    world::{Ends, Random, World},
+    world::{Ends, Random, World, seeds},
 };
 
 const MEMBERS: [&str; 4] = ["member1", "member2", "member3", "member4"];
@@ -285,22 +284,11 @@ impl Run {
             .collect();
         let shared: BTreeSet<&str> = self.world.holders("ConfigMap", "shared").into_iter().collect();
         assert_eq!(shared, all, "seed {seed}");
-        let wrote = self.world.writes.len();
-        self.world.restart();
-        assert!(self.world.settle_for(120_000), "seed {seed}");
-        assert_eq!(self.world.writes[wrote..], [""; 0], "seed {seed}");
+        assert_eq!(self.world.writes_of_a_restart(120_000), [""; 0], "seed {seed}");
     }
 }
 
-/// Each run has long waits in it: by default there are fewer.
-fn some_seeds() -> Vec<u64> {
-    let is_told = ["CHAOS_SEED", "CHAOS_RUNS"]
-        .iter()
-        .any(|name| crate::world::setting(name).is_some());
-    let most = if is_told { usize::MAX } else { 15 };
-    seeds().into_iter().take(most).collect()
-}
-
+/// Each run has long waits in it: there are fewer.
 fn run(seed: u64, ends: Ends) {
     let mut run = Run::new(seed);
     for _ in 0..40 {
@@ -315,17 +303,19 @@ fn run(seed: u64, ends: Ends) {
 
 #[test]
 fn failures_of_clusters_and_applications_end_in_what_the_policies_ask_for() {
-    some_seeds().into_iter().for_each(|seed| run(seed, Ends::Never));
+    seeds(15, &[]).into_iter().for_each(|seed| run(seed, Ends::Never));
 }
 
 #[test]
 fn failures_with_crashes_end_in_what_the_policies_ask_for() {
-    some_seeds().into_iter().for_each(|seed| run(seed, Ends::Crashes));
+    seeds(15, &[])
+        .into_iter()
+        .for_each(|seed| run(seed, Ends::Crashes));
 }
 
 #[test]
 fn failures_with_takeovers_end_in_what_the_policies_ask_for() {
-    some_seeds()
+    seeds(15, &[])
         .into_iter()
         .for_each(|seed| run(seed, Ends::Takeovers));
 }

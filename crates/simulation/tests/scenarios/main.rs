@@ -151,13 +151,7 @@ fn the_seeds_example_reaches_its_members_in_any_order_of_arrival() {
 #[test]
 fn dependencies_go_first() {
     let world = settled();
-    let at = |what: &str| {
-        world
-            .writes
-            .iter()
-            .position(|each| each == what)
-            .unwrap_or_else(|| panic!("{what}"))
-    };
+    let at = |what: &str| world.wrote_at(0, what);
     for member in ["member1", "member2"] {
         assert!(
             at(&format!("{member} POST ConfigMap default/my-config"))
@@ -249,13 +243,7 @@ fn a_dropped_reference_takes_the_copy_and_the_binding_along() {
     assert_eq!(world.hub_object("ResourceBinding", "my-config-configmap"), None);
     assert_eq!(world.holders("Deployment", "myapp"), ["member1", "member2"]);
     // The workload's copies stopped needing it before it went.
-    let at = |what: &str| {
-        world
-            .writes
-            .iter()
-            .position(|each| each == what)
-            .unwrap_or_else(|| panic!("{what}"))
-    };
+    let at = |what: &str| world.wrote_at(0, what);
     assert!(at("member1 PUT Deployment default/myapp") < at("member1 Delete ConfigMap default/my-config"));
 }
 
@@ -267,13 +255,7 @@ fn a_moved_policy_brings_dependencies_first_and_takes_the_workload_first() {
     assert!(world.settle());
     assert_eq!(world.holders("Deployment", "myapp"), ["member2", "member3"]);
     assert_eq!(world.holders("ConfigMap", "my-config"), ["member2", "member3"]);
-    let since = &world.writes[wrote..];
-    let at = |what: &str| {
-        since
-            .iter()
-            .position(|each| each == what)
-            .unwrap_or_else(|| panic!("{what}: {since:#?}"))
-    };
+    let at = |what: &str| world.wrote_at(wrote, what);
     assert!(at("member3 POST ConfigMap default/my-config") < at("member3 POST Deployment default/myapp"));
     assert!(at("member1 Delete Deployment default/myapp") < at("member1 Delete ConfigMap default/my-config"));
     let entries = &binding(&world, "myapp-deployment")["status"]["aggregatedStatus"];
@@ -287,13 +269,7 @@ fn a_deleted_workload_takes_everything_along_and_leaves_nothing() {
     assert!(world.settle());
     assert!(world.members.values().all(|member| member.is_empty()));
     assert!(!world.hub.keys().any(|id| &*id.gvk.kind == "ResourceBinding"));
-    let at = |what: &str| {
-        world
-            .writes
-            .iter()
-            .position(|each| each == what)
-            .unwrap_or_else(|| panic!("{what}"))
-    };
+    let at = |what: &str| world.wrote_at(0, what);
     assert!(at("member1 Delete Deployment default/myapp") < at("member1 Delete ConfigMap default/my-config"));
 }
 

@@ -18,7 +18,7 @@ use std::{
     sync::Arc,
 };
 
-pub(crate) use disorder::Ends;
+pub(crate) use disorder::{Ends, seeds};
 use entourage_api::names;
 use entourage_core::{
     cluster::identity,
@@ -419,15 +419,10 @@ impl World {
         }
     }
 
-    /// What each process is started with.
-    fn config(&self) -> Config {
-        self.process.engine.config.clone()
-    }
-
     /// Loses all memory and starts again.
     pub(crate) fn restart(&mut self) {
         self.leave_flights();
-        self.process = Process::new(self.config());
+        self.process = Process::new(self.process.engine.config.clone());
         self.hooked.uses = Default::default();
         self.forget();
         self.late.clear();
@@ -460,6 +455,13 @@ impl World {
         self.settle_for(20_000)
     }
 
+    /// The place of a write among those from this one on.
+    pub(crate) fn wrote_at(&self, from: usize, what: &str) -> usize {
+        let writes = &self.writes[from..];
+        let found = writes.iter().position(|each| each == what);
+        found.unwrap_or_else(|| panic!("{what}: {writes:#?}"))
+    }
+
     // --- the shell
 
     /// A list-and-watch fails from now on, as long as it is `shut`.
@@ -483,13 +485,7 @@ impl World {
     fn refuse_watches(&mut self) {
         self.refused.retain(|watch| self.forbidden.contains(watch));
         let forbidden = |watch: &&Watch| self.forbidden.contains(*watch) && !self.refused.contains(*watch);
-        let demanded: Vec<Watch> = self
-            .process
-            .demanded()
-            .iter()
-            .filter(forbidden)
-            .cloned()
-            .collect();
+        let demanded: Vec<Watch> = self.process.demanded.iter().filter(forbidden).cloned().collect();
         for watch in demanded {
             self.process.open.remove(&watch);
             self.refused.insert(watch.clone());
@@ -700,7 +696,7 @@ impl World {
     }
 }
 
-/// How a run is set: `CHAOS_SEED`, `CHAOS_RUNS`, and `WORLD_TRACE`, `WORLD_DIFF` to see what happens.
+/// How a run is set: `CHAOS_SEED`, `CHAOS_FROM`, `CHAOS_RUNS`, and `WORLD_TRACE`, `WORLD_DIFF` to see what happens.
 #[expect(
     clippy::disallowed_methods,
     reason = "a test run is set through the environment"
@@ -727,77 +723,61 @@ fn is_told_by(watch: &Watch, told: &Observation) -> bool {
 }
 
 /// The kinds of the scenarios: those that are in a namespace, and those that are not.
-const KINDS: &[(&str, &[&str], &[&str])] = &[
+const KINDS: &[(&str, &str, &str)] = &[
     (
         "v1",
-        &[
-            "ConfigMap",
-            "Endpoints",
-            "PersistentVolumeClaim",
-            "Pod",
-            "ResourceQuota",
-            "Secret",
-            "Service",
-            "ServiceAccount",
-        ],
-        &["Namespace", "Node", "PersistentVolume"],
+        "ConfigMap PersistentVolumeClaim Pod ResourceQuota Secret Service ServiceAccount",
+        "Namespace Node PersistentVolume",
     ),
-    ("apps/v1", &["Deployment", "StatefulSet", "DaemonSet"], &[]),
-    ("batch/v1", &["CronJob", "Job"], &[]),
-    ("autoscaling/v2", &["HorizontalPodAutoscaler"], &[]),
-    ("discovery.k8s.io/v1", &["EndpointSlice"], &[]),
-    ("networking.k8s.io/v1", &["Ingress", "NetworkPolicy"], &[]),
-    ("multicluster.x-k8s.io/v1alpha1", &["ServiceImport"], &[]),
-    ("rbac.authorization.k8s.io/v1", &[], &["ClusterRole"]),
-    ("scheduling.k8s.io/v1", &[], &["PriorityClass"]),
-    ("apiextensions.k8s.io/v1", &[], &["CustomResourceDefinition"]),
-    ("cluster.karmada.io/v1alpha1", &[], &["Cluster"]),
+    ("apps/v1", "Deployment StatefulSet", ""),
+    ("batch/v1", "CronJob Job", ""),
+    ("autoscaling/v2", "HorizontalPodAutoscaler", ""),
+    ("discovery.k8s.io/v1", "EndpointSlice", ""),
+    ("networking.k8s.io/v1", "NetworkPolicy", ""),
+    ("multicluster.x-k8s.io/v1alpha1", "ServiceImport", ""),
+    ("rbac.authorization.k8s.io/v1", "", "ClusterRole"),
+    ("scheduling.k8s.io/v1", "", "PriorityClass"),
+    ("apiextensions.k8s.io/v1", "", "CustomResourceDefinition"),
+    ("cluster.karmada.io/v1alpha1", "", "Cluster"),
     (
         "policy.karmada.io/v1alpha1",
-        &["FederatedResourceQuota", "OverridePolicy", "PropagationPolicy"],
-        &[
-            "ClusterOverridePolicy",
-            "ClusterPropagationPolicy",
-            "ClusterTaintPolicy",
-        ],
+        "FederatedResourceQuota OverridePolicy PropagationPolicy",
+        "ClusterOverridePolicy ClusterPropagationPolicy ClusterTaintPolicy",
     ),
-    ("work.karmada.io/v1alpha1", &["Work"], &[]),
+    ("work.karmada.io/v1alpha1", "Work", ""),
     (
         "work.karmada.io/v1alpha2",
-        &["ResourceBinding"],
-        &["ClusterResourceBinding"],
+        "ResourceBinding",
+        "ClusterResourceBinding",
     ),
-    ("apps.karmada.io/v1alpha1", &[], &["WorkloadRebalancer"]),
+    ("apps.karmada.io/v1alpha1", "", "WorkloadRebalancer"),
     (
         "config.karmada.io/v1alpha1",
-        &[],
-        &[
-            "ResourceInterpreterCustomization",
-            "ResourceInterpreterWebhookConfiguration",
-            "ResourceExploringWebhookConfiguration",
-        ],
+        "",
+        "ResourceExploringWebhookConfiguration ResourceInterpreterCustomization ResourceInterpreterWebhookConfiguration",
     ),
     (
         "apps.kruise.io/v1alpha1",
-        &["CloneSet"],
-        &["ResourceDistribution", "SidecarSet"],
+        "CloneSet",
+        "ResourceDistribution SidecarSet",
     ),
-    ("source.toolkit.fluxcd.io/v1", &["HelmRepository"], &[]),
-    ("helm.toolkit.fluxcd.io/v2", &["HelmRelease"], &[]),
-    ("ray.io/v1", &["RayCluster"], &[]),
-    ("example.com/v1", &["Shop", "Widget"], &[]),
+    ("source.toolkit.fluxcd.io/v1", "HelmRepository", ""),
+    ("helm.toolkit.fluxcd.io/v2", "HelmRelease", ""),
+    ("ray.io/v1", "RayCluster", ""),
+    ("example.com/v1", "Shop Widget", ""),
 ];
 
 /// The id of an object. A kind that two groups have carries the second one's name: `Widget.other.com`.
 pub(crate) fn id(kind: &str, namespace: &str, name: &str) -> ResourceId {
-    let (kind, group) = kind.split_once('.').unwrap_or((kind, ""));
-    let (api_version, ..) = of_kind(kind);
-    let api_version = if group.is_empty() {
-        api_version
-    } else {
-        "other.com/v1"
+    let (kind, is_other) = match kind.strip_suffix(".other.com") {
+        Some(kind) => (kind, true),
+        None => (kind, false),
     };
-    ResourceId::new(Gvk::new(api_version, kind), namespace, name)
+    let is_it = |kinds: &str| kinds.split(' ').any(|each| each == kind);
+    let mut of_kind = KINDS.iter().filter(|(_, one, other)| is_it(one) || is_it(other));
+    let (api_version, ..) = of_kind.next().expect(kind);
+    let gvk = Gvk::new(if is_other { "other.com/v1" } else { api_version }, kind);
+    ResourceId::new(gvk, namespace, name)
 }
 
 /// The id of an object in the namespace `default`, unless its kind is in none.
@@ -817,15 +797,10 @@ pub(crate) fn id_of(object: &Value) -> ResourceId {
 }
 
 fn is_cluster_scoped(kind: &str) -> bool {
-    KINDS
+    let mut all = KINDS
         .iter()
-        .any(|(_, _, cluster_scoped)| cluster_scoped.contains(&kind))
-}
-
-fn of_kind(kind: &str) -> &'static (&'static str, &'static [&'static str], &'static [&'static str]) {
-    let is_it = |of: &&(&str, &[&str], &[&str])| of.1.contains(&kind) || of.2.contains(&kind);
-    let found = KINDS.iter().find(is_it);
-    found.unwrap_or_else(|| panic!("the scenarios know no {kind}"))
+        .flat_map(|(_, _, cluster_scoped)| cluster_scoped.split(' '));
+    all.any(|each| each == kind)
 }
 
 /// The kind of an object for output, as [`id`] takes it.

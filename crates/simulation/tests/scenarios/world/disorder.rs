@@ -1,6 +1,6 @@
 //! The rounds of a chaos test: users act, the process may end, and at last everything is quiet.
 
-use super::{Random, World};
+use super::{Random, World, setting};
 
 /// How a process ends now and then.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -61,4 +61,16 @@ impl World {
         assert!(self.settle_for(patience));
         self.writes[wrote..].to_vec()
     }
+}
+
+/// The seeds of a chaos test: `CHAOS_SEED`, or as many from `CHAOS_FROM` on as `CHAOS_RUNS` says, and those that found something
+/// once.
+pub(crate) fn seeds(runs: u64, found: &[u64]) -> Vec<u64> {
+    let number = |name: &str| setting(name).and_then(|text| text.parse().ok());
+    if let Some(seed) = number("CHAOS_SEED") {
+        return vec![seed];
+    }
+    let first = number("CHAOS_FROM").unwrap_or(1);
+    let all = first..first + number("CHAOS_RUNS").unwrap_or(runs);
+    all.chain(found.iter().copied()).collect()
 }

@@ -17,7 +17,7 @@ impl World {
     /// Another process starts, watches everything, and stands by; unless one does already.
     pub(crate) fn stand_by(&mut self) {
         if self.standby.is_none() {
-            let process = Process::new(self.config());
+            let process = Process::new(self.process.engine.config.clone());
             self.follow(process);
         }
     }
