@@ -6,6 +6,7 @@
 use std::{sync::Arc, time::Duration};
 
 use entourage_core::{
+    delivery::apply_task::Order,
     object::Str,
     observation::Observation,
     plan::{Change, Plan},
@@ -33,6 +34,7 @@ mod namespace;
 mod quota;
 mod remove;
 mod rendering;
+mod send;
 mod work;
 
 use events::Events;
@@ -87,7 +89,7 @@ impl Executor {
                     live,
                     read_first,
                 } => {
-                    let order = deliver::Order {
+                    let order = Order {
                         id,
                         cluster,
                         render_spec,

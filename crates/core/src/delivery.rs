@@ -4,7 +4,9 @@
 //! - [`standing`](render::standing) determines the owner of an object on a member, by [`Claim`](crate::ownership::Claim).
 //! - [`plan`](plan::plan) plans one (template, cluster).
 
+pub mod apply_task;
 pub mod plan;
+pub mod removal_task;
 pub(crate) mod volumes;
 
 pub use entourage_render::{

@@ -34,6 +34,7 @@
 //! that a placement selects ([`scheduler`]), and the content of a copy ([`render_spec`], [`overrides`], [`distributed`], of
 //! `entourage-render`).
 
+pub mod apply_task;
 pub mod binding;
 pub mod cache;
 pub mod cluster;

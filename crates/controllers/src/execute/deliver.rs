@@ -1,25 +1,30 @@
-//! Applies one copy on one member: get the template, render, send, observe.
+//! Applies one copy on one member: get the template, send the requests of its task, observe.
 //!
-//! The identity, the owner and the content of the copy are functions of the core; this module only orders the requests: POST if
-//! no object is known to exist, PUT of exactly the known copy, or GET, compare, PUT.
+//! A missing namespace is created while the copy is: the gate of the namespace is held meanwhile.
 
 use std::sync::Arc;
 
 use entourage_core::{
+    apply_task::{Answer, Fetched},
     delivery::{
-        RenderSpec,
-        render::{self, Refusal, Rendered, Standing},
+        apply_task::{self, Order, Outcome as End},
+        render::{Refusal, Rendered},
         source_version,
     },
+    interpreter::Interpretation,
     namespaces,
-    object::{Gvk, ResourceId, Str},
-    observation::{Delivered, Observation, Subject},
-    plan::Preconditions,
+    object::Gvk,
+    observation::{Copy, Delivered, Observation, Subject},
 };
-use serde_json::{Value, json};
+use serde_json::Value;
 use tracing::{debug, warn};
 
-use super::{Executor, Outcome, namespace::prove, outcome_of, rendering};
+use super::{
+    Executor, Outcome,
+    namespace::prove,
+    outcome_of, rendering,
+    send::{Sort, Target, answer, class, form_of_copy},
+};
 use crate::{
     client::{Form, path::Path},
     error::{Class, Failure},
@@ -27,25 +32,6 @@ use crate::{
     member::Member,
     source::Source,
 };
-
-/// The number of times that a copy under concurrent change is read again before the delivery gives up.
-const ROUNDS: usize = 3;
-
-/// A `Change::Deliver`.
-pub(super) struct Order {
-    pub(super) id: ResourceId,
-    pub(super) cluster: Str,
-    pub(super) render_spec: RenderSpec,
-    pub(super) live: Option<Preconditions>,
-    pub(super) read_first: bool,
-}
-
-/// The next request.
-enum Step {
-    Create,
-    Update(Preconditions),
-    Read,
-}
 
 impl Executor {
     /// Executes one delivery. Its outcome is sent to the core, which decides when to retry.
@@ -105,40 +91,34 @@ impl Executor {
             source: &source,
             interpreters: &self.interpreters,
         };
-        Ok(match delivery.run().await {
-            Ok(delivered) => delivered,
-            Err(Stop::Refused(Refusal::Override(bad))) => Delivered::BadOverride(bad.to_string()),
-            Err(Stop::Refused(Refusal::NoResponse(why))) => Delivered::Uninterpreted(why),
-            Err(Stop::Refused(refusal)) => {
+        let target = Target {
+            api: &member.api,
+            cluster: Some(&order.cluster),
+            id: &order.id,
+            form: delivery.form(),
+            sort: Sort::Delivered(&delivery),
+        };
+        Ok(match self.run(apply_task::apply(order), &target).await {
+            End::Applied(copy, differed) => Delivered::Applied {
+                copy: delivery.copy(copy).await,
+                source: source_version(source.meta(), &order.render_spec),
+                differed,
+            },
+            End::NotApplied(delivered) => delivered,
+            End::NotRendered(Refusal::Override(bad)) => Delivered::BadOverride(bad.to_string()),
+            End::NotRendered(Refusal::NoResponse(why)) => Delivered::Uninterpreted(why),
+            End::NotRendered(refusal) => {
                 if refusal == Refusal::Token {
                     self.tell(Observation::NotPropagatable(order.id.clone())).await;
                 }
                 Delivered::NoSource(refusal.to_string())
             }
-            Err(Stop::Failed(failure)) => failed(&failure, failure.text(&order.id.gvk)),
-            Err(Stop::Namespace(failure)) => {
-                let words = failure.text(&Gvk::new("v1", "Namespace"));
-                failed(&failure, format!("namespace {}: {words}", order.id.namespace))
-            }
         })
     }
 }
 
-/// The reason why a delivery ended without a copy.
-enum Stop {
-    Refused(Refusal),
-    Failed(Failure),
-    /// The namespace does not exist and cannot be created.
-    Namespace(Failure),
-}
-
-impl From<Failure> for Stop {
-    fn from(failure: Failure) -> Self {
-        Self::Failed(failure)
-    }
-}
-
-struct Delivery<'a> {
+/// The delivery of one copy to one member.
+pub(super) struct Delivery<'a> {
     order: &'a Order,
     member: &'a Member,
     source: &'a Source,
@@ -146,78 +126,46 @@ struct Delivery<'a> {
 }
 
 impl Delivery<'_> {
-    async fn run(&self) -> Result<Delivered, Stop> {
-        let order = self.order;
-        let mut step = match &order.live {
-            None => Step::Create,
-            Some(_) if order.read_first => Step::Read,
-            Some(preconditions) => Step::Update(preconditions.clone()),
-        };
-        // One round more than a concurrent change may cost: the first may be the plan's guess.
-        for _ in 0..=ROUNDS {
-            step = match step {
-                Step::Create => match self.create().await {
-                    Ok(answer) => return Ok(self.applied(answer).await),
-                    Err(Stop::Failed(failure)) if failure.class() == Class::Exists => Step::Read,
-                    Err(stop) => return Err(stop),
-                },
-                Step::Update(preconditions) => match self.update(&preconditions).await {
-                    Ok(answer) => return Ok(self.applied(answer).await),
-                    Err(Stop::Failed(failure)) if failure.class() == Class::Conflict => Step::Read,
-                    Err(Stop::Failed(failure)) if failure.class() == Class::Missing => Step::Create,
-                    Err(stop) => return Err(stop),
-                },
-                Step::Read => match self.member.api.get(&Path::object(&order.id), Form::Whole).await {
-                    Ok(live) => {
-                        let live = Wiped(live);
-                        match self.reconcile(&live.0).await {
-                            Ok(delivered) => return Ok(delivered),
-                            Err(Stop::Failed(failure)) if failure.class() == Class::Conflict => Step::Read,
-                            Err(Stop::Failed(failure)) if failure.class() == Class::Missing => Step::Create,
-                            Err(stop) => return Err(stop),
-                        }
-                    }
-                    Err(failure) if failure.class() == Class::Missing => Step::Create,
-                    Err(failure) => return Err(failure.into()),
-                },
-            };
-        }
-        Ok(Delivered::Failed("the copy keeps changing on the member".into()))
-    }
-
-    async fn create(&self) -> Result<Value, Stop> {
-        let rendered = self.render(None).await?;
+    /// Creates the copy, and its namespace if it is missing.
+    pub(super) async fn create(&self, rendered: &Rendered) -> Answer {
         let id = &self.order.id;
         if id.namespace.is_empty() {
-            let made = self.post(&rendered).await?;
-            if !id.gvk.is_namespace() {
-                return Ok(made);
-            }
-            let creator = (&*self.order.render_spec.hub, &*self.order.cluster);
-            return Ok(prove(&self.member.api, creator, made, self.answer_form()).await);
+            return match self.post(rendered).await {
+                Ok(made) if id.gvk.is_namespace() => {
+                    let proven = prove(&self.member.api, self.creator(), made, self.form()).await;
+                    Answer::Object(Fetched(proven))
+                }
+                result => answer(result, id),
+            };
         }
         let gate = self.member.namespaces.gate(&id.namespace);
         // The namespace is not deleted meanwhile.
         let _inside = gate.enter().await;
         // The first delivery into a namespace goes alone: else all of them would try to create it.
         let turn = gate.pass().await;
-        let mut result = self.post(&rendered).await.map_err(Stop::Failed);
-        if matches!(&result, Err(Stop::Failed(failure)) if failure.is_namespace_missing()) {
-            result = match self.make_namespace().await {
-                Ok(()) => self.post(&rendered).await.map_err(Stop::Failed),
-                Err(failure) => Err(Stop::Namespace(failure)),
-            };
-        }
+        let answered = match self.post(rendered).await {
+            Err(failure) if failure.is_namespace_missing() => match self.make_namespace().await {
+                Ok(()) => answer(self.post(rendered).await, id),
+                Err(failure) => {
+                    let words = failure.text(&Gvk::new("v1", "Namespace"));
+                    Answer::No(
+                        class(&failure, id),
+                        format!("namespace {}: {words}", id.namespace),
+                    )
+                }
+            },
+            result => answer(result, id),
+        };
         // Whatever the outcome: if the gate stayed closed, all deliveries there would fail one after the other.
         if let Some(turn) = turn {
             turn.open();
         }
-        result
+        answered
     }
 
     async fn make_namespace(&self) -> Result<(), Failure> {
         let namespace = &*self.order.id.namespace;
-        let creator = (&*self.order.render_spec.hub, &*self.order.cluster);
+        let creator = self.creator();
         let body = namespaces::created(creator, namespace, &Default::default(), &Default::default());
         let api = &self.member.api;
         match api.create(&Path::namespace(None), &body, Form::Metadata).await {
@@ -230,98 +178,37 @@ impl Delivery<'_> {
         }
     }
 
-    async fn update(&self, preconditions: &Preconditions) -> Result<Value, Stop> {
-        // Nothing of the live copy is to be retained (else the plan says read_first), so its preconditions are enough.
-        let live = json!({"metadata": {"uid": &*preconditions.uid, "resourceVersion": &*preconditions.resource_version}});
-        let rendered = self.render(Some(&live)).await?;
-        Ok(self.put(&rendered).await?)
-    }
-
-    async fn reconcile(&self, live: &Value) -> Result<Delivered, Stop> {
-        if render::standing(&self.order.render_spec, &self.order.cluster, live) == Standing::Foreign {
-            return Ok(Delivered::Foreign);
-        }
-        let rendered = self.render(Some(live)).await?;
-        let Some(path) = render::difference(&rendered, live) else {
-            return Ok(self.applied_as(live).await);
-        };
-        let answer = self.put(&rendered).await?;
-        let mut delivered = self.applied(answer).await;
-        if let Delivered::Applied { differed, .. } = &mut delivered {
-            *differed = Some(path);
-        }
-        Ok(delivered)
-    }
-
-    async fn render(&self, live: Option<&Value>) -> Result<Rendered, Stop> {
-        let order = self.order;
-        let copy = (&order.id, &order.cluster, &order.render_spec);
-        let rendered = rendering::render(self.interpreters, copy, self.source.object(), live).await;
-        rendered.map_err(Stop::Refused)
-    }
-
     async fn post(&self, rendered: &Rendered) -> Result<Value, Failure> {
         let path = Path::collection(&self.order.id);
         self.member
             .api
-            .create(&path, rendered.object(), self.answer_form())
+            .create(&path, rendered.object(), self.form())
             .await
     }
 
-    async fn put(&self, rendered: &Rendered) -> Result<Value, Failure> {
-        let path = Path::object(&self.order.id);
-        self.member
-            .api
-            .replace(&path, rendered.object(), self.answer_form())
-            .await
-    }
-
-    /// If only a copy's metadata is kept no more is requested: no Secret is returned.
-    fn answer_form(&self) -> Form {
-        if self
-            .order
-            .render_spec
-            .interpretation
-            .is_copied_whole(&self.order.id.gvk)
-        {
-            Form::Whole
-        } else {
-            Form::Metadata
-        }
-    }
-
-    async fn applied(&self, answer: Value) -> Delivered {
-        self.applied_as(&Wiped(answer).0).await
-    }
-
-    async fn applied_as(&self, copy: &Value) -> Delivered {
+    /// Renders the copy, with what is retained of the live one.
+    pub(super) async fn render(&self, live: Option<&Value>) -> Result<Rendered, Refusal> {
         let order = self.order;
-        let interpretation = &order.render_spec.interpretation;
-        Delivered::Applied {
-            copy: self
-                .interpreters
-                .copy(interpretation, &order.cluster, &order.id.gvk, copy)
-                .await,
-            source: source_version(self.source.meta(), &self.order.render_spec),
-            differed: None,
-        }
+        let copy = (&order.id, &order.cluster, &order.render_spec);
+        rendering::render(self.interpreters, copy, self.source.object(), live).await
     }
-}
 
-/// An object of a member that may be a Secret.
-pub(super) struct Wiped(pub(super) Value);
-
-impl Drop for Wiped {
-    fn drop(&mut self) {
-        render::wipe(&mut self.0);
+    async fn copy(&self, copy: Fetched) -> Copy {
+        let (cluster, gvk) = (&self.order.cluster, &self.order.id.gvk);
+        self.interpreters
+            .copy(self.interpretation(), cluster, gvk, &copy.0)
+            .await
     }
-}
 
-fn failed(failure: &Failure, text: String) -> Delivered {
-    match failure.class() {
-        Class::Abandoned => Delivered::Abandoned,
-        Class::Refused | Class::Missing => Delivered::Rejected(text),
-        _ if !failure.is_silence() => Delivered::Failed(text),
-        _ => Delivered::Unreachable(text),
+    fn form(&self) -> Form {
+        form_of_copy(self.interpretation(), &self.order.id.gvk)
+    }
+
+    const fn interpretation(&self) -> &Interpretation {
+        &self.order.render_spec.interpretation
+    }
+
+    fn creator(&self) -> (&str, &str) {
+        (&self.order.render_spec.hub, &self.order.cluster)
     }
 }

@@ -1,26 +1,22 @@
-//! Sends the requests that apply or remove one copy of a distribution. The core decides the order of requests ([`ApplyTask`]).
+//! Applies or removes one copy of a distribution: fetch what is distributed, send the requests of its task, report.
 
 use std::sync::Arc;
 
 use entourage_core::{
-    distribution::{
-        Order, Place, Step,
-        apply_task::{self, Answer, ApplyTask, Next, No, Request},
-    },
+    distribution::{Order, Place, Step, apply_task},
     object::{ResourceId, Str},
-    observation::{Observation, Subject, Wrote},
+    observation::{Observation, Wrote},
     plan::{Preconditions, RemovalMode},
 };
-use serde_json::Value;
 use tracing::debug;
 
-use super::{Executor, Outcome, deliver::Wiped};
+use super::{
+    Executor, Outcome,
+    send::{Sort, Target, words},
+};
 use crate::{
-    client::{
-        Api, Form,
-        path::{Path, plural},
-    },
-    error::{Class, Failure},
+    client::{Api, Form},
+    error::Class,
     member::Member,
 };
 
@@ -48,8 +44,8 @@ impl Executor {
         let wrote = match self.api_of(&place, member) {
             None => unconnected(Step::Delete),
             Some(api) => {
-                let apply_task = ApplyTask::withdraw(&render_spec, &preconditions, mode);
-                self.run(apply_task, api, &place, &id).await
+                let task = apply_task::withdraw(&render_spec, &preconditions, mode);
+                self.run(task, &target(api, &place, &id)).await
             }
         };
         self.told(distribution, place, wrote).await
@@ -73,35 +69,10 @@ impl Executor {
         }
         match content {
             Ok(content) => {
-                let apply_task = ApplyTask::bring(order, content);
-                self.run(apply_task, api, &order.place, &order.id).await
+                let task = apply_task::bring(order, content);
+                self.run(task, &target(api, &order.place, &order.id)).await
             }
             Err(wrote) => wrote,
-        }
-    }
-
-    /// Sends requests until the task has ended.
-    async fn run(
-        &self,
-        (mut apply_task, mut request): (ApplyTask<'_>, Request),
-        api: &Api,
-        place: &Place,
-        id: &ResourceId,
-    ) -> Wrote {
-        loop {
-            let answer = send(api, id, &request).await.map(Wiped);
-            let turn = apply_task.answered(&match &answer {
-                Ok(object) => Answer::Object(&object.0),
-                Err(failure) => refusal(failure, id),
-            });
-            if let Some(part) = turn.seen {
-                let subject = Subject::Distributed(place.cluster.clone(), id.clone(), part);
-                self.tell(Observation::Seen(subject)).await;
-            }
-            match turn.next {
-                Next::Ask(next) => request = next,
-                Next::End(wrote) => return wrote,
-            }
         }
     }
 
@@ -122,42 +93,15 @@ impl Executor {
     }
 }
 
-/// Sends one request. A write returns only metadata.
-pub(super) async fn send(api: &Api, id: &ResourceId, request: &Request) -> Result<Value, Failure> {
-    let path = Path::object(id);
-    match request {
-        Request::Read => api.get(&path, Form::Whole).await,
-        Request::Look => api.get(&path, Form::Metadata).await,
-        Request::Create(copy) => {
-            let path = Path::collection(id);
-            api.create(&path, copy.object(), Form::Metadata).await
-        }
-        Request::Replace(copy) => api.replace(&path, copy.object(), Form::Metadata).await,
-        Request::Delete(preconditions) => {
-            api.delete(&path, &preconditions.uid, &preconditions.resource_version)
-                .await
-        }
+/// A write returns only metadata.
+const fn target<'a>(api: &'a Api, place: &'a Place, id: &'a ResourceId) -> Target<'a> {
+    Target {
+        api,
+        cluster: place.cluster.as_ref(),
+        id,
+        form: Form::Metadata,
+        sort: Sort::Plain,
     }
-}
-
-pub(super) fn refusal(failure: &Failure, id: &ResourceId) -> Answer<'static> {
-    let no = match failure.class() {
-        Class::Abandoned => return Answer::Abandoned,
-        // Any other 404 proves nothing: the kind may not be served, or a proxy may not know the server.
-        Class::Missing if failure.is_about(&plural(&id.gvk)) => No::Gone,
-        Class::Exists => No::Exists,
-        Class::Conflict => No::Changed,
-        Class::Refused => No::Refused,
-        Class::Missing | Class::Expired | Class::Unauthorized | Class::Busy | Class::Unknown => No::Trouble,
-    };
-    Answer::No(no, words(failure, id))
-}
-
-fn words(failure: &Failure, id: &ResourceId) -> String {
-    if failure.is_namespace_missing() {
-        return format!("namespace {} does not exist on the server any more", id.namespace);
-    }
-    failure.text(&id.gvk)
 }
 
 fn unconnected(step: Step) -> Wrote {

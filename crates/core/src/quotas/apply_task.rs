@@ -1,4 +1,4 @@
-//! Executes the plan of one assignment, request by request: each response determines the next request.
+//! Applies or deletes one ResourceQuota of a quota: what is particular to it in the order of requests of [`crate::apply_task`].
 //!
 //! The object is read before it is written: it may be another's, and only a read shows that. It is small and rarely written.
 
@@ -9,25 +9,14 @@ use entourage_api::{
 use serde_json::{Map, Value, json};
 
 use crate::{
-    distribution::apply_task::{Answer, No, Request},
+    apply_task::{Applied, ApplyTask, Compared, End, Fetched, Next, No, Stage},
     kinds,
     object::{NamespacedName, ResourceId},
     observation::{AssignedQuota, QuotaOutcome, assignment},
-    plan::{Preconditions, QuotaOrder},
+    plan::{Preconditions, QuotaOrder, RemovalMode},
     rendered::Rendered,
     scheduler::estimate::amounts,
 };
-
-/// The number of times that an object under concurrent change is read before the task gives up.
-const ROUNDS: usize = 4;
-
-/// The next step.
-pub enum Next {
-    /// Send this request.
-    Ask(Request),
-    /// The task has ended with this outcome.
-    End(QuotaOutcome),
-}
 
 /// The id of the ResourceQuotas of a quota.
 #[must_use]
@@ -42,95 +31,82 @@ pub(crate) fn is_equal(copy: &AssignedQuota, hard: &Resources) -> bool {
     !copy.deleting && limits.is_some_and(|limits| amounts(limits) == amounts(hard))
 }
 
-/// The task that applies one ResourceQuota.
-pub struct ApplyTask<'a> {
-    order: &'a QuotaOrder,
-    stage: Stage,
-    /// The number of reads left.
-    left: usize,
+/// The ResourceQuota of one assignment.
+pub enum Assignment<'a> {
+    /// To be applied.
+    Assigned(&'a QuotaOrder),
+    /// This object is to be deleted.
+    Unassigned(&'a Preconditions),
 }
 
-/// The last request.
-enum Stage {
-    /// GET.
-    Reading,
-    /// POST.
-    Creating,
-    /// PUT of the object that was read, and differed at this path.
-    Updating(&'static str),
+/// Returns the task that applies a ResourceQuota, and its first step.
+#[must_use]
+pub fn assign(order: &QuotaOrder) -> (ApplyTask<Assignment<'_>>, Next<QuotaOutcome>) {
+    ApplyTask::apply(Assignment::Assigned(order), None, true)
 }
 
-impl<'a> ApplyTask<'a> {
-    /// Returns a task, and its first request.
-    #[must_use]
-    pub fn new(order: &'a QuotaOrder) -> (Self, Request) {
-        let task = Self {
-            order,
-            stage: Stage::Reading,
-            left: ROUNDS - 1,
-        };
-        (task, Request::Read)
-    }
+/// Returns the task that deletes a ResourceQuota, and its first step.
+#[must_use]
+pub fn unassign(preconditions: &Preconditions) -> (ApplyTask<Assignment<'_>>, Next<QuotaOutcome>) {
+    let object = Assignment::Unassigned(preconditions);
+    ApplyTask::remove(object, preconditions, RemovalMode::Delete)
+}
 
-    /// Returns what follows the response to the last request. Cost: O(size of the object).
-    #[must_use]
-    pub fn answered(&mut self, answer: &Answer<'_>) -> Next {
-        match (answer, &self.stage) {
-            (Answer::Abandoned, _) => Next::End(QuotaOutcome::Abandoned),
-            (Answer::Object(live), Stage::Reading) => self.compare(live),
-            (Answer::Object(made), Stage::Creating) => applied(made, Some("")),
-            (Answer::Object(changed), Stage::Updating(path)) => applied(changed, Some(path)),
-            (Answer::No(No::Gone, _), Stage::Reading) => {
-                self.stage = Stage::Creating;
-                Next::Ask(Request::Create(Rendered(rendered(self.order, &Value::Null))))
-            }
-            (Answer::No(No::Gone | No::Exists | No::Changed, why), _) => self.read_again(why),
-            (Answer::No(_, why), _) => Next::End(QuotaOutcome::Failed(why.clone())),
+impl Applied for Assignment<'_> {
+    type Outcome = QuotaOutcome;
+
+    fn rendered(&self, live: Option<&Value>) -> Option<Rendered> {
+        match self {
+            Self::Assigned(order) => Some(Rendered(rendered(order, live.unwrap_or(&Value::Null)))),
+            Self::Unassigned(_) => None,
         }
     }
 
-    fn compare(&mut self, live: &Value) -> Next {
-        let copy = AssignedQuota::of(live);
-        if !copy.is_managed(&self.order.hub, &self.order.cluster, &self.order.quota) {
-            return Next::End(QuotaOutcome::Foreign);
+    fn left_alone(&self, live: &Value) -> Option<QuotaOutcome> {
+        let (Self::Assigned(order), copy) = (self, AssignedQuota::of(live)) else {
+            return Some(QuotaOutcome::Abandoned);
+        };
+        if !copy.is_managed(&order.hub, &order.cluster, &order.quota) {
+            return Some(QuotaOutcome::Foreign);
         }
         // A watch reports its end.
-        if copy.deleting {
-            return Next::End(QuotaOutcome::Abandoned);
-        }
-        if is_equal(&copy, &self.order.hard) {
-            return Next::End(QuotaOutcome::Applied(copy, None));
-        }
-        self.stage = Stage::Updating("spec");
-        Next::Ask(Request::Replace(Rendered(rendered(self.order, live))))
+        copy.deleting.then_some(QuotaOutcome::Abandoned)
     }
 
-    fn read_again(&mut self, why: &str) -> Next {
-        let Some(left) = self.left.checked_sub(1) else {
-            return Next::End(QuotaOutcome::Failed(why.to_owned()));
+    fn compared(&self, _rendered: &Rendered, live: &Value) -> Compared<QuotaOutcome> {
+        match self {
+            Self::Assigned(order) if !is_equal(&AssignedQuota::of(live), &order.hard) => {
+                Compared::Differs("spec".into())
+            }
+            _ => Compared::Equal,
+        }
+    }
+
+    fn outcome(&self, _stage: Stage, end: End) -> (Option<Fetched>, QuotaOutcome) {
+        let outcome = match (end, self) {
+            (
+                End::Applied {
+                    object,
+                    differed,
+                    created,
+                },
+                _,
+            ) => {
+                let path = if created {
+                    Some("")
+                } else {
+                    differed.map(|_| "spec")
+                };
+                QuotaOutcome::Applied(AssignedQuota::of(&object.0), path)
+            }
+            (End::Gone, Self::Unassigned(known)) => QuotaOutcome::Gone(known.uid.clone()),
+            (End::KeepsChanging, _) => QuotaOutcome::Failed("the object keeps changing".into()),
+            (End::Failed(no, message), _) if no != No::Abandoned => QuotaOutcome::Failed(message),
+            // If it still exists, its watch reports its end.
+            _ => QuotaOutcome::Abandoned,
         };
-        self.left = left;
-        self.stage = Stage::Reading;
-        Next::Ask(Request::Read)
+        (None, outcome)
     }
-}
-
-/// The outcome of a DELETE with preconditions, by its response.
-#[must_use]
-pub fn deleted(answer: &Answer<'_>, preconditions: &Preconditions) -> QuotaOutcome {
-    match answer {
-        // With a finalizer of another it stays for a while: its watch reports the end.
-        Answer::Object(object) if object["metadata"]["deletionTimestamp"].is_string() => {
-            QuotaOutcome::Abandoned
-        }
-        Answer::Object(_) | Answer::No(No::Gone, _) => QuotaOutcome::Gone(preconditions.uid.clone()),
-        Answer::No(No::Changed, _) | Answer::Abandoned => QuotaOutcome::Abandoned,
-        Answer::No(_, why) => QuotaOutcome::Failed(why.clone()),
-    }
-}
-
-fn applied(object: &Value, differed: Option<&'static str>) -> Next {
-    Next::End(QuotaOutcome::Applied(AssignedQuota::of(object), differed))
 }
 
 /// The ResourceQuota, with the labels, annotations and finalizers of others on the live one.
@@ -166,6 +142,10 @@ mod tests {
     use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
     use super::*;
+    use crate::apply_task::{
+        Answer,
+        walk::{no, object, walk},
+    };
 
     fn order() -> QuotaOrder {
         QuotaOrder {
@@ -184,50 +164,115 @@ mod tests {
         })
     }
 
+    /// Answers the requests of an assignment with these, and says what followed.
+    fn told(answers: Vec<Answer>) -> (String, QuotaOutcome) {
+        let order = order();
+        let walk = walk(assign(&order), answers);
+        (walk.requests, walk.outcome)
+    }
+
     #[test]
     fn an_object_of_another_is_left_alone() {
-        let order = order();
         for other in [
             live("another", "m1/shop/team", "1"),
             live("h", "m2/shop/team", "1"),
             json!({"metadata": {"name": "team", "namespace": "shop"}, "spec": {"hard": {"cpu": "2"}}}),
         ] {
-            let (mut task, _) = ApplyTask::new(&order);
-            let next = task.answered(&Answer::Object(&other));
-            assert!(matches!(next, Next::End(QuotaOutcome::Foreign)), "{other}");
+            let (requests, outcome) = told(vec![object(other)]);
+            assert_eq!((&*requests, outcome), ("GET", QuotaOutcome::Foreign));
         }
     }
 
     #[test]
     fn one_that_differs_is_replaced_with_what_others_set_on_it() {
         let order = order();
-        let (mut task, _) = ApplyTask::new(&order);
-        let Next::Ask(Request::Replace(sent)) =
-            task.answered(&Answer::Object(&live("h", "m1/shop/team", "1")))
-        else {
-            panic!("a PUT");
-        };
-        assert_eq!(sent.object()["spec"], json!({"hard": {"cpu": "2"}}));
-        assert_eq!(sent.object()["metadata"]["labels"]["other"], "x");
-        assert_eq!(sent.object()["metadata"]["resourceVersion"], "7");
+        let differs = live("h", "m1/shop/team", "1");
         // Changed meanwhile, and equal then by amount.
-        assert!(matches!(
-            task.answered(&Answer::No(No::Changed, "changed".into())),
-            Next::Ask(Request::Read)
-        ));
-        let next = task.answered(&Answer::Object(&live("h", "m1/shop/team", "2000m")));
-        assert!(matches!(next, Next::End(QuotaOutcome::Applied(_, None))));
+        let equal = live("h", "m1/shop/team", "2000m");
+        let walk = walk(assign(&order), [object(differs), no(No::Changed), object(equal)]);
+        assert_eq!(walk.sent["spec"], json!({"hard": {"cpu": "2"}}));
+        assert_eq!(walk.sent["metadata"]["labels"]["other"], "x");
+        assert_eq!(walk.requests, "GET, PUT 7, GET");
+        assert!(matches!(walk.outcome, QuotaOutcome::Applied(_, None)));
+    }
+
+    #[test]
+    fn the_outcome_of_a_write_says_where_it_differed() {
+        let now = || object(live("h", "m1/shop/team", "2"));
+        let replaced = told(vec![object(live("h", "m1/shop/team", "1")), now()]);
+        assert!(matches!(replaced.1, QuotaOutcome::Applied(_, Some("spec"))));
+        let (requests, created) = told(vec![no(No::Gone), now()]);
+        assert_eq!(requests, "GET, POST");
+        assert!(matches!(created, QuotaOutcome::Applied(_, Some(""))));
     }
 
     #[test]
     fn a_missing_one_is_created_and_a_refusal_is_reported() {
         let order = order();
-        let (mut task, _) = ApplyTask::new(&order);
-        let Next::Ask(Request::Create(sent)) = task.answered(&Answer::No(No::Gone, String::new())) else {
-            panic!("a POST");
+        let walk = walk(assign(&order), [no(No::Gone), no(No::Refused)]);
+        assert!(walk.sent["metadata"].get("uid").is_none());
+        assert_eq!(walk.outcome, QuotaOutcome::Failed("why".into()));
+        let failed = |error| told(vec![no(error)]).1;
+        assert_eq!(failed(No::Missing), QuotaOutcome::Failed("why".into()));
+        assert_eq!(failed(No::Abandoned), QuotaOutcome::Abandoned);
+    }
+
+    #[test]
+    fn one_that_is_being_deleted_is_awaited() {
+        let mut leaving = live("h", "m1/shop/team", "1");
+        leaving["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+        assert_eq!(told(vec![object(leaving)]).1, QuotaOutcome::Abandoned);
+    }
+
+    #[test]
+    fn a_deletion_ends_as_its_answers_prove() {
+        let known = Preconditions {
+            uid: "u".into(),
+            resource_version: "7".into(),
         };
-        assert!(sent.object()["metadata"].get("uid").is_none());
-        let next = task.answered(&Answer::No(No::Refused, "no rights".into()));
-        assert!(matches!(next, Next::End(QuotaOutcome::Failed(why)) if why == "no rights"));
+        let mut held = live("h", "m1/shop/team", "1");
+        held["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+        held["metadata"]["finalizers"] = json!(["x/y"]);
+        for (sentence, answers, requests, outcome) in [
+            (
+                "a Status",
+                vec![object(json!({"kind": "Status"}))],
+                "DELETE 7",
+                QuotaOutcome::Gone("u".into()),
+            ),
+            (
+                "a finalizer",
+                vec![object(held)],
+                "DELETE 7",
+                QuotaOutcome::Abandoned,
+            ),
+            (
+                "gone",
+                vec![no(No::Gone)],
+                "DELETE 7",
+                QuotaOutcome::Gone("u".into()),
+            ),
+            (
+                "changed",
+                vec![no(No::Changed), object(live("h", "m1/shop/team", "1"))],
+                "DELETE 7, GET metadata",
+                QuotaOutcome::Abandoned,
+            ),
+            (
+                "refused",
+                vec![no(No::Refused)],
+                "DELETE 7",
+                QuotaOutcome::Failed("why".into()),
+            ),
+            (
+                "abandoned",
+                vec![no(No::Abandoned)],
+                "DELETE 7",
+                QuotaOutcome::Abandoned,
+            ),
+        ] {
+            let walk = walk(unassign(&known), answers);
+            assert_eq!((&*walk.requests, walk.outcome), (requests, outcome), "{sentence}");
+        }
     }
 }

@@ -1,10 +1,9 @@
 //! Copies of distributions. The core decides the order of requests, as for the shell.
 
 use entourage_core::{
+    apply_task::{Answer, Applied, ApplyTask, Fetched, Next, No, Request as Ask},
     distribution::{
-        Order, Place, Step,
-        apply_task::{self, Answer, ApplyTask, Next, No, Request as Ask},
-        render::DistributionRenderSpec,
+        Order, Place, Step, apply_task, observed::ObservedObject, render::DistributionRenderSpec,
     },
     object::{ResourceId, Str},
     observation::{Observation, Server, Subject, Wrote},
@@ -45,8 +44,8 @@ fn applied(servers: &mut impl Environment, order: &Order, seen: &mut Vec<Observa
     seen.push(Observation::Seen(subject));
     let wrote = match content {
         Ok(content) => {
-            let task = ApplyTask::bring(order, content);
-            run(servers, task, &order.render_spec, (&order.place, &order.id), seen)
+            let task = apply_task::bring(order, content);
+            told(servers, task, &order.render_spec, (&order.place, &order.id), seen)
         }
         Err(wrote) => wrote,
     };
@@ -71,38 +70,50 @@ pub(super) fn withdraw(
             message: fault.to_string(),
         },
         None => {
-            let task = ApplyTask::withdraw(&render_spec, preconditions, mode);
-            run(servers, task, &render_spec, (&place, id), &mut seen)
+            let task = apply_task::withdraw(&render_spec, preconditions, mode);
+            told(servers, task, &render_spec, (&place, id), &mut seen)
         }
     };
     seen.push(Observation::Distributed(distribution, place, wrote));
     seen
 }
 
-fn run(
+fn told<A: Applied>(
     servers: &mut impl Environment,
-    (mut task, mut request): (ApplyTask<'_>, Ask),
+    task: (ApplyTask<A>, Next<A::Outcome>),
     render_spec: &DistributionRenderSpec,
     (place, id): (&Place, &ResourceId),
     seen: &mut Vec<Observation>,
-) -> Wrote {
+) -> A::Outcome {
+    let server = place.server();
+    let see = |live: Fetched| {
+        let part = ObservedObject::of(&live.0);
+        let subject = Subject::Distributed(place.cluster.clone(), id.clone(), part);
+        seen.push(Observation::Seen(subject));
+    };
+    let respond = |request: &Ask| respond(servers, request, Some(render_spec), &server, id);
+    run(task, respond, see)
+}
+
+/// Responds to the requests of a task until it has ended.
+pub(super) fn run<A: Applied>(
+    (mut task, mut next): (ApplyTask<A>, Next<A::Outcome>),
+    mut respond: impl FnMut(&Ask) -> Response,
+    mut see: impl FnMut(Fetched),
+) -> A::Outcome {
     loop {
-        let mut response = respond(servers, &request, Some(render_spec), &place.server(), id);
-        let turn = task.answered(&match &response {
-            Ok(object) => Answer::Object(object),
-            Err((no, words)) => Answer::No(*no, words.clone()),
+        let request = match next {
+            Next::Ask(request) => request,
+            Next::End(outcome) => return outcome,
+        };
+        let turn = task.answered(match respond(&request) {
+            Ok(object) => Answer::Object(Fetched(object)),
+            Err((no, words)) => Answer::No(no, words),
         });
-        if let Ok(object) = &mut response {
-            wipe(object);
+        if let Some(live) = turn.seen {
+            see(live);
         }
-        if let Some(part) = turn.seen {
-            let subject = Subject::Distributed(place.cluster.clone(), id.clone(), part);
-            seen.push(Observation::Seen(subject));
-        }
-        match turn.next {
-            Next::Ask(next) => request = next,
-            Next::End(wrote) => return wrote,
-        }
+        next = turn.next;
     }
 }
 
@@ -122,6 +133,7 @@ pub(super) fn respond(
     };
     let changed = || (No::Changed, "it changed".to_owned());
     match (request, live) {
+        (Ask::Render, _) => Err((No::Refused, "the core renders it".into())),
         (Ask::Read | Ask::Look, Some(live)) => Ok(live),
         (Ask::Create(_), Some(_)) => Err((No::Exists, "it exists".into())),
         (Ask::Create(copy), None) => {

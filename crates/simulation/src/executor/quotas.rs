@@ -1,32 +1,22 @@
 //! ResourceQuotas of FederatedResourceQuotas. The core decides the order of requests, as for the shell.
 
 use entourage_core::{
-    distribution::apply_task::{Answer, Request as Ask},
+    apply_task::Request as Ask,
     object::{NamespacedName, ResourceId, Str},
     observation::{Observation, QuotaOutcome, Server},
     plan::{Preconditions, QuotaOrder},
-    quotas::apply_task::{self, ApplyTask, Next},
+    quotas::apply_task,
 };
 
-use super::distributed::{self, Response, refused};
+use super::distributed::{self, Response, refused, run};
 use crate::environment::{Environment, Request};
 
 /// Applies a ResourceQuota on a member.
 pub(super) fn assign(servers: &mut impl Environment, order: &QuotaOrder) -> Vec<Observation> {
     let id = apply_task::id(&order.quota);
     let server = Server::Member(order.cluster.clone());
-    let (mut task, mut request) = ApplyTask::new(order);
-    let outcome = loop {
-        let response = respond(servers, &request, &server, &id);
-        let next = task.answered(&match &response {
-            Ok(object) => Answer::Object(object),
-            Err((no, words)) => Answer::No(*no, words.clone()),
-        });
-        match next {
-            Next::Ask(next) => request = next,
-            Next::End(outcome) => break outcome,
-        }
-    };
+    let respond = |request: &Ask| respond(servers, request, &server, &id);
+    let outcome = run(apply_task::assign(order), respond, drop);
     told(order.quota.clone(), order.cluster.clone(), outcome)
 }
 
@@ -38,13 +28,9 @@ pub(super) fn unassign(
     preconditions: &Preconditions,
 ) -> Vec<Observation> {
     let server = Server::Member(cluster.clone());
-    let request = Ask::Delete(preconditions.clone());
-    let response = respond(servers, &request, &server, &apply_task::id(&quota));
-    let answer = match &response {
-        Ok(object) => Answer::Object(object),
-        Err((no, words)) => Answer::No(*no, words.clone()),
-    };
-    let outcome = apply_task::deleted(&answer, preconditions);
+    let id = apply_task::id(&quota);
+    let respond = |request: &Ask| respond(servers, request, &server, &id);
+    let outcome = run(apply_task::unassign(preconditions), respond, drop);
     told(quota, cluster, outcome)
 }
 

@@ -1,0 +1,162 @@
+//! Sends the requests of apply tasks. The core decides their order: see [`ApplyTask`].
+
+use entourage_core::{
+    apply_task::{Answer, Applied, ApplyTask, Fetched, Next, No, Request},
+    distribution::observed::ObservedObject,
+    interpreter::Interpretation,
+    object::{Gvk, ResourceId, Str},
+    observation::{Observation, Subject},
+};
+use serde_json::Value;
+
+use super::{Executor, deliver::Delivery};
+use crate::{
+    client::{
+        Api, Form,
+        path::{Path, plural},
+    },
+    error::{Class, Failure},
+};
+
+/// The object that a task is about.
+pub(super) struct Target<'a> {
+    /// Its server.
+    pub(super) api: &'a Api,
+    /// The member that the server is; `None` is the hub.
+    pub(super) cluster: Option<&'a Str>,
+    pub(super) id: &'a ResourceId,
+    /// The form in which all requests but a read return it.
+    pub(super) form: Form,
+    pub(super) sort: Sort<'a>,
+}
+
+/// The sort of object: what its requests take beyond sending them.
+pub(super) enum Sort<'a> {
+    /// A copy of a binding that is applied: it is rendered here, and a missing namespace is created.
+    Delivered(&'a Delivery<'a>),
+    /// A copy of a binding that is removed: a 404 that does not name it is proven by discovery.
+    Removed,
+    /// Any other.
+    Plain,
+}
+
+impl Executor {
+    /// Sends requests until the task has ended.
+    pub(super) async fn run<A: Applied>(
+        &self,
+        (mut task, mut next): (ApplyTask<A>, Next<A::Outcome>),
+        target: &Target<'_>,
+    ) -> A::Outcome {
+        loop {
+            let request = match next {
+                Next::Ask(request) => request,
+                Next::End(outcome) => return outcome,
+            };
+            let answer = match (request, &target.sort) {
+                (Request::Render, Sort::Delivered(delivery)) => {
+                    Answer::Rendered(delivery.render(task.live()).await)
+                }
+                (Request::Create(copy), Sort::Delivered(delivery)) => delivery.create(&copy).await,
+                (request, _) => target.send(request).await,
+            };
+            let turn = task.answered(answer);
+            if let Some(live) = turn.seen {
+                self.see_live(target, live).await;
+            }
+            next = turn.next;
+        }
+    }
+
+    /// Observes an object that a response shows.
+    pub(super) async fn see_live(&self, target: &Target<'_>, live: Fetched) {
+        let id = target.id;
+        let subject = match (&target.sort, target.cluster) {
+            (Sort::Plain, cluster) => {
+                Subject::Distributed(cluster.cloned(), id.clone(), ObservedObject::of(&live.0))
+            }
+            // No copy of a binding is on a hub.
+            (Sort::Delivered(_) | Sort::Removed, None) => return,
+            (Sort::Delivered(_) | Sort::Removed, Some(cluster)) => {
+                let (interpreters, interpretation) = (&self.interpreters, self.interpreters.of(&id.gvk));
+                let copy = interpreters
+                    .copy(&interpretation, cluster, &id.gvk, &live.0)
+                    .await;
+                Subject::Copy(cluster.clone(), id.clone(), copy)
+            }
+        };
+        drop(live);
+        self.tell(Observation::Seen(subject)).await;
+    }
+}
+
+impl Target<'_> {
+    pub(super) async fn send(&self, request: Request) -> Answer {
+        let (api, form, path) = (self.api, self.form, Path::object(self.id));
+        let result = match request {
+            Request::Read => api.get(&path, Form::Whole).await,
+            Request::Look => api.get(&path, form).await,
+            Request::Create(copy) => api.create(&Path::collection(self.id), copy.object(), form).await,
+            Request::Replace(copy) => api.replace(&path, copy.object(), form).await,
+            Request::Delete(preconditions) => {
+                api.delete(&path, &preconditions.uid, &preconditions.resource_version)
+                    .await
+            }
+            // Only a delivery renders.
+            Request::Render => Err(Failure::Abandoned),
+        };
+        match (result, &self.sort) {
+            (Err(failure), Sort::Plain) => Answer::No(class(&failure, self.id), words(&failure, self.id)),
+            (Err(failure), Sort::Removed) if failure.class() == Class::Missing => self.proven(failure).await,
+            (result, _) => answer(result, self.id),
+        }
+    }
+
+    /// The response with a 404, after discovery if it does not name the object.
+    async fn proven(&self, failure: Failure) -> Answer {
+        let (no, failure) = match self.api.is_gone(self.id, &failure).await {
+            Ok(true) => (No::Gone, failure),
+            Ok(false) => (No::Missing, failure),
+            Err(failure) => (No::Trouble, failure),
+        };
+        Answer::No(no, failure.text(&self.id.gvk))
+    }
+}
+
+/// The form in which a copy of a binding is requested: what the cache keeps of its kind, so that no Secret is returned.
+pub(super) fn form_of_copy(interpretation: &Interpretation, gvk: &Gvk) -> Form {
+    if interpretation.is_copied_whole(gvk) {
+        Form::Whole
+    } else {
+        Form::Metadata
+    }
+}
+
+/// The response to a request about an object.
+pub(super) fn answer(result: Result<Value, Failure>, id: &ResourceId) -> Answer {
+    match result {
+        Ok(object) => Answer::Object(Fetched(object)),
+        Err(failure) => Answer::No(class(&failure, id), failure.text(&id.gvk)),
+    }
+}
+
+/// The class of a failed request about an object.
+pub(super) fn class(failure: &Failure, id: &ResourceId) -> No {
+    match failure.class() {
+        Class::Missing if failure.is_about(&plural(&id.gvk)) => No::Gone,
+        Class::Missing => No::Missing,
+        Class::Exists => No::Exists,
+        Class::Conflict => No::Changed,
+        Class::Refused => No::Refused,
+        Class::Abandoned => No::Abandoned,
+        Class::Unknown if failure.is_silence() => No::Silence,
+        Class::Expired | Class::Unauthorized | Class::Busy | Class::Unknown => No::Trouble,
+    }
+}
+
+/// The text of a failed request about an object.
+pub(super) fn words(failure: &Failure, id: &ResourceId) -> String {
+    if failure.is_namespace_missing() {
+        return format!("namespace {} does not exist on the server any more", id.namespace);
+    }
+    failure.text(&id.gvk)
+}

@@ -1,0 +1,267 @@
+//! Every row of the decision: the requests that follow the answers, and the outcome.
+
+use entourage_api::keys::annotation;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::apply_task::walk::{Walk, no, object, walk};
+
+const CREATOR: (&str, &str) = ("hub", "m1");
+
+fn live(version: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {
+        "name": "a", "uid": "copy", "resourceVersion": version,
+        "labels": {label::HUB: "hub"},
+        "annotations": {annotation::WORK_NAMESPACE: "karmada-es-m1", annotation::CREATED_BY: "hub/m1"}}})
+}
+
+fn copy(version: &str) -> Answer {
+    object(live(version))
+}
+
+/// The copy, which is being deleted.
+fn leaving(finalizers: &[&str]) -> Answer {
+    let mut leaving = live("8");
+    leaving["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    leaving["metadata"]["finalizers"] = json!(finalizers);
+    object(leaving)
+}
+
+/// The copy without ownership metadata.
+fn unmarked() -> Answer {
+    object(json!({"metadata": {"name": "a", "uid": "copy", "resourceVersion": "9"}}))
+}
+
+/// Another object of the same name.
+fn theirs() -> Answer {
+    object(json!({"metadata": {"name": "a", "uid": "x", "resourceVersion": "3"}}))
+}
+
+fn status() -> Answer {
+    object(json!({"kind": "Status", "status": "Success"}))
+}
+
+/// The requests, the version that was observed on the way, and the outcome.
+fn told(walk: Walk<Outcome>) -> String {
+    let seen = walk.seen.iter().map(|version| format!("saw {version}, "));
+    let outcome = match walk.outcome {
+        Outcome::Removed(removed) => format!("{removed:?}"),
+        outcome => format!("{outcome:?}"),
+    };
+    format!("{}: {}{outcome}", walk.requests, seen.collect::<String>())
+}
+
+/// One row: the sentence, the answers, and what is expected as `requests: outcome`.
+type Row = (&'static str, Vec<Answer>, &'static str);
+
+fn check(mode: RemovalMode, rows: Vec<Row>) {
+    let known = known();
+    for (sentence, answers, expected) in rows {
+        let actual = told(walk(remove(CREATOR, &known, mode), answers));
+        assert_eq!(actual, expected, "{sentence}");
+    }
+}
+
+fn known() -> Preconditions {
+    Preconditions {
+        uid: "copy".into(),
+        resource_version: "7".into(),
+    }
+}
+
+#[test]
+fn a_deletion_is_over_when_its_answer_says_so() {
+    check(
+        RemovalMode::Delete,
+        vec![
+            ("a Status", vec![status()], "DELETE 7: Gone"),
+            ("the last state of the object", vec![copy("7")], "DELETE 7: Gone"),
+            ("nothing keeps it", vec![leaving(&[])], "DELETE 7: Gone"),
+            (
+                "a finalizer keeps it",
+                vec![leaving(&["x/y"])],
+                "DELETE 7: saw 8, Accepted",
+            ),
+            ("it was gone", vec![no(No::Gone)], "DELETE 7: Gone"),
+            ("refused", vec![no(No::Refused)], "DELETE 7: Rejected(\"why\")"),
+            (
+                "an error",
+                vec![no(No::Trouble)],
+                "DELETE 7: Unreachable(\"why\")",
+            ),
+            ("silence", vec![no(No::Silence)], "DELETE 7: Unreachable(\"why\")"),
+            (
+                "no name is taken",
+                vec![no(No::Exists)],
+                "DELETE 7: Unreachable(\"why\")",
+            ),
+            ("abandoned", vec![no(No::Abandoned)], "DELETE 7: Abandoned"),
+        ],
+    );
+}
+
+#[test]
+fn after_a_conflict_a_deletion_reads_and_leaves_another_object_alone() {
+    let after = |answer: Answer| vec![no(No::Changed), answer];
+    check(
+        RemovalMode::Delete,
+        vec![
+            (
+                "it changed",
+                after(copy("9")),
+                "DELETE 7, GET metadata: saw 9, Changed",
+            ),
+            (
+                "it is the same version",
+                after(copy("7")),
+                "DELETE 7, GET metadata: saw 7, Changed",
+            ),
+            (
+                "it is another object",
+                after(theirs()),
+                "DELETE 7, GET metadata: Gone",
+            ),
+            ("it is gone", after(no(No::Gone)), "DELETE 7, GET metadata: Gone"),
+            (
+                "refused",
+                after(no(No::Refused)),
+                "DELETE 7, GET metadata: Rejected(\"why\")",
+            ),
+            (
+                "silence",
+                after(no(No::Silence)),
+                "DELETE 7, GET metadata: Unreachable(\"why\")",
+            ),
+            (
+                "abandoned",
+                after(no(No::Abandoned)),
+                "DELETE 7, GET metadata: Unreachable(\"why\")",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn a_release_reads_the_copy_and_writes_it_without_ownership_metadata() {
+    let read = |answer: Answer| vec![copy("9"), answer];
+    check(
+        RemovalMode::Release,
+        vec![
+            ("released", read(unmarked()), "GET, PUT 9: Released"),
+            ("without ownership metadata", vec![unmarked()], "GET: Gone"),
+            ("another object", vec![theirs()], "GET: Gone"),
+            ("gone when it is read", vec![no(No::Gone)], "GET: Gone"),
+            ("gone when it is written", read(no(No::Gone)), "GET, PUT 9: Gone"),
+            (
+                "a read is refused",
+                vec![no(No::Refused)],
+                "GET: Rejected(\"why\")",
+            ),
+            ("refused", read(no(No::Refused)), "GET, PUT 9: Rejected(\"why\")"),
+            (
+                "silence",
+                read(no(No::Silence)),
+                "GET, PUT 9: Unreachable(\"why\")",
+            ),
+            (
+                "a read is abandoned",
+                vec![no(No::Abandoned)],
+                "GET: Unreachable(\"why\")",
+            ),
+            ("abandoned", read(no(No::Abandoned)), "GET, PUT 9: Abandoned"),
+        ],
+    );
+}
+
+#[test]
+fn a_copy_that_keeps_changing_is_read_three_times_for_a_release() {
+    let once = |version: &str| [copy(version), no(No::Changed)];
+    check(
+        RemovalMode::Release,
+        vec![
+            (
+                "it settles",
+                [once("9"), [copy("10"), unmarked()]]
+                    .into_iter()
+                    .flatten()
+                    .collect(),
+                "GET, PUT 9, GET, PUT 10: Released",
+            ),
+            (
+                "it does not",
+                [once("9"), once("10"), once("11")]
+                    .into_iter()
+                    .flatten()
+                    .collect(),
+                "GET, PUT 9, GET, PUT 10, GET, PUT 11: Unreachable(\"the copy keeps changing on the member\")",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn a_handover_keeps_the_record_of_the_creator_and_a_release_does_not() {
+    for (mode, creator) in [
+        (RemovalMode::Release, Value::Null),
+        (RemovalMode::HandOver, json!("hub/m1")),
+    ] {
+        let known = known();
+        let walk = walk(remove(CREATOR, &known, mode), [copy("9"), unmarked()]);
+        let meta = &walk.sent["metadata"];
+        assert_eq!(meta["annotations"][annotation::CREATED_BY], creator);
+        assert_eq!(meta["labels"][label::HUB], Value::Null);
+    }
+}
+
+#[test]
+fn a_404_that_proves_nothing_is_no_proof_of_absence() {
+    check(
+        RemovalMode::Delete,
+        vec![
+            (
+                "on a deletion",
+                vec![no(No::Missing)],
+                "DELETE 7: Unreachable(\"why\")",
+            ),
+            (
+                "after a conflict",
+                vec![no(No::Changed), no(No::Missing)],
+                "DELETE 7, GET metadata: Unreachable(\"why\")",
+            ),
+        ],
+    );
+    check(
+        RemovalMode::Release,
+        vec![
+            ("on a read", vec![no(No::Missing)], "GET: Unreachable(\"why\")"),
+            (
+                "on a write",
+                vec![copy("9"), no(No::Missing)],
+                "GET, PUT 9: Unreachable(\"why\")",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn a_write_with_an_unknown_outcome_is_confirmed_by_a_read() {
+    let mut of_another_hub = live("9");
+    of_another_hub["metadata"]["labels"][label::HUB] = json!("other");
+    let rows = [
+        ("it exists", copy("9"), "exists"),
+        ("another hub manages it", object(of_another_hub), "Gone"),
+        ("nobody does", theirs(), "Gone"),
+        ("gone", no(No::Gone), "Gone"),
+        ("an unproven 404", no(No::Missing), "Unreachable(\"why\")"),
+        ("silence", no(No::Silence), "Unreachable(\"why\")"),
+        ("refused", no(No::Refused), "Rejected(\"why\")"),
+        ("abandoned", no(No::Abandoned), "Unreachable(\"why\")"),
+    ];
+    for (sentence, answer, expected) in rows {
+        let actual = match confirmed("hub", answer) {
+            Ok(_) => "exists".into(),
+            Err(removed) => format!("{removed:?}"),
+        };
+        assert_eq!(actual, expected, "{sentence}");
+    }
+}
