@@ -45,7 +45,7 @@ fn running(placement: &Value) -> World {
     world
 }
 
-/// Where the workload and its dependency are; both are in the same clusters.
+/// The clusters of the workload and of its dependency; both are in the same clusters.
 fn holders(world: &World) -> Vec<&str> {
     let held = world.holders("Deployment", "myapp");
     assert_eq!(held, world.holders("ConfigMap", "my-config"));

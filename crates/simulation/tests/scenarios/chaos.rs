@@ -239,7 +239,7 @@ pub(crate) fn left_alone(
     left
 }
 
-/// Who holds an object, without those where it is left alone and not wanted.
+/// The holders of an object, without those where it is left alone and not wanted.
 pub(crate) fn but(
     left: &BTreeMap<ResourceId, BTreeSet<String>>,
     world: &World,

@@ -337,7 +337,7 @@ impl Run {
         }
     }
 
-    /// Where an object of somebody else stands in the way, as the status says it.
+    /// The namespaces in which an unmanaged object is in the way, as the status says it.
     fn conflicts(&self, name: &str) -> Vec<&Value> {
         let all = self
             .object(name)

@@ -31,7 +31,7 @@ const WORKLOADS: [(&str, &str, bool); 4] = [
 /// The one that is divided among all clusters.
 const SPREAD: &str = "four";
 
-/// How many clusters each of the others is scheduled to.
+/// The number of clusters that each of the others is scheduled to.
 const WIDTH: usize = 2;
 
 fn policy(name: &str, mode: &str, divided: bool) -> Value {
@@ -56,7 +56,7 @@ struct Run {
     world: World,
     random: Random,
     seed: u64,
-    /// How many writes were looked at.
+    /// The number of writes that were looked at.
     read: usize,
     /// The copies that were healthy before what is looked at next was done.
     healthy: BTreeSet<(String, String)>,
@@ -151,7 +151,7 @@ impl Run {
         self.world.replace(object);
     }
 
-    /// What was done since the last look, and what is now.
+    /// Reads the changes since the last look, and the present state.
     fn look(&mut self) {
         let seed = self.seed;
         let mut deleted: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
@@ -227,7 +227,7 @@ impl Run {
         );
     }
 
-    /// Which copies are healthy now.
+    /// Notes the copies that are healthy now.
     fn note_health(&mut self) {
         self.healthy.clear();
         for (name, ..) in WORKLOADS {

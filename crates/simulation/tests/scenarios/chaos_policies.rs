@@ -20,7 +20,7 @@ const MEMBERS: [&str; 3] = ["member1", "member2", "member3"];
 /// One run of a seed.
 struct Run {
     world: World,
-    /// What users do: drawn independently of what the world makes of it, so that twins get the same.
+    /// The source of the users' actions: independent of what the world makes of them, so that both worlds get the same.
     users: Random,
     /// Crashes.
     bad_luck: Random,
@@ -108,7 +108,7 @@ impl Run {
         }
     }
 
-    /// What holds at any quiet moment.
+    /// Checks the invariants of any quiet moment.
     fn check(&self, what: &str) {
         let about = self.about(what);
         model::check_claims(&self.world, &about);
@@ -125,7 +125,7 @@ impl Run {
         self.check_ended(&about);
     }
 
-    /// What the hub deleted is deleted, or released, wherever we created it.
+    /// Objects that the hub deleted are deleted, or released, wherever we created them.
     fn check_ended(&self, about: &str) {
         for (name, member) in &self.world.members {
             for (key, live) in member.iter().filter(|(key, _)| &*key.gvk.kind == "Namespace") {

@@ -1,4 +1,4 @@
-//! What a workload needs brings what that needs: over a ServiceAccount, and over kinds that people teach us.
+//! A workload brings the dependencies of its dependencies: over a ServiceAccount, and over kinds that are customized.
 
 use entourage_core::{
     object::{Gvk, NamespacedName, ResourceId},

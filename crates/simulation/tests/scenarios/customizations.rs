@@ -241,8 +241,8 @@ fn replicas_are_told_and_set_by_scripts() {
     );
 }
 
-/// What was told last stays, over a restart too; the template goes everywhere as a whole. Where replicas are known, too, they
-/// are what is divided, and components are not written.
+/// The last interpretation stays, over a restart too; the template goes everywhere as a whole. Where replicas are known,
+/// too, they are what is divided, and components are not written.
 #[test]
 fn components_are_told_by_scripts_and_go_no_way_of_their_own() {
     let parts = |parts: &Value| {

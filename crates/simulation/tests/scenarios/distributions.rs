@@ -53,7 +53,7 @@ pub(crate) fn edit(world: &mut World, kind: &str, name: &str, change: impl FnOnc
     world.replace(object);
 }
 
-/// What the ConfigMaps of the name hold, by namespace of the hub.
+/// The data of the ConfigMaps of the name, by namespace of the hub.
 pub(crate) fn held(world: &World) -> BTreeMap<&str, &str> {
     let of_it = world.hub.iter();
     let of_it = of_it.filter(|(id, _)| &*id.gvk.kind == "ConfigMap" && &*id.name == "settings");

@@ -15,7 +15,7 @@ fn status(world: &World) -> &Value {
     &world.hub_object(KIND, "settings").expect("distribution")["status"]
 }
 
-/// What a controller on the member reports of it.
+/// The status that a controller on the member reports of it.
 fn report(world: &mut World, member: &str, succeeded: i64, conflict: &[&str]) {
     let failed = conflict.len() as i64;
     let of = |type_: &str, failed: &[&str]| {

@@ -42,7 +42,7 @@ fn example() -> World {
     world
 }
 
-/// Where the copies stand: members, and "hub".
+/// The servers that have the copies: members, and "hub".
 fn places(world: &World) -> BTreeSet<&str> {
     let on_members = world.members.iter();
     let on_members = on_members.filter(|(_, member)| member.contains_key(&key("app")));

@@ -47,7 +47,7 @@ pub(crate) fn settled(policy: &Value) -> World {
     world
 }
 
-/// What the controllers of a member report of the workload: so many replicas of one are ready.
+/// The report of a member's controllers on the workload: so many replicas of one are ready.
 pub(crate) fn report(world: &mut World, member: &str, ready: i64) {
     report_of(world, member, "web", ready);
 }

@@ -37,7 +37,7 @@ fn policy_for(name: &str, tolerations: &Value) -> Value {
     policy
 }
 
-/// How many of them are scheduled to a member.
+/// The number of them that are scheduled to a member.
 fn scheduled_to(world: &World, member: &str) -> usize {
     let moved = |name: &&&str| {
         let spec = &binding(world, &format!("{name}-deployment"))["spec"];

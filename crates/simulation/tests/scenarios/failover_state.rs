@@ -1,4 +1,4 @@
-//! What a replacement is told of the copy that it replaces: `statePreservation`.
+//! The state of the replaced copy that its replacement gets: `statePreservation`.
 
 use serde_json::{Value, json};
 

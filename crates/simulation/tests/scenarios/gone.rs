@@ -1,5 +1,5 @@
-//! What is concluded to be gone, and what that must never cost: kinds that cease to be served and come back, clusters that
-//! leave, holds that are over, answers that say less than they seem to.
+//! Conclusions that something is gone, and what they must never cost: kinds that cease to be served and come back, clusters
+//! that leave, holds that are over, answers that say less than they seem to.
 
 use entourage_api::keys::{ON_UNJOIN_REMOVE, annotation};
 use entourage_core::{

@@ -118,7 +118,7 @@ fn told<'a>(world: &'a World, part: &str) -> Vec<&'a String> {
     world.events.iter().filter(|event| event.contains(part)).collect()
 }
 
-/// How often this was asked about an object.
+/// The number of times this was asked about an object.
 fn asked(world: &World, line: &str) -> usize {
     let asked = world.hooked.asked.borrow();
     asked.iter().filter(|each| each.ends_with(line)).count()

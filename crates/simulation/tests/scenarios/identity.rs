@@ -1,4 +1,4 @@
-//! Which physical cluster a Cluster stands for: nothing is written to or removed from another one, or through two Clusters.
+//! The physical cluster of a Cluster: nothing is written to or removed from another one, or through two Clusters.
 
 use serde_json::{Value, json};
 

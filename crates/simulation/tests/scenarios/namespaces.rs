@@ -299,7 +299,7 @@ fn is_paused(world: &World, member: &str) -> bool {
     all.any(|each| each["type"] == "RemovalsPaused" && each["status"] == "True")
 }
 
-/// Whether it still says that we created it.
+/// True if it still has the record that we created it.
 fn has_record(world: &World, member: &str, name: &str) -> bool {
     let live = world.on(member, "Namespace", name).expect("it is there");
     live["metadata"]["annotations"]["entourage.dev/created-by"].is_string()

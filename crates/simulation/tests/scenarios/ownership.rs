@@ -1,4 +1,4 @@
-//! Whose an object on a member is: metadata that was copied or restored with an object proves nothing.
+//! Ownership of an object on a member: metadata that was copied or restored with an object proves nothing.
 
 use entourage_core::{object::Gvk, observation::Watch};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! What becomes of a placement over time: replicas divided and scaled, groups of clusters, a choice asked for afresh,
+//! A placement over time: replicas divided and scaled, groups of clusters, a choice asked for afresh,
 //! another scheduler.
 
 use entourage_core::{object::Time, plan::Key};

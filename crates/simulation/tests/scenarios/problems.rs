@@ -13,7 +13,7 @@ use crate::{
     world::World,
 };
 
-/// What FullyApplied of the ConfigMap and DependenciesReady of the workload say.
+/// The messages of FullyApplied of the ConfigMap and of DependenciesReady of the workload.
 fn told(world: &World) -> (String, String) {
     let said = |name: &str, type_: &str| {
         let condition = condition(world, name, type_);

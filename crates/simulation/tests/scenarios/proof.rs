@@ -1,4 +1,4 @@
-//! What waits for proof: that it is not known yet delays a change, and never loses it, in whatever order lists come.
+//! Changes that wait for proof: unknown state delays a change, and never loses it, in whatever order lists come.
 
 use entourage_core::{
     object::Gvk,

@@ -77,7 +77,7 @@ fn pass(world: &mut World, millis: i64) {
     assert!(world.settle());
 }
 
-/// How many replicas of myapp run on each member.
+/// The number of replicas of myapp on each member.
 fn replicas(world: &World) -> Vec<i64> {
     let on = |member: &Str| {
         let copy = world.on(member, "Deployment", "myapp");

@@ -35,7 +35,7 @@ fn world(members: &[(&str, i64)]) -> World {
     world
 }
 
-/// What a member reports with its next probe, once that is due.
+/// The next probe of a member, once it is due.
 fn probe(world: &mut World, member: &str) {
     world.set_down(member, false);
     assert!(world.settle());

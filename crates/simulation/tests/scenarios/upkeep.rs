@@ -1,4 +1,4 @@
-//! What holds over time: one writer of each object, claims that end, touches that count once, and news that are told.
+//! Invariants over time: one writer of each object, claims that end, touches that count once, and news that are told.
 
 use entourage_core::{object::Gvk, observation::Watch};
 use entourage_core::{plan::Key, refusal};

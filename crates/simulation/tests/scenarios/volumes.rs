@@ -43,7 +43,7 @@ fn is_bound(world: &World, member: &str) -> bool {
     claim.is_some_and(|claim| claim["spec"]["volumeName"] == format!("volume-of-{member}"))
 }
 
-/// Whether a claim is there that is not managed, and says whose it was.
+/// True if there is an unmanaged claim that says whose it was.
 fn is_released(world: &World, member: &str) -> bool {
     let Some(claim) = world.on(member, "PersistentVolumeClaim", "data") else {
         return false;

@@ -246,7 +246,7 @@ fn a_removal_that_waited_for_a_watch_goes_on_when_that_lists_again() {
     assert_eq!((world.holders("ConfigMap", "red").len(), bound), (0, false));
 }
 
-/// What the Cluster says of kinds that are not listed; nothing when it says nothing.
+/// The kinds that are not listed, as the Cluster reports them; `None` if it reports none.
 fn not_watched(world: &World) -> Option<Value> {
     let cluster = world.hub_object("Cluster", "member1").expect("cluster");
     let conditions = cluster["status"]["conditions"].as_array().expect("conditions");

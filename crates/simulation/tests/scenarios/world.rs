@@ -60,7 +60,7 @@ pub(crate) struct World {
     ended: BTreeSet<(String, String)>,
     /// Namespaces that the hub deleted: nothing can be made in them.
     pub(crate) deleted_namespaces: BTreeSet<String>,
-    /// How many copies were looked at to be written.
+    /// The number of copies that were planned to be written.
     pub(crate) deliveries: usize,
     /// A process that stands by.
     standby: Option<Process>,
@@ -92,7 +92,7 @@ pub(crate) struct World {
     late: VecDeque<Observation>,
     /// Watches that the hub does not respond now.
     pub(crate) shut: BTreeSet<Watch>,
-    /// What the webhooks of members refuse to have written.
+    /// True for the objects that the webhooks of members refuse.
     pub(crate) refuses: Option<fn(&Value) -> bool>,
     /// Members refuse to have anything removed.
     pub(crate) refuses_removal: bool,
@@ -100,13 +100,13 @@ pub(crate) struct World {
     pub(crate) unanswered_removals: usize,
     /// It does so as if the object had changed, as a webhook may.
     pub(crate) refuses_as_changed: bool,
-    /// What a look into a namespace finds beside what it sees: a kind that cannot be listed.
+    /// A kind that a look into a namespace cannot list, beside the objects that it sees.
     pub(crate) unlisted: Option<namespaces::content::Contents>,
     /// What comes onto a member right after the next look into a namespace.
     pub(crate) comes_after_a_look: Option<(ResourceId, Value)>,
     /// So often a namespace is changed by somebody right before it is ended.
     pub(crate) changed_before_it_ends: usize,
-    /// How often it refused to remove a copy of a distribution.
+    /// The number of refusals to remove a copy of a distribution.
     pub(crate) asked_to_remove: usize,
     /// Watches that a server refuses to our account.
     pub(crate) forbidden: BTreeSet<Watch>,
@@ -356,7 +356,7 @@ impl World {
         self.at(member, &id_named(kind, name))
     }
 
-    /// Which members hold an object.
+    /// The members that hold an object.
     pub(crate) fn holders(&self, kind: &str, name: &str) -> Vec<&str> {
         let members = self.members.keys().map(|member| &**member);
         members
@@ -606,13 +606,13 @@ impl World {
         self.set_down(member, false);
     }
 
-    /// Which physical cluster answers.
+    /// The id of the physical cluster that responds.
     fn id_of(&self, member: &str) -> String {
         let id = self.ids.get(member).filter(|id| !id.is_empty());
         id.cloned().unwrap_or_else(|| format!("id-{member}"))
     }
 
-    /// Whether another cluster answers than the one that the Cluster stands for: the shell does not use the connection.
+    /// True if another cluster responds than the one that the Cluster stands for: the shell does not use the connection.
     fn is_another(&self, member: &str) -> bool {
         let cluster = self.hub.get(&id_named("Cluster", member));
         let stored = cluster.and_then(|cluster| cluster["spec"]["id"].as_str());
@@ -628,7 +628,7 @@ impl World {
         observe(self, Observation::Probed(member.into(), probe));
     }
 
-    /// What a probe finds.
+    /// The result of a probe.
     fn probed(&self, member: &str) -> Probe {
         let healthy = !self.down.contains(member) && !self.is_another(member);
         Probe {
@@ -712,7 +712,7 @@ fn trace(line: impl FnOnce() -> String) {
     }
 }
 
-/// Whether it is of a watch of distributed objects that this was told.
+/// True if this was observed by a watch of distributed objects.
 fn is_told_by(watch: &Watch, told: &Observation) -> bool {
     let (Watch::Distributed(cluster, gvk, name), Observation::Seen(Subject::Distributed(of, id, _))) =
         (watch, told)

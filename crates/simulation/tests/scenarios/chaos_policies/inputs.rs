@@ -1,4 +1,4 @@
-//! What users do.
+//! The actions of users.
 
 use entourage_core::object::ResourceId;
 use serde_json::{Value, json};

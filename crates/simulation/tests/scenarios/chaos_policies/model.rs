@@ -1,4 +1,4 @@
-//! What the hub's objects ask for, computed the slow way.
+//! The state that the hub's objects ask for, computed the slow way.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -93,7 +93,7 @@ fn id_of(policy: &ResourceId, object: &Value) -> Value {
     object["metadata"]["labels"][label].clone()
 }
 
-/// Who claims what is as the policies say, whatever happened before: the claim is one of a policy that selects the
+/// Claims are as the policies say, whatever happened before: the claim is one of a policy that selects the
 /// template, nobody stronger asks for it, and what nobody claims nobody selects.
 pub(super) fn check_claims(world: &World, about: &str) {
     for (key, object) in templates(world) {
@@ -147,7 +147,7 @@ pub(super) fn check_claims(world: &World, about: &str) {
     }
 }
 
-/// What members had of their own is as it was.
+/// The members' own objects are unchanged.
 pub(super) fn check_foreign(world: &World, about: &str) {
     let red = world.on("member1", "ConfigMap", "red").expect("theirs");
     assert_eq!(red["data"]["key"], "theirs", "{about}");
@@ -423,8 +423,8 @@ fn check_namespaces(world: &World, about: &str) {
     }
 }
 
-/// What two runs of one seed must agree in: all but the names of bindings that depend on which of two groups came first,
-/// and namespaces of members, which nobody ever takes away.
+/// The state in which two runs of one seed must agree: all but the names of bindings that depend on which of two groups came
+/// first, and namespaces of members, which nobody ever takes away.
 pub(super) fn comparable(world: &World) -> BTreeMap<String, String> {
     let mut all = world.outline();
     all.retain(|key, _| !key.contains("widget") && !key.contains("Widget") && !key.contains("Namespace"));

@@ -1,4 +1,4 @@
-//! What happens to the requests of the executor: faults, answers of hooks, and checks of the invariants at each request.
+//! Disturbances of the executor's requests: faults, answers of hooks, and checks of the invariants at each request.
 
 use std::ops::ControlFlow;
 

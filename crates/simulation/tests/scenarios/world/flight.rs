@@ -20,7 +20,7 @@ pub(crate) struct Flight {
 }
 
 impl Flight {
-    /// Whether it removes a copy.
+    /// True if it removes a copy.
     pub(crate) fn removes(&self) -> bool {
         let is_removal = |change: &Change| matches!(change, Change::Remove { .. });
         self.plan.changes.iter().any(is_removal)
@@ -108,7 +108,7 @@ impl World {
         }
     }
 
-    /// What is planned for a key now.
+    /// The present plan of a key.
     pub(crate) fn planned(&self, key: &Key) -> Plan {
         self.process.engine.preview(key, self.now)
     }

@@ -22,7 +22,7 @@ type Says = fn(&str, Question<'_>) -> Result<Answer, &'static str>;
 pub(crate) struct Hooked {
     pub(crate) says: Option<Says>,
     pub(crate) silent: bool,
-    /// Which answers are used.
+    /// The answers that are used.
     pub(crate) uses: Uses,
     /// Each question: hook, operation, object.
     pub(crate) asked: Rc<RefCell<Vec<String>>>,

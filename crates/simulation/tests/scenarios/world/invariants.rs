@@ -1,5 +1,5 @@
-//! What holds for every change, asked while it is carried out and without what the control plane remembers: nothing is taken from
-//! under a workload that needs it, and nothing is delivered where that is suspended.
+//! Invariants of every change, asked while it is carried out and without what the control plane remembers: nothing is taken
+//! from under a workload that needs it, and nothing is delivered where that is suspended.
 
 use std::collections::BTreeSet;
 

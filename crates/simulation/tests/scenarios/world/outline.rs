@@ -1,4 +1,4 @@
-//! What should be equal between two runs.
+//! The state that should be equal between two runs.
 
 use std::collections::BTreeMap;
 

@@ -14,7 +14,7 @@ use super::{World, id_in};
 /// The revision of the hub, the content, the replicas.
 type Seen = (u64, Value, Option<i32>);
 
-/// What templates were, and what of them was seen on members.
+/// The templates over time, and the versions of them that were seen on members.
 #[derive(Default)]
 pub(super) struct Truth {
     /// What each template said, by resourceVersion.
@@ -24,7 +24,7 @@ pub(super) struct Truth {
     seen: BTreeMap<(String, ResourceId), Vec<Seen>>,
 }
 
-/// What a template says, without what servers and this project write.
+/// The content of a template, without the fields that servers and this project write.
 fn content(template: &Value) -> Value {
     let mut content = template.clone();
     if let Some(fields) = content.as_object_mut() {
