@@ -133,9 +133,9 @@ impl Faults {
     }
 }
 
-/// What the controllers take to make a client of a server: scope (`hub` or a member's name) and configuration in, a client
-/// that of production under `faults` out. A client belongs to the generation in which it was made, so call this again
-/// after a restart.
+/// The function by which the controllers make a client of a server: it takes a scope (`hub` or a member's name) and a
+/// configuration, and returns the client of production under `faults`. A client belongs to the generation in which it was
+/// made, so call this again after a restart.
 /// Errors: those of production. Must be called inside a Tokio runtime, as kube's builder must.
 pub fn client_factory(
     faults: &Faults,

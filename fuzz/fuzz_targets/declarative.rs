@@ -31,7 +31,7 @@ struct Ruled {
     replicas: i64,
 }
 
-/// How deep objects are nested here; what is written at a path is at most 32 steps deeper.
+/// The depth of the nested objects; a value that is written at a path is at most 32 steps deeper.
 const DEPTH: usize = 5;
 
 impl Case for Ruled {

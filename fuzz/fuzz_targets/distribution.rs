@@ -27,7 +27,7 @@ fuzz_target!(|input: &[u8]| -> Corpus {
     }
 });
 
-/// What is distributed, and what stands there.
+/// The distributed object, and the object on the server.
 #[derive(Debug, Serialize, Deserialize)]
 struct Distribution {
     resource: Value,

@@ -27,7 +27,7 @@ fuzz_target!(|input: &[u8]| -> Corpus {
     }
 });
 
-/// What is asked, and what comes back.
+/// A request to a hook, and its response.
 #[derive(Debug, Serialize, Deserialize)]
 struct Answered {
     is_exploring: bool,
@@ -201,7 +201,7 @@ fn hook(is_exploring: bool) -> Hook {
     hooks.into_iter().next().expect("there is one")
 }
 
-/// What stands in a field of a response, mostly of the type that it must have.
+/// A value for a field of a response, mostly of the type that it must have.
 fn field_of(u: &mut Unstructured<'_>, field: &str) -> Result<Value> {
     if u.ratio(1, 4)? {
         return make::any(u, 4);

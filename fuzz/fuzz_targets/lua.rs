@@ -35,7 +35,8 @@ struct Asked {
 /// Stands in the object, and in nothing that is said about it.
 const CANARY: &str = "c4n4ry7f3a";
 
-/// How long after its limit a script may be stopped: one step of a library function on as much memory as there may be.
+/// The longest time after its limit until a script is stopped: one step of a library function on as much memory as there may
+/// be.
 const LATE: Duration = Duration::from_secs(2);
 
 /// The longest error, the name of the script included.

@@ -24,29 +24,29 @@ use serde_json::{Value, json};
 
 use super::{Case, make, patch};
 
-/// What several managers do to one object, one after another.
+/// Requests of several managers to one object, one after another.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Apply {
     /// Plural of the kind; `things` are custom resources.
     pub kind: String,
-    /// What is done.
+    /// The requests.
     pub steps: Vec<Step>,
 }
 
 /// A request of a manager.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Step {
-    /// Who.
+    /// The name of the manager.
     pub manager: String,
-    /// How.
-    pub how: RemovalMode,
+    /// The kind of write.
+    pub how: WriteMode,
     /// The body; type and name are filled in.
     pub object: Value,
 }
 
-/// How a manager writes.
+/// The kinds of write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum RemovalMode {
+pub enum WriteMode {
     /// PUT.
     Update,
     /// Apply that gives way to others.
@@ -101,10 +101,10 @@ impl Case for Apply {
             steps.push(Step {
                 manager: make::one_of(u, &["a", "b", "kubectl", ""])?,
                 how: *u.choose(&[
-                    RemovalMode::Update,
-                    RemovalMode::Apply,
-                    RemovalMode::Apply,
-                    RemovalMode::Force,
+                    WriteMode::Update,
+                    WriteMode::Apply,
+                    WriteMode::Apply,
+                    WriteMode::Force,
                 ])?,
                 object,
             });
@@ -140,16 +140,16 @@ impl Case for Apply {
                 continue;
             }
             let next = match step.how {
-                RemovalMode::Update => updated(&resource, live.as_ref(), body, step),
-                RemovalMode::Apply | RemovalMode::Force => applied(&resource, live.as_ref(), &body, step),
+                WriteMode::Update => updated(&resource, live.as_ref(), body, step),
+                WriteMode::Apply | WriteMode::Force => applied(&resource, live.as_ref(), &body, step),
             };
             live = next.or(live);
         }
     }
 }
 
-/// Whether the items of lists have their keys, each another. Every kind's rules ask for keys; without, items are not told from
-/// each other, and decoding makes empty ones of absent ones. Items that are there twice are one field to an apply.
+/// True if the items of all lists have their keys, and no two the same. Every kind's rules require keys; without them, items
+/// cannot be told apart, and decoding makes empty ones of absent ones. Items with the same keys are one field to an apply.
 fn has_keys(shape: &Shape, value: &Value) -> bool {
     match (shape.form(value), value) {
         (Form::List { items, keys }, Value::Array(list)) => {
@@ -210,7 +210,7 @@ fn applied(resource: &Resource, live: Option<&Object>, body: &Object, step: &Ste
         .object;
     let apply =
         |live: Option<&Object>, force: bool| apply::apply(resource, live, &applied, manager(step), force);
-    let force = step.how == RemovalMode::Force;
+    let force = step.how == WriteMode::Force;
     let after = match apply(live, force) {
         Ok(after) => after,
         Err(status) => {
@@ -265,7 +265,7 @@ fn applied(resource: &Resource, live: Option<&Object>, body: &Object, step: &Ste
     Some(stored)
 }
 
-/// Whether the fields that a conflict is about are not there.
+/// True if none of the fields of a conflict exists.
 fn all_gone(resource: &Resource, object: &Object, conflict: &Status) -> bool {
     let there = fields(
         &Shape::object(resource.schema.get()),
@@ -284,8 +284,8 @@ fn all_gone(resource: &Resource, object: &Object, conflict: &Status) -> bool {
     })
 }
 
-/// Whether the registry would store the object, as far as merging depends on it. Rules of built-in kinds do not count: hardly
-/// any object made of choices keeps them.
+/// True if the registry would store the object, as far as merging depends on it. Validation of built-in kinds is left out:
+/// hardly any object made of choices passes it.
 fn is_valid(resource: &Resource, object: &Object) -> bool {
     meta::validate(resource, object).is_empty()
         && (resource.custom.is_none() || resource.rules.validate(object).is_empty())
@@ -307,7 +307,7 @@ fn managed(object: &Object) -> Managed {
     managed
 }
 
-/// What others own is as it was after an apply that did not take it, and they still own it.
+/// Checks that the fields of others are unchanged after an apply that did not take them, and that they still own them.
 fn others_keep_theirs(resource: &Resource, live: &Object, after: &Object, step: &Step) {
     let (before, now) = (managed(live), managed(after));
     let shape = Shape::object(resource.schema.get());

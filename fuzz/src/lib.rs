@@ -1,4 +1,4 @@
-//! What bad input may not do to the embedded API server: one law book per target, each over cases made of raw bytes.
+//! Properties of the embedded API server under bad input: one set per target, each over cases made of raw bytes.
 //!
 //! The fuzz targets call [`TARGETS`] on nightly; `crates/apiserver/tests/bad_input.rs` includes this file and runs the same
 //! laws over the seeds, and over random bytes, on stable. A case is written as JSON (seeds are), or made of bytes that say

@@ -53,9 +53,9 @@ pub fn resource(plural: &str) -> Option<Arc<Resource>> {
 pub struct Patch {
     /// Plural of the kind.
     pub kind: String,
-    /// What it is.
+    /// The form of the patch.
     pub form: Form,
-    /// What is patched.
+    /// The object that is patched.
     pub target: Value,
     /// The body.
     pub patch: Value,
@@ -162,7 +162,7 @@ impl Case for Patch {
     }
 }
 
-/// What a patch comes to is read, or refused; what was read once is read as it is.
+/// Checks that the result of a patch is decoded or refused, and that decoding it again changes nothing.
 fn decoded(resource: &Resource, after: &Value, kind: PatchKind, patch: &Value) {
     let body = patch.to_string();
     for validation in [FieldValidation::Strict, FieldValidation::Warn] {
@@ -276,7 +276,7 @@ fn difference(from: &Value, to: &Value) -> Value {
     Value::Object(gone.chain(changed).collect())
 }
 
-/// Whether there is a null.
+/// True if there is a null.
 pub fn has_null(value: &Value) -> bool {
     match value {
         Value::Null => true,
@@ -286,7 +286,7 @@ pub fn has_null(value: &Value) -> bool {
     }
 }
 
-/// Whether there is a null in a list, however deep.
+/// True if there is a null in a list, at any depth.
 pub fn null_in_list(value: &Value, inside: bool) -> bool {
     match value {
         Value::Null => inside,
@@ -306,7 +306,7 @@ fn has_directives(value: &Value) -> bool {
     }
 }
 
-/// Whether the items of each list are told apart by what the list is merged by.
+/// True if the items of each list differ in the list's merge key.
 fn is_keyed(schema: &Arc<Schema>, value: &Value) -> bool {
     let schema = builtin::resolve(schema);
     match value {
@@ -333,7 +333,7 @@ fn is_keyed(schema: &Arc<Schema>, value: &Value) -> bool {
     }
 }
 
-/// Whether a list has items of several types, or such as cannot be merged.
+/// True if a list has items of several types, or items that cannot be merged.
 fn mixed(value: &Value) -> bool {
     match value {
         Value::Array(items) => !items.is_empty(),

@@ -105,7 +105,7 @@ impl Case for Custom {
     }
 }
 
-/// Whether a default of the schema holds a null.
+/// True if a default of the schema holds a null.
 fn has_null_default(schema: &Value) -> bool {
     let has_null = |value: &Value| value.to_string().contains("null");
     match schema {
@@ -117,7 +117,7 @@ fn has_null_default(schema: &Value) -> bool {
     }
 }
 
-/// Whether the server takes the CRD.
+/// True if the server accepts the CRD.
 fn is_admitted(crd: &Object) -> bool {
     let Some(crds) = &*CRDS else { return false };
     let body = Value::Object(crd.clone()).to_string();

@@ -22,7 +22,7 @@ pub struct Selector {
     pub any_fields: String,
     /// The labels of the object.
     pub of_object: Vec<(String, String)>,
-    /// Which of several ways of writing is taken.
+    /// The number of the notation that is used.
     pub style: u8,
 }
 
@@ -31,7 +31,7 @@ pub struct Selector {
 pub struct Requirement {
     /// Name of the label.
     pub key: String,
-    /// What is required.
+    /// The operator.
     pub operator: Operator,
     /// Values of `In` and `NotIn`; the first for the others.
     pub values: Vec<String>,
@@ -39,7 +39,7 @@ pub struct Requirement {
     pub number: i64,
 }
 
-/// What may be required of a label.
+/// The operators of requirements on labels.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub enum Operator {
     /// It is there.
@@ -84,7 +84,7 @@ const VALUES: &[&str] = &[
     "9223372036854775807",
 ];
 
-/// What a label may be called, or have as its value: the laws ask for nothing beyond the common letters.
+/// True if the text may be a label's name or value here: the properties are stated for common letters only.
 fn is_plain(text: &str, key: bool) -> bool {
     if key {
         KEYS.contains(&text)
@@ -304,7 +304,7 @@ impl Requirement {
     }
 }
 
-/// Whether the object is selected; as stored and as shown, it is the same.
+/// True if the object is selected; the result is the same for its stored and its served form.
 fn selects(resource: &Resource, selection: &Selection, object: &Value) -> bool {
     let entry = Entry {
         key: resource.key("n", "x"),

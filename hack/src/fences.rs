@@ -178,7 +178,7 @@ const DECIDING: &[&str] = &["entourage-core", "entourage-admission", "entourage-
 /// The clippy configuration of pure crates; all but one link to it.
 const PURITY: &str = "crates/core/.clippy.toml";
 
-/// What would let a crate do what it must not. Source: architecture 2 and 4.
+/// Packages that would let a crate do what it must not. Source: architecture 2 and 4.
 const ABSENT: &[Absent] = &[
     Absent {
         from: DECIDING,

@@ -107,7 +107,7 @@ fn resolve<'a>(
     }
 }
 
-/// What the root brings in by `use`, for itself or for everyone: name → module, or none for another crate's.
+/// The names that the root brings in by `use`, for itself or for everyone: name → module, or none for another crate's.
 fn exports<'a>(root: &[Token<'a>], modules: &BTreeSet<String>) -> BTreeMap<&'a str, Option<&'a str>> {
     let mut exports = BTreeMap::new();
     for (n, (_, word)) in root.iter().enumerate() {
@@ -121,7 +121,7 @@ fn exports<'a>(root: &[Token<'a>], modules: &BTreeSet<String>) -> BTreeMap<&'a s
     exports
 }
 
-/// What the root itself names: a path there may begin with a module.
+/// The names in the root itself: a path there may begin with a module.
 fn named_in_the_root<'a>(tokens: &[Token<'a>], modules: &BTreeSet<String>) -> Vec<Leaf<'a>> {
     let word = |n: usize| tokens.get(n).map_or("", |t| t.1);
     let mut leaves = Vec::new();
@@ -140,7 +140,7 @@ fn named_in_the_root<'a>(tokens: &[Token<'a>], modules: &BTreeSet<String>) -> Ve
     leaves
 }
 
-/// What a file `depth` modules below the root names by paths from the root.
+/// The names in a file `depth` modules below the root, by paths from the root.
 fn named_from_the_root<'a>(tokens: &[Token<'a>], depth: usize) -> Vec<Leaf<'a>> {
     let word = |n: usize| tokens.get(n).map_or("", |t| t.1);
     let mut leaves = Vec::new();

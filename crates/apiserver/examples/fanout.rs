@@ -1,4 +1,4 @@
-//! How fast events reach many watchers: `cargo run -p entourage-apiserver --example fanout -- [WATCHERS [EVENTS]]`.
+//! The time until events reach many watchers: `cargo run -p entourage-apiserver --example fanout -- [WATCHERS [EVENTS]]`.
 
 use std::time::Instant;
 

@@ -1,4 +1,4 @@
-//! What a kube-apiserver does where a shortcut would be easy to take, asked as a client asks.
+//! Behaviour of a kube-apiserver where a shortcut would be easy to take, tested as a client sees it.
 
 mod common;
 

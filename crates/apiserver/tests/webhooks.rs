@@ -347,7 +347,7 @@ async fn a_certificate_that_is_itself_in_the_bundle_is_believed_also_if_it_is_an
     assert_eq!((code, hook.seen().len()), (201, 1), "{body}");
 }
 
-/// What `openssl req -x509` makes: a certificate with `CA:TRUE` that a server shows itself.
+/// The parameters that `openssl req -x509` uses: a certificate with `CA:TRUE` that a server presents itself.
 fn authority(name: &str) -> CertificateParams {
     let mut params = CertificateParams::new(vec![name.to_owned()]).expect("a name");
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);

@@ -31,7 +31,7 @@ const WORKLOAD: Subject<'_> = Subject {
     is_namespaced: true,
 };
 
-/// What the example answers: all that hooks are asked but the parts of an object.
+/// The operations that the example answers: all that hooks are asked except the components of an object.
 const ANSWERED: &[Operation] = &[
     Operation::References,
     Operation::Replicas,

@@ -1,4 +1,4 @@
-//! What one event of a ServiceAccount costs over many workloads, some of which share it: it is taken in, and every key that
+//! The cost of one event of a ServiceAccount over many workloads, some of which share it: it is observed, and every key that
 //! it makes dirty is planned, on one core. Nothing is sent anywhere.
 //!
 //! `cargo run --release -p entourage-core --example closure` prints a table.

@@ -1,4 +1,4 @@
-//! What kinds cost that policies name and nobody serves: memory of the engine, and the time that one more takes.
+//! The cost of kinds that policies name and no server serves: memory of the engine, and the time for one more kind.
 //!
 //! `cargo run --release -p entourage-core --example kinds` prints a table; figures are in docs/performance.md.
 

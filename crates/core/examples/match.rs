@@ -1,4 +1,4 @@
-//! What one event of a policy costs over many templates and policies: it is taken in, and every key that it makes dirty
+//! The cost of one event of a policy over many templates and policies: it is observed, and every key that it makes dirty
 //! is planned, on one core. Nothing is sent anywhere.
 //!
 //! `cargo run --release -p entourage-core --example match` prints a table; figures are in docs/performance.md.
@@ -37,7 +37,7 @@ fn main() {
     }
 }
 
-/// What happens: whether the templates are claimed before, and the policy as it is then.
+/// The events: name, true if the templates are claimed before, and the policy after the event.
 fn events() -> Vec<(&'static str, bool, Value)> {
     let whole_kind = json!([{"apiVersion": "v1", "kind": "ConfigMap"}]);
     let labelled =

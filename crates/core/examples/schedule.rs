@@ -1,5 +1,5 @@
-//! How long the bindings of many templates take to be planned for many clusters, on one core: clusters are filtered and
-//! chosen, replicas divided, and the object to write is made; and what one event of a Cluster costs. Nothing is sent anywhere.
+//! The time to plan the bindings of many templates for many clusters, on one core: clusters are filtered and selected,
+//! replicas are divided, and the object to write is made; and the cost of one event of a Cluster. Nothing is sent anywhere.
 //!
 //! `cargo run --release -p entourage-core --example schedule` prints a table; figures are in docs/performance.md.
 
@@ -32,7 +32,7 @@ const SIZES: [(usize, usize); 5] = [
     (10_000, 200),
 ];
 
-/// What the policies ask for, one after the other.
+/// The placements of the policies, one after the other.
 fn placements() -> Vec<(&'static str, Value)> {
     let regions = json!([{"spreadByField": "cluster", "maxGroups": 9}, {"spreadByField": "region", "maxGroups": 3, "minGroups": 2}]);
     let weights = json!({"replicaSchedulingType": "Divided", "weightPreference": {"staticWeightList": [
@@ -118,7 +118,7 @@ fn main() {
 /// A change of a Cluster.
 type Event = fn(&mut Value);
 
-/// What happens to the Cluster `c0007`, one after the other.
+/// The events of the Cluster `c0007`, one after the other.
 const EVENTS: &[(&str, Event)] = &[
     ("a status that decides nothing", |cluster| {
         cluster["status"]["nodeSummary"] = json!({"totalNum": 3});

@@ -60,7 +60,7 @@ impl On {
     }
 }
 
-/// What keeps an event from being recorded twice.
+/// The reason why an event is not recorded twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Once {
     /// This condition of the object, or of its binding, on the hub: no event after a restart or a takeover.
@@ -95,7 +95,7 @@ pub struct EventReason {
     pub on: &'static [On],
     /// The transition, for users, in Markdown.
     pub when: &'static str,
-    /// What keeps it from being recorded twice.
+    /// The reason why it is not recorded twice.
     pub once: Once,
     /// True if Karmada does not have the reason.
     pub ours: bool,

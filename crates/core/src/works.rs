@@ -121,7 +121,7 @@ fn keep(
     plan
 }
 
-/// What is to be written of the Work's metadata and spec; `None` if it is as it should be.
+/// The write of the Work's metadata and spec; `None` if they are as desired.
 fn order(
     fleet: &Fleet,
     id: &ResourceId,

@@ -80,7 +80,7 @@ pub fn read<C: DeserializeOwned>(file: &Path) -> C {
         .unwrap_or_else(|error| panic!("{}: {error}", file.display()))
 }
 
-/// What is wanted, where it is a value.
+/// The text of a case whose expected result is a value.
 pub fn wanted(value: &Value) -> String {
     serde_saphyr::to_string(&json!({ "want": value })).unwrap()
 }

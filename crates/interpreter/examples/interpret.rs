@@ -1,5 +1,5 @@
-//! What it costs to learn what an object names: a Deployment with 20 references, natively and by rules, and the largest
-//! sample of each kind.
+//! The cost of finding the dependencies of an object: a Deployment with 20 references, natively and by rules, and the
+//! largest sample of each kind.
 //!
 //! `cargo run --release -p entourage-interpreter --example interpret` prints a table, the median of many runs on one core.
 

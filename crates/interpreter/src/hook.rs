@@ -91,9 +91,9 @@ pub struct CallError {
     pub hook: String,
     /// The field of the webhook.
     pub field: &'static str,
-    /// What is wrong with it.
+    /// The cause.
     pub cause: String,
-    /// What its author should do.
+    /// The change that its author should make.
     pub remedy: String,
 }
 

@@ -1,4 +1,4 @@
-//! What a question costs: a Deployment with 20 references, asked for its dependencies by a walk in Lua and by
+//! The cost of one operation: a Deployment with 20 references, asked for its dependencies by a walk in Lua and by
 //! `kube.getPodDependencies`. Aim: at most 200 µs, from JSON to JSON. Run: `cargo bench -p entourage-lua`.
 
 use std::{hint::black_box, time::Instant};

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::chunks::{CHUNK, PRELUDE};
 
-/// When a script that reached a limit is run for the object again.
+/// The time at which a script that reached a limit is run for the object again, as messages say it.
 const AGAIN: &str = "it is asked about this object again when that changes";
 
 /// The reason why a script returned no result.

@@ -45,7 +45,7 @@ const ATTEMPTS: &[&str] = &[
     "function ReflectStatus() return { leaked = 1 } end",
 ];
 
-/// What a script finds: names of everything reachable, and what some functions do.
+/// A script that lists the names of everything reachable, and the results of some functions.
 const LOOK: &str = "
   local seen, names = {}, {}
   local function walk(value, path)

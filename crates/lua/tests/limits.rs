@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 
 const LIMIT: Duration = Duration::from_millis(200);
 
-/// How long after the limit a script may be stopped, in an unoptimised build on a busy machine: one step of the virtual
-/// machine or of a library function on as much memory as there may be.
+/// The longest time after the limit until a script is stopped, in an unoptimised build on a busy machine: one step of the
+/// virtual machine or of a library function on as much memory as there may be.
 const LATE: Duration = Duration::from_millis(1500);
 
 fn limits() -> Limits {
@@ -26,7 +26,7 @@ fn limits() -> Limits {
     }
 }
 
-/// What comes of a script, and how long that took. One that is not stopped fails the test instead of holding it up.
+/// The result of a script, and its duration. A script that is not stopped fails the test instead of blocking it.
 fn run(body: &str, limits: Limits, object: Value) -> (Result<(), ScriptError>, Duration) {
     let source = format!("function InterpretHealth(obj)\n{body}\nreturn true\nend");
     let script = Script::with_limits("hostile", &source, limits).unwrap_or_else(|error| panic!("{error}"));

@@ -47,11 +47,11 @@ impl Demand {
 /// The free resources of a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Capacity {
-    /// What the nodes offer, less what pods request; negative for what is overcommitted.
+    /// The capacity of the nodes, less the requests of pods; negative where a resource is overcommitted.
     free: Amounts,
     /// The classes of nodes, smallest first; empty if their numbers are unknown.
     classes: Vec<Class>,
-    /// What workloads that the summary does not contain yet will request.
+    /// The requests of workloads that the summary does not contain yet.
     reserved: Amounts,
 }
 

@@ -166,7 +166,7 @@ fn pairs<'a>(
     candidates.iter().flat_map(others)
 }
 
-/// Whether the scheduler is asked again. Labels, readiness and deletion lie in the Cluster's metadata and conditions, which
+/// True if the scheduler is asked again. Labels, readiness and deletion lie in the Cluster's metadata and conditions, which
 /// these candidates have beside it.
 fn relevant(one: &Candidate<'_>, other: &Candidate<'_>) -> bool {
     relevant_change(one.cluster, other.cluster)
@@ -178,7 +178,7 @@ fn outcome(case: &Case) -> Outcome {
     given(case, schedule)
 }
 
-/// What a case asks, and its clusters.
+/// Calls `ask` with the request of a case and its clusters.
 fn given<T>(case: &Case, ask: impl FnOnce(&Request<'_>, &[Candidate<'_>]) -> T) -> T {
     let clusters: Vec<Cluster> = case.clusters.iter().map(cluster).collect();
     let labels: Vec<BTreeMap<Str, Str>> = case

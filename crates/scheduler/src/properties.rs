@@ -426,7 +426,7 @@ proptest! {
         }
     }
 
-    /// Where no group fits, a present target is left exactly if its cluster is known and no group selects it.
+    /// If no group fits, a present target is removed exactly if its cluster is known and no group selects it.
     #[test]
     fn a_failed_choice_leaves_the_targets_that_no_group_selects_and_no_others(
         members in members(), placement in placement(), current in names(), group in prop::option::of("[01]?"), fresh: bool,

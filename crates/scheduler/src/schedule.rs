@@ -105,7 +105,7 @@ fn placed(round: &Round<'_>, clusters: Vec<TargetCluster>, note: String) -> Outc
     }
 }
 
-/// What the rounds that are not used have to say.
+/// The messages of the rounds that are not used.
 #[derive(Default)]
 struct ScheduleTrace {
     /// The reason of the last round that failed.

@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 #[path = "interpreter/workload.rs"]
 mod workload;
 
-/// What is asked for on the command line.
+/// The options of the command line.
 #[derive(Default)]
 struct Options {
     bind: String,

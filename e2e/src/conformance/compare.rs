@@ -74,7 +74,7 @@ impl Comparison<'_> {
         Ok(())
     }
 
-    /// What was recorded must be there, in this order; more may be there.
+    /// Checks that the recorded items exist, in this order; there may be more.
     pub(super) fn subset(&mut self, want: &Value, got: &Value, at: &str) -> Result<(), String> {
         match (want, got) {
             (Value::Object(want), Value::Object(got)) => {

@@ -31,7 +31,7 @@ impl Scenario {
             .map(|exchange| exchange.step.as_str())
     }
 
-    /// How much of each answer the recording keeps: `whole`, or as `body_kept` says.
+    /// The part of each answer that the recording keeps: `whole`, or as `body_kept` says.
     pub(super) fn kept(&self) -> impl Iterator<Item = &str> {
         let requests = self
             .exchanges

@@ -23,10 +23,10 @@ use super::{
 /// The deadline of a request.
 const ANSWER: Duration = Duration::from_secs(20);
 
-/// How long a watch is listened to that nothing more was recorded of: what came too much would have come by then.
+/// The time that a watch is read after its last recorded event: a surplus event would have arrived by then.
 const SURPLUS: Duration = Duration::from_millis(50);
 
-/// How often a step that is repeated until its answer comes is sent.
+/// The interval between requests of a step that is repeated until its answer comes.
 const POLL: Duration = Duration::from_millis(20);
 
 /// The result of a scenario.

@@ -9,7 +9,7 @@ use tower::BoxError;
 
 use super::plan::StatusOr;
 
-/// What a client that is throttled must wait at least, in seconds.
+/// The shortest time that a throttled client must wait, in seconds.
 const RETRY_AFTER: &str = "1";
 
 /// The answer as a response with a `Status` body, or as the error of a broken connection.

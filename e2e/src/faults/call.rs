@@ -36,9 +36,9 @@ impl fmt::Display for Verb {
 /// One request, as far as faults and records care.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call {
-    /// Whose server: `hub` or a member's name.
+    /// The server: `hub` or a member's name.
     pub scope: String,
-    /// What is asked.
+    /// The verb of the request.
     pub verb: Verb,
     /// `deployments.apps`, `configmaps`, `deployments.apps/status`; the path itself for what is no resource (`/version`).
     pub resource: String,

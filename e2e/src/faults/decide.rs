@@ -82,7 +82,7 @@ pub(super) fn call(plan: &FaultPlan, call: &Call, ordinal: u64) -> CallDecision 
     }
 }
 
-/// What happens to the `ordinal`-th frame (from 0) of the object that `key` names, scope and watch included.
+/// The decision on the `ordinal`-th frame (from 0) of the object that `key` names, scope and watch included.
 pub(super) fn frame(plan: &FaultPlan, key: &str, ordinal: u64) -> FrameDecision {
     let dice = Dice {
         seed: plan.seed,

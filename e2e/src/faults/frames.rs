@@ -18,7 +18,7 @@ use super::{Faults, ResponseBody, answer};
 /// The number of events that are kept for each object.
 const HISTORY: usize = 4;
 
-/// How long a watch that stalls says nothing before its connection breaks.
+/// The time that a stalled watch sends nothing before its connection breaks.
 pub(super) const STALL: Duration = Duration::from_secs(2);
 
 /// A frame about an object, a Secret perhaps: no Debug.
@@ -61,7 +61,7 @@ struct Frames<B> {
     ended: bool,
 }
 
-/// What is done next towards the reader.
+/// The next action towards the reader.
 enum Step {
     Wait(Duration),
     Give(Bytes),

@@ -35,7 +35,7 @@ pub struct FaultPlan {
     pub watch_stale: Rate,
     /// The delay before a frame is passed on.
     pub watch_delay: Option<Span>,
-    /// When the process dies.
+    /// The moment at which the process dies.
     pub crash: Option<Crash>,
     /// The scopes whose calls get faults and are counted for the crash; if empty, all.
     pub only: Vec<String>,
@@ -74,7 +74,7 @@ pub struct Crash {
     pub counts: Counts,
 }
 
-/// When a crash comes.
+/// The moment of a crash, relative to its call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Moment {
     /// The call is not sent.

@@ -85,7 +85,7 @@ fn frame(kind: &str, name: &str, uid: &str, version: u64) -> String {
     format!("{}\n", json!({"type": kind, "object": object}))
 }
 
-/// What a watch brings until it ends: `ADDED a 1`, `410`.
+/// The events of a watch until it ends: `ADDED a 1`, `410`.
 async fn watched(client: &Client) -> Vec<String> {
     let resource = kube::api::ApiResource::erase::<ConfigMap>(&());
     let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), "ns", &resource);

@@ -198,7 +198,7 @@ impl Bed {
             .with_context(|| format!("no member {name}"))
     }
 
-    /// Where the servers' files are.
+    /// The folder of the servers' files.
     #[must_use]
     pub fn dir(&self) -> &Path {
         &self.dir

@@ -8,8 +8,8 @@ use std::time::Duration;
 use anyhow::{Result, anyhow};
 use tokio::time::{Instant, sleep};
 
-/// How long [`eventually`] asks while nothing changes. Long, because machines are slow at times; what takes long on purpose
-/// says so itself.
+/// The time that [`eventually`] asks while nothing changes. Long, because machines are slow at times; a step that takes long
+/// on purpose says so itself.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The first pause between two attempts, and the longest.
@@ -52,7 +52,7 @@ pub async fn eventually_within<T>(
     }
 }
 
-/// When a wait is over. Pure.
+/// The end of a wait. Pure.
 struct Limit {
     patience: Duration,
     /// The last state, and the sum of the pauses since it was first seen.

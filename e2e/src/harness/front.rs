@@ -58,7 +58,7 @@ impl Front {
         })
     }
 
-    /// Where it listens.
+    /// The URL of its listener.
     #[must_use]
     pub fn endpoint(&self) -> String {
         format!("https://127.0.0.1:{}", self.port)

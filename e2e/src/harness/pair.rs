@@ -163,8 +163,8 @@ impl Pair {
         scene.hub.call("DELETE", lease, None).await.map(drop)
     }
 
-    /// Which one leads: on a busy machine the lease may have changed hands by itself. One that was stopped and goes on may say
-    /// for a moment that it leads still.
+    /// The number of the process that leads: on a busy machine the lease may have changed hands by itself. A process that
+    /// was stopped and continues may report for a moment that it still leads.
     async fn leading(&self) -> Result<usize> {
         eventually("one of both leads", async || {
             let mut leaders = Vec::new();

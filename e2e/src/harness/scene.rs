@@ -18,8 +18,8 @@ use super::{
 };
 use crate::faults::{FaultPlan, Faults};
 
-/// How long nothing may be written for the system to be quiet: the longest delay that the controllers put on purpose
-/// between an observation and a write (two seconds until a policy is said to select nothing), and a bit: half a second
+/// The time without any write after which the system counts as quiet: the longest delay that the controllers put on purpose
+/// between an observation and a write (two seconds until a policy reports that it selects nothing), and half a second more
 /// for the machine.
 const QUIET: Duration = Duration::from_millis(2_500);
 
@@ -227,7 +227,7 @@ impl Scene {
         }
     }
 
-    /// How many keys the controllers say that they are not done with; `None` when none run or they do not answer.
+    /// The number of pending keys that the controllers report; `None` if none run or they do not respond.
     async fn pending(&self) -> Option<u64> {
         let metrics = self.controllers.as_ref()?.metrics().await.ok()?;
         let line = metrics
@@ -236,7 +236,7 @@ impl Scene {
         line?.parse().ok()
     }
 
-    /// Where the position of a write is that starts with `start` among `writes`.
+    /// The position of the write that starts with `start` in `writes`.
     ///
     /// # Errors
     /// When there is none.

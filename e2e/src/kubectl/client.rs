@@ -1,4 +1,4 @@
-//! Which kubectl, and of which release.
+//! The kubectl that the scripts run, and its release.
 
 use std::{
     env,

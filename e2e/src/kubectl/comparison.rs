@@ -21,7 +21,7 @@ const LEADING: &str = "embedded";
 /// The minor release of the real API servers whose own answers the goldens have.
 const RECORDED: u32 = 20;
 
-/// Who was asked.
+/// The server that was asked.
 #[derive(Clone, Copy, Debug)]
 pub struct Server {
     /// The name of the lane.
@@ -31,8 +31,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// What it is expected to answer. A real API server of another release than the recorded one is held to what did not
-    /// change between that one and the embedded server's: what they answer alike, releases between them do.
+    /// The expected answer. A real API server of another release than the recorded one is compared only where the recorded
+    /// release and the embedded server answer alike: releases between them do, too.
     fn expected<'a>(&self, golden: &'a Golden, label: &str) -> Option<&'a Transcript> {
         let step = golden.step(label)?;
         match step.lanes.get(self.lane) {

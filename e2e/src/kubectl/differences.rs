@@ -13,7 +13,7 @@ pub struct Difference {
     pub theme: String,
     /// The label of the command.
     pub label: String,
-    /// Why.
+    /// The reason of the difference.
     pub reason: String,
 }
 

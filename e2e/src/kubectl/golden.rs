@@ -1,4 +1,4 @@
-//! What commands printed, as a file.
+//! The output of commands, as a file.
 //!
 //! ```text
 //! [label] kubectl get configmap x
@@ -33,7 +33,7 @@ pub struct Golden {
     pub(super) steps: Vec<Expected>,
 }
 
-/// What is expected of one command.
+/// The expected result of one command.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Expected {
     pub(super) label: String,

@@ -1,4 +1,4 @@
-//! What differs from run to run, replaced.
+//! Placeholders for text that differs from run to run.
 
 use std::sync::OnceLock;
 

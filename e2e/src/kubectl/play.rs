@@ -21,23 +21,23 @@ use super::{
     script::{Mode, Script, Step},
 };
 
-/// How long a command may take on a machine that is busy with other things.
+/// The longest time for a command on a machine that is busy with other things.
 const LONGEST: Duration = Duration::from_secs(120);
 
-/// How often a command is repeated: half a minute of pauses, and as long as the machine takes for the commands.
+/// The number of repetitions of a command: half a minute of pauses, and the time that the machine takes for the commands.
 const LOOKS: usize = 300;
 
 /// Between two runs of a command that is repeated.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Where commands run.
+/// The environment that commands run in.
 #[derive(Clone, Debug)]
 pub struct Seat {
     /// The kubectl.
     pub client: Client,
     /// The kubeconfig of the cluster, with the namespace that commands work in.
     pub kubeconfig: PathBuf,
-    /// Where the API server listens: `127.0.0.1:41233`.
+    /// The address of the API server: `127.0.0.1:41233`.
     pub server: String,
     /// The folder that commands start in: their manifests.
     pub manifests: PathBuf,

@@ -43,7 +43,7 @@ pub(super) struct Step {
     pub(super) mode: Mode,
 }
 
-/// How a command runs.
+/// The way to run a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
     /// Once.
@@ -142,7 +142,7 @@ impl Script {
     }
 }
 
-/// What directives say of the next command.
+/// The settings of directives for the next command.
 #[derive(Default, PartialEq, Eq)]
 struct Next {
     clients: Option<(u32, u32)>,

@@ -1,4 +1,4 @@
-//! Where the server binaries are, which version they have, and what that version can do.
+//! The server binaries: their folder, their version and the capabilities of that version.
 
 use std::{
     fmt,
@@ -51,7 +51,7 @@ impl Assets {
         Ok(path)
     }
 
-    /// What `kube-apiserver --version` says; asked once. Fails when the binary is missing or does not run.
+    /// The output of `kube-apiserver --version`; asked once. Fails if the binary is missing or does not run.
     pub fn version(&self) -> anyhow::Result<Version> {
         if let Some(version) = self.version.get() {
             return Ok(*version);
@@ -136,7 +136,7 @@ pub struct Capability {
     pub name: &'static str,
     /// The minor release from which on it is there without further configuration than ours.
     pub since: u32,
-    /// What it means, in one line.
+    /// Its meaning, in one line.
     pub summary: &'static str,
 }
 

@@ -8,7 +8,7 @@ use rcgen::{
     KeyUsagePurpose,
 };
 
-/// What clients of a cluster need to know of its certificate authority.
+/// The certificate authority of a cluster, for its clients.
 #[derive(Clone, Debug)]
 pub(super) struct Authority {
     /// For kubeconfig files and CA bundles.

@@ -35,7 +35,7 @@ pub struct EmbeddedCluster {
     dir: PathBuf,
     cluster: Cluster,
     authority: listener::Authority,
-    /// What the gate is open to.
+    /// The address that the gate forwards to.
     behind: SocketAddr,
     address: SocketAddr,
     /// Reserves the port while no socket listens on it, also against the local end of an outgoing connection.

@@ -45,7 +45,7 @@ pub(super) fn take() -> anyhow::Result<Port> {
     anyhow::bail!("no free port from {LOWEST} on, {span} tried")
 }
 
-/// Where the kernel's range for outgoing connections begins; its default where that cannot be read.
+/// The first port of the kernel's range for outgoing connections; its default if that cannot be read.
 fn first_ephemeral() -> u32 {
     std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range")
         .ok()

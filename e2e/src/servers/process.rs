@@ -11,7 +11,7 @@ use anyhow::{Context, bail};
 
 use super::guard;
 
-/// How much of a log an error message shows.
+/// The number of log lines that an error message shows.
 const TAIL_LINES: usize = 15;
 
 /// A running server. Dropping it kills the process and waits until it is gone, so that its port and files are free.

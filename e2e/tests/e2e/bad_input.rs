@@ -163,7 +163,7 @@ async fn an_unknown_cluster_is_named(scene: &mut Scene) -> Result<()> {
     others_are_served(scene).await
 }
 
-/// How often a member was asked to make an object of a resource in the test's own namespace.
+/// The number of requests to a member to create an object of a resource in the test's own namespace.
 fn attempts(scene: &Scene, member: &str, resource: &str) -> usize {
     let writes = scene.faults.recorder().writes();
     let of_it = writes.iter().filter(|write| {

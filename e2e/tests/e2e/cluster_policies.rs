@@ -295,7 +295,7 @@ async fn until_matched(scene: &Scene, policy: &str, status: &str, says: &str) ->
     .await
 }
 
-/// How often what a server serves was asked of it.
+/// The number of discovery requests to a server.
 async fn looks(scene: &Scene) -> Result<f64> {
     let metrics = scene.controllers()?.metrics().await?;
     let asked = metrics.lines().filter(|line| {

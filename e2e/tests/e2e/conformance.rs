@@ -97,9 +97,9 @@ async fn play(scenarios: &[Scenario]) -> Vec<(&Scenario, Outcome)> {
     played
 }
 
-/// What another release answers differently is its own affair; what it once answered as recorded, it must again. A list
-/// for each release, `scenario: steps`, written by `UPDATE_GOLDEN=1`. What a busy machine makes late is played once more, alone
-/// on a fresh server.
+/// Differences of another release are allowed; a step that it once answered as recorded, it must answer so again. There is a
+/// list for each release, `scenario: steps`, written by `UPDATE_GOLDEN=1`. A scenario that fails on a busy machine is played
+/// once more, alone on a fresh server.
 async fn real(scene: &mut Scene) -> anyhow::Result<()> {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("conformance");
     let scenarios = conformance::load(&root.join("corpus"))?;

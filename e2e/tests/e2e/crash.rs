@@ -29,25 +29,25 @@ tests![
     a_deleted_policy_survives_a_crash_after_any_write
 ];
 
-/// How many crashes of each other scenario are tried on real servers.
+/// The number of crashes of each other scenario that are tried on real servers.
 const SAMPLED: usize = 2;
 
 /// Something that is done in a space, or waited for.
 pub(crate) type Act = for<'a> fn(&'a Space) -> LocalBoxFuture<'a, Result<()>>;
 
-/// What crashes are tried on.
+/// A scenario in which crashes are tried.
 #[derive(Clone, Copy)]
 pub(crate) struct Scenario {
-    /// What is there before.
+    /// Makes the initial state.
     pub given: Act,
     /// Waits until that has come to rest.
     pub arrived: Act,
-    /// What is done then. It may wait for what comes of it: after a crash the controllers run again.
+    /// The action under test. It may wait for its effects: after a crash the controllers run again.
     pub act: Act,
 }
 
 impl Scenario {
-    /// What is done to the settled example.
+    /// An action on the settled example.
     pub(crate) const fn example(act: Act) -> Self {
         Self {
             given: |space| Box::pin(arrives(space)),

@@ -14,7 +14,7 @@ tests![
     declared_rules_add_to_what_a_workload_takes_along,
 ];
 
-/// What the pods name, and what an annotation does.
+/// A script: the dependencies are those of the pods, and those that an annotation names.
 const DEPENDENCIES: &str = r#"
 local kube = require("kube")
 function GetDependencies(desiredObj)

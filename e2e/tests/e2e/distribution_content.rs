@@ -1,4 +1,4 @@
-//! What ResourceDistributions write: when something of the content changes, and when it only looks so.
+//! The writes of ResourceDistributions: when their content changes, and when it only seems to.
 
 use anyhow::{Result, ensure};
 use entourage_e2e::{

@@ -93,7 +93,7 @@ async fn a_copy_that_is_made_again_survives_a_crash_after_any_write(scene: &mut 
     survives_crashes(scene, scenario).await
 }
 
-/// What is in its way goes, and while the gate opens the content changes.
+/// The object in conflict is deleted, and the content changes while the gate opens.
 async fn a_strict_distribution_whose_gate_opens_survives_a_crash_after_any_write(
     scene: &mut Scene,
 ) -> Result<()> {

@@ -180,8 +180,8 @@ async fn under(scene: &mut Scene, patience: Duration, faults: &str) -> Result<()
     Ok(())
 }
 
-/// What the controllers asked to be deleted so far. In the space's own namespace and on member2 copies are needed from the
-/// first step to the last; in `c` there is somebody else's object until the test takes it away, and then a copy that is needed.
+/// Checks the deletions of the controllers so far. In the space's own namespace and on member2 copies are needed from the
+/// first step to the last; in `c` an unmanaged object exists until the test deletes it, and then a copy that is needed.
 fn nothing_needed_was_deleted(scene: &Scene) -> Result<()> {
     let writes = scene.writes();
     let [_, c, _] = MORE.map(|name| scene.own(name));

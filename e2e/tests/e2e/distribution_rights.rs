@@ -14,7 +14,7 @@ tests![
 
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 
-/// What the controllers get, as it is granted: see `config/rbac` and `config/rbac-distribution`.
+/// The roles of the controllers, as they are granted: see `config/rbac` and `config/rbac-distribution`.
 const ROLES: [&str; 2] = [
     include_str!("../../../config/rbac/role.yaml"),
     include_str!("../../../config/rbac-distribution/role.yaml"),

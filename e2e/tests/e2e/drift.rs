@@ -13,7 +13,7 @@ tests![
     a_foreign_label_on_a_copy_stays,
 ];
 
-/// What people do to copies.
+/// The changes that people make to copies.
 const DEEDS: [&str; 4] = ["edited", "deleted", "unmarked", "replaced"];
 
 async fn a_copy_changed_by_hand_is_restored(scene: &mut Scene) -> Result<()> {

@@ -225,7 +225,7 @@ async fn are_ready(scene: &Scene) -> Result<()> {
     Ok(())
 }
 
-/// What `kubectl describe deployment` lists.
+/// Checks the events that `kubectl describe deployment` lists.
 async fn a_deployment_has_one_event_of_each_step_and_a_restart_adds_none(scene: &mut Scene) -> Result<()> {
     scene.example().await?;
     are_ready(scene).await?;

@@ -46,7 +46,7 @@ pub(crate) async fn taint(space: &Space, member: &str, is_broken: bool) -> Resul
         .map(drop)
 }
 
-/// What the controllers of a member report.
+/// Writes the status that the controllers of a member would report.
 pub(crate) async fn report(space: &Space, member: &str, ready: i64) -> Result<()> {
     let server = space.member(member)?;
     server

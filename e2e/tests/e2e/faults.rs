@@ -48,13 +48,13 @@ async fn calls_that_are_never_answered_change_nothing(scene: &mut Scene) -> Resu
     journey(scene, PATIENCE * 2, "hang=3%").await
 }
 
-/// What is tried under faults: steps, each of which ends as it does without faults.
+/// A test under faults: steps, each of which ends as it does without faults.
 pub(crate) struct Journey {
-    /// What is done, and what it is called.
+    /// The names of the steps.
     pub(crate) steps: &'static [&'static str],
     /// Does one of them.
     pub(crate) take: for<'a> fn(&'static str, &'a Space) -> LocalBoxFuture<'a, Result<()>>,
-    /// How it looks after each step without faults. Made once: it is the same for every kind of fault.
+    /// The state after each step without faults. Made once: it is the same for every kind of fault.
     pub(crate) calm: OnceCell<Vec<Outline>>,
 }
 

@@ -25,8 +25,8 @@ tests![
 /// The example `interpreter`.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_interpreter");
 
-/// How long it may take until a hook that is back was asked about everything: after an outage of some seconds it is asked
-/// again after as long at most, and within half a minute and a bit after any.
+/// The longest time until a hook that is available again was asked about everything: after an outage of some seconds the
+/// back-off is as long at most, and after any outage a little over half a minute.
 pub(super) const HEARD: Duration = Duration::from_secs(60);
 
 /// The longest time that a change of what no silent hook is about may take to arrive.
@@ -444,7 +444,7 @@ async fn a_hook_that_may_be_ignored_leaves_a_known_kind_to_what_is_known_of_it(
     scene.until_held("ConfigMap", "my-config", &both).await
 }
 
-/// What the rights of a kind of one's own on the hub are, beside those of `config/rbac`.
+/// The rights for a custom kind on the hub, in addition to those of `config/rbac`.
 fn own_kind() -> [Value; 2] {
     [
         json!({

@@ -55,7 +55,7 @@ pub(crate) fn tests() -> Result<Vec<Test>> {
     Ok(tests.map(|test| test.plain().unless(ignored)).collect())
 }
 
-/// What needs no kubectl: the table and the scripts are the same.
+/// The tests that need no kubectl: the table and the scripts are the same.
 pub(crate) fn trials() -> Vec<Trial> {
     let check = || {
         let themes = files().themes().map_err(|error| format!("{error:#}"))?;

@@ -211,7 +211,7 @@ async fn services_and_their_kin_arrive_as_each_member_can_have_them_and_stay_qui
     end(scene, &objects).await
 }
 
-/// What the controllers of a member would say.
+/// The status that the controllers of a member would report.
 fn report(kind_name: &str, member: &str) -> Value {
     match kind_name {
         "Service" | "Ingress" => {
@@ -226,7 +226,7 @@ fn report(kind_name: &str, member: &str) -> Value {
     }
 }
 
-/// What the template then says, field by field.
+/// The status of the template after that, field by field.
 fn summed(kind_name: &str) -> Value {
     match kind_name {
         "Service" | "Ingress" => json!({"loadBalancer": {"ingress": [

@@ -32,7 +32,7 @@ async fn delete_orphaning(scene: &Scene, server: &str, path: &str) -> Result<()>
     Ok(())
 }
 
-/// What may not change while nobody touches a copy.
+/// The metadata that must stay the same while nobody changes a copy.
 fn version(copy: &Value) -> Value {
     json!([copy["metadata"]["uid"], copy["metadata"]["resourceVersion"]])
 }

@@ -31,7 +31,7 @@ async fn until_status(scene: &Scene, field: &str, wanted: &Value) -> Result<()> 
     .await
 }
 
-/// What the quota controller of a member does, which does not run here.
+/// Writes the status as the quota controller of a member would, which does not run here.
 async fn report(scene: &Scene, member: &str, used: &Value) -> Result<()> {
     let change = |live: &mut Value| {
         live["status"] = json!({"hard": live["spec"]["hard"], "used": used});

@@ -111,7 +111,7 @@ async fn a_process_without_leader_election_does_not_start_while_another_one_lead
     pair.end(scene).await
 }
 
-/// How it looks in the end when nothing happens to the leader.
+/// The final state when nothing happens to the leader.
 async fn undisturbed(scene: &mut Scene) -> Result<Outline> {
     let space = scene.another_space().await?;
     scene.start().await?;

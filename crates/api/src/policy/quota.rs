@@ -55,7 +55,7 @@ pub struct FederatedResourceQuotaStatus {
     #[schemars(schema_with = "crate::schema::quantities")]
     pub overall: Resources,
 
-    /// What is used of them over all clusters.
+    /// The amounts of them that are used, over all clusters.
     #[serde(default, skip_serializing_if = "Resources::is_empty")]
     #[schemars(schema_with = "crate::schema::quantities")]
     pub overall_used: Resources,
@@ -77,7 +77,7 @@ pub struct ClusterQuotaStatus {
     #[schemars(schema_with = "crate::schema::quantities")]
     pub hard: Resources,
 
-    /// What is used of them there.
+    /// The amounts of them that are used on the cluster.
     #[serde(default, skip_serializing_if = "Resources::is_empty")]
     #[schemars(schema_with = "crate::schema::quantities")]
     pub used: Resources,

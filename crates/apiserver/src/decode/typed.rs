@@ -28,7 +28,7 @@ pub(super) struct Typed {
 
 crate::hidden::without_content!(Typed);
 
-/// Whose words errors are in.
+/// The decoder whose wording the errors have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Voice {
     /// The JSON decoder's.

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
-/// What a webhook answers to a review.
+/// The response of a webhook to a review.
 pub(crate) enum Answer {
     /// `response` of a review, its uid filled in.
     Response(Value),
@@ -33,7 +33,7 @@ pub(crate) enum Answer {
 /// A running webhook.
 pub(crate) struct Hook {
     pub(crate) address: SocketAddr,
-    /// What is to stand in `caBundle`.
+    /// The value for `caBundle`.
     pub(crate) bundle: String,
     seen: Arc<Mutex<Vec<(String, Value)>>>,
     task: tokio::task::JoinHandle<()>,

@@ -67,7 +67,7 @@ pub struct PlanArgs {
     #[arg(long, value_name = "NAME,…", value_delimiter = ',', value_parser = args::cluster_name)]
     pub clusters: Vec<String>,
 
-    /// Where the members, and the state of their copies, come from
+    /// Source of the members and of the state of their copies
     #[arg(long, value_enum, default_value_t)]
     pub members: MembersFrom,
 
@@ -101,7 +101,7 @@ pub struct PlanArgs {
     #[arg(long)]
     pub exit_code: bool,
 
-    /// How to print it
+    /// Output format
     #[arg(short = 'o', long, value_enum, default_value_t)]
     pub output: Output,
 }

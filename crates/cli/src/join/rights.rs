@@ -43,7 +43,7 @@ const LOOKED_INTO: &[(&str, &str)] = &[
     ("storage.k8s.io", "csistoragecapacities"),
 ];
 
-/// What the capacity of the member is computed from.
+/// The resources that the capacity of the member is computed from.
 const COUNTED: &[&str] = &["nodes", "pods"];
 
 /// Paths that a probe of the member reads.

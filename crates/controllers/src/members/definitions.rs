@@ -65,7 +65,7 @@ pub(super) struct Definitions {
     due: Option<Instant>,
 }
 
-/// What the watch reports.
+/// The report of the watch.
 #[derive(Default)]
 struct News {
     /// Notifies that a definition has changed, or that the watch has ended.

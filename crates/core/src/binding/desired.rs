@@ -28,7 +28,7 @@ use crate::{
     scope,
 };
 
-/// What follows the write of a binding.
+/// The follow-up to the write of a binding.
 #[derive(Default)]
 pub(super) struct Next {
     /// The time at which the desired binding may change although nothing is observed.

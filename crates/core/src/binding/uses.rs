@@ -1,4 +1,4 @@
-//! What a scheduling decision uses or waits for: the room of members, and the quotas of its namespace.
+//! The resources that a scheduling decision uses or waits for: the room of members, and the quotas of its namespace.
 
 use entourage_api::{keys::reason, policy::Placement, work::ResourceBinding};
 

@@ -92,7 +92,7 @@ impl Usage {
         self.members.remove(cluster);
     }
 
-    /// What a watch of nodes or pods read on a member counts no more. Cost: O(its nodes and pods).
+    /// Forgets the nodes or pods that a watch read on a member. Cost: O(its nodes and pods).
     pub(crate) fn forget(&mut self, cluster: &str, watch: &Watch) {
         let Some(member) = self.members.remove(cluster) else {
             return;

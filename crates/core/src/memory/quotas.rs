@@ -212,12 +212,12 @@ impl Quotas {
         }
     }
 
-    /// What is stored in the bindings of a namespace. `None` without a quota.
+    /// The usage stored for the bindings of a namespace. `None` without a quota.
     pub(crate) fn used(&self, namespace: &str) -> Option<&Amounts> {
         self.uses.get(namespace).map(|uses| &uses.stored)
     }
 
-    /// What the other bindings of the namespace use, or are about to. Cost: O(resources).
+    /// The usage of the other bindings of the namespace, now or after writes that are pending. Cost: O(resources).
     pub(crate) fn used_by_others(&self, id: &ResourceId) -> Amounts {
         let Some(uses) = self.uses.get(&id.namespace) else {
             return Amounts::new();
@@ -229,8 +229,8 @@ impl Quotas {
         others
     }
 
-    /// What a binding uses is stored; `None` if it was deleted. Returns true if the sum of its namespace changed, and the bindings
-    /// that may find more now. Cost: O(resources), and O(waiting bindings) where less is used.
+    /// Stores the usage of a binding; `None` if it was deleted. Returns true if the sum of its namespace changed, and the
+    /// bindings that may find more quota now. Cost: O(resources), and O(waiting bindings) where less is used.
     pub(crate) fn stored(&mut self, id: &ResourceId, used: Option<Amounts>) -> (bool, Vec<ResourceId>) {
         let Some(uses) = self.uses.get_mut(&id.namespace) else {
             return (false, Vec::new());

@@ -25,7 +25,7 @@ pub struct AssignedQuota {
     pub limits: Option<Resources>,
     /// The limits that the member enforces.
     pub hard: Resources,
-    /// What is used of them there.
+    /// The amounts of them that are used on the cluster.
     pub used: Resources,
 }
 

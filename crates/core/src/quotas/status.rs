@@ -93,7 +93,7 @@ fn wanted(
     })
 }
 
-/// What a member reports; what is stored while that is not known.
+/// The report of a member; the stored one while its state is unknown.
 fn reported(
     fleet: &Fleet,
     name: &NamespacedName,

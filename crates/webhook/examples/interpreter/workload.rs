@@ -1,4 +1,4 @@
-//! How a `Workload` of `workload.example.io/v1alpha1` is understood: replicas with a pod template, that can be paused.
+//! The interpretation of a `Workload` of `workload.example.io/v1alpha1`: replicas with a pod template, that can be paused.
 
 use entourage_api::work::{AggregatedStatusItem, DependentObjectReference, ReplicaRequirements};
 use entourage_webhook::interpret::{Answered, Interpret, Refusal};

@@ -30,8 +30,8 @@ const POLL: Duration = Duration::from_millis(50);
 /// The timeout of one such probe.
 const LOOK_DEADLINE: Duration = Duration::from_secs(2);
 
-/// What a hub runs besides, as docs/getting-started.md says: it lets claims and volumes go that are deleted. Members of the tests have no
-/// Pods, and what binds claims there is a test.
+/// The controllers that a hub runs in addition, as docs/getting-started.md says: they release deleted claims and volumes.
+/// Members of the tests have no Pods, and claims are bound there by the test itself.
 const HUB_CONTROLLERS: &str = ",pvc-protection,pv-protection";
 
 /// Something to look at until it is there.

@@ -146,7 +146,7 @@ fn binding_of(kind: &str, name: &str) -> String {
     format!("{name}-{}", kind.to_lowercase())
 }
 
-/// Where a binding is placed, sorted.
+/// The clusters that a binding is scheduled to, sorted.
 fn clusters(binding: &Value) -> Vec<String> {
     let all = binding["spec"]["clusters"].as_array().into_iter().flatten();
     let names = all.filter_map(|each| each["name"].as_str()).map(str::to_owned);

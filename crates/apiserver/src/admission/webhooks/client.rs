@@ -35,7 +35,7 @@ struct Target {
     url: String,
     /// The address that is dialed.
     address: String,
-    /// Whose certificate it must show.
+    /// The server name that its certificate must be valid for.
     server: String,
     /// Path and query.
     path: String,

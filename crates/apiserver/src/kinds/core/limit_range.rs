@@ -101,7 +101,7 @@ fn limit_type(kind: &str, field: &str) -> Vec<FieldError> {
 struct Order {
     /// Field of the error.
     field: &'static str,
-    /// Whose value the error quotes.
+    /// The bound whose value the error quotes.
     quoted: &'static str,
     /// The lower amount and what it is called.
     low: (&'static str, &'static str),

@@ -172,8 +172,8 @@ impl Fleet {
         self.dirty_assignment(name, cluster, dirty);
     }
 
-    /// What a binding uses may have changed. Cost: O(resources + quotas of its namespace), and O(waiting bindings) where it uses
-    /// less; O(log namespaces) without a quota.
+    /// The quota usage of a binding may have changed. Cost: O(resources + quotas of its namespace), and O(waiting bindings)
+    /// where it uses less; O(log namespaces) without a quota.
     pub(super) fn quota_used(&mut self, id: &ResourceId, dirty: &mut Dirty) {
         if !self.memory.quotas.is_limited(&id.namespace) {
             return;
