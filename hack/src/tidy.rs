@@ -63,6 +63,12 @@ const RULES: &[Rule] = &[
         check: banned,
     },
     Rule {
+        name: "definition",
+        reason: "a doc comment defines the thing, \"The clusters that …\"; it does not ask \"Which clusters …\"",
+        applies: is_rust,
+        check: definition,
+    },
+    Rule {
         name: "home-path",
         reason: "a path of one machine means nothing on another",
         applies: is_prose_or_code,
@@ -84,6 +90,11 @@ const IMPURE: &[&str] = &[
     "thread",
     "std::fs",
     "std::net",
+];
+
+/// Words that the rule `definition` refuses at the beginning of a doc comment.
+const QUESTIONS: &[&str] = &[
+    "How", "What", "When", "Where", "Whether", "Which", "Who", "Whose", "Why",
 ];
 
 /// Checks every file of the checkout against every rule. Errors: all findings, as `path:line: rule: what`.
@@ -230,6 +241,27 @@ fn banned(file: &File<'_>) -> Vec<Finding> {
     found
 }
 
+/// The first line of each doc comment.
+fn definition(file: &File<'_>) -> Vec<Finding> {
+    let doc = |line: &str| {
+        let line = line.trim_start();
+        let text = line.strip_prefix("///").or_else(|| line.strip_prefix("//!"));
+        text.map(|text| text.trim_start().to_owned())
+    };
+    let (mut found, mut inside) = (Vec::new(), false);
+    for (n, line) in file.text.lines().enumerate() {
+        let doc = doc(line);
+        if let Some(text) = doc.as_deref().filter(|_| !inside) {
+            let first = text.split(' ').next().unwrap_or_default();
+            if QUESTIONS.contains(&first) {
+                found.push((n + 1, format!("a doc comment begins with {first:?}")));
+            }
+        }
+        inside = doc.is_some();
+    }
+    found
+}
+
 fn home_path(file: &File<'_>) -> Vec<Finding> {
     // Put together here so that this file does not find itself.
     let prefixes = [["/ho", "me/"], ["/ro", "ot/"], ["/Use", "rs/"]].map(|parts| parts.concat());
@@ -348,6 +380,18 @@ mod tests {
                 "docs/a.md",
                 "It already stands\non m1.\n",
                 "It already exists on m1.\n",
+            ),
+            sample(
+                "definition",
+                "crates/core/src/a.rs",
+                "    /// Which clusters are ready.\n    fn ready() {}\n",
+                "/// The clusters that are ready.\n///\n/// # Errors\n/// When none is.\n// Which?\n",
+            ),
+            sample(
+                "definition",
+                "crates/core/src/a.rs",
+                "//! What it does.\n",
+                "//! Whatever.\n",
             ),
             sample(
                 "home-path",
