@@ -83,7 +83,9 @@ fn planned(fleet: &Fleet, id: &ResourceId, resource: &ResourceState, now: Time) 
         (None, Some(binding)) => template_gone(fleet, id, resource, binding, now),
         (Some(_), Some(binding)) if resource.is_gone() => template_gone(fleet, id, resource, binding, now),
         (Some(template), binding) if template.meta.deleting.is_some() => match binding {
-            Some(binding) if resource.is_orphaning() && binding.meta.deleting.is_none() => let_be(binding),
+            Some(binding) if resource.is_orphaning() && binding.meta.deleting.is_none() => {
+                keep_orphaned(binding)
+            }
             Some(binding) => match is_claim_over(fleet, &binding.meta) {
                 Some(true) => disown(binding),
                 Some(false) => Plan::wait("the template is being deleted"),
@@ -115,7 +117,7 @@ fn template_gone(
         return if resource.is_orphaned() {
             orphaned(fleet, binding)
         } else if resource.is_orphaning() {
-            let_be(binding)
+            keep_orphaned(binding)
         } else {
             delete(binding, "the template was deleted")
         };
@@ -128,7 +130,7 @@ fn template_gone(
 
 /// Removes the owner reference from the binding of a template that is deleted with `--cascade=orphan`, as a garbage collector
 /// that knows the template would: from then on the binding itself shows that it is orphaned.
-fn let_be(binding: &Binding) -> Plan {
+fn keep_orphaned(binding: &Binding) -> Plan {
     let mut object = (*binding.object).clone();
     if let Some(owners) = &mut object.metadata.owner_references {
         owners.retain(|owner| owner.controller != Some(true));

@@ -45,10 +45,10 @@ pub(crate) struct Cache {
     pub(crate) watches: WatchTable,
     /// Templates, bindings and copies.
     pub(crate) resources: BTreeMap<ResourceId, ResourceState>,
-    /// The revisions of resources that were forgotten: events below them are outdated. Bounded by `buried`.
+    /// The revisions of resources that were forgotten: events below them are outdated. Bounded by `forgotten`.
     pub(crate) tombstones: BTreeMap<ResourceId, Tombstone>,
     /// The order in which resources were forgotten.
-    pub(crate) buried: VecDeque<(Time, ResourceId)>,
+    pub(crate) forgotten: VecDeque<(Time, ResourceId)>,
     /// The revisions of all other objects: events below them are outdated.
     pub(crate) revisions: Revisions,
     /// The templates that the hub does not let our account claim, with the hub's message for each.

@@ -26,7 +26,7 @@ pub fn wants(fleet: &Fleet, id: &ResourceId, cluster: &Str) -> bool {
 /// The parameters by which a copy is rendered; `None` without a template or a binding.
 #[must_use]
 pub fn render_spec(fleet: &Fleet, id: &ResourceId, cluster: &Str) -> Option<RenderSpec> {
-    render_specs::recipe_of(fleet, id, cluster)
+    render_specs::render_spec_of(fleet, id, cluster)
 }
 
 /// The reason why an override policy changes no copy; `None` if it changes one, or does not exist.

@@ -143,8 +143,8 @@ pub fn plan_binding(fleet: &Fleet, id: &ResourceId, now: Time) -> Plan {
         return Plan::wait_until(until, "only the generation differs");
     }
     let mut object = (*stored.object).clone();
-    let spoiled = places.iter().filter(|place| place.is_spoiled());
-    let spoiled: BTreeSet<&Str> = spoiled.map(|place| place.cluster).collect();
+    let override_errors = places.iter().filter(|place| place.has_override_error());
+    let override_errors: BTreeSet<&Str> = override_errors.map(|place| place.cluster).collect();
     let mut events = events::events(id, (stored, template), &before, &status);
     let is_current = |cluster: &str| {
         places
@@ -159,7 +159,12 @@ pub fn plan_binding(fleet: &Fleet, id: &ResourceId, now: Time) -> Plan {
         &before,
     ));
     events.extend(events::overrides(
-        id, template, &spoiled, is_current, &before, &status,
+        id,
+        template,
+        &override_errors,
+        is_current,
+        &before,
+        &status,
     ));
     for (place, item) in places.iter().zip(&mut status.aggregated_status) {
         item.applied_reason = place.reason();

@@ -24,7 +24,7 @@ const CLOCKS_DIFFER: i64 = 3_600_000;
 const DEFAULT_SCHEDULER: &str = "default-scheduler";
 
 /// The annotations of policies about failover: their bindings have the same.
-pub(crate) const WISHES: [&str; 2] = [annotation::FAIL_BACK, annotation::WAIT_FOR_DATA];
+pub(crate) const FAILOVER_SETTINGS: [&str; 2] = [annotation::FAIL_BACK, annotation::WAIT_FOR_DATA];
 
 /// The annotations with records.
 pub(crate) const RECORDS: [&str; 6] = [

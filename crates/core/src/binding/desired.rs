@@ -172,7 +172,7 @@ fn claim(
     let from = &policy.object.spec;
     let mut vanished = vanished(fleet, id, resource, template);
     for object in vanished.iter_mut().chain([&mut *binding]) {
-        records::wish(&policy.meta, object);
+        records::copy_settings(&policy.meta, object);
     }
     let spec = &mut binding.spec;
     if let Some(vanished) = &vanished {

@@ -45,7 +45,7 @@ impl Freshness {
     }
 
     /// True if an event is news: it is neither outdated nor an echo of the cached version.
-    pub(crate) const fn is_news(self, seen: u64, is_same: bool) -> bool {
+    pub(crate) const fn is_new(self, seen: u64, is_same: bool) -> bool {
         seen >= self.0 && (self.is_unknown() || !is_same)
     }
 
@@ -98,7 +98,7 @@ mod tests {
             ("the same after a restore", Freshness::default(), 5, true, true),
         ];
         for (what, known, seen, is_same, wanted) in table {
-            assert_eq!(known.is_news(seen, is_same), wanted, "{what}");
+            assert_eq!(known.is_new(seen, is_same), wanted, "{what}");
         }
         assert!(known.is_outdated("4") && !known.is_outdated("5"));
     }

@@ -42,7 +42,7 @@ impl Revisions {
     /// O(log remembered).
     pub(crate) fn see(&mut self, which: &ObjectRef, held: Option<Held>, seen: u64) -> Option<Freshness> {
         let freshness = self.of(which, held.map(|held| held.revision));
-        if !freshness.is_news(seen, held.is_some_and(|held| held.is_same)) {
+        if !freshness.is_new(seen, held.is_some_and(|held| held.is_same)) {
             return None;
         }
         self.gone.remove(which);

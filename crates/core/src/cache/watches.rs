@@ -182,7 +182,7 @@ impl WatchTable {
     }
 
     /// The watch has reached a revision.
-    pub(crate) fn has_come_to(&mut self, watch: &Watch, revision: u64) {
+    pub(crate) fn reached(&mut self, watch: &Watch, revision: u64) {
         match self.states.get_mut(watch) {
             Some(state) => state.reached = state.reached.max(Some(revision)),
             None => self.change(watch, |state| state.reached = Some(revision)),

@@ -72,7 +72,7 @@ impl Fleet {
                 self.gone(&which, &Deletion { uid, revision }, now, &mut dirty)
             }
             Observation::Listing { watch, revision } => self.list_begins(&watch, revision, now),
-            Observation::Reached { watch, revision } => self.has_come_to(&watch, revision),
+            Observation::Reached { watch, revision } => self.watch_reached(&watch, revision),
             Observation::Listed {
                 watch,
                 present,
@@ -141,7 +141,7 @@ impl Fleet {
             self.cache.watches.was_taken_in(&watch);
             if watch.server() == Server::Hub {
                 self.remember_former();
-                self.mind_the_hub(now, &mut dirty);
+                self.update_missing_lists(now, &mut dirty);
             }
             self.wake(&watch, now, &mut dirty);
             self.distributions_reported(&watch, now, &mut dirty);

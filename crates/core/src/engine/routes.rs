@@ -31,7 +31,7 @@ pub(crate) enum Changed<'a> {
     /// The presence of a template on the hub, and its permission to be propagated.
     Presence(&'a ResourceId),
     /// The dependencies of a template, or whether they are propagated with it.
-    TakesAlong(&'a ResourceId),
+    PropagatedDependencies(&'a ResourceId),
     /// The needs of a template.
     Needs(&'a ResourceId),
     /// The requirements of a template's first copies.
@@ -47,17 +47,17 @@ pub(crate) enum Changed<'a> {
     /// A list shows the state of a copy.
     CopyListed(&'a ResourceId, &'a Str),
     /// A copy that is not managed is managed now, or vice versa.
-    CopyChangedHands(&'a ResourceId, &'a Str),
+    CopyOwner(&'a ResourceId, &'a Str),
     /// A copy was deleted.
     CopyGone(&'a ResourceId, &'a Str),
     /// The existence of a copy on a member, and its removal.
-    Standing(&'a ResourceId, &'a Str),
+    Existence(&'a ResourceId, &'a Str),
     /// The health of a template's copies.
     Health(&'a ResourceId),
     /// The reported status of a template's copies.
     Report(&'a ResourceId),
     /// The problem of a copy.
-    Trouble(&'a ResourceId),
+    Problem(&'a ResourceId),
     /// An object was deleted in a namespace of a member.
     Emptied(&'a Str, &'a Str),
     /// The listability of a kind, or its interpretation.
@@ -108,7 +108,7 @@ impl Fleet {
             Changed::Template(id) => self.dirty_resource(id, dirty),
             Changed::Claim(id) => dirty.push(Key::Template(id.clone())),
             Changed::Presence(id) => self.dirty_referrers(id, dirty),
-            Changed::TakesAlong(id) => self.dirty_dependencies(id, dirty),
+            Changed::PropagatedDependencies(id) => self.dirty_dependencies(id, dirty),
             Changed::Needs(id) => dirty.extend([Key::Binding(id.clone()), Key::BindingStatus(id.clone())]),
             Changed::Waits(id) => self.dirty_waiting(id, dirty),
             Changed::Binding(id) => dirty.push(Key::Binding(id.clone())),
@@ -125,17 +125,17 @@ impl Fleet {
                 Key::BindingStatus(id.clone()),
                 Key::TemplateStatus(id.clone()),
             ]),
-            Changed::CopyChangedHands(id, cluster) => dirty.extend([
+            Changed::CopyOwner(id, cluster) => dirty.extend([
                 Key::BindingStatus(id.clone()),
                 Key::TemplateStatus(id.clone()),
                 Key::Copy(id.clone(), cluster.clone()),
             ]),
-            Changed::Standing(id, cluster) => self.dirty_neighbours(id, cluster, dirty),
+            Changed::Existence(id, cluster) => self.dirty_by_existence(id, cluster, dirty),
             Changed::Health(id) => self.dirty_failover(id, dirty),
             Changed::Report(id) => {
                 dirty.extend([Key::BindingStatus(id.clone()), Key::TemplateStatus(id.clone())])
             }
-            Changed::Trouble(id) => self.dirty_reports(id, dirty),
+            Changed::Problem(id) => self.dirty_reports(id, dirty),
             Changed::Emptied(name, cluster) => self.dirty_emptied(name, cluster, dirty),
             // Kinds and policies.
             Changed::Kind(gvk) => self.dirty_kind(gvk, dirty),
@@ -249,7 +249,7 @@ impl Fleet {
 
     /// The keys that depend on the existence of a copy on a member: its referrers' first release there, and the removal of its
     /// dependencies. Cost: O(referrers + references).
-    fn dirty_neighbours(&self, id: &ResourceId, cluster: &Str, dirty: &mut Dirty) {
+    fn dirty_by_existence(&self, id: &ResourceId, cluster: &Str, dirty: &mut Dirty) {
         let links = self.graph.links.of(id);
         for referrer in &links.referrers {
             let waits = self

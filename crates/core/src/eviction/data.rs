@@ -22,11 +22,11 @@ use crate::{
 pub(crate) type Awaited = BTreeMap<Str, v1::Time>;
 
 /// True if a policy asks that data be awaited.
-pub(crate) fn is_wished(binding: &ResourceBinding) -> bool {
+pub(crate) fn is_requested(binding: &ResourceBinding) -> bool {
     let annotations = binding.metadata.annotations.as_ref();
     annotations.is_some_and(|all| {
         all.get(annotation::WAIT_FOR_DATA)
-            .is_some_and(|wish| wish == TRUE)
+            .is_some_and(|value| value == TRUE)
     })
 }
 
@@ -61,7 +61,7 @@ fn since(fleet: &Fleet, (id, resource): (&ResourceId, &ResourceState), cluster: 
     let all = own.chain(followers_on(fleet, id, cluster));
     let all = all
         .map(|binding| &*binding.object)
-        .filter(|binding| is_wished(binding));
+        .filter(|binding| is_requested(binding));
     let times = all.filter_map(|binding| stored(binding).remove(cluster));
     times.map(|time| Time::from_k8s(&time)).max()
 }

@@ -4,7 +4,7 @@ use entourage_api::{policy::Placement, work::ResourceBinding};
 
 use super::{home, records::Exchange};
 use crate::{
-    eviction::data::{Awaited, is_wished, stored},
+    eviction::data::{Awaited, is_requested, stored},
     object::{Str, Time},
     stored_binding::eviction_from,
 };
@@ -16,7 +16,7 @@ pub(super) fn awaited(
     exchange: &Exchange<'_>,
     now: Time,
 ) -> Awaited {
-    if !is_wished(held) {
+    if !is_requested(held) {
         return Awaited::new();
     }
     let mut all = stored(held);

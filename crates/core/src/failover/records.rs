@@ -14,7 +14,7 @@ use crate::{
     fleet::Fleet,
     object::{Meta, Str, Time},
     stored_binding::{
-        Labels, RECORDS, WISHES, eviction_from,
+        FAILOVER_SETTINGS, Labels, RECORDS, eviction_from,
         purge::{self, Shares},
     },
 };
@@ -143,11 +143,11 @@ impl Records {
 }
 
 /// Copies the failover settings of its policy to a binding.
-pub(crate) fn wish(policy: &Meta, binding: &mut ResourceBinding) {
+pub(crate) fn copy_settings(policy: &Meta, binding: &mut ResourceBinding) {
     let annotations = binding.metadata.annotations.get_or_insert_default();
-    for key in WISHES {
+    for key in FAILOVER_SETTINGS {
         match policy.annotation(key) {
-            Some(wish) => annotations.insert(key.into(), wish.to_owned()),
+            Some(value) => annotations.insert(key.into(), value.to_owned()),
             None => annotations.remove(key),
         };
     }
@@ -155,7 +155,7 @@ pub(crate) fn wish(policy: &Meta, binding: &mut ResourceBinding) {
 
 /// Copies the settings and records of an earlier binding to one that is created again.
 pub(crate) fn carry_over(before: &ResourceBinding, binding: &mut ResourceBinding) {
-    let keys = WISHES
+    let keys = FAILOVER_SETTINGS
         .iter()
         .chain(&RECORDS)
         .chain(&[annotation::APPLIED_PLACEMENT]);
@@ -171,7 +171,7 @@ pub(crate) fn carry_over(before: &ResourceBinding, binding: &mut ResourceBinding
 
 /// Removes the settings and records where no policy schedules the workload.
 pub(crate) fn forget(annotations: &mut BTreeMap<String, String>) {
-    for key in WISHES.iter().chain(&RECORDS) {
+    for key in FAILOVER_SETTINGS.iter().chain(&RECORDS) {
         annotations.remove(*key);
     }
 }

@@ -4,7 +4,7 @@ use crate::{
     cache::Trouble,
     fleet::{
         Fleet,
-        render_specs::{recipe_of, render_spec},
+        render_specs::{render_spec, render_spec_of},
         wanted::wants,
     },
     object::{ResourceId, Str},
@@ -15,7 +15,7 @@ use crate::{
 
 /// The source version that the copy should have been written from; `None` when there is nothing to write.
 pub(crate) fn expected_source(fleet: &Fleet, id: &ResourceId, cluster: &Str) -> Option<String> {
-    let render_spec = recipe_of(fleet, id, cluster)?;
+    let render_spec = render_spec_of(fleet, id, cluster)?;
     let template = fleet.resource(id)?.template.as_ref()?;
     Some(source_version(&template.meta, &render_spec))
 }

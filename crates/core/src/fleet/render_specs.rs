@@ -25,8 +25,8 @@ pub(crate) fn render_spec(
 ) -> RenderSpec {
     let spec = &binding.object.spec;
     // The template's own annotation takes precedence over the policy (karmada reference 0.3); other values are ignored.
-    let wish = template.meta.annotation(annotation::CONFLICT_RESOLUTION);
-    let overwrite = match wish {
+    let setting = template.meta.annotation(annotation::CONFLICT_RESOLUTION);
+    let overwrite = match setting {
         // A namespace may have been created on demand, before it was known that a policy claims it.
         _ if id.gvk.is_namespace() => true,
         Some("overwrite") => true,
@@ -87,7 +87,7 @@ fn share_of_completions(template: &Template, spec: &ResourceBindingSpec, cluster
 }
 
 /// The render spec of the copy; `None` when there is nothing to write.
-pub(crate) fn recipe_of(fleet: &Fleet, id: &ResourceId, cluster: &Str) -> Option<RenderSpec> {
+pub(crate) fn render_spec_of(fleet: &Fleet, id: &ResourceId, cluster: &Str) -> Option<RenderSpec> {
     let resource = fleet.resource(id)?;
     let (template, binding) = (resource.template.as_ref()?, resource.binding.as_ref()?);
     let none = CopyState::default();

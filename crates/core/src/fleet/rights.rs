@@ -30,17 +30,17 @@ impl Fleet {
             && !self.cache.watches.is_listed(&copies)
             && self.cache.namespaces.is_listed(cluster)
             && self.are_bindings_listed()
-            && (self.cache.watches.is_never_written(&copies) || !self.has_traces(cluster, gvk))
+            && (self.cache.watches.is_never_written(&copies) || !self.has_any_records(cluster, gvk))
     }
 
-    pub(crate) fn has_traces(&self, cluster: &Str, gvk: &Gvk) -> bool {
+    pub(crate) fn has_any_records(&self, cluster: &Str, gvk: &Gvk) -> bool {
         let first = ResourceId::new(gvk.clone(), "", "");
         let mut of_kind = self
             .cache
             .resources
             .range(first..)
             .take_while(|(id, _)| id.gvk == *gvk);
-        of_kind.any(|(_, resource)| tells_of_a_copy(resource, cluster))
+        of_kind.any(|(_, resource)| records_copy(resource, cluster))
     }
 
     /// The kinds of which no copy was ever written to a member, see [`Self::is_unwritten`]. Cost: O(kinds), and O(their
@@ -52,7 +52,7 @@ impl Fleet {
 }
 
 /// True if anything shows that a copy exists on a member, existed there, or may be about to.
-fn tells_of_a_copy(resource: &ResourceState, cluster: &Str) -> bool {
+fn records_copy(resource: &ResourceState, cluster: &Str) -> bool {
     let traces = |state: &CopyState| {
         state.live.is_some() || state.record.is_some() || state.in_flight || state.pending.is_some()
     };

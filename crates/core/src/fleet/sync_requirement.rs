@@ -74,7 +74,7 @@ impl Fleet {
     pub(crate) fn is_kind_listed(&self, gvk: &Gvk) -> bool {
         BASE.iter().all(|watch| self.cache.watches.is_listed(watch))
             && self.are_overrides_listed()
-            && self.is_taught()
+            && self.are_interpreters_listed()
             && self.are_consents_known()
             && self.are_quotas_known()
             && {
@@ -122,7 +122,7 @@ impl Fleet {
 
     /// True if all customizations and hooks were observed: without them templates are interpreted differently, and may seem to
     /// have no dependencies.
-    fn is_taught(&self) -> bool {
+    fn are_interpreters_listed(&self) -> bool {
         INTERPRETER_WATCHES
             .iter()
             .all(|watch| self.cache.watches.is_listed(watch))

@@ -24,12 +24,12 @@ pub(crate) fn explain(fleet: &mut Fleet, key: &Key, now: Time) {
         Key::Copy(id, cluster) => explain_copy(fleet, id, cluster, now),
         Key::Distributed(name, place) => {
             if let Some(cluster) = &place.cluster
-                && leaves_unexplained(fleet, name, place)
+                && is_leaving_unexplained(fleet, name, place)
             {
                 measure(fleet, cluster, now);
             }
         }
-        Key::Namespace(name, cluster) if ends_unexplained(fleet, name, cluster) => {
+        Key::Namespace(name, cluster) if is_ending_unexplained(fleet, name, cluster) => {
             measure(fleet, cluster, now);
         }
         Key::Cluster(name) => count_waiting(fleet, name, now),
@@ -72,13 +72,13 @@ fn explain_copy(fleet: &mut Fleet, id: &ResourceId, cluster: &Str, now: Time) {
     }
 }
 
-fn leaves_unexplained(fleet: &Fleet, name: &Str, place: &Place) -> bool {
+fn is_leaving_unexplained(fleet: &Fleet, name: &Str, place: &Place) -> bool {
     let held = fleet.memory.distributions.held.get(name);
     let spot = held.and_then(|held| held.spots.get(place));
     spot.is_some_and(|spot| spot.target_status.is_some_and(|each| !each.is_meant()) && !spot.explained)
 }
 
-fn ends_unexplained(fleet: &Fleet, name: &Str, cluster: &Str) -> bool {
+fn is_ending_unexplained(fleet: &Fleet, name: &Str, cluster: &Str) -> bool {
     let ending = fleet.cache.namespaces.ending(cluster, name);
     let seen = fleet.cache.namespaces.on(cluster, name);
     !fleet.cache.namespaces.hub.contains_key(name)

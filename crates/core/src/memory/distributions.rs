@@ -108,7 +108,7 @@ impl TargetState {
     }
 
     /// The next write does not count as a correction of the last one.
-    pub(crate) fn begin_anew(&mut self) {
+    pub(crate) fn reset_drift(&mut self) {
         (self.written, self.drift_backoff, self.is_contended) = (None, None, false);
     }
 }

@@ -15,7 +15,7 @@ use crate::{
 pub fn copy(interpretation: &Interpretation, gvk: &Gvk, object: &Value) -> Copy {
     let mut copy = copy_as_known(gvk, object);
     if !interpretation.version().is_empty() {
-        interpreted::tell_copy(interpretation, object, &mut copy);
+        interpreted::interpret_copy(interpretation, object, &mut copy);
     }
     if copy.health == Some(Health::Unhealthy) {
         copy.why_unhealthy = Some(unhealthy::reason(object).into());

@@ -98,7 +98,7 @@ fn unite(template: &mut Template) {
 }
 
 /// Replaces the fields of a copy's projection by the results of its interpretation.
-pub(super) fn tell_copy(interpretation: &Interpretation, object: &Value, copy: &mut Copy) {
+pub(super) fn interpret_copy(interpretation: &Interpretation, object: &Value, copy: &mut Copy) {
     copy.interpretation = interpretation.kept();
     let mut failed_operations = Vec::new();
     match interpretation.answer(Question::Reflect(object)) {

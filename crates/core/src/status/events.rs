@@ -248,14 +248,14 @@ pub(super) fn first_aggregation(
 }
 
 /// The events about override policies, on the template as users of Karmada know them: one when other rules than before were
-/// applied to a copy, and one when rules began to fail there. `spoiled`: the clusters where they fail now. `is_current`: true if
+/// applied to a copy, and one when rules began to fail there. `override_errors`: the clusters where they fail now. `is_current`: true if
 /// the copy is up to date.
 ///
 /// Cost: O(members).
 pub(super) fn overrides(
     id: &ResourceId,
     template: &Template,
-    spoiled: &BTreeSet<&Str>,
+    override_errors: &BTreeSet<&Str>,
     is_current: impl Fn(&str) -> bool,
     before: &ResourceBindingStatus,
     after: &ResourceBindingStatus,
@@ -270,7 +270,10 @@ pub(super) fn overrides(
             let source = item.copy.as_ref().map(|copy| copy.source.as_str());
             source.and_then(overrides_of).map(ToOwned::to_owned)
         };
-        let (failed, message) = if spoiled.iter().any(|cluster| ***cluster == *item.cluster_name) {
+        let (failed, message) = if override_errors
+            .iter()
+            .any(|cluster| ***cluster == *item.cluster_name)
+        {
             if old.is_some_and(|old| old.applied_message == item.applied_message) {
                 continue;
             }

@@ -68,7 +68,7 @@ impl Place<'_> {
     }
 
     /// True if a rule of an override policy cannot be applied to it.
-    pub(super) fn is_spoiled(&self) -> bool {
+    pub(super) fn has_override_error(&self) -> bool {
         self.problem
             .is_some_and(|problem| problem.trouble == Trouble::Override)
     }

@@ -48,7 +48,7 @@ pub(super) fn fill(
         Some(decision) => decision.blocked.clone(),
         None => failover::elsewhere::held_back(fleet, resource, behaviour, spec, now),
     };
-    tell_blocked(stored, status, blocked, now);
+    report_blocked(stored, status, blocked, now);
     if claimed_by(fleet, id, &template.meta).is_none() {
         let mut held = status.conditions.iter_mut();
         if let Some(held) = held.find(|each| each.type_ == condition::SCHEDULED) {
@@ -145,7 +145,7 @@ fn left(clusters: &[Str]) -> String {
 }
 
 /// Reports an eviction that is due and blocked.
-fn tell_blocked(stored: &Binding, status: &mut ResourceBindingStatus, blocked: String, now: Time) {
+fn report_blocked(stored: &Binding, status: &mut ResourceBindingStatus, blocked: String, now: Time) {
     if blocked.is_empty() {
         return conditions::remove(&mut status.conditions, condition::EVICTION_BLOCKED);
     }

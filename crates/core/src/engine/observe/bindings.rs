@@ -45,7 +45,7 @@ impl Fleet {
         resource.binding_freshness.set(meta.revision());
         for item in object.status.iter().flat_map(|status| &status.aggregated_status) {
             if item.copy.is_some() || item.applied {
-                self.leaves_a_trace(&item.cluster_name.as_str().into(), &id.gvk);
+                self.note_records(&item.cluster_name.as_str().into(), &id.gvk);
             }
         }
         let leading = self.leading;
@@ -174,21 +174,21 @@ impl Fleet {
         }
         self.quota_used(&id, dirty);
         if first {
-            self.recall_by_binding(&id, now, dirty);
+            self.restore_failed_results_from_binding(&id, now, dirty);
         }
-        self.manage_what_is_accounted(&id, now, dirty);
+        self.manage_accounted_copies(&id, now, dirty);
         self.refers_as_orphaned(&id, now, dirty);
         self.claim_changed(&id, claims.0, claims.1, dirty);
         if placement_changed {
-            self.route(Changed::TakesAlong(&id), dirty);
+            self.route(Changed::PropagatedDependencies(&id), dirty);
         }
         if placement_changed || requirement_changed {
             self.dirty_overrides_of(&id, now, dirty);
         }
         self.route(Changed::Template(&id), dirty);
-        self.settle_standing_by(&id, now, dirty);
+        self.settle_on_standby(&id, now, dirty);
         if first {
-            self.namespace_changes_hands(&id, dirty);
+            self.namespace_writer_changed(&id, dirty);
         }
     }
 
@@ -230,16 +230,16 @@ impl Fleet {
             self.route(Changed::Emptied(&id.namespace, cluster), dirty);
         }
         self.claim_changed(&id, claim, None, dirty);
-        self.route(Changed::TakesAlong(&id), dirty);
+        self.route(Changed::PropagatedDependencies(&id), dirty);
         self.dirty_overrides_of(&id, now, dirty);
         self.route(Changed::Template(&id), dirty);
-        self.namespace_changes_hands(&id, dirty);
+        self.namespace_writer_changed(&id, dirty);
         self.forget_if_empty(&id, now);
     }
 
     /// A namespace is written by the planner of copies while it has a binding, else by that of namespaces. Cost: O(members) for
     /// a namespace.
-    fn namespace_changes_hands(&self, id: &ResourceId, dirty: &mut Dirty) {
+    fn namespace_writer_changed(&self, id: &ResourceId, dirty: &mut Dirty) {
         if id.gvk.is_namespace() {
             self.route(Changed::HubNamespace(&id.name), dirty);
         }

@@ -90,7 +90,7 @@ impl Fleet {
     }
 
     /// Its binding changed: the copies that it accounts for now are managed from now on. Cost: O(copies of one template).
-    pub(super) fn manage_what_is_accounted(&mut self, id: &ResourceId, now: Time, dirty: &mut Dirty) {
+    pub(super) fn manage_accounted_copies(&mut self, id: &ResourceId, now: Time, dirty: &mut Dirty) {
         let Some(resource) = self.cache.resources.get(id) else {
             return;
         };
@@ -105,8 +105,8 @@ impl Fleet {
             state.live = state.copied.take().map(|copied| *copied);
             self.copied_changed(&cluster, id, now, dirty);
             self.answered(id, now);
-            self.route(Changed::CopyChangedHands(id, &cluster), dirty);
-            self.route(Changed::Standing(id, &cluster), dirty);
+            self.route(Changed::CopyOwner(id, &cluster), dirty);
+            self.route(Changed::Existence(id, &cluster), dirty);
         }
     }
 }

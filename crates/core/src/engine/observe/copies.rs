@@ -24,7 +24,7 @@ impl Fleet {
         if copy.meta.hub.as_deref() != Some(&*self.config.hub) || !self.cache.members.contains_key(cluster) {
             return;
         }
-        self.recall_copy(cluster, id, &mut copy);
+        self.restore_failed_results_of_copy(cluster, id, &mut copy);
         // One string for all copies.
         copy.meta.hub = Some(self.config.hub.clone());
         let is_managed = self.is_managed(cluster, id, &copy.meta);
@@ -79,9 +79,9 @@ impl Fleet {
         self.route(Changed::Health(id), dirty);
         self.route(Changed::Copy(id, cluster), dirty);
         if appeared || is_filled || was_pending {
-            self.route(Changed::Standing(id, cluster), dirty);
+            self.route(Changed::Existence(id, cluster), dirty);
         }
-        self.settle_standing_by(id, now, dirty);
+        self.settle_on_standby(id, now, dirty);
     }
 
     /// Records since when a copy has not been healthy; called at every change of its cached state. Cost: O(entries of the
@@ -166,7 +166,7 @@ impl Fleet {
     pub(super) fn copy_ended(&mut self, id: &ResourceId, cluster: &Str, now: Time, dirty: &mut Dirty) {
         self.route(Changed::Emptied(&id.namespace, cluster), dirty);
         self.answered(id, now);
-        self.route(Changed::Standing(id, cluster), dirty);
+        self.route(Changed::Existence(id, cluster), dirty);
         self.release_stale_dependencies(id, now, dirty);
         self.remember_preserved(id, cluster);
         self.route(Changed::CopyGone(id, cluster), dirty);

@@ -41,7 +41,7 @@ impl Fleet {
         let interpretation = self.graph.interpreter.of(&id.gvk);
         let mut outcome = outcome;
         if let Delivered::Applied { copy, .. } = &mut outcome {
-            self.recall_copy(cluster, id, copy);
+            self.restore_failed_results_of_copy(cluster, id, copy);
         }
         let state = self.copy_state(id, cluster);
         state.in_flight = false;
@@ -128,12 +128,12 @@ impl Fleet {
         let state = self.copy_state(id, cluster);
         let exists = state.live.is_some();
         if reported != state.problem.as_ref().map(|problem| problem.message.clone()) {
-            self.route(Changed::Trouble(id), dirty);
+            self.route(Changed::Problem(id), dirty);
         }
         self.answered(id, now);
         self.route(Changed::CopyTried(id, cluster), dirty);
         // Referrers wait for the first success, stale dependencies for the latest one, and terminating objects for the outcome.
-        self.route(Changed::Standing(id, cluster), dirty);
+        self.route(Changed::Existence(id, cluster), dirty);
         self.release_stale_dependencies(id, now, dirty);
         self.route(Changed::Health(id), dirty);
         if existed != exists || !exists {
@@ -162,7 +162,7 @@ impl Fleet {
             if let Some(state) = resource.copies.get_mut(&cluster) {
                 state.problem = None;
             }
-            self.route(Changed::Trouble(&id), dirty);
+            self.route(Changed::Problem(&id), dirty);
         }
     }
 
@@ -225,7 +225,7 @@ impl Fleet {
 
     /// A copy that was about to be removed stays for now: others may rely on it again.
     pub(super) fn stays(&self, id: &ResourceId, cluster: &Str, dirty: &mut Dirty) {
-        self.route(Changed::Standing(id, cluster), dirty);
+        self.route(Changed::Existence(id, cluster), dirty);
         self.route(Changed::Health(id), dirty);
     }
 

@@ -78,12 +78,12 @@ impl Fleet {
         });
         let customized = Customized::of(of_it.map(|each| &**each), self.config.scripts.as_deref());
         if self.graph.interpreter.customize(gvk, customized) {
-            self.taught_anew(gvk, dirty);
+            self.interpreter_changed(gvk, dirty);
         }
     }
 
     /// The interpreter of a kind has changed: its objects are listed and read again. Cost: O(objects of the kind + members).
-    pub(super) fn taught_anew(&mut self, gvk: &Gvk, dirty: &mut Dirty) {
+    pub(super) fn interpreter_changed(&mut self, gvk: &Gvk, dirty: &mut Dirty) {
         let is_watched = self
             .graph
             .kinds
@@ -148,7 +148,7 @@ impl Fleet {
     /// Fills in the results of failed operations of a template's interpretation from earlier ones: the cached result, or after
     /// a start the one that is stored in its binding, even if it is propagated only as a dependency. A missing response never
     /// removes anything. Cost: O(references).
-    pub(super) fn recall(&self, id: &ResourceId, template: &mut Template) {
+    pub(super) fn restore_failed_results(&self, id: &ResourceId, template: &mut Template) {
         if template.failed_operations.is_empty() {
             return;
         }
@@ -237,8 +237,13 @@ impl Fleet {
         }
     }
 
-    /// As [`Self::recall`], when the binding is observed after its template.
-    pub(super) fn recall_by_binding(&mut self, id: &ResourceId, now: Time, dirty: &mut Dirty) {
+    /// As [`Self::restore_failed_results`], when the binding is observed after its template.
+    pub(super) fn restore_failed_results_from_binding(
+        &mut self,
+        id: &ResourceId,
+        now: Time,
+        dirty: &mut Dirty,
+    ) {
         let held = self
             .cache
             .resources
@@ -247,7 +252,7 @@ impl Fleet {
         let Some(mut template) = held.filter(|held| !held.failed_operations.is_empty()).cloned() else {
             return;
         };
-        self.recall(id, &mut template);
+        self.restore_failed_results(id, &mut template);
         let (named, selections) = (template.references.clone(), template.selections.clone());
         let outside = outside(id, &template);
         let before = self.get_or_create(id).template.replace(template);
@@ -261,8 +266,8 @@ impl Fleet {
         self.refer(id, references, now, dirty);
     }
 
-    /// As [`Self::recall`], for a copy. A copy that was read by the earlier interpreter keeps its results.
-    pub(super) fn recall_copy(&self, cluster: &Str, id: &ResourceId, copy: &mut Copy) {
+    /// As [`Self::restore_failed_results`], for a copy. A copy that was read by the earlier interpreter keeps its results.
+    pub(super) fn restore_failed_results_of_copy(&self, cluster: &Str, id: &ResourceId, copy: &mut Copy) {
         let stale = copy.interpretation != self.graph.interpreter.of(&id.gvk);
         let lacks = copy.lacks(Operation::Reflect).is_some();
         // A hook without a response for a while makes nothing unhealthy.

@@ -142,7 +142,7 @@ impl Fleet {
                     .as_ref()
                     .is_none_or(|written| written.content != content)
                 {
-                    spot.begin_anew();
+                    spot.reset_drift();
                 }
                 spot.failure = None;
                 spot.not_before = (content != content_now).then(|| now.plus(FIRST_PAUSE));
@@ -178,7 +178,7 @@ impl Fleet {
             Wrote::Gone { uid } => {
                 let spot = self.memory.distributions.held.get_mut(name);
                 if let Some(spot) = spot.and_then(|held| held.spots.get_mut(place)) {
-                    spot.begin_anew();
+                    spot.reset_drift();
                 }
                 let deletion = Deletion {
                     uid: Some(uid),

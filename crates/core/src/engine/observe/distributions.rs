@@ -93,7 +93,7 @@ impl Fleet {
         }
         self.look(name);
         let wanted = self.wheres(name);
-        self.look_away(name, before.iter().filter(|at| !wanted.contains(at)));
+        self.end_watches(name, before.iter().filter(|at| !wanted.contains(at)));
         // Otherwise the copy in a namespace that was left is kept for a while, as before.
         if is_retargeted {
             self.count_workloads(name);
@@ -214,7 +214,7 @@ impl Fleet {
     fn forget_distribution(&mut self, name: &Str) {
         let looked = self.wheres(name);
         self.deselect(name);
-        self.look_away(name, looked.iter());
+        self.end_watches(name, looked.iter());
         if let Some(held) = self.memory.distributions.held.remove(name) {
             for place in held.spots.keys() {
                 self.leave(name, place);

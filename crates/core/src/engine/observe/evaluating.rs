@@ -39,9 +39,9 @@ impl Fleet {
         }
         let of_it = |place: &&Place| only.is_none() || place.cluster.as_ref() == only;
         for place in places.iter().filter(of_it) {
-            self.judge_one(name, place, now, dirty);
+            self.evaluate_place(name, place, now, dirty);
         }
-        self.judge_dependent(name, now, dirty);
+        self.evaluate_dependent_places(name, now, dirty);
     }
 
     /// Evaluates one place, and those whose status depends on the number of places in some state. Cost: O(distribution's
@@ -53,16 +53,16 @@ impl Fleet {
             held.map(|held| (held.meant() == 0, held.count(TargetStatus::Conflict) == 0))
         };
         let before = counts(self);
-        self.judge_one(name, place, now, dirty);
+        self.evaluate_place(name, place, now, dirty);
         if before != counts(self) {
-            self.judge_dependent(name, now, dirty);
+            self.evaluate_dependent_places(name, now, dirty);
         } else {
             self.note_completeness(name);
         }
     }
 
     /// Evaluates the places whose status depends on others. Cost: O(their number).
-    fn judge_dependent(&mut self, name: &Str, now: Time, dirty: &mut Dirty) {
+    fn evaluate_dependent_places(&mut self, name: &Str, now: Time, dirty: &mut Dirty) {
         let Some(held) = self.memory.distributions.held.get(name) else {
             return;
         };
@@ -80,7 +80,7 @@ impl Fleet {
             .filter(|(target_status, _)| depends(target_status));
         let places: Vec<Place> = of_it.flat_map(|(_, places)| places.iter().cloned()).collect();
         for place in places {
-            self.judge_one(name, &place, now, dirty);
+            self.evaluate_place(name, &place, now, dirty);
         }
         self.note_completeness(name);
     }
@@ -108,7 +108,7 @@ impl Fleet {
         }
     }
 
-    fn judge_one(&mut self, name: &Str, place: &Place, now: Time, dirty: &mut Dirty) {
+    fn evaluate_place(&mut self, name: &Str, place: &Place, now: Time, dirty: &mut Dirty) {
         let target_status = self.target_status(name, place, now);
         let Some(held) = self.memory.distributions.held.get_mut(name) else {
             return;
@@ -129,7 +129,7 @@ impl Fleet {
         if target_status == Some(TargetStatus::NoNamespace)
             && let Some(spot) = held.spots.get_mut(place)
         {
-            spot.begin_anew();
+            spot.reset_drift();
         }
         if changed {
             self.route(Changed::DistributionReport(name), dirty);

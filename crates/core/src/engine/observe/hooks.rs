@@ -13,7 +13,7 @@ use crate::{
 
 impl Fleet {
     /// The hooks of a configuration were observed. Cost: O(kinds in use × rules of all hooks), and for kinds whose interpreter
-    /// changed as [`Self::taught_anew`].
+    /// changed as [`Self::interpreter_changed`].
     pub(super) fn hooks_seen(&mut self, name: &Str, configured: Arc<Configured>, dirty: &mut Dirty) {
         let which = ObjectRef::Hooks(configured.contract, name.clone());
         let key = (configured.contract, name.clone());
@@ -72,7 +72,7 @@ impl Fleet {
         let kinds: Vec<Gvk> = self.graph.kinds.iter().cloned().chain(interpretation).collect();
         for gvk in kinds {
             if self.graph.interpreter.review(&gvk) {
-                self.taught_anew(&gvk, dirty);
+                self.interpreter_changed(&gvk, dirty);
             }
         }
     }

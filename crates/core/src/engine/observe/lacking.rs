@@ -6,7 +6,7 @@ use crate::{fleet::Fleet, object::Time, plan::Key};
 impl Fleet {
     /// To be called after each event of a hub watch: determines the missing lists that every deletion needs. Cost: O(kinds);
     /// O(members) when the result changes.
-    pub(super) fn mind_the_hub(&mut self, now: Time, dirty: &mut Dirty) {
+    pub(super) fn update_missing_lists(&mut self, now: Time, dirty: &mut Dirty) {
         let lacking = self.lacking();
         let was = self.memory.deletion_pauses.blind.take();
         if lacking.is_empty() {

@@ -70,7 +70,7 @@ impl Fleet {
 
     /// A copy of a template, or its record, changed while another process leads: the template's stale dependencies are no
     /// longer needed if its copies are all current. Cost: as [`Self::release_stale_dependencies`].
-    pub(super) fn settle_standing_by(&mut self, id: &ResourceId, now: Time, dirty: &mut Dirty) {
+    pub(super) fn settle_on_standby(&mut self, id: &ResourceId, now: Time, dirty: &mut Dirty) {
         if !self.leading {
             self.release_stale_dependencies(id, now, dirty);
         }

@@ -80,7 +80,7 @@ impl Fleet {
                 }
                 // The keys that waited to know whether the copy exists there can be planned.
                 for id in absent {
-                    self.route(Changed::Standing(&id, cluster), dirty);
+                    self.route(Changed::Existence(&id, cluster), dirty);
                     self.release_stale_dependencies(&id, now, dirty);
                 }
                 self.route(Changed::Cluster(cluster), dirty);
@@ -218,7 +218,7 @@ impl Fleet {
             return;
         }
         self.cache.watches.is_not_served(watch, why);
-        self.look_for_traces(watch);
+        self.search_records(watch);
         self.route(Changed::Listing(watch), dirty);
         self.route(Changed::Kind(gvk), dirty);
         if let Watch::Copies(cluster, _) = watch {

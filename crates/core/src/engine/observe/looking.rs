@@ -134,7 +134,7 @@ impl Fleet {
     }
 
     /// Ends some watches of a distribution. Cost: O(their number).
-    pub(super) fn look_away<'a>(&mut self, name: &Str, from: impl Iterator<Item = &'a DistributionServer>) {
+    pub(super) fn end_watches<'a>(&mut self, name: &Str, from: impl Iterator<Item = &'a DistributionServer>) {
         for at in from {
             let Some(looked) = self.memory.distributions.looked.get_mut(at) else {
                 continue;

@@ -133,7 +133,7 @@ impl Fleet {
         let is_over = held.is_some();
         self.route(Changed::Copy(id, cluster), dirty);
         if is_over {
-            self.route(Changed::Trouble(id), dirty);
+            self.route(Changed::Problem(id), dirty);
         }
     }
 }

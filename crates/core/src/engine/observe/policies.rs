@@ -12,7 +12,7 @@ use crate::{
     object::{NamespacedName, Time},
     observation::ObjectRef,
     scope,
-    stored_binding::WISHES,
+    stored_binding::FAILOVER_SETTINGS,
 };
 
 impl Fleet {
@@ -34,7 +34,7 @@ impl Fleet {
                 && held.meta.generation == meta.generation
                 && held.meta.deleting.is_some() == meta.deleting.is_some()
                 && held.meta.label(id_label) == meta.label(id_label)
-                && WISHES
+                && FAILOVER_SETTINGS
                     .iter()
                     .chain(&[annotation::VOLUME_RETENTION])
                     .all(|key| held.meta.annotation(key) == meta.annotation(key))

@@ -42,9 +42,9 @@ impl Fleet {
     }
 
     /// The watch has reached a revision. Cost: O(log watches).
-    pub(super) fn has_come_to(&mut self, watch: &Watch, revision: u64) {
+    pub(super) fn watch_reached(&mut self, watch: &Watch, revision: u64) {
         if revision != UNKNOWN {
-            self.cache.watches.has_come_to(watch, revision);
+            self.cache.watches.reached(watch, revision);
         }
     }
 

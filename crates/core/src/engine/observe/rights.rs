@@ -11,16 +11,16 @@ use crate::{
 impl Fleet {
     /// A kind is refused or not served on a member: the search for anything that mentions a copy there is made once, and not
     /// for every binding that waits for it. Cost: O(objects of the kind).
-    pub(super) fn look_for_traces(&mut self, watch: &Watch) {
+    pub(super) fn search_records(&mut self, watch: &Watch) {
         if let Watch::Copies(cluster, gvk) = watch
-            && !self.has_traces(cluster, gvk)
+            && !self.has_any_records(cluster, gvk)
         {
             self.cache.watches.has_no_records(watch);
         }
     }
 
     /// A record mentions a copy, or is about to. Cost: O(log watches).
-    pub(super) fn leaves_a_trace(&mut self, cluster: &Str, gvk: &Gvk) {
+    pub(super) fn note_records(&mut self, cluster: &Str, gvk: &Gvk) {
         let copies = self.copies(cluster, gvk);
         self.cache.watches.has_records(&copies);
     }
@@ -55,7 +55,7 @@ impl Fleet {
         if is_first && *watch == Watch::Works {
             self.works_listed(dirty);
         }
-        self.look_for_traces(watch);
+        self.search_records(watch);
         if let Watch::Copies(cluster, gvk) = watch {
             self.route(Changed::Rights(cluster, gvk), dirty);
         }

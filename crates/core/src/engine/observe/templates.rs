@@ -26,7 +26,7 @@ impl Fleet {
         self.use_kind(&id.gvk);
         let interpretation = self.graph.interpreter.of(&id.gvk);
         self.keep_answers(id, &mut template);
-        self.recall(id, &mut template);
+        self.restore_failed_results(id, &mut template);
         let resource = self.get_or_create(id);
         // Read by the earlier interpreter: it is read again.
         if resource.freshness.is_outdated(&template.meta.resource_version)
@@ -105,7 +105,7 @@ impl Fleet {
         }
         // The claim of a policy decides whether a hook is called for the references of its dependencies.
         if appeared || claim != claim_before && !self.graph.interpreter.hooks().is_empty() {
-            self.route(Changed::TakesAlong(id), dirty);
+            self.route(Changed::PropagatedDependencies(id), dirty);
         }
         self.claim_changed(id, claim_before, claim, dirty);
         self.names_outside(id, outside);
@@ -204,7 +204,7 @@ impl Fleet {
         self.claim_not_refused(id, dirty);
         self.route(Changed::Presence(id), dirty);
         // Its dependencies may no longer be needed.
-        self.route(Changed::TakesAlong(id), dirty);
+        self.route(Changed::PropagatedDependencies(id), dirty);
         self.route(Changed::Template(id), dirty);
         self.workload_changed(id, now, dirty);
         self.forget_if_empty(id, now);
@@ -225,7 +225,7 @@ impl Fleet {
         match &resource.binding {
             Some(binding) if resource.may_be_orphaned() => {
                 // The effect on the dependencies when its binding is deleted is recorded on theirs.
-                self.route(Changed::TakesAlong(id), dirty);
+                self.route(Changed::PropagatedDependencies(id), dirty);
                 if self.graph.links.of(id).direct.is_empty() {
                     let (named, selections) = binding.stored_dependencies(id);
                     let references = self.with_selected(id, named, &selections);

@@ -57,7 +57,7 @@ impl Fleet {
     }
 
     pub(crate) fn copy_state(&mut self, id: &ResourceId, cluster: &Str) -> &mut CopyState {
-        self.leaves_a_trace(cluster, &id.gvk);
+        self.note_records(cluster, &id.gvk);
         self.get_or_create(id).copies.entry(cluster.clone()).or_default()
     }
 
@@ -173,12 +173,12 @@ impl Fleet {
                 .collect(),
         };
         self.cache.tombstones.insert(id.clone(), known);
-        self.cache.buried.push_back((now, id.clone()));
-        while let Some((time, _)) = self.cache.buried.front() {
-            if self.cache.buried.len() <= MOST && now.0 - time.0 < AGE {
+        self.cache.forgotten.push_back((now, id.clone()));
+        while let Some((time, _)) = self.cache.forgotten.front() {
+            if self.cache.forgotten.len() <= MOST && now.0 - time.0 < AGE {
                 break;
             }
-            if let Some((_, id)) = self.cache.buried.pop_front() {
+            if let Some((_, id)) = self.cache.forgotten.pop_front() {
                 self.cache.tombstones.remove(&id);
             }
         }
