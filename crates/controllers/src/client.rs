@@ -34,9 +34,9 @@ mod body;
 pub mod catalog;
 mod identity;
 pub mod path;
-mod patience;
 mod pauses;
 pub mod read;
+mod response_limits;
 pub mod served;
 mod stack;
 pub(crate) mod trust;
@@ -45,8 +45,8 @@ mod verbs;
 use body::collect;
 use identity::Identity;
 use path::Path;
-use patience::Patience;
 use pauses::Pauses;
+use response_limits::ResponseLimits;
 
 /// The maximum sizes of responses, in bytes: a page of a list, one object (etcd accepts 1.5 MiB), an error.
 const LARGEST_LIST: usize = 64 << 20;
@@ -148,7 +148,7 @@ struct Inner {
     /// The paths for which the server asked to retry later.
     pauses: Mutex<Pauses>,
     /// The time that lists and watches take to begin.
-    patience: Mutex<Patience>,
+    response_limits: Mutex<ResponseLimits>,
     /// True if the discovery results may be out of date.
     doubted: AtomicBool,
     /// The number of times that the server was found to be restored.
@@ -168,7 +168,7 @@ impl Api {
             in_flight: AtomicUsize::new(0),
             lists: Semaphore::new(LISTS),
             pauses: Mutex::default(),
-            patience: Mutex::default(),
+            response_limits: Mutex::default(),
             doubted: AtomicBool::new(false),
             restores: AtomicUsize::new(0),
             identity: Identity::default(),
@@ -318,12 +318,12 @@ impl Api {
             Ok(result) => result,
             Err(_) => Err(Failure::Timeout(LONGEST_LIST)),
         };
-        let mut patience = self.patience();
+        let mut response_limits = self.response_limits();
         match &result {
-            Err(Failure::Timeout(_)) => patience.missed(&request(&call)),
-            _ => patience.answered(&request(&call), begun.took),
+            Err(Failure::Timeout(_)) => response_limits.missed(&request(&call)),
+            _ => response_limits.answered(&request(&call), begun.took),
         }
-        drop(patience);
+        drop(response_limits);
         result
     }
 
@@ -346,7 +346,7 @@ impl Api {
             self.begin(&call).await
         };
         let result = opened.await.map(|begun| {
-            self.patience().answered(&request(&call), begun.took);
+            self.response_limits().answered(&request(&call), begun.took);
             begun.answer.into_body()
         });
         self.account(Verb::Watch, path, result.as_ref().err(), began.elapsed());
@@ -355,7 +355,7 @@ impl Api {
 
     /// Waits until a response begins, for as long as such responses take on this server.
     async fn begin(&self, call: &Call<'_>) -> Result<Begun, Failure> {
-        let given = self.patience().of(&request(call));
+        let given = self.response_limits().of(&request(call));
         let bare = Call {
             verb: call.verb,
             path: call.path,
@@ -371,14 +371,17 @@ impl Api {
                 took: began.elapsed(),
             }),
             Err(_) => {
-                self.patience().missed(&request(call));
+                self.response_limits().missed(&request(call));
                 Err(Failure::Timeout(given))
             }
         }
     }
 
-    fn patience(&self) -> MutexGuard<'_, Patience> {
-        self.0.patience.lock().unwrap_or_else(PoisonError::into_inner)
+    fn response_limits(&self) -> MutexGuard<'_, ResponseLimits> {
+        self.0
+            .response_limits
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn send(&self, call: Call<'_>) -> Result<Response<Body>, Failure> {

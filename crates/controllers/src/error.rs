@@ -372,7 +372,7 @@ mod tests {
 
     #[test]
     fn a_webhook_that_fails_is_named_also_of_a_secret_and_without_the_rest_of_the_sentence() {
-        for (words, told) in [
+        for (words, reported) in [
             (
                 "Internal error occurred: failed calling webhook \"guard.example.com\": canary",
                 "failed calling webhook",
@@ -384,7 +384,10 @@ mod tests {
         ] {
             let failure = answer(500, &json!({"reason": "InternalError", "message": words}));
             let text = failure.text(&Gvk::new("v1", "Secret"));
-            assert_eq!(text, format!("500 InternalError; {told} \"guard.example.com\""));
+            assert_eq!(
+                text,
+                format!("500 InternalError; {reported} \"guard.example.com\"")
+            );
         }
         let odd = json!({"reason": "InternalError", "message": "failed calling webhook \"a canary\": x"});
         assert_eq!(

@@ -176,9 +176,9 @@ impl InterpreterSnapshot {
             }
             _ => Used::default(),
         };
-        let mut heard = HookResponses::default();
+        let mut responses = HookResponses::default();
         loop {
-            let questions = observation::questions(watch, interpretation, object, used, &heard);
+            let questions = observation::questions(watch, interpretation, object, used, &responses);
             if questions.is_empty() {
                 break;
             }
@@ -187,12 +187,12 @@ impl InterpreterSnapshot {
                 (question.operation(), said)
             });
             for (operation, said) in join_all(asked).await {
-                heard = heard.and(operation, said);
+                responses = responses.and(operation, said);
             }
         }
-        let heard = observation::with_unused(watch, interpretation, object, heard);
-        let lacks = heard.lacks();
-        (interpretation.with(heard), lacks)
+        let responses = observation::with_unused(watch, interpretation, object, responses);
+        let lacks = responses.lacks();
+        (interpretation.with(responses), lacks)
     }
 
     /// Returns the response of the hook for a question.

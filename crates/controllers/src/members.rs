@@ -187,12 +187,12 @@ impl Members {
         let (reach, receiver) = watch::channel(reach);
         let keeping = async move {
             let make = || Keeper::new(name.clone(), run, options.clone(), receiver.clone()).keep();
-            let told = || async {
+            let report = || async {
                 let (name, member) = (name.clone(), None);
                 // A failure means that the process ends.
                 let _ = options.brain.send(Message::Member { name, run, member }).await;
             };
-            supervise("member", make, told).await;
+            supervise("member", make, report).await;
         };
         Task {
             run,

@@ -48,13 +48,13 @@ use crate::{
     interpreter_snapshot::InterpreterSnapshot,
 };
 
-mod hear;
+mod hook_calls;
 mod lines;
 mod list;
 mod outage;
 mod state;
 
-use hear::{News, Unheard};
+use hook_calls::{HookRetries, WatchEvent};
 use lines::Lines;
 use outage::{LONGEST, pause};
 use state::{End, Reported};
@@ -90,7 +90,7 @@ pub struct Watcher {
     interpreters: InterpreterSnapshot,
     interpretation: Interpretation,
     /// The objects for which a hook failed.
-    unheard: Unheard,
+    hook_retries: HookRetries,
     /// Distinguishes this run from an earlier one of the same watch, whose late messages may still arrive.
     run: u64,
     brain: mpsc::Sender<Message>,
@@ -141,7 +141,7 @@ impl Watcher {
             watch,
             interpreters: InterpreterSnapshot::default(),
             interpretation,
-            unheard: Unheard::default(),
+            hook_retries: HookRetries::default(),
             run,
             brain,
             list,
@@ -282,15 +282,15 @@ impl Watcher {
         loop {
             let frame = tokio::select! {
                 frame = timeout_at(since + idle, body.frame()) => frame,
-                () = sleep_until(self.unheard.again()), if !self.unheard.is_empty() => {
-                    let seen = self.hear_again().await;
+                () = sleep_until(self.hook_retries.again()), if !self.hook_retries.is_empty() => {
+                    let seen = self.retry_hooks().await;
                     if !seen.is_empty() && self.tell(seen, false).await.is_none() {
                         return Ok(End::Stop);
                     }
                     continue;
                 }
                 templates = self.unasked() => {
-                    self.unheard.ask(templates);
+                    self.hook_retries.ask(templates);
                     continue;
                 }
             };
@@ -359,17 +359,17 @@ impl Watcher {
     /// Events that arrived together are read together: hooks are called for all of them concurrently.
     async fn events(&mut self, events: Vec<(String, Value)>) -> Vec<Observation> {
         let news = events.into_iter().map(|(kind, object)| match &*kind {
-            "DELETED" => News::Gone(object),
-            _ => News::Object(object),
+            "DELETED" => WatchEvent::Deleted(object),
+            _ => WatchEvent::Object(object),
         });
         if self.interpretation.is_hooked() {
-            return self.hear(news).await;
+            return self.read_events(news).await;
         }
         let mut seen = Vec::new();
         for mut each in news {
             seen.extend(match &each {
-                News::Object(object) => self.project(&self.interpretation, object),
-                News::Gone(object) => self.end(object),
+                WatchEvent::Object(object) => self.project(&self.interpretation, object),
+                WatchEvent::Deleted(object) => self.end(object),
             });
             self.wipe(each.object());
         }

@@ -56,18 +56,18 @@ impl Distributions {
         &self,
         inquiry: &Inquiry,
         author: &Author,
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<Vec<String>, Denial> {
         let authorized = async {
             let late = || Err(Denial::Unknown(inquiry::unknown_rights(&author.username, LATE)));
-            let asked = tokio::time::timeout(patience, self.authorized(inquiry, author));
+            let asked = tokio::time::timeout(timeout, self.authorized(inquiry, author));
             asked.await.unwrap_or_else(|_| late())
         };
         let tried = async {
             let Some(trial) = &inquiry.trial else {
                 return Answer::Taken;
             };
-            let answer = tokio::time::timeout(patience, self.tried(trial));
+            let answer = tokio::time::timeout(timeout, self.tried(trial));
             answer.await.unwrap_or(Answer::Silence)
         };
         let (authorized, tried) = tokio::join!(authorized, tried);

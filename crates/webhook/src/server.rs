@@ -120,8 +120,8 @@ impl Server {
         let Some((inquiry, author, is_change)) = review.inquiry() else {
             return answer;
         };
-        let patience = if is_change { LOOK_AT_CHANGE } else { LOOK };
-        match self.distributions.validated(&inquiry, author, patience).await {
+        let timeout = if is_change { LOOK_AT_CHANGE } else { LOOK };
+        match self.distributions.validated(&inquiry, author, timeout).await {
             Ok(warnings) => review.allowed(&warnings),
             Err(Denial::Refused(refusal)) => review.denied(&refusal),
             Err(Denial::Unknown(why)) => review.unanswerable(&why),

@@ -34,7 +34,7 @@ pub struct Catalog {
     /// By group and kind: the versions, the preferred one first, and the plural there.
     served: BTreeMap<(Str, Str), Vec<(Str, Str)>>,
     /// Groups of which a version did not respond: their kinds are unknown.
-    unsaid: BTreeSet<Str>,
+    unavailable: BTreeSet<Str>,
     definitions: Definitions,
 }
 
@@ -57,7 +57,7 @@ impl Catalog {
             let (version, _) = wanted.or_else(|| versions.first())?;
             return Some(Served::In(version.clone()));
         }
-        if self.unsaid.contains(&gvk.group) {
+        if self.unavailable.contains(&gvk.group) {
             return None;
         }
         let is_defined = self
@@ -103,7 +103,7 @@ impl Catalog {
                 });
                 self.serves(name, version["version"].as_str().unwrap_or_default(), resources);
                 if version["freshness"] == "Stale" {
-                    self.unsaid.insert(name.into());
+                    self.unavailable.insert(name.into());
                 }
             }
         }
@@ -166,7 +166,7 @@ impl Api {
                 Err(failure) if !matches!(failure.code(), 404 | 503) => return Err(failure),
                 // Listed and not responding: it starts or stops being served just now, or its server is down.
                 _ => {
-                    catalog.unsaid.insert(group.as_str().into());
+                    catalog.unavailable.insert(group.as_str().into());
                 }
             }
         }

@@ -17,7 +17,7 @@ const DECAY: f64 = 0.75;
 
 /// The response times of one server, with an entry for each kind that is listed.
 #[derive(Debug, Default)]
-pub(super) struct Patience {
+pub(super) struct ResponseLimits {
     requests: BTreeMap<String, Answers>,
     slowest: Duration,
 }
@@ -29,7 +29,7 @@ struct Answers {
     slowest: Duration,
 }
 
-impl Patience {
+impl ResponseLimits {
     /// The time limit for the response to a request to begin.
     pub(super) fn of(&self, request: &str) -> Duration {
         let (missed, slowest) = self
@@ -85,14 +85,14 @@ mod tests {
             (&[("pods", Some(4)), ("pods", None), ("pods", None)], 20),
         ];
         for (happened, wanted) in table {
-            let mut patience = Patience::default();
+            let mut response_limits = ResponseLimits::default();
             for (request, took) in *happened {
                 match took {
-                    Some(seconds) => patience.answered(request, Duration::from_secs(*seconds)),
-                    None => patience.missed(request),
+                    Some(seconds) => response_limits.answered(request, Duration::from_secs(*seconds)),
+                    None => response_limits.missed(request),
                 }
             }
-            assert_eq!(patience.of("pods").as_secs(), *wanted, "{happened:?}");
+            assert_eq!(response_limits.of("pods").as_secs(), *wanted, "{happened:?}");
         }
     }
 }

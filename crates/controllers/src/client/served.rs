@@ -59,7 +59,7 @@ impl Api {
     /// APIs are down reports that with another failure than "not found".
     pub async fn served(&self, gvk: &Gvk) -> Result<Served, Failure> {
         let mut asked = BTreeSet::new();
-        let mut unsaid = None;
+        let mut malformed = None;
         for version in self.versions(gvk).await? {
             if !asked.insert(version.clone()) {
                 continue;
@@ -79,11 +79,11 @@ impl Api {
                     }
                 }
                 // Listed and not found: it starts or stops being served just now. Another version may have it.
-                Err(failure @ Failure::Garbled(_)) => unsaid = Some(failure),
+                Err(failure @ Failure::Garbled(_)) => malformed = Some(failure),
                 Err(failure) => return Err(failure),
             }
         }
-        if let Some(failure) = unsaid {
+        if let Some(failure) = malformed {
             return Err(failure);
         }
         if gvk.group.is_empty() || self.may_be_defined(gvk).await? {

@@ -54,7 +54,7 @@ impl ServerCertVerifier for BundleVerifier {
                 verify_server_name(&ParsedCertificate::try_from(end_entity)?, name)?;
                 Ok(ServerCertVerified::assertion())
             }
-            verdict => verdict,
+            result => result,
         }
     }
 
@@ -113,15 +113,15 @@ mod tests {
         UnixTime::since_unix_epoch(Duration::from_secs((year - 1970) * 31_556_952 + 86_400))
     }
 
-    fn verdict(
+    fn result(
         trusted: &[&CertificateDer<'static>],
         shown: &CertificateDer<'_>,
         name: &str,
     ) -> Result<(), String> {
-        verdict_in(2030, trusted, shown, name)
+        result_in(2030, trusted, shown, name)
     }
 
-    fn verdict_in(
+    fn result_in(
         year: u64,
         trusted: &[&CertificateDer<'static>],
         shown: &CertificateDer<'_>,
@@ -129,10 +129,10 @@ mod tests {
     ) -> Result<(), String> {
         let trusted = trusted.iter().map(|&each| each.clone()).collect();
         let name = ServerName::try_from(name.to_owned()).unwrap();
-        let verdict = verifier(trusted)
+        let result = verifier(trusted)
             .unwrap()
             .verify_server_cert(shown, &[], &name, &[], in_year(year));
-        verdict.map(drop).map_err(|error| error.to_string())
+        result.map(drop).map_err(|error| error.to_string())
     }
 
     /// Valid from 2020 to 2040, for `hook.team.svc`.
@@ -154,10 +154,10 @@ mod tests {
     #[test]
     fn a_certificate_in_the_bundle_is_accepted_though_it_is_an_authoritys() {
         let own = self_signed();
-        assert_eq!(verdict(&[&own], &own, "hook.team.svc"), Ok(()));
+        assert_eq!(result(&[&own], &own, "hook.team.svc"), Ok(()));
         let other = self_signed();
         assert_eq!(
-            verdict(&[&other, &own], &own, "hook.team.svc"),
+            result(&[&other, &own], &own, "hook.team.svc"),
             Ok(()),
             "any of several"
         );
@@ -167,10 +167,10 @@ mod tests {
     fn what_openssl_makes_by_default_is_accepted_for_its_names() {
         let own = CertificateDer::from_pem_slice(BY_OPENSSL.as_bytes()).unwrap();
         for name in ["hook.team.svc", "127.0.0.1"] {
-            assert_eq!(verdict(&[&own], &own, name), Ok(()), "{name}");
+            assert_eq!(result(&[&own], &own, name), Ok(()), "{name}");
         }
         for name in ["hook", "team.svc", "127.0.0.2"] {
-            let error = verdict(&[&own], &own, name).unwrap_err();
+            let error = result(&[&own], &own, name).unwrap_err();
             assert!(error.contains("not valid for name"), "{name}: {error}");
         }
     }
@@ -178,20 +178,20 @@ mod tests {
     #[test]
     fn a_certificate_of_the_same_subject_that_is_not_in_the_bundle_is_refused() {
         let (trusted, shown) = (self_signed(), self_signed());
-        assert!(verdict(&[&trusted], &shown, "hook.team.svc").is_err());
+        assert!(result(&[&trusted], &shown, "hook.team.svc").is_err());
     }
 
     #[test]
     fn a_certificate_of_the_bundle_is_refused_outside_of_its_validity_and_for_other_names() {
         let own = self_signed();
         for year in [2019, 2041] {
-            let error = verdict_in(year, &[&own], &own, "hook.team.svc").unwrap_err();
+            let error = result_in(year, &[&own], &own, "hook.team.svc").unwrap_err();
             assert!(
                 error.contains("expired") || error.contains("not valid yet"),
                 "{year}: {error}"
             );
         }
-        let error = verdict(&[&own], &own, "other.team.svc").unwrap_err();
+        let error = result(&[&own], &own, "other.team.svc").unwrap_err();
         assert!(error.contains("not valid for name"), "{error}");
     }
 
@@ -202,11 +202,11 @@ mod tests {
         let root = authority.self_signed(&authority_key).unwrap().der().clone();
         let issuer = Issuer::from_params(&authority, &authority_key);
         let leaf = params(false).signed_by(&key, &issuer).unwrap().der().clone();
-        assert_eq!(verdict(&[&leaf], &leaf, "hook.team.svc"), Ok(()), "itself");
-        assert_eq!(verdict(&[&root], &leaf, "hook.team.svc"), Ok(()), "its issuer");
+        assert_eq!(result(&[&leaf], &leaf, "hook.team.svc"), Ok(()), "itself");
+        assert_eq!(result(&[&root], &leaf, "hook.team.svc"), Ok(()), "its issuer");
         let stranger = self_signed();
-        assert!(verdict(&[&stranger], &leaf, "hook.team.svc").is_err());
-        let error = verdict_in(2041, &[&leaf], &leaf, "hook.team.svc").unwrap_err();
+        assert!(result(&[&stranger], &leaf, "hook.team.svc").is_err());
+        let error = result_in(2041, &[&leaf], &leaf, "hook.team.svc").unwrap_err();
         assert!(error.contains("expired"), "{error}");
     }
 

@@ -94,13 +94,13 @@ impl Fake {
         let listener = TcpListener::bind(("127.0.0.1", port)).await.unwrap();
         let address = listener.local_addr().unwrap();
         let seen = Arc::new(Mutex::new(Seen::default()));
-        let told = seen.clone();
+        let reported = seen.clone();
         let task = tokio::spawn(async move {
             let mut connections = JoinSet::new();
             loop {
                 let (stream, _) = listener.accept().await.unwrap();
-                told.lock().unwrap().connections += 1;
-                connections.spawn(connection(acceptor.clone(), stream, told.clone(), behaves));
+                reported.lock().unwrap().connections += 1;
+                connections.spawn(connection(acceptor.clone(), stream, reported.clone(), behaves));
             }
         });
         Self {

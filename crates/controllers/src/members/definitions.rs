@@ -53,7 +53,7 @@ const DEADLINE: Duration = Duration::from_secs(5);
 
 /// The definitions of one member, and the time at which their changes require discovery.
 pub(super) struct Definitions {
-    news: Arc<News>,
+    state: Arc<WatchState>,
     task: Option<AbortOnDropHandle<()>>,
     /// The earliest time of the next attempt to watch.
     again: Instant,
@@ -67,7 +67,7 @@ pub(super) struct Definitions {
 
 /// The report of the watch.
 #[derive(Default)]
-struct News {
+struct WatchState {
     /// Notifies that a definition has changed, or that the watch has ended.
     any: Notify,
     has_changed: AtomicBool,
@@ -78,7 +78,7 @@ impl Definitions {
     pub(super) fn new() -> Self {
         let now = Instant::now();
         Self {
-            news: Arc::default(),
+            state: Arc::default(),
             task: None,
             again: now,
             changed: None,
@@ -90,16 +90,16 @@ impl Definitions {
     /// Opens the watch if there is none. Discovery is then due at once, as the changes before were not seen.
     pub(super) async fn watch(&mut self, api: &Api) {
         let now = Instant::now();
-        if self.news.is_open.load(Ordering::Relaxed) || now < self.again {
+        if self.state.is_open.load(Ordering::Relaxed) || now < self.again {
             return;
         }
         match open(api).await {
             Ok(body) => {
                 // Of its own: a late message of the watch before is not mixed up with it.
-                let news = Arc::new(News::default());
-                news.is_open.store(true, Ordering::Relaxed);
-                self.task = Some(AbortOnDropHandle::new(tokio::spawn(follow(body, news.clone()))));
-                (self.news, self.again) = (news, now + AGAIN);
+                let state = Arc::new(WatchState::default());
+                state.is_open.store(true, Ordering::Relaxed);
+                self.task = Some(AbortOnDropHandle::new(tokio::spawn(follow(body, state.clone()))));
+                (self.state, self.again) = (state, now + AGAIN);
                 self.due = Some(now);
             }
             Err(failure) => {
@@ -126,17 +126,17 @@ impl Definitions {
         while !self.is_due() {
             let due = self.due;
             tokio::select! {
-                () = self.news.any.notified() => {}
+                () = self.state.any.notified() => {}
                 () = sleep_until(due.unwrap_or(self.ran)), if due.is_some() => {}
             }
             let now = Instant::now();
-            if self.news.has_changed.swap(false, Ordering::Relaxed) {
+            if self.state.has_changed.swap(false, Ordering::Relaxed) {
                 self.changed = Some(now);
                 let next = (now + AFTER[0]).max(self.ran + SPACING);
                 // Never later: changes may not end.
                 self.due = Some(self.due.map_or(next, |due| due.min(next)));
             }
-            let has_ended = self.task.is_some() && !self.news.is_open.load(Ordering::Relaxed);
+            let has_ended = self.task.is_some() && !self.state.is_open.load(Ordering::Relaxed);
             if has_ended && now >= self.again {
                 return;
             }
@@ -183,15 +183,15 @@ async fn open(api: &Api) -> Result<Body, Failure> {
 }
 
 /// Reports each change until the watch ends. Without bookmarks, all that arrives is a change.
-async fn follow(mut body: Body, news: Arc<News>) {
+async fn follow(mut body: Body, state: Arc<WatchState>) {
     while let Ok(Some(Ok(frame))) = timeout(IDLE, body.frame()).await {
         if frame.data_ref().is_some_and(|data| !data.is_empty()) {
-            news.has_changed.store(true, Ordering::Relaxed);
-            news.any.notify_one();
+            state.has_changed.store(true, Ordering::Relaxed);
+            state.any.notify_one();
         }
     }
-    news.is_open.store(false, Ordering::Relaxed);
-    news.any.notify_one();
+    state.is_open.store(false, Ordering::Relaxed);
+    state.any.notify_one();
 }
 
 #[cfg(test)]

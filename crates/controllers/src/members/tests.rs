@@ -364,16 +364,16 @@ async fn silence_takes_the_client_away_at_the_second_time_and_an_answer_brings_i
         }
     });
     bench.ensure(&cluster("karmada-cluster"));
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     for _ in 0..4 {
         let (probe, clients) = bench.probe().await;
-        told.push((
+        reported.push((
             probe.healthy,
             clients.iter().map(Option::is_some).collect::<Vec<_>>(),
         ));
     }
     assert_eq!(
-        told,
+        reported,
         [
             (true, vec![true]),
             (false, vec![]),

@@ -62,7 +62,7 @@ impl<D: Decide> ControlLoop<D> {
                     if is_first && let Some(event) = self.options.decider.undecided(&key, words) {
                         self.options.hands.events.emit(event);
                     }
-                    self.retries.told(&key, now);
+                    self.retries.reported(&key, now);
                     let (metrics, controller) = (&self.options.metrics, key.controller());
                     metrics.planned(controller, metrics::Outcome::Failed);
                     continue;

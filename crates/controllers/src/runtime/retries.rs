@@ -61,7 +61,7 @@ impl Retries {
     }
 
     /// Records that a refusal was reported without a request: there is nothing to wait for.
-    pub fn told(&mut self, key: &Key, now: Time) {
+    pub fn reported(&mut self, key: &Key, now: Time) {
         let retry = retry(&mut self.failed, key, now, FailureKind::Refused);
         (retry.refused, retry.not_before) = (true, now);
     }
@@ -192,7 +192,7 @@ mod tests {
     fn a_key_that_nobody_was_asked_about_is_not_held() {
         let mut retries = Retries::default();
         retries.failed(&key(), Time(0), FailureKind::Refused, None, 0.0);
-        retries.told(&key(), Time(5));
+        retries.reported(&key(), Time(5));
         assert_eq!(retries.held(&key(), Time(5)), None);
         assert!(!retries.is_first_refusal(&key()));
     }

@@ -381,9 +381,12 @@ async fn a_refused_write_is_not_repeated_at_once_although_its_refusal_dirties_th
     tokio::time::sleep(Duration::from_secs(10)).await;
     let calls = bench.hub.lines().len();
     assert!((2..=4).contains(&calls), "{calls}");
-    let told = bench.diary.all();
-    let told: Vec<_> = told.iter().filter(|each| each.starts_with("refused")).collect();
-    assert_eq!(told, ["refused a: Invalid it is"], "the first time only");
+    let reported = bench.diary.all();
+    let reported: Vec<_> = reported
+        .iter()
+        .filter(|each| each.starts_with("refused"))
+        .collect();
+    assert_eq!(reported, ["refused a: Invalid it is"], "the first time only");
 }
 
 #[tokio::test(start_paused = true)]
@@ -403,9 +406,9 @@ async fn what_cannot_be_decided_is_told_once_and_planned_anew_as_soon_as_somethi
     tokio::time::sleep(Duration::from_secs(40)).await;
     assert_eq!(planned(), 5, "{:?}", bench.diary.all());
     assert!(bench.hub.lines().is_empty());
-    let told = bench.diary.all();
-    let told = told.iter().filter(|each| each.starts_with("refused")).count();
-    assert_eq!(told, 1);
+    let reported = bench.diary.all();
+    let reported = reported.iter().filter(|each| each.starts_with("refused")).count();
+    assert_eq!(reported, 1);
 }
 
 #[tokio::test(start_paused = true)]

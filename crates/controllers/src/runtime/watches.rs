@@ -43,12 +43,12 @@ struct Waiting {
     api: Api,
     scout: Scout,
     /// The last message about each watch.
-    watches: BTreeMap<Watch, Option<News>>,
+    watches: BTreeMap<Watch, Option<Report>>,
 }
 
 /// The message about a kind that waits.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum News {
+enum Report {
     /// The discovery result for it.
     Served(Served),
     /// The result is unknown.
@@ -125,17 +125,17 @@ impl Watches {
                 Server::Hub => Watch::Templates(gvk.clone()),
                 Server::Member(name) => Watch::Copies(name.clone(), gvk.clone()),
             };
-            let Some(told) = waiting.watches.get_mut(&watch) else {
+            let Some(reported) = waiting.watches.get_mut(&watch) else {
                 continue;
             };
             if matches!(&served_there, Some(Served::In(version)) if *version == gvk.version) {
                 served.push((watch, waiting.api.clone()));
                 continue;
             }
-            let news = served_there.map_or(News::Unknown, News::Served);
-            if told.as_ref() != Some(&news) {
-                seen.push(observation(watch, &gvk, &news));
-                *told = Some(news);
+            let report = served_there.map_or(Report::Unknown, Report::Served);
+            if reported.as_ref() != Some(&report) {
+                seen.push(observation(watch, &gvk, &report));
+                *reported = Some(report);
             }
         }
         for (watch, api) in served {
@@ -162,7 +162,7 @@ impl Watches {
             Some(version) if *version == gvk.version => Served::Withheld,
             Some(version) => Served::In(version.clone()),
         };
-        self.wait(watch.clone(), api, Some(News::Served(served)));
+        self.wait(watch.clone(), api, Some(Report::Served(served)));
         self.look();
     }
 
@@ -171,7 +171,7 @@ impl Watches {
         of_server.is_some_and(|each| each.watches.contains_key(watch))
     }
 
-    fn wait(&mut self, watch: Watch, api: Api, told: Option<News>) {
+    fn wait(&mut self, watch: Watch, api: Api, reported: Option<Report>) {
         let server = watch.server();
         let run = self.next;
         let brain = &self.brain;
@@ -181,7 +181,7 @@ impl Watches {
             watches: BTreeMap::new(),
         });
         self.next += 1;
-        waiting.watches.insert(watch, told);
+        waiting.watches.insert(watch, reported);
     }
 
     /// Passes the waiting kinds to the scouts. Cost: O(waiting kinds).
@@ -248,7 +248,7 @@ impl Watches {
                     .interpreting(interpreters.clone(), interpretation.clone())
                     .run()
             };
-            let told = || async {
+            let reported = || async {
                 let lost = Observation::Lost {
                     watch: kept.clone(),
                     why: "the watch ended unexpectedly".to_owned(),
@@ -257,7 +257,7 @@ impl Watches {
                 // A failure means that the process ends.
                 let _ = brain.send(Message::Watched { run, seen, initial }).await;
             };
-            supervise("watch", make, told).await;
+            supervise("watch", make, reported).await;
         };
         self.running
             .insert(watch, (run, AbortOnDropHandle::new(tokio::spawn(task))));
@@ -285,12 +285,12 @@ fn waits(watch: &Watch) -> bool {
     }
 }
 
-fn observation(watch: Watch, gvk: &Gvk, news: &News) -> Observation {
-    let (other, failure) = match news {
-        News::Served(Served::In(version)) => (Some(version.clone()), Failure::served_in(gvk, version)),
-        News::Served(Served::Withheld) => (Some(gvk.version.clone()), Failure::withheld(gvk)),
-        News::Served(Served::Nowhere) => (None, Failure::not_served(gvk)),
-        News::Unknown => {
+fn observation(watch: Watch, gvk: &Gvk, report: &Report) -> Observation {
+    let (other, failure) = match report {
+        Report::Served(Served::In(version)) => (Some(version.clone()), Failure::served_in(gvk, version)),
+        Report::Served(Served::Withheld) => (Some(gvk.version.clone()), Failure::withheld(gvk)),
+        Report::Served(Served::Nowhere) => (None, Failure::not_served(gvk)),
+        Report::Unknown => {
             let why = format!(
                 "whether {} {} is served is not known: discovery of its group fails",
                 gvk.api_version(),

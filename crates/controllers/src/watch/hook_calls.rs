@@ -25,16 +25,16 @@ const PAUSE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs
 const ENOUGH: usize = 3;
 
 /// An event of a watch.
-pub(super) enum News {
+pub(super) enum WatchEvent {
     /// An object in its current state.
     Object(Value),
     /// An object in its last state.
-    Gone(Value),
+    Deleted(Value),
 }
 
 /// The objects for which hooks failed.
 #[derive(Debug, Default)]
-pub(super) struct Unheard {
+pub(super) struct HookRetries {
     objects: BTreeSet<ResourceId>,
     /// The last object tried: a hook that always fails for one must not keep it from the others.
     last: Option<ResourceId>,
@@ -42,15 +42,15 @@ pub(super) struct Unheard {
     again: Option<Instant>,
 }
 
-impl News {
+impl WatchEvent {
     pub(super) fn object(&mut self) -> &mut Value {
         match self {
-            Self::Object(object) | Self::Gone(object) => object,
+            Self::Object(object) | Self::Deleted(object) => object,
         }
     }
 }
 
-impl Unheard {
+impl HookRetries {
     pub(super) fn is_empty(&self) -> bool {
         self.objects.is_empty()
     }
@@ -116,10 +116,10 @@ impl Unheard {
 impl Watcher {
     /// Reads events, each object after its hooks were called. Takes about as long as the slowest hook for each [`AT_A_TIME`] of
     /// them.
-    pub(super) async fn hear(&mut self, news: impl Iterator<Item = News>) -> Vec<Observation> {
-        let news: Vec<News> = news.collect();
+    pub(super) async fn read_events(&mut self, events: impl Iterator<Item = WatchEvent>) -> Vec<Observation> {
+        let events: Vec<WatchEvent> = events.collect();
         let this = &*self;
-        let read_results: Vec<_> = stream::iter(news)
+        let read_results: Vec<_> = stream::iter(events)
             .map(|each| this.read(each))
             .buffered(AT_A_TIME)
             .collect()
@@ -128,17 +128,17 @@ impl Watcher {
         for (observation, id, lacks) in read_results {
             seen.extend(observation);
             if let Some(id) = id {
-                self.unheard.record(id, lacks);
+                self.hook_retries.record(id, lacks);
             }
         }
         seen
     }
 
-    async fn read(&self, mut news: News) -> (Option<Observation>, Option<ResourceId>, bool) {
-        let id = self.id(news.object());
-        let (observation, lacks) = match &news {
-            News::Gone(object) => (self.end(object), false),
-            News::Object(object) => {
+    async fn read(&self, mut event: WatchEvent) -> (Option<Observation>, Option<ResourceId>, bool) {
+        let id = self.id(event.object());
+        let (observation, lacks) = match &event {
+            WatchEvent::Deleted(object) => (self.end(object), false),
+            WatchEvent::Object(object) => {
                 let (interpretation, lacks) = self
                     .interpreters
                     .heard(&self.interpretation, &self.watch, object)
@@ -146,7 +146,7 @@ impl Watcher {
                 (self.project(&interpretation, object), lacks)
             }
         };
-        self.wipe(news.object());
+        self.wipe(event.object());
         (observation, id, lacks)
     }
 
@@ -161,13 +161,13 @@ impl Watcher {
 
     /// Calls hooks again for objects for which they failed: for one at a time until one gets a response, then for many. Cost: a
     /// GET and the hooks' responses for each object.
-    pub(super) async fn hear_again(&mut self) -> Vec<Observation> {
+    pub(super) async fn retry_hooks(&mut self) -> Vec<Observation> {
         let (mut seen, mut helped) = (Vec::new(), false);
         let mut first = None;
-        for _ in 0..self.unheard.objects.len().min(ENOUGH) {
-            let Some(id) = self.unheard.next() else { break };
+        for _ in 0..self.hook_retries.objects.len().min(ENOUGH) {
+            let Some(id) = self.hook_retries.next() else { break };
             seen.extend(self.read_again(vec![id.clone()]).await);
-            helped = !self.unheard.objects.contains(&id);
+            helped = !self.hook_retries.objects.contains(&id);
             first.get_or_insert(id);
             if helped {
                 break;
@@ -175,16 +175,16 @@ impl Watcher {
         }
         if !helped {
             // A hook in back-off is tried with one question at a time; the next attempt begins with another object.
-            self.unheard.last = first;
-            self.unheard.tried(false, false);
+            self.hook_retries.last = first;
+            self.hook_retries.tried(false, false);
             return seen;
         }
-        let rest: Vec<ResourceId> = (1..AT_A_TIME.min(self.unheard.objects.len() + 1))
-            .filter_map(|_| self.unheard.next())
+        let rest: Vec<ResourceId> = (1..AT_A_TIME.min(self.hook_retries.objects.len() + 1))
+            .filter_map(|_| self.hook_retries.next())
             .collect();
         seen.extend(self.read_again(rest.clone()).await);
-        let all = rest.iter().all(|id| !self.unheard.objects.contains(id));
-        self.unheard.tried(true, all);
+        let all = rest.iter().all(|id| !self.hook_retries.objects.contains(id));
+        self.hook_retries.tried(true, all);
         seen
     }
 
@@ -202,17 +202,17 @@ impl Watcher {
         let mut objects = Vec::new();
         for (id, read) in read {
             match read {
-                Ok(object) => objects.push(News::Object(object)),
+                Ok(object) => objects.push(WatchEvent::Object(object)),
                 // Its deletion is about to be observed.
                 Err(failure) if failure.class() == Class::Missing => {
-                    self.unheard.objects.remove(&id);
+                    self.hook_retries.objects.remove(&id);
                 }
                 Err(failure) => {
                     debug!(cluster = self.api.name(), object = %id, error = ?failure, "an object cannot be read again");
                 }
             }
         }
-        self.hear(objects.into_iter()).await
+        self.read_events(objects.into_iter()).await
     }
 }
 
@@ -228,35 +228,41 @@ mod tests {
 
     #[test]
     fn one_object_that_is_never_answered_about_does_not_keep_others_from_their_turn() {
-        let mut unheard = Unheard::default();
+        let mut hook_retries = HookRetries::default();
         for name in ["a", "b", "c"] {
-            unheard.record(id(name), true);
+            hook_retries.record(id(name), true);
         }
-        let turns: Vec<_> = (0..4).map(|_| unheard.next().unwrap().name.to_string()).collect();
+        let turns: Vec<_> = (0..4)
+            .map(|_| hook_retries.next().unwrap().name.to_string())
+            .collect();
         assert_eq!(turns, ["a", "b", "c", "a"]);
-        unheard.record(id("b"), false);
-        assert_eq!(unheard.next(), Some(id("c")));
-        unheard.record(id("a"), false);
-        unheard.record(id("c"), false);
-        assert!(unheard.is_empty());
-        assert_eq!(unheard.next(), None);
+        hook_retries.record(id("b"), false);
+        assert_eq!(hook_retries.next(), Some(id("c")));
+        hook_retries.record(id("a"), false);
+        hook_retries.record(id("c"), false);
+        assert!(hook_retries.is_empty());
+        assert_eq!(hook_retries.next(), None);
     }
 
     #[test]
     fn the_pause_grows_while_nothing_helps_and_is_short_again_after_an_answer() {
-        let mut unheard = Unheard::default();
-        unheard.record(id("a"), true);
-        let pause = |unheard: &Unheard| unheard.again() - Instant::now();
-        assert!(pause(&unheard) <= PAUSE.0.mul_f64(1.5));
+        let mut hook_retries = HookRetries::default();
+        hook_retries.record(id("a"), true);
+        let pause = |hook_retries: &HookRetries| hook_retries.again() - Instant::now();
+        assert!(pause(&hook_retries) <= PAUSE.0.mul_f64(1.5));
         for _ in 0..20 {
-            unheard.tried(false, false);
+            hook_retries.tried(false, false);
         }
-        assert!(pause(&unheard) > PAUSE.1.mul_f64(0.9));
-        assert!(pause(&unheard) <= PAUSE.1.mul_f64(1.5));
-        unheard.tried(true, false);
-        assert!(pause(&unheard) <= PAUSE.0.mul_f64(1.5));
-        assert!(pause(&unheard) > Duration::ZERO);
-        unheard.tried(true, true);
-        assert_eq!(pause(&unheard), Duration::ZERO, "the rest is asked about at once");
+        assert!(pause(&hook_retries) > PAUSE.1.mul_f64(0.9));
+        assert!(pause(&hook_retries) <= PAUSE.1.mul_f64(1.5));
+        hook_retries.tried(true, false);
+        assert!(pause(&hook_retries) <= PAUSE.0.mul_f64(1.5));
+        assert!(pause(&hook_retries) > Duration::ZERO);
+        hook_retries.tried(true, true);
+        assert_eq!(
+            pause(&hook_retries),
+            Duration::ZERO,
+            "the rest is asked about at once"
+        );
     }
 }

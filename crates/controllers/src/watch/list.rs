@@ -10,7 +10,7 @@ use entourage_core::{
 use serde_json::Value;
 use tracing::warn;
 
-use super::{End, PAGE, PAGE_WHOLE, Reported, Watcher, hear::News, is_secret};
+use super::{End, PAGE, PAGE_WHOLE, Reported, Watcher, hook_calls::WatchEvent, is_secret};
 use crate::{
     client::{
         Call, Form,
@@ -51,7 +51,10 @@ impl Watcher {
                 let (items, meta) = self.page_of_objects(&bytes, &mut present)?;
                 // A slow hook delays its kinds, not the lists of others.
                 drop(turn.take());
-                (self.hear(items.into_iter().map(News::Object)).await, meta)
+                (
+                    self.read_events(items.into_iter().map(WatchEvent::Object)).await,
+                    meta,
+                )
             } else {
                 self.page(&bytes, &mut present)?
             };

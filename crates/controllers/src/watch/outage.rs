@@ -33,30 +33,30 @@ impl Watcher {
             watch if may_be_undefined(watch) => kind_read_by(watch),
             _ => Gvk::new("v1", "List"),
         };
-        let Some(news) = self
-            .news(failure, &gvk)
+        let Some(report) = self
+            .reported_after(failure, &gvk)
             .await
-            .filter(|news| *news != self.reported)
+            .filter(|report| *report != self.reported)
         else {
             return Some(());
         };
-        let why = match &news {
+        let why = match &report {
             Reported::Other(version) => Failure::served_in(&gvk, version).text(&gvk),
             Reported::Withheld => Failure::withheld(&gvk).text(&gvk),
-            Reported::Kindless => Failure::not_served(&gvk).text(&gvk),
+            Reported::NoSuchKind => Failure::not_served(&gvk).text(&gvk),
             _ => failure.text(&gvk),
         };
         // That a member does not serve a kind is reported where it matters: on the binding that cannot be applied there.
         if failure.class() == Class::Missing && matches!(self.watch, Watch::Copies(..)) {
             debug!(cluster = self.api.name(), resource = %self.list.resource, error = why, "cannot list");
-        } else if let (Reported::Refused, Watch::Templates(_)) = (&news, &self.watch) {
+        } else if let (Reported::Refused, Watch::Templates(_)) = (&report, &self.watch) {
             let remedy = rights::remedy(&gvk.group, &gvk.kind);
             warn!(cluster = self.api.name(), resource = %self.list.resource, error = why, remedy, "cannot list");
         } else {
             warn!(cluster = self.api.name(), resource = %self.list.resource, error = why, "cannot list");
         }
         let watch = self.watch.clone();
-        let seen = match &news {
+        let seen = match &report {
             Reported::Other(version) => Observation::Unserved {
                 watch,
                 other: Some(version.clone()),
@@ -67,7 +67,7 @@ impl Watcher {
                 other: Some(gvk.version),
                 why,
             },
-            Reported::Kindless => Observation::Unserved {
+            Reported::NoSuchKind => Observation::Unserved {
                 watch,
                 other: None,
                 why,
@@ -75,13 +75,13 @@ impl Watcher {
             Reported::Refused => Observation::Refused { watch, why },
             _ => Observation::Lost { watch, why },
         };
-        self.reported = news;
+        self.reported = report;
         self.tell(vec![seen], true).await
     }
 
     /// The state that follows from a failure; `None` if it was determined a short while ago. Runs discovery when a kind is not
     /// found.
-    async fn news(&mut self, failure: &Failure, gvk: &Gvk) -> Option<Reported> {
+    async fn reported_after(&mut self, failure: &Failure, gvk: &Gvk) -> Option<Reported> {
         if failure.class() != Class::Missing || !may_be_undefined(&self.watch) {
             return Some(match failure.code() {
                 FORBIDDEN => Reported::Refused,
@@ -90,14 +90,14 @@ impl Watcher {
         }
         let is_found_out = matches!(
             self.reported,
-            Reported::Other(_) | Reported::Withheld | Reported::Kindless
+            Reported::Other(_) | Reported::Withheld | Reported::NoSuchKind
         );
         if is_found_out && self.asked.is_some_and(|asked| asked.elapsed() < ASK_AGAIN) {
             return None;
         }
         self.asked = Some(Instant::now());
         Some(match self.api.served(gvk).await {
-            Ok(Served::Nowhere) => Reported::Kindless,
+            Ok(Served::Nowhere) => Reported::NoSuchKind,
             Ok(Served::Withheld) => Reported::Withheld,
             Ok(Served::In(version)) if version != gvk.version => Reported::Other(version),
             // It is served by now, or that cannot be determined now.

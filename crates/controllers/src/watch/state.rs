@@ -16,7 +16,7 @@ pub(super) enum Reported {
     /// The server serves no version of the kind now, and may store objects of it.
     Withheld,
     /// The server serves no version of the kind, and has no objects of it.
-    Kindless,
+    NoSuchKind,
 }
 
 /// The reason why a watch ended.

@@ -74,7 +74,7 @@ async fn take_in(
     while let Ok(Some(message)) = timeout(pause, inbox.recv()).await {
         match message {
             Message::Looked { server, run, found } => seen.extend(watches.looked(&server, run, found)),
-            Message::Watched { seen: told, .. } => seen.extend(told),
+            Message::Watched { seen: reported, .. } => seen.extend(reported),
             _ => {}
         }
     }

@@ -38,34 +38,34 @@ fn in_order(replies: Vec<Reply>) -> impl Fn(&str) -> Reply + Send + Sync + 'stat
 }
 
 /// The next templates, each with its name and version and whether an interpretation failed, and `listed`.
-async fn told(inbox: &mut mpsc::Receiver<Message>, count: usize) -> Vec<String> {
-    let mut told = Vec::new();
-    while told.len() < count {
+async fn observed(inbox: &mut mpsc::Receiver<Message>, count: usize) -> Vec<String> {
+    let mut observed = Vec::new();
+    while observed.len() < count {
         let next = tokio::time::timeout(ENDS, inbox.recv()).await;
         let Ok(Some(Message::Watched { seen, .. })) = next else {
-            panic!("after {told:?}")
+            panic!("after {observed:?}")
         };
         for each in seen {
             match each {
                 Observation::Seen(Subject::Template(id, template)) => {
-                    let heard = if template.failed_operations.is_empty() {
-                        "heard"
+                    let result = if template.failed_operations.is_empty() {
+                        "complete"
                     } else {
-                        "unheard"
+                        "incomplete"
                     };
-                    told.push(format!("{} {} {heard}", id.name, template.meta.resource_version));
+                    observed.push(format!("{} {} {result}", id.name, template.meta.resource_version));
                 }
                 Observation::Gone {
                     which: ObjectRef::Template(id),
                     ..
-                } => told.push(format!("{} gone", id.name)),
-                Observation::Listed { present, .. } => told.push(format!("listed {}", present.len())),
-                Observation::Lost { .. } => told.push("lost".to_owned()),
+                } => observed.push(format!("{} gone", id.name)),
+                Observation::Listed { present, .. } => observed.push(format!("listed {}", present.len())),
+                Observation::Lost { .. } => observed.push("lost".to_owned()),
                 _ => {}
             }
         }
     }
-    told
+    observed
 }
 
 /// Waits until the hook is in this state.
@@ -93,12 +93,15 @@ async fn a_page_is_asked_about_sixteen_at_a_time_and_told_in_its_order() {
         hook_client.waiting().0 == 16
     })
     .await;
-    assert!(inbox.try_recv().is_err(), "nothing is told before it was heard");
+    assert!(
+        inbox.try_recv().is_err(),
+        "nothing is reported before the hook responded"
+    );
     hook_client.hold(false);
-    let told = told(&mut inbox, 51).await;
-    let mut wanted: Vec<String> = names.iter().map(|name| format!("{name} 3 heard")).collect();
+    let observed = observed(&mut inbox, 51).await;
+    let mut wanted: Vec<String> = names.iter().map(|name| format!("{name} 3 complete")).collect();
     wanted.push("listed 50".to_owned());
-    assert_eq!(told, wanted);
+    assert_eq!(observed, wanted);
     assert_eq!(hook_client.waiting(), (0, 16), "never more at a time");
     assert_eq!(hook_client.asked().len(), 50, "each once");
     assert_eq!(
@@ -117,7 +120,7 @@ async fn a_hook_is_told_the_kind_of_what_came_in_a_list_without_it() {
         Reply::Lines(vec![event("ADDED", &changed)], true),
     ];
     let (mut inbox, _log, _api) = hooked(&hook_client, templates(), in_order(replies));
-    told(&mut inbox, 3).await;
+    observed(&mut inbox, 3).await;
     assert_eq!(
         hook_client.asked(),
         ["dependencies ConfigMap a", "dependencies ConfigMap b"]
@@ -138,18 +141,18 @@ async fn an_object_without_an_answer_is_told_at_once_and_read_again_until_there_
         }
     });
     let began = Instant::now();
-    assert_eq!(told(&mut inbox, 2).await, ["a 3 unheard", "listed 1"]);
-    assert_eq!(told(&mut inbox, 1).await, ["a 3 unheard"]);
+    assert_eq!(observed(&mut inbox, 2).await, ["a 3 incomplete", "listed 1"]);
+    assert_eq!(observed(&mut inbox, 1).await, ["a 3 incomplete"]);
     assert!(began.elapsed() >= Duration::from_secs(1), "after a pause");
     hook_client.shut(false);
-    while told(&mut inbox, 1).await != ["a 3 heard"] {
-        assert!(began.elapsed() < ENDS, "still unheard");
+    while observed(&mut inbox, 1).await != ["a 3 complete"] {
+        assert!(began.elapsed() < ENDS, "still incomplete");
     }
     let gets = |log: &Log| log.lines().iter().filter(|line| line.ends_with("/a")).count();
     let again = gets(&log);
     assert!(again >= 2, "{:?}", log.lines());
     let more = tokio::time::timeout(LONGER, inbox.recv()).await;
-    assert!(more.is_err(), "all is heard");
+    assert!(more.is_err(), "all is complete");
     assert_eq!(gets(&log), again);
     assert_eq!(
         (hook_client.counted("answered"), hook_client.counted("wrong")),
@@ -163,12 +166,12 @@ async fn a_hook_that_is_gone_is_left_alone_after_a_few_questions_and_the_list_is
     hook_client.leave().await;
     let items: Vec<Value> = (0..60).map(|number| item(&format!("c{number:02}"), 3)).collect();
     let (mut inbox, _log, _api) = hooked(&hook_client, templates(), in_order(vec![list(10, "", &items)]));
-    let told = told(&mut inbox, 61).await;
+    let observed = observed(&mut inbox, 61).await;
     assert!(
-        told[..60].iter().all(|each| each.ends_with(" unheard")),
-        "{told:?}"
+        observed[..60].iter().all(|each| each.ends_with(" incomplete")),
+        "{observed:?}"
     );
-    assert_eq!(told[60], "listed 60");
+    assert_eq!(observed[60], "listed 60");
     let (silent, alone) = (hook_client.counted("silent"), hook_client.counted("left_alone"));
     assert_eq!((silent + alone, hook_client.counted("answered")), (60, 0));
     assert!(silent >= 5 && alone >= 16, "{silent} calls, {alone} left out");
@@ -196,21 +199,24 @@ async fn what_happens_while_a_hook_does_not_answer_is_told_at_once_and_heard_lat
         }
     });
     assert_eq!(
-        told(&mut inbox, 6).await,
+        observed(&mut inbox, 6).await,
         [
-            "a 3 unheard",
+            "a 3 incomplete",
             "listed 1",
-            "a 11 unheard",
-            "b 12 unheard",
+            "a 11 incomplete",
+            "b 12 incomplete",
             "b gone",
-            "a 14 unheard"
+            "a 14 incomplete"
         ]
     );
     hook_client.shut(false);
     let mut last = String::new();
-    while last != "a 14 heard" {
-        last = told(&mut inbox, 1).await.remove(0);
-        assert!(["a 14 unheard", "a 14 heard"].contains(&last.as_str()), "{last}");
+    while last != "a 14 complete" {
+        last = observed(&mut inbox, 1).await.remove(0);
+        assert!(
+            ["a 14 incomplete", "a 14 complete"].contains(&last.as_str()),
+            "{last}"
+        );
     }
 }
 
@@ -231,12 +237,12 @@ async fn after_an_outage_many_objects_are_heard_without_pauses_between_them() {
             _ => list(10, "", &items),
         }
     });
-    told(&mut inbox, MANY + 1).await;
+    observed(&mut inbox, MANY + 1).await;
     hook_client.shut(false);
-    let mut heard = told(&mut inbox, 1).await;
+    let mut all = observed(&mut inbox, 1).await;
     let began = Instant::now();
-    heard.extend(told(&mut inbox, MANY - heard.len()).await);
-    assert!(heard.iter().all(|each| each.ends_with(" heard")), "{heard:?}");
+    all.extend(observed(&mut inbox, MANY - all.len()).await);
+    assert!(all.iter().all(|each| each.ends_with(" complete")), "{all:?}");
     // Twelve further rounds of sixteen, and a second before each would take longer.
     assert!(began.elapsed() < Duration::from_secs(8), "{:?}", began.elapsed());
 }
@@ -258,13 +264,13 @@ async fn what_is_gone_is_not_asked_about_again() {
     });
     // The remaining objects are read again twice.
     assert_eq!(
-        told(&mut inbox, 5).await,
+        observed(&mut inbox, 5).await,
         [
-            "a 3 unheard",
-            "b 3 unheard",
+            "a 3 incomplete",
+            "b 3 incomplete",
             "listed 2",
-            "b 3 unheard",
-            "b 3 unheard"
+            "b 3 incomplete",
+            "b 3 incomplete"
         ],
         "the end of the other is told by the watch"
     );
@@ -297,12 +303,15 @@ async fn a_slow_hook_does_not_keep_other_kinds_from_being_listed() {
     let (brain, mut others) = mpsc::channel(100);
     let services = Watch::Templates(Gvk::new("v1", "Service"));
     tokio::spawn(Watcher::new(api.clone(), services, 1, &"hub".into(), brain).run());
-    assert_eq!(told(&mut others, 1).await, ["listed 0"]);
+    assert_eq!(observed(&mut others, 1).await, ["listed 0"]);
     assert_eq!(hook_client.waiting().0, 2, "and the hook is still asked");
     assert!(!log.lines().iter().any(|line| line.contains("continue=")));
     hook_client.hold(false);
     for inbox in [&mut inbox, &mut second] {
-        assert_eq!(told(inbox, 3).await, ["a 3 heard", "b 4 heard", "listed 2"]);
+        assert_eq!(
+            observed(inbox, 3).await,
+            ["a 3 complete", "b 4 complete", "listed 2"]
+        );
     }
 }
 
@@ -317,8 +326,14 @@ async fn what_was_answered_about_a_version_is_not_asked_again_when_it_is_listed_
     ];
     let (mut inbox, _log, _api) = hooked(&hook_client, templates(), in_order(replies));
     assert_eq!(
-        told(&mut inbox, 5).await,
-        ["a 3 heard", "listed 1", "a 3 heard", "b 15 heard", "listed 2"]
+        observed(&mut inbox, 5).await,
+        [
+            "a 3 complete",
+            "listed 1",
+            "a 3 complete",
+            "b 15 complete",
+            "listed 2"
+        ]
     );
     assert_eq!(hook_client.asked().len(), 2);
     assert_eq!(
@@ -361,8 +376,8 @@ async fn what_nobody_uses_is_not_asked_for_until_somebody_does_and_is_asked_for_
         }
     });
     assert_eq!(
-        told(&mut inbox, 3).await,
-        ["a 3 unheard", "b 3 unheard", "listed 2"]
+        observed(&mut inbox, 3).await,
+        ["a 3 incomplete", "b 3 incomplete", "listed 2"]
     );
     assert_eq!(hook_client.asked(), [] as [String; 0]);
     // A policy that propagates dependencies claims one of them.
@@ -375,12 +390,12 @@ async fn what_nobody_uses_is_not_asked_for_until_somebody_does_and_is_asked_for_
     hook_client.shut(true);
     hook_client.interpreters.used(change(true));
     assert_eq!(
-        told(&mut inbox, 1).await,
-        ["a 3 unheard"],
+        observed(&mut inbox, 1).await,
+        ["a 3 incomplete"],
         "the hook does not answer"
     );
     hook_client.shut(false);
-    assert_eq!(told(&mut inbox, 1).await, ["a 3 heard"]);
+    assert_eq!(observed(&mut inbox, 1).await, ["a 3 complete"]);
     assert_eq!(
         hook_client.asked().last().map(String::as_str),
         Some("dependencies ? a")
