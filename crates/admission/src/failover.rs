@@ -159,11 +159,11 @@ pub(super) fn fail_back(object: &Value, problems: &mut Vec<Problem>) {
 
 /// The annotation to wait for data is true or false.
 pub(super) fn wait_for_data(object: &Value, problems: &mut Vec<Problem>) {
-    let wish = &object["metadata"]["annotations"][annotation::WAIT_FOR_DATA];
-    if !wish.is_null() && !matches!(text(wish), "true" | "false") {
+    let value = &object["metadata"]["annotations"][annotation::WAIT_FOR_DATA];
+    if !value.is_null() && !matches!(text(value), "true" | "false") {
         problems.push(Problem::new(
             format!("metadata.annotations[{}]", annotation::WAIT_FOR_DATA),
-            format!("{} is neither true nor false", text(wish)),
+            format!("{} is neither true nor false", text(value)),
             "set \"true\", or remove it",
         ));
     }
@@ -171,8 +171,8 @@ pub(super) fn wait_for_data(object: &Value, problems: &mut Vec<Problem>) {
 
 /// Claims that are not propagated as dependencies cannot be waited for.
 pub(super) fn data_without_claims(object: &Value, warnings: &mut Vec<Problem>) {
-    let wish = &object["metadata"]["annotations"][annotation::WAIT_FOR_DATA];
-    if *wish == TRUE && object["spec"]["propagateDeps"] != true {
+    let value = &object["metadata"]["annotations"][annotation::WAIT_FOR_DATA];
+    if *value == TRUE && object["spec"]["propagateDeps"] != true {
         warnings.push(Problem::new(
             format!("metadata.annotations[{}]", annotation::WAIT_FOR_DATA),
             "it has no effect without propagateDeps: true",

@@ -129,9 +129,9 @@ async fn both_kinds_of_tokens_are_handed_out(member: &RealCluster) {
         .create(&PostParams::default(), &named("guest"))
         .await
         .unwrap();
-    let wish = TokenRequest::default();
+    let request = TokenRequest::default();
     let answer = accounts
-        .create_token_request("guest", &PostParams::default(), &wish)
+        .create_token_request("guest", &PostParams::default(), &request)
         .await
         .unwrap();
     assert_token_of_guest(member, answer.status.unwrap().token.unwrap()).await;
