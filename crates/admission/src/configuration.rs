@@ -109,8 +109,8 @@ pub fn configurations(address: &Address, bundle: &str) -> [Value; 2] {
         KINDS.iter().filter(|kind| has_rule(kind, wanted)).collect()
     };
     let filled = kinds(|act| matches!(act, Act::Fill(_)));
-    let told = kinds(|act| !matches!(act, Act::Fill(_) | Act::Keep(_)));
-    let (judged, warned): (Vec<&Kind>, Vec<&Kind>) = told.iter().partition(|kind| {
+    let validated = kinds(|act| !matches!(act, Act::Fill(_) | Act::Keep(_)));
+    let (refusing, warning): (Vec<&Kind>, Vec<&Kind>) = validated.iter().partition(|kind| {
         let refuses = |act: &Act| !matches!(act, Act::Fill(_) | Act::Keep(_) | Act::Warn(_));
         has_rule(kind, refuses)
     });
@@ -119,8 +119,9 @@ pub fn configurations(address: &Address, bundle: &str) -> [Value; 2] {
         let rules = written(kinds, "UPDATE");
         hook(name, path, rules, "Ignore", TIMEOUT_OF_CHANGES)
     };
-    let mut changes = changed("changed-policies", VALIDATE_PATH, &told);
-    if let (Some(rules), Value::Array(made)) = (changes["rules"].as_array_mut(), written(&warned, "CREATE")) {
+    let mut changes = changed("changed-policies", VALIDATE_PATH, &validated);
+    if let (Some(rules), Value::Array(made)) = (changes["rules"].as_array_mut(), written(&warning, "CREATE"))
+    {
         rules.extend(made);
     }
     let mut protection = hook(
@@ -136,7 +137,7 @@ pub fn configurations(address: &Address, bundle: &str) -> [Value; 2] {
         made("defaults", MUTATE_PATH, &filled),
         changed("changed-defaults", MUTATE_PATH, &filled),
     ];
-    let validating = [made("policies", VALIDATE_PATH, &judged), changes, protection];
+    let validating = [made("policies", VALIDATE_PATH, &refusing), changes, protection];
     let whole = |kind: &str, webhooks: &[Value]| {
         json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind,
             "metadata": {"name": NAME, "labels": {"app.kubernetes.io/part-of": "entourage"}}, "webhooks": webhooks})

@@ -35,7 +35,7 @@ struct Case {
 
 #[test]
 fn every_case_comes_out_as_its_file_says() {
-    golden::run("admission", RULES.len(), |case: &Case| told(RULES, case));
+    golden::run("admission", RULES.len(), |case: &Case| outcome(RULES, case));
 }
 
 #[test]
@@ -49,7 +49,7 @@ fn every_rule_has_a_case_in_which_it_acts_and_every_case_has_a_rule() {
     for rule in RULES {
         let mut own = cases.iter().filter(|(name, _)| belongs(name, rule));
         assert!(
-            own.any(|(_, case)| told(&[*rule], case) != NOTHING),
+            own.any(|(_, case)| outcome(&[*rule], case) != NOTHING),
             "no case of {} shows it",
             rule.name
         );
@@ -96,7 +96,7 @@ impl question::Rule for Picky {
 
 const NOTHING: &str = "want:\n  passes: true\n";
 
-fn told(rules: &[Rule], case: &Case) -> String {
+fn outcome(rules: &[Rule], case: &Case) -> String {
     let one = case.object.as_ref().or(case.old.as_ref()).unwrap();
     let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let (api_version, kind) = (word(&one["apiVersion"]), word(&one["kind"]));

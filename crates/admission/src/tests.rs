@@ -190,8 +190,11 @@ fn nothing_of_what_is_distributed_is_told_but_its_kind_and_its_name() {
             let mut request = request(Some(&new), old);
             (request.group, request.kind) = ("apps.kruise.io", "ResourceDistribution");
             let refusal = validate(&request).unwrap_err();
-            let said = format!("{refusal} {refusal:?} {request:?}");
-            assert!(!said.contains("c4n4ry") && !said.contains("YzRuNHJ5"), "{said}");
+            let message = format!("{refusal} {refusal:?} {request:?}");
+            assert!(
+                !message.contains("c4n4ry") && !message.contains("YzRuNHJ5"),
+                "{message}"
+            );
         }
     }
 }

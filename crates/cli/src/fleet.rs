@@ -256,8 +256,8 @@ impl Fleet {
     ///
     /// # Errors
     /// There is no such member.
-    pub fn cut(&self, member: &str) -> Result<()> {
-        self.member(member)?.switch.cut();
+    pub fn disconnect(&self, member: &str) -> Result<()> {
+        self.member(member)?.switch.disconnect();
         Ok(())
     }
 
@@ -265,8 +265,8 @@ impl Fleet {
     ///
     /// # Errors
     /// There is no such member.
-    pub fn mend(&self, member: &str) -> Result<()> {
-        self.member(member)?.switch.mend();
+    pub fn reconnect(&self, member: &str) -> Result<()> {
+        self.member(member)?.switch.reconnect();
         Ok(())
     }
 

@@ -166,12 +166,12 @@ impl Watch {
             let copy = Copy::of(object);
             if gone.remove(&id) != Some(copy) {
                 let revision = number(object.metadata.resource_version.as_deref());
-                self.tell(id.clone(), revision, initial, Some(copy));
+                self.record(id.clone(), revision, initial, Some(copy));
             }
             self.there.insert(id, copy);
         }
         for id in gone.into_keys() {
-            self.tell(id, revision, initial, None);
+            self.record(id, revision, initial, None);
         }
         Ok(Some(revision))
     }
@@ -194,13 +194,13 @@ impl Watch {
             };
             if before != copy {
                 let revision = number(object.metadata.resource_version.as_deref());
-                self.tell(id, revision, false, copy);
+                self.record(id, revision, false, copy);
             }
         }
         Ok(())
     }
 
-    fn tell(&self, id: ResourceId, revision: u64, initial: bool, copy: Option<Copy>) {
+    fn record(&self, id: ResourceId, revision: u64, initial: bool, copy: Option<Copy>) {
         lock(&self.seen).push(Sighting {
             cluster: self.cluster.clone(),
             id,

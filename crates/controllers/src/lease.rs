@@ -222,7 +222,7 @@ pub async fn holder(client: Client, options: &LeaseOptions) -> kube::Result<Opti
                 info!(
                     lease = options.name,
                     holder = record.holder,
-                    "the lease is held; waiting until it is renewed, or ends"
+                    "the lease is held; waiting until it is renewed or expires"
                 );
                 first = Some((record, Instant::now()));
             }
@@ -307,7 +307,7 @@ impl Candidate {
         if timeout(timing.retry, self.release()).await.is_err() {
             warn!(
                 lease = self.options.name,
-                "could not release the lease in time; the next leader waits for it to end"
+                "could not release the lease in time; the next leader waits until it expires"
             );
         }
     }
@@ -468,7 +468,7 @@ impl Candidate {
         };
         if let Err(error) = released.await {
             let error: kube::Error = error;
-            warn!(lease = self.options.name, %error, "could not release the lease; the next leader waits for it to end");
+            warn!(lease = self.options.name, %error, "could not release the lease; the next leader waits until it expires");
         }
     }
 }

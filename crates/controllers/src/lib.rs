@@ -328,7 +328,7 @@ pub async fn run(
         }
     } else {
         // A request that was cut off may still be executed: the next leader must wait until the Lease expires.
-        warn!("something was broken off; the lease is not released but left to end");
+        warn!("a request was aborted at shutdown; the lease is not released and expires");
         drop(lease);
     }
     drop(served);
@@ -358,7 +358,7 @@ async fn nobody_leads(
             Err(kube::Error::Api(status)) if matches!(status.code, 401 | 403) => {
                 warn!(
                     lease = lease.name,
-                    "whether another process leads is not known: the hub refuses to show the lease"
+                    "the hub denies reading the lease: whether another process leads is unknown"
                 );
                 return Ok(());
             }
@@ -367,7 +367,7 @@ async fn nobody_leads(
                 let error = error::Failure::transport(&error).text(&Gvk::new("v1", "Lease"));
                 warn!(
                     lease = lease.name,
-                    error, "whether another process leads cannot be read; asking again"
+                    error, "cannot read the lease to find whether another process leads; retrying"
                 );
             }
         }
@@ -419,7 +419,7 @@ async fn has_nodes(hub: &Api) -> bool {
         Err(failure) => {
             debug!(
                 error = failure.text(&Gvk::new("v1", "Node")),
-                "whether the hub has Nodes is not known"
+                "cannot determine whether the hub has Nodes"
             );
             false
         }

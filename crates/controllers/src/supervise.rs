@@ -20,7 +20,7 @@ where
 {
     // No part of a future that panicked is used again.
     while AssertUnwindSafe(make()).catch_unwind().await.is_err() {
-        error!(task = what, "a task ended unexpectedly; it is begun anew");
+        error!(task = what, "a task ended unexpectedly; restarting it");
         reported().await;
         sleep(PAUSE.mul_f64(1.0 + clock::jitter() / 2.0)).await;
     }

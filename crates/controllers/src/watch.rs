@@ -390,7 +390,7 @@ impl Watcher {
         if subject.is_none() {
             let name = object["metadata"]["name"].as_str().unwrap_or_default();
             let part = misread::part(&self.watch, object);
-            warn!(cluster = self.api.name(), resource = %self.list.resource, object = name, part, "an object cannot be read and is skipped; what it said before goes on to count");
+            warn!(cluster = self.api.name(), resource = %self.list.resource, object = name, part, "an object cannot be parsed and is skipped; its last valid version stays in effect");
         }
         subject.map(Observation::Seen)
     }

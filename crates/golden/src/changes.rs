@@ -215,11 +215,11 @@ mod tests {
     fn two_results_that_differ_have_different_changes() {
         let values = values();
         for before in &values {
-            let told: BTreeSet<String> = values
+            let results: BTreeSet<String> = values
                 .iter()
                 .map(|after| changes(before, after).to_string())
                 .collect();
-            assert_eq!(told.len(), values.len(), "{before}");
+            assert_eq!(results.len(), values.len(), "{before}");
         }
     }
 }

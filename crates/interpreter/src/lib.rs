@@ -28,6 +28,7 @@ mod health;
 pub mod hook;
 mod json;
 mod kind;
+pub mod layer_order;
 pub mod layers;
 mod mentions;
 pub mod native;
@@ -40,7 +41,6 @@ pub mod requirements;
 pub mod rights;
 pub mod rule;
 pub mod shipped;
-pub mod who;
 
 pub use content::{content_number, template_meta};
 pub use entourage_model::quantity;

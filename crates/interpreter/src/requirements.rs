@@ -123,7 +123,9 @@ pub fn check_components(all: &[Component]) -> Result<(), Cow<'static, str>> {
 }
 
 /// The components of an answer, if a binding can have them; `None` for none.
-pub fn told(answer: Result<Answer, InterpretError>) -> Result<Option<Arc<[Component]>>, InterpretError> {
+pub fn checked_components(
+    answer: Result<Answer, InterpretError>,
+) -> Result<Option<Arc<[Component]>>, InterpretError> {
     let Answer::Components(all) = answer? else {
         return Err(InterpretError::of_components(
             "interpretation",
@@ -284,9 +286,9 @@ mod tests {
             "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}},
             "priorityClassName": "high",
         });
-        let told = serde_json::to_value(of(&pod).unwrap()).unwrap();
+        let found = serde_json::to_value(of(&pod).unwrap()).unwrap();
         assert_eq!(
-            told,
+            found,
             json!({
                 "nodeClaim": {
                     "hardNodeAffinity": terms,

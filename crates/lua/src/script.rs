@@ -205,12 +205,12 @@ fn identity(question: &Question<'_>) -> Option<(String, Version)> {
         }
     };
     let metadata = &object["metadata"];
-    let who = match (&metadata["uid"], &metadata["name"]) {
+    let identity = match (&metadata["uid"], &metadata["name"]) {
         (Json::String(uid), _) => uid.clone(),
         (_, Json::String(name)) => format!("{}/{name}", metadata["namespace"].as_str().unwrap_or_default()),
         _ => return None,
     };
-    Some((format!("{operation:?} {who}"), Version(version)))
+    Some((format!("{operation:?} {identity}"), Version(version)))
 }
 
 /// Changes with the spec, labels and annotations of an object; with any field of it if it has no generation.

@@ -103,7 +103,7 @@ pub async fn run(
         wait = match done {
             Ok(()) => {
                 if !registered.send_replace(true) {
-                    info!(%bound, "the hub sends its reviews here");
+                    info!(%bound, "webhook configurations are registered on the hub");
                 }
                 if let Some(ready) = ready.take() {
                     let _ = ready.send(bound);
@@ -111,7 +111,7 @@ pub async fn run(
                 options.round
             }
             Err(error) => {
-                warn!(%error, "not everything is in order; trying again");
+                warn!(%error, "certificates or webhook configurations are not up to date; retrying");
                 AGAIN
             }
         };
@@ -119,8 +119,8 @@ pub async fn run(
     registered.send_replace(false);
     if options.remove_on_exit {
         match registrar.remove().await {
-            Ok(()) => info!(name = NAME, "the configurations are removed from the hub"),
-            Err(error) => warn!(%error, "the configurations stay on the hub: remove them, or start again"),
+            Ok(()) => info!(name = NAME, "the webhook configurations are removed from the hub"),
+            Err(error) => warn!(%error, "the webhook configurations could not be removed from the hub: delete them, or start the webhook again"),
         }
     }
     // During a rolling update the Service still sends reviews here for a while, and an API server does until it observes the

@@ -64,7 +64,7 @@ impl Registrar {
                 Step::Keep(identity) => return Ok(identity),
                 Step::Store(identity) => identity,
                 Step::Anew(why) => {
-                    info!(secret = place, why, "certificates are made anew");
+                    info!(secret = place, why, "renewing the certificates");
                     let trusted = self.trusted().await?;
                     certificates::anew(&trusted, &names, now).map_err(failed)?
                 }
@@ -84,7 +84,7 @@ impl Registrar {
             };
             match written {
                 Ok(_) => {
-                    info!(secret = place, "certificates made and stored");
+                    info!(secret = place, "certificates created and stored");
                     return Ok(identity);
                 }
                 // Another replica was faster: its certificates are equivalent.

@@ -413,7 +413,7 @@ struct Running {
 }
 
 async fn start(hub: &Hub, options: Options, clock: &Arc<AtomicI64>) -> Running {
-    let (tell, ready) = oneshot::channel();
+    let (send, ready) = oneshot::channel();
     let stop = CancellationToken::new();
     let days = clock.clone();
     let clock: Clock = Arc::new(move || {
@@ -426,7 +426,7 @@ async fn start(hub: &Hub, options: Options, clock: &Arc<AtomicI64>) -> Running {
         linger: options.linger.min(Duration::from_millis(500)),
         ..options
     };
-    let task = tokio::spawn(run(options, hub.client(), clock, Some(tell), stop.clone()));
+    let task = tokio::spawn(run(options, hub.client(), clock, Some(send), stop.clone()));
     let address = tokio::time::timeout(Duration::from_secs(10), ready)
         .await
         .expect("soon")

@@ -86,8 +86,11 @@ fn namespaces_that_come_and_go_need_rights_everywhere() {
         .unwrap()
         .rights;
     assert_eq!(rights.by_name, None);
-    let said = rights.refusal("jane", &rights.everywhere).to_string();
-    assert!(said.contains("at most 100 namespaces instead of 101"), "{said}");
+    let message = rights.refusal("jane", &rights.everywhere).to_string();
+    assert!(
+        message.contains("at most 100 namespaces instead of 101"),
+        "{message}"
+    );
 }
 
 #[test]
@@ -129,17 +132,17 @@ fn an_author_without_rights_is_told_which_where_and_what_to_do() {
     let rights = asked(&distribution_from(&json!({"all": []})), None)
         .unwrap()
         .rights;
-    let said = rights.refusal("jane", &rights.needed).to_string();
+    let message = rights.refusal("jane", &rights.needed).to_string();
     assert!(
-        said.starts_with(
+        message.starts_with(
             "spec.resourceFrom: \"jane\" may not get configmaps \"settings\" in namespace \"base\""
         ),
-        "{said}"
+        "{message}"
     );
-    let said = rights.refusal("jane", &rights.everywhere).to_string();
+    let message = rights.refusal("jane", &rights.everywhere).to_string();
     assert!(
-        said.contains("may not create configmaps in all namespaces") && said.contains("ClusterRole"),
-        "{said}"
+        message.contains("may not create configmaps in all namespaces") && message.contains("ClusterRole"),
+        "{message}"
     );
 }
 
@@ -203,24 +206,24 @@ fn a_server_that_refuses_is_heard_and_one_that_cannot_say_is_not() {
 
 #[test]
 fn of_a_refusal_only_places_are_told_and_of_keys_only_those_that_a_type_demands() {
-    let said = |field: &str, reason: &str| {
+    let message = |field: &str, reason: &str| {
         let fields = vec![(field.to_owned(), reason.to_owned())];
         let refusal = tried(&Answer::Error(422, "Invalid".to_owned(), fields)).unwrap_err();
         refusal.problems[0].field.clone() + ": " + &refusal.problems[0].cause
     };
     assert_eq!(
-        said("data[tls.crt]", "FieldValueRequired"),
+        message("data[tls.crt]", "FieldValueRequired"),
         "spec.resource.data[tls.crt]: a server refuses it: FieldValueRequired"
     );
     assert_eq!(
-        said("data[canary]", "FieldValueInvalid"),
+        message("data[canary]", "FieldValueInvalid"),
         "spec.resource.data: a server refuses it: FieldValueInvalid"
     );
     for field in ["", "a canary", "data canary[x]"] {
         assert!(
-            said(field, "FieldValueInvalid").starts_with("spec.resource: "),
+            message(field, "FieldValueInvalid").starts_with("spec.resource: "),
             "{field}"
         );
     }
-    assert!(!said("data", "a sentence with a canary").contains("canary"));
+    assert!(!message("data", "a sentence with a canary").contains("canary"));
 }

@@ -113,8 +113,8 @@ fn a_flat_selector_that_contradicts_itself_or_holds_no_labels_says_so() {
         ),
     ] {
         let read: FlatSelector = serde_json::from_value(written).unwrap();
-        let said = read.to_selector().unwrap_err();
-        assert!(said.starts_with(words), "{said}");
+        let message = read.to_selector().unwrap_err();
+        assert!(message.starts_with(words), "{message}");
     }
     let same: FlatSelector =
         serde_json::from_value(json!({ "a": "b", "matchLabels": { "a": "b" } })).unwrap();

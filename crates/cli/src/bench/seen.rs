@@ -285,10 +285,10 @@ mod tests {
         let _ = seen.expect_that(Expectation::Present, [(0, id("x")), (0, id("y"))]);
         seen.present(0, id("x"), None, 1);
         seen.present(0, id("z"), None, 1);
-        let told = seen.fulfilled();
-        assert_eq!(told.keys().collect::<Vec<_>>(), [&(0, id("x"))]);
+        let latencies = seen.fulfilled();
+        assert_eq!(latencies.keys().collect::<Vec<_>>(), [&(0, id("x"))]);
         seen.present(0, id("y"), None, 2);
-        let (first, second) = (told[&(0, id("x"))], seen.fulfilled()[&(0, id("y"))]);
+        let (first, second) = (latencies[&(0, id("x"))], seen.fulfilled()[&(0, id("y"))]);
         assert!(first.at <= second.at && first.revision < second.revision);
         let _ = seen.expect_that(Expectation::Present, [(0, id("w"))]);
         assert!(seen.fulfilled().is_empty());

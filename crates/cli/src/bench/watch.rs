@@ -54,7 +54,7 @@ pub async fn start(target: Target, seen: Seen, tasks: &mut JoinSet<()>) -> Resul
     tasks.spawn(async move {
         loop {
             if let Err(error) = follow(&target, &seen, &mut from).await {
-                debug!(server = target.server.name, kind = target.kind.name(), %error, "a watch of the bench broke");
+                debug!(server = target.server.name, kind = target.kind.name(), %error, "a watch of the benchmark broke");
                 tokio::time::sleep(PAUSE).await;
                 if let Ok(fresh) = relist(&target, &seen).await {
                     from = fresh;

@@ -236,7 +236,7 @@ pub(super) async fn stop_on((mut interrupt, mut terminate): (Signal, Signal), st
         if exit {
             std::process::exit(130);
         }
-        info!("stopping: what is in flight is finished first; a second signal ends the process at once");
+        info!("shutting down after the requests in flight; a second signal exits at once");
         stop.cancel();
     }
 }

@@ -58,7 +58,7 @@ pub(super) fn cordoned() -> Change {
 }
 
 /// The line about a cordoned Cluster.
-pub(super) fn said_of_cordon(outcome: &Outcome) -> &'static str {
+pub(super) fn cordon_message(outcome: &Outcome) -> &'static str {
     if outcome.has_set(taint::UNSCHEDULABLE) {
         "cordoned"
     } else {
@@ -75,7 +75,7 @@ pub async fn cordon(args: &CordonArgs, hub: Client, now: Time, out: &mut (dyn Wr
         clusters: &args.names,
         changes: &[cordoned()],
         rule: Rule::Idempotent,
-        words: |outcome| vec![said_of_cordon(outcome)],
+        words: |outcome| vec![cordon_message(outcome)],
     };
     carry_out(&request, &mut target(args, hub, out), now).await
 }

@@ -15,11 +15,11 @@ use crate::{
 
 mod cluster;
 mod failover;
-mod look;
+mod style;
 mod tree;
 
-use cluster::{CONFIG_MAP, DEPLOYMENT, POLICY, See};
-use look::Look;
+use cluster::{CONFIG_MAP, Clients, DEPLOYMENT, POLICY};
+use style::Style;
 
 /// The example of docs/concepts.md, from `config/samples/myapp`.
 const SAMPLE: [&str; 3] = [
@@ -45,31 +45,31 @@ pub async fn run(_: DemoArgs, out: &mut (dyn Write + Send)) -> Result<()> {
         // In the last step a member fails, which the controllers log as a warning.
         log_level: "error".to_owned(),
     })?;
-    play(Look::of_stdout(), out).await
+    play(Style::of_stdout(), out).await
 }
 
 /// The state of a demo.
 struct Demo<'a> {
     fleet: Fleet,
-    look: Look,
+    style: Style,
     out: &'a mut (dyn Write + Send),
     checks: usize,
     step: usize,
 }
 
-async fn play(look: Look, out: &mut (dyn Write + Send)) -> Result<()> {
+async fn play(style: Style, out: &mut (dyn Write + Send)) -> Result<()> {
     let begin = Instant::now();
     writeln!(
         out,
         "{}\n",
-        look.bold(
+        style.bold(
             "A workload with its dependencies: a Deployment, and the ConfigMap it mounts, on two of three clusters."
         )
     )?;
     let fleet = Fleet::start(MEMBERS, &Place::Nowhere, drill::options()).await?;
     let mut demo = Demo {
         fleet,
-        look,
+        style,
         out,
         checks: 0,
         step: 0,
@@ -92,7 +92,7 @@ async fn play(look: Look, out: &mut (dyn Write + Send)) -> Result<()> {
     writeln!(
         out,
         "\n{} {checks} checks held, in {:.1} s. The same by hand, with kubectl: entourage up",
-        look.good("done:"),
+        style.good("done:"),
         begin.elapsed().as_secs_f32()
     )?;
     out.flush()?;
@@ -113,8 +113,9 @@ impl Demo<'_> {
         self.until(
             begin,
             "Deployment myapp is on member1 and member2, and nowhere else",
-            async |see| {
-                see.is_exactly_on(&DEPLOYMENT, "myapp", &["member1", "member2"])
+            async |clients| {
+                clients
+                    .is_exactly_on(&DEPLOYMENT, "myapp", &["member1", "member2"])
                     .await
             },
         )
@@ -122,24 +123,25 @@ impl Demo<'_> {
         self.until(
             begin,
             "ConfigMap my-config was propagated with it: no policy names it",
-            async |see| {
-                see.is_exactly_on(&CONFIG_MAP, "my-config", &["member1", "member2"])
+            async |clients| {
+                clients
+                    .is_exactly_on(&CONFIG_MAP, "my-config", &["member1", "member2"])
                     .await
             },
         )
         .await?;
-        self.until(begin, "the hub knows that both are there", async |see| {
-            see.is_settled(2).await
+        self.until(begin, "the hub knows that both are there", async |clients| {
+            clients.is_settled(2).await
         })
         .await?;
-        let see = See::new(&self.fleet);
-        let tree = tree::of(&see, "myapp-deployment", "my-config-configmap").await?;
+        let clients = Clients::new(&self.fleet);
+        let tree = tree::of(&clients, "myapp-deployment", "my-config-configmap").await?;
         writeln!(self.out, "\n{tree}")?;
-        let attached = see.binding("my-config-configmap").await?;
+        let attached = clients.binding("my-config-configmap").await?;
         writeln!(
             self.out,
             "{}\n",
-            self.look.dim(&indented(&format!(
+            self.style.dim(&indented(&format!(
                 "# kubectl get resourcebinding my-config-configmap -o yaml (shortened)\n{}",
                 serde_saphyr::to_string(&tree::shortened(&attached))?
             )))
@@ -152,13 +154,19 @@ impl Demo<'_> {
         let patch =
             json!({"spec": {"placement": {"clusterAffinity": {"clusterNames": ["member2", "member3"]}}}});
         let begin = self.patch(&POLICY, "myapp-propagation", &patch).await?;
-        self.until(begin, "Deployment myapp is on member2 and member3", async |see| {
-            see.is_exactly_on(&DEPLOYMENT, "myapp", &["member2", "member3"])
-                .await
-        })
+        self.until(
+            begin,
+            "Deployment myapp is on member2 and member3",
+            async |clients| {
+                clients
+                    .is_exactly_on(&DEPLOYMENT, "myapp", &["member2", "member3"])
+                    .await
+            },
+        )
         .await?;
-        self.until(begin, "ConfigMap my-config moved with it", async |see| {
-            see.is_exactly_on(&CONFIG_MAP, "my-config", &["member2", "member3"])
+        self.until(begin, "ConfigMap my-config moved with it", async |clients| {
+            clients
+                .is_exactly_on(&CONFIG_MAP, "my-config", &["member2", "member3"])
                 .await
         })
         .await
@@ -168,9 +176,9 @@ impl Demo<'_> {
         self.step("Edit the ConfigMap on the hub")?;
         let patch = json!({"data": {"nginx.properties": "proxy-connect-timeout: \"20s\"\n"}});
         let begin = self.patch(&CONFIG_MAP, "my-config", &patch).await?;
-        self.until(begin, "both copies have the new data", async |see| {
+        self.until(begin, "both copies have the new data", async |clients| {
             for member in ["member2", "member3"] {
-                let copy = see.copy(member, &CONFIG_MAP, "my-config").await?;
+                let copy = clients.copy(member, &CONFIG_MAP, "my-config").await?;
                 let copy = copy.with_context(|| format!("{member} has no my-config"))?;
                 if copy["data"] != patch["data"] {
                     bail!("{member} has {}", copy["data"]);
@@ -186,18 +194,20 @@ impl Demo<'_> {
         let patch = json!({"spec": {"template": {"spec": {"volumes": null, "containers": [
             {"name": "nginx", "image": "nginx"}]}}}});
         let begin = self.patch(&DEPLOYMENT, "myapp", &patch).await?;
-        self.until(begin, "ConfigMap my-config left both members", async |see| {
-            see.is_exactly_on(&CONFIG_MAP, "my-config", &[]).await
+        self.until(begin, "ConfigMap my-config left both members", async |clients| {
+            clients.is_exactly_on(&CONFIG_MAP, "my-config", &[]).await
         })
         .await?;
         self.until(
             begin,
             "and stayed on the hub; the Deployment runs on",
-            async |see| {
-                see.template(&CONFIG_MAP, "my-config")
+            async |clients| {
+                clients
+                    .template(&CONFIG_MAP, "my-config")
                     .await?
                     .context("the hub lost my-config")?;
-                see.is_exactly_on(&DEPLOYMENT, "myapp", &["member2", "member3"])
+                clients
+                    .is_exactly_on(&DEPLOYMENT, "myapp", &["member2", "member3"])
                     .await
             },
         )
@@ -206,16 +216,16 @@ impl Demo<'_> {
 
     async fn deletes_a_copy(&mut self) -> Result<()> {
         self.step("Delete the Deployment on member2 by hand, as somebody there may")?;
-        let uid = async |see: &See| -> Result<Value> {
-            let copy = see.copy("member2", &DEPLOYMENT, "myapp").await?;
+        let uid = async |clients: &Clients| -> Result<Value> {
+            let copy = clients.copy("member2", &DEPLOYMENT, "myapp").await?;
             Ok(copy.context("member2 has no myapp")?["metadata"]["uid"].clone())
         };
-        let see = See::new(&self.fleet);
-        let before = uid(&see).await?;
+        let clients = Clients::new(&self.fleet);
+        let before = uid(&clients).await?;
         let begin = Instant::now();
-        see.delete_copy("member2", &DEPLOYMENT, "myapp").await?;
-        self.until(begin, "it is back, as a new object", async |see| {
-            if uid(see).await? == before {
+        clients.delete_copy("member2", &DEPLOYMENT, "myapp").await?;
+        self.until(begin, "it is back, as a new object", async |clients| {
+            if uid(clients).await? == before {
                 bail!("member2 still has the old one");
             }
             Ok(())
@@ -226,19 +236,22 @@ impl Demo<'_> {
     /// The controllers have no state beyond the objects on the servers.
     async fn restarts(&mut self) -> Result<()> {
         self.step("Restart the controllers, and change the Deployment while none run")?;
-        self.until(Instant::now(), "everything is settled", async |see| {
-            see.is_settled(2).await
+        self.until(Instant::now(), "everything is settled", async |clients| {
+            clients.is_settled(2).await
         })
         .await?;
         self.fleet.stop_controllers().await?;
-        let before = See::new(&self.fleet).versions().await?;
+        let before = Clients::new(&self.fleet).versions().await?;
         let note = json!({"metadata": {"annotations": {"demo": "while none ran"}}});
         self.patch(&DEPLOYMENT, "myapp", &note).await?;
         let begin = Instant::now();
         self.fleet.start_controllers(drill::options());
-        self.until(begin, "the change is delivered", async |see| {
+        self.until(begin, "the change is delivered", async |clients| {
             for member in ["member2", "member3"] {
-                let copy = see.copy(member, &DEPLOYMENT, "myapp").await?.context("no copy")?;
+                let copy = clients
+                    .copy(member, &DEPLOYMENT, "myapp")
+                    .await?
+                    .context("no copy")?;
                 if copy["metadata"]["annotations"]["demo"] != "while none ran" {
                     bail!("{member} has the old one");
                 }
@@ -249,8 +262,8 @@ impl Demo<'_> {
         self.until(
             begin,
             "policy, clusters and ConfigMap were not written; the copies are those of before",
-            async |see| {
-                let after = see.versions().await?;
+            async |clients| {
+                let after = clients.versions().await?;
                 if after != before {
                     bail!("was {before:?}, is {after:?}");
                 }
@@ -266,22 +279,22 @@ impl Demo<'_> {
         writeln!(
             self.out,
             "{} {}",
-            self.look.bold(&format!("{}.", self.step)),
-            self.look.bold(text)
+            self.style.bold(&format!("{}.", self.step)),
+            self.style.bold(text)
         )?;
         self.out.flush()?;
         Ok(())
     }
 
     fn say(&mut self, text: &str) -> Result<()> {
-        writeln!(self.out, "   {}", self.look.dim(text))?;
+        writeln!(self.out, "   {}", self.style.dim(text))?;
         Ok(())
     }
 
     /// Patches an object on the hub. Returns the time before the request.
     async fn patch(&mut self, kind: &cluster::Kind, name: &str, patch: &Value) -> Result<Instant> {
         let begin = Instant::now();
-        See::new(&self.fleet).patch(kind, name, patch).await?;
+        Clients::new(&self.fleet).patch(kind, name, patch).await?;
         Ok(begin)
     }
 
@@ -290,11 +303,11 @@ impl Demo<'_> {
         &mut self,
         begin: Instant,
         claim: &str,
-        holds: impl AsyncFn(&See) -> Result<()>,
+        holds: impl AsyncFn(&Clients) -> Result<()>,
     ) -> Result<()> {
-        let see = See::new(&self.fleet);
-        if let Err(error) = cluster::eventually(async || holds(&see).await).await {
-            writeln!(self.out, "   {} {claim}", self.look.bad("✗"))?;
+        let clients = Clients::new(&self.fleet);
+        if let Err(error) = cluster::eventually(async || holds(&clients).await).await {
+            writeln!(self.out, "   {} {claim}", self.style.bad("✗"))?;
             self.out.flush()?;
             return Err(error.context(format!("this did not hold: {claim}")));
         }
@@ -303,8 +316,8 @@ impl Demo<'_> {
         writeln!(
             self.out,
             "   {} {claim:<76} {}",
-            self.look.good("✓"),
-            self.look.dim(&after)
+            self.style.good("✓"),
+            self.style.dim(&after)
         )?;
         self.out.flush()?;
         Ok(())

@@ -12,7 +12,7 @@ use kube::{Client, api::ListParams};
 use tokio::time::{Instant, sleep};
 
 use super::{
-    cordon::{cordoned, said_of_cordon},
+    cordon::{cordon_message, cordoned},
     taint::{
         change::{Change, Effect, Rule},
         write::{TaintRequest, carry_out},
@@ -96,7 +96,7 @@ pub async fn drain(args: &DrainArgs, hub: Client, now: Time, out: &mut (dyn Writ
             } else {
                 "already draining"
             };
-            vec![said_of_cordon(outcome), draining]
+            vec![cordon_message(outcome), draining]
         },
     };
     let waits = args.wait && !args.dry_run;

@@ -35,7 +35,7 @@ mod moves;
 pub mod report;
 
 use hub::Binding;
-use moves::{arrived, tell_moves, victim};
+use moves::{arrived, report_moves, victim};
 use report::{Cleaned, Healed, Report, millis};
 
 /// The objects without -f: a workload that is evicted, one with a claim, and one that has no other cluster.
@@ -277,7 +277,7 @@ impl Drill<'_> {
     /// Cuts the member off and waits until all evictable workloads are evicted. Returns the time of the cut.
     async fn fail(&mut self, before: &Before, report: &mut Report) -> Result<Instant> {
         let victim = report.cluster.clone();
-        self.fleet.cut(&victim)?;
+        self.fleet.disconnect(&victim)?;
         let killed = Instant::now();
         self.say(&format!("\n{victim} is cut off.\n"))?;
         let not_ready = self.until(async |hub| {
@@ -317,7 +317,7 @@ impl Drill<'_> {
             Ok(now) => now,
             Err(_) => hub::bindings(&self.hub).await?,
         };
-        tell_moves(before, &of_it, &now, killed, report);
+        report_moves(before, &of_it, &now, killed, report);
         report.compare();
         self.say(&report.failure()?)?;
         Ok(killed)
@@ -326,7 +326,7 @@ impl Drill<'_> {
     /// Reconnects the member, and waits until nothing is left to do.
     async fn heal(&mut self, before: &Before, report: &mut Report) -> Result<()> {
         let victim = report.cluster.clone();
-        self.fleet.mend(&victim)?;
+        self.fleet.reconnect(&victim)?;
         let mended = Instant::now();
         self.say(&format!("\n{victim} is back.\n"))?;
         let ready = self.until(async |hub| {

@@ -102,7 +102,7 @@ pub async fn run(args: GraphArgs, out: &mut (dyn Write + Send)) -> Result<()> {
     for remark in &drawing.remarks {
         eprintln!("note: {remark}");
     }
-    out.write_all(drawn(&args, drawing)?.as_bytes())?;
+    out.write_all(rendered(&args, drawing)?.as_bytes())?;
     out.flush()?;
     Ok(())
 }
@@ -159,7 +159,7 @@ fn touched(simulation: &Simulation) -> Drawing {
 ///
 /// # Errors
 /// No object matches --kind and --name.
-pub fn drawn(args: &GraphArgs, drawing: Drawing) -> Result<String> {
+pub fn rendered(args: &GraphArgs, drawing: Drawing) -> Result<String> {
     let is = |wanted: &Option<String>, text: &str| {
         wanted
             .as_deref()

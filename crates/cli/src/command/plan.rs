@@ -38,12 +38,12 @@ pub enum Output {
 /// The flags for files.
 #[derive(Args, Clone, Debug, Default)]
 pub struct FileArgs {
-    /// A file, a directory, or standard input (-): YAML or JSON, Lists, rendered Helm charts, what kustomize builds; may be
+    /// A file, a directory, or standard input (-): YAML or JSON, Lists, rendered Helm charts, output of kustomize; may be
     /// given several times
     #[arg(short = 'f', long = "filename", value_name = "FILE|DIR|-", num_args = 1..)]
     pub filename: Vec<PathBuf>,
 
-    /// Also read the directories in directories
+    /// Read directories recursively
     #[arg(short = 'R', long, requires = "filename")]
     pub recursive: bool,
 }
@@ -71,7 +71,7 @@ pub struct PlanArgs {
     #[arg(long, value_enum, default_value_t)]
     pub members: MembersFrom,
 
-    /// Namespace of objects that name none; without it that of the context, else default
+    /// Namespace of objects without one (default: that of the context, else default)
     #[arg(short = 'n', long, value_name = "NAMESPACE")]
     pub namespace: Option<String>,
 
@@ -89,15 +89,15 @@ pub struct PlanArgs {
     #[arg(long, value_name = "NAMESPACE,…", value_delimiter = ',')]
     pub reserved_namespaces: Vec<String>,
 
-    /// Show what changes, as a diff; values of Secrets are not shown
+    /// Show the changes as a diff; values of Secrets are not shown
     #[arg(long)]
     pub diff: bool,
 
-    /// Also list what stays as it is
+    /// Also list unchanged objects
     #[arg(long)]
     pub show_unchanged: bool,
 
-    /// End with 2 when something would be written
+    /// Exit with code 2 if something would be written
     #[arg(long)]
     pub exit_code: bool,
 
@@ -226,7 +226,7 @@ fn refused(report: &Report) -> usize {
 
 /// The controllers that the plan is for.
 fn assumed(args: &PlanArgs, objects: &[Value]) -> Assumed {
-    let distribute = args.feature_gates.said(features::RESOURCE_DISTRIBUTION);
+    let distribute = args.feature_gates.given(features::RESOURCE_DISTRIBUTION);
     Assumed {
         distribute: distribute.unwrap_or_else(|| distributes(objects)),
         propagate_deps: args.feature_gates.is_on(features::PROPAGATE_DEPS),
@@ -241,7 +241,7 @@ fn distributes(objects: &[Value]) -> bool {
 /// The remark about the assumed feature gate of distributions: the hub does not store whether it is enabled.
 fn distribution_gate(args: &PlanArgs, objects: &[Value]) -> Option<String> {
     let gate = features::RESOURCE_DISTRIBUTION;
-    let why = match args.feature_gates.said(gate) {
+    let why = match args.feature_gates.given(gate) {
         _ if !distributes(objects) => return None,
         Some(true) => return None,
         Some(false) => format!("{gate} is off: ResourceDistributions are stored and have no effect"),

@@ -89,7 +89,7 @@ pub async fn run(args: UpArgs, out: &mut (dyn Write + Send)) -> Result<()> {
 /// The flags as options of the controllers.
 fn options(args: &UpArgs) -> Options {
     let usual = crate::fleet::options();
-    let is_on = |feature, usual| args.feature_gates.said(feature).unwrap_or(usual);
+    let is_on = |feature, usual| args.feature_gates.given(feature).unwrap_or(usual);
     Options {
         propagate_deps: is_on(features::PROPAGATE_DEPS, usual.propagate_deps),
         distribute: is_on(features::RESOURCE_DISTRIBUTION, usual.distribute),
@@ -108,7 +108,7 @@ async fn serve(
     kept: bool,
     out: &mut (dyn Write + Send),
 ) -> Result<()> {
-    tell(fleet, begin, kept, out)?;
+    print_summary(fleet, begin, kept, out)?;
     let client = fleet.hub.client();
     for object in objects {
         let line = manifests::apply(&client, object).await?;
@@ -118,7 +118,7 @@ async fn serve(
     fleet.controllers_ended().await
 }
 
-fn tell(fleet: &Fleet, begin: Instant, kept: bool, out: &mut (dyn Write + Send)) -> Result<()> {
+fn print_summary(fleet: &Fleet, begin: Instant, kept: bool, out: &mut (dyn Write + Send)) -> Result<()> {
     let count = fleet.members.len();
     let members = if count == 1 {
         "1 member"

@@ -66,7 +66,7 @@ pub struct WebhookArgs {
     #[arg(long, action = ArgAction::Set, default_value_t = true, num_args = 0..=1, default_missing_value = "true", value_name = "BOOL")]
     pub authorize_distributions: bool,
 
-    /// Remove the configurations from the hub at the end; auto: if only this machine can reach the webhook
+    /// Remove the webhook configurations from the hub at exit; auto: if only this machine can reach the webhook
     #[arg(long, value_enum, default_value_t, value_name = "WHEN")]
     pub remove_on_exit: RemoveOnExit,
 

@@ -36,7 +36,7 @@ pub(super) struct Switch(watch::Sender<State>);
 
 impl Switch {
     /// Ends every open request and watch, and refuses those that follow.
-    pub(super) fn cut(&self) {
+    pub(super) fn disconnect(&self) {
         self.0.send_modify(|state| {
             state.cut = true;
             state.cuts += 1;
@@ -44,7 +44,7 @@ impl Switch {
     }
 
     /// Accepts requests again.
-    pub(super) fn mend(&self) {
+    pub(super) fn reconnect(&self) {
         self.0.send_modify(|state| state.cut = false);
     }
 

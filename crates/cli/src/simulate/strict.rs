@@ -100,7 +100,7 @@ impl Decoder {
         }
         let body = object.to_string();
         let decoded = decode::body(resource, body.as_bytes(), Media::Json, FieldValidation::Strict);
-        let decoded = decoded.map_err(|status| told(object, &status.message))?;
+        let decoded = decoded.map_err(|status| decode_error(object, &status.message))?;
         if self
             .defined
             .contains(&(group.to_owned(), text("kind").to_owned()))
@@ -135,7 +135,7 @@ fn serve(kinds: &mut Kinds, mut definition: Map<String, Value>) {
 }
 
 /// The message of a server; for a Secret, and a distribution of one, only the unknown fields: the rest may quote values.
-fn told(object: &Value, message: &str) -> String {
+fn decode_error(object: &Value, message: &str) -> String {
     let is_secret = |object: &Value| object["kind"] == "Secret";
     let holds_one =
         is_secret(object) || object["kind"] == distribution::KIND && is_secret(&object["spec"]["resource"]);
@@ -167,12 +167,12 @@ mod tests {
         let selectors = json!([{"apiVersion": "apps/v1", "kind": "Deployment"}]);
         let wrong = policy(&json!({"resourceSelectors": selectors, "propagateDep": true,
             "placement": {"clusterAffinity": {"clusterName": ["member1"]}}}));
-        let told = refused(&wrong, Known::Custom).unwrap();
+        let error = refused(&wrong, Known::Custom).unwrap();
         assert!(
-            told.contains(
+            error.contains(
                 "strict decoding error: unknown field \"spec.placement.clusterAffinity.clusterName\""
-            ) && told.contains("unknown field \"spec.propagateDep\""),
-            "{told}"
+            ) && error.contains("unknown field \"spec.propagateDep\""),
+            "{error}"
         );
         let right = policy(&json!({"resourceSelectors": selectors, "propagateDeps": true}));
         assert_eq!(refused(&right, Known::All), None);
@@ -182,8 +182,8 @@ mod tests {
     fn kinds_of_kubernetes_are_decoded_where_no_hub_does_it() {
         let deployment = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"},
             "spec": {"replica": 3, "selector": {}, "template": {}}});
-        let told = refused(&deployment, Known::All).unwrap();
-        assert!(told.contains("unknown field \"spec.replica\""), "{told}");
+        let error = refused(&deployment, Known::All).unwrap();
+        assert!(error.contains("unknown field \"spec.replica\""), "{error}");
         assert_eq!(refused(&deployment, Known::Custom), None);
         let unknown =
             json!({"apiVersion": "example.com/v1", "kind": "Deployment", "metadata": {"name": "w"}, "x": 1});
@@ -204,23 +204,23 @@ mod tests {
         };
         let decoder = Decoder::new(&[definition], Known::Custom);
         assert_eq!(decoder.decode(&cup(json!({}))).unwrap()["spec"]["size"], 2);
-        let told = decoder.decode(&cup(json!({"size": 10}))).unwrap_err();
-        assert!(told.contains("spec.size"), "{told}");
-        let told = decoder.decode(&cup(json!({"height": 1}))).unwrap_err();
-        assert!(told.contains("unknown field \"spec.height\""), "{told}");
+        let error = decoder.decode(&cup(json!({"size": 10}))).unwrap_err();
+        assert!(error.contains("spec.size"), "{error}");
+        let error = decoder.decode(&cup(json!({"height": 1}))).unwrap_err();
+        assert!(error.contains("unknown field \"spec.height\""), "{error}");
     }
 
     #[test]
     fn nothing_of_a_secret_is_quoted() {
         let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "data": {"a": ["canary"]}});
-        let told = refused(&secret, Known::All).unwrap();
-        assert!(!told.contains("canary"), "{told}");
+        let error = refused(&secret, Known::All).unwrap();
+        assert!(!error.contains("canary"), "{error}");
         let secret =
             json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "dat": {"a": "canary"}});
-        let told = refused(&secret, Known::All).unwrap();
+        let error = refused(&secret, Known::All).unwrap();
         assert!(
-            told.contains("unknown field \"dat\"") && !told.contains("canary"),
-            "{told}"
+            error.contains("unknown field \"dat\"") && !error.contains("canary"),
+            "{error}"
         );
     }
 }

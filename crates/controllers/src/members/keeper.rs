@@ -199,7 +199,7 @@ impl Keeper {
         let changed = version.is_some() && version != *built_from;
         self.secret.1 = Instant::now();
         if changed {
-            info!(cluster = %self.name, "the member's Secret was changed: connecting anew");
+            info!(cluster = %self.name, "the member's Secret was changed: reconnecting");
             self.disconnect().await;
         }
     }
@@ -279,7 +279,7 @@ impl Keeper {
         }
         self.said = said;
         if found.healthy {
-            info!(cluster = %self.name, version = found.kubernetes_version, "the member answers and is healthy");
+            info!(cluster = %self.name, version = found.kubernetes_version, "the member responds and is healthy");
         } else {
             warn!(cluster = %self.name, reason = found.reason, error = found.message, "the member cannot be used");
         }

@@ -117,7 +117,7 @@ pub(super) async fn describe(api: &Api, found: &mut Probe) {
     if tokio::time::timeout(DESCRIBED, described).await.is_err() {
         debug!(
             cluster = api.name(),
-            "the member's APIs could not be learnt in time"
+            "discovery of the member's APIs timed out"
         );
     }
 }

@@ -97,7 +97,7 @@ impl<D: Decide> ControlLoop<D> {
                 // Not the panic's own message: it may quote data.
                 error!(
                     panicked = error.is_panic(),
-                    "carrying out a plan ended unexpectedly"
+                    "the execution of a plan ended unexpectedly"
                 );
                 (
                     error.id(),

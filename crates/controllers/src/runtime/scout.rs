@@ -197,7 +197,7 @@ async fn look(api: Api, mut wanted: watch::Receiver<BTreeSet<Gvk>>, teller: Tell
                 }
             }
             Err(failure) => {
-                debug!(cluster = api.name(), error = ?failure, "cannot look at what the server serves");
+                debug!(cluster = api.name(), error = ?failure, "discovery failed");
                 if failing.get_or_insert(began).elapsed() >= PATIENCE {
                     let unknown = kinds.into_iter().map(|kind| (kind, None));
                     if teller.tell(unknown.collect()).await.is_none() {

@@ -208,7 +208,7 @@ impl Watcher {
                     self.hook_retries.objects.remove(&id);
                 }
                 Err(failure) => {
-                    debug!(cluster = self.api.name(), object = %id, error = ?failure, "an object cannot be read again");
+                    debug!(cluster = self.api.name(), object = %id, error = ?failure, "an object cannot be fetched again");
                 }
             }
         }

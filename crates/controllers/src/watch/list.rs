@@ -108,7 +108,7 @@ impl Watcher {
         }
         if self.doubtful && self.reported == Reported::Works {
             if self.revision_now().await? < revision(&version) {
-                warn!(cluster = self.api.name(), resource = %self.list.resource, "the server has not come as far as it had: it was restored; listing again");
+                warn!(cluster = self.api.name(), resource = %self.list.resource, "the server's revision went back: it was restored; listing again");
                 self.api.was_restored(self.restores);
                 return Ok(End::Relist);
             }

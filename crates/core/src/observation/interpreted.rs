@@ -54,7 +54,7 @@ pub(super) fn tell(
         template
             .failed_operations
             .retain(|each| each.operation != Operation::Components);
-        match requirements::told(answer) {
+        match requirements::checked_components(answer) {
             Ok(all) => template.components = all,
             Err(failed_operation) => template.failed_operations.push(failed_operation),
         }

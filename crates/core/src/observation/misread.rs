@@ -191,8 +191,8 @@ mod tests {
             ),
         ];
         for (object, wanted) in table {
-            let told = of(&object).unwrap();
-            assert!(told.starts_with(wanted), "{told}");
+            let message = of(&object).unwrap();
+            assert!(message.starts_with(wanted), "{message}");
         }
         assert_eq!(of(&policy(&json!({"resourceSelectors": selectors}))), None);
     }
@@ -200,8 +200,8 @@ mod tests {
     #[test]
     fn an_object_of_very_many_parts_is_not_searched_for_as_long_as_it_takes() {
         let many: Vec<Value> = (0..TRIED / 4).map(|_| json!({"kind": 7})).collect();
-        let told = of(&policy(&json!({"resourceSelectors": many, "placement": []}))).unwrap();
-        assert!(told.starts_with("the object is not valid"), "{told}");
+        let message = of(&policy(&json!({"resourceSelectors": many, "placement": []}))).unwrap();
+        assert!(message.starts_with("the object is not valid"), "{message}");
     }
 
     #[test]
@@ -213,10 +213,10 @@ mod tests {
             (json!({"a": 7_654_321}), json!(null), "its data"),
             (json!({}), json!({"a": {"b": "canary"}}), "its stringData"),
         ] {
-            let told = of(&secret(&data, &plain)).unwrap();
+            let message = of(&secret(&data, &plain)).unwrap();
             assert!(
-                told.starts_with(field) && !told.contains("canary") && !told.contains("7654"),
-                "{told}"
+                message.starts_with(field) && !message.contains("canary") && !message.contains("7654"),
+                "{message}"
             );
         }
         assert_eq!(of(&secret(&json!({"a": "Yg=="}), &json!({"c": null}))), None);

@@ -177,10 +177,10 @@ pub(super) fn operations(
             message,
         })
     };
-    let mut told = BTreeSet::new();
+    let mut added = BTreeSet::new();
     let begun = failing
         .iter()
-        .filter(|error| !known.contains(&error.operation) && told.insert(error.operation))
+        .filter(|error| !known.contains(&error.operation) && added.insert(error.operation))
         .filter_map(|error| {
             let message = format!("{}: {} failed: {}", error.layer, error.word(), error.why);
             event(error.operation, true, message)

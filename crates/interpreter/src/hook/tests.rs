@@ -770,11 +770,11 @@ fn an_answer_that_is_none_to_the_request_is_refused_in_words_without_content() {
 #[test]
 fn a_hooks_own_words_are_cut_and_about_a_secret_not_repeated() {
     let hook = all_of(Contract::Interpreter);
-    let said = format!("no\u{1b}[31m\nway {}", "x".repeat(500));
+    let message = format!("no\u{1b}[31m\nway {}", "x".repeat(500));
     let message = message(
         Contract::Interpreter,
         "u",
-        &json!({"successful": false, "status": {"message": said, "code": 400}}),
+        &json!({"successful": false, "status": {"message": message, "code": 400}}),
     );
     let asked = |object: &Value| {
         let answer = hook.answer(

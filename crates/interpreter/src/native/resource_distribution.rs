@@ -163,8 +163,8 @@ fn merged(type_: &str, stored: &Value, items: &[(&str, Option<&Value>)]) -> Valu
         .collect();
     let is = |word: &'static str| reported.iter().filter(move |(_, each)| each["status"] == *word);
     let silent = items.iter().find(|(cluster, _)| {
-        let said = reported.get(cluster).map(|each| &each["status"]);
-        said.is_none_or(|said| said != "True" && said != "False")
+        let status = reported.get(cluster).map(|each| &each["status"]);
+        status.is_none_or(|status| status != "True" && status != "False")
     });
     let (status, reason) = match (is("True").next(), silent) {
         (Some((cluster, each)), _) => ("True", format!("{cluster}: {}", text(each, &["reason"]))),

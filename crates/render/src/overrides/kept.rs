@@ -109,7 +109,7 @@ fn is_exact(text: &str, value: &Value) -> bool {
     let Some(number) = value.as_number().filter(|number| number.is_f64()) else {
         return true;
     };
-    decimal(text).is_some_and(|said| Some(said) == decimal(&number.to_string()))
+    decimal(text).is_some_and(|amount| Some(amount) == decimal(&number.to_string()))
 }
 
 /// A decimal number as its sign, its digits without zeros at both ends, and the power of ten of the last one.

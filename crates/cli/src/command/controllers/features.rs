@@ -56,14 +56,14 @@ pub struct FeatureGates(BTreeMap<&'static str, bool>);
 impl FeatureGates {
     /// The value given for a feature, or `None` if none was given.
     #[must_use]
-    pub fn said(&self, name: &str) -> Option<bool> {
+    pub fn given(&self, name: &str) -> Option<bool> {
         self.0.get(name).copied()
     }
 
     /// True if a feature of [`FEATURES`] is on; an unknown name is off.
     #[must_use]
     pub fn is_on(&self, name: &str) -> bool {
-        self.said(name)
+        self.given(name)
             .unwrap_or_else(|| find(name).is_some_and(|feature| feature.default))
     }
 }

@@ -54,12 +54,12 @@ impl Kind {
 }
 
 /// Clients of all clusters.
-pub(super) struct See {
+pub(super) struct Clients {
     hub: Client,
     members: Vec<(String, Client)>,
 }
 
-impl See {
+impl Clients {
     pub(super) fn new(fleet: &Fleet) -> Self {
         let members = fleet.members.iter();
         Self {

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::{
     Demo, SAMPLE,
-    cluster::{CLUSTER, CONFIG_MAP, DEPLOYMENT, Kind, POLICY, See},
+    cluster::{CLUSTER, CONFIG_MAP, Clients, DEPLOYMENT, Kind, POLICY},
     indented,
 };
 use crate::{
@@ -32,7 +32,7 @@ impl Demo<'_> {
         ))?;
         self.prepare().await?;
         let observer = observer(&self.fleet).await?;
-        self.fleet.cut(DEAD)?;
+        self.fleet.disconnect(DEAD)?;
         let begin = Instant::now();
         self.say(&format!(
             "{DEAD} does not respond any more; it counts as dead after {} ms here, after 30 s by default",
@@ -41,8 +41,8 @@ impl Demo<'_> {
         self.until(
             begin,
             &format!("{DEAD} is not ready, and has the taint"),
-            async |see| {
-                let cluster = see.template(&CLUSTER, DEAD).await?.context("no Cluster")?;
+            async |clients| {
+                let cluster = clients.template(&CLUSTER, DEAD).await?.context("no Cluster")?;
                 ensure!(condition(&cluster, "Ready", "False").is_some(), "it is Ready");
                 ensure!(
                     cluster["spec"]["taints"].to_string().contains("NoExecute"),
@@ -52,15 +52,17 @@ impl Demo<'_> {
             },
         )
         .await?;
-        self.until(begin, &format!("ConfigMap my-config is on {HEIR}"), async |see| {
-            is_there(see, &CONFIG_MAP, "my-config").await
-        })
+        self.until(
+            begin,
+            &format!("ConfigMap my-config is on {HEIR}"),
+            async |clients| is_there(clients, &CONFIG_MAP, "my-config").await,
+        )
         .await?;
         self.until(
             begin,
             "Deployment myapp is there, too, and came after its ConfigMap",
-            async |see| {
-                is_there(see, &DEPLOYMENT, "myapp").await?;
+            async |clients| {
+                is_there(clients, &DEPLOYMENT, "myapp").await?;
                 let seen = observer.sightings();
                 let came = |id: &ResourceId| changed(&seen, HEIR, id, true);
                 ensure!(came(&config_map())? < came(&deployment())?, "it came before");
@@ -71,17 +73,18 @@ impl Demo<'_> {
         self.until(
             begin,
             &format!("{DEAD} may run the Deployment still: it is accounted for, with its ConfigMap"),
-            async |see| {
+            async |clients| {
                 let tasks =
-                    see.binding("myapp-deployment").await?["spec"]["gracefulEvictionTasks"].to_string();
+                    clients.binding("myapp-deployment").await?["spec"]["gracefulEvictionTasks"].to_string();
                 ensure!(tasks.contains(DEAD), "no eviction task: {tasks}");
-                let required = see.binding("my-config-configmap").await?["spec"]["requiredBy"].to_string();
+                let required =
+                    clients.binding("my-config-configmap").await?["spec"]["requiredBy"].to_string();
                 ensure!(required.contains(DEAD), "not required there: {required}");
                 Ok(())
             },
         )
         .await?;
-        self.fleet.mend(DEAD)?;
+        self.fleet.reconnect(DEAD)?;
         let begin = Instant::now();
         self.say(&format!("{DEAD} answers again"))?;
         self.until(
@@ -101,19 +104,21 @@ impl Demo<'_> {
         self.until(
             begin,
             &format!("{DEAD} is ready; both are settled on {HEIR} and member2, and nowhere else"),
-            async |see| {
-                let cluster = see.template(&CLUSTER, DEAD).await?.context("no Cluster")?;
+            async |clients| {
+                let cluster = clients.template(&CLUSTER, DEAD).await?.context("no Cluster")?;
                 ensure!(condition(&cluster, "Ready", "True").is_some(), "it is not Ready");
-                let binding = see.binding("myapp-deployment").await?;
+                let binding = clients.binding("myapp-deployment").await?;
                 ensure!(
                     binding["spec"]["gracefulEvictionTasks"].is_null(),
                     "a task is left"
                 );
-                see.is_exactly_on(&DEPLOYMENT, "myapp", &[HEIR, "member2"])
+                clients
+                    .is_exactly_on(&DEPLOYMENT, "myapp", &[HEIR, "member2"])
                     .await?;
-                see.is_exactly_on(&CONFIG_MAP, "my-config", &[HEIR, "member2"])
+                clients
+                    .is_exactly_on(&CONFIG_MAP, "my-config", &[HEIR, "member2"])
                     .await?;
-                see.is_settled(2).await
+                clients.is_settled(2).await
             },
         )
         .await
@@ -138,24 +143,26 @@ impl Demo<'_> {
             .lines()
             .filter(|line| !line.starts_with('#'))
             .fold(String::new(), |all, line| all + line + "\n");
-        writeln!(self.out, "\n{}\n", self.look.dim(&indented(policy.trim_end())))?;
+        writeln!(self.out, "\n{}\n", self.style.dim(&indented(policy.trim_end())))?;
         self.until(
             begin,
             "both are on member2 and member3 again, and settled",
-            async |see| {
-                see.is_exactly_on(&DEPLOYMENT, "myapp", &["member2", "member3"])
+            async |clients| {
+                clients
+                    .is_exactly_on(&DEPLOYMENT, "myapp", &["member2", "member3"])
                     .await?;
-                see.is_exactly_on(&CONFIG_MAP, "my-config", &["member2", "member3"])
+                clients
+                    .is_exactly_on(&CONFIG_MAP, "my-config", &["member2", "member3"])
                     .await?;
-                see.is_settled(2).await
+                clients.is_settled(2).await
             },
         )
         .await
     }
 }
 
-async fn is_there(see: &See, kind: &Kind, name: &str) -> Result<()> {
-    let copy = see.copy(HEIR, kind, name).await?;
+async fn is_there(clients: &Clients, kind: &Kind, name: &str) -> Result<()> {
+    let copy = clients.copy(HEIR, kind, name).await?;
     copy.map(drop).with_context(|| format!("{HEIR} has no {name}"))
 }
 

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use serde_json::Value;
 
-use super::cluster::See;
+use super::cluster::Clients;
 
 /// Fields of a binding's metadata that only machines read.
 const NOISE: [&str; 5] = [
@@ -15,8 +15,8 @@ const NOISE: [&str; 5] = [
 ];
 
 /// The tree of a workload's binding and of one binding attached to it.
-pub(super) async fn of(see: &See, workload: &str, attached: &str) -> Result<String> {
-    let (workload, attached) = (see.binding(workload).await?, see.binding(attached).await?);
+pub(super) async fn of(clients: &Clients, workload: &str, attached: &str) -> Result<String> {
+    let (workload, attached) = (clients.binding(workload).await?, clients.binding(attached).await?);
     let mut lines = vec![format!("   {}", title(&workload))];
     for place in places(&workload) {
         lines.push(format!("   ├─ {place}"));

@@ -69,7 +69,7 @@ pub(super) fn arrived(binding: &Binding, victim: &str, stays: bool, observer: &O
 }
 
 /// Reports the result for each workload of the failed member.
-pub(super) fn tell_moves(
+pub(super) fn report_moves(
     before: &Before,
     of_it: &[&Binding],
     now: &BTreeMap<ResourceId, Binding>,

@@ -1,7 +1,7 @@
 //! The golden cases of `entourage graph`: files in `testdata/graph`, each a command line after `#`, and its output for the
 //! manifests beside it. `UPDATE_GOLDEN=1` rewrites the output.
 
-use super::{drawn, of_files};
+use super::{of_files, rendered};
 use crate::{command::Command, golden};
 
 #[test]
@@ -13,7 +13,7 @@ fn every_command_line_comes_out_as_its_file_says() {
         for path in &mut args.files.filename {
             *path = golden::folder("graph").join(&*path);
         }
-        match of_files(&args).and_then(|drawing| drawn(&args, drawing)) {
+        match of_files(&args).and_then(|drawing| rendered(&args, drawing)) {
             Ok(text) => text,
             Err(error) => format!("error: {error:#}\n"),
         }

@@ -53,7 +53,10 @@ pub fn text(report: &Report, remarks: &[String], show_unchanged: bool, diff: boo
     }
     if !report.notes.is_empty() {
         writeln!(text, "\nWarnings:")?;
-        report.notes.iter().try_for_each(|note| tell(&mut text, note))?;
+        report
+            .notes
+            .iter()
+            .try_for_each(|note| print_note(&mut text, note))?;
     }
     writeln!(text, "\n{}", counted(report))?;
     Ok(text)
@@ -75,7 +78,7 @@ pub fn json(report: &Report, remarks: &[String]) -> Result<String> {
     Ok(serde_json::to_string_pretty(&value)? + "\n")
 }
 
-fn tell(text: &mut String, note: &Note) -> std::fmt::Result {
+fn print_note(text: &mut String, note: &Note) -> std::fmt::Result {
     writeln!(
         text,
         "  {}: {} ({})\n    {}",

@@ -25,10 +25,10 @@ async fn a_cluster_that_is_cut_off_refuses_requests_until_it_is_mended() {
     let switch = Switch::default();
     let client = behind(&switch);
     client.apiserver_version().await.unwrap();
-    switch.cut();
+    switch.disconnect();
     let error = client.apiserver_version().await.unwrap_err();
     assert!(matches!(error, kube::Error::Service(_)), "{error:?}");
-    switch.mend();
+    switch.reconnect();
     client.apiserver_version().await.unwrap();
 }
 
@@ -39,8 +39,8 @@ async fn an_open_watch_ends_when_its_cluster_is_cut_off_however_soon_that_is_men
     let mut watch = Box::pin(namespaces.watch(&WatchParams::default(), "0").await.unwrap());
     let first = watch.try_next().await.unwrap();
     assert!(first.is_some(), "it is open");
-    switch.cut();
-    switch.mend();
+    switch.disconnect();
+    switch.reconnect();
     let ended = tokio::time::timeout(PATIENCE, async {
         while let Some(event) = watch.next().await {
             if event.is_err() {
@@ -57,7 +57,7 @@ async fn an_open_watch_ends_when_its_cluster_is_cut_off_however_soon_that_is_men
 async fn a_switch_cuts_off_its_own_cluster_alone() {
     let (one, other) = (Switch::default(), Switch::default());
     let (cut, open) = (behind(&one), behind(&other));
-    one.cut();
+    one.disconnect();
     cut.apiserver_version().await.unwrap_err();
     open.apiserver_version().await.unwrap();
 }

@@ -49,7 +49,7 @@ impl Live<'_> {
             .buffered(AT_ONCE)
             .collect()
             .await;
-        let mut told = Vec::with_capacity(answers.len());
+        let mut results = Vec::with_capacity(answers.len());
         for (question, answer) in answers {
             let answer = match answer {
                 Ok(objects) => Answer::Objects(objects),
@@ -64,9 +64,9 @@ impl Live<'_> {
                 }
                 Err(why) => Answer::Unreadable(why),
             };
-            told.push((question, answer));
+            results.push((question, answer));
         }
-        Ok(told)
+        Ok(results)
     }
 
     /// A client of a member, or why there is none.

@@ -177,9 +177,9 @@ fn everything_that_is_wrong_is_told_at_once_with_field_cause_and_remedy() {
             "{problem}"
         );
     }
-    let said = problems[6].to_string();
+    let message = problems[6].to_string();
     assert_eq!(
-        said,
+        message,
         "spec.targets.excludedNamespaces.list: \"a\" is both named and excluded; remove it from one of the two"
     );
 }

@@ -25,17 +25,17 @@ impl ScheduleTrace {
 
     /// A copy from before the observation.
     fn held(mut self, cluster: &str, id: &ResourceId, replicas: i64) -> Self {
-        self.tell(cluster, id, 0, true, Some(replicas));
+        self.record(cluster, id, 0, true, Some(replicas));
         self
     }
 
     /// A change this long after the kill.
     fn then(mut self, after: u64, cluster: &str, id: &ResourceId, replicas: Option<i64>) -> Self {
-        self.tell(cluster, id, after, false, replicas);
+        self.record(cluster, id, after, false, replicas);
         self
     }
 
-    fn tell(&mut self, cluster: &str, id: &ResourceId, after: u64, initial: bool, replicas: Option<i64>) {
+    fn record(&mut self, cluster: &str, id: &ResourceId, after: u64, initial: bool, replicas: Option<i64>) {
         self.seen.push(Sighting {
             cluster: cluster.to_owned(),
             id: id.clone(),

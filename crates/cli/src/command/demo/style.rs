@@ -4,11 +4,11 @@ use std::io::IsTerminal as _;
 
 /// The decoration of text.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Look {
+pub(super) struct Style {
     colours: bool,
 }
 
-impl Look {
+impl Style {
     /// Colours when standard output is a terminal and `NO_COLOR` is not set.
     pub(super) fn of_stdout() -> Self {
         Self {
