@@ -1,5 +1,5 @@
 //! Bad input gets a condition with observedGeneration and one event on the transition, which name object, cluster, cause
-//! and remedy; it is tried again; and nobody else notices.
+//! and remedy; it is retried with back-off; and no other object is affected.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ tests![
     a_policy_that_names_no_such_cluster_says_so_until_it_does,
 ];
 
-/// The example in a namespace of its own goes through as ever: what is wrong elsewhere harms nobody.
+/// The example in a namespace of its own is propagated as usual: bad input elsewhere does not affect it.
 async fn others_are_served(scene: &mut Scene) -> Result<()> {
     let other = scene.another_space().await?;
     for object in manifests::example() {
@@ -350,7 +350,7 @@ async fn a_new_cluster_with_wrong_credentials_is_named(scene: &mut Scene) -> Res
         scene.bed.log.with("canary-of-a-token").is_empty(),
         "the token is in the log"
     );
-    // Who also names it gets everything elsewhere.
+    // A workload that also names it gets all its other dependencies.
     others_are_served(scene).await?;
     // Repaired, they are taken.
     let right = scene
@@ -365,7 +365,7 @@ async fn a_new_cluster_with_wrong_credentials_is_named(scene: &mut Scene) -> Res
             live["data"] = right.clone()
         })
         .await?;
-    // It stands for a member that is joined already, which only its credentials could tell.
+    // It represents a member that is joined already, which only its credentials could show.
     let told = scene.until_cluster("wrong", "False", "Cluster member3").await?;
     assert_eq!(told["reason"], "ClusterIDConflict");
     scene.hub.delete("Secret", "karmada-cluster", "wrong").await

@@ -194,7 +194,7 @@ async fn a_custom_resource_follows_its_definition(scene: &mut Scene) -> Result<(
     scene.until_held("CustomResourceDefinition", name, &[]).await
 }
 
-/// A definition that somebody installs on a member, for which nothing is propagated. Two seconds are the promise; a busy machine
+/// A user installs a definition on a member, for which nothing is propagated. The promise is two seconds; a busy machine
 /// gets some more, far from the five minutes of regular discovery.
 async fn a_kind_is_known_to_be_served_soon_after_its_definition_is_established(
     scene: &mut Scene,
@@ -270,7 +270,7 @@ async fn a_kind_that_the_hub_does_not_serve_is_told_on_the_policy(scene: &mut Sc
     scene.until_gone("PropagationPolicy", "nothing").await
 }
 
-/// A policy that names kinds which nobody serves.
+/// A policy that names kinds that no server serves.
 fn naming(name: &str, kinds: impl Iterator<Item = String>) -> Value {
     let selectors: Vec<Value> = kinds
         .map(|kind| json!({"apiVersion": "invented.entourage.dev/v1", "kind": kind}))

@@ -86,7 +86,7 @@ async fn a_foreign_object_is_never_deleted(scene: &mut Scene) -> Result<()> {
 
 async fn an_object_copied_from_another_member_is_left_alone_and_reported(scene: &mut Scene) -> Result<()> {
     scene.example().await?;
-    // As `kubectl get -o yaml` of one member and `kubectl apply` to another one.
+    // The object of `kubectl get -o yaml` on one member, as `kubectl apply` on another one creates it.
     let mut copied = Vec::new();
     for (kind, name) in [("Deployment", "myapp"), ("ConfigMap", "my-config")] {
         let mut object = scene.copy("member1", kind, name).await?;

@@ -22,7 +22,7 @@ const UPDATE: &str = "UPDATE_GOLDEN";
 /// Scenarios that are played at a time: some wait for seconds on purpose.
 const AT_A_TIME: usize = 24;
 
-/// The same on the real server, which all share.
+/// The same on the real server, which all tests share.
 const AT_A_TIME_REAL: usize = 6;
 
 pub(crate) fn tests() -> Vec<Test> {

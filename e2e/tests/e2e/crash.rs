@@ -157,7 +157,7 @@ async fn the_example_survives_a_crash_after_every_write(scene: &mut Scene) -> Re
             .with_context(|| plan.clone())?;
         spaces.push(space);
     }
-    // What was settled has stayed so while the others crashed.
+    // The settled spaces have stayed settled while the others crashed.
     scene.quiet().await?;
     for space in &spaces {
         let differences = differences(&wanted, &space.outline().await?);
@@ -185,7 +185,7 @@ pub(crate) async fn survives_crashes(scene: &mut Scene, scenario: Scenario) -> R
     } else {
         sample(all, seed)
     };
-    // Then with crashes. Many spaces are settled at a time, so that waiting is shared.
+    // The runs with crashes. Many spaces are settled at a time, so that the waiting is shared.
     for some in plans(&chosen).chunks(24) {
         scene.kill();
         scene.start().await?;
@@ -211,7 +211,7 @@ fn is_about(call: &Call, space: &Space) -> bool {
     }
 }
 
-/// So many spaces in which a scenario can begin: the controllers that run are done with them, and quiet.
+/// This many spaces in which a scenario can begin: the running controllers have no work left for them, and are quiet.
 async fn settled(scene: &mut Scene, scenario: Scenario, count: usize) -> Result<Vec<Space>> {
     let mut spaces = Vec::new();
     for _ in 0..count {

@@ -399,7 +399,7 @@ async fn disagrees_and_agrees(space: &Space) -> Result<()> {
     space.until_held("ConfigMap", "my-config", &ALL).await
 }
 
-// --- migration: what stands on a member already is taken over, and given back
+// --- migration: objects that exist on a member are taken over, and released
 
 async fn a_migration_survives_a_crash_after_any_write(scene: &mut Scene) -> Result<()> {
     let scenario = Scenario {

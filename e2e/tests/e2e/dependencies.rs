@@ -128,7 +128,7 @@ async fn every_workload_takes_every_kind_of_dependency_along(scene: &mut Scene) 
         scene
             .until_condition(&format!("{name}-{name}"), "DependenciesReady", "True", "")
             .await?;
-        // What is on the member is what the hub would have made of it.
+        // The copy on the member is the one that the hub would have rendered.
         for member in members {
             let (copy, template) = (
                 scene.copy(member, workload, &name).await?,

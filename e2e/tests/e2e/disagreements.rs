@@ -117,7 +117,8 @@ async fn a_conflict_ends_with_an_update_of_a_policy(scene: &mut Scene) -> Result
     Ok(())
 }
 
-/// As there: a deleted policy leaves its binding with what it said, so both still count. The workload's end ends it.
+/// The same as in Karmada: a deleted policy leaves its settings in its binding, so both still count. They end with the
+/// workload.
 async fn a_conflict_outlives_the_policy_that_is_deleted(scene: &mut Scene) -> Result<()> {
     shared(scene, ("Overwrite", true), ("Abort", false)).await?;
     until_reported(scene, ("Overwrite", true), &[RESOLUTION, PRESERVE]).await?;

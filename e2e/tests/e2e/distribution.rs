@@ -119,7 +119,7 @@ async fn a_namespace_that_comes_or_is_relabelled_is_looked_at_again(scene: &mut 
     relabel(scene, &b, &json!({})).await?;
     scene.until_in("Secret", "shared", &[&a, &b], &[&a]).await?;
     scene.until_counts("rd", 1, 1, 0).await?;
-    // The owner of a namespace has the last word.
+    // The owner of a namespace decides.
     let deny =
         |live: &mut Value| live["metadata"]["annotations"] = json!({"entourage.dev/distribution": "deny"});
     scene.hub.edit("Namespace", "", &a, deny).await?;
@@ -259,6 +259,6 @@ async fn namespaces_of_the_system_are_never_written(scene: &mut Scene) -> Result
         }
     }
     scene.end_distribution("rd", "Background").await?;
-    // Also from the namespace that is not the test's.
+    // Includes the namespace that is not the test's.
     scene.until_in("ConfigMap", &name, &["default", &ns], &[]).await
 }

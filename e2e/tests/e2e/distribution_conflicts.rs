@@ -112,7 +112,7 @@ async fn a_conflict_after_the_fact_freezes_a_strict_distribution(scene: &mut Sce
     scene.quiet().await?;
     assert_eq!(scene.get("ConfigMap", "shared").await?["data"]["key"], "one");
     scene.until_in("ConfigMap", "shared", &[&b, &d], &[]).await?;
-    // Without the gate the rest is written at once.
+    // Without the gate the other namespaces are written at once.
     scene
         .distribute_as("rd", spec("two", &[&a, &b, &c], "ignore"))
         .await?;
@@ -168,7 +168,7 @@ async fn overwrite_takes_over_what_nobody_controls_and_nothing_else(scene: &mut 
     scene.quiet().await?;
     unchanged(scene, &held).await?;
 
-    // What is taken over may be kept: it has no owner then.
+    // Objects that were taken over may be kept: they have no owner then.
     scene.end_distribution("rd", "Background").await?;
     scene.until_ended("rd").await?;
     for ns in [&a, &c] {

@@ -68,7 +68,7 @@ async fn labels_and_annotations_follow_and_those_of_others_stay(scene: &mut Scen
 async fn what_a_server_writes_in_another_way_is_no_difference(scene: &mut Scene) -> Result<()> {
     scene.start().await?;
     let ns = scene.ns.clone();
-    // As kustomize writes it: in lines; no type; a text as it is, hiding one in base64.
+    // The form that kustomize writes: in lines; no type; a text as it is, and one in base64.
     let secret = json!({
         "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "shared"},
         "data": {"wrapped": "aGVs\nbG8=\n", "hidden": "YQ=="}, "stringData": {"plain": "hello", "hidden": "b"},
@@ -227,7 +227,7 @@ async fn what_cannot_be_distributed_is_told_and_holds_nobody_up(scene: &mut Scen
             ensure!(!made.starts_with("bad"), "{kind} {made} was written");
         }
     }
-    // One that is put right is distributed.
+    // After the correction it is distributed.
     let right =
         json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "bad"}, "data": {"key": "YQ=="}});
     scene.distribute("no-base64", &right, &included(&[&ns])).await?;

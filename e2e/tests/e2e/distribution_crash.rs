@@ -167,7 +167,7 @@ async fn on_members(space: &Space, value: &str, members: &[&str]) -> Result<()> 
         .map(drop)
 }
 
-/// Three namespaces, and what is somebody else's in the last.
+/// Three namespaces, the last with an unmanaged object.
 async fn namespaces(space: &Space) -> Result<()> {
     for name in MORE {
         let name = space.own(name);
@@ -179,7 +179,7 @@ async fn namespaces(space: &Space) -> Result<()> {
     space.hub.apply(&theirs).await.map(drop)
 }
 
-/// Into some of them, and what stands there is taken over.
+/// Some of them get copies, and existing objects there are taken over.
 async fn distributes(space: &Space, value: &str, into: &[&str], policy: &str) -> Result<()> {
     let names: Vec<String> = into.iter().map(|name| space.own(name)).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();

@@ -1,6 +1,6 @@
-//! ResourceDistributions on slow, failing and confusing API servers, while their targets move.
+//! ResourceDistributions on slow, failing and confusing API servers, while their targets change.
 //!
-//! Besides ending as without faults, nothing of somebody else may be deleted meanwhile, and no copy that is needed
+//! The result is the same as without faults, and meanwhile no unmanaged object is deleted, and no copy that is needed
 //! throughout.
 
 use std::time::Duration;

@@ -83,7 +83,7 @@ async fn what_an_injector_keeps_putting_into_a_copy_is_taken_out_ever_more_rarel
         copy["metadata"]["annotations"]["injector.example.com/done"],
         "true"
     );
-    // What is new does not wait.
+    // New content is written without a delay.
     scene
         .distribute("rd", &manifests::config_map("shared", "two"), &targets)
         .await?;

@@ -73,7 +73,7 @@ async fn copies_are_in_the_namespaces_of_members_and_go_with_the_distribution(
     scene.until_counts("rd", 2, 2, 0).await?;
     scene.end_distribution("rd", "Background").await?;
     scene.until_ended("rd").await?;
-    // Not before they were gone.
+    // The order: they were deleted before that.
     assert_eq!(scene.holders("Secret", "shared").await?, [""; 0]);
     Ok(())
 }
@@ -115,7 +115,7 @@ async fn what_others_put_on_a_member_is_a_conflict_there(scene: &mut Scene) -> R
             "{meta}"
         );
     }
-    // What a policy of this hub delivers to a member is not up for taking over either.
+    // An object that a policy of this hub delivers to a member is not taken over either.
     scene
         .apply(manifests::config_map("delivered", "by a policy"))
         .await?;
@@ -206,7 +206,7 @@ async fn what_a_policy_takes_to_members_is_not_carried_out_on_the_hub(scene: &mu
             Ok(())
         })
         .await?;
-    // What was written before stays as it is; nothing new is written.
+    // Existing copies stay as they are; no new ones are written.
     let late = scene.another_space().await?.ns;
     let change = manifests::config_map("shared", "two");
     scene.distribute("rd", &change, &included(&[&ns, &late])).await?;
@@ -219,7 +219,7 @@ async fn what_a_policy_takes_to_members_is_not_carried_out_on_the_hub(scene: &mu
         after["metadata"]["resourceVersion"],
         before["metadata"]["resourceVersion"]
     );
-    // Without the policy it is carried out here again.
+    // Without the policy it is distributed by this hub again.
     scene
         .delete("ClusterPropagationPolicy", &scene.own("rds"))
         .await?;

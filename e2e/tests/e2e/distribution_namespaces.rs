@@ -19,7 +19,7 @@ tests![
 async fn a_namespace_that_ends_counts_until_it_is_gone(scene: &mut Scene) -> Result<()> {
     let group = json!({"group": scene.ns});
     let (a, b) = (labelled(scene, &group).await?, labelled(scene, &group).await?);
-    // It holds the namespace up.
+    // A finalizer keeps the namespace terminating.
     let mut anchor = manifests::config_map("anchor", "x");
     anchor["metadata"]["namespace"] = json!(b);
     anchor["metadata"]["finalizers"] = json!(["e2e.entourage.dev/anchor"]);
@@ -35,7 +35,7 @@ async fn a_namespace_that_ends_counts_until_it_is_gone(scene: &mut Scene) -> Res
         .await?;
     assert_eq!(told["count"], 1);
     scene.until_counts("rd", 2, 1, 1).await?;
-    // What is new is written where it can be.
+    // New copies are written where that is possible.
     scene
         .distribute("rd", &manifests::config_map("shared", "two"), &targets)
         .await?;
@@ -118,7 +118,7 @@ async fn targets_that_cease_to_mean_anything_take_nothing_away_until_somebody_co
     scene.edit_distribution("rd", confirm).await?;
     scene.until_in("ConfigMap", "shared", &[&a, &b], &[]).await?;
     scene.until_counts("rd", 0, 0, 0).await?;
-    // Namespaces that cease to be meant one by one are nobody's mistake.
+    // Namespaces that stop being targets one by one do not count as targets emptied by mistake.
     let group = json!({"group": scene.ns});
     relabel(scene, &b, &group).await?;
     scene

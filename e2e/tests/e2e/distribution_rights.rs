@@ -166,7 +166,7 @@ async fn an_account_limited_to_the_distributed_names_is_enough_on_the_hub_and_on
     }
     let made = limit(scene, &name).await?;
     let tested = limited(scene, &name, [&a, &b]).await;
-    // Also what was made for another test's account, when this one fails.
+    // Removes also the objects that were created for another test's account, when this one fails.
     unlimit(scene, &made).await?;
     if scene.controllers().is_ok() {
         scene.stop().await?;
@@ -220,8 +220,8 @@ async fn limited(scene: &mut Scene, name: &str, [a, b]: [&str; 2]) -> Result<()>
     scene.until_held("Secret", name, &[]).await
 }
 
-/// A workload that takes a Secret along asks for a list of all Secrets, which `config/rbac` grants and this account has not.
-/// What becomes of the workload is not looked at: later edits of the Secret do not follow it without that list.
+/// A workload with a Secret as dependency needs a list of all Secrets, which `config/rbac` grants and this account does not
+/// have. The result for the workload is not checked: later edits of the Secret are not delivered without that list.
 async fn what_the_account_may_not_list_is_told_of_and_holds_no_distribution_up(
     scene: &mut Scene,
 ) -> Result<()> {
@@ -255,7 +255,7 @@ async fn beyond(scene: &mut Scene, name: &str) -> Result<()> {
         policy["spec"]["propagateDeps"] = json!(true);
         scene.apply(policy).await?;
     }
-    // What it may read by name goes along; the other does not.
+    // The dependency that it may read by name is propagated; the other one is not.
     scene.until_held("Secret", name, &["member1"]).await?;
     scene.quiet().await?;
     let lines = refused(scene, "secrets");

@@ -56,7 +56,7 @@ async fn an_object_is_distributed_when_its_owner_consents_and_its_copies_follow_
     source["metadata"]["annotations"] = json!({CONSENT: format!("another, {}", scene.own("rd"))});
     source["metadata"]["labels"] = json!({"app": "x"});
     scene.apply(source).await?;
-    // The namespace that it stands in is none of its targets.
+    // The namespace of the source is not one of its targets.
     scene.until_counts("rd", 2, 2, 0).await?;
     until_hold(scene, [&a, &b], json!({"key": "b25l"})).await?;
     scene.quiet().await?;
@@ -66,7 +66,7 @@ async fn an_object_is_distributed_when_its_owner_consents_and_its_copies_follow_
     scene.hub.edit("Secret", &home, "shared", rotate).await?;
     until_hold(scene, [&a, &b], json!({"key": "dHdv"})).await?;
 
-    // Without consent, or without it, what there is stays.
+    // Without consent, or without the source, existing copies stay.
     let withdraw = |live: &mut Value| {
         live["metadata"]["annotations"] = json!({});
         live["data"] = json!({"key": "bm8="});
@@ -83,8 +83,8 @@ async fn an_object_is_distributed_when_its_owner_consents_and_its_copies_follow_
     until_hold(scene, [&a, &b], json!({"key": "dHdv"})).await
 }
 
-/// Delivered in one namespace, in conflict in another, taken over there, refused by a member's quota, rotated, put right, and
-/// written wrongly.
+/// Delivered in one namespace, in conflict in another, taken over there, refused by a member's quota, rotated, restored
+/// after a manual edit, and written with an error.
 async fn a_distributed_secret_is_seen_by_nobody_on_its_way(scene: &mut Scene) -> Result<()> {
     scene.bed.log.everything();
     let (first, second) = (Canary::new("first"), Canary::new("second"));

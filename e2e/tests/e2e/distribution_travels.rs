@@ -15,7 +15,7 @@ tests![
     a_distribution_that_a_policy_takes_is_carried_out_by_the_member_and_its_report_is_summed_up,
 ];
 
-/// The longest time that a member may take to be found well again: a probe, and its deadline.
+/// The longest time until a member is found ready again: a probe, and its deadline.
 const BACK: Duration = Duration::from_secs(40);
 
 /// The definition, on the hub and on a member that serves it.
@@ -61,7 +61,7 @@ async fn a_copy_goes_along_when_its_workload_leaves_a_member_that_fails(scene: &
         .context("no third member")?;
     scene.bed.cluster(failed)?.stop_apiserver();
     scene.until_cluster(failed, "False", "").await?;
-    // Nobody is evicted by a taint (docs/differences.md): a fresh choice is asked for.
+    // No taint evicts it (docs/differences.md): a rescheduling is requested.
     let again = |live: &mut Value| live["spec"]["rescheduleTriggeredAt"] = json!("2099-01-01T00:00:00Z");
     scene
         .hub
@@ -70,7 +70,7 @@ async fn a_copy_goes_along_when_its_workload_leaves_a_member_that_fails(scene: &
     for (kind, name) in [("Secret", "shared"), ("Deployment", "myapp")] {
         scene.until_copy(spare, kind, name, |_| Ok(())).await?;
     }
-    // What is new reaches the members that answer.
+    // New content reaches the members that respond.
     scene
         .distribute("rd", &manifests::secret("shared", "two"), &included(&[&scene.ns]))
         .await?;
@@ -184,7 +184,7 @@ async fn taken(scene: &mut Scene) -> Result<()> {
         .until_copy("member1", "ResourceDistribution", &name, |_| Ok(()))
         .await?;
     assert_eq!(there["spec"]["resource"], resource);
-    // What OpenKruise would say there.
+    // The status that OpenKruise would write there.
     let conditions = FAILURES.map(|type_| {
         let is_conflict = type_ == "ConflictOccurred";
         let mut condition = json!({

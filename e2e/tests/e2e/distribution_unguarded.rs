@@ -25,7 +25,7 @@ async fn unguarded(scene: &Scene) -> Result<()> {
         .hub
         .edit("CustomResourceDefinition", "", name, strip)
         .await?;
-    // One that the rules refused is taken when the server has read the definition anew.
+    // A distribution that the rules refused is accepted once the server has read the definition again.
     let probe = json!({
         "apiVersion": "apps.kruise.io/v1alpha1", "kind": "ResourceDistribution",
         "metadata": {"name": scene.own("probe")},
@@ -120,7 +120,7 @@ async fn with_no_webhook_an_edit_that_cannot_be_carried_out_leaves_the_copies_as
         });
         assert_eq!(made.count(), 0);
     }
-    // Put right, it goes on with the copies that it had.
+    // After the correction it continues with the copies that it had.
     scene.distribute("rd", &shared, &targets).await?;
     scene.until_counts("rd", 2, 2, 0).await?;
     let after = scene.get("ConfigMap", "shared").await?;

@@ -22,7 +22,7 @@ tests![
 const BINDING: &str = "myapp-deployment";
 const ATTACHED: &str = "my-config-configmap";
 
-/// The longest time that members may take to be found well again: a probe, and its deadline.
+/// The longest time until members are found ready again: a probe, and its deadline.
 const BACK: Duration = Duration::from_secs(40);
 
 /// One of these members, the first of them that fits.
@@ -155,7 +155,7 @@ async fn a_workload_leaves_a_dead_member_that_is_cleaned_up_when_it_is_back(scen
     until_placed(scene, "member2", &["member1"]).await?;
     until_healthy(scene, "member2").await?;
     scene.quiet().await?;
-    // What runs there is not known: the task accounts for it, over a restart, too.
+    // The state of the copy there is unknown: the task accounts for it, over a restart, too.
     scene.restart().await?;
     scene.quiet().await?;
     until_placed(scene, "member2", &["member1"]).await?;

@@ -107,7 +107,7 @@ async fn run(scene: &mut Scene, seed: u64, key: &str, steps: &[Step]) -> Result<
         is_converged(&space, &apps, edits).await.context("after that")
     };
     let ended = ended.await.context("after everything is back");
-    // What was seen says more than how it ended.
+    // Checked first: the observed states explain a failure better than the final one.
     let looks = witness.end()?;
     ended?;
     clear(&space, &apps).await?;
@@ -115,7 +115,7 @@ async fn run(scene: &mut Scene, seed: u64, key: &str, steps: &[Step]) -> Result<
     Ok(looks)
 }
 
-/// Whatever does not answer is to be left.
+/// Clusters that do not respond are to be left.
 fn taint_policy(key: &str) -> Value {
     let ready =
         |operator: &str| json!([{"conditionType": "Ready", "operator": operator, "statusValues": ["True"]}]);

@@ -58,7 +58,7 @@ pub(crate) struct Journey {
     pub(crate) calm: OnceCell<Vec<Outline>>,
 }
 
-/// That of the example.
+/// The steps of the example.
 static EXAMPLE: Journey = Journey {
     steps: &[
         "arrives",

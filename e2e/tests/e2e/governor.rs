@@ -17,7 +17,7 @@ tests![
 /// More than the least budget.
 const MANY: usize = 25;
 
-/// ConfigMaps that a policy brings to member1, and one that is there to the end: else the hub would look empty.
+/// ConfigMaps that a policy propagates to member1, and one that exists to the end: else the hub would look empty.
 async fn many(scene: &mut Scene) -> Result<()> {
     let mut policy = manifests::policy_for("many", "ConfigMap", "", &["member1"]);
     policy["spec"]["resourceSelectors"][0] = json!({

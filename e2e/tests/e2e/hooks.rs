@@ -169,7 +169,7 @@ pub(super) async fn until_heard(scene: &Scene, binding: &str) -> Result<()> {
     .await
 }
 
-/// As `until_held`, for as long as hooks are allowed to.
+/// Like `until_held`, with the time that hooks may take.
 pub(super) async fn until_held_again(scene: &Scene, kind: &str, name: &str, members: &[&str]) -> Result<()> {
     eventually_within(
         HEARD,
@@ -235,7 +235,7 @@ async fn a_hook_tells_all_there_is_to_know_of_a_kind(scene: &mut Scene) -> Resul
     })
     .await?;
 
-    // What is a member's stays the member's.
+    // Fields that a member owns stay the member's.
     let pause = |live: &mut Value| live["spec"]["paused"] = json!(true);
     scene.edit_on("member1", "Workload", "batch", pause).await?;
     scene.apply(manifests::config_map("more", "one")).await?;
@@ -270,7 +270,8 @@ async fn a_hook_tells_all_there_is_to_know_of_a_kind(scene: &mut Scene) -> Resul
         questions.collect::<Vec<_>>()
     );
 
-    // Without the hook nothing is known of the kind: what only the hook found goes, the objects themselves stay.
+    // Without the hook the kind has no interpretation: dependencies that only the hook found are removed, the objects
+    // themselves stay.
     scene
         .delete("ResourceInterpreterWebhookConfiguration", &scene.own("workloads"))
         .await?;
@@ -312,7 +313,7 @@ async fn a_hook_that_is_killed_takes_nothing_away_and_holds_up_nobody_else(scene
         "ResourceInterpreterWebhookConfiguration",
         "workloads.example.com",
     );
-    // Which operations are asked besides depends on what members report meanwhile.
+    // The other operations depend on what members report meanwhile.
     let silent = format!("failed: cannot connect to 127.0.0.1:{}", hook.port());
 
     hook.kill()?;
@@ -328,7 +329,7 @@ async fn a_hook_that_is_killed_takes_nothing_away_and_holds_up_nobody_else(scene
     );
     nothing_is_lost(scene, divided).await?;
 
-    // What no hook is about comes, changes and goes meanwhile.
+    // Objects without a hook are created, changed and deleted meanwhile.
     for object in manifests::example() {
         scene.apply(object).await?;
     }

@@ -37,7 +37,7 @@ async fn the_default_rights_bring_a_workload_with_its_dependencies_and_a_missing
             "{kind} is granted by default"
         );
     }
-    // As config/hub does.
+    // The role for Secrets, as config/hub grants it.
     rules.extend(roles(SECRETS)?.0);
     let made = granted(scene, &rules, namespaced.clone()).await?;
     let tested = defaults(scene).await;

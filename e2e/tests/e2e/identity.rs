@@ -88,7 +88,7 @@ async fn another_cluster_behind_the_endpoint_is_left_alone_until_that_is_meant(
         .get("Cluster", "", "member3")
         .await?
         .context("member3")?;
-    // As if the one that answers was not the one that was joined.
+    // It looks as if another cluster responds than the one that was joined.
     let another = |cluster: &mut Value| cluster["spec"]["id"] = json!("the-one-that-was-joined");
     scene.hub.edit("Cluster", "", "member3", another).await?;
     let ready = scene

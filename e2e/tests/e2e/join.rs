@@ -23,7 +23,7 @@ async fn a_member_leaves_and_comes_back(scene: &mut Scene) -> Result<()> {
     }
     scene.until_settled(&["member1", "member3"]).await?;
 
-    // It unjoins: its copies stay, without ownership metadata.
+    // After unjoining, its copies stay, without ownership metadata.
     let kubeconfig = scene.bed.cluster("member3")?.kubeconfig_path();
     let kubeconfig = kubeconfig.to_string_lossy().into_owned();
     scene
@@ -73,7 +73,7 @@ async fn a_member_leaves_and_comes_back(scene: &mut Scene) -> Result<()> {
         .until_condition("myapp-deployment", "Scheduled", "True", "member3")
         .await?;
 
-    // It comes back: what stands there is not ours until the policy says so.
+    // After joining again, existing objects are unmanaged until the policy says otherwise.
     let said = scene
         .bed
         .join("member3", &["--wait", "30s", "--labels", "tier=edge"])
@@ -141,7 +141,7 @@ async fn a_member_whose_serving_certificate_is_what_its_clients_trust_is_joined_
         std::fs::write(&file, text)
     };
 
-    // Trusted is the certificate itself, not whoever calls itself an authority.
+    // The certificate itself is trusted, not any certificate that calls itself an authority.
     with(&stranger)?;
     let refused = scene.bed.join_by("member3", &file, &[]).await;
     ensure!(refused.is_err(), "joined under another certificate");

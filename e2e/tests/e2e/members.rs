@@ -23,7 +23,7 @@ tests![
 /// The timeout of deliveries to a healthy member while others are not: shorter than their deadlines.
 const PROMPT: Duration = Duration::from_secs(4);
 
-/// The longest time that members may take to be found well again: a probe, and its deadline.
+/// The longest time until members are found ready again: a probe, and its deadline.
 const BACK: Duration = Duration::from_secs(40);
 
 async fn a_member_that_was_down_catches_up(scene: &mut Scene) -> Result<()> {
@@ -134,7 +134,7 @@ async fn members_in_trouble_are_told_of_and_delay_nobody(scene: &mut Scene) -> R
     scene
         .until_condition("app0-deployment", "FullyApplied", "False", "member2")
         .await?;
-    // What comes now is not sent there, and says why.
+    // New objects are not sent there, and the binding reports the reason.
     prompt_on_member1(scene, "app3").await?;
     scene
         .until_condition(
@@ -146,7 +146,7 @@ async fn members_in_trouble_are_told_of_and_delay_nobody(scene: &mut Scene) -> R
         .await?;
 
     scene.bed.cluster("member2")?.resume()?;
-    // What the condition says is to be done: a valid token, which joining again brings.
+    // The remedy in the condition: a valid token, which joining again creates.
     scene.bed.join("member3", &[]).await?;
     scene.bed.remember().await?;
     for member in ["member2", "member3"] {
@@ -218,7 +218,7 @@ async fn a_cluster_gets_only_its_own_credentials(scene: &mut Scene) -> Result<()
         "somebody connected to an address that the Secret does not name"
     );
 
-    // Undone, it is as before.
+    // After the change is reverted, the member is used as before.
     specify(scene, &joined["spec"]).await?;
     scene.until_cluster("member3", "True", "").await?;
     Ok(())

@@ -79,7 +79,7 @@ async fn a_namespace_is_on_every_member_with_its_labels_and_goes_with_that_of_th
     Ok(())
 }
 
-/// Gone, or, where nothing empties namespaces, asked to go.
+/// True if it is deleted, or, where no controller empties namespaces, being deleted.
 async fn until_deleted(scene: &Scene, member: &str, name: &str) -> Result<()> {
     eventually(
         &format!("namespace {name} is deleted from {member}"),

@@ -171,7 +171,7 @@ async fn services_and_their_kin_arrive_as_each_member_can_have_them_and_stay_qui
     }
     stays_quiet(scene).await?;
 
-    // What a member chose for itself stays when the template changes.
+    // Fields that a member chose stay when the template changes.
     let before = scene.copy("member1", "Service", "web").await?;
     let mut changed = service();
     changed["spec"]["selector"] = json!({"app": "other"});
@@ -386,7 +386,7 @@ async fn a_volume_travels_by_a_cluster_policy_and_keeps_its_claim(scene: &mut Sc
             let Some(live) = server.get("PersistentVolume", "", &name).await? else {
                 return Ok(());
             };
-            // On real clusters a controller lets a volume go that is being deleted.
+            // On real clusters a controller removes the finalizer of a volume that is being deleted.
             if live["metadata"]["deletionTimestamp"].is_string() {
                 let let_go = |live: &mut Value| {
                     if let Some(finalizers) = live["metadata"]["finalizers"].as_array_mut() {
@@ -486,7 +486,7 @@ async fn kinds_travel_in_the_versions_of_older_servers(scene: &mut Scene) -> Res
     }
     stays_quiet(scene).await?;
     for (path, _) in &served {
-        // As kubectl does: without a word the older versions of CronJob are deleted as with --cascade=orphan.
+        // The options of kubectl: by default the older versions of CronJob are deleted as with --cascade=orphan.
         let path = format!("{path}/web?propagationPolicy=Background");
         scene.hub.call("DELETE", &path, None).await?;
     }

@@ -164,7 +164,7 @@ async fn copies_are_changed_where_the_rules_say_and_dependencies_too(scene: &mut
         .await?;
     ensure!(event["type"] == "Normal", "{event}");
 
-    // Nothing goes to and fro, and a restart finds all as it should be.
+    // No write is repeated, and a restart changes nothing.
     scene.quiet().await?;
     scene.restart().await?;
     scene.faults.recorder().reset();
@@ -188,7 +188,7 @@ async fn copies_are_changed_where_the_rules_say_and_dependencies_too(scene: &mut
             == "db.eu.example"
     );
 
-    // Without the policies the copies are as the templates again.
+    // Without the policies the copies equal the templates again.
     scene.delete("OverridePolicy", "config").await?;
     scene.hub.delete("ClusterOverridePolicy", "", &scene.ns).await?;
     scene
@@ -370,7 +370,7 @@ async fn an_override_in_both_forms_is_refused_by_the_hub(scene: &mut Scene) -> R
             let why = format!("{error:#}");
             ensure!(why.contains("are mutually exclusive"), "{why}");
         }
-        // Without rules in the hub's CRDs, the form with rules counts.
+        // If the hub's CRDs have no validation rules, the form with overrideRules counts.
         Ok(_) => ensure!(!scene.bed.has("cel")?, "it was taken"),
     }
     Ok(())
@@ -417,7 +417,7 @@ async fn an_override_policy_that_changes_no_copy_is_told_by_an_event_and_by_get(
     let problem = row["problem"].as_str().unwrap_or_default();
     ensure!(row["copies"] == 0 && problem.contains(why), "{row}");
 
-    // As expected, the plan changes one copy, and nothing else.
+    // The plan changes one copy, as expected, and nothing else.
     scene.apply(read(CONFIG)).await?;
     scene
         .until_copy("member2", "ConfigMap", "settings", |copy| {
@@ -437,7 +437,7 @@ async fn an_override_policy_that_changes_no_copy_is_told_by_an_event_and_by_get(
     scene.quiet().await?;
     ensure!(scene.events("PartsWithoutEffect", "config").await?.len() == 1);
 
-    // By labels, too: they are read of the templates.
+    // The selection by labels reads those of the templates.
     let mut labelled = read(CONFIG);
     labelled["spec"]["resourceSelectors"] = json!([{"apiVersion": "v1", "kind": "ConfigMap", "labelSelector": {"matchLabels": {"tier": "front"}}}]);
     scene.apply(labelled).await?;

@@ -1,4 +1,4 @@
-//! Placement: replicas divided by weight and by room, groups of clusters, a choice asked for afresh.
+//! Placement: replicas divided by weight and by room, groups of clusters, rescheduling on request.
 
 use anyhow::{Context as _, Result, ensure};
 use entourage_e2e::{

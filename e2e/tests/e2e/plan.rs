@@ -192,7 +192,7 @@ async fn a_graph_of_the_hub_is_that_of_the_files(scene: &mut Scene) -> Result<()
         .await?
         .around(|id| &*id.name == "myapp");
     ensure!(
-        graph::drawn(&args, live.clone())? == graph::drawn(&args, of_files.clone())?,
+        graph::rendered(&args, live.clone())? == graph::rendered(&args, of_files.clone())?,
         "live {live:#?} files {of_files:#?}"
     );
     Ok(())

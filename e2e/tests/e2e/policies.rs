@@ -115,7 +115,7 @@ async fn two_reasons_hold_a_dependency_and_each_ends_without_the_other(scene: &m
     Ok(())
 }
 
-/// As with Karmada: what a policy placed stays where it is, and goes on being followed.
+/// The same as in Karmada: the copies of a deleted policy stay, and later changes of the templates are still delivered.
 async fn a_deleted_policy_leaves_copies_and_dependencies_keep_following(scene: &mut Scene) -> Result<()> {
     scene.example().await?;
     scene.delete("PropagationPolicy", "myapp-propagation").await?;

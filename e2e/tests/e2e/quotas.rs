@@ -94,7 +94,7 @@ async fn a_quota_is_a_resource_quota_on_each_assigned_cluster_and_reports_what_i
         scene.writes()
     );
 
-    // What somebody changes there is put right.
+    // Changes by users are reverted there.
     let raise = |live: &mut Value| live["spec"]["hard"]["cpu"] = json!("400");
     scene.edit_on("member1", "ResourceQuota", "team", raise).await?;
     eventually("the limit is restored", async || {

@@ -1,4 +1,4 @@
-//! WorkloadRebalancers: workloads placed afresh as users of Karmada ask for it.
+//! WorkloadRebalancers: workloads rescheduled as users of Karmada request it.
 
 use std::time::Duration;
 
@@ -96,7 +96,7 @@ async fn a_workload_is_divided_anew_among_the_clusters_that_there_are_now(scene:
     let asked = scene.binding("myapp-deployment").await?["spec"]["rescheduleTriggeredAt"].clone();
     ensure!(asked == object["metadata"]["creationTimestamp"], "{asked}");
 
-    // What has finished is over: a user's edit stays, also over a restart.
+    // A finished rebalancer has no further effect: a user's edit stays, also over a restart.
     let cleared = |live: &mut Value| live["spec"]["rescheduleTriggeredAt"] = Value::Null;
     let binding = ("ResourceBinding", "myapp-deployment");
     scene.hub.edit(binding.0, &scene.ns, binding.1, cleared).await?;

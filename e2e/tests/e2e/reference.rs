@@ -77,7 +77,7 @@ async fn a_config_map_follows_its_workload_and_its_data_too(scene: &mut Scene) -
     Ok(())
 }
 
-/// So a dependency that is missing must not keep the others from going.
+/// A missing dependency must not prevent the removal of the others.
 async fn a_secret_goes_when_a_config_map_that_is_not_there_takes_its_place(scene: &mut Scene) -> Result<()> {
     let mounts = |volume: &Value| workload(&json!({"volumes": [volume]}));
     scene.start().await?;
@@ -146,7 +146,8 @@ async fn a_claim_follows_and_goes_when_nothing_mounts_it(scene: &mut Scene) -> R
     Ok(())
 }
 
-/// Waits until a member's claim `data` is gone. On real clusters something lets claims go that does not run here.
+/// Waits until a member's claim `data` is deleted. On real clusters a controller that does not run here removes its
+/// finalizer.
 async fn until_let_go(scene: &Scene, member: &str) -> Result<()> {
     eventually("the claim goes", async || {
         let Some(copy) = scene.on(member, "PersistentVolumeClaim", "data").await? else {

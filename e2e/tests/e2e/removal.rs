@@ -72,8 +72,8 @@ async fn a_deleted_workload_takes_everything_along_and_leaves_nothing(scene: &mu
     Ok(())
 }
 
-/// As in a single cluster: a revoked Secret must go. With a grace that is counted from the binding's deletionTimestamp,
-/// which has whole seconds.
+/// The same as in a single cluster: a revoked Secret must be deleted. The grace period is counted from the binding's
+/// deletionTimestamp, which has whole seconds.
 async fn a_revoked_dependency_goes_after_the_grace_and_every_workload_is_told(
     scene: &mut Scene,
 ) -> Result<()> {

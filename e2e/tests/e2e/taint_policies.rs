@@ -17,7 +17,8 @@ tests![
 
 const NOT_READY: &str = "cluster.karmada.io/not-ready:NoSchedule";
 
-/// The longest time that a member may take to be found away or well again: a probe, its deadline, and the failure threshold of a test.
+/// The longest time until a member is found not ready, or ready again: a probe, its deadline, and the failure threshold of a
+/// test.
 const NOTICED: Duration = Duration::from_secs(60);
 
 async fn cluster(scene: &Scene, name: &str) -> Result<Value> {
@@ -134,7 +135,7 @@ async fn a_taint_of_a_user_that_evicts_gets_the_time_when_it_was_put_there(scene
 
 async fn members_that_are_lost_together_are_not_tainted(scene: &mut Scene) -> Result<()> {
     let members = ["member1", "member2", "member3"];
-    // Longer than the time between two probes: all of them are noticed within it.
+    // A pause longer than the interval of probes: all of them are observed within it.
     scene.options.cluster_failure_threshold = Duration::from_secs(15);
     scene.example().await?;
     for member in members {
@@ -153,7 +154,7 @@ async fn members_that_are_lost_together_are_not_tainted(scene: &mut Scene) -> Re
     }
     scene.bed.cluster("member1")?.start_apiserver().await?;
     scene.until_cluster("member1", "True", "").await?;
-    // Two are not enough: they are down.
+    // Two members are not enough for a cut-off: they are not ready.
     for member in ["member2", "member3"] {
         scene.until_cluster(member, "False", "").await?;
         until_tainted(scene, member, &[NOT_READY]).await?;

@@ -39,7 +39,7 @@ async fn taints_of_clusters_are_set_and_removed_as_kubectl_does_for_nodes(scene:
         "{taints}"
     );
 
-    // The same again is not written; another value only with --overwrite.
+    // The same taint again is not written; another value only with --overwrite.
     let said = run(scene, "taint member1 dedicated=gpu:NoExecute").await?;
     ensure!(said == "cluster/member1 unchanged\n", "{said}");
     let refused = run(scene, "taint member3 member1 dedicated=db:NoExecute").await;
@@ -152,7 +152,7 @@ async fn a_drain_tells_what_it_waits_for(scene: &mut Scene) -> Result<()> {
         "{said}"
     );
 
-    // Where nothing is, nothing is waited for.
+    // Without bindings on the cluster there is nothing to wait for.
     let said = run(scene, "drain member3").await?;
     ensure!(
         said == "cluster/member3 cordoned\ncluster/member3 draining\ncluster/member3 drained\n",

@@ -1,5 +1,5 @@
-//! Two processes of the control plane, one of which leads: whatever becomes of the leader, the other one takes over, loses
-//! nothing, and writes nothing that need not be written.
+//! Two processes of the control plane, one of which leads: whatever happens to the leader, the other one takes over, loses
+//! nothing, and makes no needless write.
 
 use std::time::Duration;
 
@@ -104,7 +104,7 @@ async fn a_process_without_leader_election_does_not_start_while_another_one_lead
         "--leader-elect=true",
     ];
     ensure!(words.iter().all(|each| told.contains(each)), "{told}");
-    // Nobody renews it any more, and nobody released it: it starts once the lease has ended.
+    // The lease is neither renewed nor released: the process starts once it has expired.
     pair.kill();
     second.start()?;
     eventually("it starts once nobody leads", async || second.is_ready().await).await?;
@@ -138,7 +138,7 @@ fn deployment(app: usize) -> Value {
     manifests::deployment(&format!("app-{app}"), &[&config(app)])
 }
 
-/// Two of three members, which differ from round to round.
+/// Two of three members, different ones in each round.
 fn policy(app: usize, round: usize) -> Value {
     let members = [
         ["member1", "member2"],

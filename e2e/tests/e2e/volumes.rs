@@ -35,7 +35,7 @@ fn policy(members: &[&str]) -> Value {
     policy
 }
 
-/// As the binder of a member does.
+/// Binds the claim as the volume controller of a member does.
 async fn bind(scene: &Scene, member: &str) -> Result<()> {
     let name = |claim: &mut Value| {
         claim["metadata"]["annotations"]["pv.kubernetes.io/bind-completed"] = json!("yes");
@@ -78,7 +78,7 @@ async fn until_released(scene: &Scene, member: &str) -> Result<Value> {
     .await
 }
 
-/// Lets a claim go that is being deleted on a member: no controller does it there.
+/// Removes the finalizer of a claim that is being deleted on a member: no controller does it there.
 async fn until_let_go(scene: &Scene, member: &str) -> Result<()> {
     eventually("the claim goes", async || {
         let Some(copy) = scene.on(member, CLAIM, "data").await? else {
@@ -140,7 +140,7 @@ async fn a_bound_claim_stays_when_its_workload_is_deleted_and_goes_when_its_user
     .await?;
     scene.quiet().await?;
     scene.delete(CLAIM, "data").await?;
-    // Nobody but the hub's own controllers lets it go there.
+    // Only the hub's own controllers remove its finalizer there.
     scene.until_gone(CLAIM, "data").await?;
     until_let_go(scene, "member1").await?;
     scene

@@ -13,7 +13,7 @@ use tokio::{process::Command, time::timeout};
 
 tests![kubectl_wait_ends_after_an_edit_of_each_kind];
 
-/// Longer than kubectl itself waits.
+/// The deadline, longer than that of kubectl itself.
 const LONGEST: Duration = Duration::from_secs(60);
 
 /// An edit that changes no condition: only its observedGeneration must be reported.
@@ -39,7 +39,7 @@ async fn kubectl_wait_ends_after_an_edit_of_each_kind(scene: &mut Scene) -> Resu
         ),
         (cluster_policy, "", &*wide, "Matched", "/spec/priority", json!(3)),
         ("Cluster", "", "member1", "Ready", "/spec/region", json!("north")),
-        // Only the control plane edits bindings; its own edit is one.
+        // Only the control plane edits bindings; this edit is its own.
         (
             "Deployment",
             &*ns,

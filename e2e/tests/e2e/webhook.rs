@@ -1,4 +1,4 @@
-//! The admission webhook beside a hub: what it fills in, what it refuses, what goes on without it.
+//! The admission webhook of a hub: its defaults, its refusals, and the operation without it.
 
 use std::{net::TcpListener, path::Path, sync::Arc, time::Duration};
 
@@ -49,7 +49,7 @@ impl Webhook {
         Self::start_as(scene.hub.client.clone(), options).await
     }
 
-    /// The same as the user of a client.
+    /// The same, as the user of a client.
     async fn start_as(client: kube::Client, options: Options) -> Result<Self> {
         let runtime = Builder::new_multi_thread()
             .worker_threads(1)
@@ -93,7 +93,7 @@ impl Drop for Webhook {
     }
 }
 
-/// Runs a test with a webhook, and takes its configurations off the hub whatever comes of it: other tests share it.
+/// Runs a test with a webhook, and removes its configurations from the hub in any case: other tests share it.
 async fn with_webhook(
     scene: &mut Scene,
     test: impl AsyncFnOnce(&mut Scene, Webhook) -> Result<()>,
@@ -109,7 +109,7 @@ async fn with_webhook(
             gone => drop(gone?),
         }
     }
-    // The hub's API server hears of it in a moment.
+    // The hub's API server observes the configuration in a moment.
     eventually("the webhook is no longer called", async || {
         scene.apply(misplaced()).await.map(drop)
     })
@@ -222,7 +222,7 @@ fn unseen() -> Value {
     manifests::policy_for("unseen", "ConfigMap", "none", &["member1"])
 }
 
-/// While the webhook is down, new policies are refused, and the rest goes on: stored policies are used, workloads are
+/// While the webhook is down, new policies are refused, and everything else works: stored policies are used, workloads are
 /// propagated, and deleted policies are removed.
 async fn goes_on(scene: &mut Scene) -> Result<()> {
     scene.start().await?;
@@ -293,7 +293,7 @@ async fn a_webhook_that_hangs_delays_no_workload_and_keeps_no_policy_from_going(
             scene.apply(policy).await?;
         }
         webhook.end().await?;
-        // Whoever connects here waits.
+        // Clients that connect here wait.
         let hole = TcpListener::bind("127.0.0.1:0")?;
         let options = Options {
             address: Some(Address::Url(format!("https://{}", hole.local_addr()?))),
@@ -391,7 +391,7 @@ async fn the_rights_of_its_account_are_enough_and_no_more_than_it_needs(scene: &
         // The other policies of a namespace are looked at.
         scene.apply(naming("kinds", &["Dream"])).await?;
         scene.delete("PropagationPolicy", "kinds").await?;
-        // It asks what authors may do, and tries what is distributed.
+        // It checks the rights of authors, and tries the distributed object.
         let name = format!("{}-rights", scene.ns);
         let made = scene.hub.call("POST", DISTRIBUTIONS, Some(&distribution(&name, &scene.ns))).await;
         let tls = {
@@ -416,7 +416,7 @@ async fn the_rights_of_its_account_are_enough_and_no_more_than_it_needs(scene: &
     .await
 }
 
-/// A policy that names kinds which nobody serves.
+/// A policy that names kinds that no server serves.
 fn naming(name: &str, kinds: &[&str]) -> Value {
     let mut policy = manifests::policy_for(name, "ConfigMap", "none", &["member1"]);
     let selectors = kinds
@@ -556,7 +556,7 @@ async fn a_distribution_reaches_no_further_than_its_author(scene: &mut Scene) ->
             let result = jane.call("PUT", &path, Some(&wider)).await;
             refused(403, "may not create secrets in all namespaces", result)?;
             hub.call("PUT", &path, Some(&wider)).await?;
-            // What the control plane writes is not asked about, whoever it is.
+            // Writes of the control plane are not checked, whoever the author is.
             let mut held = jane.call("GET", &path, None).await?;
             held["metadata"]["labels"] = json!({"a": "b"});
             let held = jane.call("PUT", &path, Some(&held)).await?;
