@@ -46,7 +46,7 @@ pub const DEFAULT_SCHEDULER: &str = "default-scheduler";
     group = "policy.karmada.io",
     version = "v1alpha1",
     kind = "PropagationPolicy",
-    doc = "Selects templates of its own namespace and says to which clusters they are propagated.",
+    doc = "Selects templates of its own namespace and the clusters that they are propagated to.",
     namespaced,
     status = "PropagationStatus",
     shortname = "pp",
@@ -133,8 +133,7 @@ impl ClusterCounterpart for PropagationPolicy {
     const PLURAL: &'static str = "clusterpropagationpolicies";
     const CRD_NAME: &'static str = "clusterpropagationpolicies.policy.karmada.io";
     const SHORT_NAMES: &'static [&'static str] = &["cpp"];
-    const DOC: &'static str = "Selects templates of any namespace, and cluster-scoped ones, and says to which \
-                               clusters they are propagated.";
+    const DOC: &'static str = "Selects templates of any namespace, and cluster-scoped ones, and the clusters that they are propagated to.";
 }
 
 impl Default for PropagationSpec {

@@ -53,7 +53,7 @@ pub(super) const RULES: &[Rule] = &[
         crds: BOTH,
         paths: &[&["webhooks", "[]", "rules", "[]", "operations"]],
         rule: "self.size() == 1 || (self.size() > 1 && !self.exists(operation, operation == '*'))",
-        message: "operations names what the webhook is asked, or * alone for everything",
+        message: "operations lists the operations of the webhook, or * alone for all",
     },
     Rule {
         crds: &[INTERPRETING],

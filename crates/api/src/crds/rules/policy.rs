@@ -65,7 +65,7 @@ pub(super) const RULES: &[Rule] = &[
         paths: &[&["spec", "failover", "application"]],
         rule: "!has(self.gracePeriodSeconds) || (self.gracePeriodSeconds > 0 && \
                (!has(self.purgeMode) || self.purgeMode == 'Gracefully'))",
-        message: "gracePeriodSeconds is greater than 0 and only goes with purgeMode Gracefully",
+        message: "gracePeriodSeconds is greater than 0 and is only allowed with purgeMode Gracefully",
     },
     Rule {
         crds: POLICIES,
