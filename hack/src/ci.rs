@@ -274,7 +274,7 @@ const PREPARE: &str = "hack/real-apiserver.sh";
 
 fn e2e_real() -> Result<Outcome> {
     with_assets(|assets| {
-        // What the tests expect of the servers themselves; without assets it is left out of the step `test`.
+        // The tests of the servers' own behaviour; without assets they are left out of the step `test`.
         let mut servers = Command::new(TEST_COMMAND[0]);
         servers.args(&TEST_COMMAND[1..]).args(["--lib", "servers::live"]);
         execute(servers.env("KUBEBUILDER_ASSETS", assets))?;

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 
 use crate::{Outcome, only_check, tree};
 
-/// Without a suffix, so that `kubectl apply -f crds` does not take it for an object.
+/// The name has no suffix, so that `kubectl apply -f crds` does not take the file for an object.
 const LIST: &str = "Kustomization";
 
 /// Writes `crds/`, or with `--check` compares it. Errors: the files that differ or belong to no kind.
@@ -15,9 +15,10 @@ pub(crate) fn run(args: &[String]) -> Result<Outcome> {
     let check = only_check(args)?;
     let files = entourage_api::crds::files()?;
     let dir = tree::root().join("crds");
-    let count = tree::generate(&dir, ".yaml", &files, check).context("write it anew: cargo xtask crds")?;
+    let count =
+        tree::generate(&dir, ".yaml", &files, check).context("generate it again: cargo xtask crds")?;
     let list = BTreeMap::from([(LIST.to_owned(), list(files.keys()))]);
-    tree::generate(&dir, LIST, &list, check).context("write it anew: cargo xtask crds")?;
+    tree::generate(&dir, LIST, &list, check).context("generate it again: cargo xtask crds")?;
     Ok(Outcome::Done(format!("{count} definitions")))
 }
 

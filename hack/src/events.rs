@@ -36,7 +36,7 @@ pub(crate) fn run(args: &[String]) -> Result<Outcome> {
     let text = format!("{HEAD}{}{TAIL}", event_reasons::markdown());
     let files = BTreeMap::from([(PAGE.to_owned(), text)]);
     tree::generate(&tree::root().join("docs/reference"), PAGE, &files, check)
-        .context("write it anew: cargo xtask events")?;
+        .context("generate it again: cargo xtask events")?;
     Ok(Outcome::Done(format!("{} rows", event_reasons::ALL.len())))
 }
 

@@ -33,7 +33,7 @@ pub(crate) fn run(args: &[String]) -> Result<Outcome> {
     let crates = read(&tree::root())?;
     let files = BTreeMap::from([(PAGE.to_owned(), page(&crates)?)]);
     tree::generate(&tree::root().join("docs"), PAGE, &files, check)
-        .context("write it anew: cargo xtask map")?;
+        .context("generate it again: cargo xtask map")?;
     let modules: usize = crates.iter().map(|c| c.floors.order.len()).sum();
     Ok(Outcome::Done(format!(
         "{} crates, {modules} modules",
@@ -55,7 +55,7 @@ fn read(root: &Path) -> Result<Vec<Crate>> {
     let mut crates = Vec::new();
     for (name, below) in fences::folders() {
         let src = root.join("crates").join(&name).join("src");
-        // Without a folder below `crates/`, as the end-to-end tests and this program.
+        // The crates without a folder below `crates/`, such as the end-to-end tests and this program.
         let Some(floors) = lists.remove(&name) else {
             continue;
         };

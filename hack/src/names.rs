@@ -94,8 +94,8 @@ fn depth(path: &str) -> usize {
     path.split('/').filter(|part| *part != "mod.rs").count()
 }
 
-/// The module that a path from the root leads to. What a module exports under the root's name is that module's, what comes
-/// from another crate is nobody's here, and the rest stands in the root itself.
+/// The module that a path from the root leads to. An export of a module under the root's name is that module's, a name
+/// from another crate has none, and all others are defined in the root itself.
 fn resolve<'a>(
     leaf: &Leaf<'a>,
     modules: &'a BTreeSet<String>,
@@ -144,7 +144,7 @@ fn named_in_the_root<'a>(tokens: &[Token<'a>], modules: &BTreeSet<String>) -> Ve
 fn named_from_the_root<'a>(tokens: &[Token<'a>], depth: usize) -> Vec<Leaf<'a>> {
     let word = |n: usize| tokens.get(n).map_or("", |t| t.1);
     let mut leaves = Vec::new();
-    // How many braces are open, and at how many each inline module that is open was opened.
+    // The number of open braces, and the number at which each open inline module was opened.
     let (mut braces, mut inline) = (0_usize, Vec::new());
     let mut n = 0;
     while n < tokens.len() {

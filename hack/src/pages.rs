@@ -149,7 +149,7 @@ fn every_string_that_users_meet_is_explained() {
     let mut missing = Vec::new();
     for (table, all, path) in tables {
         let page = read(path);
-        // What stands between backticks.
+        // The texts between backticks.
         let words: BTreeSet<&str> = page
             .split('`')
             .skip(1)

@@ -22,7 +22,7 @@ pub(crate) fn run(args: &[String]) -> Result<Outcome> {
     for part in parts() {
         let files = files(&part);
         tree::generate(&tree::root().join(&part.folder), ".yaml", &files, check)
-            .context("write it anew: cargo xtask rbac")?;
+            .context("generate it again: cargo xtask rbac")?;
         count += files.len();
     }
     Ok(Outcome::Done(format!(

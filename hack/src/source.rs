@@ -185,7 +185,7 @@ fn pieces(chars: &[char]) -> Vec<(Piece, usize, usize)> {
 pub(crate) fn code(text: &str) -> String {
     let chars: Vec<char> = text.chars().collect();
     let mut out = String::with_capacity(text.len());
-    // How many brackets of an attribute are open.
+    // The number of open brackets of an attribute.
     let mut attribute = 0_usize;
     for (piece, start, end) in pieces(&chars) {
         if piece == Piece::Code {

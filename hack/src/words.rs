@@ -140,7 +140,7 @@ pub(crate) fn identifiers(code: &str) -> Vec<(usize, String)> {
 
 /// The same for phrases in a text.
 pub(crate) fn phrases(text: &str) -> Vec<(usize, String)> {
-    // As long as the text, so that places stay.
+    // It is as long as the text, so that positions stay.
     let one_line = text.to_ascii_lowercase().replace('\n', " ");
     found(&one_line, PHRASES)
 }

@@ -152,7 +152,7 @@ pub(super) fn fail_back(object: &Value, problems: &mut Vec<Problem>) {
         problems.push(Problem::new(
             format!("metadata.annotations[{}]", annotation::FAIL_BACK),
             format!("{} is not a duration of at most a year", text(wait)),
-            "say for how long the cluster must have been ready: 0s, 30s, 10m, 1h",
+            "set how long the cluster must have been ready: 0s, 30s, 10m, 1h",
         ));
     }
 }

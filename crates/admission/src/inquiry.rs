@@ -55,7 +55,7 @@ pub struct Access {
 pub struct Rights {
     /// All of these.
     pub needed: Vec<Access>,
-    /// And all of these: to write copies in every namespace.
+    /// In addition, the right to write copies in every namespace.
     pub everywhere: Vec<Access>,
     /// Or, instead, all of these: to write copies in the namespaces that the targets name; `None` if the targets match others,
     /// too, or more than [`MOST_NAMESPACES`].
@@ -72,7 +72,7 @@ pub struct Trial {
     pub object: Rendered,
 }
 
-/// Without the object.
+/// Debug output omits the object.
 impl fmt::Debug for Trial {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Trial")
@@ -218,10 +218,9 @@ impl Rights {
                 "grant it with a Role there, or remove the namespace from the targets".to_owned()
             }
             Some(names) if names > MOST_NAMESPACES => format!(
-                "grant it with a ClusterRole, or name at most {MOST_NAMESPACES} namespaces instead of {names}: then each is \
-                 asked about by itself"
+                "grant it with a ClusterRole, or name at most {MOST_NAMESPACES} namespaces instead of {names}: then each is checked separately"
             ),
-            _ => "grant it with a ClusterRole, or name the namespaces: then each is asked about by itself"
+            _ => "grant it with a ClusterRole, or name the namespaces: then each is checked separately"
                 .to_owned(),
         };
         Problem::new("spec.targets", cause, remedy)

@@ -146,7 +146,7 @@ pub(super) fn tolerations(object: &Value, problems: &mut Vec<Problem>) {
         if matches!(operator, "Lt" | "Gt") {
             problems.push(Problem::new(
                 format!("spec.placement.clusterTolerations[{at}].operator"),
-                format!("{operator:?} compares numbers, which taints of clusters do not hold"),
+                format!("{operator:?} compares numbers, and values of cluster taints are not numbers"),
                 "use Equal or Exists",
             ));
         }
@@ -172,7 +172,7 @@ pub(super) fn workload_affinity(object: &Value, problems: &mut Vec<Problem>) {
     {
         problems.push(Problem::new(
             "spec.placement.workloadAffinity.antiAffinity.groupByLabelKey",
-            format!("{one:?} cannot both bring workloads together and keep them apart"),
+            format!("{one:?} cannot be both affinity and anti-affinity"),
             "use two labels, or one of the two affinities",
         ));
     }

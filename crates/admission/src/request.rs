@@ -57,7 +57,7 @@ pub struct Request<'a> {
     pub settings: Settings,
 }
 
-/// Without the objects: a deletion may be that of a Secret.
+/// Debug output omits the objects: a deletion may be that of a Secret.
 impl fmt::Debug for Request<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Request")
@@ -93,7 +93,7 @@ impl fmt::Display for Refusal {
 /// The other objects of its kind that an object is compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Around {
-    /// Those of its namespace.
+    /// The kinds of its namespace.
     Namespace,
     /// All of them.
     Everywhere,

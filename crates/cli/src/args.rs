@@ -72,7 +72,7 @@ pub fn labels(text: &str) -> Result<BTreeMap<String, String>, String> {
 pub fn label_key(key: &str) -> Result<(), String> {
     let name = match key.split_once('/') {
         Some((prefix, name)) if is_dns_name(prefix, 253) => name,
-        Some(_) => return Err(format!("{key:?}: what stands before / must be a DNS name")),
+        Some(_) => return Err(format!("{key:?}: the part before / must be a DNS name")),
         None => key,
     };
     if name.is_empty() || !is_label_text(name) {

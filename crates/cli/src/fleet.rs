@@ -351,8 +351,7 @@ impl Fleet {
             if let Waited::TimedOut(_) = until(&api, &name, REMOVAL, |cluster| cluster.is_none()).await? {
                 warn!(
                     cluster = name,
-                    "the member was being removed when the last run ended and is not gone yet; its Cluster says what \
-                     holds it"
+                    "the member was being removed when the last run ended and is not gone yet; the status of its Cluster shows the reason"
                 );
                 left.push(name);
             }

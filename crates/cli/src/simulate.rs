@@ -49,7 +49,7 @@ impl Default for Assumed {
     }
 }
 
-/// A simulation that goes on at the present time.
+/// A simulation that continues at the present time.
 fn begin(hub_id: &str, assumed: &Assumed) -> Simulation {
     let mut config = Config::new(hub_id);
     config.scripts = Some(Arc::new(entourage_lua::Lua::default()));
@@ -64,8 +64,7 @@ fn begin(hub_id: &str, assumed: &Assumed) -> Simulation {
 fn add_remarks(progress: &Progress, remarks: &mut Vec<String>) {
     if *progress == Progress::Unsettled {
         remarks.push(
-            "it was broken off: something goes on being changed, which is a defect; what follows is how far it came"
-                .into(),
+            "it was aborted: the plan does not converge, which is a defect; the result so far follows".into(),
         );
     }
 }

@@ -19,7 +19,7 @@ async fn a_hub_refuses_what_the_rules_refuse_and_nothing_else() {
     let mut fleet = Fleet::start(1, &Place::Nowhere, Options::default())
         .await
         .unwrap();
-    // Nobody else writes to what is sent.
+    // No other writer changes the sent fields.
     fleet.stop_controllers().await.unwrap();
     let client = fleet.hub.client();
     let crds = entourage_api::crds::crds(None);

@@ -220,7 +220,7 @@ async fn the_sample_of_a_distribution_does_what_the_readme_says() {
         .unwrap();
     let got = String::from_utf8(got.stdout).unwrap();
     assert_eq!(
-        got.matches("made from the resource as it is now").count(),
+        got.matches("rendered from the current resource").count(),
         2,
         "{got}"
     );

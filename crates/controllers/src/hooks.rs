@@ -251,7 +251,7 @@ fn is_secret(object: &Value) -> bool {
     object["kind"] == "Secret" && object["apiVersion"] == "v1"
 }
 
-/// Without responses and addresses.
+/// Debug output omits responses and addresses.
 impl fmt::Debug for Hooks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Hooks")

@@ -75,12 +75,12 @@ impl Metrics {
         let ours = registry.sub_registry_with_prefix("entourage");
         ours.register(
             "api_requests",
-            "Requests sent to API servers, by answer",
+            "Requests sent to API servers, by response",
             requests.clone(),
         );
         ours.register(
             "api_request_duration_seconds",
-            "Time from sending a request to its whole answer, watches left out",
+            "Time from sending a request to its complete response, without watches",
             latency.clone(),
         );
         ours.register("plans", "Plans made, by controller and outcome", plans.clone());

@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn quiet_time_ends_it() {
-        // What drifts, after how many corrections, and how long after the last one drift is over.
+        // The drifting objects, the number of corrections, and the time after the last one at which the drift is over.
         let table = [
             (Drifting::Copy, 1, 600_000),
             (Drifting::Copy, 8, 600_000),

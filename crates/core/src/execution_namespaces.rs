@@ -64,7 +64,7 @@ fn end(fleet: &Fleet, cluster: &Str, member: &Member) -> Plan {
     };
     if !is_of_system(namespace) {
         return Plan::wait(
-            "its execution namespace has no label of the system: it is somebody else's, and stays",
+            "its execution namespace has no label of the system: it is not managed by this hub, and is kept",
         );
     }
     if namespace.deleting.is_some() {

@@ -82,7 +82,7 @@ fn keep(
         !work.is_of(&fleet.config.hub) && work.meta.label(id_label) != Some(binding.permanent_id())
     };
     if binding.permanent_id().is_empty() || held.is_some_and(is_theirs) {
-        return Plan::wait("the Work of this name is somebody else's");
+        return Plan::wait("a Work of this name exists and is not managed by this hub");
     }
     let template = resource.template.as_ref();
     let template = template.filter(|template| {
@@ -185,7 +185,7 @@ fn without_karmadas(meta: &Meta) -> Option<Vec<Str>> {
 /// The stored binding does not account for the cluster: the Work goes when the copy is gone.
 fn end(fleet: &Fleet, id: &ResourceId, cluster: &Str, held: &HeldWork) -> Plan {
     if !held.work.is_of(&fleet.config.hub) {
-        return Plan::wait("the Work is somebody else's");
+        return Plan::wait("the Work is not managed by this hub");
     }
     if !fleet.is_base_synced() {
         return Plan::wait_for(SyncRequirement::Base, "the hub is not synced yet");

@@ -17,7 +17,7 @@ mod changes;
 
 pub use changes::changes;
 
-/// Runs the cases of a folder of `testdata`, of which there are so many at least. `outcome` says what comes of a case, as
+/// Runs the cases of a folder of `testdata`, which must have at least so many. `outcome` returns the result of a case, as
 /// the text from `want:` on.
 pub fn run<C: DeserializeOwned>(folder: &str, at_least: usize, outcome: impl Fn(&C) -> String) {
     compare(folder, at_least, files(folder), |file| {
@@ -29,7 +29,7 @@ pub fn run<C: DeserializeOwned>(folder: &str, at_least: usize, outcome: impl Fn(
     });
 }
 
-/// Runs cases of any form, at least so many: what comes of each is a file and its wanted text.
+/// Runs cases of any form, at least so many: the result of each is a file and its wanted text.
 pub fn compare(
     name: &str,
     at_least: usize,

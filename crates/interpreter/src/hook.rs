@@ -208,7 +208,7 @@ impl Candidates {
         Self(all)
     }
 
-    /// Those for an operation.
+    /// The hooks for an operation.
     pub(super) fn for_operation(&self, operation: Operation) -> impl Iterator<Item = &Hook> {
         let fitting = self
             .0

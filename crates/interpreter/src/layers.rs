@@ -421,7 +421,7 @@ impl From<Option<Customized>> for Interpretation {
     }
 }
 
-/// Without content of an object.
+/// Debug output omits the content of objects.
 impl fmt::Debug for Interpretation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Interpretation").field(&self.version()).finish()

@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::chunks::{CHUNK, PRELUDE};
 
 /// The time at which a script that reached a limit is run for the object again, as messages say it.
-const AGAIN: &str = "it is asked about this object again when that changes";
+const AGAIN: &str = "it runs for this object again when the object changes";
 
 /// The reason why a script returned no result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -20,7 +20,7 @@ const LATE: Duration = Duration::from_millis(1500);
 fn limits() -> Limits {
     Limits {
         time: LIMIT,
-        // So that it is the clock that stops what only takes time.
+        // The other limits are so large that the clock stops a script that only takes time.
         instructions: u64::MAX,
         ..Limits::default()
     }
@@ -31,7 +31,7 @@ fn run(body: &str, limits: Limits, object: Value) -> (Result<(), ScriptError>, D
     let source = format!("function InterpretHealth(obj)\n{body}\nreturn true\nend");
     let script = Script::with_limits("hostile", &source, limits).unwrap_or_else(|error| panic!("{error}"));
     let (sender, receiver) = mpsc::channel();
-    // As large as the stack of a worker thread of the controllers.
+    // The stack is as large as that of a worker thread of the controllers.
     let worker = thread::Builder::new().stack_size(2 << 20);
     worker
         .spawn(move || {
@@ -383,7 +383,7 @@ fn a_script_that_reached_a_limit_is_not_run_for_the_object_until_it_changes() {
     assert_eq!(
         first.to_string(),
         "script \"sometimes\", line 1: hit its limit: stopped after 200ms; make it do less; \
-         it is asked about this object again when that changes"
+         it runs for this object again when the object changes"
     );
     assert_eq!(
         ask(&object("b", "1", false)),

@@ -133,7 +133,7 @@ impl Capacity {
             .max(0)
     }
 
-    /// As if the cluster was one node.
+    /// Counts the cluster as one node.
     fn by_sum(&self, demand: &Demand, own: i64) -> i128 {
         let each = |(name, amount): (&Str, &i128)| self.left(name, *amount, own).unwrap_or(0).max(0) / amount;
         demand.0.iter().map(each).min().unwrap_or(i128::MAX)

@@ -13,7 +13,7 @@ const NAMES_LISTED: usize = 5;
 /// All clusters, sorted into those that fit and those that do not.
 pub(super) struct FilterResult<'a> {
     round: &'a Round<'a>,
-    /// Those that fit, by name.
+    /// The clusters that fit, by name.
     pub(super) fitting: Vec<&'a Candidate<'a>>,
     /// The number of clusters left out for each reason; the first number is the filter's position in [`FILTERS`].
     left_out: BTreeMap<(usize, FilterReason), usize>,

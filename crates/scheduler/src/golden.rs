@@ -118,7 +118,7 @@ fn every_case_comes_out_as_its_file_says() {
     golden::run("scheduler", 20, |case: &Case| describe(&outcome(case)));
 }
 
-/// A filter without a case is a filter that nobody has seen at work. Of two clusters that it tells apart the change from one
+/// A filter without a case is untested. Of two clusters that it tells apart the change from one
 /// to the other must be relevant: else nothing is scheduled again when a Cluster changes in this way.
 #[test]
 fn every_filter_leaves_out_a_cluster_of_a_case_and_what_it_reads_is_a_relevant_change() {

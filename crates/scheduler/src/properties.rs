@@ -233,7 +233,7 @@ proptest! {
         let Outcome::Placed { clusters: after, affinity: in_use, .. } = &second else { panic!("{second:?}") };
         prop_assert_eq!((clusters, affinity), (after, in_use));
         prop_assert_eq!(&second, &schedule(&Request { current: after, ..again }, &candidates));
-        // Nor does it change before the group is recorded.
+        // It does not change before the group is recorded either.
         let unrecorded = outcome(&placement, clusters, &members);
         prop_assert_eq!(chosen(&first), chosen(&unrecorded));
     }
@@ -395,7 +395,7 @@ proptest! {
         }
     }
 
-    /// Whatever the group in use: a result exists if any group fits.
+    /// A result exists if any group fits, whatever the group in use.
     #[test]
     fn no_group_in_use_is_a_dead_end(members in members(), placement in placement(), group in "[01]?") {
         let gvk = Gvk::new("apps/v1", "Deployment");
@@ -417,7 +417,7 @@ proptest! {
         let first = Request::first(&placement, &gvk, Some(2));
         let fresh = Request { current: &current, affinity: Some(&group), fresh: true, ..first };
         match (schedule(&first, &candidates), schedule(&fresh, &candidates)) {
-            // Where no group fits they stay, but for those that no group selects.
+            // If no group fits they stay, except those that no group selects.
             (
                 Outcome::Failed { reason: one, message: first, .. },
                 Outcome::Failed { reason: other, message: fresh, .. },

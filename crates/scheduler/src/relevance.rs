@@ -121,7 +121,7 @@ fn is_selected(affinity: Option<&ClusterAffinity>, candidate: &Candidate<'_>) ->
     affinity.is_none_or(|affinity| affinity::selects(affinity, candidate))
 }
 
-/// True if the placement names the cluster: a result tells of names that no Cluster has.
+/// True if the placement names the cluster: a result reports names that no Cluster has.
 fn is_named(placement: &Placement, cluster: &str) -> bool {
     let mut names = affinities(placement)
         .flatten()

@@ -85,7 +85,7 @@ pub(super) fn divide(
     }
     let steady = attempt(request, &holders, wanted, preference, |name| held(request, name));
     let shares = match steady {
-        // What is placed does not meet the constraints, however little or much is added: it moves.
+        // The placed replicas do not meet the constraints, however many are added: the workload moves.
         Err(_) => attempt(request, &holders, wanted, preference, |_| 0),
         shares => shares,
     };

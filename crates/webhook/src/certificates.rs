@@ -61,7 +61,7 @@ pub struct Identity {
     config: Arc<ServerConfig>,
 }
 
-/// Without the keys.
+/// Debug output omits the keys.
 impl std::fmt::Debug for Identity {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Identity")
@@ -77,7 +77,7 @@ pub enum Step {
     Keep(Identity),
     /// Store this one in its place.
     Store(Identity),
-    /// There is none, or it is invalid for this reason: [`anew`] creates one.
+    /// The Secret does not exist, or is invalid for this reason: [`anew`] creates one.
     Anew(String),
 }
 

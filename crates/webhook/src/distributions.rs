@@ -95,7 +95,7 @@ impl Distributions {
         Err(Denial::Refused(rights.refusal(&author.username, &denied)))
     }
 
-    /// Those rights that an author lacks, in their order.
+    /// The rights that an author lacks, in their order.
     async fn denied(&self, wanted: &[Access], author: &Author) -> Result<Vec<Access>, Denial> {
         let mut lacking = BTreeSet::new();
         for (at, some) in wanted.chunks(AT_ONCE).enumerate() {
@@ -113,7 +113,7 @@ impl Distributions {
                     Ok((place, Ok(review))) => match review.status {
                         Some(status) if status.allowed => continue,
                         Some(_) => (place, None),
-                        None => (place, Some("the answer says nothing".to_owned())),
+                        None => (place, Some("the response is empty".to_owned())),
                     },
                     Ok((place, Err(error))) => (place, Some(describe(&error))),
                     Err(_) => (0, Some("the question was dropped".to_owned())),

@@ -72,7 +72,7 @@ impl Registrar {
             let secret = self.secret(&identity, stored.as_ref());
             let what = || {
                 let remedy = match &stored {
-                    Some(_) => "; if that stays so, delete the Secret: it is made anew",
+                    Some(_) => "; if this persists, delete the Secret: it is created again",
                     None => "",
                 };
                 format!("cannot store certificates in the Secret {place}{remedy}")

@@ -24,7 +24,7 @@ pub struct Review {
     request: Option<Asked>,
 }
 
-/// Without content: it may be about a Secret.
+/// Debug output omits the content: it may be about a Secret.
 impl std::fmt::Debug for Review {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Review")

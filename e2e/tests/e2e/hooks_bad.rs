@@ -115,8 +115,8 @@ async fn a_hook_that_answers_badly_is_named_with_the_reason_and_nothing_is_lost(
     until_heard(scene, "myapp-deployment").await?;
     let mut names = ["one", "two"];
     for (mood, why) in [
-        (Mood::Lying, "the answer's uid is not that of the request"),
-        (Mood::Huge, "answers with more than"),
+        (Mood::Lying, "the response's uid is not that of the request"),
+        (Mood::Huge, "responds with more than"),
         (Mood::Mute, "does not respond within 1 s"),
     ] {
         hook.is(mood);

@@ -93,7 +93,7 @@ impl Controllers {
             if self.started.elapsed() > limit {
                 let url = &self.render_spec.ready_url;
                 bail!(
-                    "{url} does not say ready within {} s:\n{}",
+                    "{url} is not ready within {} s:\n{}",
                     limit.as_secs(),
                     self.tail()
                 );
@@ -116,7 +116,7 @@ impl Controllers {
         while self.child.try_wait()?.is_none() {
             if begin.elapsed() > limit {
                 bail!(
-                    "the control plane goes on {} s after SIGTERM:\n{}",
+                    "the control plane is still running {} s after SIGTERM:\n{}",
                     limit.as_secs(),
                     self.tail()
                 );

@@ -62,7 +62,7 @@ pub enum Scenario {
 }
 
 impl Scenario {
-    /// Those that run one after the other on the same world.
+    /// The scenarios that run one after the other on the same world.
     pub const ON_ONE_WORLD: [Self; 5] = [Self::Cold, Self::Update, Self::Idle, Self::Restart, Self::Removal];
 
     /// Its name in reports.

@@ -32,9 +32,10 @@ pub enum Expectation {
 /// The time at which an object fulfilled an expectation.
 #[derive(Clone, Copy, Debug)]
 pub struct Fulfilled {
-    /// As the bench observed it: each kind has its own watch, so the order between kinds may differ.
+    /// The order in which the benchmark observed it: each kind has its own watch, so the order between kinds may differ.
     pub at: Instant,
-    /// As the server wrote it: its resourceVersion, which is etcd's revision and so ordered for all objects of a server.
+    /// The order in which the server wrote it: its resourceVersion, which is etcd's revision and so ordered for all objects
+    /// of a server.
     pub revision: u64,
 }
 

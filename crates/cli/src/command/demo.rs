@@ -130,7 +130,7 @@ impl Demo<'_> {
             },
         )
         .await?;
-        self.until(begin, "the hub knows that both are there", async |clients| {
+        self.until(begin, "the status on the hub shows both", async |clients| {
             clients.is_settled(2).await
         })
         .await?;
@@ -215,7 +215,7 @@ impl Demo<'_> {
     }
 
     async fn deletes_a_copy(&mut self) -> Result<()> {
-        self.step("Delete the Deployment on member2 by hand, as somebody there may")?;
+        self.step("Delete the Deployment on member2 by hand, as a user there may")?;
         let uid = async |clients: &Clients| -> Result<Value> {
             let copy = clients.copy("member2", &DEPLOYMENT, "myapp").await?;
             Ok(copy.context("member2 has no myapp")?["metadata"]["uid"].clone())
@@ -309,7 +309,7 @@ impl Demo<'_> {
         if let Err(error) = cluster::eventually(async || holds(&clients).await).await {
             writeln!(self.out, "   {} {claim}", self.style.bad("✗"))?;
             self.out.flush()?;
-            return Err(error.context(format!("this did not hold: {claim}")));
+            return Err(error.context(format!("failed: {claim}")));
         }
         self.checks += 1;
         let after = format!("{:.0} ms", begin.elapsed().as_secs_f64() * 1000.0);

@@ -163,7 +163,7 @@ async fn read(hub: &Client, args: &GetArgs, namespace: &str) -> Result<Seen> {
         .context("cannot ask the hub which kinds it serves")?;
     if kinds.get(&bindings[0]).is_none() {
         bail!(
-            "the hub does not serve ResourceBindings: is it a hub? `entourage crds --apply` brings the definitions"
+            "the hub does not serve ResourceBindings: is it a hub? `entourage crds --apply` installs the definitions"
         );
     }
     let params = ListParams::default().limit(PAGE);

@@ -97,7 +97,7 @@ pub struct KustomizeGeneratorArgs {
 /// All errors in the input, without any content of it. A ResourceList has a response all the same, with the errors as its
 /// `results`.
 pub async fn run(args: KustomizeGeneratorArgs, out: &mut (dyn Write + Send)) -> Result<()> {
-    let here = std::env::current_dir().context("cannot tell the current directory")?;
+    let here = std::env::current_dir().context("cannot determine the current directory")?;
     let around = Surroundings {
         here: &here,
         environment: std::env::vars_os()
@@ -136,7 +136,7 @@ struct Surroundings<'a> {
 /// The files that may be read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Reach {
-    /// Those below the current directory.
+    /// The files below the current directory.
     Below,
     /// All that the user may read.
     Anywhere,

@@ -125,7 +125,7 @@ fn options(args: &WebhookArgs) -> Result<Options> {
     let address = service.clone().or_else(|| url.clone());
     if address.is_none() && !bind_address.is_loopback() {
         bail!(
-            "say where the hub's API server finds this webhook: --service NAMESPACE/NAME or --url https://HOST:PORT"
+            "give the address of this webhook for the hub's API server: --service NAMESPACE/NAME or --url https://HOST:PORT"
         );
     }
     Ok(Options {

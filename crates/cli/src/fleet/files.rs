@@ -206,7 +206,7 @@ fn stored(dir: &Path, members: usize) -> Result<Memory> {
     // The cause is left out: it may quote a token.
     let Ok(memory) = serde_json::from_str::<Memory>(&text) else {
         bail!(
-            "{} is damaged; move the directory away to begin anew",
+            "{} is damaged; move the directory away to start again",
             file.display()
         );
     };

@@ -99,7 +99,7 @@ pub fn rules(extras: &[Extra]) -> Value {
     }
     rules.push(json!({"apiGroups": [""], "resources": ["namespaces"], "verbs": NAMESPACES}));
     rules.push(json!({"apiGroups": [""], "resources": COUNTED, "verbs": ["list", "watch"]}));
-    // What is in a namespace that the hub deleted must be known for it to be deleted.
+    // A namespace that the hub deleted is deleted only if its content is known.
     for group in LOOKED_INTO.chunk_by(|a, b| a.0 == b.0) {
         let resources: Vec<_> = group.iter().map(|(_, resource)| resource).collect();
         rules.push(json!({"apiGroups": [group[0].0], "resources": resources, "verbs": ["list"]}));

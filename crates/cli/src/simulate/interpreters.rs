@@ -29,7 +29,7 @@ pub struct InterpreterSnapshot {
 }
 
 impl InterpreterSnapshot {
-    /// Compiles what these teach. Cost: O(the length of their scripts).
+    /// Compiles customizations. Cost: O(the length of their scripts).
     #[must_use]
     pub fn by(customizations: &[ResourceInterpreterCustomization]) -> Self {
         let mut kinds = BTreeMap::new();
@@ -85,7 +85,7 @@ pub async fn of_hub(
     InterpreterSnapshot::by(&all)
 }
 
-/// Says which hooks a hub has: nobody asks them here.
+/// Adds a remark on the hooks of a hub: a simulation does not call them.
 pub async fn hooks_of_hub(hub: &Client, kinds: &mut Kinds) -> Vec<String> {
     let mut remarks = Vec::new();
     for contract in [Contract::Interpreter, Contract::Explorer] {
@@ -100,7 +100,7 @@ pub async fn hooks_of_hub(hub: &Client, kinds: &mut Kinds) -> Vec<String> {
     remarks
 }
 
-/// Says which of these objects name hooks: nobody asks them here.
+/// Adds a remark on the objects with hooks: a simulation does not call them.
 #[must_use]
 pub fn hooks(objects: &[Value]) -> Vec<String> {
     let contracts = [Contract::Interpreter, Contract::Explorer].map(Contract::configuration);

@@ -58,7 +58,7 @@ pub fn simulate(
     }
     for object in good {
         if object["kind"] == "Cluster" {
-            // Who the members are is where a plan begins, not what it says.
+            // The members are inputs of a plan, not part of its output.
             simulation.know(object);
             continue;
         }

@@ -21,7 +21,7 @@ use serde_json::{Map, Value};
 /// The kinds that are decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Known {
-    /// Those of Kubernetes, the control plane's and those of the files.
+    /// The kinds of Kubernetes, of the control plane and of the files.
     All,
     /// Only the control plane's and those of the files: a hub knows its own better.
     Custom,

@@ -16,7 +16,7 @@ use crate::{error::Failure, metrics::Verb};
 /// The identity of a member cluster: the uid of its namespace kube-system.
 #[derive(Default)]
 pub(super) struct Identity {
-    /// As first read over this client.
+    /// The id as first read over this client.
     id: OnceLock<Str>,
     /// A call got no response or a watch broke since it was last read: another cluster may respond to the next one.
     doubted: AtomicBool,

@@ -151,7 +151,7 @@ impl HookQueue {
             if error.is::<LengthLimitError>() {
                 ExchangeError::Large(largest)
             } else {
-                ExchangeError::Broken("the answer broke off".to_owned())
+                ExchangeError::Broken("the response was cut off".to_owned())
             }
         })
     }
@@ -192,20 +192,20 @@ impl ExchangeError {
             Self::Untrusted(why) => format!(
                 "no TLS with {host}: {why}; its certificate must be for that name and by an authority in clientConfig.caBundle"
             ),
-            Self::Broken(why) => format!("{host} does not respond: {why}; its own log may say why"),
+            Self::Broken(why) => format!("{host} does not respond: {why}; its own log may show the cause"),
             Self::Status(status) if status.is_redirection() => {
                 format!(
-                    "{host} answers with status {}; redirects are not followed: give the address itself",
+                    "{host} responds with status {}; redirects are not followed: give the address itself",
                     status.as_u16()
                 )
             }
             Self::Status(status) => {
                 format!(
-                    "{host} answers with status {}, not 200; its own log may say why",
+                    "{host} responds with status {}, not 200; its own log may show the cause",
                     status.as_u16()
                 )
             }
-            Self::Large(largest) => format!("{host} answers with more than {largest} bytes"),
+            Self::Large(largest) => format!("{host} responds with more than {largest} bytes"),
         }
     }
 }

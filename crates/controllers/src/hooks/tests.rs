@@ -298,16 +298,16 @@ async fn what_a_bad_hook_does_becomes_a_text_with_cause_and_remedy_and_without_c
             Behaves::Unsuccessfully,
             "the hook was not successful: spec.size is missing",
         ),
-        (Behaves::Hugely, "answers with more than 3145728 bytes"),
-        (Behaves::Endlessly, "answers with more than 3145728 bytes"),
+        (Behaves::Hugely, "responds with more than 3145728 bytes"),
+        (Behaves::Endlessly, "responds with more than 3145728 bytes"),
         (Behaves::Slowly, "does not respond within 1 s; is it running"),
         (
             Behaves::WithGarbage,
-            "the answer is not JSON: Syntax error at line 1",
+            "the response is not JSON: Syntax error at line 1",
         ),
         (
             Behaves::With(500),
-            "answers with status 500, not 200; its own log",
+            "responds with status 500, not 200; its own log",
         ),
         (Behaves::With(302), "status 302; redirects are not followed"),
     ] {

@@ -90,7 +90,7 @@ pub(super) async fn probe(api: &Api, was_silent: bool) -> Probed {
             Health::Silent,
             reason::CLUSTER_API_SLOW,
             format!(
-                "the API server answers, and only after {} s: that is too late to work with. It may be overloaded, or the network \
+                "the API server responds only after {} s, which is too slow. It may be overloaded, or the network \
                  to it may lose packets",
                 took.as_secs()
             ),
@@ -99,7 +99,7 @@ pub(super) async fn probe(api: &Api, was_silent: bool) -> Probed {
     let found = Probe {
         healthy: true,
         reason: reason::CLUSTER_READY.to_owned(),
-        message: "the API server answers and is healthy".to_owned(),
+        message: "the API server responds and is healthy".to_owned(),
         ..Probe::default()
     };
     Probed {
@@ -115,10 +115,7 @@ pub(super) async fn describe(api: &Api, found: &mut Probe) {
         found.api_enablements = discovery::apis(api).await.ok();
     };
     if tokio::time::timeout(DESCRIBED, described).await.is_err() {
-        debug!(
-            cluster = api.name(),
-            "discovery of the member's APIs timed out"
-        );
+        debug!(cluster = api.name(), "discovery of the member's APIs timed out");
     }
 }
 
@@ -183,14 +180,14 @@ fn failed(failure: &Failure) -> Probed {
             Health::Unhealthy,
             reason::CREDENTIALS_REFUSED,
             format!(
-                "the API server refuses to tell the joined account whether it is ready: {text}. Every account may get /readyz by default; give \
+                "the API server denies the joined account /readyz: {text}. Every account may get /readyz by default; give \
                  ours that right, or another token"
             ),
         ),
         _ => Probed::unhealthy(
             Health::Unhealthy,
             reason::CLUSTER_NOT_READY,
-            format!("the API server says that it is not ready: {text}"),
+            format!("the API server reports that it is not ready: {text}"),
         ),
     }
 }

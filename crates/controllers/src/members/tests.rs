@@ -551,7 +551,7 @@ async fn a_member_that_answers_too_late_is_told_apart_from_one_that_does_not_ans
 async fn a_member_that_refuses_our_token_or_our_account_says_so() {
     for (code, reason, says) in [
         (401, "Unauthorized", "put a valid one there"),
-        (403, "Forbidden", "refuses to tell the joined account"),
+        (403, "Forbidden", "denies the joined account"),
     ] {
         let mut bench = bench(move |asked| match asked.line.as_str() {
             "GET /readyz" => status(code, reason),

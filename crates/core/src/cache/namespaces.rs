@@ -12,9 +12,9 @@ use crate::{
 /// Namespaces as observed.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Namespaces {
-    /// Those of the hub.
+    /// The namespaces of the hub.
     pub(crate) hub: BTreeMap<Str, Meta>,
-    /// Those of members.
+    /// The namespaces of members.
     pub(crate) members: BTreeMap<Str, BTreeMap<Str, Seen>>,
     /// Members whose namespaces are synced.
     pub(crate) listed: BTreeSet<Str>,

@@ -50,10 +50,10 @@ pub(super) type Homes = BTreeMap<Str, Home>;
 /// The home clusters that a workload is not on.
 #[derive(Default)]
 pub(super) struct Ways {
-    /// Those that it may fail back to now, as the tasks of their evictions were: clusters that are no replacement for them are
-    /// kept.
+    /// The clusters that it may fail back to now, with the settings of their eviction tasks: clusters that are no
+    /// replacement for them are kept.
     pub(super) open: Vec<GracefulEvictionTask>,
-    /// Those that it is too early for.
+    /// The clusters that it may fail back to later.
     pub(super) closed: Vec<Str>,
     /// The time at which that changes although nothing is observed.
     pub(super) again_at: Option<Time>,

@@ -42,7 +42,7 @@ pub(super) struct Exchange<'a> {
     pub(super) made: Vec<&'a GracefulEvictionTask>,
     /// The clusters that are scheduled now.
     pub(super) chosen: &'a [TargetCluster],
-    /// Those of them where the workload was not before.
+    /// The clusters among them where the workload was not before.
     pub(super) new: Vec<&'a str>,
 }
 

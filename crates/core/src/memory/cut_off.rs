@@ -45,7 +45,7 @@ impl CutOff {
     }
 }
 
-/// Those that began to fail within the threshold of each other, or since an earlier cut-off began, if they are enough.
+/// The members that began to fail within the threshold of each other, or since an earlier cut-off began, if they are enough.
 pub(crate) fn together(
     counted: &[(&Str, Option<Time>)],
     lasts_since: Option<Time>,

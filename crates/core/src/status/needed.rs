@@ -127,7 +127,7 @@ pub(super) fn dependencies_ready(
         return Dependencies::NotFollowed;
     }
     let mut missing = Vec::new();
-    // With true if there is a problem with it.
+    // The flag is true if there is a problem with it.
     let mut lacking: BTreeMap<&Str, Vec<(String, bool)>> = BTreeMap::new();
     let (mut trouble, mut data_awaited) = (false, false);
     let (mut since, mut count) = (Vec::new(), 0);

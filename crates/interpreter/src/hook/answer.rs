@@ -35,13 +35,13 @@ impl Hook {
     /// The error in the response, and what to do; without content of the object.
     pub fn answer(&self, uid: &str, question: Question<'_>, bytes: &[u8], largest: usize) -> Checked<Answer> {
         if bytes.len() > largest {
-            return Err(format!("the answer is larger than {largest} bytes").into());
+            return Err(format!("the response is larger than {largest} bytes").into());
         }
         // The parser's own message may quote its input.
         let message: Value = serde_json::from_slice(bytes).map_err(|error| {
             let (line, column) = (error.line(), error.column());
             let class = error.classify();
-            format!("the answer is not JSON: {class:?} error at line {line} column {column}")
+            format!("the response is not JSON: {class:?} error at line {line} column {column}")
         })?;
         let response = self.response(&message, uid)?;
         self.check_success(response, question.object())?;
@@ -49,11 +49,11 @@ impl Hook {
             Question::Replicas(object) => {
                 let replicas = field(response, "replicas", "a number of replicas, 0 or more")?;
                 let Some(replicas) = replicas else {
-                    return Err("the answer has no replicas".into());
+                    return Err("the response has no replicas".into());
                 };
                 let replicas: u32 = replicas;
                 if i32::try_from(replicas).is_err() {
-                    return Err("the answer's replicas are more than a cluster holds".into());
+                    return Err("the response's replicas are more than a cluster holds".into());
                 }
                 Ok(Answer::Replicas {
                     replicas: replicas.into(),
@@ -73,12 +73,12 @@ impl Hook {
                 match &response[name] {
                     Value::Null => Ok(Answer::Status(None)),
                     status @ Value::Object(_) => Ok(Answer::Status(Some(status.clone()))),
-                    _ => Err(format!("the answer's {name} is not an object").into()),
+                    _ => Err(format!("the response's {name} is not an object").into()),
                 }
             }
             Question::Health(_) => match field(response, "healthy", "true or false")? {
                 Some(is_healthy) => Ok(Answer::Healthy(is_healthy)),
-                None => Err("the answer has no healthy: true or false".into()),
+                None => Err("the response has no healthy: true or false".into()),
             },
             Question::Dependencies(_) => dependencies(response),
         }
@@ -95,15 +95,15 @@ impl Hook {
         ] {
             let is_unset = message[field].is_null() || message[field] == "";
             if !is_unset && message[field] != wanted {
-                return Err(format!("the answer's {field} is not {wanted}").into());
+                return Err(format!("the response's {field} is not {wanted}").into());
             }
         }
         let response = &message["response"];
         if !response.is_object() {
-            return Err("the answer has no response".into());
+            return Err("the response has no field response".into());
         }
         if response["uid"] != uid {
-            return Err("the answer's uid is not that of the request; the hook has to copy it".into());
+            return Err("the response's uid is not that of the request; the hook has to copy it".into());
         }
         Ok(response)
     }
@@ -118,7 +118,7 @@ impl Hook {
         let hook_message = response["status"]["message"].as_str().unwrap_or_default();
         let hook_message = clean(hook_message);
         if is_secret || hook_message.is_empty() {
-            return Err("the hook was not successful; its own log may say why".into());
+            return Err("the hook was not successful; its own log may show the cause".into());
         }
         Err(format!("the hook was not successful: {hook_message}").into())
     }
@@ -151,10 +151,10 @@ fn components(response: &Value) -> Checked<Answer> {
     let wanted = "a list of {name, replicas, replicaRequirements}";
     let read: Vec<Component> = field(&holder, "components", wanted)?.unwrap_or_default();
     if read.len() > MOST {
-        return Err(format!("the answer has more than {MOST} components").into());
+        return Err(format!("the response has more than {MOST} components").into());
     }
     if read.iter().any(|each| each.name.is_empty() || each.replicas < 0) {
-        return Err("a component of the answer has no name, or fewer replicas than none".into());
+        return Err("a component of the response has no name, or fewer replicas than none".into());
     }
     Ok(Answer::Components(read))
 }
@@ -169,7 +169,7 @@ fn amounts(requirements: &mut Value) -> Checked<()> {
     };
     for amount in amounts.values_mut() {
         if quantity::approximate(amount).is_none() {
-            return Err("a resourceRequest of the answer is not a quantity".into());
+            return Err("a resourceRequest of the response is not a quantity".into());
         }
         if amount.is_number() {
             *amount = Value::String(amount.to_string());
@@ -184,13 +184,13 @@ fn dependencies(response: &Value) -> Checked<Answer> {
     let read: Option<Vec<DependentObjectReference>> = field(response, "dependencies", wanted)?;
     let mut found = read.unwrap_or_default();
     if found.len() > MOST {
-        return Err(format!("the answer has more than {MOST} dependencies").into());
+        return Err(format!("the response has more than {MOST} dependencies").into());
     }
     for (position, each) in found.iter().enumerate() {
         // The validation message may quote labels of an object.
         check_dependency(each).map_err(|_| {
             format!(
-                "dependency {position} of the answer needs an apiVersion, a kind, and a name or a labelSelector"
+                "dependency {position} of the response needs an apiVersion, a kind, and a name or a labelSelector"
             )
         })?;
     }
@@ -207,11 +207,11 @@ fn patched(response: &Value, object: &Value, largest: usize) -> Checked<Answer> 
         return Ok(Answer::Object(object.clone()));
     };
     if kind.as_deref() != Some("JSONPatch") {
-        return Err("the answer's patchType is not JSONPatch".into());
+        return Err("the response's patchType is not JSONPatch".into());
     }
     let bytes = STANDARD
         .decode(text)
-        .map_err(|_| "the answer's patch is not base64")?;
+        .map_err(|_| "the response's patch is not base64")?;
     let after = patch::apply(object, &bytes)?;
     for (pointer, name) in [
         ("/apiVersion", "apiVersion"),
@@ -233,7 +233,7 @@ fn patched(response: &Value, object: &Value, largest: usize) -> Checked<Answer> 
 /// A field, `None` if it is absent or null.
 fn field<T: DeserializeOwned>(holder: &Value, name: &str, wanted: &str) -> Checked<Option<T>> {
     serde_json::from_value(holder[name].clone())
-        .map_err(|_| format!("the answer's {name} is not {wanted}").into())
+        .map_err(|_| format!("the response's {name} is not {wanted}").into())
 }
 
 /// A message on one line, truncated.

@@ -128,7 +128,7 @@ impl Default for Answers {
     }
 }
 
-/// Without the responses.
+/// Debug output omits the responses.
 impl fmt::Debug for Answers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Answers")

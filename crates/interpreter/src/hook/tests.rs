@@ -761,20 +761,20 @@ fn an_answer_that_is_none_to_the_request_is_refused_in_words_without_content() {
     let garbage = hook.answer("u", health, b"{\"c4n4ry\": c4n4ry", LARGEST);
     assert_eq!(
         garbage.err().unwrap(),
-        "the answer is not JSON: Syntax error at line 1 column 12"
+        "the response is not JSON: Syntax error at line 1 column 12"
     );
     let long = hook.answer("u", health, good.to_string().as_bytes(), 10);
-    assert_eq!(long.err().unwrap(), "the answer is larger than 10 bytes");
+    assert_eq!(long.err().unwrap(), "the response is larger than 10 bytes");
 }
 
 #[test]
 fn a_hooks_own_words_are_cut_and_about_a_secret_not_repeated() {
     let hook = all_of(Contract::Interpreter);
-    let message = format!("no\u{1b}[31m\nway {}", "x".repeat(500));
+    let long_message = format!("no\u{1b}[31m\nway {}", "x".repeat(500));
     let message = message(
         Contract::Interpreter,
         "u",
-        &json!({"successful": false, "status": {"message": message, "code": 400}}),
+        &json!({"successful": false, "status": {"message": long_message, "code": 400}}),
     );
     let asked = |object: &Value| {
         let answer = hook.answer(
@@ -791,7 +791,7 @@ fn a_hooks_own_words_are_cut_and_about_a_secret_not_repeated() {
     let about_secret = asked(&json!({"apiVersion": "v1", "kind": "Secret"}));
     assert_eq!(
         about_secret,
-        "the hook was not successful; its own log may say why"
+        "the hook was not successful; its own log may show the cause"
     );
 }
 

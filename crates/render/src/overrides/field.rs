@@ -34,14 +34,13 @@ impl Form {
 pub(super) fn revise(is_secret: bool, object: &mut Value, change: &FieldOverrider) -> Result<(), String> {
     let path = &change.field_path;
     let (form, operations) = match (&*change.yaml, &*change.json) {
-        ([], []) => return Err("neither json nor yaml says what to change".into()),
+        ([], []) => return Err("neither json nor yaml has operations".into()),
         ([], json) => (Form::Json, json),
         (yaml, []) => (Form::Yaml, yaml),
         // A text is one of the two: operations of the other format would be dropped silently.
         _ => {
             return Err(
-                "both json and yaml say what to change; give operations under the one that the text is"
-                    .into(),
+                "json and yaml are mutually exclusive; give operations under the one that the text is".into(),
             );
         }
     };

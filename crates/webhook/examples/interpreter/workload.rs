@@ -28,7 +28,7 @@ impl Interpret for Workloads {
     }
 
     fn retain(&self, mut desired: Value, live: &Value) -> Answered<Value> {
-        // Somebody on the member pauses it; the hub does not undo that.
+        // A user on the member pauses it; the hub does not revert that.
         if let Some(paused) = live["spec"].get("paused") {
             desired["spec"]["paused"] = paused.clone();
         }

@@ -55,7 +55,7 @@ pub(super) fn signed(
     for name in names {
         verifier
             .verify_server_cert(&chain[0], &chain[1..], &name, &[], last)
-            .map_err(|error| format!("ca.crt does not stand for tls.crt: {error}"))?;
+            .map_err(|error| format!("ca.crt does not verify tls.crt: {error}"))?;
     }
     Ok(())
 }

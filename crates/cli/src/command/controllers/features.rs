@@ -18,12 +18,12 @@ pub const FEATURES: &[Feature] = &[
     Feature {
         name: PROPAGATE_DEPS,
         default: true,
-        summary: "the dependencies of a workload whose policy says propagateDeps are propagated with it",
+        summary: "the dependencies of a workload whose policy sets propagateDeps are propagated with it",
     },
     Feature {
         name: FAILOVER,
         default: true,
-        summary: "workloads are evicted from clusters with NoExecute taints, and from where they stay unhealthy, as policies say",
+        summary: "workloads are evicted from clusters with NoExecute taints, and from clusters where they stay unhealthy, as policies define",
     },
     Feature {
         name: FEDERATED_QUOTA_ENFORCEMENT,

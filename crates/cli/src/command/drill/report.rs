@@ -81,7 +81,7 @@ pub struct Cleaned {
     pub after_ms: u64,
 }
 
-/// Whole milliseconds.
+/// Rounds to whole milliseconds.
 pub(super) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

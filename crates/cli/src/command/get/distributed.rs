@@ -145,10 +145,10 @@ fn state_of(seen: &Seen, object: &Value, maker: &str) -> CopyState {
         from: Some("resource".to_owned()),
         current: Some(current),
         message: if current {
-            "made from the resource as it is now".to_owned()
+            "rendered from the current resource".to_owned()
         } else {
             format!(
-                "made from another version of the resource; ResourceDistribution {maker} says why it stays"
+                "rendered from another version of the resource; the status of ResourceDistribution {maker} reports why it stays"
             )
         },
     }

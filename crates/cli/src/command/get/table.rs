@@ -13,9 +13,9 @@ const NONE: &str = "-";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shown {
     Always,
-    /// With `-o wide`.
+    /// Shown with `-o wide`.
     Wide,
-    /// With all namespaces.
+    /// Shown with all namespaces.
     AllNamespaces,
 }
 

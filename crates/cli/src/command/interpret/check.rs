@@ -133,8 +133,7 @@ fn call(hook: &Hook) -> Option<String> {
     let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(bundle).collect();
     let is_right = certificates.is_ok_and(|all| !all.is_empty());
     (!is_right).then(|| {
-        "clientConfig.caBundle holds no certificate, or what is none; give certificates in PEM, in base64"
-            .to_owned()
+        "clientConfig.caBundle contains no valid certificate; give certificates in PEM, in base64".to_owned()
     })
 }
 
@@ -147,7 +146,7 @@ fn operations(configuration: &Configuration, entry: &serde_json::Value) -> Optio
         .flat_map(|rule| rule["operations"].as_array().into_iter().flatten());
     let mut words = named.filter_map(|word| word.as_str()).peekable();
     if words.peek().is_none() {
-        return Some("no rule names an operation: the hook is never asked; add one to its rules".to_owned());
+        return Some("no rule names an operation: the hook is never called; add one to its rules".to_owned());
     }
     let unknown = words.find(|word| *word != "*" && contract.operation(word).is_none())?;
     let all = OPERATIONS

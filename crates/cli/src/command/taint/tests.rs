@@ -81,7 +81,7 @@ fn what_a_server_would_not_store_is_refused_before_anything_is_sent() {
         ("-", r#""" is not a label key"#),
         ("a--", r#""a-" is not a label key"#),
         ("a b:NoSchedule", r#""a b" is not a label key"#),
-        ("Up/a:NoSchedule", "what stands before / must be a DNS name"),
+        ("Up/a:NoSchedule", "the part before / must be a DNS name"),
         ("a/b/c-", r#""a/b/c" is not a label key"#),
         ("a=b=c:NoSchedule", r#""b=c" is not a label value"#),
         ("a=-b:NoSchedule", r#""-b" is not a label value"#),
