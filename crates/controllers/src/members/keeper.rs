@@ -182,7 +182,7 @@ impl Keeper {
         // Facts learnt over this connection belong to the cluster that responded before.
         self.disconnect().await;
         let message = format!(
-            "another physical cluster answers at the endpoint of {} than before; connecting anew",
+            "another physical cluster answers at the endpoint of {} than before; reconnecting",
             self.name
         );
         Some(probe::another(message))
