@@ -113,7 +113,7 @@ impl std::fmt::Debug for Auth {
 }
 
 impl Auth {
-    /// With the admin's token and further static ones.
+    /// Returns the authentication by the admin's token and further static ones.
     pub(crate) fn new(admin: String, tokens: Vec<(String, User)>) -> Self {
         Self {
             admin,

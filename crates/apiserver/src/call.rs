@@ -32,7 +32,7 @@ pub(crate) struct Call {
     pub body: Bytes,
 }
 
-/// Without the body: it may be a Secret.
+/// Debug output omits the body: it may be a Secret.
 impl std::fmt::Debug for Call {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Call")

@@ -75,7 +75,7 @@ pub(crate) struct Seen {
     pub(crate) place: Place,
     pub(crate) happened: Happened,
     pub(crate) head: Head,
-    /// That of the change.
+    /// The revision of the change.
     pub(crate) revision: Revision,
 }
 

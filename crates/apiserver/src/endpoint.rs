@@ -18,7 +18,7 @@ mod review;
 pub(crate) enum Answer {
     /// At once.
     Reply(Reply),
-    /// With a watch that has begun.
+    /// A watch that has begun.
     Watch(Box<watch::Watch>),
 }
 

@@ -33,7 +33,7 @@ enum State {
     Latest,
     /// The latest, which must have reached this revision.
     NotOlderThan(Revision),
-    /// That of this revision.
+    /// The list at this revision.
     Exact(Revision),
 }
 

@@ -18,7 +18,7 @@ pub(crate) fn new_uid() -> String {
     )
 }
 
-/// Sixteen random bytes of the operating system: nobody can guess them.
+/// Sixteen random bytes of the operating system, which cannot be guessed.
 #[must_use]
 pub fn random() -> [u8; 16] {
     let mut bytes = [0; 16];

@@ -87,7 +87,7 @@ pub struct Paths {
 }
 
 impl Paths {
-    /// Those of a CRD's `subresources.scale`.
+    /// The paths of a CRD's `subresources.scale`.
     #[must_use]
     pub fn of(declared: &Value) -> Option<Self> {
         let path = |name: &str| declared.get(name).and_then(Value::as_str).and_then(Path::of);
@@ -98,7 +98,7 @@ impl Paths {
         })
     }
 
-    /// Those of the built-in kinds that have a scale: Deployments, ReplicaSets, StatefulSets, ReplicationControllers.
+    /// The paths of the built-in kinds that have a scale: Deployments, ReplicaSets, StatefulSets, ReplicationControllers.
     #[must_use]
     pub fn builtin() -> Option<Self> {
         Some(Self {

@@ -46,7 +46,7 @@ pub struct Entry {
     pub object: Bytes,
 }
 
-/// Without the object: it may be a Secret.
+/// Debug output omits the object: it may be a Secret.
 impl std::fmt::Debug for Entry {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}@{}", self.key, self.revision)

@@ -73,9 +73,9 @@ pub(crate) struct Watch {
 /// The beginning of a watch.
 #[derive(Debug)]
 enum Beginning {
-    /// With the present objects, once the store has reached a revision; then with a bookmark, perhaps.
+    /// The present objects, once the store has reached a revision; then a bookmark, if the flag is set.
     Present(Revision, bool),
-    /// With the rest of the objects that were there.
+    /// The rest of the initial objects.
     Under(vec::IntoIter<Arc<Entry>>, bool),
     /// It has begun.
     Done,

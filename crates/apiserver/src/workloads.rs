@@ -290,7 +290,7 @@ async fn carry_out(service: cluster::Service, action: Action) -> Outcome {
     };
     let Ok(response) = service.oneshot(request).await;
     let status = response.status();
-    // Somebody else was faster: the event about that is on its way.
+    // Another writer was faster: its event is on its way.
     if status.is_success() || matches!(status.as_u16(), 404 | 409) {
         return Outcome::Done;
     }

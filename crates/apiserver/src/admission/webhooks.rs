@@ -172,7 +172,7 @@ async fn rounds(
     old: Option<&Object>,
 ) -> Result<Vec<String>> {
     let mut warnings = Vec::new();
-    // Those that were called and want to be again, if what they saw has changed since.
+    // The hooks that were called and want to be called again if the object has changed since.
     let (mut called, mut again) = (Vec::new(), Vec::new());
     for (at, hook) in hooks.iter().enumerate() {
         let changed = round(request, hook, current, old, &mut warnings).await?;

@@ -138,7 +138,7 @@ fn maps(shape: &Shape, old: &Map<String, Value>, new: &Map<String, Value>, found
     }
 }
 
-/// Items by their step. Those without one belong to nobody; validation refuses them.
+/// Items by their step. Items without one have no owner; validation refuses them.
 fn indexed<'a>(shape: &Shape, keys: &[String], items: &'a [Value]) -> BTreeMap<Element, Vec<&'a Value>> {
     let mut found: BTreeMap<Element, Vec<&Value>> = BTreeMap::new();
     for item in items {

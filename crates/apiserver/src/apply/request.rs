@@ -125,7 +125,7 @@ pub fn apply(
 struct State<'a> {
     resource: &'a Resource,
     shape: Shape,
-    /// Without managedFields.
+    /// The object, without managedFields.
     live: Object,
     /// The part of the body that can be written through the subresource.
     applied: Object,

@@ -359,7 +359,7 @@ pub(crate) fn furnish(store: &Store, now: &str) {
         });
         if let Value::Object(object) = object {
             let collection = format!("rbac.authorization.k8s.io/{collection}");
-            // Somebody's own version of a role is left alone.
+            // A user's own version of a role is left alone.
             let _ = store.put(&collection, name, Expect::Absent, |revision| {
                 encode(object, revision)
             });

@@ -305,7 +305,7 @@ impl Lifecycle {
                 continue;
             }
             let (namespace, name) = entry.key.split_once('/').unwrap_or(("", &entry.key));
-            // Gone already is as good.
+            // An object that is already deleted needs no more.
             let _ = delete::object(cluster, &resource, namespace, name, &DeleteOptions::default());
         }
         let left = !cluster

@@ -31,7 +31,7 @@ pub(super) struct Garbage {
     owners: BTreeMap<Place, Vec<Owner>>,
     /// The dependents of each uid.
     dependents: BTreeMap<String, BTreeSet<Place>>,
-    /// Those of the uids that have dependents whose object is gone, whatever becomes of its kind.
+    /// The uids among them that have dependents and whose object is deleted, whether or not its kind is still served.
     absent: BTreeSet<String>,
     /// Objects that are being deleted in the foreground.
     waiting: BTreeMap<String, Place>,
@@ -241,7 +241,7 @@ impl Garbage {
                 let left = rewrite(cluster, &resource, &dependent.key, "", &mut |object| {
                     drop_owners(object, &[&head.uid])
                 });
-                // Somebody was always faster: the owner stays until this one is let go, too.
+                // Another writer was always faster: the owner stays until this finalizer is removed, too.
                 if left.is_some_and(|entry| is_owned_by(&entry, &head.uid)) {
                     self.queue.insert(Work::Orphan(place.clone()));
                     return;

@@ -32,7 +32,7 @@ pub(super) struct Namespaces {
     leaving: BTreeMap<String, String>,
     /// The times at which those are processed.
     due: BTreeMap<String, Instant>,
-    /// Those that are gone, with the revision of that: something may have come in while they went.
+    /// The namespaces that are deleted, with the revision of the deletion: an object may have been created meanwhile.
     gone: Queue<(String, Revision)>,
 }
 
@@ -370,7 +370,7 @@ mod tests {
         let leaving = put(&cluster, NAMESPACES, "a", old);
         namespaces.see(&seen(&leaving, Happened::Modified));
         map(&cluster, "early");
-        // Gone and there again before the first change was seen.
+        // Deleted and created again before the first change was observed.
         let gone = cluster
             .store
             .delete(NAMESPACES, "a", leaving.revision, |_| leaving.object.clone())

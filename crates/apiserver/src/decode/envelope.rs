@@ -112,7 +112,7 @@ impl Gvk {
         })
     }
 
-    /// That of a resource.
+    /// The envelope of a resource.
     #[must_use]
     pub fn of_resource(resource: &Resource) -> Self {
         Self {
@@ -122,7 +122,7 @@ impl Gvk {
         }
     }
 
-    /// With what is missing taken from the resource.
+    /// Fills in missing fields from the resource.
     #[must_use]
     pub fn or_of(mut self, resource: &Resource) -> Self {
         if self.kind.is_empty() {

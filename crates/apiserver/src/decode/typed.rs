@@ -34,7 +34,7 @@ pub(super) enum Voice {
     /// The JSON decoder's.
     #[default]
     Json,
-    /// Those of the converter that reads the results of strategic merges, which stops at the first error.
+    /// The converter that reads the results of strategic merges, which stops at the first error.
     Converter,
 }
 

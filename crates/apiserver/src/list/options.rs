@@ -15,7 +15,7 @@ pub(crate) enum Matching {
     Unset,
     /// The state of that revision.
     Exact,
-    /// That of the revision or a later one.
+    /// The list at the revision or a later one.
     NotOlderThan,
 }
 

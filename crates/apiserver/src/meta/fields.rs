@@ -101,7 +101,7 @@ pub(crate) fn standard_finalizer(name: &str, field: String) -> Option<FieldError
 
 /// The warnings about new finalizers of custom resources: names without a domain may collide.
 pub(crate) fn finalizer_warnings(new: &Object, old: Option<&Object>) -> Vec<String> {
-    /// Those that the server knows itself.
+    /// The finalizers that the server itself handles.
     const OWN: [&str; 2] = ["orphan", "foregroundDeletion"];
     let is_new = |name: &&str| !old.is_some_and(|old| finalizers(old).any(|known| known == *name));
     let added: BTreeSet<&str> = finalizers(new).filter(is_new).collect();

@@ -60,7 +60,7 @@ pub(super) fn name_of(resource: &Resource) -> String {
 }
 
 impl Definitions {
-    /// None yet.
+    /// Returns an empty set.
     #[must_use]
     pub(super) const fn new(flavor: Flavor) -> Self {
         Self {

@@ -51,7 +51,7 @@ async fn patch_with(cluster: &dyn Context, call: &Call, terms: &Terms, kind: Pat
     change(cluster, call, terms, Source::Patch, &mut |old| {
         let patched =
             |target: Object| patch::patched(kind, resource.schema.get(), Value::Object(target), &call.body);
-        // Without books of its own the result has those of before: they need be neither copied nor read again.
+        // Without managedFields of its own the result keeps the earlier ones: they need be neither copied nor read again.
         let target = if may_name_books(kind, &call.body) {
             old.clone()
         } else {

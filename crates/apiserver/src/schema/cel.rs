@@ -119,9 +119,9 @@ pub(crate) fn mentions(expr: &IdedExpr, variable: &str) -> bool {
 /// The rules that are evaluated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Which {
-    /// Those that decide: on values that are new or changed, and all that compare with the old value.
+    /// The rules that decide: on values that are new or changed, and all that compare with the old value.
     Deciding,
-    /// Those that only warn: on values that did not change.
+    /// The rules that only warn: on values that did not change.
     Ratcheted,
 }
 

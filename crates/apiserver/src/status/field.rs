@@ -23,7 +23,7 @@ pub enum Problem {
     DuplicateUnshown,
     /// The field may not be set, or not changed.
     Forbidden,
-    /// Longer than so many bytes.
+    /// The text is longer than so many bytes.
     TooLong(Value),
     /// More than so many items.
     TooMany(Value),

@@ -168,7 +168,7 @@ fn make(path: &Path) -> Result<(), Cause> {
         commit(&database, FIRST, &[]).map_err(|failed| Cause::Unreadable(failed.to_string()))?;
         drop(database);
         match fs::hard_link(&unfinished, path) {
-            // Somebody else was faster: theirs it is.
+            // Another process was faster: its file stays.
             Err(failed) if failed.kind() == io::ErrorKind::AlreadyExists => Ok(()),
             // Some file systems know no second names.
             Err(_) => fs::rename(&unfinished, path).map_err(io),

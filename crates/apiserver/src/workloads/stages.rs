@@ -111,7 +111,7 @@ impl Stage {
             let others: Vec<&Value> = finalizers(whole).filter(|name| *name != finalizer).collect();
             actions.push(Action::Patch {
                 path: path.clone(),
-                // Those of others are those of this state.
+                // The other finalizers are those of this state.
                 patch: json!({"metadata": {"finalizers": others, "resourceVersion": whole["metadata"]["resourceVersion"]}}),
             });
         }

@@ -217,13 +217,13 @@ fn is_path(expr: &IdedExpr) -> bool {
 /// The growth of the cost of a function.
 #[derive(Clone, Copy)]
 enum Costs {
-    /// With what it is given.
+    /// Proportional to the size of the arguments.
     Linear,
-    /// With the length of one text times the length of the other.
+    /// Proportional to the length of one text times the length of the other.
     Texts,
-    /// With the number of items times their size.
+    /// Proportional to the number of items times their size.
     Pairs,
-    /// With what it makes, which may be much more than what it is given.
+    /// Proportional to the result, which may be much larger than the arguments.
     Made,
     /// As a regular expression.
     Regex,

@@ -24,7 +24,7 @@ impl Cost {
         Self(steps)
     }
 
-    /// So many times.
+    /// Returns the cost of so many repetitions.
     pub(crate) fn times(self, count: u64) -> Self {
         Self(self.0.saturating_mul(count))
     }

@@ -27,7 +27,7 @@ pub(super) enum Ty {
 }
 
 impl Ty {
-    /// That of a value of a schema.
+    /// The type of a value of a schema.
     pub(super) fn of(schema: &Arc<Schema>) -> Self {
         let rules = schema.rules.as_deref();
         match schema.kind {
