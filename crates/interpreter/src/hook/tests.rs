@@ -620,8 +620,8 @@ fn an_answer_that_is_none_to_the_request_is_refused_in_words_without_content() {
     };
     let large = "c4n4ry".repeat(LARGEST / 8);
     let table = [
-        (health, json!([]), "no response"),
-        (health, json!("c4n4ry"), "no response"),
+        (health, json!([]), "no field response"),
+        (health, json!("c4n4ry"), "no field response"),
         (
             health,
             with("/apiVersion", json!("config.karmada.io/c4n4ry")),
@@ -632,7 +632,7 @@ fn an_answer_that_is_none_to_the_request_is_refused_in_words_without_content() {
             with("/kind", json!("ExploreReview")),
             "kind is not ResourceInterpreterContext",
         ),
-        (health, with("/response", json!(null)), "no response"),
+        (health, with("/response", json!(null)), "no field response"),
         (
             health,
             with("/response/uid", json!("c4n4ry")),

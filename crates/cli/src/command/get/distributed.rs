@@ -134,7 +134,7 @@ fn state_of(seen: &Seen, object: &Value, maker: &str) -> CopyState {
         return CopyState {
             state: "Applied",
             current: None,
-            message: format!("made from {from}"),
+            message: format!("rendered from {from}"),
             from: Some(from),
         };
     }

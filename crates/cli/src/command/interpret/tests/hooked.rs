@@ -240,7 +240,7 @@ async fn a_hook_without_an_answer_is_an_error_or_where_it_may_be_ignored_a_note(
     // The proposal's contract has no field for a refusal.
     for (hooks, refusal) in [
         (fake.interpreter(fake.url()), "spec.size is too small"),
-        (fake.explorer(fake.url(), "Fail"), "answers with status 400"),
+        (fake.explorer(fake.url(), "Fail"), "responds with status 400"),
     ] {
         let error = printed(&hooks, line).await.unwrap_err();
         assert!(
