@@ -120,7 +120,9 @@ pub async fn run(
     if options.remove_on_exit {
         match registrar.remove().await {
             Ok(()) => info!(name = NAME, "the webhook configurations are removed from the hub"),
-            Err(error) => warn!(%error, "the webhook configurations could not be removed from the hub: delete them, or start the webhook again"),
+            Err(error) => {
+                warn!(%error, "cannot remove the webhook configurations from the hub: delete them, or start again")
+            }
         }
     }
     // During a rolling update the Service still sends reviews here for a while, and an API server does until it observes the
