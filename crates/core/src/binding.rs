@@ -165,7 +165,7 @@ fn template_here(
         fleet,
         id,
         (resource, template),
-        binding.or(resource.vanished.as_ref()),
+        binding.or(resource.vanished.as_deref()),
     );
     let required = dependencies::snapshots(fleet, id, resource);
     if own.is_none() && required.is_empty() {
@@ -306,7 +306,7 @@ fn replace(
     let kept = |place: &&&Str| {
         let live = resource
             .copies
-            .get(**place)
+            .get(place)
             .is_some_and(|state| state.live.is_some());
         live && dependencies::referrers_preserve(fleet, resource, place)
     };

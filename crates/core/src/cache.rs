@@ -4,6 +4,7 @@
 //! listed again; times and outcomes begin anew.
 
 mod contest;
+mod copies;
 mod copy_state;
 mod freshness;
 pub(crate) mod namespaces;
@@ -21,6 +22,7 @@ use std::{
 use entourage_api::config::ResourceInterpreterCustomization;
 
 pub use contest::Contest;
+pub use copies::Copies;
 pub use copy_state::{CopyState, PendingWrite, Problem, Trouble};
 pub use freshness::Freshness;
 pub(crate) use freshness::{Deletion, Held};
@@ -44,7 +46,7 @@ pub(crate) struct Cache {
     /// The state of each list-and-watch.
     pub(crate) watches: WatchTable,
     /// Templates, bindings and copies.
-    pub(crate) resources: BTreeMap<ResourceId, ResourceState>,
+    pub(crate) resources: BTreeMap<ResourceId, Box<ResourceState>>,
     /// The revisions of resources that were forgotten: events below them are outdated. Bounded by `forgotten`.
     pub(crate) tombstones: BTreeMap<ResourceId, Tombstone>,
     /// The order in which resources were forgotten.

@@ -110,7 +110,7 @@ impl Fleet {
     /// A template with its binding and its copies, if any of them is known.
     #[must_use]
     pub fn resource(&self, id: &ResourceId) -> Option<&ResourceState> {
-        self.cache.resources.get(id)
+        self.cache.resources.get(id).map(|resource| &**resource)
     }
 
     /// The links of a template: its dependencies and its referrers. Cost: O(log resources).
@@ -121,7 +121,10 @@ impl Fleet {
 
     /// All templates with their bindings and copies, in order. Cost: O(1) to start; not for use per event.
     pub fn resources(&self) -> impl Iterator<Item = (&ResourceId, &ResourceState)> {
-        self.cache.resources.iter()
+        self.cache
+            .resources
+            .iter()
+            .map(|(id, resource)| (id, &**resource))
     }
 
     /// The template whose binding has this name.
@@ -220,7 +223,7 @@ impl Fleet {
     /// the first one has Karmada's name, the other one has its group in the name (architecture 6); further ones have their full
     /// identity in it.
     pub(crate) fn binding_name_of(&self, id: &ResourceId) -> Str {
-        if let Some(binding) = self.cache.resources.get(id).and_then(ResourceState::last_binding) {
+        if let Some(binding) = self.resource(id).and_then(ResourceState::last_binding) {
             return binding.name.name.clone();
         }
         let names = names::binding_names(&id.gvk.group, &id.gvk.kind, &id.name);

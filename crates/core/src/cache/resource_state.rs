@@ -14,7 +14,7 @@ use entourage_api::{
 };
 
 use crate::{
-    cache::CopyState,
+    cache::Copies,
     interpreter::{
         operations::Operation,
         question::InterpretError,
@@ -53,7 +53,7 @@ pub struct ResourceState {
     pub binding: Option<Binding>,
     /// Its last binding, if this process observed its deletion: its clusters must be accounted for again, and its status
     /// without a policy stays.
-    pub vanished: Option<Binding>,
+    pub vanished: Option<Box<Binding>>,
     /// The permanent id of its binding, also after the binding is deleted.
     pub permanent_id: Option<Str>,
     /// The inputs of the last request to an interpreter to aggregate its status: [`crate::plan::Change::Aggregate`].
@@ -65,7 +65,7 @@ pub struct ResourceState {
     /// The time of the retry of the aggregation, because the interpreter may respond then.
     pub aggregate_again: Option<Time>,
     /// Its copies, by member.
-    pub copies: BTreeMap<Str, CopyState>,
+    pub copies: Copies,
     /// The freshness of the binding.
     pub binding_freshness: Freshness,
     /// Members where a deleted referrer requested that the copy is preserved (architecture 2.14).
@@ -167,7 +167,7 @@ impl ResourceState {
     /// The binding, or the one that was deleted.
     #[must_use]
     pub fn last_binding(&self) -> Option<&Binding> {
-        self.binding.as_ref().or(self.vanished.as_ref())
+        self.binding.as_ref().or(self.vanished.as_deref())
     }
 }
 

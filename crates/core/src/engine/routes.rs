@@ -231,7 +231,7 @@ impl Fleet {
         let Some(waiting) = self.cache.resources.get(id) else {
             return;
         };
-        for (cluster, state) in &waiting.copies {
+        for (cluster, state) in waiting.copies.iter() {
             if state.live.is_none() {
                 dirty.push(Key::Copy(id.clone(), cluster.clone()));
             }

@@ -36,33 +36,16 @@ impl Fleet {
             });
             of_here.count()
         };
-        let left: usize = self
-            .cache
-            .resources
-            .values()
-            .filter(lacks_binding)
-            .map(left)
-            .sum();
+        let all = || self.resources().map(|(_, resource)| resource);
+        let left: usize = all().filter(lacks_binding).map(left).sum();
         let copied: usize = self.cache.copied.values().map(|each| each.objects.len()).sum();
         Stats {
-            templates: self
-                .cache
-                .resources
-                .values()
-                .filter(|each| each.template.is_some())
-                .count(),
+            templates: all().filter(|each| each.template.is_some()).count(),
             bindings: self.graph.by_binding.len(),
-            copies: self.cache.resources.values().map(live).sum(),
+            copies: all().map(live).sum(),
             clusters: self.cache.members.len(),
             policies: self.cache.policies.len(),
-            unaccounted: left
-                + self
-                    .cache
-                    .resources
-                    .values()
-                    .filter(lacks_binding)
-                    .map(live)
-                    .sum::<usize>(),
+            unaccounted: left + all().filter(lacks_binding).map(live).sum::<usize>(),
             copied: copied.saturating_sub(left),
         }
     }

@@ -207,7 +207,7 @@ mod tests {
         .unwrap();
         fleet.observe(Observation::Seen(Subject::Cluster(cluster.into())), Time(0));
         fleet.observe(Observation::Delivered("m1".into(), id(), outcome), Time(0));
-        fleet.resource(&id()).unwrap().copies["m1"].clone()
+        fleet.resource(&id()).unwrap().copies.get("m1").unwrap().clone()
     }
 
     fn place<'a>(cluster: &'a Str, state: &'a CopyState) -> Place<'a> {

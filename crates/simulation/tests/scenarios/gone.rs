@@ -90,7 +90,7 @@ fn copies_that_a_member_serves_again_unchanged_are_known_again() {
     assert!(world.settle());
     let id = ResourceId::new(Gvk::new("example.com/v1", "Widget"), "default", "w");
     let resource = world.process.engine.resource(&id).expect("resource");
-    assert!(resource.copies["member1"].live.is_some());
+    assert!(resource.copies.get("member1").unwrap().live.is_some());
     world.delete("Widget", "w");
     assert!(world.settle_for(600_000));
     assert!(world.holders("Widget", "w").is_empty());

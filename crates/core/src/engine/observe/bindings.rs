@@ -68,10 +68,7 @@ impl Fleet {
         }
         for item in object.status.iter().flat_map(|status| &status.aggregated_status) {
             // The stored record counts when this process first observes the binding; after that, while it leads, its own writes count.
-            let state = resource
-                .copies
-                .entry(item.cluster_name.as_str().into())
-                .or_default();
+            let state = resource.copies.get_or_default(item.cluster_name.as_str().into());
             if first && state.record.is_none() {
                 state.record.clone_from(&item.copy);
             }
@@ -80,14 +77,14 @@ impl Fleet {
                 state.unhealthy_since = stored.or(state.unhealthy_since);
             }
         }
-        for (cluster, state) in &mut resource.copies {
+        for (cluster, state) in resource.copies.iter_mut() {
             if !places.contains(cluster) {
                 state.wanted_since = None;
             }
         }
         for cluster in places {
             let is_known = known.contains(&cluster);
-            let state = resource.copies.entry(cluster).or_default();
+            let state = resource.copies.get_or_default(cluster);
             // A status that was stored before the copy was removed may have restored its record: a copy that returns is new
             // there, and waits for its dependencies again.
             if !first && state.wanted_since.is_none() && is_known && state.live.is_none() && !state.in_flight
@@ -108,7 +105,7 @@ impl Fleet {
             .former_clusters()
             .chain(evicted.map(|task| task.from_cluster.as_str()))
         {
-            resource.copies.entry(cluster.into()).or_default();
+            resource.copies.get_or_default(cluster.into());
         }
         let before = resource.binding.replace(binding);
         let after = resource.binding.as_ref();
@@ -167,7 +164,7 @@ impl Fleet {
         {
             // A user edited spec.resource: the object that it named before has no binding any more.
             if let Some(resource) = self.cache.resources.get_mut(&other) {
-                resource.vanished = resource.binding.take();
+                resource.vanished = resource.binding.take().map(Box::new);
             }
             self.quota_used(&other, dirty);
             self.route(Changed::Template(&other), dirty);
@@ -222,7 +219,9 @@ impl Fleet {
         let claim = held.as_ref().and_then(|held| claim_on(&held.meta));
         let is_remade = resource.standing().is_some();
         let remembers = |held: &Binding| is_remade && remembers_failovers(&held.object);
-        resource.vanished = held.filter(|held| (stands || remembers(held)) && !outdated);
+        resource.vanished = held
+            .filter(|held| (stands || remembers(held)) && !outdated)
+            .map(Box::new);
         self.graph.by_binding.remove(name);
         self.quota_used(&id, dirty);
         self.refers_as_orphaned(&id, now, dirty);

@@ -112,7 +112,11 @@ impl Fleet {
             .range_mut(first..)
             .take_while(|(id, _)| id.gvk == *gvk)
         {
-            for binding in resource.binding.iter_mut().chain(resource.vanished.as_mut()) {
+            for binding in resource
+                .binding
+                .iter_mut()
+                .chain(resource.vanished.as_deref_mut())
+            {
                 binding.refers = refers;
             }
             (

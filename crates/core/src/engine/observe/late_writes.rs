@@ -61,7 +61,7 @@ impl Fleet {
         let Some(resource) = self.cache.resources.get_mut(id) else {
             return;
         };
-        for (cluster, state) in &mut resource.copies {
+        for (cluster, state) in resource.copies.iter_mut() {
             let leaving = plan.leaving.contains(cluster);
             let was_leaving = std::mem::replace(&mut state.leaving, leaving);
             if was_leaving && !leaving {

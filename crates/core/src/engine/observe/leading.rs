@@ -95,10 +95,7 @@ pub(super) fn follow(resource: &mut ResourceState, object: &Arc<ResourceBinding>
         if entry(&item.cluster_name).is_some_and(|held| held.copy == item.copy) {
             continue;
         }
-        let state = resource
-            .copies
-            .entry(item.cluster_name.as_str().into())
-            .or_default();
+        let state = resource.copies.get_or_default(item.cluster_name.as_str().into());
         state.record.clone_from(&item.copy);
         state.problem = None;
     }

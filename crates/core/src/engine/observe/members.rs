@@ -172,13 +172,7 @@ impl Fleet {
         self.memory.quotas.try_again(cluster);
         self.quotas_on(cluster, dirty);
         let of_it = |(_, resource): &(&ResourceId, &ResourceState)| resource.copies.contains_key(cluster);
-        let ids: Vec<ResourceId> = self
-            .cache
-            .resources
-            .iter()
-            .filter(of_it)
-            .map(|(id, _)| id.clone())
-            .collect();
+        let ids: Vec<ResourceId> = self.resources().filter(of_it).map(|(id, _)| id.clone()).collect();
         for id in &ids {
             self.route(Changed::Health(id), dirty);
         }

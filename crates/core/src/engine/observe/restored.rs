@@ -58,7 +58,10 @@ impl Fleet {
                     resource.freshness = Freshness::default();
                     (resource.touched, resource.confirmed) = (None, None);
                     (resource.absent, resource.not_propagatable) = (false, false);
-                    resource.copies.values_mut().for_each(forget_source);
+                    resource
+                        .copies
+                        .iter_mut()
+                        .for_each(|(_, state)| forget_source(state));
                 }
                 let of_kind = self.cache.tombstones.range_mut(first(gvk)..);
                 for (_, known) in of_kind.take_while(|(id, _)| id.gvk == *gvk) {

@@ -114,6 +114,7 @@ impl Fleet {
         self.cache
             .resources
             .range(first..)
+            .map(|(id, resource)| (id, &**resource))
             .take_while(move |(id, _)| id.gvk == gvk && id.namespace == namespace)
     }
 }

@@ -58,7 +58,7 @@ impl Fleet {
 
     pub(crate) fn copy_state(&mut self, id: &ResourceId, cluster: &Str) -> &mut CopyState {
         self.note_records(cluster, &id.gvk);
-        self.get_or_create(id).copies.entry(cluster.clone()).or_default()
+        self.get_or_create(id).copies.get_or_default(cluster.clone())
     }
 
     /// A member responded for a copy: the status has news.
@@ -143,13 +143,13 @@ impl Fleet {
         let tombstones = &self.cache.tombstones;
         self.cache.resources.entry(id.clone()).or_insert_with(|| {
             let Some(known) = tombstones.get(id) else {
-                return ResourceState::default();
+                return Box::default();
             };
             let at = |freshness: &Freshness| CopyState {
                 freshness: *freshness,
                 ..CopyState::default()
             };
-            ResourceState {
+            Box::new(ResourceState {
                 freshness: known.template,
                 binding_freshness: known.binding,
                 copies: known
@@ -158,7 +158,7 @@ impl Fleet {
                     .map(|(cluster, freshness)| (cluster.clone(), at(freshness)))
                     .collect(),
                 ..ResourceState::default()
-            }
+            })
         })
     }
 

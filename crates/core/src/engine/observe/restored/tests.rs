@@ -164,7 +164,12 @@ fn held(fleet: &Fleet, watch: &Watch) -> Vec<(String, u64)> {
         }
         ObjectRef::Copy(cluster, id) => {
             // Without a binding none is managed; outdated events of it are dropped in the same way.
-            let copy = fleet.cache.resources[id].copies[cluster].copied.as_ref();
+            let copy = fleet.cache.resources[id]
+                .copies
+                .get(cluster)
+                .unwrap()
+                .copied
+                .as_ref();
             (id.name.to_string(), copy.expect("held").meta.revision())
         }
         ObjectRef::Namespace(None, name) => (name.to_string(), fleet.cache.namespaces.hub[name].revision()),
