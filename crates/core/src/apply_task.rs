@@ -48,7 +48,7 @@ pub trait Applied {
         None
     }
 
-    /// What becomes of a live object that is not left alone.
+    /// The comparison of a live object, which is not left alone, with the rendered one.
     fn compared(&self, _rendered: &Rendered, _live: &Value) -> Compared<Self::Outcome> {
         Compared::Equal
     }

@@ -1,4 +1,4 @@
-//! What processes observe of the servers: lists and events.
+//! Lists and events of the servers, as processes observe them.
 
 use std::collections::BTreeSet;
 

@@ -18,7 +18,7 @@ use crate::{
 /// The time after which a plan that failed is made again, in milliseconds.
 const RETRY: i64 = 1_000;
 
-/// What drives a run. The methods with a body are those of a run without disturbances.
+/// The driver of a run. The methods with a body are those of a run without disturbances.
 pub trait Run: Environment {
     /// The reason why a run ends before nothing is left to do.
     type Stop;

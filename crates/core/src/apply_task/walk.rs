@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{Answer, Applied, ApplyTask, Fetched, Next, No, Request};
 
-/// What became of a task.
+/// The requests and the outcome of a task.
 pub(crate) struct Walk<O> {
     /// The requests: the name, and the resourceVersion that a PUT or a DELETE depends on.
     pub(crate) requests: String,

@@ -144,7 +144,7 @@ fn step(world: &mut World, random: &mut Random) {
     }
 }
 
-/// What the hub's objects ask for, computed the slow way.
+/// Compares the members with the hub's objects, computed the slow way.
 fn check(world: &World, about: &str) {
     let placed = |workload: &str| -> BTreeSet<String> {
         let template = world.hub_object("Deployment", workload);

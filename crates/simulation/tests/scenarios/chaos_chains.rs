@@ -83,7 +83,7 @@ fn step(world: &mut World, random: &mut Random) {
     }
 }
 
-/// What an object of the hub names itself.
+/// The objects that an object of the hub refers to directly.
 fn names(object: &Value) -> Vec<ResourceId> {
     if object["kind"] != "Shop" {
         return named(object);
@@ -97,7 +97,7 @@ fn names(object: &Value) -> Vec<ResourceId> {
     [list("shops", "Shop"), list("uses", "ConfigMap")].concat()
 }
 
-/// Where everything belongs by the hub's objects, computed the slow way.
+/// The clusters of every object by the hub's objects, computed the slow way.
 fn wanted(world: &World) -> BTreeMap<ResourceId, BTreeSet<String>> {
     let mut wanted: BTreeMap<ResourceId, BTreeSet<String>> = BTreeMap::new();
     for policy in world

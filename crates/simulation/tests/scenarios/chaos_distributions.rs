@@ -29,7 +29,7 @@ struct Run {
     world: World,
     random: Random,
     ends: Ends,
-    /// What a Deployment controls, and how it was made.
+    /// The objects that a Deployment controls, as they were created.
     controlled: BTreeMap<ResourceId, Value>,
 }
 

@@ -64,7 +64,7 @@ pub(crate) struct World {
     pub(crate) deliveries: usize,
     /// A process that stands by.
     standby: Option<Process>,
-    /// How late the process that stands by observes everything, in milliseconds.
+    /// The delay with which the standby process observes everything, in milliseconds.
     pub(crate) standby_late: i64,
     /// Under chaos, plans are carried out while others are made.
     pub(crate) overlaps: bool,
@@ -102,7 +102,7 @@ pub(crate) struct World {
     pub(crate) refuses_as_changed: bool,
     /// A kind that a look into a namespace cannot list, beside the objects that it sees.
     pub(crate) unlisted: Option<namespaces::content::Contents>,
-    /// What comes onto a member right after the next look into a namespace.
+    /// An object that is created on a member right after the next look into a namespace.
     pub(crate) comes_after_a_look: Option<(ResourceId, Value)>,
     /// So often a namespace is changed by somebody right before it is ended.
     pub(crate) changed_before_it_ends: usize,
@@ -429,7 +429,7 @@ impl World {
         self.slow = None;
     }
 
-    /// What the world keeps of a process that is gone.
+    /// Forgets the state of a process that has ended.
     fn forget(&mut self) {
         self.refused.clear();
         self.slow_lists.clear();
@@ -586,7 +586,7 @@ impl World {
         observe(self, Observation::Lost { watch, why });
     }
 
-    /// Whether a server answers a watch.
+    /// True if a server opens a watch.
     fn can_open(&self, watch: &Watch) -> bool {
         let reachable = match watch.server() {
             Server::Hub => true,
@@ -696,7 +696,7 @@ impl World {
     }
 }
 
-/// How a run is set: `CHAOS_SEED`, `CHAOS_FROM`, `CHAOS_RUNS`, and `WORLD_TRACE`, `WORLD_DIFF` to see what happens.
+/// The settings of a run: `CHAOS_SEED`, `CHAOS_FROM`, `CHAOS_RUNS`, and `WORLD_TRACE`, `WORLD_DIFF` to see what happens.
 #[expect(
     clippy::disallowed_methods,
     reason = "a test run is set through the environment"

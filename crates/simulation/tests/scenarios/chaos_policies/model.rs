@@ -32,7 +32,7 @@ fn of_kinds<'a>(world: &'a World, kinds: [&'a str; 2]) -> impl Iterator<Item = (
         .filter(move |(key, _)| kinds.contains(&&*key.gvk.kind))
 }
 
-/// Whether the selectors mean an object, and how exactly: 1 by kind, 2 by labels, 3 by name.
+/// The precision with which the selectors select an object, if they do: 1 by kind, 2 by labels, 3 by name.
 fn selected(selectors: &Value, key: &ResourceId, object: &Value) -> Option<u8> {
     let fits = |selector: &&Value| {
         selector["apiVersion"] == object["apiVersion"]
@@ -176,7 +176,7 @@ fn names(clusters: &Value) -> BTreeSet<&str> {
     items(clusters).map(|each| text(&each["name"])).collect()
 }
 
-/// Whether one template needs another.
+/// True if one template needs another.
 fn needs(from: &Value, to: &ResourceId, object: &Value) -> bool {
     if text(&from["metadata"]["namespace"]) != &*to.namespace {
         return false;
@@ -271,7 +271,7 @@ fn check_labels(copy: &Value, expected: &Value, about: &str) {
     }
 }
 
-/// What a policy says of a template that it claims.
+/// Compares the binding of a template with the policy that claims it.
 fn check_own(stored: &Value, key: &ResourceId, object: &Value, policy: &Value, about: &str) {
     let (spec, said) = (&stored["spec"], &policy["spec"]);
     let about = format!("{about}: the binding of {key:?}");
@@ -356,7 +356,7 @@ fn seats<'a>(placement: &Value, clusters: &[&'a str], replicas: i64) -> BTreeMap
     given
 }
 
-/// What the copy on a cluster looks like.
+/// The copy as expected on a cluster.
 fn expected(world: &World, key: &ResourceId, object: &Value, stored: &Value, cluster: &str) -> Value {
     let mut copy = object.clone();
     let spec = &stored["spec"];

@@ -2,7 +2,7 @@
 
 use super::{Random, World, setting};
 
-/// How a process ends now and then.
+/// The ways in which a process ends now and then.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ends {
     /// It does not.
@@ -54,7 +54,7 @@ impl World {
         }
     }
 
-    /// What a restart writes when everything is quiet.
+    /// The writes of a restart while everything is quiet.
     pub(crate) fn writes_of_a_restart(&mut self, patience: i64) -> Vec<String> {
         let wrote = self.writes.len();
         self.restart();

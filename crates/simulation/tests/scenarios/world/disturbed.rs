@@ -30,7 +30,7 @@ use serde_json::Value;
 use super::{HUB_ID, World, is_told_by, kind_of, owners, trace, truth};
 
 impl World {
-    /// What holds for a change, whoever carries it out.
+    /// Asserts the rules that hold for a change, whoever carries it out.
     fn assert_sound(&self, change: &Change) {
         if let Change::Deliver { cluster, .. }
         | Change::Remove { cluster, .. }
@@ -449,7 +449,7 @@ impl Run for World {
         Some(watch)
     }
 
-    /// What it told is not told again: the shell drops the last words of a watch that was ended.
+    /// Its events are dropped: the shell drops the last events of a watch that was ended.
     fn closed(&mut self, watch: &Watch) {
         self.told.retain(|told| !is_told_by(watch, told));
     }

@@ -38,7 +38,7 @@ impl World {
         }
     }
 
-    /// What an object names on the hub and in our copy of it on a member, unless somebody taught us otherwise.
+    /// The references of an object on the hub and in our copy of it on a member, unless a customization replaces them.
     fn still_named(&self, cluster: &str, key: &ResourceId) -> Vec<ResourceId> {
         let (Some(copy), Some(template)) = (self.at(cluster, key), self.hub.get(key)) else {
             return Vec::new();
@@ -107,7 +107,7 @@ impl World {
     }
 }
 
-/// What a Deployment or a ServiceAccount names, the slow way.
+/// The references of a Deployment or a ServiceAccount, computed the slow way.
 pub(crate) fn named(object: &Value) -> Vec<ResourceId> {
     let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
     let pods = &object["spec"]["template"]["spec"];

@@ -56,7 +56,7 @@ impl World {
         observe(self, Observation::Leads(true));
     }
 
-    /// When the process that stands by observes what happens now.
+    /// The time at which the standby process observes an event of now.
     fn later(&self) -> Time {
         self.now.plus(self.standby_late)
     }

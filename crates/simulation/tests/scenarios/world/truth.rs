@@ -17,10 +17,10 @@ type Seen = (u64, Value, Option<i32>);
 /// The templates over time, and the versions of them that were seen on members.
 #[derive(Default)]
 pub(super) struct Truth {
-    /// What each template said, by resourceVersion.
+    /// The content of each template, by resourceVersion.
     templates: BTreeMap<(ResourceId, String), Value>,
-    /// What a member was seen with, written or found equal: the revision of the hub at that time, the template's content, and
-    /// the replicas it was given.
+    /// The copies on members as written or found equal: the revision of the hub at that time, the template's content, and the
+    /// assigned replicas.
     seen: BTreeMap<(String, ResourceId), Vec<Seen>>,
 }
 
