@@ -59,7 +59,7 @@ pub trait Applied {
     }
 
     /// The class that an error counts as.
-    fn class(&self, _stage: Stage, no: No) -> No {
+    fn class(&self, _stage: Stage, no: RequestError) -> RequestError {
         no
     }
 
@@ -102,7 +102,7 @@ pub enum Answer {
     /// The object, or at least its metadata; after a DELETE also a `Status`.
     Object(Fetched),
     /// An error, or no response, with a message for a user that has no content of the object.
-    No(No, String),
+    Failed(RequestError, String),
 }
 
 /// An object as a server returned it. It may be a Secret: no `Debug`, no `Clone`, wiped on drop.
@@ -116,7 +116,7 @@ impl Drop for Fetched {
 
 /// The class of an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum No {
+pub enum RequestError {
     /// 404 that proves that the object does not exist.
     Gone,
     /// Any other 404: the kind may not be served, the namespace may not exist, or a proxy may not know the server.
@@ -128,7 +128,7 @@ pub enum No {
     /// Any other 4xx: only a user can fix it.
     Refused,
     /// Any other error.
-    Trouble,
+    Other,
     /// No response.
     Silence,
     /// Nothing was sent, and nothing will be.
@@ -177,7 +177,7 @@ pub enum End {
     /// It has no ownership metadata any more: `true` if the task removed it.
     Released(Fetched, bool),
     /// An error.
-    Failed(No, String),
+    Failed(RequestError, String),
     /// It changes faster than it can be written.
     KeepsChanging,
 }
@@ -275,7 +275,7 @@ impl<A: Applied> ApplyTask<A> {
             Answer::Rendered(Ok(rendered)) => self.write(rendered),
             Answer::Rendered(Err(refusal)) => self.end(End::NotRendered(refusal)),
             Answer::Object(object) => self.accepted(object),
-            Answer::No(no, message) => self.refused(no, message),
+            Answer::Failed(no, message) => self.refused(no, message),
         }
     }
 
@@ -313,17 +313,17 @@ impl<A: Applied> ApplyTask<A> {
         }
     }
 
-    fn refused(&mut self, no: No, message: String) -> Turn<A::Outcome> {
+    fn refused(&mut self, no: RequestError, message: String) -> Turn<A::Outcome> {
         match (self.stage, self.object.class(self.stage, no)) {
-            (Stage::Creating, No::Exists)
-            | (Stage::Updating | Stage::Correcting | Stage::Releasing, No::Changed) => {
+            (Stage::Creating, RequestError::Exists)
+            | (Stage::Updating | Stage::Correcting | Stage::Releasing, RequestError::Changed) => {
                 self.again(|task| task.ask(Stage::Reading, Request::Read))
             }
-            (Stage::Deleting, No::Changed) => {
+            (Stage::Deleting, RequestError::Changed) => {
                 self.conflict = message;
                 self.ask(Stage::Checking, Request::Look)
             }
-            (stage, No::Gone) if stage != Stage::Creating => self.gone(None),
+            (stage, RequestError::Gone) if stage != Stage::Creating => self.gone(None),
             (_, no) => self.end(End::Failed(no, message)),
         }
     }

@@ -23,7 +23,7 @@ use entourage_api::config::ResourceInterpreterCustomization;
 
 pub use contest::Contest;
 pub use copies::Copies;
-pub use copy_state::{CopyState, PendingWrite, Problem, Trouble};
+pub use copy_state::{CopyState, PendingWrite, Problem, ProblemKind};
 pub use freshness::Freshness;
 pub(crate) use freshness::{Deletion, Held};
 use namespaces::Namespaces;

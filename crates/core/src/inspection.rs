@@ -65,8 +65,8 @@ impl<'a> DistributionView<'a> {
 
     /// The reason why the copy in a place counts as failed, for a user.
     #[must_use]
-    pub fn why_failed(self, place: &Place) -> Option<String> {
-        self.held.spots.get(place)?.why_failed()
+    pub fn failure_message(self, place: &Place) -> Option<String> {
+        self.held.target_states.get(place)?.failure_message()
     }
 
     /// True if copies stay although no namespace is selected, until a user confirms.

@@ -366,7 +366,7 @@ fn fill(
             );
         }
         // The workload waits for them: that is not reported before it is over.
-        Dependencies::NotDelivered { trouble: false, .. } if on_its_way => {}
+        Dependencies::NotDelivered { failed: false, .. } if on_its_way => {}
         Dependencies::NotDelivered { message, .. } => {
             let message = message.clone();
             set(
@@ -442,7 +442,7 @@ fn too_early(
         Dependencies::NotDelivered { since, .. } => *since,
         _ => None,
     };
-    let on_its_way = matches!(dependencies, Dependencies::NotDelivered { trouble: false, .. });
+    let on_its_way = matches!(dependencies, Dependencies::NotDelivered { failed: false, .. });
     // No report comes before a user has acted.
     let reported_soon = matches!(
         dependencies,

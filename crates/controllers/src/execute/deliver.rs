@@ -148,7 +148,7 @@ impl Delivery<'_> {
                 Ok(()) => answer(self.post(rendered).await, id),
                 Err(failure) => {
                     let words = failure.text(&Gvk::new("v1", "Namespace"));
-                    Answer::No(
+                    Answer::Failed(
                         class(&failure, id),
                         format!("namespace {}: {words}", id.namespace),
                     )

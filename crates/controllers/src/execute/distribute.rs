@@ -40,7 +40,7 @@ impl Executor {
         mode: RemovalMode,
         member: Option<&Arc<Member>>,
     ) -> Outcome {
-        let render_spec = apply_task::recipe_to_withdraw(&distribution, &uid, &place, &self.hub_id);
+        let render_spec = apply_task::withdrawal_spec(&distribution, &uid, &place, &self.hub_id);
         let wrote = match self.api_of(&place, member) {
             None => unconnected(Step::Delete),
             Some(api) => {

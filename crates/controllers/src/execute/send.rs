@@ -1,7 +1,7 @@
 //! Sends the requests of apply tasks. The core decides their order: see [`ApplyTask`].
 
 use entourage_core::{
-    apply_task::{Answer, Applied, ApplyTask, Fetched, Next, No, Request},
+    apply_task::{Answer, Applied, ApplyTask, Fetched, Next, Request, RequestError},
     distribution::observed::ObservedObject,
     interpreter::Interpretation,
     object::{Gvk, ResourceId, Str},
@@ -105,7 +105,7 @@ impl Target<'_> {
             Request::Render => Err(Failure::Abandoned),
         };
         match (result, &self.sort) {
-            (Err(failure), Sort::Plain) => Answer::No(class(&failure, self.id), words(&failure, self.id)),
+            (Err(failure), Sort::Plain) => Answer::Failed(class(&failure, self.id), words(&failure, self.id)),
             (Err(failure), Sort::Removed) if failure.class() == Class::Missing => self.proven(failure).await,
             (result, _) => answer(result, self.id),
         }
@@ -114,11 +114,11 @@ impl Target<'_> {
     /// The response with a 404, after discovery if it does not name the object.
     async fn proven(&self, failure: Failure) -> Answer {
         let (no, failure) = match self.api.is_gone(self.id, &failure).await {
-            Ok(true) => (No::Gone, failure),
-            Ok(false) => (No::Missing, failure),
-            Err(failure) => (No::Trouble, failure),
+            Ok(true) => (RequestError::Gone, failure),
+            Ok(false) => (RequestError::Missing, failure),
+            Err(failure) => (RequestError::Other, failure),
         };
-        Answer::No(no, failure.text(&self.id.gvk))
+        Answer::Failed(no, failure.text(&self.id.gvk))
     }
 }
 
@@ -135,21 +135,21 @@ pub(super) fn form_of_copy(interpretation: &Interpretation, gvk: &Gvk) -> Form {
 pub(super) fn answer(result: Result<Value, Failure>, id: &ResourceId) -> Answer {
     match result {
         Ok(object) => Answer::Object(Fetched(object)),
-        Err(failure) => Answer::No(class(&failure, id), failure.text(&id.gvk)),
+        Err(failure) => Answer::Failed(class(&failure, id), failure.text(&id.gvk)),
     }
 }
 
 /// The class of a failed request about an object.
-pub(super) fn class(failure: &Failure, id: &ResourceId) -> No {
+pub(super) fn class(failure: &Failure, id: &ResourceId) -> RequestError {
     match failure.class() {
-        Class::Missing if failure.is_about(&plural(&id.gvk)) => No::Gone,
-        Class::Missing => No::Missing,
-        Class::Exists => No::Exists,
-        Class::Conflict => No::Changed,
-        Class::Refused => No::Refused,
-        Class::Abandoned => No::Abandoned,
-        Class::Unknown if failure.is_silence() => No::Silence,
-        Class::Expired | Class::Unauthorized | Class::Busy | Class::Unknown => No::Trouble,
+        Class::Missing if failure.is_about(&plural(&id.gvk)) => RequestError::Gone,
+        Class::Missing => RequestError::Missing,
+        Class::Exists => RequestError::Exists,
+        Class::Conflict => RequestError::Changed,
+        Class::Refused => RequestError::Refused,
+        Class::Abandoned => RequestError::Abandoned,
+        Class::Unknown if failure.is_silence() => RequestError::Silence,
+        Class::Expired | Class::Unauthorized | Class::Busy | Class::Unknown => RequestError::Other,
     }
 }
 

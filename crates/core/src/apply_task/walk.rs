@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Answer, Applied, ApplyTask, Fetched, Next, No, Request};
+use super::{Answer, Applied, ApplyTask, Fetched, Next, Request, RequestError};
 
 /// The requests and the outcome of a task.
 pub(crate) struct Walk<O> {
@@ -90,6 +90,6 @@ pub(crate) fn object(object: Value) -> Answer {
 }
 
 /// An error with the message "why".
-pub(crate) fn no(no: No) -> Answer {
-    Answer::No(no, "why".into())
+pub(crate) fn no(no: RequestError) -> Answer {
+    Answer::Failed(no, "why".into())
 }

@@ -12,7 +12,7 @@ use crate::{
 
 /// The reason why a copy could not be updated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Trouble {
+pub enum ProblemKind {
     /// An object that is not managed by this hub exists there.
     Foreign,
     /// The member refused it.
@@ -33,7 +33,7 @@ pub enum Trouble {
     Contended,
 }
 
-impl Trouble {
+impl ProblemKind {
     /// The reason that the status of the binding reports.
     pub(crate) const fn reason(self) -> NotAppliedReason {
         match self {
@@ -65,7 +65,7 @@ impl Trouble {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// The reason.
-    pub trouble: Trouble,
+    pub kind: ProblemKind,
     /// The message for the user.
     pub message: String,
     /// The error of the interpreter, if that is the reason. Boxed: few problems have one.

@@ -10,7 +10,7 @@ use super::{
     render::{self, Refusal, Standing},
 };
 use crate::{
-    apply_task::{Applied, ApplyTask, Compared, End, Fetched, Next, No, Stage},
+    apply_task::{Applied, ApplyTask, Compared, End, Fetched, Next, RequestError, Stage},
     object::{ResourceId, Str},
     observation::Delivered,
     plan::Preconditions,
@@ -65,8 +65,12 @@ impl Applied for &Order {
         render::difference(rendered, live).map_or(Compared::Equal, Compared::Differs)
     }
 
-    fn class(&self, _stage: Stage, no: No) -> No {
-        if no == No::Missing { No::Gone } else { no }
+    fn class(&self, _stage: Stage, no: RequestError) -> RequestError {
+        if no == RequestError::Missing {
+            RequestError::Gone
+        } else {
+            no
+        }
     }
 
     fn outcome(&self, _stage: Stage, end: End) -> (Option<Fetched>, Outcome) {
@@ -74,10 +78,14 @@ impl Applied for &Order {
             End::Applied { object, differed, .. } => Outcome::Applied(object, differed),
             End::NotRendered(refusal) => Outcome::NotRendered(refusal),
             End::Failed(no, message) => Outcome::NotApplied(match no {
-                No::Gone | No::Missing | No::Refused => Delivered::Rejected(message),
-                No::Exists | No::Changed | No::Trouble => Delivered::Failed(message),
-                No::Silence => Delivered::Unreachable(message),
-                No::Abandoned => Delivered::Abandoned,
+                RequestError::Gone | RequestError::Missing | RequestError::Refused => {
+                    Delivered::Rejected(message)
+                }
+                RequestError::Exists | RequestError::Changed | RequestError::Other => {
+                    Delivered::Failed(message)
+                }
+                RequestError::Silence => Delivered::Unreachable(message),
+                RequestError::Abandoned => Delivered::Abandoned,
             }),
             End::KeepsChanging => {
                 Outcome::NotApplied(Delivered::Failed("the copy keeps changing on the member".into()))

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::{marks, source_version, volumes};
 use crate::{
-    cache::{Binding, CopyState, Member, ResourceState, Trouble, referred},
+    cache::{Binding, CopyState, Member, ProblemKind, ResourceState, referred},
     dependencies,
     eviction::{self, data, task},
     fleet::{
@@ -50,7 +50,7 @@ pub fn plan(fleet: &Fleet, id: &ResourceId, cluster: &Str, now: Time) -> Plan {
     };
     // A delivery that is retried reports it, too: no other request is sent before.
     let problem = state.problem.as_ref();
-    let paused = problem.filter(|problem| problem.trouble.is_passing() && now < problem.retry_at);
+    let paused = problem.filter(|problem| problem.kind.is_passing() && now < problem.retry_at);
     let due = paused.map(|problem| problem.retry_at).or_else(|| pending.due());
     look(id, cluster, (plan, due), now)
 }
@@ -471,8 +471,11 @@ fn awaited(fleet: &Fleet, id: &ResourceId, resource: &ResourceState, cluster: &S
             };
             let kept_out = state.problem.as_ref().is_some_and(|problem| {
                 matches!(
-                    problem.trouble,
-                    Trouble::Foreign | Trouble::NoSource | Trouble::Override | Trouble::Interpretation
+                    problem.kind,
+                    ProblemKind::Foreign
+                        | ProblemKind::NoSource
+                        | ProblemKind::Override
+                        | ProblemKind::Interpretation
                 )
             });
             // A copy whose removal got no response is checked first.

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::render;
 use crate::{
-    apply_task::{Answer, Applied, ApplyTask, End, Fetched, Next, No, Stage},
+    apply_task::{Answer, Applied, ApplyTask, End, Fetched, Next, RequestError, Stage},
     observation::Removed,
     plan::{Preconditions, RemovalMode},
 };
@@ -50,7 +50,7 @@ pub fn remove<'a>(
 pub fn confirmed(hub: &str, answer: Answer) -> Result<Fetched, Removed> {
     match answer {
         Answer::Object(live) if live.0["metadata"]["labels"][label::HUB] == *hub => Ok(live),
-        Answer::No(no, message) => Err(failed(no, message)),
+        Answer::Failed(no, message) => Err(failed(no, message)),
         Answer::Object(_) | Answer::Rendered(_) => Err(Removed::Gone),
     }
 }
@@ -76,7 +76,9 @@ impl Applied for Removal<'_> {
             End::Released(_, true) => Removed::Released,
             End::Gone | End::Released(_, false) => Removed::Gone,
             End::KeepsChanging => Removed::Unreachable("the copy keeps changing on the member".into()),
-            End::Failed(No::Abandoned, _) if matches!(stage, Stage::Deleting | Stage::Releasing) => {
+            End::Failed(RequestError::Abandoned, _)
+                if matches!(stage, Stage::Deleting | Stage::Releasing) =>
+            {
                 return (None, Outcome::Abandoned);
             }
             End::Failed(no, message) => failed(no, message),
@@ -87,12 +89,15 @@ impl Applied for Removal<'_> {
     }
 }
 
-fn failed(no: No, message: String) -> Removed {
+fn failed(no: RequestError, message: String) -> Removed {
     match no {
-        No::Gone => Removed::Gone,
-        No::Refused => Removed::Rejected(message),
-        No::Missing | No::Exists | No::Changed | No::Trouble | No::Silence | No::Abandoned => {
-            Removed::Unreachable(message)
-        }
+        RequestError::Gone => Removed::Gone,
+        RequestError::Refused => Removed::Rejected(message),
+        RequestError::Missing
+        | RequestError::Exists
+        | RequestError::Changed
+        | RequestError::Other
+        | RequestError::Silence
+        | RequestError::Abandoned => Removed::Unreachable(message),
     }
 }

@@ -12,7 +12,7 @@ use super::{
     render::{self, DistributionRenderSpec, Standing},
 };
 use crate::{
-    apply_task::{Applied, ApplyTask, Compared, End, Fetched, Next, No, Stage},
+    apply_task::{Applied, ApplyTask, Compared, End, Fetched, Next, RequestError, Stage},
     object::Str,
     observation::Wrote,
     plan::{Preconditions, RemovalMode},
@@ -27,7 +27,7 @@ pub use fetched::{Content, content, source};
 
 /// The render data by which copies of a distribution in a place are recognised when one is removed.
 #[must_use]
-pub fn recipe_to_withdraw(distribution: &Str, uid: &Str, place: &Place, hub: &Str) -> DistributionRenderSpec {
+pub fn withdrawal_spec(distribution: &Str, uid: &Str, place: &Place, hub: &Str) -> DistributionRenderSpec {
     DistributionRenderSpec {
         distribution: distribution.clone(),
         uid: uid.clone(),
@@ -109,9 +109,9 @@ impl Applied for Bringing<'_> {
         }
     }
 
-    fn class(&self, stage: Stage, no: No) -> No {
+    fn class(&self, stage: Stage, no: RequestError) -> RequestError {
         match (stage, no) {
-            (Stage::Updating, No::Refused) => No::Changed,
+            (Stage::Updating, RequestError::Refused) => RequestError::Changed,
             _ => no,
         }
     }
@@ -172,7 +172,7 @@ fn incomplete(step: Step, end: End) -> (Option<Fetched>, Wrote) {
         End::Held(live) | End::Kept(live, None) | End::Released(live, _) => {
             return (Some(live), Wrote::Abandoned);
         }
-        End::Failed(No::Abandoned, _) | End::Applied { .. } | End::Gone | End::NotRendered(_) => {
+        End::Failed(RequestError::Abandoned, _) | End::Applied { .. } | End::Gone | End::NotRendered(_) => {
             return (None, Wrote::Abandoned);
         }
         End::Failed(_, message) => message,

@@ -106,8 +106,8 @@ fn asks(plan: &Plan) -> bool {
         .any(|change| matches!(change, Change::Distribute(_) | Change::Withdraw { .. }))
 }
 
-fn spot(fleet: &Fleet) -> &TargetState {
-    &fleet.memory.distributions.held[&name()].spots[&a()]
+fn target_state(fleet: &Fleet) -> &TargetState {
+    &fleet.memory.distributions.held[&name()].target_states[&a()]
 }
 
 /// The current content number of the distribution.
@@ -149,7 +149,7 @@ fn drift_backoff(fleet: &mut Fleet) {
         let again = corrected(fleet);
         observe(fleet, again);
     }
-    assert!(spot(fleet).is_contended);
+    assert!(target_state(fleet).is_contended);
 }
 
 #[test]
@@ -194,7 +194,10 @@ fn what_differs_from_another_content_ends_a_fight_and_writing_it_is_no_correctio
     let other = current(&fleet) + 1;
     observe(&mut fleet, unequal(other));
     assert_eq!(
-        (spot(&fleet).drift_backoff.is_none(), spot(&fleet).is_contended),
+        (
+            target_state(&fleet).drift_backoff.is_none(),
+            target_state(&fleet).is_contended
+        ),
         (true, false)
     );
     let same = current(&fleet);
@@ -202,12 +205,12 @@ fn what_differs_from_another_content_ends_a_fight_and_writing_it_is_no_correctio
     let again = corrected(&fleet);
     observe(&mut fleet, again);
     assert!(
-        spot(&fleet).drift_backoff.is_none(),
+        target_state(&fleet).drift_backoff.is_none(),
         "it was not as it should be before"
     );
     let again = corrected(&fleet);
     observe(&mut fleet, again);
-    assert!(spot(&fleet).drift_backoff.is_some());
+    assert!(target_state(&fleet).drift_backoff.is_some());
 }
 
 #[test]
@@ -232,7 +235,7 @@ fn a_failure_that_becomes_a_fight_is_reported_anew() {
     assert!(observe(&mut fleet, failed.clone()).contains(&status));
     assert!(!observe(&mut fleet, failed).contains(&status), "it says the same");
     assert_eq!(
-        spot(&fleet).target_status,
+        target_state(&fleet).target_status,
         Some(TargetStatus::Failed(Step::Update))
     );
     edited["metadata"]["resourceVersion"] = json!("9");
@@ -244,10 +247,10 @@ fn a_failure_that_becomes_a_fight_is_reported_anew() {
     };
     assert!(observe(&mut fleet, again).contains(&status));
     assert_eq!(
-        spot(&fleet).target_status,
+        target_state(&fleet).target_status,
         Some(TargetStatus::Failed(Step::Update))
     );
-    let why = spot(&fleet).why_failed().unwrap_or_default();
+    let why = target_state(&fleet).failure_message().unwrap_or_default();
     assert!(why.contains("keeps changing data"), "{why}");
 }
 

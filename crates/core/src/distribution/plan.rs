@@ -104,20 +104,23 @@ fn write(
     if part.is_some_and(|part| part.deleting.is_some()) {
         return Plan::wait("it is being deleted, and made again when it is gone");
     }
-    let spot = held.spots.get(place);
-    let failure = spot
-        .and_then(|spot| spot.failure.as_ref())
+    let target_state = held.target_states.get(place);
+    let failure = target_state
+        .and_then(|target_state| target_state.failure.as_ref())
         .filter(|failure| failure.step != Step::Delete);
     if let Some(failure) = failure.filter(|failure| failure.content == content && now < failure.retry_at) {
         return Plan::wait_until(failure.retry_at, "the last attempt failed");
     }
-    if let Some(time) = spot.and_then(|spot| spot.not_before).filter(|time| now < *time) {
+    if let Some(time) = target_state
+        .and_then(|target_state| target_state.not_before)
+        .filter(|time| now < *time)
+    {
         return Plan::wait_until(time, "what was written is not what is known of the distribution");
     }
-    let written = spot.and_then(|spot| spot.written.as_ref());
+    let written = target_state.and_then(|target_state| target_state.written.as_ref());
     let is_as_written =
         part.is_some_and(|part| written.is_some_and(|written| written.equal && written.is_of(part)));
-    let drift_backoff = spot.and_then(|spot| spot.drift_backoff.as_ref());
+    let drift_backoff = target_state.and_then(|target_state| target_state.drift_backoff.as_ref());
     let drift_backoff = drift_backoff.filter(|_| written.is_some_and(|written| written.content == content));
     // Once drift has stopped the copy is read again: it is found up to date, and drift is no longer reported.
     let until = drift_backoff.map(|drift_backoff| {
@@ -186,16 +189,21 @@ fn remove(
     if part.deleting.is_some() {
         return Plan::wait("it is being deleted");
     }
-    let spot = held.spots.get(place);
-    let failure = spot.and_then(|spot| spot.failure.as_ref());
+    let target_state = held.target_states.get(place);
+    let failure = target_state.and_then(|target_state| target_state.failure.as_ref());
     if let Some(failure) = failure.filter(|failure| failure.step == Step::Delete && now < failure.retry_at) {
         return Plan::wait_until(failure.retry_at, "the last attempt failed");
     }
-    if let Some(time) = spot.and_then(|spot| spot.not_before).filter(|time| now < *time) {
+    if let Some(time) = target_state
+        .and_then(|target_state| target_state.not_before)
+        .filter(|time| now < *time)
+    {
         return Plan::wait_until(time, "the present object changed meanwhile");
     }
     let released = ending && spec.deletion_policy == DeletionPolicy::Orphan;
-    let (explained, counted) = spot.map_or((false, false), |spot| (spot.explained, spot.counted));
+    let (explained, counted) = target_state.map_or((false, false), |target_state| {
+        (target_state.explained, target_state.counted)
+    });
     if !released
         && let Some(cluster) = &place.cluster
         && let Some(held) = governor::hold(fleet, cluster, (explained || ending, counted), now)
@@ -237,7 +245,7 @@ pub(crate) fn plan_end(fleet: &Fleet, name: &Str) -> Plan {
         // Its earlier spec is unknown: it keeps its finalizer.
         Err(_) => has,
     };
-    let ours: Vec<&Place> = held.spots.keys().collect();
+    let ours: Vec<&Place> = held.target_states.keys().collect();
     if meta.deleting.is_none() {
         let known = |spec| fleet.is_all_known(name, held, spec);
         let on_members =
@@ -346,7 +354,7 @@ impl Fleet {
         self.cache.watches.is_synced(&Watch::Distributions)
             && self.cache.watches.is_synced(&Watch::Clusters)
             && self
-                .wheres(name)
+                .distribution_servers(name)
                 .iter()
                 .filter(|at| may_hold(at))
                 .all(|at| self.cache.watches.is_synced(&at.watch()))

@@ -232,7 +232,7 @@ fn condition(
 
 /// The reason, with the first place in order: the object, the place, the cause, what to do.
 fn reason(fleet: &Fleet, name: &Str, held: &DistributionState, type_: &str, place: &Place) -> String {
-    let spot = held.spots.get(place);
+    let target_state = held.target_states.get(place);
     match type_ {
         CONFLICT => {
             let owner = fleet
@@ -262,8 +262,8 @@ fn reason(fleet: &Fleet, name: &Str, held: &DistributionState, type_: &str, plac
             )
         }
         _ => {
-            let words = spot
-                .and_then(TargetState::why_failed)
+            let words = target_state
+                .and_then(TargetState::failure_message)
                 .or_else(|| fleet.unread(name, place))
                 .unwrap_or_else(|| "it cannot be read".into());
             format!("namespace {place}: {words}")
@@ -446,7 +446,7 @@ impl Fleet {
             && (self.cache.watches.is_listed(&Watch::Clusters) || !looks_at_members)
             && known(&Watch::Namespaces)
             && self
-                .wheres(name)
+                .distribution_servers(name)
                 .iter()
                 .all(|at: &DistributionServer| match &at.cluster {
                     None => known(&at.watch()),

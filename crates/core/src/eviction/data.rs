@@ -13,7 +13,7 @@ use entourage_api::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1;
 
 use crate::{
-    cache::{CopyState, ResourceState, Trouble, referred},
+    cache::{CopyState, ProblemKind, ResourceState, referred},
     fleet::{Fleet, needs::followers_on},
     object::{ResourceId, Str, Time},
 };
@@ -77,7 +77,7 @@ fn lacks(fleet: &Fleet, claim: &ResourceId, cluster: &Str, since: Time) -> bool 
     }
     let state = claim.copies.get(cluster);
     let problem = state.and_then(|state| state.problem.as_ref());
-    if problem.is_some_and(|problem| problem.trouble == Trouble::Foreign) {
+    if problem.is_some_and(|problem| problem.kind == ProblemKind::Foreign) {
         return false;
     }
     let live = state.and_then(|state| state.live.as_ref());

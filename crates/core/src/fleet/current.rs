@@ -1,7 +1,7 @@
 //! The comparison of a copy with its desired state.
 
 use crate::{
-    cache::Trouble,
+    cache::ProblemKind,
     fleet::{
         Fleet,
         render_specs::{render_spec, render_spec_of},
@@ -96,7 +96,7 @@ pub(crate) fn is_problem_over(fleet: &Fleet, id: &ResourceId, cluster: &Str) -> 
     let is_contended = state
         .problem
         .as_ref()
-        .is_some_and(|problem| problem.trouble == Trouble::Contended);
+        .is_some_and(|problem| problem.kind == ProblemKind::Contended);
     is_settled
         && stays
         && !is_contended

@@ -62,15 +62,16 @@ impl Fleet {
             return ours.map(|_| TargetStatus::Kept);
         }
         let ending = held.object.meta.deleting.is_some();
-        let spot = held.spots.get(place);
-        let failure = spot.and_then(|spot| spot.failure.as_ref());
+        let target_state = held.target_states.get(place);
+        let failure = target_state.and_then(|target_state| target_state.failure.as_ref());
         // A removal that failed proves nothing about a copy that is a target again, and vice versa.
         let failed = |content| {
             let failure =
                 failure.filter(|failure| failure.step != Step::Delete && failure.content == content)?;
             Some(failure.step)
         };
-        let is_contended = |content| spot.is_some_and(|spot| spot.reported_drift(content).is_some());
+        let is_contended =
+            |content| target_state.is_some_and(|target_state| target_state.reported_drift(content).is_some());
         // A copy that may be changed back at any moment is not equal, whatever its state is now.
         let troubled = |content| {
             let contended = || is_contended(content).then_some(Step::Update);
@@ -112,8 +113,8 @@ impl Fleet {
                 if is_shut && held.made.contains(place) {
                     return Some(leaving);
                 }
-                let known = spot
-                    .and_then(|spot| spot.written.as_ref())
+                let known = target_state
+                    .and_then(|target_state| target_state.written.as_ref())
                     .filter(|written| written.is_of(part));
                 let is_current = |known: &Written| known.equal && known.content == content;
                 if part.deleting.is_none() && known.is_some_and(is_current) && !is_contended(content) {
@@ -135,7 +136,7 @@ impl Fleet {
     /// The watches of a distribution: on the hub, for its source and for copies from before it selected members; and on every
     /// member if it selects members, since a copy may exist on one that it no longer selects. Otherwise on those members that
     /// may hold earlier copies. Cost: O(members).
-    pub(crate) fn wheres(&self, name: &Str) -> Vec<DistributionServer> {
+    pub(crate) fn distribution_servers(&self, name: &Str) -> Vec<DistributionServer> {
         let Some(Ok(spec)) = self
             .memory
             .distributions
@@ -182,7 +183,11 @@ impl Fleet {
         let Some(cluster) = &place.cluster else {
             return true;
         };
-        let was_written = || held.spots.get(place).is_some_and(|spot| spot.written.is_some());
+        let was_written = || {
+            held.target_states
+                .get(place)
+                .is_some_and(|target_state| target_state.written.is_some())
+        };
         let is_selected = |wanted: &ClusterAffinity| {
             let member = self.cache.members.get(cluster);
             member.is_some_and(|member| affinity::selects(wanted, &candidate(cluster, member)))

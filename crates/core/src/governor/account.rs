@@ -74,8 +74,10 @@ fn explain_copy(fleet: &mut Fleet, id: &ResourceId, cluster: &Str, now: Time) {
 
 fn is_leaving_unexplained(fleet: &Fleet, name: &Str, place: &Place) -> bool {
     let held = fleet.memory.distributions.held.get(name);
-    let spot = held.and_then(|held| held.spots.get(place));
-    spot.is_some_and(|spot| spot.target_status.is_some_and(|each| !each.is_meant()) && !spot.explained)
+    let target_state = held.and_then(|held| held.target_states.get(place));
+    target_state.is_some_and(|target_state| {
+        target_state.target_status.is_some_and(|each| !each.is_meant()) && !target_state.explained
+    })
 }
 
 fn is_ending_unexplained(fleet: &Fleet, name: &Str, cluster: &Str) -> bool {
@@ -130,13 +132,13 @@ pub(crate) fn account(fleet: &mut Fleet, key: &Key, plan: &Plan, now: Time) {
             let held = fleet.memory.distributions.held.get_mut(name);
             let Some(held) = held else { return };
             let ending = held.object.meta.deleting.is_some();
-            let Some(spot) = held.spots.get_mut(place) else {
+            let Some(target_state) = held.target_states.get_mut(place) else {
                 return;
             };
-            if deletes && std::mem::replace(&mut spot.counted, true) {
+            if deletes && std::mem::replace(&mut target_state.counted, true) {
                 return;
             }
-            (cluster, spot.explained || ending)
+            (cluster, target_state.explained || ending)
         }
         Key::Namespace(name, cluster) => {
             let Some(ending) = fleet.cache.namespaces.ending_mut(cluster, name) else {

@@ -92,7 +92,7 @@ impl TargetState {
     }
 
     /// The reason why the copy counts as failed, for the user.
-    pub(crate) fn why_failed(&self) -> Option<String> {
+    pub(crate) fn failure_message(&self) -> Option<String> {
         let failure = self.failure.as_ref().map(|failure| failure.message.clone());
         let drift_backoff = self.drift_backoff.as_ref().filter(|_| self.is_contended);
         failure.or_else(|| drift_backoff?.message_of_distribution())
@@ -118,7 +118,7 @@ impl TargetState {
 pub(crate) struct DistributionState {
     pub(crate) object: Arc<Distribution>,
     /// Every place that is a target, or has a copy.
-    pub(crate) spots: BTreeMap<Place, TargetState>,
+    pub(crate) target_states: BTreeMap<Place, TargetState>,
     /// The places by target status.
     pub(crate) by_target_status: BTreeMap<TargetStatus, BTreeSet<Place>>,
     /// The workloads that its selector matches, by namespace.
@@ -139,7 +139,7 @@ impl DistributionState {
     pub(crate) fn new(object: Arc<Distribution>) -> Self {
         Self {
             object,
-            spots: BTreeMap::new(),
+            target_states: BTreeMap::new(),
             by_target_status: BTreeMap::new(),
             workloads: BTreeMap::new(),
             left: BTreeMap::new(),
@@ -173,7 +173,10 @@ impl DistributionState {
 
     /// Notes a status; `None` forgets the place. Returns true if it changed. Cost: O(log places).
     pub(crate) fn set(&mut self, place: &Place, target_status: Option<TargetStatus>, now: Time) -> bool {
-        let before = self.spots.get(place).and_then(|spot| spot.target_status);
+        let before = self
+            .target_states
+            .get(place)
+            .and_then(|target_state| target_state.target_status);
         if let Some(before) = before
             && target_status != Some(before)
             && let Some(places) = self.by_target_status.get_mut(&before)
@@ -185,7 +188,7 @@ impl DistributionState {
         }
         match target_status {
             Some(target_status) => {
-                self.spots.entry(place.clone()).or_default().target_status = Some(target_status);
+                self.target_states.entry(place.clone()).or_default().target_status = Some(target_status);
                 if before != Some(target_status) {
                     self.by_target_status
                         .entry(target_status)
@@ -194,7 +197,7 @@ impl DistributionState {
                 }
             }
             None => {
-                self.spots.remove(place);
+                self.target_states.remove(place);
                 self.made.remove(place);
             }
         }
@@ -248,9 +251,9 @@ impl Distributions {
     pub(crate) fn forget_written(&mut self, cluster: &Option<Str>, gvk: &Gvk, name: &Str) {
         for held in self.held.values_mut() {
             let of_it = matches!(&held.object.spec, Ok(spec) if spec.gvk == *gvk && spec.name == *name);
-            for (place, spot) in held.spots.iter_mut().filter(|_| of_it) {
+            for (place, target_state) in held.target_states.iter_mut().filter(|_| of_it) {
                 if place.cluster == *cluster {
-                    spot.written = None;
+                    target_state.written = None;
                 }
             }
         }

@@ -26,7 +26,7 @@ const COUNTERS: &[(&str, &str)] = &[
 /// Cost: O(conditions).
 pub(super) fn reason(object: &Value) -> String {
     let mut parts: Vec<String> = counts(object).into_iter().collect();
-    parts.extend(trouble(object));
+    parts.extend(failure_reason(object));
     if parts.is_empty() {
         parts.extend(
             object["status"]["phase"]
@@ -49,7 +49,7 @@ fn counts(object: &Value) -> Option<String> {
     })
 }
 
-fn trouble(object: &Value) -> Option<String> {
+fn failure_reason(object: &Value) -> Option<String> {
     let all = object["status"]["conditions"].as_array()?;
     let find = |(type_, status): &(&str, &str)| {
         let says_so = |each: &&Value| each["type"] == *type_ && each["status"] == *status;

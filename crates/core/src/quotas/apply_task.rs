@@ -9,7 +9,7 @@ use entourage_api::{
 use serde_json::{Map, Value, json};
 
 use crate::{
-    apply_task::{Applied, ApplyTask, Compared, End, Fetched, Next, No, Stage},
+    apply_task::{Applied, ApplyTask, Compared, End, Fetched, Next, RequestError, Stage},
     kinds,
     object::{NamespacedName, ResourceId},
     observation::{AssignedQuota, QuotaOutcome, assignment},
@@ -101,7 +101,7 @@ impl Applied for Assignment<'_> {
             }
             (End::Gone, Self::Unassigned(known)) => QuotaOutcome::Gone(known.uid.clone()),
             (End::KeepsChanging, _) => QuotaOutcome::Failed("the object keeps changing".into()),
-            (End::Failed(no, message), _) if no != No::Abandoned => QuotaOutcome::Failed(message),
+            (End::Failed(no, message), _) if no != RequestError::Abandoned => QuotaOutcome::Failed(message),
             // If it still exists, its watch reports its end.
             _ => QuotaOutcome::Abandoned,
         };
@@ -189,7 +189,10 @@ mod tests {
         let differs = live("h", "m1/shop/team", "1");
         // Changed meanwhile, and equal then by amount.
         let equal = live("h", "m1/shop/team", "2000m");
-        let walk = walk(assign(&order), [object(differs), no(No::Changed), object(equal)]);
+        let walk = walk(
+            assign(&order),
+            [object(differs), no(RequestError::Changed), object(equal)],
+        );
         assert_eq!(walk.sent["spec"], json!({"hard": {"cpu": "2"}}));
         assert_eq!(walk.sent["metadata"]["labels"]["other"], "x");
         assert_eq!(walk.requests, "GET, PUT 7, GET");
@@ -201,7 +204,7 @@ mod tests {
         let now = || object(live("h", "m1/shop/team", "2"));
         let replaced = told(vec![object(live("h", "m1/shop/team", "1")), now()]);
         assert!(matches!(replaced.1, QuotaOutcome::Applied(_, Some("spec"))));
-        let (requests, created) = told(vec![no(No::Gone), now()]);
+        let (requests, created) = told(vec![no(RequestError::Gone), now()]);
         assert_eq!(requests, "GET, POST");
         assert!(matches!(created, QuotaOutcome::Applied(_, Some(""))));
     }
@@ -209,12 +212,15 @@ mod tests {
     #[test]
     fn a_missing_one_is_created_and_a_refusal_is_reported() {
         let order = order();
-        let walk = walk(assign(&order), [no(No::Gone), no(No::Refused)]);
+        let walk = walk(
+            assign(&order),
+            [no(RequestError::Gone), no(RequestError::Refused)],
+        );
         assert!(walk.sent["metadata"].get("uid").is_none());
         assert_eq!(walk.outcome, QuotaOutcome::Failed("why".into()));
         let failed = |error| told(vec![no(error)]).1;
-        assert_eq!(failed(No::Missing), QuotaOutcome::Failed("why".into()));
-        assert_eq!(failed(No::Abandoned), QuotaOutcome::Abandoned);
+        assert_eq!(failed(RequestError::Missing), QuotaOutcome::Failed("why".into()));
+        assert_eq!(failed(RequestError::Abandoned), QuotaOutcome::Abandoned);
     }
 
     #[test]
@@ -248,25 +254,25 @@ mod tests {
             ),
             (
                 "gone",
-                vec![no(No::Gone)],
+                vec![no(RequestError::Gone)],
                 "DELETE 7",
                 QuotaOutcome::Gone("u".into()),
             ),
             (
                 "changed",
-                vec![no(No::Changed), object(live("h", "m1/shop/team", "1"))],
+                vec![no(RequestError::Changed), object(live("h", "m1/shop/team", "1"))],
                 "DELETE 7, GET metadata",
                 QuotaOutcome::Abandoned,
             ),
             (
                 "refused",
-                vec![no(No::Refused)],
+                vec![no(RequestError::Refused)],
                 "DELETE 7",
                 QuotaOutcome::Failed("why".into()),
             ),
             (
                 "abandoned",
-                vec![no(No::Abandoned)],
+                vec![no(RequestError::Abandoned)],
                 "DELETE 7",
                 QuotaOutcome::Abandoned,
             ),

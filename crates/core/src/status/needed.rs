@@ -97,7 +97,7 @@ pub(super) enum Dependencies {
     NotDelivered {
         message: String,
         /// True if there is a problem; else delivery is in progress.
-        trouble: bool,
+        failed: bool,
         /// The time since when the first of them is awaited.
         since: Option<Time>,
         /// True if data is awaited, which may take long: the copies are not delivered before.
@@ -129,7 +129,7 @@ pub(super) fn dependencies_ready(
     let mut missing = Vec::new();
     // The flag is true if there is a problem with it.
     let mut lacking: BTreeMap<&Str, Vec<(String, bool)>> = BTreeMap::new();
-    let (mut trouble, mut data_awaited) = (false, false);
+    let (mut failed, mut data_awaited) = (false, false);
     let (mut since, mut count) = (Vec::new(), 0);
     for reference in fleet.links(workload).references.iter() {
         let id = referred(reference);
@@ -167,7 +167,7 @@ pub(super) fn dependencies_ready(
             if !stands {
                 let problem = state.and_then(|state| state.problem.as_ref());
                 let is_bad = problem.is_some() || !place.answers;
-                trouble |= is_bad;
+                failed |= is_bad;
                 since.extend(state.and_then(|state| state.outdated_since.or(state.wanted_since)));
                 let why = problem.map_or_else(|| format!("{id}"), |problem| problem.message.clone());
                 lacking.entry(place.cluster).or_default().push((why, is_bad));
@@ -176,7 +176,7 @@ pub(super) fn dependencies_ready(
                     "the data of {id} (set the annotation {} of the claim there when it is)",
                     annotation::DATA_RESTORED_AT
                 );
-                (trouble, data_awaited) = (true, true);
+                (failed, data_awaited) = (true, true);
                 lacking.entry(place.cluster).or_default().push((why, true));
             }
         }
@@ -199,7 +199,7 @@ pub(super) fn dependencies_ready(
     }
     Dependencies::NotDelivered {
         message: listed(|_| true).collect::<Vec<_>>().join("; "),
-        trouble,
+        failed,
         since: since.into_iter().min(),
         data: data_awaited,
     }

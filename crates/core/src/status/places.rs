@@ -3,7 +3,7 @@
 use entourage_api::work::NotAppliedReason;
 
 use crate::{
-    cache::{CopyState, Problem, ResourceState, Trouble},
+    cache::{CopyState, Problem, ProblemKind, ResourceState},
     fleet::identities,
     fleet::{Fleet, current::is_current, suspension::is_suspended, wanted::wants},
     messages,
@@ -70,7 +70,7 @@ impl Place<'_> {
     /// True if a rule of an override policy cannot be applied to it.
     pub(super) fn has_override_error(&self) -> bool {
         self.problem
-            .is_some_and(|problem| problem.trouble == Trouble::Override)
+            .is_some_and(|problem| problem.kind == ProblemKind::Override)
     }
 
     /// True if the copy exists, in whatever version.
@@ -93,7 +93,7 @@ impl Place<'_> {
             return Some((NotAppliedReason::Unknown, messages::unlistable(self.cluster, why)));
         }
         match (self.problem, &self.objection) {
-            (Some(problem), _) => Some((problem.trouble.reason(), problem.message.clone())),
+            (Some(problem), _) => Some((problem.kind.reason(), problem.message.clone())),
             _ if self.applied() => None,
             _ if self.suspended => Some((NotAppliedReason::Suspended, messages::SUSPENDED.into())),
             (None, Some(why)) => Some((NotAppliedReason::Unknown, messages::unused(self.cluster, why))),
@@ -286,7 +286,7 @@ mod tests {
         });
         let contended = CopyState {
             problem: Some(Problem {
-                trouble: Trouble::Contended,
+                kind: ProblemKind::Contended,
                 message: drift.unwrap().message(&id(), "m1").unwrap(),
                 interpret_error: None,
                 source: String::new(),

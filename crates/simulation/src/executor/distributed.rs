@@ -1,7 +1,7 @@
 //! Copies of distributions. The core decides the order of requests, as for the shell.
 
 use entourage_core::{
-    apply_task::{Answer, Applied, ApplyTask, Fetched, Next, No, Request as Ask},
+    apply_task::{Answer, Applied, ApplyTask, Fetched, Next, Request as Ask, RequestError},
     distribution::{
         Order, Place, Step, apply_task, observed::ObservedObject, render::DistributionRenderSpec,
     },
@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// The response of a server: an object, or the class of its error with the message.
-pub(super) type Response = Result<Value, (No, String)>;
+pub(super) type Response = Result<Value, (RequestError, String)>;
 
 /// Applies the copy of a distribution.
 pub(super) fn apply(servers: &mut impl Environment, order: &Order) -> Vec<Observation> {
@@ -63,7 +63,7 @@ pub(super) fn withdraw(
 ) -> Vec<Observation> {
     let mut seen = Vec::new();
     let hub = servers.engine().config.hub.clone();
-    let render_spec = apply_task::recipe_to_withdraw(&distribution, uid, &place, &hub);
+    let render_spec = apply_task::withdrawal_spec(&distribution, uid, &place, &hub);
     let wrote = match servers.fault(Request::Distribute(&place.server())) {
         Some(fault) => Wrote::Failed {
             step: Step::Delete,
@@ -108,7 +108,7 @@ pub(super) fn run<A: Applied>(
         };
         let turn = task.answered(match respond(&request) {
             Ok(object) => Answer::Object(Fetched(object)),
-            Err((no, words)) => Answer::No(no, words),
+            Err((no, words)) => Answer::Failed(no, words),
         });
         if let Some(live) = turn.seen {
             see(live);
@@ -131,17 +131,17 @@ pub(super) fn respond(
             .iter()
             .all(|field| live["metadata"][field] == wanted[field])
     };
-    let changed = || (No::Changed, "it changed".to_owned());
+    let changed = || (RequestError::Changed, "it changed".to_owned());
     match (request, live) {
-        (Ask::Render, _) => Err((No::Refused, "the core renders it".into())),
+        (Ask::Render, _) => Err((RequestError::Refused, "the core renders it".into())),
         (Ask::Read | Ask::Look, Some(live)) => Ok(live),
-        (Ask::Create(_), Some(_)) => Err((No::Exists, "it exists".into())),
+        (Ask::Create(_), Some(_)) => Err((RequestError::Exists, "it exists".into())),
         (Ask::Create(copy), None) => {
             refused(servers.fault(Request::Write(server, id, copy.object(), None)))?;
             servers.wrote(server, Write::Create, id);
             Ok(writes::create(servers, server, id, copy.object().clone()))
         }
-        (_, None) => Err((No::Gone, "it does not exist".into())),
+        (_, None) => Err((RequestError::Gone, "it does not exist".into())),
         (Ask::Replace(copy), Some(live)) => {
             if !is_exactly(&live, &copy.object()["metadata"]) {
                 return Err(changed());
@@ -167,10 +167,10 @@ pub(super) fn respond(
     }
 }
 
-pub(super) fn refused(fault: Option<Fault>) -> Result<(), (No, String)> {
+pub(super) fn refused(fault: Option<Fault>) -> Result<(), (RequestError, String)> {
     match fault {
         None => Ok(()),
-        Some(Fault::Changed) => Err((No::Changed, Fault::Changed.to_string())),
-        Some(fault) => Err((No::Refused, fault.to_string())),
+        Some(Fault::Changed) => Err((RequestError::Changed, Fault::Changed.to_string())),
+        Some(fault) => Err((RequestError::Refused, fault.to_string())),
     }
 }

@@ -127,7 +127,7 @@ fn why_not(
         }
         TargetStatus::Pending => Some((Fate::Waiting, "the present state is unknown".into())),
         TargetStatus::Failed(_) => {
-            let why = distribution.why_failed(place);
+            let why = distribution.failure_message(place);
             Some((Fate::Refused, why.unwrap_or_else(|| "it cannot be read".into())))
         }
     }

@@ -130,43 +130,43 @@ fn a_copy_that_exists_changed_or_is_gone_is_compared_or_created() {
         (
             "it exists",
             order(),
-            vec![no(No::Exists), drifted("3"), equal("4")],
+            vec![no(RequestError::Exists), drifted("3"), equal("4")],
             "POST, GET, PUT 3: applied 4, differed at data",
         ),
         (
             "it changed since it was observed",
             known(false),
-            vec![no(No::Changed), equal("9")],
+            vec![no(RequestError::Changed), equal("9")],
             "PUT 7, GET: applied 9",
         ),
         (
             "it changed since it was read",
             known(true),
-            vec![drifted("8"), no(No::Changed), drifted("9"), equal("10")],
+            vec![drifted("8"), no(RequestError::Changed), drifted("9"), equal("10")],
             "GET, PUT 8, GET, PUT 9: applied 10, differed at data",
         ),
         (
             "it was gone when it was replaced",
             known(false),
-            vec![no(No::Gone), equal("1")],
+            vec![no(RequestError::Gone), equal("1")],
             "PUT 7, POST: applied 1",
         ),
         (
             "it was gone when it was read",
             known(true),
-            vec![no(No::Gone), equal("1")],
+            vec![no(RequestError::Gone), equal("1")],
             "GET, POST: applied 1",
         ),
         (
             "it was gone when it was corrected",
             known(true),
-            vec![drifted("8"), no(No::Gone), equal("1")],
+            vec![drifted("8"), no(RequestError::Gone), equal("1")],
             "GET, PUT 8, POST: applied 1",
         ),
         (
             "any other 404 leads to a POST too, which says what is missing",
             known(false),
-            vec![no(No::Missing), no(No::Missing)],
+            vec![no(RequestError::Missing), no(RequestError::Missing)],
             "PUT 7, POST: Rejected(\"why\")",
         ),
     ]);
@@ -174,13 +174,13 @@ fn a_copy_that_exists_changed_or_is_gone_is_compared_or_created() {
 
 #[test]
 fn a_copy_that_keeps_changing_is_given_up_after_four_rounds() {
-    let read = || [drifted("8"), no(No::Changed)];
-    let exists = || [no(No::Gone), no(No::Exists)];
+    let read = || [drifted("8"), no(RequestError::Changed)];
+    let exists = || [no(RequestError::Gone), no(RequestError::Exists)];
     check(vec![
         (
             "it changes after each read",
             known(false),
-            [no(No::Changed)]
+            [no(RequestError::Changed)]
                 .into_iter()
                 .chain([read(), read(), read()].into_iter().flatten())
                 .collect(),
@@ -206,13 +206,13 @@ fn an_object_that_is_not_managed_is_read_and_not_written_unless_the_policy_overw
         (
             "abort",
             order(),
-            vec![no(No::Exists), theirs()],
+            vec![no(RequestError::Exists), theirs()],
             "POST, GET: Foreign",
         ),
         (
             "overwrite",
             overwrites(),
-            vec![no(No::Exists), theirs(), equal("4")],
+            vec![no(RequestError::Exists), theirs(), equal("4")],
             "POST, GET, PUT 3: applied 4, differed at metadata.labels",
         ),
     ]);
@@ -221,10 +221,10 @@ fn an_object_that_is_not_managed_is_read_and_not_written_unless_the_policy_overw
 #[test]
 fn any_other_error_ends_the_task_with_its_class_and_message() {
     let errors = [
-        (No::Refused, "Rejected(\"why\")"),
-        (No::Trouble, "Failed(\"why\")"),
-        (No::Silence, "Unreachable(\"why\")"),
-        (No::Abandoned, "Abandoned"),
+        (RequestError::Refused, "Rejected(\"why\")"),
+        (RequestError::Other, "Failed(\"why\")"),
+        (RequestError::Silence, "Unreachable(\"why\")"),
+        (RequestError::Abandoned, "Abandoned"),
     ];
     for (error, expected) in errors {
         for (order, before, requests) in [
@@ -242,19 +242,19 @@ fn any_other_error_ends_the_task_with_its_class_and_message() {
         (
             "a POST is not in conflict with another version",
             order(),
-            vec![no(No::Changed)],
+            vec![no(RequestError::Changed)],
             "POST: Failed(\"why\")",
         ),
         (
             "a PUT takes no name",
             known(false),
-            vec![no(No::Exists)],
+            vec![no(RequestError::Exists)],
             "PUT 7: Failed(\"why\")",
         ),
         (
             "the kind is not served",
             order(),
-            vec![no(No::Missing)],
+            vec![no(RequestError::Missing)],
             "POST: Rejected(\"why\")",
         ),
     ]);
@@ -282,9 +282,9 @@ fn it_is_rendered_anew_for_each_write_and_never_for_an_object_that_is_not_manage
             known(true),
             vec![
                 drifted("8"),
-                no(No::Changed),
+                no(RequestError::Changed),
                 drifted("9"),
-                no(No::Gone),
+                no(RequestError::Gone),
                 equal("1"),
             ],
             &["8", "9", "none"],

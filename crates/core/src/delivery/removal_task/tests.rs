@@ -82,27 +82,39 @@ fn a_deletion_is_over_when_its_answer_says_so() {
                 vec![leaving(&["x/y"])],
                 "DELETE 7: saw 8, Accepted",
             ),
-            ("it was gone", vec![no(No::Gone)], "DELETE 7: Gone"),
-            ("refused", vec![no(No::Refused)], "DELETE 7: Rejected(\"why\")"),
+            ("it was gone", vec![no(RequestError::Gone)], "DELETE 7: Gone"),
+            (
+                "refused",
+                vec![no(RequestError::Refused)],
+                "DELETE 7: Rejected(\"why\")",
+            ),
             (
                 "an error",
-                vec![no(No::Trouble)],
+                vec![no(RequestError::Other)],
                 "DELETE 7: Unreachable(\"why\")",
             ),
-            ("silence", vec![no(No::Silence)], "DELETE 7: Unreachable(\"why\")"),
+            (
+                "silence",
+                vec![no(RequestError::Silence)],
+                "DELETE 7: Unreachable(\"why\")",
+            ),
             (
                 "no name is taken",
-                vec![no(No::Exists)],
+                vec![no(RequestError::Exists)],
                 "DELETE 7: Unreachable(\"why\")",
             ),
-            ("abandoned", vec![no(No::Abandoned)], "DELETE 7: Abandoned"),
+            (
+                "abandoned",
+                vec![no(RequestError::Abandoned)],
+                "DELETE 7: Abandoned",
+            ),
         ],
     );
 }
 
 #[test]
 fn after_a_conflict_a_deletion_reads_and_leaves_another_object_alone() {
-    let after = |answer: Answer| vec![no(No::Changed), answer];
+    let after = |answer: Answer| vec![no(RequestError::Changed), answer];
     check(
         RemovalMode::Delete,
         vec![
@@ -121,20 +133,24 @@ fn after_a_conflict_a_deletion_reads_and_leaves_another_object_alone() {
                 after(theirs()),
                 "DELETE 7, GET metadata: Gone",
             ),
-            ("it is gone", after(no(No::Gone)), "DELETE 7, GET metadata: Gone"),
+            (
+                "it is gone",
+                after(no(RequestError::Gone)),
+                "DELETE 7, GET metadata: Gone",
+            ),
             (
                 "refused",
-                after(no(No::Refused)),
+                after(no(RequestError::Refused)),
                 "DELETE 7, GET metadata: Rejected(\"why\")",
             ),
             (
                 "silence",
-                after(no(No::Silence)),
+                after(no(RequestError::Silence)),
                 "DELETE 7, GET metadata: Unreachable(\"why\")",
             ),
             (
                 "abandoned",
-                after(no(No::Abandoned)),
+                after(no(RequestError::Abandoned)),
                 "DELETE 7, GET metadata: Unreachable(\"why\")",
             ),
         ],
@@ -150,32 +166,44 @@ fn a_release_reads_the_copy_and_writes_it_without_ownership_metadata() {
             ("released", read(unmarked()), "GET, PUT 9: Released"),
             ("without ownership metadata", vec![unmarked()], "GET: Gone"),
             ("another object", vec![theirs()], "GET: Gone"),
-            ("gone when it is read", vec![no(No::Gone)], "GET: Gone"),
-            ("gone when it is written", read(no(No::Gone)), "GET, PUT 9: Gone"),
+            ("gone when it is read", vec![no(RequestError::Gone)], "GET: Gone"),
+            (
+                "gone when it is written",
+                read(no(RequestError::Gone)),
+                "GET, PUT 9: Gone",
+            ),
             (
                 "a read is refused",
-                vec![no(No::Refused)],
+                vec![no(RequestError::Refused)],
                 "GET: Rejected(\"why\")",
             ),
-            ("refused", read(no(No::Refused)), "GET, PUT 9: Rejected(\"why\")"),
+            (
+                "refused",
+                read(no(RequestError::Refused)),
+                "GET, PUT 9: Rejected(\"why\")",
+            ),
             (
                 "silence",
-                read(no(No::Silence)),
+                read(no(RequestError::Silence)),
                 "GET, PUT 9: Unreachable(\"why\")",
             ),
             (
                 "a read is abandoned",
-                vec![no(No::Abandoned)],
+                vec![no(RequestError::Abandoned)],
                 "GET: Unreachable(\"why\")",
             ),
-            ("abandoned", read(no(No::Abandoned)), "GET, PUT 9: Abandoned"),
+            (
+                "abandoned",
+                read(no(RequestError::Abandoned)),
+                "GET, PUT 9: Abandoned",
+            ),
         ],
     );
 }
 
 #[test]
 fn a_copy_that_keeps_changing_is_read_three_times_for_a_release() {
-    let once = |version: &str| [copy(version), no(No::Changed)];
+    let once = |version: &str| [copy(version), no(RequestError::Changed)];
     check(
         RemovalMode::Release,
         vec![
@@ -220,12 +248,12 @@ fn a_404_that_proves_nothing_is_no_proof_of_absence() {
         vec![
             (
                 "on a deletion",
-                vec![no(No::Missing)],
+                vec![no(RequestError::Missing)],
                 "DELETE 7: Unreachable(\"why\")",
             ),
             (
                 "after a conflict",
-                vec![no(No::Changed), no(No::Missing)],
+                vec![no(RequestError::Changed), no(RequestError::Missing)],
                 "DELETE 7, GET metadata: Unreachable(\"why\")",
             ),
         ],
@@ -233,10 +261,14 @@ fn a_404_that_proves_nothing_is_no_proof_of_absence() {
     check(
         RemovalMode::Release,
         vec![
-            ("on a read", vec![no(No::Missing)], "GET: Unreachable(\"why\")"),
+            (
+                "on a read",
+                vec![no(RequestError::Missing)],
+                "GET: Unreachable(\"why\")",
+            ),
             (
                 "on a write",
-                vec![copy("9"), no(No::Missing)],
+                vec![copy("9"), no(RequestError::Missing)],
                 "GET, PUT 9: Unreachable(\"why\")",
             ),
         ],
@@ -251,11 +283,15 @@ fn a_write_with_an_unknown_outcome_is_confirmed_by_a_read() {
         ("it exists", copy("9"), "exists"),
         ("another hub manages it", object(of_another_hub), "Gone"),
         ("nobody does", theirs(), "Gone"),
-        ("gone", no(No::Gone), "Gone"),
-        ("an unproven 404", no(No::Missing), "Unreachable(\"why\")"),
-        ("silence", no(No::Silence), "Unreachable(\"why\")"),
-        ("refused", no(No::Refused), "Rejected(\"why\")"),
-        ("abandoned", no(No::Abandoned), "Unreachable(\"why\")"),
+        ("gone", no(RequestError::Gone), "Gone"),
+        (
+            "an unproven 404",
+            no(RequestError::Missing),
+            "Unreachable(\"why\")",
+        ),
+        ("silence", no(RequestError::Silence), "Unreachable(\"why\")"),
+        ("refused", no(RequestError::Refused), "Rejected(\"why\")"),
+        ("abandoned", no(RequestError::Abandoned), "Unreachable(\"why\")"),
     ];
     for (sentence, answer, expected) in rows {
         let actual = match confirmed("hub", answer) {

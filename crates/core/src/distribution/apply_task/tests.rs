@@ -193,37 +193,42 @@ fn a_copy_that_exists_changed_is_refused_or_gone_is_compared_or_created() {
         (
             "it exists",
             order(),
-            vec![no(No::Exists), equal("3")],
+            vec![no(RequestError::Exists), equal("3")],
             "POST, GET: applied 3",
         ),
         (
             "it changed",
             known(false),
-            vec![no(No::Changed), drifted("8"), no(No::Changed), equal("9")],
+            vec![
+                no(RequestError::Changed),
+                drifted("8"),
+                no(RequestError::Changed),
+                equal("9"),
+            ],
             "PUT 7, GET, PUT 8, GET: applied 9",
         ),
         (
             "an update is refused",
             known(false),
-            vec![no(No::Refused), equal("8")],
+            vec![no(RequestError::Refused), equal("8")],
             "PUT 7, GET: applied 8",
         ),
         (
             "it is gone",
             known(false),
-            vec![no(No::Gone), equal("1")],
+            vec![no(RequestError::Gone), equal("1")],
             "PUT 7, POST: applied 1, created",
         ),
         (
             "it is gone when it is read",
             known(true),
-            vec![no(No::Gone), equal("1")],
+            vec![no(RequestError::Gone), equal("1")],
             "GET, POST: applied 1, created",
         ),
         (
             "a 404 that names no object proves nothing",
             known(true),
-            vec![no(No::Missing)],
+            vec![no(RequestError::Missing)],
             "GET: Get failed: why",
         ),
         (
@@ -236,7 +241,7 @@ fn a_copy_that_exists_changed_is_refused_or_gone_is_compared_or_created() {
             "it keeps changing",
             known(true),
             [0; 4]
-                .map(|_| [drifted("8"), no(No::Changed)])
+                .map(|_| [drifted("8"), no(RequestError::Changed)])
                 .into_iter()
                 .flatten()
                 .collect(),
@@ -256,13 +261,13 @@ fn an_object_of_another_owner_is_read_and_not_written_unless_it_is_taken_over() 
         (
             "it is not",
             order(),
-            vec![no(No::Exists), theirs()],
+            vec![no(RequestError::Exists), theirs()],
             "POST, GET: saw 3, Create failed: an object that is not managed by it already exists there",
         ),
         (
             "it is",
             takes_over(),
-            vec![no(No::Exists), theirs(), equal("4")],
+            vec![no(RequestError::Exists), theirs(), equal("4")],
             "POST, GET, PUT 3: applied 4, differed at metadata.annotations",
         ),
     ]);
@@ -290,13 +295,13 @@ fn what_an_update_cannot_change_is_deleted_exactly_and_created_again() {
         (
             "it changed before it is deleted",
             known(true),
-            vec![immutable("8"), no(No::Changed), equal("9")],
+            vec![immutable("8"), no(RequestError::Changed), equal("9")],
             "GET, DELETE 8, GET metadata: saw 9, abandoned",
         ),
         (
             "another object has its name now",
             known(true),
-            vec![immutable("8"), no(No::Changed), theirs(), equal("1")],
+            vec![immutable("8"), no(RequestError::Changed), theirs(), equal("1")],
             "GET, DELETE 8, GET metadata, POST: saw 3, applied 1, created, differed at data",
         ),
         (
@@ -326,13 +331,13 @@ fn a_copy_that_may_not_be_written_is_only_compared() {
         (
             "gone",
             compared(Some(preconditions())),
-            vec![no(No::Gone)],
+            vec![no(RequestError::Gone)],
             "GET: copy is gone",
         ),
         (
             "never observed",
             compared(None),
-            vec![no(No::Gone)],
+            vec![no(RequestError::Gone)],
             "GET: abandoned",
         ),
     ]);
@@ -340,7 +345,7 @@ fn a_copy_that_may_not_be_written_is_only_compared() {
 
 #[test]
 fn any_other_error_fails_the_step_that_it_answers() {
-    for error in [No::Trouble, No::Silence] {
+    for error in [RequestError::Other, RequestError::Silence] {
         check(vec![
             ("a POST", order(), vec![no(error)], "POST: Create failed: why"),
             (
@@ -362,7 +367,7 @@ fn any_other_error_fails_the_step_that_it_answers() {
             vec![("a DELETE", vec![no(error)], "DELETE 7: Delete failed: why")],
         );
     }
-    let abandoned = || vec![no(No::Abandoned)];
+    let abandoned = || vec![no(RequestError::Abandoned)];
     check(vec![(
         "nothing was sent",
         order(),
@@ -377,7 +382,7 @@ fn any_other_error_fails_the_step_that_it_answers() {
 
 #[test]
 fn a_deletion_ends_as_its_answers_prove() {
-    let after = |answer: Answer| vec![no(No::Changed), answer];
+    let after = |answer: Answer| vec![no(RequestError::Changed), answer];
     check_removal(
         RemovalMode::Delete,
         vec![
@@ -388,13 +393,21 @@ fn a_deletion_ends_as_its_answers_prove() {
                 vec![leaving("8")],
                 "DELETE 7: saw 8, abandoned",
             ),
-            ("it was gone", vec![no(No::Gone)], "DELETE 7: copy is gone"),
+            (
+                "it was gone",
+                vec![no(RequestError::Gone)],
+                "DELETE 7: copy is gone",
+            ),
             (
                 "an unproven 404",
-                vec![no(No::Missing)],
+                vec![no(RequestError::Missing)],
                 "DELETE 7: Delete failed: why",
             ),
-            ("refused", vec![no(No::Refused)], "DELETE 7: Delete failed: why"),
+            (
+                "refused",
+                vec![no(RequestError::Refused)],
+                "DELETE 7: Delete failed: why",
+            ),
             (
                 "it changed",
                 after(equal("9")),
@@ -412,7 +425,7 @@ fn a_deletion_ends_as_its_answers_prove() {
             ),
             (
                 "it is gone",
-                after(no(No::Gone)),
+                after(no(RequestError::Gone)),
                 "DELETE 7, GET metadata: copy is gone",
             ),
         ],
@@ -437,7 +450,7 @@ fn a_release_reads_the_copy_and_writes_it_without_ownership_metadata() {
                 ),
                 (
                     "it changed",
-                    vec![equal("8"), no(No::Changed), equal("9"), unowned()],
+                    vec![equal("8"), no(RequestError::Changed), equal("9"), unowned()],
                     "GET, PUT 8, GET, PUT 9: saw 9, abandoned",
                 ),
                 (
@@ -446,11 +459,15 @@ fn a_release_reads_the_copy_and_writes_it_without_ownership_metadata() {
                     "GET: saw 9, abandoned",
                 ),
                 ("another object", vec![theirs()], "GET: copy is gone"),
-                ("gone", vec![equal("8"), no(No::Gone)], "GET, PUT 8: copy is gone"),
+                (
+                    "gone",
+                    vec![equal("8"), no(RequestError::Gone)],
+                    "GET, PUT 8: copy is gone",
+                ),
                 (
                     "it keeps changing",
                     [0; 4]
-                        .map(|_| [equal("8"), no(No::Changed)])
+                        .map(|_| [equal("8"), no(RequestError::Changed)])
                         .into_iter()
                         .flatten()
                         .collect(),

@@ -51,19 +51,21 @@ pub(super) fn list(name: &Str, held: &DistributionState, unlisted: &BTreeSet<&St
 /// it does not respond, so that it is recorded over restarts. Cost: O(members + places on members).
 pub(super) fn clusters(fleet: &Fleet, name: &Str, held: &DistributionState) -> Vec<Value> {
     let mut all: BTreeMap<&Str, (i64, i64, Option<String>)> = BTreeMap::new();
-    for (place, spot) in &held.spots {
-        let (Some(cluster), Some(target_status)) = (&place.cluster, spot.target_status) else {
+    for (place, target_state) in &held.target_states {
+        let (Some(cluster), Some(target_status)) = (&place.cluster, target_state.target_status) else {
             continue;
         };
         let (desired, succeeded, reason) = all.entry(cluster).or_default();
         *desired += i64::from(target_status.is_meant());
         *succeeded += i64::from(target_status == TargetStatus::Done);
         // An attempt that failed and is no longer relevant is no reason.
-        if let (None, TargetStatus::Failed(_), Some(why)) = (&reason, target_status, spot.why_failed()) {
+        if let (None, TargetStatus::Failed(_), Some(why)) =
+            (&reason, target_status, target_state.failure_message())
+        {
             *reason = Some(format!("namespace {}: {why}", place.namespace));
         }
     }
-    for at in fleet.wheres(name) {
+    for at in fleet.distribution_servers(name) {
         if let Some(cluster) = at
             .cluster
             .as_ref()

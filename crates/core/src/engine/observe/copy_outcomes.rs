@@ -4,7 +4,7 @@ use entourage_api::work::CopyRecord;
 
 use super::Dirty;
 use crate::{
-    cache::{CopyState, Problem, Trouble},
+    cache::{CopyState, Problem, ProblemKind},
     drift::DriftBackoff,
     engine::routes::Changed,
     fleet::{
@@ -79,7 +79,7 @@ impl Fleet {
                         let message = format!(
                             "{cluster} changes labels or annotations of {id} as they are written: look for a mutating webhook there"
                         );
-                        fail(state, Trouble::Rejected, message, expected, now);
+                        fail(state, ProblemKind::Rejected, message, expected, now);
                     } else {
                         state.not_before = Some(now.plus(SETTLING));
                     }
@@ -93,33 +93,33 @@ impl Fleet {
                     "{id} already exists on {cluster} and is not managed by this hub; delete it there, or set \
                      conflictResolution: Overwrite to take it over"
                 );
-                fail(state, Trouble::Foreign, message, source, now);
+                fail(state, ProblemKind::Foreign, message, source, now);
             }
-            Delivered::BadOverride(why) => fail(state, Trouble::Override, why, source, now),
+            Delivered::BadOverride(why) => fail(state, ProblemKind::Override, why, source, now),
             Delivered::Uninterpreted(why) => {
-                let trouble = match why.is_passing() {
-                    true => Trouble::NoResponse,
-                    false => Trouble::Interpretation,
+                let kind = match why.is_passing() {
+                    true => ProblemKind::NoResponse,
+                    false => ProblemKind::Interpretation,
                 };
-                fail(state, trouble, why.failure(), source, now);
+                fail(state, kind, why.failure(), source, now);
                 if let Some(problem) = &mut state.problem {
                     problem.interpret_error = Some(Box::new(why));
                 }
             }
-            Delivered::NoSource(why) => fail(state, Trouble::NoSource, why, source, now),
+            Delivered::NoSource(why) => fail(state, ProblemKind::NoSource, why, source, now),
             Delivered::Rejected(why) => {
                 let message = format!("{cluster} refused {id}: {why}");
-                fail(state, Trouble::Rejected, message, source, now);
+                fail(state, ProblemKind::Rejected, message, source, now);
             }
             Delivered::Failed(why) => {
                 state.note_pending();
                 let message = format!("apply of {id} on {cluster} failed: {why}; retrying");
-                fail(state, Trouble::Failed, message, source, now);
+                fail(state, ProblemKind::Failed, message, source, now);
             }
             Delivered::Unreachable(why) => {
                 state.note_pending();
                 let message = format!("no response from {cluster} to the apply of {id}: {why}; retrying");
-                fail(state, Trouble::Unreachable, message, source, now);
+                fail(state, ProblemKind::Unreachable, message, source, now);
             }
         }
         if was_copied {
@@ -205,19 +205,19 @@ impl Fleet {
                 // A GET that finds no copy proves nothing about the reason why none can be written.
                 state
                     .problem
-                    .take_if(|problem| !is_look || !problem.trouble.is_of_source());
+                    .take_if(|problem| !is_look || !problem.kind.is_of_source());
                 self.copy_ended(id, cluster, now, dirty);
             }
             Removed::Rejected(why) => {
                 let message = format!("{cluster} refused to remove {id}: {why}");
-                fail(state, Trouble::Rejected, message, String::new(), now);
+                fail(state, ProblemKind::Rejected, message, String::new(), now);
                 self.stays(id, cluster, dirty);
             }
             Removed::Unreachable(why) => {
                 // The removal may have been carried out, or may be yet.
                 state.note_pending();
                 let message = format!("no response from {cluster} to the removal of {id}: {why}; retrying");
-                fail(state, Trouble::Unreachable, message, String::new(), now);
+                fail(state, ProblemKind::Unreachable, message, String::new(), now);
             }
         }
         self.route(Changed::CopyTried(id, cluster), dirty);
@@ -285,7 +285,7 @@ fn put_right(
         return;
     };
     state.problem = drift_backoff.message(id, cluster).map(|message| Problem {
-        trouble: Trouble::Contended,
+        kind: ProblemKind::Contended,
         message,
         interpret_error: None,
         source: source.to_owned(),
@@ -295,7 +295,7 @@ fn put_right(
     state.drift_backoff = Some(drift_backoff);
 }
 
-fn fail(state: &mut CopyState, trouble: Trouble, message: String, source: String, now: Time) {
+fn fail(state: &mut CopyState, kind: ProblemKind, message: String, source: String, now: Time) {
     let message = match state.problem.take() {
         Some(held) => {
             let message = messages::steady(&held.message, message);
@@ -308,22 +308,22 @@ fn fail(state: &mut CopyState, trouble: Trouble, message: String, source: String
         .problem
         .as_ref()
         .filter(|held| {
-            let is_same = held.trouble == trouble || (held.trouble.is_passing() && trouble.is_passing());
+            let is_same = held.kind == kind || (held.kind.is_passing() && kind.is_passing());
             is_same && held.source == source
         })
         .map_or(1, |held| held.attempts.saturating_add(1));
-    let longest = if trouble.is_passing() {
+    let longest = if kind.is_passing() {
         LONGEST_PAUSE_UNREACHABLE
     } else {
         LONGEST_PAUSE
     };
-    let pause = match trouble {
+    let pause = match kind {
         // Rendering the same again fails in the same way: a change that matters makes another source version.
-        Trouble::Override | Trouble::Interpretation => longest,
+        ProblemKind::Override | ProblemKind::Interpretation => longest,
         _ => (250_i64 << attempts.min(16)).min(longest),
     };
     state.problem = Some(Problem {
-        trouble,
+        kind,
         message,
         interpret_error: None,
         source,

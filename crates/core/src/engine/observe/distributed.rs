@@ -92,7 +92,7 @@ impl Fleet {
             name: at.name.clone(),
         };
         let content_now = self.content_now(name);
-        let reported_before = self.why_failed(name, place);
+        let reported_before = self.failure_message(name, place);
         match wrote {
             Wrote::Applied {
                 part,
@@ -105,23 +105,26 @@ impl Fleet {
                 };
                 let is_strict =
                     matches!(&held.object.spec, Ok(spec) if spec.write_policy == WritePolicy::Strict);
-                let spot = held.spots.entry(place.clone()).or_default();
+                let target_state = held.target_states.entry(place.clone()).or_default();
                 // A copy that was deleted in order to be recreated is not new.
-                let is_new = created && differed.is_none() && spot.written.is_none();
-                let earlier = spot.written.as_ref().filter(|written| written.content == content);
+                let is_new = created && differed.is_none() && target_state.written.is_none();
+                let earlier = target_state
+                    .written
+                    .as_ref()
+                    .filter(|written| written.content == content);
                 let (same_content, was_equal) =
                     (earlier.is_some(), earlier.is_some_and(|written| written.equal));
                 let wrong = differed.or_else(|| created.then(|| DELETED.to_owned()));
-                let before = spot.drift_backoff.take().filter(|_| same_content);
+                let before = target_state.drift_backoff.take().filter(|_| same_content);
                 let wrong = wrong.filter(|_| was_equal);
-                spot.drift_backoff = DriftBackoff::compared(before, wrong.as_deref(), now);
-                let drift_backoff = spot.drift_backoff.as_ref();
-                spot.is_contended = drift_backoff.is_some_and(|drift_backoff| {
+                target_state.drift_backoff = DriftBackoff::compared(before, wrong.as_deref(), now);
+                let drift_backoff = target_state.drift_backoff.as_ref();
+                target_state.is_contended = drift_backoff.is_some_and(|drift_backoff| {
                     drift_backoff.is_reported() && now < drift_backoff.reported_until()
                 });
-                spot.failure = None;
-                spot.not_before = (content != content_now).then(|| now.plus(FIRST_PAUSE));
-                spot.written = Some(Written {
+                target_state.failure = None;
+                target_state.not_before = (content != content_now).then(|| now.plus(FIRST_PAUSE));
+                target_state.written = Some(Written {
                     uid: part.uid.clone(),
                     resource_version: part.resource_version.clone(),
                     content,
@@ -136,17 +139,17 @@ impl Fleet {
                 let Some(held) = self.memory.distributions.held.get_mut(name) else {
                     return;
                 };
-                let spot = held.spots.entry(place.clone()).or_default();
-                if spot
+                let target_state = held.target_states.entry(place.clone()).or_default();
+                if target_state
                     .written
                     .as_ref()
                     .is_none_or(|written| written.content != content)
                 {
-                    spot.reset_drift();
+                    target_state.reset_drift();
                 }
-                spot.failure = None;
-                spot.not_before = (content != content_now).then(|| now.plus(FIRST_PAUSE));
-                spot.written = Some(Written {
+                target_state.failure = None;
+                target_state.not_before = (content != content_now).then(|| now.plus(FIRST_PAUSE));
+                target_state.written = Some(Written {
                     uid: part.uid.clone(),
                     resource_version: part.resource_version.clone(),
                     content,
@@ -158,16 +161,16 @@ impl Fleet {
                 let Some(held) = self.memory.distributions.held.get_mut(name) else {
                     return;
                 };
-                let Some(spot) = held.spots.get_mut(place) else {
+                let Some(target_state) = held.target_states.get_mut(place) else {
                     return;
                 };
-                let attempts = spot
+                let attempts = target_state
                     .failure
                     .as_ref()
                     .filter(|failure| failure.step == step && failure.content == content_now)
                     .map_or(1, |failure| failure.attempts.saturating_add(1));
                 let pause = (FIRST_PAUSE << (attempts - 1).min(20)).min(LONGEST_PAUSE);
-                spot.failure = Some(Failure {
+                target_state.failure = Some(Failure {
                     step,
                     message,
                     content: content_now,
@@ -176,9 +179,9 @@ impl Fleet {
                 });
             }
             Wrote::Gone { uid } => {
-                let spot = self.memory.distributions.held.get_mut(name);
-                if let Some(spot) = spot.and_then(|held| held.spots.get_mut(place)) {
-                    spot.reset_drift();
+                let target_state = self.memory.distributions.held.get_mut(name);
+                if let Some(target_state) = target_state.and_then(|held| held.target_states.get_mut(place)) {
+                    target_state.reset_drift();
                 }
                 let deletion = Deletion {
                     uid: Some(uid),
@@ -200,13 +203,13 @@ impl Fleet {
                     .held
                     .get_mut(name)
                     .filter(|_| !is_ending);
-                if let Some(spot) = held.and_then(|held| held.spots.get_mut(place)) {
-                    spot.not_before = Some(now.plus(FIRST_PAUSE));
+                if let Some(target_state) = held.and_then(|held| held.target_states.get_mut(place)) {
+                    target_state.not_before = Some(now.plus(FIRST_PAUSE));
                 }
             }
         }
         // The report states the reason.
-        if self.why_failed(name, place) != reported_before {
+        if self.failure_message(name, place) != reported_before {
             self.route(Changed::DistributionReport(name), dirty);
         }
         self.evaluate(name, place, now, dirty);
@@ -232,8 +235,8 @@ impl Fleet {
             let Some(held) = self.memory.distributions.held.get_mut(&name) else {
                 continue;
             };
-            if is_another && let Some(spot) = held.spots.get_mut(&place) {
-                spot.failure = None;
+            if is_another && let Some(target_state) = held.target_states.get_mut(&place) {
+                target_state.failure = None;
             }
             let is_source = place.cluster.is_none()
                 && matches!(&held.object.spec, Ok(spec) if spec.source.as_ref() == Some(id));
@@ -245,20 +248,22 @@ impl Fleet {
             }
             // The report names its owner.
             let held = self.memory.distributions.held.get(&name);
-            if held.and_then(|held| held.spots.get(&place)?.target_status) == Some(TargetStatus::Conflict) {
+            if held.and_then(|held| held.target_states.get(&place)?.target_status)
+                == Some(TargetStatus::Conflict)
+            {
                 self.route(Changed::DistributionReport(&name), dirty);
             }
         }
     }
 
-    fn why_failed(&self, name: &Str, place: &Place) -> Option<String> {
+    fn failure_message(&self, name: &Str, place: &Place) -> Option<String> {
         self.memory
             .distributions
             .held
             .get(name)?
-            .spots
+            .target_states
             .get(place)?
-            .why_failed()
+            .failure_message()
     }
 
     fn content_now(&self, name: &Str) -> u64 {

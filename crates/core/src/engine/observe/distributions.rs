@@ -64,7 +64,7 @@ impl Fleet {
         if is_same {
             if let Some(held) = self.memory.distributions.held.get_mut(name) {
                 let waited = |cluster: &Str| !held.object.reported_on(cluster) && object.reported_on(cluster);
-                let places = held.spots.keys();
+                let places = held.target_states.keys();
                 let of_it = places.filter(|place| place.cluster.as_ref().is_some_and(waited));
                 dirty.extend(of_it.map(|place| Key::Distributed(name.clone(), place.clone())));
                 held.object = object;
@@ -80,7 +80,7 @@ impl Fleet {
             .as_ref()
             .is_none_or(|held| targets(held) != targets(&object));
         // A watch that is still needed continues: it would not be listed again.
-        let before = self.wheres(name);
+        let before = self.distribution_servers(name);
         self.deselect(name);
         match self.memory.distributions.held.get_mut(name) {
             Some(held) => held.object = object,
@@ -92,7 +92,7 @@ impl Fleet {
             }
         }
         self.look(name);
-        let wanted = self.wheres(name);
+        let wanted = self.distribution_servers(name);
         self.end_watches(name, before.iter().filter(|at| !wanted.contains(at)));
         // Otherwise the copy in a namespace that was left is kept for a while, as before.
         if is_retargeted {
@@ -118,7 +118,7 @@ impl Fleet {
         if self.cache.revisions.end(which, held_as, deletion, now).is_none() {
             return;
         }
-        let at: BTreeSet<DistributionServer> = self.wheres(name).into_iter().collect();
+        let at: BTreeSet<DistributionServer> = self.distribution_servers(name).into_iter().collect();
         self.forget_distribution(name);
         // Conflicts of other distributions may end with it.
         let others: BTreeSet<Str> = at
@@ -203,7 +203,11 @@ impl Fleet {
             let failed = failed.filter(|(target_status, _)| matches!(target_status, TargetStatus::Failed(_)));
             let of_it = failed.flat_map(|(_, places)| places);
             for place in of_it.filter(|place| place.cluster.as_ref() == Some(cluster)) {
-                if let Some(failure) = held.spots.get_mut(place).and_then(|spot| spot.failure.as_mut()) {
+                if let Some(failure) = held
+                    .target_states
+                    .get_mut(place)
+                    .and_then(|target_state| target_state.failure.as_mut())
+                {
                     failure.retry_at = now;
                     dirty.push(Key::Distributed(name.clone(), place.clone()));
                 }
@@ -212,11 +216,11 @@ impl Fleet {
     }
 
     fn forget_distribution(&mut self, name: &Str) {
-        let looked = self.wheres(name);
+        let looked = self.distribution_servers(name);
         self.deselect(name);
         self.end_watches(name, looked.iter());
         if let Some(held) = self.memory.distributions.held.remove(name) {
-            for place in held.spots.keys() {
+            for place in held.target_states.keys() {
                 self.leave(name, place);
             }
         }

@@ -20,8 +20,8 @@ impl Fleet {
         let Some(held) = self.memory.distributions.held.get(name) else {
             return;
         };
-        let mut places: BTreeSet<Place> = held.spots.keys().cloned().collect();
-        for at in self.wheres(name) {
+        let mut places: BTreeSet<Place> = held.target_states.keys().cloned().collect();
+        for at in self.distribution_servers(name) {
             let in_place = |namespace: &Str| Place {
                 cluster: at.cluster.clone(),
                 namespace: namespace.clone(),
@@ -98,7 +98,7 @@ impl Fleet {
         let holds_it = |place: &Place| {
             let at = self.memory.distributions.place_of(name, place)?;
             let part = self.memory.distributions.part(&at, &place.namespace)?;
-            Some(held.spots.get(place)?.is_equal_but_contended(part))
+            Some(held.target_states.get(place)?.is_equal_but_contended(part))
         };
         let mut contended = held.by_target_status.get(&failed).into_iter().flatten();
         if contended.all(|place| holds_it(place) == Some(true))
@@ -119,17 +119,21 @@ impl Fleet {
                 Some(TargetStatus::Leaving | TargetStatus::Failed(Step::Delete))
             )
         };
-        let left = leaves(held.spots.get(place).and_then(|spot| spot.target_status));
+        let left = leaves(
+            held.target_states
+                .get(place)
+                .and_then(|target_state| target_state.target_status),
+        );
         let changed = held.set(place, target_status, now);
-        if changed && let Some(spot) = held.spots.get_mut(place) {
-            spot.explained =
-                leaves(target_status) && (self.memory.origin == Origin::Edit || (left && spot.explained));
-            spot.counted &= leaves(target_status);
+        if changed && let Some(target_state) = held.target_states.get_mut(place) {
+            target_state.explained = leaves(target_status)
+                && (self.memory.origin == Origin::Edit || (left && target_state.explained));
+            target_state.counted &= leaves(target_status);
         }
         if target_status == Some(TargetStatus::NoNamespace)
-            && let Some(spot) = held.spots.get_mut(place)
+            && let Some(target_state) = held.target_states.get_mut(place)
         {
-            spot.reset_drift();
+            target_state.reset_drift();
         }
         if changed {
             self.route(Changed::DistributionReport(name), dirty);

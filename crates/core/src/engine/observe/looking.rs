@@ -95,7 +95,7 @@ impl Fleet {
 
     /// Begins the watches of a distribution. Cost: O(members) for one that selects members, else O(selectors).
     pub(super) fn look(&mut self, name: &Str) {
-        for at in self.wheres(name) {
+        for at in self.distribution_servers(name) {
             self.cache.watches.demand(at.watch());
             let looked = self.memory.distributions.looked.entry(at).or_default();
             looked.by.insert(name.clone());

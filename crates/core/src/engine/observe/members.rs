@@ -180,7 +180,7 @@ impl Fleet {
             let resource = self.cache.resources.get_mut(id);
             let state = resource.and_then(|resource| resource.copies.get_mut(cluster));
             let problem = state.and_then(|state| state.problem.as_mut());
-            if let Some(problem) = problem.filter(|held| held.trouble.is_passing()) {
+            if let Some(problem) = problem.filter(|held| held.kind.is_passing()) {
                 problem.retry_at = now;
                 self.route(Changed::Copy(id, cluster), dirty);
             }

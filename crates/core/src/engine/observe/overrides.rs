@@ -6,7 +6,7 @@ use entourage_api::policy::OverridePolicy;
 
 use super::{Dirty, named};
 use crate::{
-    cache::{Deletion, Held, Trouble, meta_of},
+    cache::{Deletion, Held, ProblemKind, meta_of},
     engine::routes::Changed,
     fleet::Fleet,
     graph::Reach,
@@ -129,7 +129,7 @@ impl Fleet {
         let Some(state) = resource.and_then(|resource| resource.copies.get_mut(cluster)) else {
             return;
         };
-        let held = state.problem.take_if(|held| held.trouble == Trouble::Override);
+        let held = state.problem.take_if(|held| held.kind == ProblemKind::Override);
         let is_over = held.is_some();
         self.route(Changed::Copy(id, cluster), dirty);
         if is_over {
