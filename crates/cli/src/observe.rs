@@ -107,11 +107,12 @@ impl Observer {
         })
     }
 
-    /// All sightings: by cluster, then in the order in which the cluster made the changes.
+    /// All sightings: by cluster, then in the order in which the cluster made the changes. Their times have the same order.
     #[must_use]
     pub fn sightings(&self) -> Vec<Sighting> {
         let mut all = lock(&self.seen).clone();
         all.sort_by(|a, b| (&a.cluster, a.revision).cmp(&(&b.cluster, b.revision)));
+        order_times(&mut all);
         all
     }
 
@@ -121,6 +122,18 @@ impl Observer {
         let seen = lock(&self.seen);
         let mut all = seen.iter().rev();
         all.find(|each| each.cluster == cluster && each.id == *id)?.copy
+    }
+}
+
+/// Moves the time of a sighting to that of a later change of the same cluster that was observed before it: each kind has a watch
+/// of its own, and one may be late, but a change was made by the time a later one was observed.
+fn order_times(sorted: &mut [Sighting]) {
+    for at in (1..sorted.len()).rev() {
+        let (earlier, later) = sorted.split_at_mut(at);
+        let (earlier, later) = (&mut earlier[at - 1], &later[0]);
+        if earlier.cluster == later.cluster {
+            earlier.at = earlier.at.min(later.at);
+        }
     }
 }
 
@@ -260,4 +273,37 @@ pub fn condition<'a>(object: &'a Value, type_: &str, status: &str) -> Option<&'a
     let mut all = object["status"]["conditions"].as_array()?.iter();
     let held = all.find(|each| each["type"] == type_ && each["status"] == status)?;
     Some(held["message"].as_str().unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use entourage_core::object::Gvk;
+
+    use super::*;
+
+    #[test]
+    fn a_change_has_the_time_of_a_later_one_that_was_observed_first() {
+        let begin = Instant::now();
+        let sighting = |cluster: &str, revision: u64, millis: u64| Sighting {
+            cluster: cluster.to_owned(),
+            id: ResourceId::new(Gvk::new("v1", "ConfigMap"), "shop", "settings"),
+            revision,
+            at: begin + Duration::from_millis(millis),
+            initial: false,
+            copy: None,
+        };
+        let mut all = [
+            sighting("member1", 1, 10),
+            sighting("member1", 2, 40),
+            sighting("member1", 3, 30),
+            sighting("member1", 4, 35),
+            sighting("member2", 1, 5),
+        ];
+        order_times(&mut all);
+        let millis: Vec<u128> = all
+            .iter()
+            .map(|each| each.at.duration_since(begin).as_millis())
+            .collect();
+        assert_eq!(millis, [10, 30, 30, 35, 5]);
+    }
 }

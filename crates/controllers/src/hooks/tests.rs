@@ -190,10 +190,7 @@ async fn answer(
 }
 
 /// A hook with a rule for all operations and kinds.
-#[expect(
-    clippy::needless_pass_by_value,
-    reason = "callers write it on the spot"
-)]
+#[expect(clippy::needless_pass_by_value, reason = "callers write it on the spot")]
 fn hook(client: Value, seconds: u32) -> Hook {
     let configuration = json!({"apiVersion": "config.karmada.io/v1alpha1", "kind": "ResourceInterpreterWebhookConfiguration",
         "metadata": {"name": "some"}, "webhooks": [{"name": "one.example.com", "clientConfig": client, "timeoutSeconds": seconds,

@@ -77,6 +77,13 @@ fn drifted(version: &str) -> Answer {
     object(copy)
 }
 
+/// The copy, which is being deleted.
+fn leaving(version: &str) -> Answer {
+    let mut copy = copy(version);
+    copy["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    object(copy)
+}
+
 fn equal(version: &str) -> Answer {
     object(copy(version))
 }
@@ -120,6 +127,12 @@ fn a_copy_costs_one_request_unless_it_has_metadata_of_other_writers() {
             known(true),
             vec![drifted("8"), equal("9")],
             "GET, PUT 8: applied 9, differed at data",
+        ),
+        (
+            "being deleted and equal",
+            known(true),
+            vec![leaving("8")],
+            "GET: applied 8",
         ),
     ]);
 }
