@@ -73,7 +73,9 @@ pub(crate) fn grace(fleet: &Fleet, id: &ResourceId, deleted: Time, now: Time) ->
 }
 
 /// The referrers that need an object, with their clusters: each live referrer on its own and those that it is being evicted
-/// from, and a former one on those where its copy still needs the object. Cost: O(referrers × clusters).
+/// from, and a former one on those where its copy still needs the object. A copy of a former one that was not observed only keeps
+/// what the stored binding names: it delays a removal, and adds no cluster. Cost: O(referrers × clusters), and for each former
+/// one O(its clusters × snapshots).
 pub(crate) fn needed_by<'a>(
     fleet: &'a Fleet,
     id: &'a ResourceId,
@@ -91,13 +93,32 @@ pub(crate) fn needed_by<'a>(
             let referrer = fleet.resource(referrer_id)?;
             let binding = referrer.last_binding().filter(|_| fleet.is_following(referrer))?;
             let is_held = |target: &TargetCluster| {
+                let cluster = target.name.as_str().into();
                 resource.standing().is_some()
-                    && holds_as_former(fleet, referrer_id, &target.name.as_str().into())
+                    && holds_as_former(fleet, referrer_id, &cluster)
+                    && (is_observed(referrer, &cluster) || names(resource, binding, &cluster))
             };
             let held: Vec<TargetCluster> = binding.needed_on().into_iter().filter(is_held).collect();
             (!held.is_empty() && referrer_id != id).then_some((binding, held))
         });
     live.chain(former)
+}
+
+fn is_observed(referrer: &ResourceState, cluster: &Str) -> bool {
+    let copy = referrer.copies.get(cluster);
+    copy.is_some_and(|copy| copy.live.is_some())
+}
+
+/// True if the stored binding of an object names a referrer on a cluster. Cost: O(snapshots).
+fn names(resource: &ResourceState, referrer: &Binding, cluster: &str) -> bool {
+    let stored = resource.last_binding().into_iter();
+    stored
+        .flat_map(|binding| &binding.object.spec.required_by)
+        .filter(|snapshot| {
+            *snapshot.namespace == *referrer.name.namespace && *snapshot.name == *referrer.name.name
+        })
+        .flat_map(|snapshot| &snapshot.clusters)
+        .any(|target| target.name == cluster)
 }
 
 /// True if an object is propagated as a dependency anywhere. With the feature gate off, a dependency that was propagated before

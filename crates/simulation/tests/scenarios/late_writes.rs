@@ -163,6 +163,33 @@ fn a_copy_that_cannot_be_sent_holds_nothing_for_long_after_a_restart() {
     assert_eq!(world.holders("ConfigMap", "settings"), ["member1"]);
 }
 
+#[test]
+fn a_restart_adds_nobody_who_referred_to_an_object_where_no_copy_was_sent() {
+    let suspended = |clusters: &[&str]| {
+        let mut policy = policy();
+        policy["spec"]["placement"]["spreadConstraints"] = json!([]);
+        policy["spec"]["suspension"] = json!({"dispatchingOnClusters": {"clusterNames": clusters}});
+        policy
+    };
+    let mut world = World::new(&["member1", "member2"]);
+    world.apply(config_map("settings", "one"));
+    world.apply(crate::deployment("web", &["settings"]));
+    world.apply(suspended(&["member2"]));
+    assert!(world.settle());
+    // From now on the copy on member1 stays as it is, and needs what the template does not refer to any more.
+    world.apply(suspended(&["member1", "member2"]));
+    assert!(world.settle());
+    world.apply(crate::deployment("web", &[]));
+    assert!(world.settle());
+    assert_eq!(world.holders("Deployment", "web"), ["member1"]);
+    let needed = &binding(&world, "settings-configmap")["spec"]["requiredBy"][0]["clusters"];
+    assert_eq!(*needed, json!([{"name": "member1", "replicas": 1}]));
+    let wrote = world.writes.len();
+    world.restart();
+    assert!(world.settle_for(60_000));
+    assert_eq!(world.writes[wrote..], [""; 0]);
+}
+
 /// A policy of the ConfigMap's own.
 fn policy_of_settings(clusters: &[&str]) -> Value {
     json!({
