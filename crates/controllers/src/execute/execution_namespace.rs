@@ -6,6 +6,7 @@ use entourage_core::{
     observation::work_gvk,
     plan::{Event, HubObject, Preconditions, Verb},
 };
+use serde_json::Value;
 
 use super::{Executor, Outcome, outcome_of};
 use crate::{
@@ -50,9 +51,11 @@ impl Executor {
             deadline: None,
         };
         match self.hub.object(call).await {
-            Ok(list) => match list["items"].as_array() {
-                Some(all) => Ok(!all.is_empty()),
-                None => Err(Failure::Garbled("a list of Works without items".into())),
+            Ok(list) => match list.get("items") {
+                Some(Value::Array(all)) => Ok(!all.is_empty()),
+                // An API server writes an empty list of metadata so.
+                Some(Value::Null) => Ok(false),
+                _ => Err(Failure::Garbled("a list of Works without items".into())),
             },
             Err(failure) if failure.class() == Class::Missing => match self.hub.served(&work_gvk()).await? {
                 Served::Nowhere => Ok(false),

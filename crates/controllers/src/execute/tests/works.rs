@@ -40,11 +40,15 @@ fn list(names: &[&str]) -> Reply {
 
 #[tokio::test]
 async fn an_execution_namespace_is_deleted_when_the_hub_lists_no_work_in_it() {
-    let deleted = ok(json!({"kind": "Status", "status": "Success"}));
-    let mut bench = bench(vec![(LIST, list(&[])), (DELETE_NAMESPACE, deleted)], vec![]);
-    let (outcome, _) = bench.carry_out(end()).await;
-    assert_eq!(outcome, Outcome::Done);
-    assert_eq!(bench.hub.lines(), [LIST, DELETE_NAMESPACE]);
+    let null =
+        ok(json!({"kind": "PartialObjectMetadataList", "metadata": {"resourceVersion": "9"}, "items": null}));
+    for empty in [list(&[]), null] {
+        let deleted = ok(json!({"kind": "Status", "status": "Success"}));
+        let mut bench = bench(vec![(LIST, empty), (DELETE_NAMESPACE, deleted)], vec![]);
+        let (outcome, _) = bench.carry_out(end()).await;
+        assert_eq!(outcome, Outcome::Done);
+        assert_eq!(bench.hub.lines(), [LIST, DELETE_NAMESPACE]);
+    }
 }
 
 #[tokio::test]
