@@ -92,7 +92,8 @@ const IMPURE: &[&str] = &[
     "std::net",
 ];
 
-/// Words that the rule `definition` refuses at the beginning of a doc comment.
+/// Words that the rule `definition` refuses at the beginning of a doc comment. A sentence such as "When true, …" is accepted: `When`
+/// and `Where` with a comma in the line.
 const QUESTIONS: &[&str] = &[
     "How", "What", "When", "Where", "Whether", "Which", "Who", "Whose", "Why",
 ];
@@ -252,12 +253,16 @@ fn definition(file: &File<'_>) -> Vec<Finding> {
     for (n, line) in file.text.lines().enumerate() {
         let doc = doc(line);
         if let Some(text) = doc.as_deref().filter(|_| !inside) {
-            let first = text.split(' ').next().unwrap_or_default();
-            if QUESTIONS.contains(&first) {
+            let first = text
+                .split(|c: char| !c.is_alphabetic())
+                .next()
+                .unwrap_or_default();
+            let is_clause = ["When", "Where"].contains(&first) && text.contains(',');
+            if QUESTIONS.contains(&first) && !is_clause {
                 found.push((n + 1, format!("a doc comment begins with {first:?}")));
             }
         }
-        inside = doc.is_some();
+        inside = doc.is_some_and(|text| inside || !text.is_empty());
     }
     found
 }
@@ -392,6 +397,18 @@ mod tests {
                 "crates/core/src/a.rs",
                 "//! What it does.\n",
                 "//! Whatever.\n",
+            ),
+            sample(
+                "definition",
+                "crates/core/src/a.rs",
+                "///\n/// Why.\n",
+                "/// When none is ready, the last choice stays.\n",
+            ),
+            sample(
+                "definition",
+                "crates/core/src/a.rs",
+                "/// A.\nfn a() {}\n/// How it ends.\nfn b() {}\n",
+                "/// A.\nfn a() {}\n/// Its end.\nfn b() {}\n",
             ),
             sample(
                 "home-path",

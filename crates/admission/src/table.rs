@@ -278,8 +278,8 @@ pub const RULES: &[Rule] = &[
         "waiting for data is used with propagateDeps: true", "claims that are not propagated are not known as \
          dependencies"),
     rule("state-path", POLICIES, Act::Warn(failover::paths),
-        "the paths of statePreservation are supported", "a workload that relies on it would start \
-         without its state"),
+        "the paths of statePreservation are supported", "a workload that relies on another path \
+         would start without its state"),
     rule("stored-priority", POLICIES, Act::Warn(stored::priority),
         "schedulePriority is stored and has no effect in this version", "nothing else reports it"),
     rule("stored-pull", Kinds::These(&[CLUSTER]), Act::Warn(stored::pull),

@@ -98,7 +98,7 @@ impl Quantity {
         }
     }
 
-    /// Returns whole units, in decimal notation.
+    /// A quantity of whole units, in decimal notation.
     #[must_use]
     pub fn units(units: i64) -> Self {
         Self {
@@ -129,7 +129,7 @@ impl Quantity {
         }
     }
 
-    /// Returns whole units, rounded away from zero.
+    /// The value in whole units, rounded away from zero.
     #[must_use]
     pub fn ceil(&self) -> i64 {
         let whole = self.nano / UNIT + (self.nano % UNIT).signum();

@@ -225,7 +225,7 @@ impl Bench {
     /// # Errors
     /// It stays ready.
     pub async fn member_unready(&self, name: &str) -> Result<()> {
-        self.until_cluster(name, "stays ready", |cluster| !is_ready(cluster))
+        self.until_cluster(name, "is still ready", |cluster| !is_ready(cluster))
             .await
     }
 

@@ -39,7 +39,7 @@ pub enum Role {
 ///
 /// Cost: O(rules of the customizations and hooks).
 #[must_use]
-pub fn layers(
+pub fn layers_of(
     subject: &Subject<'_>,
     operation: Operation,
     customizations: &[ResourceInterpreterCustomization],

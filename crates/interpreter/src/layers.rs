@@ -337,7 +337,7 @@ impl Interpretation {
             layer: "interpretation".to_owned(),
             contract: Contract::Interpreter,
             operation: question.operation(),
-            why: Cow::Borrowed("the answer is not an object"),
+            why: Cow::Borrowed("the result is not an object"),
             until: Until::Changed,
         };
         Some(match self.answer(question)? {

@@ -11,7 +11,7 @@
 //! - [`declarative`]: the evaluation of such rules; users may write them, too.
 //! - [`hook`]: interpreter webhooks: the choice of the hook, its protocol, and the meaning of its response.
 //! - [`operations`]: the operations of each kind.
-//! - [`ask`]: all layers behind one question, and the list of layers, for users.
+//! - [`ask`], [`layer_order`]: all layers behind one question, and the list of layers, for users.
 //! - [`equal`]: the comparison of a live copy with the desired one.
 //! - [`rights`]: the kinds that the controllers may manage by default.
 

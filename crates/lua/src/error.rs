@@ -73,7 +73,7 @@ pub enum ScriptError {
         count: u64,
     },
     /// It used too much memory, or made a string or a result that is too large.
-    #[error("script {script:?}{}: hit its limit: needs more than the {bytes} bytes of memory, the largest string or the largest answer; make less of them; {AGAIN}", at(.line))]
+    #[error("script {script:?}{}: hit its limit: needs more than the {bytes} bytes of memory, the largest string or the largest result; make less of them; {AGAIN}", at(.line))]
     Memory {
         /// Name of the script.
         script: String,

@@ -113,7 +113,7 @@ impl Distributions {
                     Ok((place, Ok(review))) => match review.status {
                         Some(status) if status.allowed => continue,
                         Some(_) => (place, None),
-                        None => (place, Some("the response is empty".to_owned())),
+                        None => (place, Some("the response has no status".to_owned())),
                     },
                     Ok((place, Err(error))) => (place, Some(describe(&error))),
                     Err(_) => (0, Some("the question was dropped".to_owned())),

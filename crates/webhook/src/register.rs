@@ -64,7 +64,7 @@ impl Registrar {
                 Step::Keep(identity) => return Ok(identity),
                 Step::Store(identity) => identity,
                 Step::Anew(why) => {
-                    info!(secret = place, why, "renewing the certificates");
+                    info!(secret = place, why, "creating new certificates");
                     let trusted = self.trusted().await?;
                     certificates::anew(&trusted, &names, now).map_err(failed)?
                 }

@@ -239,7 +239,7 @@ async fn look_for_lost(space: Space, seen: Arc<Mutex<Seen>>) {
     }
 }
 
-/// True if a workload exists, by member; `None` for a member that does not respond.
+/// The existence of a workload, by member; `None` for a member that does not respond.
 async fn sweep(space: &Space, name: &str) -> Vec<(String, Option<bool>)> {
     let mut found = Vec::new();
     for member in &space.members {

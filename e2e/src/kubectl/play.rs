@@ -24,7 +24,7 @@ use super::{
 /// The longest time for a command on a machine that is busy with other things.
 const LONGEST: Duration = Duration::from_secs(120);
 
-/// The number of repetitions of a command: half a minute of pauses, and the time that the machine takes for the commands.
+/// The maximum number of repetitions of a command: half a minute of pauses, and the time that the machine takes for the commands.
 const LOOKS: usize = 300;
 
 /// Between two runs of a command that is repeated.

@@ -47,7 +47,7 @@ pub(crate) struct Scenario {
 }
 
 impl Scenario {
-    /// An action on the settled example.
+    /// The scenario of an action on the settled example.
     pub(crate) const fn example(act: Act) -> Self {
         Self {
             given: |space| Box::pin(arrives(space)),

@@ -73,7 +73,7 @@ async fn copies_are_in_the_namespaces_of_members_and_go_with_the_distribution(
     scene.until_counts("rd", 2, 2, 0).await?;
     scene.end_distribution("rd", "Background").await?;
     scene.until_ended("rd").await?;
-    // The order: they were deleted before that.
+    // The copies were deleted before the distribution was.
     assert_eq!(scene.holders("Secret", "shared").await?, [""; 0]);
     Ok(())
 }

@@ -31,7 +31,7 @@ fn policy() -> Value {
     policy
 }
 
-/// The claim that a backup tool fills on a member.
+/// Marks a claim on a member as restored, as a backup tool does.
 async fn fill(scene: &Scene, member: &str) -> Result<()> {
     let now = k8s_openapi::jiff::Timestamp::now();
     let now = k8s_openapi::jiff::Timestamp::from_second(now.as_second() + 1)?.to_string();
@@ -98,7 +98,7 @@ async fn a_workload_hands_its_state_on_waits_for_its_data_and_goes_home(scene: &
     Ok(())
 }
 
-/// The backup of a member, restored there after the workload was evicted.
+/// A backup of a member is restored there after the workload was evicted.
 async fn what_a_restored_workload_needs_is_not_taken_from_under_it(scene: &mut Scene) -> Result<()> {
     scene.example().await?;
     let mut backup = scene.copy("member1", "Deployment", "myapp").await?;

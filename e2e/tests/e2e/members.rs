@@ -167,7 +167,7 @@ async fn members_in_trouble_are_told_of_and_delay_nobody(scene: &mut Scene) -> R
     Ok(())
 }
 
-/// A user who may write Clusters but not read Secrets points one or more to an address of his own. Nothing is sent there.
+/// A user who may write Clusters but not read Secrets points a Cluster, or a new one, to an address of his own. Nothing is sent there.
 async fn a_cluster_gets_only_its_own_credentials(scene: &mut Scene) -> Result<()> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     listener.set_nonblocking(true)?;

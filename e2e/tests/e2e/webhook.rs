@@ -1,4 +1,4 @@
-//! The admission webhook of a hub: its defaults, its refusals, and the operation without it.
+//! The admission webhook of a hub: its defaults, its refusals, and the operation of the hub without it.
 
 use std::{net::TcpListener, path::Path, sync::Arc, time::Duration};
 

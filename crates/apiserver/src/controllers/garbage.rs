@@ -31,7 +31,7 @@ pub(super) struct Garbage {
     owners: BTreeMap<Place, Vec<Owner>>,
     /// The dependents of each uid.
     dependents: BTreeMap<String, BTreeSet<Place>>,
-    /// The uids among them that have dependents and whose object is deleted, whether or not its kind is still served.
+    /// The uids in `dependents` whose object is deleted, whether or not its kind is still served.
     absent: BTreeSet<String>,
     /// Objects that are being deleted in the foreground.
     waiting: BTreeMap<String, Place>,
@@ -241,7 +241,7 @@ impl Garbage {
                 let left = rewrite(cluster, &resource, &dependent.key, "", &mut |object| {
                     drop_owners(object, &[&head.uid])
                 });
-                // Another writer was always faster: the owner stays until this finalizer is removed, too.
+                // Another writer was always faster: the owner stays until this dependent no longer refers to it.
                 if left.is_some_and(|entry| is_owned_by(&entry, &head.uid)) {
                     self.queue.insert(Work::Orphan(place.clone()));
                     return;

@@ -112,7 +112,7 @@ impl Gvk {
         })
     }
 
-    /// The envelope of a resource.
+    /// The group, version and kind of a resource.
     #[must_use]
     pub fn of_resource(resource: &Resource) -> Self {
         Self {

@@ -32,10 +32,9 @@ pub enum Expectation {
 /// The time at which an object fulfilled an expectation.
 #[derive(Clone, Copy, Debug)]
 pub struct Fulfilled {
-    /// The order in which the benchmark observed it: each kind has its own watch, so the order between kinds may differ.
+    /// The time at which the benchmark observed it: each kind has its own watch, so the order between kinds may differ.
     pub at: Instant,
-    /// The order in which the server wrote it: its resourceVersion, which is etcd's revision and so ordered for all objects
-    /// of a server.
+    /// The resourceVersion that the server wrote: etcd's revision, and so ordered for all objects of a server.
     pub revision: u64,
 }
 
@@ -286,10 +285,10 @@ mod tests {
         let _ = seen.expect_that(Expectation::Present, [(0, id("x")), (0, id("y"))]);
         seen.present(0, id("x"), None, 1);
         seen.present(0, id("z"), None, 1);
-        let latencies = seen.fulfilled();
-        assert_eq!(latencies.keys().collect::<Vec<_>>(), [&(0, id("x"))]);
+        let fulfilled = seen.fulfilled();
+        assert_eq!(fulfilled.keys().collect::<Vec<_>>(), [&(0, id("x"))]);
         seen.present(0, id("y"), None, 2);
-        let (first, second) = (latencies[&(0, id("x"))], seen.fulfilled()[&(0, id("y"))]);
+        let (first, second) = (fulfilled[&(0, id("x"))], seen.fulfilled()[&(0, id("y"))]);
         assert!(first.at <= second.at && first.revision < second.revision);
         let _ = seen.expect_that(Expectation::Present, [(0, id("w"))]);
         assert!(seen.fulfilled().is_empty());

@@ -327,7 +327,7 @@ impl Drill<'_> {
     async fn heal(&mut self, before: &Before, report: &mut Report) -> Result<()> {
         let victim = report.cluster.clone();
         self.fleet.reconnect(&victim)?;
-        let mended = Instant::now();
+        let reconnected = Instant::now();
         self.say(&format!("\n{victim} is back.\n"))?;
         let ready = self.until(async |hub| {
             ensure!(
@@ -336,20 +336,20 @@ impl Drill<'_> {
             );
             Ok(())
         });
-        let ready = ready.await.map(|()| mended.elapsed());
+        let ready = ready.await.map(|()| reconnected.elapsed());
         let settled = match ready {
             Ok(_) => self.settled(Some(&victim)).await.map(drop),
             Err(_) => Ok(()),
         };
         // The hub was observed to be idle for that long.
-        let settled_after = mended.elapsed().saturating_sub(QUIET);
+        let settled_after = reconnected.elapsed().saturating_sub(QUIET);
         let seen = before.observer.sightings();
         let mut cleaned = Vec::new();
         let mut managed: BTreeMap<&ResourceId, bool> = BTreeMap::new();
         for each in seen.iter().filter(|each| each.cluster == victim) {
             let is = each.copy.is_some_and(|copy| copy.managed);
             let was = managed.insert(&each.id, is).unwrap_or_default();
-            if was && !is && each.at >= mended {
+            if was && !is && each.at >= reconnected {
                 cleaned.push(Cleaned {
                     object: each.id.to_string(),
                     how: if each.copy.is_some() {
@@ -357,7 +357,7 @@ impl Drill<'_> {
                     } else {
                         "deleted"
                     },
-                    after_ms: millis(each.at.duration_since(mended)),
+                    after_ms: millis(each.at.duration_since(reconnected)),
                 });
             }
         }

@@ -99,7 +99,7 @@ pub fn rules(extras: &[Extra]) -> Value {
     }
     rules.push(json!({"apiGroups": [""], "resources": ["namespaces"], "verbs": NAMESPACES}));
     rules.push(json!({"apiGroups": [""], "resources": COUNTED, "verbs": ["list", "watch"]}));
-    // A namespace that the hub deleted is deleted only if its content is known.
+    // A namespace that was deleted on the hub is deleted on the member only if its content there is known.
     for group in LOOKED_INTO.chunk_by(|a, b| a.0 == b.0) {
         let resources: Vec<_> = group.iter().map(|(_, resource)| resource).collect();
         rules.push(json!({"apiGroups": [group[0].0], "resources": resources, "verbs": ["list"]}));

@@ -93,10 +93,10 @@ fn customizations_come_before_hooks_and_hooks_before_what_is_known() {
     for (operation, customizations, hooks, wanted) in table {
         let customizations: Vec<_> = customizations.iter().map(|each| (*each).clone()).collect();
         let hooks: Vec<_> = hooks.iter().map(|each| (*each).clone()).collect();
-        let all = layers(&subject("apps", "Deployment"), operation, &customizations, &hooks);
+        let all = layers_of(&subject("apps", "Deployment"), operation, &customizations, &hooks);
         assert_eq!(line(&all), wanted, "{operation:?} {}", customizations.len());
     }
-    assert_eq!(layers(&subject("example.com", "Shop"), health, &[], &[]), []);
+    assert_eq!(layers_of(&subject("example.com", "Shop"), health, &[], &[]), []);
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn a_shipped_kind_has_the_operations_of_its_rules() {
         (Operation::Retain, ""),
     ] {
         assert_eq!(
-            line(&layers(&certificate, operation, &[], &[])),
+            line(&layers_of(&certificate, operation, &[], &[])),
             wanted,
             "{operation:?}"
         );
@@ -134,7 +134,7 @@ fn who_is_named_is_who_answers() {
                 is_namespaced: true,
             };
             for question in questions(&object) {
-                let named = layers(&subject, question.operation(), &[], &[]);
+                let named = layers_of(&subject, question.operation(), &[], &[]);
                 let answered = ask::ask_known(&of_object, question).map(|(layer, _)| layer);
                 let named = named.first().map(|layer| &*layer.name);
                 // An object need not have all that its kind may have.

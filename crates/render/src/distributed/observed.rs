@@ -153,7 +153,7 @@ impl Distribution {
 
 fn read(spec: &Value) -> Result<Spec, String> {
     if spec.is_null() {
-        return Err("it has no spec: set spec.resource and spec.targets".into());
+        return Err("it has no spec: set spec.resource or spec.resourceFrom, and spec.targets".into());
     }
     let spec = ResourceDistributionSpec::deserialize(spec).map_err(|_| {
         // Not the deserializer's message: it may quote the distributed object.

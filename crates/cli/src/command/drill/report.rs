@@ -81,7 +81,7 @@ pub struct Cleaned {
     pub after_ms: u64,
 }
 
-/// Rounds to whole milliseconds.
+/// Converts to whole milliseconds, rounded down.
 pub(super) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

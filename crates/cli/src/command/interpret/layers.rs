@@ -6,7 +6,7 @@ use anyhow::Result;
 use entourage_core::{
     interpreter::{
         hook::{Hook, Subject},
-        layer_order::{Layer, Role, layers},
+        layer_order::{Layer, Role, layers_of},
     },
     object::Gvk,
 };
@@ -28,7 +28,7 @@ pub(super) fn run(given: &Given, gvk: &Gvk, object: &Value, out: &mut impl Write
     let hooks: Vec<Hook> = given.hooks().cloned().collect();
     writeln!(out, "{} {}:", gvk.api_version(), gvk.kind)?;
     for (operation, title) in OPERATIONS {
-        let all = layers(&subject, operation, &customizations, &hooks);
+        let all = layers_of(&subject, operation, &customizations, &hooks);
         writeln!(out, "    {:<23} {}", format!("{title}:"), words(&all))?;
     }
     Ok(())

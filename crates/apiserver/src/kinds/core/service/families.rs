@@ -38,7 +38,7 @@ pub(super) fn fill(spec: &mut Object, errors: &mut Errors) {
         asked => asked,
     };
     if anywhere {
-        // It gets no traffic, so both families will do.
+        // It has no cluster IP and no selector, so both families will do.
         for family in [OURS, "IPv6"] {
             let wanted = if policy == "SingleStack" { 1 } else { 2 };
             if families.len() < wanted && !families.iter().any(|has| has == family) {
