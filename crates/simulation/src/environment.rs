@@ -180,8 +180,11 @@ pub trait Environment {
         true
     }
 
-    /// The process has opened a watch and observed its list.
-    fn opened(&mut self, _: &Watch) {}
+    /// A watch covers an object that cannot be read as its kind, and observes nothing of it.
+    fn undecodable(&self, _: &Watch, _object: &Value) {}
+
+    /// The process has opened a watch and observed its list, which this [`Observation::Listed`] ended.
+    fn opened(&mut self, _: &Watch, _: &Observation) {}
 
     /// An object was stored or removed, and the process has observed it; the object before.
     fn changed(&mut self, _: &Server, _: &ResourceId, _before: Option<&Value>) {}

@@ -20,14 +20,16 @@ pub fn observe(servers: &mut impl Environment, seen: Observation) {
 /// Opens a watch: the process observes its list. Cost: O(objects of the server).
 pub fn open(servers: &mut impl Environment, watch: &Watch) {
     servers.process_mut().open.insert(watch.clone());
-    for seen in list(servers, servers.process(), watch) {
+    let (objects, listed) = list(servers, servers.process(), watch);
+    for seen in objects {
         observe(servers, seen);
     }
-    servers.opened(watch);
+    observe(servers, listed.clone());
+    servers.opened(watch, &listed);
 }
 
-/// The list of a watch, as this process observes it.
-pub fn list(servers: &impl Environment, process: &Process, watch: &Watch) -> Vec<Observation> {
+/// The list of a watch, as this process observes it: its objects, and its end.
+pub fn list(servers: &impl Environment, process: &Process, watch: &Watch) -> (Vec<Observation>, Observation) {
     let revision = servers.servers().versions.last();
     let mut present: BTreeSet<ObjectRef> = BTreeSet::new();
     let mut seen = vec![Observation::Listing {
@@ -43,12 +45,12 @@ pub fn list(servers: &impl Environment, process: &Process, watch: &Watch) -> Vec
             seen.extend(project(servers, process, watch, object).map(Observation::Seen));
         }
     }
-    seen.push(Observation::Listed {
+    let listed = Observation::Listed {
         watch: watch.clone(),
         present,
         revision,
-    });
-    seen
+    };
+    (seen, listed)
 }
 
 /// The process observes a change of an object, if it has a watch open that covers it. Cost: O(open watches) on the hub, O(1) on
@@ -115,5 +117,9 @@ pub fn project(
     object: &Value,
 ) -> Option<Subject> {
     let heard = servers.heard(&process.engine.interpretation_of(watch), watch, object);
-    watches::project(&process.engine, watch, &heard, object)
+    let subject = watches::project(&process.engine, watch, &heard, object);
+    if subject.is_none() {
+        servers.undecodable(watch, object);
+    }
+    subject
 }

@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 
 use entourage_core::{
     object::{ResourceId, Time},
+    plan::Preconditions,
     rendered::wipe,
 };
 
@@ -203,6 +204,13 @@ pub fn merge(target: &mut Value, patch: &Value) {
             merge(map.entry(key.clone()).or_insert(Value::Null), value);
         }
     }
+}
+
+/// True if this is the very version of the object that the preconditions name.
+#[must_use]
+pub fn is_exactly(object: &Value, preconditions: &Preconditions) -> bool {
+    let meta = &object["metadata"];
+    meta["uid"] == *preconditions.uid && meta["resourceVersion"] == *preconditions.resource_version
 }
 
 /// True if the object has a finalizer.

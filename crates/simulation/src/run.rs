@@ -15,9 +15,6 @@ use crate::{
     notifications::{observe, open},
 };
 
-/// The time after which a plan that failed is made again, in milliseconds.
-const RETRY: i64 = 1_000;
-
 /// The driver of a run. The methods with a body are those of a run without disturbances.
 pub trait Run: Environment {
     /// The reason why a run ends before nothing is left to do.
@@ -45,6 +42,12 @@ pub trait Run: Environment {
 
     /// No key is left: true if something else was done.
     fn idle(&mut self) -> ControlFlow<Self::Stop, bool>;
+
+    /// The time after which a plan that failed is made again, in milliseconds; 0 makes it again at once, so that time does not
+    /// pass for a plan that always fails.
+    fn retry(&self) -> i64 {
+        1_000
+    }
 
     /// The time for which something waits, other than a timer.
     fn waits(&self) -> Option<Time> {
@@ -100,7 +103,13 @@ pub fn act<R: Run>(run: &mut R, key: &Key, plan: Plan) -> ControlFlow<R::Stop> {
             observe(run, seen);
         }
         if outcome.failed {
-            run.process_mut().timers.insert(key.clone(), now.plus(RETRY));
+            let retry = run.retry();
+            let process = run.process_mut();
+            if retry == 0 {
+                process.queue.insert(key.clone());
+            } else {
+                process.timers.insert(key.clone(), now.plus(retry));
+            }
             break;
         }
     }

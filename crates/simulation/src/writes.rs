@@ -35,6 +35,20 @@ pub fn replace(servers: &mut impl Environment, server: &Server, id: &ResourceId,
     next
 }
 
+/// The object that a PUT of `body` makes of `held`, whose status has a subresource of its own: it is kept.
+#[must_use]
+pub fn with_status_of(mut body: Value, held: &Value) -> Value {
+    match held.get("status") {
+        Some(status) => body["status"] = status.clone(),
+        None => {
+            if let Some(map) = body.as_object_mut() {
+                map.remove("status");
+            }
+        }
+    }
+    body
+}
+
 /// A DELETE: at once, or when the last finalizer is removed.
 pub fn delete(servers: &mut impl Environment, server: &Server, id: &ResourceId) {
     let Some(held) = servers.object(server, id).cloned() else {

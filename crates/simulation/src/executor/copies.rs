@@ -115,10 +115,7 @@ fn write(
             made
         };
     };
-    let mut next = copy.clone();
-    if let Some(status) = held.get("status") {
-        next["status"] = status.clone();
-    }
+    let next = writes::with_status_of(copy.clone(), held);
     servers.wrote(server, Write::Change, id);
     writes::replace(servers, server, id, next)
 }

@@ -148,7 +148,8 @@ pub(super) fn respond(
             }
             refused(servers.fault(Request::Write(server, id, copy.object(), Some(&live))))?;
             servers.wrote(server, Write::Change, id);
-            Ok(writes::replace(servers, server, id, copy.object().clone()))
+            let next = writes::with_status_of(copy.object().clone(), &live);
+            Ok(writes::replace(servers, server, id, next))
         }
         (Ask::Delete(preconditions), Some(live)) => {
             let wanted =

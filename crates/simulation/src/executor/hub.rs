@@ -14,7 +14,7 @@ use super::Outcome;
 use crate::{
     environment::{Environment, Request, Write},
     notifications,
-    objects::merge,
+    objects::{is_exactly, merge},
     writes,
 };
 
@@ -80,53 +80,53 @@ struct Conflict;
 /// Responds as the hub: with the object, or with none if it is gone.
 fn send(servers: &mut impl Environment, id: &ResourceId, verb: Verb) -> Result<Option<Value>, Conflict> {
     let held = servers.object(&Server::Hub, id).cloned();
-    let (verb, held) = match (verb, held) {
-        (Verb::Create(body), None) => {
+    // Every write of a planner names the version that it is about: one that does not is refused here, so that it is found.
+    let named = |meta: &Value| {
+        let is_it = |held: &Value| {
+            let held = &held["metadata"];
+            let is_version = meta["resourceVersion"] == held["resourceVersion"];
+            is_version && (meta["uid"].is_null() || meta["uid"] == held["uid"])
+        };
+        held.clone().filter(is_it).ok_or(Conflict)
+    };
+    let next = match verb {
+        Verb::Create(_) if held.is_some() => return Err(Conflict),
+        Verb::Create(body) => {
             servers.wrote(&Server::Hub, Write::Create, id);
             return Ok(Some(writes::create(servers, &Server::Hub, id, body)));
         }
-        (Verb::Create(_), Some(_)) | (_, None) => return Err(Conflict),
-        (verb, Some(held)) => (verb, held),
-    };
-    // Every write of a planner names the version that it is about: one that does not is refused here, so that it is found.
-    let is_exactly = |meta: &Value| {
-        let is_version = meta["resourceVersion"] == held["metadata"]["resourceVersion"];
-        is_version && (meta["uid"].is_null() || meta["uid"] == held["metadata"]["uid"])
-    };
-    let next = match verb {
         Verb::Delete {
             uid,
             resource_version,
         } => {
-            if !is_exactly(&json!({"uid": &*uid, "resourceVersion": &*resource_version})) {
+            let preconditions = Preconditions {
+                uid,
+                resource_version,
+            };
+            if !held.as_ref().is_some_and(|held| is_exactly(held, &preconditions)) {
                 return Err(Conflict);
             }
             servers.wrote(&Server::Hub, Write::Delete, id);
             writes::delete(servers, &Server::Hub, id);
             return Ok(servers.object(&Server::Hub, id).cloned());
         }
-        Verb::Create(body)
-        | Verb::Replace(body)
-        | Verb::ReplaceStatus(body)
-        | Verb::Merge(body)
-        | Verb::MergeStatus(body)
-            if !is_exactly(&body["metadata"]) =>
-        {
-            return Err(Conflict);
+        Verb::Replace(body) => {
+            let held = named(&body["metadata"])?;
+            writes::with_status_of(body, &held)
         }
-        Verb::Create(body) | Verb::Replace(body) => with_status_of(body, &held),
         Verb::Merge(body) => {
+            let held = named(&body["metadata"])?;
             let mut next = held.clone();
             merge(&mut next, &body);
-            with_status_of(next, &held)
+            writes::with_status_of(next, &held)
         }
         Verb::ReplaceStatus(mut body) => {
-            let mut next = held.clone();
+            let mut next = named(&body["metadata"])?;
             next["status"] = body["status"].take();
             next
         }
         Verb::MergeStatus(body) => {
-            let mut next = held.clone();
+            let mut next = named(&body["metadata"])?;
             merge(&mut next["status"], &body["status"]);
             next
         }
@@ -181,17 +181,4 @@ fn watch_of(object: &HubObject) -> Watch {
         HubObject::Namespace(_) => Watch::Namespaces,
         HubObject::Template(id) => Watch::Templates(id.gvk.clone()),
     }
-}
-
-/// Keeps the status of an object in a write of it.
-fn with_status_of(mut body: Value, held: &Value) -> Value {
-    match held.get("status") {
-        Some(status) => body["status"] = status.clone(),
-        None => {
-            if let Some(map) = body.as_object_mut() {
-                map.remove("status");
-            }
-        }
-    }
-    body
 }

@@ -17,7 +17,7 @@ use super::Outcome;
 use crate::{
     environment::{Environment, Request, Write},
     notifications,
-    objects::merge,
+    objects::{is_exactly, merge},
     writes,
 };
 
@@ -129,11 +129,8 @@ pub(super) fn end(
         return Outcome::done([Observation::LookedInto(cluster.clone(), name.clone(), contents)]);
     }
     let (server, id) = (Server::Member(cluster.clone()), namespace(name));
-    let held = servers.object(&server, &id).cloned().filter(|held| {
-        held["metadata"]["uid"] == *preconditions.uid
-            && held["metadata"]["resourceVersion"] == *preconditions.resource_version
-    });
-    if let Some(held) = held {
+    let held = servers.object(&server, &id).cloned();
+    if let Some(held) = held.filter(|held| is_exactly(held, preconditions)) {
         servers.wrote(&server, Write::EndNamespace(mode), &id);
         if mode == RemovalMode::Delete {
             let objects = servers.servers().objects(&server);

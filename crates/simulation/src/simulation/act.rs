@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use entourage_core::{
     distribution::apply_task,
     object::{ResourceId, Str},
-    observation::{Server, Watch},
+    observation::{Observation, Server, Watch},
     plan::{Change, Key, Plan},
 };
 use serde_json::Value;
@@ -173,7 +173,7 @@ impl Environment for Simulation {
             && watches::covers(watch, &self.process.engine.config.hub, id, object)
     }
 
-    fn opened(&mut self, _: &Watch) {
+    fn opened(&mut self, _: &Watch, _: &Observation) {
         self.probe_members();
     }
 

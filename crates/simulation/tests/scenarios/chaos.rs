@@ -57,9 +57,9 @@ fn drive(rounds: usize, mut random: Random, disorder: Random, ends: Ends, about:
             25 => world.delete("ConfigMap", RESTORED),
             _ => {}
         }
-        world.begin_round(&mut random, ends);
+        world.begin_round(&mut random, ends.into());
         step(&mut world, &mut random);
-        world.end_round(&mut random, ends);
+        world.end_round(&mut random, ends.into());
     }
     world.calm();
     assert!(world.settle_for(120_000), "{about}");
@@ -253,9 +253,10 @@ pub(crate) fn but(
     holders
 }
 
-/// Seeds that found something once: a dependency held for ever by a rollout that its former workload's member numbered (95, 113);
-/// copies on a silent member that nobody accounted for once their binding was made again or had moved (173, 222); with crashes or
-/// takeovers, what a copy that nobody accounted for needs was taken from under it (114, 448).
+/// Seeds of an earlier generator that found something once: a dependency held for ever by a rollout that its former
+/// workload's member numbered (95, 113); copies on a silent member that nobody accounted for once their binding was made
+/// again or had moved (173, 222); with crashes or takeovers, what a copy that nobody accounted for needs was taken from under
+/// it (114, 448).
 pub(crate) const FOUND: [u64; 6] = [95, 113, 114, 173, 222, 448];
 
 #[test]

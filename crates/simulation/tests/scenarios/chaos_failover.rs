@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::{
     config_map, deployment, policy_of,
-    world::{Ends, Random, World, seeds},
+    world::{Ends, Random, Rounds, World, seeds},
 };
 
 const MEMBERS: [&str; 4] = ["member1", "member2", "member3", "member4"];
@@ -243,12 +243,10 @@ impl Run {
     }
 
     fn finish(&mut self) {
-        self.world.crash_in = None;
-        self.world.outages = 0;
         for member in MEMBERS {
             self.taint(member, false);
-            self.world.set_down(member, false);
         }
+        self.world.calm();
         for _ in 0..6 {
             self.report_all();
             self.note_health();
@@ -291,11 +289,15 @@ impl Run {
 /// Each run has long waits in it: there are fewer.
 fn run(seed: u64, ends: Ends) {
     let mut run = Run::new(seed);
+    let rounds = Rounds {
+        patience: &[0, 100, 1_000, 20_000, 100_000],
+        ..ends.into()
+    };
     for _ in 0..40 {
-        run.world.begin_round(&mut run.random, ends);
+        run.world.begin_round(&mut run.random, rounds);
         run.step();
         run.note_health();
-        run.world.end_round(&mut run.random, ends);
+        run.world.end_round(&mut run.random, rounds);
         run.look();
     }
     run.finish();

@@ -7,6 +7,7 @@ mod chaos_chains;
 mod chaos_distributions;
 mod chaos_failover;
 mod chaos_policies;
+mod checks;
 mod closure;
 mod conditions;
 mod customizations;

@@ -18,7 +18,7 @@ use std::{
     sync::Arc,
 };
 
-pub(crate) use disorder::{Ends, seeds};
+pub(crate) use disorder::{Ends, Rounds, seeds};
 use entourage_api::names;
 use entourage_core::{
     cluster::identity,
@@ -30,6 +30,7 @@ use entourage_core::{
     plan::{Change, Key},
 };
 use entourage_simulation::{
+    environment::Environment,
     notifications::{self, observe},
     process::Process,
     run,
@@ -143,14 +144,21 @@ impl Random {
 
     /// A number below `bound`.
     pub(crate) fn below(&mut self, bound: usize) -> usize {
-        if let Some(choice) = self.given.pop_front() {
-            return usize::from(choice) % bound.max(1);
+        if let Some(choice) = self.choice(bound) {
+            return choice % bound.max(1);
         }
         self.seed = self.seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.seed;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         ((mixed ^ (mixed >> 31)) % bound.max(1) as u64) as usize
+    }
+
+    /// The next given choice: one byte, or two if one cannot reach every number below `bound`.
+    fn choice(&mut self, bound: usize) -> Option<usize> {
+        let low = usize::from(self.given.pop_front()?);
+        let high = if bound > 256 { self.given.pop_front() } else { None };
+        Some(low + 256 * usize::from(high.unwrap_or_default()))
     }
 }
 
@@ -237,6 +245,7 @@ impl World {
     /// Replaces an object of the hub, metadata too, as a user would.
     pub(crate) fn replace(&mut self, object: Value) {
         let id = id_of(&object);
+        assert!(self.hub.contains_key(&id), "{id} does not exist");
         trace(|| format!("USER changes {id} {object}"));
         writes::replace(self, &Server::Hub, &id, object);
     }
@@ -338,13 +347,20 @@ impl World {
         id: &ResourceId,
         change: impl FnOnce(Value) -> Option<Value>,
     ) {
+        self.assert_exists(member);
         let server = Server::Member(member.into());
         let held = self.at(member, id).cloned();
         let is_held = held.is_some();
         match change(held.unwrap_or_default()) {
             Some(object) if is_held => drop(writes::replace(self, &server, id, object)),
-            Some(object) => drop(writes::create(self, &server, id, object)),
-            None => writes::store(self, &server, id, None),
+            Some(object) => {
+                assert!(object["kind"].is_string(), "{id} does not exist on {member}");
+                writes::create(self, &server, id, object);
+            }
+            None => {
+                assert!(is_held, "{id} does not exist on {member}");
+                writes::store(self, &server, id, None);
+            }
         }
     }
 
@@ -369,6 +385,7 @@ impl World {
     }
 
     pub(crate) fn set_down(&mut self, member: &str, down: bool) {
+        self.assert_exists(member);
         if down {
             self.down.insert(member.into());
         } else {
@@ -595,6 +612,10 @@ impl World {
         reachable && !self.shut.contains(watch) && !self.forbidden.contains(watch)
     }
 
+    pub(super) fn assert_exists(&self, member: &str) {
+        assert!(self.members.contains_key(member), "there is no member {member}");
+    }
+
     fn is_up(&self, member: &str) -> bool {
         self.members.contains_key(member) && !self.down.contains(member)
     }
@@ -678,12 +699,11 @@ impl World {
             if !self.process.engine.interpretation_of(&watch).is_hooked() {
                 continue;
             }
-            let told = notifications::list(self, &self.process, &watch);
-            for seen in told
-                .into_iter()
-                .filter(|told| matches!(told, Observation::Seen(_)))
-            {
-                observe(self, seen);
+            let (told, _) = notifications::list(self, &self.process, &watch);
+            for seen in told {
+                if matches!(seen, Observation::Seen(_)) && self.takes(&seen) {
+                    observe(self, seen);
+                }
             }
         }
     }

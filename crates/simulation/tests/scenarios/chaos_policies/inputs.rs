@@ -24,12 +24,11 @@ const CONFIGS: [(&str, &str); 4] = [
 ];
 const PLACES: [&str; 2] = ["default", "shop"];
 
-/// Kinds that are templates here, as keys name them.
-pub(super) const TEMPLATES: [&str; 8] = [
+/// The kinds of templates; two groups have a Widget.
+pub(super) const TEMPLATES: [&str; 7] = [
     "Deployment",
     "ConfigMap",
     "Widget",
-    "Widget.other.com",
     "ClusterRole",
     "ServiceImport",
     "EndpointSlice",

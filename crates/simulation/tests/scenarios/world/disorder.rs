@@ -13,6 +13,26 @@ pub(crate) enum Ends {
     Takeovers,
 }
 
+/// The rounds of a chaos test.
+#[derive(Clone, Copy)]
+pub(crate) struct Rounds {
+    pub(crate) ends: Ends,
+    /// A process that ends makes at most so many writes of its last round.
+    pub(crate) last_writes: usize,
+    /// The times of which one passes in a round, in milliseconds.
+    pub(crate) patience: &'static [i64],
+}
+
+impl From<Ends> for Rounds {
+    fn from(ends: Ends) -> Self {
+        Self {
+            ends,
+            last_writes: 4,
+            patience: &[0, 100, 1_000, 20_000],
+        }
+    }
+}
+
 impl World {
     /// Disorder begins, with so many outages of single watches.
     pub(crate) fn disturb(&mut self, random: Random, outages: usize) {
@@ -22,23 +42,23 @@ impl World {
     }
 
     /// A round begins, in which the process may end.
-    pub(crate) fn begin_round(&mut self, random: &mut Random, ends: Ends) {
-        if ends == Ends::Takeovers {
+    pub(crate) fn begin_round(&mut self, random: &mut Random, rounds: Rounds) {
+        if rounds.ends == Ends::Takeovers {
             self.stand_by();
             if random.below(4) == 0 {
                 self.change_places();
             }
         }
-        if ends != Ends::Never && random.below(4) == 0 {
-            self.crash_in = Some(1 + random.below(4));
+        if rounds.ends != Ends::Never && random.below(4) == 0 {
+            self.crash_in = Some(1 + random.below(rounds.last_writes));
         }
     }
 
     /// Some of the time passes that all of it takes to settle; if the process ends there is another one.
-    pub(crate) fn end_round(&mut self, random: &mut Random, ends: Ends) {
-        let patience = [0, 100, 1_000, 20_000, 100_000][random.below(5)];
+    pub(crate) fn end_round(&mut self, random: &mut Random, rounds: Rounds) {
+        let patience = rounds.patience[random.below(rounds.patience.len())];
         if !self.settle_for(patience) {
-            match ends {
+            match rounds.ends {
                 Ends::Takeovers => self.take_over(),
                 _ => self.restart(),
             }

@@ -20,6 +20,7 @@ use entourage_simulation::{
     environment::{Environment, Fault, Request, Write},
     executor::{self, Outcome},
     notifications::{self, observe},
+    objects::is_exactly,
     process::Process,
     run::Run,
     servers::Servers,
@@ -53,7 +54,9 @@ impl World {
                 preconditions,
                 mode: RemovalMode::Release,
             } => {
-                let live = self.at(cluster, id).filter(|live| is_it(live, preconditions));
+                let live = self
+                    .at(cluster, id)
+                    .filter(|live| is_exactly(live, preconditions));
                 let is_marked = |live: &Value| render::release(live, HUB_ID, cluster).is_some();
                 assert!(live.is_none_or(is_marked), "what is released has our metadata");
             }
@@ -81,7 +84,10 @@ impl World {
         if self.refuses_removal {
             return Some(Fault::Rejected("denied".into()));
         }
-        if let Some(live) = self.at(cluster, id).filter(|live| is_it(live, preconditions)) {
+        if let Some(live) = self
+            .at(cluster, id)
+            .filter(|live| is_exactly(live, preconditions))
+        {
             let mut owners = owners(id).into_iter();
             assert!(
                 owners.any(|owner| render::standing(&owner, cluster, live) == render::Standing::Ours),
@@ -150,7 +156,7 @@ impl World {
             });
         }
         let held = self.at(cluster, &executor::namespace(name));
-        if let Some(held) = held.filter(|held| is_it(held, preconditions)) {
+        if let Some(held) = held.filter(|held| is_exactly(held, preconditions)) {
             let creator = &held["metadata"]["annotations"][annotation::CREATED_BY];
             let creator = creator.as_str().expect("it is not ours");
             assert!(
@@ -217,6 +223,9 @@ impl Environment for World {
     }
 
     fn fault(&mut self, request: Request<'_>) -> Option<Fault> {
+        if let Some(cluster) = request.member() {
+            self.assert_exists(cluster);
+        }
         let down = |is_down: bool| is_down.then(|| Fault::Unreachable("connection refused".into()));
         match request {
             Request::Deliver(cluster, id) => {
@@ -326,10 +335,13 @@ impl Environment for World {
         !is_late
     }
 
-    fn opened(&mut self, watch: &Watch) {
+    fn undecodable(&self, watch: &Watch, object: &Value) {
+        panic!("not readable by {watch:?}: {object:#}");
+    }
+
+    fn opened(&mut self, watch: &Watch, listed: &Observation) {
         trace(|| format!("OPENED {watch:?}"));
-        let listed = notifications::list(self, &self.process, watch).pop();
-        self.lists.extend(listed.map(|listed| (watch.clone(), listed)));
+        self.lists.insert(watch.clone(), listed.clone());
         if *watch == Watch::Clusters {
             for member in self.members.keys().cloned().collect::<Vec<_>>() {
                 self.probe(&member);
@@ -507,15 +519,15 @@ impl Run for World {
         ControlFlow::Continue(landed || self.collect_garbage(true))
     }
 
+    /// A plan that always fails never settles.
+    fn retry(&self) -> i64 {
+        0
+    }
+
     fn waits(&self) -> Option<Time> {
         let sent = self.sent.iter().map(|(latest, _)| *latest);
         self.slow_lists.values().copied().chain(sent).min()
     }
-}
-
-fn is_it(held: &Value, preconditions: &Preconditions) -> bool {
-    held["metadata"]["uid"] == *preconditions.uid
-        && held["metadata"]["resourceVersion"] == *preconditions.resource_version
 }
 
 fn method(write: Write) -> &'static str {

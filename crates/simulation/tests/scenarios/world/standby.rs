@@ -111,7 +111,8 @@ impl World {
                 break;
             };
             standby.open.insert(watch.clone());
-            for seen in notifications::list(self, &standby, &watch) {
+            let (objects, listed) = notifications::list(self, &standby, &watch);
+            for seen in objects.into_iter().chain([listed]) {
                 standby.observe(seen, self.later());
             }
             if watch == Watch::Clusters {
