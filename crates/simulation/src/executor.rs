@@ -5,8 +5,10 @@ mod distributed;
 mod hub;
 mod namespaces;
 mod quotas;
+mod task;
 
 use entourage_core::{
+    delivery::apply_task::Order,
     interpreter::{self, question::Question},
     observation::{self, Observation, Server, Watch},
     plan::{Change, HubObject},
@@ -58,14 +60,14 @@ pub fn carry_out(servers: &mut impl Environment, change: Change) -> Outcome {
             live,
             read_first,
         } => {
-            let live = live.filter(|_| !read_first);
-            Outcome::done(copies::deliver(
-                servers,
-                &id,
-                &cluster,
-                &render_spec,
-                live.as_ref(),
-            ))
+            let order = Order {
+                id,
+                cluster,
+                render_spec,
+                live,
+                read_first,
+            };
+            Outcome::done(copies::deliver(servers, &order))
         }
         Change::Remove {
             id,

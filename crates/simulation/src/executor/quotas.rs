@@ -1,22 +1,20 @@
 //! ResourceQuotas of FederatedResourceQuotas. The core decides the order of requests, as for the shell.
 
 use entourage_core::{
-    apply_task::Request as Ask,
+    apply_task::{ApplyTask, Next},
     object::{NamespacedName, ResourceId, Str},
     observation::{Observation, QuotaOutcome, Server},
     plan::{Preconditions, QuotaOrder},
-    quotas::apply_task,
+    quotas::apply_task::{self, Assignment},
 };
 
-use super::distributed::{self, Response, refused, run};
+use super::task::{Sort, Target, run};
 use crate::environment::{Environment, Request};
 
 /// Applies a ResourceQuota on a member.
 pub(super) fn assign(servers: &mut impl Environment, order: &QuotaOrder) -> Vec<Observation> {
     let id = apply_task::id(&order.quota);
-    let server = Server::Member(order.cluster.clone());
-    let respond = |request: &Ask| respond(servers, request, &server, &id);
-    let outcome = run(apply_task::assign(order), respond, drop);
+    let outcome = outcome(servers, apply_task::assign(order), &order.cluster, &id);
     told(order.quota.clone(), order.cluster.clone(), outcome)
 }
 
@@ -27,19 +25,23 @@ pub(super) fn unassign(
     cluster: Str,
     preconditions: &Preconditions,
 ) -> Vec<Observation> {
-    let server = Server::Member(cluster.clone());
     let id = apply_task::id(&quota);
-    let respond = |request: &Ask| respond(servers, request, &server, &id);
-    let outcome = run(apply_task::unassign(preconditions), respond, drop);
+    let outcome = outcome(servers, apply_task::unassign(preconditions), &cluster, &id);
     told(quota, cluster, outcome)
+}
+
+fn outcome(
+    servers: &mut impl Environment,
+    task: (ApplyTask<Assignment<'_>>, Next<QuotaOutcome>),
+    cluster: &Str,
+    id: &ResourceId,
+) -> QuotaOutcome {
+    let server = Server::Member(cluster.clone());
+    let fault = servers.fault(Request::Distribute(&server));
+    let sort = Sort::Quota;
+    run(servers, task, &Target { server, id, sort }, fault).1
 }
 
 fn told(quota: NamespacedName, cluster: Str, outcome: QuotaOutcome) -> Vec<Observation> {
     vec![Observation::QuotaAssigned(quota, cluster, Box::new(outcome))]
-}
-
-/// Responds as a member.
-fn respond(servers: &mut impl Environment, request: &Ask, server: &Server, id: &ResourceId) -> Response {
-    refused(servers.fault(Request::Distribute(server)))?;
-    distributed::respond(servers, request, None, server, id)
 }
