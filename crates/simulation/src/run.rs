@@ -35,7 +35,7 @@ pub trait Run: Environment {
     }
 
     /// True if a plan is not carried out now.
-    fn keeps(&mut self, key: &Key, plan: &Plan) -> bool;
+    fn defers(&mut self, key: &Key, plan: &Plan) -> bool;
 
     /// Carries out a change of a plan that was made for these reasons.
     fn carry_out(&mut self, change: Change, why: &[String]) -> ControlFlow<Self::Stop, Outcome>;
@@ -49,8 +49,8 @@ pub trait Run: Environment {
         1_000
     }
 
-    /// The time for which something waits, other than a timer.
-    fn waits(&self) -> Option<Time> {
+    /// The next time at which there is something to do, other than for a timer.
+    fn wakes_at(&self) -> Option<Time> {
         None
     }
 }
@@ -85,7 +85,7 @@ pub fn open_watches<R: Run>(run: &mut R) {
 pub fn work<R: Run>(run: &mut R, key: &Key) -> ControlFlow<R::Stop> {
     let now = run.servers().now;
     let plan = run.process_mut().plan(key, now);
-    if run.keeps(key, &plan) {
+    if run.defers(key, &plan) {
         return ControlFlow::Continue(());
     }
     run.process_mut().start(&plan, now);
@@ -116,7 +116,7 @@ pub fn act<R: Run>(run: &mut R, key: &Key, plan: Plan) -> ControlFlow<R::Stop> {
     ControlFlow::Continue(())
 }
 
-/// Advances time to the next timer, or to what waits; false if nothing waits until this time.
+/// Advances time to the next timer, or to [`Run::wakes_at`]; false if neither comes before this time is over.
 pub fn pass_time<R: Run>(run: &mut R, until: Time) -> bool {
     let timers = run.process().timers.iter();
     let timer = timers.map(|(key, time)| (*time, key.clone())).min();
@@ -124,7 +124,7 @@ pub fn pass_time<R: Run>(run: &mut R, until: Time) -> bool {
         .as_ref()
         .map(|(time, _)| *time)
         .into_iter()
-        .chain(run.waits());
+        .chain(run.wakes_at());
     let Some(time) = times.min().filter(|time| *time <= until) else {
         return false;
     };

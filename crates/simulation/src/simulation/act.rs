@@ -81,19 +81,19 @@ impl Run for Simulation {
         ControlFlow::Continue(true)
     }
 
-    fn keeps(&mut self, key: &Key, plan: &Plan) -> bool {
+    fn defers(&mut self, key: &Key, plan: &Plan) -> bool {
         self.plans += 1;
         let questions: Vec<Question> = plan
             .changes
             .iter()
             .filter_map(|change| self.question(change))
             .collect();
-        let keeps = !questions.is_empty();
-        if keeps {
+        let defers = !questions.is_empty();
+        if defers {
             self.asked.extend(questions);
             self.blocked.insert(key.clone());
         }
-        keeps
+        defers
     }
 
     fn carry_out(&mut self, change: Change, why: &[String]) -> ControlFlow<Progress, Outcome> {

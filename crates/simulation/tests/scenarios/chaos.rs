@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::{
     config_map, deployment, policy_of,
-    world::{Ends, Random, World, id, named, seeds},
+    world::{Random, World, disorder::Ends, id, named},
 };
 
 const MEMBERS: [&str; 3] = ["member1", "member2", "member3"];
@@ -261,14 +261,14 @@ pub(crate) const FOUND: [u64; 6] = [95, 113, 114, 173, 222, 448];
 
 #[test]
 fn chaos_ends_in_what_the_hub_asks_for() {
-    seeds(60, &FOUND)
+    crate::world::disorder::seeds(60, &FOUND)
         .into_iter()
         .for_each(|seed| run(seed, Ends::Never));
 }
 
 #[test]
 fn chaos_with_crashes_ends_in_what_the_hub_asks_for() {
-    seeds(60, &FOUND)
+    crate::world::disorder::seeds(60, &FOUND)
         .into_iter()
         .for_each(|seed| run(seed, Ends::Crashes));
 }

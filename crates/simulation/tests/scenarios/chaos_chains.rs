@@ -11,7 +11,11 @@ use crate::{
     chaos,
     closure::{SHOP, account, acting, rule, secret, shop},
     config_map, deployment, policy_of,
-    world::{Ends, Random, World, id, named, seeds},
+    world::{
+        Random, World,
+        disorder::{Ends, seeds},
+        id, named,
+    },
 };
 
 const MEMBERS: [&str; 2] = ["member1", "member2"];

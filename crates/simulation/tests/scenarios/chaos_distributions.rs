@@ -11,7 +11,11 @@ use serde_json::{Value, json};
 
 use crate::{
     distributions::{distribution_of, edit, in_namespace, labelled, named, namespace},
-    world::{Ends, Random, Rounds, World, id, seeds},
+    world::{
+        Random, World,
+        disorder::{Ends, Rounds, seeds},
+        id,
+    },
 };
 
 const NAMESPACES: [&str; 5] = ["n1", "n2", "n3", "n4", "n5"];

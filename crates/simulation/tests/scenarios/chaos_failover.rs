@@ -14,7 +14,10 @@ use serde_json::{Value, json};
 
 use crate::{
     config_map, deployment, policy_of,
-    world::{Ends, Random, Rounds, World, seeds},
+    world::{
+        Random, World,
+        disorder::{Ends, Rounds, seeds},
+    },
 };
 
 const MEMBERS: [&str; 4] = ["member1", "member2", "member3", "member4"];

@@ -13,7 +13,10 @@ use std::collections::BTreeSet;
 use entourage_api::keys::annotation;
 use serde_json::json;
 
-use crate::world::{Ends, Random, World, seeds};
+use crate::world::{
+    Random, World,
+    disorder::{Ends, seeds},
+};
 
 const MEMBERS: [&str; 3] = ["member1", "member2", "member3"];
 

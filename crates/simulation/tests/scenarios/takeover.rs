@@ -4,7 +4,10 @@ use serde_json::json;
 
 use crate::{
     binding, chaos, config_map, deployment, example, policy, settled,
-    world::{Ends, Random, World, seeds},
+    world::{
+        Random, World,
+        disorder::{Ends, seeds},
+    },
 };
 
 const MEMBERS: [&str; 3] = ["member1", "member2", "member3"];

@@ -2,7 +2,7 @@
 //! are those of `entourage-simulation`; the world adds what disturbs them (`disturbed`): it can crash after any change, lose all
 //! memory, and start again from lists.
 
-mod disorder;
+pub(crate) mod disorder;
 mod disturbed;
 pub(crate) mod flight;
 pub(crate) mod hooked;
@@ -18,7 +18,6 @@ use std::{
     sync::Arc,
 };
 
-pub(crate) use disorder::{Ends, Rounds, seeds};
 use entourage_api::names;
 use entourage_core::{
     cluster::identity,
@@ -701,7 +700,7 @@ impl World {
             }
             let (told, _) = notifications::list(self, &self.process, &watch);
             for seen in told {
-                if matches!(seen, Observation::Seen(_)) && self.takes(&seen) {
+                if matches!(seen, Observation::Seen(_)) && self.deliver_now(&seen) {
                     observe(self, seen);
                 }
             }

@@ -315,7 +315,7 @@ impl Environment for World {
         }
     }
 
-    fn takes(&mut self, event: &Observation) -> bool {
+    fn deliver_now(&mut self, event: &Observation) -> bool {
         let kind = match event {
             Observation::Seen(Subject::Template(id, _)) => Some(&*id.gvk.kind),
             Observation::Gone {
@@ -381,7 +381,7 @@ impl Environment for World {
             let object = self.hub.get(&id).filter(|_| self.process.open.contains(&watch));
             let seen = object.and_then(|object| notifications::project(self, &self.process, &watch, object));
             if let Some(seen) = seen.map(Observation::Seen)
-                && self.takes(&seen)
+                && self.deliver_now(&seen)
             {
                 observe(self, seen);
             }
@@ -500,8 +500,8 @@ impl Run for World {
         }
     }
 
-    fn keeps(&mut self, key: &Key, plan: &Plan) -> bool {
-        self.trace_plan(key, plan);
+    fn defers(&mut self, key: &Key, plan: &Plan) -> bool {
+        self.check_plan(key, plan);
         self.takes_off(key, plan)
     }
 
@@ -524,7 +524,7 @@ impl Run for World {
         0
     }
 
-    fn waits(&self) -> Option<Time> {
+    fn wakes_at(&self) -> Option<Time> {
         let sent = self.sent.iter().map(|(latest, _)| *latest);
         self.slow_lists.values().copied().chain(sent).min()
     }

@@ -37,11 +37,12 @@ impl World {
     /// Makes the plan for a key, which is carried out when it lands.
     pub(crate) fn begin(&mut self, key: &Key) -> Flight {
         let plan = self.process.plan(key, self.servers.now);
-        self.trace_plan(key, &plan);
+        self.check_plan(key, &plan);
         self.fly(key, plan)
     }
 
-    pub(super) fn trace_plan(&self, key: &Key, plan: &Plan) {
+    /// Asserts that a plan asks to be made again in the future, and writes it, if that is asked for.
+    pub(super) fn check_plan(&self, key: &Key, plan: &Plan) {
         assert!(
             plan.again_at.is_none_or(|time| time > self.now),
             "{key:?} asks again in the past"
