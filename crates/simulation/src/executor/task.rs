@@ -84,7 +84,7 @@ impl Target<'_> {
             (Ask::Read | Ask::Look, Some(live)) => Ok(live),
             (Ask::Create(_), Some(_)) => Err((RequestError::Exists, "it exists".into())),
             (Ask::Create(copy), None) => {
-                unless(servers.fault(Request::Write(server, id, copy.object(), None)))?;
+                attempt(servers, Request::Write(server, id, copy.object(), None))?;
                 Ok(self.create(servers, copy.object().clone()))
             }
             (_, None) => Err((RequestError::Gone, "it does not exist".into())),
@@ -96,7 +96,7 @@ impl Target<'_> {
                 let write = if let Sort::Removed(mode) = self.sort {
                     Write::Remove(mode)
                 } else {
-                    unless(servers.fault(Request::Write(server, id, copy, Some(&live))))?;
+                    attempt(servers, Request::Write(server, id, copy, Some(&live)))?;
                     Write::Change
                 };
                 servers.wrote(server, write, id);
@@ -110,7 +110,7 @@ impl Target<'_> {
                 let write = match self.sort {
                     Sort::Removed(mode) => Write::Remove(mode),
                     Sort::Distributed(render_spec) => {
-                        unless(servers.fault(Request::Withdraw(server, id, render_spec, &live)))?;
+                        attempt(servers, Request::Withdraw(server, id, render_spec, &live))?;
                         Write::Delete
                     }
                     Sort::Delivered(..) | Sort::Quota => Write::Delete,
@@ -186,8 +186,12 @@ fn preconditions(body: &Value) -> Preconditions {
     }
 }
 
-fn unless(fault: Option<Fault>) -> Result<(), (RequestError, String)> {
-    fault.as_ref().map_or(Ok(()), |fault| Err(class(fault)))
+/// Fails as the environment says.
+fn attempt(servers: &mut impl Environment, request: Request<'_>) -> Result<(), (RequestError, String)> {
+    match servers.fault(request) {
+        Some(fault) => Err(class(&fault)),
+        None => Ok(()),
+    }
 }
 
 pub(super) fn answer(response: Response) -> Answer {
