@@ -78,7 +78,7 @@ const STEPS: &[Step] = &[
     },
     Step {
         name: "alone",
-        about: "each crate compiles alone: its manifest names all it needs",
+        about: "each crate compiles alone: its manifest names all it needs; the command also without the embedded server",
         run: alone,
     },
     Step {
@@ -244,6 +244,14 @@ fn alone() -> Result<Outcome> {
         cargo(&["check", "--quiet", "--package", name])?;
         println!("{name}: {:.1} s", start.elapsed().as_secs_f64());
     }
+    // The binary of a container, without the embedded server.
+    cargo(&[
+        "check",
+        "--quiet",
+        "--package",
+        "entourage",
+        "--no-default-features",
+    ])?;
     Ok(Outcome::Done(names.join(", ")))
 }
 

@@ -10,18 +10,24 @@ use crate::{crds, join};
 pub mod bench;
 pub mod controllers;
 pub mod cordon;
+#[cfg(feature = "embedded")]
 pub mod demo;
 pub mod drain;
+#[cfg(feature = "embedded")]
 pub mod drill;
+#[cfg(feature = "embedded")]
 pub mod failover;
 pub mod get;
+#[cfg(feature = "embedded")]
 pub mod graph;
 pub mod interpret;
 pub mod kustomize_generator;
+#[cfg(feature = "embedded")]
 pub mod plan;
 pub mod resume;
 pub mod taint;
 pub mod unjoin;
+#[cfg(feature = "embedded")]
 pub mod up;
 pub mod webhook;
 
@@ -50,6 +56,7 @@ pub enum Command {
     /// Print the CustomResourceDefinitions, or apply them to a hub
     Crds(crds::CrdsArgs),
     /// Show propagation with dependencies on a hub and members in this process
+    #[cfg(feature = "embedded")]
     Demo(demo::DemoArgs),
     /// Cordon a cluster, evict its workloads, and wait for that
     ///
@@ -60,10 +67,12 @@ pub enum Command {
     ///
     /// With the sample workloads, or with -f your own. Ends with an error if a running copy was ever without a dependency, or
     /// if a copy is orphaned.
+    #[cfg(feature = "embedded")]
     Drill(Box<drill::DrillArgs>),
     /// Report evictions if a member failed, workloads without another cluster, and data that would remain there
     ///
     /// Makes the same decisions as the controllers, in a simulation: nothing is written.
+    #[cfg(feature = "embedded")]
     Failover(failover::FailoverArgs),
     /// Show bindings, copies, clusters or policies, with their state and its causes
     ///
@@ -72,6 +81,7 @@ pub enum Command {
     /// Draw references between objects, their clusters, and missing dependencies
     ///
     /// Of a hub, or with -f of files.
+    #[cfg(feature = "embedded")]
     Graph(Box<graph::GraphArgs>),
     /// Check customizations and webhooks, list the interpreters of a kind, or interpret objects in files
     ///
@@ -88,6 +98,7 @@ pub enum Command {
     ///
     /// Makes the same decisions as the controllers, in a simulation: nothing is written. Without --kubeconfig and --context
     /// only the files are used; with a hub, its present state and that of the members are read.
+    #[cfg(feature = "embedded")]
     Plan(Box<plan::PlanArgs>),
     /// Resume deletions on a member that the controllers have paused
     Resume(resume::ResumeArgs),
@@ -105,6 +116,7 @@ pub enum Command {
     /// Remove a member from a hub
     Unjoin(unjoin::UnjoinArgs),
     /// Start a hub, members and the controllers in this process, for evaluation
+    #[cfg(feature = "embedded")]
     Up(up::UpArgs),
     /// Run the admission webhook: defaults, rules, protection from deletion
     ///
@@ -134,20 +146,26 @@ impl Cli {
             Command::Controllers(args) => controllers::run(args).await,
             Command::Cordon(args) => cordon::run(args, out).await,
             Command::Crds(args) => crds::run(args, out).await,
+            #[cfg(feature = "embedded")]
             Command::Demo(args) => demo::run(args, out).await,
             Command::Drain(args) => drain::run(args, out).await,
+            #[cfg(feature = "embedded")]
             Command::Drill(args) => drill::run(*args, out).await,
+            #[cfg(feature = "embedded")]
             Command::Failover(args) => failover::run(args, out).await,
             Command::Get(args) => get::run(args, out).await,
+            #[cfg(feature = "embedded")]
             Command::Graph(args) => graph::run(*args, out).await,
             Command::Interpret(args) => return interpret::run(&args, out, &mut std::io::stderr()).await,
             Command::Join(args) => join::run(args, out).await,
             Command::KustomizeGenerator(args) => kustomize_generator::run(*args, out).await,
+            #[cfg(feature = "embedded")]
             Command::Plan(args) => return plan::run(*args, out).await,
             Command::Resume(args) => resume::run(args, out).await,
             Command::Taint(args) => taint::run(args, out).await,
             Command::Uncordon(args) => cordon::run_uncordon(args, out).await,
             Command::Unjoin(args) => unjoin::run(args, out).await,
+            #[cfg(feature = "embedded")]
             Command::Up(args) => up::run(args, out).await,
             Command::Webhook(args) => webhook::run(args).await,
         };

@@ -6,6 +6,8 @@
 //! - [`apply`]: create or update one object and report it, in kubectl's words.
 //! - [`mod@bench`]: measuring a control plane on real API servers.
 //! - [`fleet`]: a hub and members in this process.
+//! - [`kinds`]: the kinds that a server serves, and their scopes.
+//! - [`lists`]: the objects of a server, page by page.
 //! - [`manifests`]: objects in files, and applying them.
 //! - [`observe`]: the copies on clusters over time.
 //! - [`simulate`]: simulations, offline or against a hub.
@@ -18,15 +20,20 @@ pub mod command;
 pub mod connect;
 pub mod crds;
 pub mod diff;
+#[cfg(feature = "embedded")]
 pub mod fleet;
 #[cfg(test)]
 mod golden;
 pub mod join;
+pub mod kinds;
+pub mod lists;
 pub mod logging;
 pub mod manifests;
 #[cfg(test)]
 mod mock;
+#[cfg(feature = "embedded")]
 pub mod observe;
+#[cfg(feature = "embedded")]
 pub mod simulate;
 pub mod wait;
 

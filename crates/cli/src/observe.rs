@@ -22,7 +22,8 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::{
     connect::{self, explain, within},
-    simulate::{kinds::Served, live},
+    kinds::Served,
+    lists,
 };
 
 /// The pause before a watch that ended is opened again.
@@ -89,7 +90,7 @@ impl Observer {
             for served in kinds {
                 let mut watch = Watch {
                     cluster: cluster.clone(),
-                    api: live::api(client, served, ""),
+                    api: lists::api(client, served, ""),
                     served: served.clone(),
                     there: BTreeMap::new(),
                     seen: seen.clone(),

@@ -1,6 +1,5 @@
 //! Simulation of files: alone, or against a hub and its members, which are read and never written.
 //!
-//! - [`kinds`]: the kinds that each server serves, and their scopes.
 //! - [`live`]: simulation against a hub, with its dry run of the files.
 //! - [`offline`]: simulation without servers.
 //! - [`strict`]: strict decoding, as by a hub.
@@ -13,7 +12,6 @@ use entourage_simulation::{Note, Progress, Simulation};
 use serde_json::{Value, json};
 
 pub mod interpreters;
-pub mod kinds;
 pub mod live;
 pub mod offline;
 pub mod strict;

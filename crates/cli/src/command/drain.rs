@@ -22,10 +22,8 @@ use crate::{
     apply::{CLUSTER_RESOURCE_BINDING, RESOURCE_BINDING, Target},
     args::{self, HubArgs},
     connect,
-    simulate::{
-        kinds::Served,
-        live::{PAGE, list},
-    },
+    kinds::Served,
+    lists::{PAGE, list},
 };
 
 mod remaining;

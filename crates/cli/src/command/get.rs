@@ -21,10 +21,8 @@ use serde_json::{Value, json};
 use crate::{
     args::HubArgs,
     connect::{self, explain, within},
-    simulate::{
-        kinds::{Kinds, Served},
-        live::{PAGE, api, list},
-    },
+    kinds::{Kinds, Served},
+    lists::{PAGE, api, list},
 };
 
 mod bindings;

@@ -14,10 +14,10 @@ use super::controllers::features::{self, FeatureGates};
 use crate::{
     args::{self, CLUSTER_NAMESPACE, HubArgs},
     connect,
+    kinds::Kinds,
     manifests::{self, Manifest},
     simulate::{
         Assumed, Simulated, interpreters,
-        kinds::Kinds,
         live::{self, LiveOptions, MembersFrom},
         offline,
     },

@@ -12,11 +12,11 @@ use entourage_lua::Lua;
 use kube::{Client, api::ListParams};
 use serde_json::Value;
 
-use super::{
+use crate::{
+    connect::explain,
     kinds::Kinds,
-    live::{PAGE, list},
+    lists::{PAGE, list},
 };
-use crate::connect::explain;
 
 /// The API version of everything that teaches.
 const API: &str = "config.karmada.io/v1alpha1";

@@ -10,22 +10,17 @@ use entourage_simulation::Progress;
 use kube::Client;
 use serde_json::Value;
 
-use super::{
-    Assumed, Simulated, add_remarks, begin,
+use super::{Assumed, Simulated, add_remarks, begin};
+use crate::{
+    connect,
     kinds::{Kinds, defined},
 };
-use crate::connect;
 
 mod apply;
 mod read;
 
-pub use read::{api, list};
-
 /// The maximum number of concurrent requests.
 const AT_ONCE: usize = 16;
-
-/// The number of objects in a page of a list.
-pub const PAGE: u32 = 500;
 
 /// The deadline of a request to a member.
 const MEMBER_DEADLINE: std::time::Duration = std::time::Duration::from_secs(10);

@@ -13,9 +13,10 @@ use entourage_simulation::{Note, named_namespaces, overlay::overlay};
 use serde_json::{Value, json};
 
 use super::{
-    Assumed, Simulated, add_remarks, begin, kinds, placed,
+    Assumed, Simulated, add_remarks, begin, placed,
     strict::{Decoder, Known},
 };
+use crate::kinds;
 
 /// The id of a hub that is not there.
 const NO_HUB: &str = "00000000-0000-4000-8000-000000000000";

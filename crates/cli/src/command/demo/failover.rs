@@ -14,9 +14,9 @@ use super::{
 use crate::{
     command::drill::{TAINT_POLICY, THRESHOLD},
     fleet::Fleet,
+    kinds::Kinds,
     manifests,
     observe::{Observer, Sighting, condition},
-    simulate::kinds::Kinds,
 };
 
 /// The member that fails.

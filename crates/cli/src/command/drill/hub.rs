@@ -12,11 +12,9 @@ use crate::{
     apply::{CLUSTER, CLUSTER_RESOURCE_BINDING, Kind, RESOURCE_BINDING},
     command::{failover::taints, graph},
     connect::{explain, within},
+    kinds::{Kinds, Served},
+    lists::{PAGE, api, list},
     observe::condition,
-    simulate::{
-        kinds::{Kinds, Served},
-        live::{PAGE, api, list},
-    },
 };
 
 /// A binding of the hub.

@@ -10,10 +10,8 @@ use serde_json::{Value, json};
 
 use crate::{
     connect::{self, explain},
-    simulate::{
-        kinds::Served,
-        live::{PAGE, list},
-    },
+    kinds::Served,
+    lists::{PAGE, list},
 };
 
 /// The ClusterTaintPolicies of a hub; none if it does not serve the kind.

@@ -14,11 +14,9 @@ use serde_json::{Value, json};
 
 use crate::{
     connect::{self, explain},
-    simulate::{
-        interpreters::{self, InterpreterSnapshot},
-        kinds::{Kinds, Served},
-        live::{PAGE, api, list},
-    },
+    kinds::{Kinds, Served},
+    lists::{PAGE, api, list},
+    simulate::interpreters::{self, InterpreterSnapshot},
 };
 
 /// The graph of a namespace of a hub; of all if it is empty. Kinds without references are read as metadata: the content of a

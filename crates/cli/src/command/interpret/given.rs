@@ -20,8 +20,8 @@ use serde_json::Value;
 
 use super::reach::{HookUrl, Reach};
 use crate::{
+    kinds,
     manifests::{self, Manifest},
-    simulate::kinds,
 };
 
 /// The content of -f.

@@ -16,12 +16,13 @@ use kube::{
 };
 use serde_json::Value;
 
-use super::{AT_ONCE, Live, api};
+use super::{AT_ONCE, Live};
 use crate::{
     apply::without_values,
     connect::{explain, is_not_found, within},
+    kinds::{self, Served},
+    lists::api,
     simulate::{
-        kinds::{self, Served},
         placed,
         strict::{Decoder, Known},
         title,
