@@ -23,7 +23,10 @@ use crate::{
 #[cfg(test)]
 pub(crate) mod walk;
 
-/// The rules of one sort of object. The defaults are those of an object that is only applied, or only removed.
+/// The message of a successful response that is no object.
+pub(crate) const NO_OBJECT: &str = "the response is not an object";
+
+/// The rules of one sort of object.
 pub trait Applied {
     /// The outcome of a task.
     type Outcome;
@@ -49,9 +52,7 @@ pub trait Applied {
     }
 
     /// The comparison of a live object, which is not left alone, with the rendered one.
-    fn compared(&self, _rendered: &Rendered, _live: &Value) -> Compared<Self::Outcome> {
-        Compared::Equal
-    }
+    fn compared(&self, rendered: &Rendered, live: &Value) -> Compared<Self::Outcome>;
 
     /// The object without ownership metadata; `None` if it has none.
     fn released(&self, _live: &Value) -> Option<Value> {
@@ -203,14 +204,19 @@ pub struct ApplyTask<A> {
     object: A,
     removes: bool,
     stage: Stage,
-    /// The object that is removed or replaced.
+    /// The object that is deleted or released.
     known: Option<Preconditions>,
     /// The live object while another is rendered for it.
     live: Option<Fetched>,
     /// The path at which it differed.
     differed: Option<String>,
-    /// The message of a conflict.
-    conflict: String,
+    /// The version whose PUT or DELETE got a conflict, and the message.
+    conflict: Option<(Str, String)>,
+    /// The message, if the read after the conflict showed this very version: the cause is another, such as an admission
+    /// webhook that refuses with 409.
+    unchanged: Option<String>,
+    /// The version that the last PUT was to replace.
+    replaces: Str,
     /// The number of further rounds.
     left: usize,
 }
@@ -256,7 +262,9 @@ impl<A: Applied> ApplyTask<A> {
             known: removed,
             live: None,
             differed: None,
-            conflict: String::new(),
+            conflict: None,
+            unchanged: None,
+            replaces: Str::default(),
             left: A::ROUNDS - 1,
         }
     }
@@ -280,8 +288,15 @@ impl<A: Applied> ApplyTask<A> {
     }
 
     fn accepted(&mut self, object: Fetched) -> Turn<A::Outcome> {
-        match self.stage {
-            Stage::Creating | Stage::Updating | Stage::Correcting => {
+        let is_status = self.stage == Stage::Deleting && object.0["kind"] == "Status";
+        // A proxy may respond instead of the server, with an empty body for one: that proves nothing.
+        if !is_status && object.0["metadata"]["uid"].as_str().is_none_or(str::is_empty) {
+            return self.end(End::Failed(RequestError::Other, NO_OBJECT.to_owned()));
+        }
+        let refused = self.refused_version(&object);
+        self.unchanged.clone_from(&refused);
+        match (self.stage, refused) {
+            (Stage::Creating | Stage::Updating | Stage::Correcting, _) => {
                 let (differed, created) = (self.differed.take(), self.stage == Stage::Creating);
                 self.end(End::Applied {
                     object,
@@ -289,8 +304,8 @@ impl<A: Applied> ApplyTask<A> {
                     created,
                 })
             }
-            Stage::Reading if self.removes => self.release(object),
-            Stage::Reading => match self.object.left_alone(&object.0) {
+            (Stage::Reading, _) if self.removes => self.release(object),
+            (Stage::Reading, _) => match self.object.left_alone(&object.0) {
                 Some(outcome) => Turn {
                     seen: Some(object).filter(|_| A::SEES_OTHERS),
                     next: Next::End(outcome),
@@ -298,29 +313,35 @@ impl<A: Applied> ApplyTask<A> {
                 None => self.render(Stage::Correcting, Some(object)),
             },
             // A Status, or for some kinds the last state of the object, if it is gone; the object if it still exists.
-            Stage::Deleting if object.0["kind"] == "Status" || !is_held(&object.0["metadata"]) => {
-                self.gone(None)
-            }
-            Stage::Deleting => self.end(End::Held(object)),
-            Stage::Checking if !self.is_known(&object) => self.gone(Some(object)),
-            Stage::Checking => {
-                let version = self.known.as_ref().map(|known| &*known.resource_version);
-                let is_same = object.0["metadata"]["resourceVersion"].as_str() == version;
-                let conflict = is_same.then(|| std::mem::take(&mut self.conflict));
-                self.end(End::Kept(object, conflict))
-            }
-            Stage::Releasing => self.end(End::Released(object, true)),
+            (Stage::Deleting, _) if is_status || !is_held(&object.0["metadata"]) => self.gone(None),
+            (Stage::Deleting, _) => self.end(End::Held(object)),
+            (Stage::Checking, _) if !self.is_known(&object) => self.gone(Some(object)),
+            (Stage::Checking, refused) => self.end(End::Kept(object, refused)),
+            (Stage::Releasing, _) => self.end(End::Released(object, true)),
         }
+    }
+
+    /// The message of the conflict about exactly this version. Cost: O(1).
+    fn refused_version(&mut self, object: &Fetched) -> Option<String> {
+        let (version, message) = self.conflict.take()?;
+        (object.0["metadata"]["resourceVersion"] == *version).then_some(message)
     }
 
     fn refused(&mut self, no: RequestError, message: String) -> Turn<A::Outcome> {
         match (self.stage, self.object.class(self.stage, no)) {
             (Stage::Creating, RequestError::Exists)
             | (Stage::Updating | Stage::Correcting | Stage::Releasing, RequestError::Changed) => {
+                // Only a conflict says that the version is another; any other error is compared with what is there.
+                if no == RequestError::Changed {
+                    self.conflict = Some((self.replaces.clone(), message));
+                }
+                // What is read now is compared anew.
+                self.differed = None;
                 self.again(|task| task.ask(Stage::Reading, Request::Read))
             }
             (Stage::Deleting, RequestError::Changed) => {
-                self.conflict = message;
+                let version = self.known.as_ref().map(|known| known.resource_version.clone());
+                self.conflict = version.map(|version| (version, message));
                 self.ask(Stage::Checking, Request::Look)
             }
             (stage, RequestError::Gone) if stage != Stage::Creating => self.gone(None),
@@ -343,7 +364,7 @@ impl<A: Applied> ApplyTask<A> {
         let live = match (self.stage, self.live.take()) {
             (Stage::Correcting, Some(live)) => live,
             (Stage::Creating, _) => return self.ask(Stage::Creating, Request::Create(rendered)),
-            _ => return self.ask(self.stage, Request::Replace(rendered)),
+            _ => return self.replace(self.stage, rendered),
         };
         match self.object.compared(&rendered, &live.0) {
             Compared::Equal => self.end(End::Applied {
@@ -353,7 +374,7 @@ impl<A: Applied> ApplyTask<A> {
             }),
             Compared::Differs(path) => {
                 self.differed = Some(path);
-                self.ask(Stage::Correcting, Request::Replace(rendered))
+                self.replace(Stage::Correcting, rendered)
             }
             Compared::Immutable(path) => {
                 self.differed = Some(path);
@@ -378,7 +399,7 @@ impl<A: Applied> ApplyTask<A> {
             return self.gone(None);
         }
         match self.object.released(&live.0) {
-            Some(released) => self.ask(Stage::Releasing, Request::Replace(Rendered(released))),
+            Some(released) => self.replace(Stage::Releasing, Rendered(released)),
             None => self.end(End::Released(live, false)),
         }
     }
@@ -408,10 +429,19 @@ impl<A: Applied> ApplyTask<A> {
     /// Does one round more, unless none is left.
     fn again(&mut self, step: impl FnOnce(&mut Self) -> Turn<A::Outcome>) -> Turn<A::Outcome> {
         let Some(left) = self.left.checked_sub(1) else {
-            return self.end(End::KeepsChanging);
+            let unchanged = self.unchanged.take();
+            return self.end(unchanged.map_or(End::KeepsChanging, |message| {
+                End::Failed(RequestError::Refused, message)
+            }));
         };
         self.left = left;
         step(self)
+    }
+
+    fn replace(&mut self, stage: Stage, rendered: Rendered) -> Turn<A::Outcome> {
+        let version = rendered.object()["metadata"]["resourceVersion"].as_str();
+        self.replaces = version.unwrap_or_default().into();
+        self.ask(stage, Request::Replace(rendered))
     }
 
     fn ask(&mut self, stage: Stage, request: Request) -> Turn<A::Outcome> {

@@ -2,7 +2,8 @@
 //! it.
 //!
 //! The source of truth is each referrer's references (architecture 2.2); `requiredBy` and the depended-by labels are a view that
-//! is computed here as a whole and written by [`crate::binding`].
+//! is computed here as a whole and written by [`crate::binding`]. It is read back in one place, to keep what it names after a
+//! restart: `fleet/needs.rs`.
 
 pub mod drawing;
 pub mod graph;

@@ -203,12 +203,16 @@ async fn an_object_comes_without_managed_fields() {
 #[tokio::test]
 async fn a_delete_names_exactly_one_object() {
     let (api, log) = api(Server::Hub, |_| Reply::Json(200, json!({"kind": "Status"})));
-    api.delete(&path(), "u", "7").await.unwrap();
+    api.delete(&path(), "u", "7", Form::Metadata).await.unwrap();
     assert_eq!(
         log.all()[0].body["preconditions"],
         json!({"uid": "u", "resourceVersion": "7"})
     );
     assert_eq!(log.all()[0].body["propagationPolicy"], "Background");
+    assert!(
+        log.all()[0].accept.contains("as=PartialObjectMetadata;"),
+        "a Secret that a finalizer holds is not returned"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -322,7 +326,7 @@ async fn who_does_not_lead_writes_nothing() {
     leading.send_replace(false);
     let failure = api.create(&path(), &json!({}), Form::Whole).await.unwrap_err();
     assert_eq!(failure.class(), Class::Abandoned);
-    assert!(api.delete(&path(), "u", "1").await.is_err());
+    assert!(api.delete(&path(), "u", "1", Form::Whole).await.is_err());
     api.get(&path(), Form::Whole).await.unwrap();
     assert_eq!(log.all().len(), 2);
 }

@@ -72,11 +72,18 @@ impl Api {
         .await
     }
 
-    /// DELETE of exactly one object: other uid or resourceVersion is a conflict. Background propagation.
+    /// DELETE of exactly one object: other uid or resourceVersion is a conflict. Background propagation. Returns a `Status`, or
+    /// the object in this form if it still exists.
     ///
     /// # Errors
     /// [`Failure`].
-    pub async fn delete(&self, path: &Path, uid: &str, resource_version: &str) -> Result<Value, Failure> {
+    pub async fn delete(
+        &self,
+        path: &Path,
+        uid: &str,
+        resource_version: &str,
+        form: Form,
+    ) -> Result<Value, Failure> {
         let options = serde_json::json!({
             "apiVersion": "v1",
             "kind": "DeleteOptions",
@@ -87,7 +94,7 @@ impl Api {
         self.object(Call {
             verb: Verb::Delete,
             path,
-            accept: JSON,
+            accept: form.accept(),
             body,
             deadline: None,
         })

@@ -100,7 +100,7 @@ const fn target<'a>(api: &'a Api, place: &'a Place, id: &'a ResourceId) -> Targe
         cluster: place.cluster.as_ref(),
         id,
         form: Form::Metadata,
-        sort: Sort::Plain,
+        sort: Sort::Distributed,
     }
 }
 

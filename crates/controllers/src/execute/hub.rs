@@ -33,7 +33,7 @@ impl Executor {
             Verb::Delete {
                 uid,
                 resource_version,
-            } => self.hub.delete(&path, uid, resource_version).await,
+            } => self.hub.delete(&path, uid, resource_version, form).await,
         };
         match result {
             Ok(answer) => {

@@ -51,7 +51,7 @@ impl Executor {
                     cluster: Some(cluster),
                     id: &apply_task::id(quota),
                     form: Form::Whole,
-                    sort: Sort::Plain,
+                    sort: Sort::Quota,
                 };
                 self.run(task, &target).await
             }

@@ -4,8 +4,9 @@ use entourage_core::{
     apply_task::{Answer, Applied, ApplyTask, Fetched, Next, Request, RequestError},
     distribution::observed::ObservedObject,
     interpreter::Interpretation,
-    object::{Gvk, ResourceId, Str},
-    observation::{Observation, Subject},
+    object::{Gvk, NamespacedName, ResourceId, Str},
+    observation::{AssignedQuota, Observation, Subject},
+    plan::Preconditions,
 };
 use serde_json::Value;
 
@@ -36,8 +37,10 @@ pub(super) enum Sort<'a> {
     Delivered(&'a Delivery<'a>),
     /// A copy of a binding that is removed: a 404 that does not name it is proven by discovery.
     Removed,
-    /// Any other.
-    Plain,
+    /// A copy of a distribution.
+    Distributed,
+    /// A ResourceQuota of a quota.
+    Quota,
 }
 
 impl Executor {
@@ -71,11 +74,15 @@ impl Executor {
     pub(super) async fn see_live(&self, target: &Target<'_>, live: Fetched) {
         let id = target.id;
         let subject = match (&target.sort, target.cluster) {
-            (Sort::Plain, cluster) => {
+            (Sort::Distributed, cluster) => {
                 Subject::Distributed(cluster.cloned(), id.clone(), ObservedObject::of(&live.0))
             }
-            // No copy of a binding is on a hub.
-            (Sort::Delivered(_) | Sort::Removed, None) => return,
+            (Sort::Quota, Some(cluster)) => {
+                let name = NamespacedName::new(&id.namespace, &id.name);
+                Subject::QuotaCopy(cluster.clone(), name, Box::new(AssignedQuota::of(&live.0)))
+            }
+            // No copy of a binding and no ResourceQuota of a quota is on a hub.
+            (Sort::Delivered(_) | Sort::Removed | Sort::Quota, None) => return,
             (Sort::Delivered(_) | Sort::Removed, Some(cluster)) => {
                 let (interpreters, interpretation) = (&self.interpreters, self.interpreters.of(&id.gvk));
                 let copy = interpreters
@@ -98,14 +105,19 @@ impl Target<'_> {
             Request::Create(copy) => api.create(&Path::collection(self.id), copy.object(), form).await,
             Request::Replace(copy) => api.replace(&path, copy.object(), form).await,
             Request::Delete(preconditions) => {
-                api.delete(&path, &preconditions.uid, &preconditions.resource_version)
-                    .await
+                let Preconditions {
+                    uid,
+                    resource_version,
+                } = &preconditions;
+                api.delete(&path, uid, resource_version, form).await
             }
             // Only a delivery renders.
             Request::Render => Err(Failure::Abandoned),
         };
         match (result, &self.sort) {
-            (Err(failure), Sort::Plain) => Answer::Failed(class(&failure, self.id), words(&failure, self.id)),
+            (Err(failure), Sort::Distributed | Sort::Quota) => {
+                Answer::Failed(class(&failure, self.id), words(&failure, self.id))
+            }
             (Err(failure), Sort::Removed) if failure.class() == Class::Missing => self.proven(failure).await,
             (result, _) => answer(result, self.id),
         }

@@ -7,9 +7,10 @@ use serde_json::Value;
 
 use super::render;
 use crate::{
-    apply_task::{Answer, Applied, ApplyTask, End, Fetched, Next, RequestError, Stage},
+    apply_task::{Answer, Applied, ApplyTask, Compared, End, Fetched, NO_OBJECT, Next, RequestError, Stage},
     observation::Removed,
     plan::{Preconditions, RemovalMode},
+    rendered::Rendered,
 };
 
 #[cfg(test)]
@@ -50,8 +51,9 @@ pub fn remove<'a>(
 pub fn confirmed(hub: &str, answer: Answer) -> Result<Fetched, Removed> {
     match answer {
         Answer::Object(live) if live.0["metadata"]["labels"][label::HUB] == *hub => Ok(live),
+        Answer::Object(live) if live.0["metadata"]["uid"].is_string() => Err(Removed::Gone),
         Answer::Failed(no, message) => Err(failed(no, message)),
-        Answer::Object(_) | Answer::Rendered(_) => Err(Removed::Gone),
+        Answer::Object(_) | Answer::Rendered(_) => Err(Removed::Failed(NO_OBJECT.into())),
     }
 }
 
@@ -59,6 +61,11 @@ impl Applied for Removal<'_> {
     type Outcome = Outcome;
 
     const ROUNDS: usize = 3;
+
+    /// It is not applied.
+    fn compared(&self, _rendered: &Rendered, _live: &Value) -> Compared<Outcome> {
+        Compared::End(Outcome::Abandoned)
+    }
 
     fn released(&self, live: &Value) -> Option<Value> {
         let (hub, cluster) = self.creator;
@@ -72,10 +79,13 @@ impl Applied for Removal<'_> {
     fn outcome(&self, stage: Stage, end: End) -> (Option<Fetched>, Outcome) {
         let removed = match end {
             End::Held(live) => return (Some(live), Outcome::Removed(Removed::Accepted)),
-            End::Kept(live, _) => return (Some(live), Outcome::Changed),
+            End::Kept(live, None) => return (Some(live), Outcome::Changed),
+            End::Kept(live, Some(message)) => {
+                return (Some(live), Outcome::Removed(Removed::Rejected(message)));
+            }
             End::Released(_, true) => Removed::Released,
             End::Gone | End::Released(_, false) => Removed::Gone,
-            End::KeepsChanging => Removed::Unreachable("the copy keeps changing on the member".into()),
+            End::KeepsChanging => Removed::Failed("the copy keeps changing on the member".into()),
             End::Failed(RequestError::Abandoned, _)
                 if matches!(stage, Stage::Deleting | Stage::Releasing) =>
             {
@@ -93,11 +103,9 @@ fn failed(no: RequestError, message: String) -> Removed {
     match no {
         RequestError::Gone => Removed::Gone,
         RequestError::Refused => Removed::Rejected(message),
-        RequestError::Missing
-        | RequestError::Exists
-        | RequestError::Changed
-        | RequestError::Other
-        | RequestError::Silence
-        | RequestError::Abandoned => Removed::Unreachable(message),
+        RequestError::Missing | RequestError::Exists | RequestError::Changed | RequestError::Other => {
+            Removed::Failed(message)
+        }
+        RequestError::Silence | RequestError::Abandoned => Removed::Unreachable(message),
     }
 }

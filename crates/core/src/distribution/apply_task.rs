@@ -133,7 +133,7 @@ impl Applied for Bringing<'_> {
                 None => Wrote::Abandoned,
             },
             end => {
-                // A copy that cannot be created again counts as one that cannot be updated.
+                // A DELETE before it is created again is part of the update.
                 let step = match stage {
                     Stage::Creating => Step::Create,
                     Stage::Reading => Step::Get,
@@ -150,6 +150,11 @@ impl Applied for Withdrawal<'_> {
     type Outcome = Wrote;
 
     const SEES_OTHERS: bool = true;
+
+    /// It is not applied.
+    fn compared(&self, _rendered: &Rendered, _live: &Value) -> Compared<Wrote> {
+        Compared::End(Wrote::Abandoned)
+    }
 
     fn released(&self, live: &Value) -> Option<Value> {
         render::release(self.0, live)

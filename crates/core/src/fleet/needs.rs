@@ -74,8 +74,8 @@ pub(crate) fn grace(fleet: &Fleet, id: &ResourceId, deleted: Time, now: Time) ->
 
 /// The referrers that need an object, with their clusters: each live referrer on its own and those that it is being evicted
 /// from, and a former one on those where its copy still needs the object. A copy of a former one that was not observed only keeps
-/// what the stored binding names: it delays a removal, and adds no cluster. Cost: O(referrers × clusters), and for each former
-/// one O(its clusters × snapshots).
+/// what the stored binding names: it delays a removal, and adds no cluster. Cost: O(referrers × clusters), and
+/// O(clusters² + log snapshots) for each former one.
 pub(crate) fn needed_by<'a>(
     fleet: &'a Fleet,
     id: &'a ResourceId,
@@ -92,11 +92,13 @@ pub(crate) fn needed_by<'a>(
         .filter_map(move |referrer_id| {
             let referrer = fleet.resource(referrer_id)?;
             let binding = referrer.last_binding().filter(|_| fleet.is_following(referrer))?;
+            let stored = snapshot_clusters(resource, binding);
             let is_held = |target: &TargetCluster| {
                 let cluster = target.name.as_str().into();
                 resource.standing().is_some()
                     && holds_as_former(fleet, referrer_id, &cluster)
-                    && (is_observed(referrer, &cluster) || names(resource, binding, &cluster))
+                    && (is_observed(referrer, &cluster)
+                        || stored.iter().any(|stored| stored.name == target.name))
             };
             let held: Vec<TargetCluster> = binding.needed_on().into_iter().filter(is_held).collect();
             (!held.is_empty() && referrer_id != id).then_some((binding, held))
@@ -109,16 +111,17 @@ fn is_observed(referrer: &ResourceState, cluster: &Str) -> bool {
     copy.is_some_and(|copy| copy.live.is_some())
 }
 
-/// True if the stored binding of an object names a referrer on a cluster. Cost: O(snapshots).
-fn names(resource: &ResourceState, referrer: &Binding, cluster: &str) -> bool {
-    let stored = resource.last_binding().into_iter();
-    stored
-        .flat_map(|binding| &binding.object.spec.required_by)
-        .filter(|snapshot| {
-            *snapshot.namespace == *referrer.name.namespace && *snapshot.name == *referrer.name.name
-        })
-        .flat_map(|snapshot| &snapshot.clusters)
-        .any(|target| target.name == cluster)
+/// The clusters on which the stored binding of an object names a referrer. The snapshots are read back only to keep what they
+/// name; nothing is deleted because of them. They are stored in order of namespace and name; of a list that a user has put in
+/// another order some may be overlooked, and the copies are observed a little later. Cost: O(log snapshots).
+fn snapshot_clusters<'a>(resource: &'a ResourceState, referrer: &Binding) -> &'a [TargetCluster] {
+    let Some(stored) = resource.last_binding() else {
+        return &[];
+    };
+    let snapshots = &stored.object.spec.required_by;
+    let name = (&*referrer.name.namespace, &*referrer.name.name);
+    let found = snapshots.binary_search_by(|snapshot| (&*snapshot.namespace, &*snapshot.name).cmp(&name));
+    found.map_or(&[], |at| &snapshots[at].clusters)
 }
 
 /// True if an object is propagated as a dependency anywhere. With the feature gate off, a dependency that was propagated before

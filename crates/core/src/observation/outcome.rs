@@ -48,7 +48,9 @@ pub enum Removed {
     Released,
     /// The member refused.
     Rejected(String),
-    /// The member could not be reached, or the outcome is unknown.
+    /// The member responded with an error that may be temporary.
+    Failed(String),
+    /// The member gave no response: the outcome is unknown.
     Unreachable(String),
 }
 

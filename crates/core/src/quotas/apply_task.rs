@@ -101,9 +101,12 @@ impl Applied for Assignment<'_> {
             }
             (End::Gone, Self::Unassigned(known)) => QuotaOutcome::Gone(known.uid.clone()),
             (End::KeepsChanging, _) => QuotaOutcome::Failed("the object keeps changing".into()),
+            (End::Kept(_, Some(message)), _) => QuotaOutcome::Failed(message),
             (End::Failed(no, message), _) if no != RequestError::Abandoned => QuotaOutcome::Failed(message),
-            // If it still exists, its watch reports its end.
-            _ => QuotaOutcome::Abandoned,
+            // It is being deleted, or it changed: its watch reports that.
+            (End::Held(_) | End::Kept(_, None) | End::Failed(..), _) => QuotaOutcome::Abandoned,
+            // It may be created, it is not released, and it is rendered here.
+            (End::Gone | End::Released(..) | End::NotRendered(_), _) => QuotaOutcome::Abandoned,
         };
         (None, outcome)
     }
@@ -176,7 +179,7 @@ mod tests {
         for other in [
             live("another", "m1/shop/team", "1"),
             live("h", "m2/shop/team", "1"),
-            json!({"metadata": {"name": "team", "namespace": "shop"}, "spec": {"hard": {"cpu": "2"}}}),
+            json!({"metadata": {"name": "team", "namespace": "shop", "uid": "x"}, "spec": {"hard": {"cpu": "2"}}}),
         ] {
             let (requests, outcome) = told(vec![object(other)]);
             assert_eq!((&*requests, outcome), ("GET", QuotaOutcome::Foreign));
@@ -239,6 +242,8 @@ mod tests {
         let mut held = live("h", "m1/shop/team", "1");
         held["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
         held["metadata"]["finalizers"] = json!(["x/y"]);
+        let mut changed = live("h", "m1/shop/team", "1");
+        changed["metadata"]["resourceVersion"] = json!("9");
         for (sentence, answers, requests, outcome) in [
             (
                 "a Status",
@@ -260,9 +265,15 @@ mod tests {
             ),
             (
                 "changed",
-                vec![no(RequestError::Changed), object(live("h", "m1/shop/team", "1"))],
+                vec![no(RequestError::Changed), object(changed)],
                 "DELETE 7, GET metadata",
                 QuotaOutcome::Abandoned,
+            ),
+            (
+                "a conflict about this very version",
+                vec![no(RequestError::Changed), object(live("h", "m1/shop/team", "1"))],
+                "DELETE 7, GET metadata",
+                QuotaOutcome::Failed("why".into()),
             ),
             (
                 "refused",

@@ -69,8 +69,11 @@ impl Executor {
         };
         let answer = match found {
             Ok(Contents::Nothing) if mode == RemovalMode::Delete => {
-                api.delete(&path, &preconditions.uid, &preconditions.resource_version)
-                    .await
+                let Preconditions {
+                    uid,
+                    resource_version,
+                } = preconditions;
+                api.delete(&path, uid, resource_version, Form::Whole).await
             }
             Ok(Contents::Nothing) => {
                 let patch = namespaces::released(preconditions, &self.hub_id);

@@ -171,6 +171,17 @@ fn a_copy_that_exists_changed_or_is_gone_is_compared_or_created() {
             "GET, POST: applied 1",
         ),
         (
+            "it changed since it was read, and then it was gone",
+            known(true),
+            vec![
+                drifted("8"),
+                no(RequestError::Changed),
+                no(RequestError::Gone),
+                equal("1"),
+            ],
+            "GET, PUT 8, GET, POST: applied 1",
+        ),
+        (
             "it was gone when it was corrected",
             known(true),
             vec![drifted("8"), no(RequestError::Gone), equal("1")],
@@ -187,7 +198,7 @@ fn a_copy_that_exists_changed_or_is_gone_is_compared_or_created() {
 
 #[test]
 fn a_copy_that_keeps_changing_is_given_up_after_four_rounds() {
-    let read = || [drifted("8"), no(RequestError::Changed)];
+    let read = |version| [drifted(version), no(RequestError::Changed)];
     let exists = || [no(RequestError::Gone), no(RequestError::Exists)];
     check(vec![
         (
@@ -195,9 +206,18 @@ fn a_copy_that_keeps_changing_is_given_up_after_four_rounds() {
             known(false),
             [no(RequestError::Changed)]
                 .into_iter()
-                .chain([read(), read(), read()].into_iter().flatten())
+                .chain([read("8"), read("9"), read("10")].into_iter().flatten())
                 .collect(),
-            "PUT 7, GET, PUT 8, GET, PUT 8, GET, PUT 8: Failed(\"the copy keeps changing on the member\")",
+            "PUT 7, GET, PUT 8, GET, PUT 9, GET, PUT 10: Failed(\"the copy keeps changing on the member\")",
+        ),
+        (
+            "it did not change, and the conflicts have another cause",
+            known(false),
+            [no(RequestError::Changed)]
+                .into_iter()
+                .chain([read("8"), read("8"), read("8")].into_iter().flatten())
+                .collect(),
+            "PUT 7, GET, PUT 8, GET, PUT 8, GET, PUT 8: Rejected(\"why\")",
         ),
         (
             "it comes and goes",

@@ -84,6 +84,11 @@ fn a_deletion_is_over_when_its_answer_says_so() {
             ),
             ("it was gone", vec![no(RequestError::Gone)], "DELETE 7: Gone"),
             (
+                "an empty response of a proxy",
+                vec![object(Value::Null)],
+                "DELETE 7: Failed(\"the response is not an object\")",
+            ),
+            (
                 "refused",
                 vec![no(RequestError::Refused)],
                 "DELETE 7: Rejected(\"why\")",
@@ -91,7 +96,7 @@ fn a_deletion_is_over_when_its_answer_says_so() {
             (
                 "an error",
                 vec![no(RequestError::Other)],
-                "DELETE 7: Unreachable(\"why\")",
+                "DELETE 7: Failed(\"why\")",
             ),
             (
                 "silence",
@@ -101,7 +106,7 @@ fn a_deletion_is_over_when_its_answer_says_so() {
             (
                 "no name is taken",
                 vec![no(RequestError::Exists)],
-                "DELETE 7: Unreachable(\"why\")",
+                "DELETE 7: Failed(\"why\")",
             ),
             (
                 "abandoned",
@@ -124,14 +129,19 @@ fn after_a_conflict_a_deletion_reads_and_leaves_another_object_alone() {
                 "DELETE 7, GET metadata: saw 9, Changed",
             ),
             (
-                "it is the same version",
+                "the conflict is about this very version",
                 after(copy("7")),
-                "DELETE 7, GET metadata: saw 7, Changed",
+                "DELETE 7, GET metadata: saw 7, Rejected(\"why\")",
             ),
             (
                 "it is another object",
                 after(theirs()),
                 "DELETE 7, GET metadata: Gone",
+            ),
+            (
+                "an empty response",
+                after(object(json!({}))),
+                "DELETE 7, GET metadata: Failed(\"the response is not an object\")",
             ),
             (
                 "it is gone",
@@ -166,6 +176,11 @@ fn a_release_reads_the_copy_and_writes_it_without_ownership_metadata() {
             ("released", read(unmarked()), "GET, PUT 9: Released"),
             ("without ownership metadata", vec![unmarked()], "GET: Gone"),
             ("another object", vec![theirs()], "GET: Gone"),
+            (
+                "an empty response",
+                vec![object(json!({}))],
+                "GET: Failed(\"the response is not an object\")",
+            ),
             ("gone when it is read", vec![no(RequestError::Gone)], "GET: Gone"),
             (
                 "gone when it is written",
@@ -216,12 +231,17 @@ fn a_copy_that_keeps_changing_is_read_three_times_for_a_release() {
                 "GET, PUT 9, GET, PUT 10: Released",
             ),
             (
+                "it did not change, and the conflict has another cause",
+                [once("9"), once("9"), once("9")].into_iter().flatten().collect(),
+                "GET, PUT 9, GET, PUT 9, GET, PUT 9: Rejected(\"why\")",
+            ),
+            (
                 "it does not",
                 [once("9"), once("10"), once("11")]
                     .into_iter()
                     .flatten()
                     .collect(),
-                "GET, PUT 9, GET, PUT 10, GET, PUT 11: Unreachable(\"the copy keeps changing on the member\")",
+                "GET, PUT 9, GET, PUT 10, GET, PUT 11: Failed(\"the copy keeps changing on the member\")",
             ),
         ],
     );
@@ -249,12 +269,12 @@ fn a_404_that_proves_nothing_is_no_proof_of_absence() {
             (
                 "on a deletion",
                 vec![no(RequestError::Missing)],
-                "DELETE 7: Unreachable(\"why\")",
+                "DELETE 7: Failed(\"why\")",
             ),
             (
                 "after a conflict",
                 vec![no(RequestError::Changed), no(RequestError::Missing)],
-                "DELETE 7, GET metadata: Unreachable(\"why\")",
+                "DELETE 7, GET metadata: Failed(\"why\")",
             ),
         ],
     );
@@ -264,12 +284,12 @@ fn a_404_that_proves_nothing_is_no_proof_of_absence() {
             (
                 "on a read",
                 vec![no(RequestError::Missing)],
-                "GET: Unreachable(\"why\")",
+                "GET: Failed(\"why\")",
             ),
             (
                 "on a write",
                 vec![copy("9"), no(RequestError::Missing)],
-                "GET, PUT 9: Unreachable(\"why\")",
+                "GET, PUT 9: Failed(\"why\")",
             ),
         ],
     );
@@ -283,12 +303,13 @@ fn a_write_with_an_unknown_outcome_is_confirmed_by_a_read() {
         ("it exists", copy("9"), "exists"),
         ("another hub manages it", object(of_another_hub), "Gone"),
         ("nobody does", theirs(), "Gone"),
-        ("gone", no(RequestError::Gone), "Gone"),
         (
-            "an unproven 404",
-            no(RequestError::Missing),
-            "Unreachable(\"why\")",
+            "an empty response",
+            object(Value::Null),
+            "Failed(\"the response is not an object\")",
         ),
+        ("gone", no(RequestError::Gone), "Gone"),
+        ("an unproven 404", no(RequestError::Missing), "Failed(\"why\")"),
         ("silence", no(RequestError::Silence), "Unreachable(\"why\")"),
         ("refused", no(RequestError::Refused), "Rejected(\"why\")"),
         ("abandoned", no(RequestError::Abandoned), "Unreachable(\"why\")"),

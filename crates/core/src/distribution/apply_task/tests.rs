@@ -240,12 +240,39 @@ fn a_copy_that_exists_changed_is_refused_or_gone_is_compared_or_created() {
         (
             "it keeps changing",
             known(true),
+            ["8", "9", "10", "11"]
+                .map(|version| [drifted(version), no(RequestError::Changed)])
+                .into_iter()
+                .flatten()
+                .collect(),
+            "GET, PUT 8, GET, PUT 9, GET, PUT 10, GET, PUT 11: Update failed: the object keeps changing",
+        ),
+        (
+            "a webhook refuses exactly this version",
+            known(true),
             [0; 4]
                 .map(|_| [drifted("8"), no(RequestError::Changed)])
                 .into_iter()
                 .flatten()
                 .collect(),
-            "GET, PUT 8, GET, PUT 8, GET, PUT 8, GET, PUT 8: Update failed: the object keeps changing",
+            "GET, PUT 8, GET, PUT 8, GET, PUT 8, GET, PUT 8: Update failed: why",
+        ),
+        (
+            "it changed since it was read, and then it was gone",
+            known(true),
+            vec![
+                drifted("8"),
+                no(RequestError::Changed),
+                no(RequestError::Gone),
+                equal("1"),
+            ],
+            "GET, PUT 8, GET, POST: applied 1, created",
+        ),
+        (
+            "an empty response proves nothing",
+            known(true),
+            vec![object(json!({}))],
+            "GET: Get failed: the response is not an object",
         ),
     ]);
 }
@@ -303,6 +330,42 @@ fn what_an_update_cannot_change_is_deleted_exactly_and_created_again() {
             known(true),
             vec![immutable("8"), no(RequestError::Changed), theirs(), equal("1")],
             "GET, DELETE 8, GET metadata, POST: saw 3, applied 1, created, differed at data",
+        ),
+        (
+            "another was created meanwhile",
+            known(true),
+            vec![immutable("8"), status(), no(RequestError::Exists), equal("9")],
+            "GET, DELETE 8, POST, GET: applied 9",
+        ),
+        (
+            "its DELETE is refused",
+            known(true),
+            vec![immutable("8"), no(RequestError::Refused)],
+            "GET, DELETE 8: Update failed: why",
+        ),
+        (
+            "its DELETE gets no response",
+            known(true),
+            vec![immutable("8"), no(RequestError::Silence)],
+            "GET, DELETE 8: Update failed: why",
+        ),
+        (
+            "its DELETE gets a 404 that names no object",
+            known(true),
+            vec![immutable("8"), no(RequestError::Missing)],
+            "GET, DELETE 8: Update failed: why",
+        ),
+        (
+            "it was gone before it is deleted",
+            known(true),
+            vec![immutable("8"), no(RequestError::Gone), equal("1")],
+            "GET, DELETE 8, POST: applied 1, created, differed at data",
+        ),
+        (
+            "it cannot be created again",
+            known(true),
+            vec![immutable("8"), status(), no(RequestError::Refused)],
+            "GET, DELETE 8, POST: Create failed: why",
         ),
         (
             "it may not be deleted",
@@ -466,12 +529,12 @@ fn a_release_reads_the_copy_and_writes_it_without_ownership_metadata() {
                 ),
                 (
                     "it keeps changing",
-                    [0; 4]
-                        .map(|_| [equal("8"), no(RequestError::Changed)])
+                    ["8", "9", "10", "11"]
+                        .map(|version| [equal(version), no(RequestError::Changed)])
                         .into_iter()
                         .flatten()
                         .collect(),
-                    "GET, PUT 8, GET, PUT 8, GET, PUT 8, GET, PUT 8: Delete failed: the object keeps changing",
+                    "GET, PUT 8, GET, PUT 9, GET, PUT 10, GET, PUT 11: Delete failed: the object keeps changing",
                 ),
             ],
         );

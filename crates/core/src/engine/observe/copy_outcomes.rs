@@ -194,7 +194,9 @@ impl Fleet {
                 }
             }
             Removed::Gone if is_look && !state.note_absent(now) => {}
-            Removed::Rejected(_) | Removed::Unreachable(_) if is_look => state.note_failed_look(now),
+            Removed::Rejected(_) | Removed::Failed(_) | Removed::Unreachable(_) if is_look => {
+                state.note_failed_look(now)
+            }
             Removed::Gone | Removed::Released => {
                 let held = state.live.take().filter(|_| !state.freshness.is_unknown());
                 let revision = held.map(|held| held.meta.revision().saturating_add(1));
@@ -212,6 +214,12 @@ impl Fleet {
                 let message = format!("{cluster} refused to remove {id}: {why}");
                 fail(state, ProblemKind::Rejected, message, String::new(), now);
                 self.stays(id, cluster, dirty);
+            }
+            Removed::Failed(why) => {
+                // A server may carry out a request that it responds to with an error.
+                state.note_pending();
+                let message = format!("{cluster} failed to remove {id}: {why}; retrying");
+                fail(state, ProblemKind::Failed, message, String::new(), now);
             }
             Removed::Unreachable(why) => {
                 // The removal may have been carried out, or may be yet.
