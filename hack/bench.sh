@@ -10,6 +10,7 @@
 # BENCH_PORT   port for the control plane's health endpoint (default 18080)
 # FEATURES     what the control plane is given as --feature-gates; S8 needs ResourceDistributionGate=true
 # FLAGS        further flags of the control plane, such as --eviction-rate=100
+# CONTROLLERS  the program whose `controllers` are measured (default: built without the embedded server, as in a container)
 # BENCH_JSON   the report (default <build folder>/bench/report.json)
 # Needs KUBEBUILDER_ASSETS with a kube-controller-manager, or Debian bookworm (hack/real-apiserver.sh).
 set -Eeuo pipefail
@@ -20,6 +21,7 @@ readonly PORT="${BENCH_PORT:-18080}"
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$HOME/.cache/entourage/target}"
 readonly OUT="$CARGO_TARGET_DIR/bench"
 readonly JSON="${BENCH_JSON:-$OUT/report.json}"
+CONTROLLERS="${CONTROLLERS:-}"
 readonly BINARY="$CARGO_TARGET_DIR/release/entourage"
 
 fleet=""
@@ -30,9 +32,15 @@ main() {
     KUBEBUILDER_ASSETS="$(hack/real-apiserver.sh)"
     export KUBEBUILDER_ASSETS
     say "building"
+    mkdir -p "$OUT"
+    if [[ -z "$CONTROLLERS" ]]; then
+        cargo build --quiet --release --package entourage --no-default-features
+        CONTROLLERS="$OUT/controllers"
+        cp "$BINARY" "$CONTROLLERS"
+    fi
     cargo build --quiet --release --package entourage
     cargo build --quiet --release --package entourage-e2e --example fleet
-    mkdir -p "$OUT" "$(dirname "$JSON")"
+    mkdir -p "$(dirname "$JSON")"
     dir="$(mktemp -d)"
     trap stop EXIT
     start_fleet
@@ -47,7 +55,7 @@ main() {
     done
     rm -f "$OUT/controllers.log"
     "$BINARY" bench "$@" --kubeconfig "$hub" "${members[@]}" --json "$JSON" \
-        --controllers "$(printf '%q ' "$BINARY" controllers --kubeconfig "$hub" --health-addr "127.0.0.1:$PORT" \
+        --controllers "$(printf '%q ' "$CONTROLLERS" controllers --kubeconfig "$hub" --health-addr "127.0.0.1:$PORT" \
             ${FEATURES:+--feature-gates "$FEATURES"} ${FLAGS:+$FLAGS})" \
         --ready-url "http://127.0.0.1:$PORT/readyz" --controllers-log "$OUT/controllers.log"
     say "report: $JSON; output of the control plane: $OUT/controllers.log"
