@@ -1,4 +1,4 @@
-//! What the world itself finds: a run that never ends, an object that cannot be read, a name that nothing has.
+//! The faults of a scenario that the world finds: a run that never ends, an object that cannot be read, a name that nothing has.
 
 use serde_json::json;
 
