@@ -7,6 +7,7 @@ mod links;
 mod named_kinds;
 mod override_index;
 mod policy_index;
+mod referrers;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,6 +16,7 @@ pub use links::Links;
 pub(crate) use named_kinds::{NamedKinds, selected_kinds};
 pub(crate) use override_index::{OverrideIndex, Reach};
 pub(crate) use policy_index::PolicyIndex;
+pub use referrers::Referrers;
 
 use crate::{
     interpreter::Interpreter,

@@ -238,8 +238,9 @@ async fn a_copy_that_changed_is_read_and_compared_before_it_is_written() {
 #[tokio::test]
 async fn a_copy_that_keeps_changing_is_left_for_later() {
     let mut script = vec![(PUT, status(409, "Conflict"))];
-    for _ in 0..10 {
-        script.extend([(LIVE, ok(live("9", "drift"))), (PUT, status(409, "Conflict"))]);
+    for version in 9..19 {
+        let changed = live(&version.to_string(), "drift");
+        script.extend([(LIVE, ok(changed)), (PUT, status(409, "Conflict"))]);
     }
     let mut bench = bench(vec![(SOURCE, ok(template()))], script);
     let delivered = bench.deliver("ConfigMap", Some(preconditions("7")), false).await;
@@ -591,7 +592,7 @@ async fn a_copy_is_not_gone_because_its_kind_is_not_served_or_a_proxy_does_not_k
             let (outcome, heard) = bench.remove(mode).await;
             assert_eq!(outcome, Outcome::Done);
             assert!(
-                matches!(heard, Some(Observation::Removed(_, _, Removed::Unreachable(_)))),
+                matches!(heard, Some(Observation::Removed(_, _, Removed::Failed(_)))),
                 "{heard:?}"
             );
         }
@@ -658,7 +659,7 @@ async fn a_released_copy_loses_our_marks_and_stays() {
             (LIVE, ok(live("9", "v"))),
             (PUT, status(409, "Conflict")),
             (LIVE, ok(live("10", "v"))),
-            (PUT, ok(json!({}))),
+            (PUT, ok(foreign())),
         ],
     );
     let (_, heard) = bench.remove(RemovalMode::Release).await;
@@ -710,8 +711,9 @@ async fn after_an_unknown_outcome_the_member_is_asked() {
         (ok(live("9", "v")), "seen"),
         (ok(foreign()), "gone"),
         (no_object(), "gone"),
-        (status(404, "NotFound"), "unreachable"),
-        (gone("clusters"), "unreachable"),
+        (status(404, "NotFound"), "failed"),
+        (gone("clusters"), "failed"),
+        (ok(json!({})), "failed"),
         (Reply::Broken, "unreachable"),
     ];
     for (reply, expected) in cases {
@@ -725,6 +727,7 @@ async fn after_an_unknown_outcome_the_member_is_asked() {
         let told = match heard.as_slice() {
             [Observation::Seen(_)] => "seen",
             [Observation::Removed(_, _, Removed::Gone)] => "gone",
+            [Observation::Removed(_, _, Removed::Failed(_))] => "failed",
             [Observation::Removed(_, _, Removed::Unreachable(_))] => "unreachable",
             other => panic!("{other:?}"),
         };

@@ -1,6 +1,9 @@
 //! The keys of one API server that wait for their plan: by priority, once each, one at a time per serialization key. Pure.
 
-use std::collections::{HashMap, VecDeque, hash_map::Entry};
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::Arc,
+};
 
 use entourage_core::{object::Time, plan::Key};
 
@@ -18,6 +21,9 @@ pub enum Priority {
 }
 
 const PRIORITIES: usize = 4;
+
+/// The number of keys for which an empty queue keeps memory.
+const SPARE: usize = 256;
 
 /// The interval, in pops, at which listed keys go first, or, each second time, the lowest priority: so that none starves.
 const TURN: u32 = 8;
@@ -38,8 +44,8 @@ type Parked = (Key, Priority, Time);
 #[derive(Debug, Default)]
 pub struct Queue {
     /// A key may be in more than one of these; only the priority in `waiting` counts.
-    ready: [VecDeque<Key>; PRIORITIES],
-    waiting: HashMap<Key, (Priority, Time)>,
+    ready: [VecDeque<Arc<Key>>; PRIORITIES],
+    waiting: HashMap<Arc<Key>, (Priority, Time)>,
     /// The serialization keys in flight, with the parked keys of each.
     serialization_keys: HashMap<Key, Vec<Parked>>,
     pops: u32,
@@ -53,17 +59,12 @@ impl Queue {
         } else {
             priority
         };
-        match self.waiting.entry(key) {
-            Entry::Occupied(mut entry) if entry.get().0 > priority => {
-                self.ready[priority as usize].push_back(entry.key().clone());
-                entry.insert((priority, now));
-            }
-            Entry::Occupied(_) => {}
-            Entry::Vacant(entry) => {
-                self.ready[priority as usize].push_back(entry.key().clone());
-                entry.insert((priority, now));
-            }
+        if self.waiting.get(&key).is_some_and(|(held, _)| *held <= priority) {
+            return;
         }
+        let key = Arc::new(key);
+        self.ready[priority as usize].push_back(key.clone());
+        self.waiting.insert(key, (priority, now));
     }
 
     /// The next key whose serialization key is free, or `None`.
@@ -89,12 +90,21 @@ impl Queue {
                 }
                 let since = self.waiting.remove(&key).map_or(now, |(_, since)| since);
                 match self.serialization_keys.get_mut(&key.serialization_key()) {
-                    Some(parked) => park(parked, (key, priority, since)),
-                    None => return Some(key),
+                    Some(parked) => park(parked, (Arc::unwrap_or_clone(key), priority, since)),
+                    None => return Some(Arc::unwrap_or_clone(key)),
                 }
             }
         }
+        self.shrink();
         None
+    }
+
+    /// Frees the memory of a burst that is over. Cost: O(1).
+    fn shrink(&mut self) {
+        if self.waiting.is_empty() && self.waiting.capacity() > SPARE {
+            self.waiting = HashMap::new();
+            self.ready = Default::default();
+        }
     }
 
     /// True if the longest waiting status has waited long enough. Cost: O(1), and once for each that moved on.

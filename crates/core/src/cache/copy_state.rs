@@ -87,15 +87,13 @@ pub struct CopyState {
     pub copied: Option<Box<Copy>>,
     /// The copy as last written: from a response, or, at start, from the binding's status.
     pub record: Option<CopyRecord>,
-    /// The last failure, cleared by success.
-    pub problem: Option<Problem>,
+    /// The last failure, cleared by success. Boxed: few copies have one.
+    pub problem: Option<Box<Problem>>,
     /// The time when the copy was first wanted here.
     pub wanted_since: Option<Time>,
     /// The time since when the record is from another version than the copy should be written from, as far as this process
     /// knows; `None` also while there is no record. See `observe/outdated.rs`.
     pub outdated_since: Option<Time>,
-    /// The source version of the last attempt, successful or not.
-    pub answered: Option<String>,
     /// Not written again before this time.
     pub not_before: Option<Time>,
     /// The number of drift corrections in a row. Boxed: few copies have it.

@@ -5,7 +5,10 @@ use std::{
     sync::{Arc, LazyLock},
 };
 
-use super::closure::{ids, kept};
+use super::{
+    closure::{ids, kept},
+    referrers::Referrers,
+};
 use crate::{interpreter::references::DependencyReference, object::ResourceId};
 
 /// The links of one template.
@@ -20,7 +23,7 @@ pub struct Links {
     /// True if the closure is larger than what was followed.
     pub is_cut: bool,
     /// The templates that have this one among their references: the reverse direction of `references`.
-    pub referrers: BTreeSet<ResourceId>,
+    pub referrers: Referrers,
     /// The templates that no longer have this one among their references, while copies of them may still need it.
     pub stale_referrers: BTreeSet<ResourceId>,
     /// The earlier dependencies of this template: the reverse direction of `stale_referrers`.
@@ -181,7 +184,7 @@ mod tests {
         table.change(&id(from), |links| {
             links.direct = direct.into_iter().map(reference).collect();
         });
-        let changed = std::iter::once(id(from)).chain(table.of(&id(from)).referrers.clone());
+        let changed = std::iter::once(id(from)).chain(table.of(&id(from)).referrers.iter().cloned());
         for each in changed.collect::<Vec<_>>() {
             table.reach(&each);
         }

@@ -140,7 +140,7 @@ pub(super) fn places<'a>(fleet: &'a Fleet, id: &ResourceId, resource: &'a Resour
                 answers,
                 objection: identities::objection(fleet, cluster).map(|objection| objection.message(cluster)),
                 suspended,
-                problem: state.problem.as_ref().filter(|_| !suspended),
+                problem: state.problem.as_deref().filter(|_| !suspended),
                 held: !wanted && binding.is_some_and(|binding| is_held_back_from(&binding.spec, cluster)),
                 short: binding.and_then(|binding| purge::lacking(binding, cluster)),
             })
@@ -221,7 +221,7 @@ mod tests {
             answers: true,
             objection: None,
             suspended: false,
-            problem: state.problem.as_ref(),
+            problem: state.problem.as_deref(),
             held: false,
             short: None,
         }
@@ -285,14 +285,14 @@ mod tests {
             ))
         });
         let contended = CopyState {
-            problem: Some(Problem {
+            problem: Some(Box::new(Problem {
                 kind: ProblemKind::Contended,
                 message: drift.unwrap().message(&id(), "m1").unwrap(),
                 interpret_error: None,
                 source: String::new(),
                 attempts: 0,
                 retry_at: Time(0),
-            }),
+            })),
             ..CopyState::default()
         };
         let table = [

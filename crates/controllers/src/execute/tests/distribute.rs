@@ -393,8 +393,9 @@ async fn what_nobody_controls_is_taken_over_as_it_was_read() {
 #[tokio::test]
 async fn a_copy_that_keeps_changing_is_left_for_later() {
     let mut script = vec![(PUT, status(409, "Conflict"))];
-    for _ in 0..10 {
-        script.extend([(READ, ok(drifted("9"))), (PUT, status(409, "Conflict"))]);
+    for version in 9..19 {
+        let changed = drifted(&version.to_string());
+        script.extend([(READ, ok(changed)), (PUT, status(409, "Conflict"))]);
     }
     let mut bench = hub(script);
     let (_, wrote) = bring(&mut bench, standing(false)).await;

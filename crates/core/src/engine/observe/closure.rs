@@ -44,7 +44,8 @@ impl Fleet {
 
     /// Computes the closures of a template's referrers again. Cost: O(referrers × their closure).
     fn refers_otherwise(&mut self, id: &ResourceId, now: Time, dirty: &mut Dirty) {
-        for referrer in self.graph.links.of(id).referrers.clone() {
+        let referrers: Vec<ResourceId> = self.graph.links.of(id).referrers.iter().cloned().collect();
+        for referrer in referrers {
             // A template that is deleted has no dependencies any more; they are removed after it.
             let is_held = self
                 .cache

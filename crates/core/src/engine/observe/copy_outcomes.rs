@@ -292,14 +292,15 @@ fn put_right(
     let Some(drift_backoff) = DriftBackoff::compared(held, differed, now) else {
         return;
     };
-    state.problem = drift_backoff.message(id, cluster).map(|message| Problem {
+    let problem = |message| Problem {
         kind: ProblemKind::Contended,
         message,
         interpret_error: None,
         source: source.to_owned(),
         attempts: 0,
         retry_at: drift_backoff.retry_at(),
-    });
+    };
+    state.problem = drift_backoff.message(id, cluster).map(problem).map(Box::new);
     state.drift_backoff = Some(drift_backoff);
 }
 
@@ -330,12 +331,12 @@ fn fail(state: &mut CopyState, kind: ProblemKind, message: String, source: Strin
         ProblemKind::Override | ProblemKind::Interpretation => longest,
         _ => (250_i64 << attempts.min(16)).min(longest),
     };
-    state.problem = Some(Problem {
+    state.problem = Some(Box::new(Problem {
         kind,
         message,
         interpret_error: None,
         source,
         attempts,
         retry_at: now.plus(pause),
-    });
+    }));
 }
