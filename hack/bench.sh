@@ -10,7 +10,7 @@
 # BENCH_PORT   port for the control plane's health endpoint (default 18080)
 # FEATURES     what the control plane is given as --feature-gates; S8 needs ResourceDistributionGate=true
 # FLAGS        further flags of the control plane, such as --eviction-rate=100
-# CONTROLLERS  the program whose `controllers` are measured (default: built without the embedded server, as in a container)
+# CONTROLLERS  the program whose `controllers` are measured (default: built as for a container, without the embedded server)
 # BENCH_JSON   the report (default <build folder>/bench/report.json)
 # Needs KUBEBUILDER_ASSETS with a kube-controller-manager, or Debian bookworm (hack/real-apiserver.sh).
 set -Eeuo pipefail
@@ -34,9 +34,8 @@ main() {
     say "building"
     mkdir -p "$OUT"
     if [[ -z "$CONTROLLERS" ]]; then
-        cargo build --quiet --release --package entourage --no-default-features
-        CONTROLLERS="$OUT/controllers"
-        cp "$BINARY" "$CONTROLLERS"
+        cargo build --quiet --profile container --package entourage --no-default-features
+        CONTROLLERS="$CARGO_TARGET_DIR/container/entourage"
     fi
     cargo build --quiet --release --package entourage
     cargo build --quiet --release --package entourage-e2e --example fleet

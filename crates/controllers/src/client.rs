@@ -441,10 +441,10 @@ impl Api {
             .options
             .metrics
             .request(self.name(), verb, &path.resource, code, took);
-        if failure.is_some_and(Failure::is_silence) {
+        if failure.is_some_and(Failure::has_no_response) {
             self.doubt_identity();
         }
-        if failure.is_some_and(|each| each.is_silence() || each.class() == Class::Unauthorized) {
+        if failure.is_some_and(|each| each.has_no_response() || each.class() == Class::Unauthorized) {
             self.0.options.suspect.notify_one();
         }
     }

@@ -225,14 +225,14 @@ impl Failure {
 
     /// True if there was no response at all: the server may be gone.
     #[must_use]
-    pub const fn is_silence(&self) -> bool {
+    pub const fn has_no_response(&self) -> bool {
         matches!(self, Self::Transport(_) | Self::Timeout(_))
     }
 
     /// True if the server is overloaded or unreachable: fewer concurrent requests may help. A 500 is about one request.
     #[must_use]
     pub const fn is_overload(&self) -> bool {
-        self.is_silence() || matches!(self.code(), 429 | 502..=504)
+        self.has_no_response() || matches!(self.code(), 429 | 502..=504)
     }
 
     /// True if a write failed because its namespace does not exist.

@@ -202,7 +202,7 @@ fn outcome_of(failure: &Failure) -> Outcome {
     let failure_kind = match failure.class() {
         Class::Missing | Class::Exists | Class::Conflict => FailureKind::Conflict,
         Class::Busy | Class::Expired | Class::Abandoned => FailureKind::Busy,
-        Class::Unknown | Class::Unauthorized => FailureKind::Silence,
+        Class::Unknown | Class::Unauthorized => FailureKind::NoResponse,
         Class::Refused => FailureKind::Refused,
     };
     Outcome::Failed {

@@ -8,7 +8,7 @@ pub enum FailureKind {
     /// 429 or 5xx.
     Busy,
     /// No response from the hub; a member without a response is reported to the core.
-    Silence,
+    NoResponse,
     /// Only a user can fix it.
     Refused,
     /// The task that executed the plan ended without an outcome.
@@ -20,7 +20,7 @@ impl FailureKind {
     pub(crate) const fn range(self) -> (i64, i64) {
         match self {
             Self::Conflict => (4, 1_000),
-            Self::Busy | Self::Silence => (100, 30_000),
+            Self::Busy | Self::NoResponse => (100, 30_000),
             Self::Refused | Self::Lost => (1_000, 60_000),
         }
     }

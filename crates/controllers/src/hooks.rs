@@ -239,7 +239,7 @@ impl Hooks {
         if known.version != hook.version() {
             return;
         }
-        let is_silent = failure.is_some_and(|failure| failure.is_silence);
+        let is_silent = failure.is_some_and(|failure| failure.has_no_response);
         known.breaker.record(clock::now(), !is_silent);
         if let Some(failure) = failure {
             known.why.clone_from(&failure.why);

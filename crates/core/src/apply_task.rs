@@ -131,7 +131,7 @@ pub enum RequestError {
     /// Any other error.
     Other,
     /// No response.
-    Silence,
+    NoResponse,
     /// Nothing was sent, and nothing will be.
     Abandoned,
 }

@@ -26,7 +26,7 @@ use tower::{BoxError, Service, ServiceBuilder};
 use super::trust;
 
 /// The largest buffer of a connection, in bytes; objects may be larger.
-const BUFFER: usize = 64 << 10;
+const BUFFER: usize = 16 << 10;
 /// The time that an idle connection is kept: longer than the pause between two probes.
 const IDLE: Duration = Duration::from_secs(30);
 /// The maximum number of idle connections per server.

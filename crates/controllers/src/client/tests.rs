@@ -219,7 +219,7 @@ async fn a_delete_names_exactly_one_object() {
 async fn silence_ends_at_the_deadline_and_raises_suspicion() {
     let (api, _) = api(Server::Hub, |_| Reply::Silence);
     let failure = api.get(&path(), Form::Whole).await.unwrap_err();
-    assert!(failure.is_silence());
+    assert!(failure.has_no_response());
     assert!(api.limit() < Bounds::default().start);
     api.0.options.suspect.notified().await;
 }
@@ -227,7 +227,13 @@ async fn silence_ends_at_the_deadline_and_raises_suspicion() {
 #[tokio::test]
 async fn a_broken_connection_is_silence_and_retry_after_is_read() {
     let (broken, _) = api(Server::Hub, |_| Reply::Broken);
-    assert!(broken.get(&path(), Form::Whole).await.unwrap_err().is_silence());
+    assert!(
+        broken
+            .get(&path(), Form::Whole)
+            .await
+            .unwrap_err()
+            .has_no_response()
+    );
     let busy = json!({"kind": "Status", "code": 429, "details": {"retryAfterSeconds": 3}});
     let (busy, _) = api(Server::Hub, move |_| Reply::Json(429, busy.clone()));
     let failure = busy.get(&path(), Form::Whole).await.unwrap_err();
@@ -295,7 +301,7 @@ async fn a_list_that_is_not_answered_is_given_up_soon_and_one_that_makes_progres
         Instant::now(),
     );
     for wanted in [5, 15, 35, 75] {
-        assert!(silent.bytes(list(&pods)).await.unwrap_err().is_silence());
+        assert!(silent.bytes(list(&pods)).await.unwrap_err().has_no_response());
         assert_eq!(began.elapsed().as_secs(), wanted);
     }
     let lines: Vec<Value> = (0..30).map(|number| json!({"item": number})).collect();

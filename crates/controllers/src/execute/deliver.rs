@@ -36,13 +36,13 @@ use crate::{
 impl Executor {
     /// Executes one delivery. Its outcome is sent to the core, which decides when to retry.
     pub(super) async fn deliver(&self, order: Order, member: Option<&Arc<Member>>) -> Outcome {
-        let brought = match member {
-            Some(member) => self.bring(&order, member).await,
+        let applied = match member {
+            Some(member) => self.apply_copy(&order, member).await,
             None => Ok(Delivered::Unreachable(
                 "there is no connection to the member".into(),
             )),
         };
-        let (delivered, outcome) = match brought {
+        let (delivered, outcome) = match applied {
             Ok(delivered) => (delivered, Outcome::Done),
             // The member is not at fault, and the shell decides when to retry.
             Err(failure) => {
@@ -60,7 +60,7 @@ impl Executor {
     }
 
     /// A failure is the hub's: the template cannot be read now.
-    async fn bring(&self, order: &Order, member: &Member) -> Result<Delivered, Failure> {
+    async fn apply_copy(&self, order: &Order, member: &Member) -> Result<Delivered, Failure> {
         let source = match self.sources.fetch(&order.id).await {
             Ok(fetched) => {
                 if fetched.first {

@@ -25,7 +25,7 @@ impl Executor {
     pub(super) async fn distribute(&self, order: Order, member: Option<&Arc<Member>>) -> Outcome {
         let wrote = match self.api_of(&order.place, member) {
             None => unconnected(Step::Get),
-            Some(api) => self.bring_in_line(&order, api).await,
+            Some(api) => self.apply_distributed(&order, api).await,
         };
         self.told(order.distribution, order.place, wrote).await
     }
@@ -51,7 +51,7 @@ impl Executor {
         self.told(distribution, place, wrote).await
     }
 
-    async fn bring_in_line(&self, order: &Order, api: &Api) -> Wrote {
+    async fn apply_distributed(&self, order: &Order, api: &Api) -> Wrote {
         let id = apply_task::source(order);
         let fetched = match self.sources.fetch(&id).await {
             Ok(fetched) => fetched,
@@ -69,7 +69,7 @@ impl Executor {
         }
         match content {
             Ok(content) => {
-                let task = apply_task::bring(order, content);
+                let task = apply_task::apply(order, content);
                 self.run(task, &target(api, &order.place, &order.id)).await
             }
             Err(wrote) => wrote,

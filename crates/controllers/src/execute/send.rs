@@ -160,7 +160,7 @@ pub(super) fn class(failure: &Failure, id: &ResourceId) -> RequestError {
         Class::Conflict => RequestError::Changed,
         Class::Refused => RequestError::Refused,
         Class::Abandoned => RequestError::Abandoned,
-        Class::Unknown if failure.is_silence() => RequestError::Silence,
+        Class::Unknown if failure.has_no_response() => RequestError::NoResponse,
         Class::Expired | Class::Unauthorized | Class::Busy | Class::Unknown => RequestError::Other,
     }
 }

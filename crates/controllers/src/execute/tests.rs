@@ -326,7 +326,7 @@ async fn a_member_that_refuses_a_namespace_is_quoted() {
 #[tokio::test]
 async fn a_source_that_cannot_be_read_is_not_blamed_on_the_member() {
     for (reply, failure_kind) in [
-        (Reply::Broken, FailureKind::Silence),
+        (Reply::Broken, FailureKind::NoResponse),
         (status(503, "ServiceUnavailable"), FailureKind::Busy),
     ] {
         let mut bench = bench(vec![(SOURCE, reply)], vec![]);

@@ -56,7 +56,7 @@ pub(super) struct Failure {
     /// The cause and what to do; nothing of the request or the response.
     pub(super) why: String,
     /// True if no valid response came back, as from a hook that is down.
-    pub(super) is_silence: bool,
+    pub(super) has_no_response: bool,
 }
 
 impl HookQueue {
@@ -111,9 +111,9 @@ impl HookQueue {
                 other => other,
             }
         };
-        let (why, is_silence) = match tokio::time::timeout(self.timeout, exchange).await {
+        let (why, has_no_response) = match tokio::time::timeout(self.timeout, exchange).await {
             Ok(Ok(bytes)) => return Ok(bytes),
-            Ok(Err(error)) => (error.text(&self.host), error.is_silence()),
+            Ok(Err(error)) => (error.text(&self.host), error.has_no_response()),
             Err(_) => {
                 let seconds = self.timeout.as_secs();
                 let why = format!(
@@ -123,7 +123,7 @@ impl HookQueue {
                 (why, true)
             }
         };
-        Err(Failure { why, is_silence })
+        Err(Failure { why, has_no_response })
     }
 
     async fn once(&self, body: Bytes, largest: usize) -> Result<Bytes, ExchangeError> {
@@ -175,7 +175,7 @@ enum ExchangeError {
 
 impl ExchangeError {
     /// True if the hook as a whole has failed. Other failures may be specific to the object in question.
-    const fn is_silence(&self) -> bool {
+    const fn has_no_response(&self) -> bool {
         match self {
             Self::Large(_) => false,
             Self::Status(status) => matches!(status.as_u16(), 300..=399 | 404 | 429 | 502..=504),

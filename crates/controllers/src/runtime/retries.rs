@@ -45,7 +45,7 @@ impl Retries {
         if retry.failure_kind != failure_kind {
             (retry.failures, retry.failure_kind) = (0, failure_kind);
         }
-        if failure_kind == FailureKind::Silence && !retry.freed {
+        if failure_kind == FailureKind::NoResponse && !retry.freed {
             self.silent.insert(key.clone());
         }
         let (first, longest) = failure_kind.range();
@@ -94,7 +94,7 @@ impl Retries {
     pub fn answers_again(&mut self, now: Time) -> Vec<Key> {
         let mut keys = Vec::from_iter(self.silent.drain());
         keys.retain(|key| match self.failed.get_mut(key) {
-            Some(retry) if retry.failure_kind == FailureKind::Silence && retry.not_before > now => {
+            Some(retry) if retry.failure_kind == FailureKind::NoResponse && retry.not_before > now => {
                 (retry.not_before, retry.freed) = (now, true);
                 true
             }
@@ -169,7 +169,7 @@ mod tests {
     #[test]
     fn an_answer_after_silence_frees_the_keys_that_waited_for_it() {
         let mut retries = Retries::default();
-        retries.failed(&key(), Time(0), FailureKind::Silence, None, 0.0);
+        retries.failed(&key(), Time(0), FailureKind::NoResponse, None, 0.0);
         retries.failed(&Key::Cluster("b".into()), Time(0), FailureKind::Busy, None, 0.0);
         assert_eq!(retries.answers_again(Time(1)), [key()]);
         assert_eq!(retries.held(&key(), Time(1)), None);
@@ -178,13 +178,13 @@ mod tests {
     #[test]
     fn a_key_that_alone_meets_silence_is_freed_once_until_it_goes_well() {
         let mut retries = Retries::default();
-        retries.failed(&key(), Time(0), FailureKind::Silence, None, 0.0);
+        retries.failed(&key(), Time(0), FailureKind::NoResponse, None, 0.0);
         assert_eq!(retries.answers_again(Time(1)), [key()]);
-        let at = retries.failed(&key(), Time(2), FailureKind::Silence, None, 0.0);
+        let at = retries.failed(&key(), Time(2), FailureKind::NoResponse, None, 0.0);
         assert_eq!(retries.answers_again(Time(3)), []);
         assert_eq!(retries.held(&key(), Time(3)), Some(at));
         retries.succeeded(&key());
-        retries.failed(&key(), Time(4), FailureKind::Silence, None, 0.0);
+        retries.failed(&key(), Time(4), FailureKind::NoResponse, None, 0.0);
         assert_eq!(retries.answers_again(Time(5)), [key()]);
     }
 
@@ -201,7 +201,7 @@ mod tests {
     fn a_refusal_is_the_first_until_the_key_goes_well() {
         let mut retries = Retries::default();
         assert!(retries.is_first_refusal(&key()));
-        for failure_kind in [FailureKind::Busy, FailureKind::Refused, FailureKind::Silence] {
+        for failure_kind in [FailureKind::Busy, FailureKind::Refused, FailureKind::NoResponse] {
             retries.failed(&key(), Time(0), failure_kind, None, 0.0);
         }
         assert!(!retries.is_first_refusal(&key()));

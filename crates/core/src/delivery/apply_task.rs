@@ -84,7 +84,7 @@ impl Applied for &Order {
                 RequestError::Exists | RequestError::Changed | RequestError::Other => {
                     Delivered::Failed(message)
                 }
-                RequestError::Silence => Delivered::Unreachable(message),
+                RequestError::NoResponse => Delivered::Unreachable(message),
                 RequestError::Abandoned => Delivered::Abandoned,
             }),
             End::KeepsChanging => {

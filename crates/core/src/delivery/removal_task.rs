@@ -106,6 +106,6 @@ fn failed(no: RequestError, message: String) -> Removed {
         RequestError::Missing | RequestError::Exists | RequestError::Changed | RequestError::Other => {
             Removed::Failed(message)
         }
-        RequestError::Silence | RequestError::Abandoned => Removed::Unreachable(message),
+        RequestError::NoResponse | RequestError::Abandoned => Removed::Unreachable(message),
     }
 }

@@ -38,16 +38,16 @@ pub fn withdrawal_spec(distribution: &Str, uid: &Str, place: &Place, hub: &Str) 
 }
 
 /// A copy to be applied, with its content.
-pub struct Bringing<'a>(&'a Order, Content<'a>);
+pub struct DistributedCopy<'a>(&'a Order, Content<'a>);
 
 /// A copy to be removed.
 pub struct Withdrawal<'a>(&'a DistributionRenderSpec, &'a Preconditions);
 
 /// Returns the task that applies a copy, and its first step.
 #[must_use]
-pub fn bring<'a>(order: &'a Order, content: Content<'a>) -> (ApplyTask<Bringing<'a>>, Next<Wrote>) {
+pub fn apply<'a>(order: &'a Order, content: Content<'a>) -> (ApplyTask<DistributedCopy<'a>>, Next<Wrote>) {
     let read_first = !order.may_write || order.read_first && order.live.is_some();
-    ApplyTask::apply(Bringing(order, content), order.live.as_ref(), read_first)
+    ApplyTask::apply(DistributedCopy(order, content), order.live.as_ref(), read_first)
 }
 
 /// Returns the task that deletes or releases a copy, and its first step.
@@ -60,7 +60,7 @@ pub fn withdraw<'a>(
     ApplyTask::remove(Withdrawal(render_spec, preconditions), preconditions, mode)
 }
 
-impl Applied for Bringing<'_> {
+impl Applied for DistributedCopy<'_> {
     type Outcome = Wrote;
 
     const SEES_OTHERS: bool = true;

@@ -40,7 +40,7 @@ fn applied(servers: &mut impl Environment, order: &Order, seen: &mut Vec<Observa
                 id: &order.id,
                 sort: Sort::Distributed(&order.render_spec),
             };
-            let (shown, wrote) = run(servers, apply_task::bring(order, content), &target, None);
+            let (shown, wrote) = run(servers, apply_task::apply(order, content), &target, None);
             seen.extend(shown);
             wrote
         }

@@ -204,7 +204,7 @@ pub(super) fn answer(response: Response) -> Answer {
 /// The class and the message of a fault.
 pub(super) fn class(fault: &Fault) -> (RequestError, String) {
     let class = match fault {
-        Fault::Unreachable(_) => RequestError::Silence,
+        Fault::Unreachable(_) => RequestError::NoResponse,
         Fault::Failed(_) => RequestError::Other,
         Fault::Rejected(_) => RequestError::Refused,
         Fault::Changed => RequestError::Changed,

@@ -132,7 +132,7 @@ async fn told(bench: &mut Bench, change: Change) -> (Vec<Subject>, Wrote) {
 }
 
 /// The observations of the existing object, and the outcome.
-async fn bring(bench: &mut Bench, order: Order) -> (Vec<Subject>, Wrote) {
+async fn apply(bench: &mut Bench, order: Order) -> (Vec<Subject>, Wrote) {
     let (mut seen, wrote) = told(bench, Change::Distribute(Box::new(order))).await;
     assert!(
         matches!(seen.first(), Some(Subject::Distribution(..))),
@@ -180,7 +180,7 @@ fn precondition(body: &Value) -> [&str; 2] {
 #[tokio::test]
 async fn a_copy_that_is_not_there_is_posted_with_the_distribution_as_its_controller() {
     let mut bench = hub(vec![(POST, Reply::Json(201, copy("1")))]);
-    let (seen, wrote) = bring(&mut bench, order()).await;
+    let (seen, wrote) = apply(&mut bench, order()).await;
     assert_eq!((seen.len(), applied(&wrote)), (0, ("1", None, true)));
     assert_eq!(asked(&bench), [POST]);
     let asked = &bench.hub.all()[1];
@@ -202,7 +202,7 @@ async fn a_copy_on_a_member_is_written_there_and_says_which_hub_it_is_of() {
         hub: "hub".into(),
         cluster: "m1".into(),
     };
-    let (_, wrote) = bring(&mut bench, order).await;
+    let (_, wrote) = apply(&mut bench, order).await;
     assert_eq!(applied(&wrote), ("1", None, true));
     let body = &bench.on_member.all()[0].body;
     assert_eq!(body["metadata"]["labels"]["entourage.dev/distributed-by"], "hub");
@@ -212,7 +212,7 @@ async fn a_copy_on_a_member_is_written_there_and_says_which_hub_it_is_of() {
 #[tokio::test]
 async fn a_copy_that_was_written_last_is_replaced_exactly_without_reading_it() {
     let mut bench = hub(vec![(PUT, ok(copy("8")))]);
-    let (_, wrote) = bring(&mut bench, standing(false)).await;
+    let (_, wrote) = apply(&mut bench, standing(false)).await;
     assert_eq!(applied(&wrote), ("8", None, false));
     assert_eq!(asked(&bench), [PUT]);
     assert_eq!(precondition(&bench.hub.all()[1].body), ["copy", "7"]);
@@ -225,7 +225,7 @@ async fn a_copy_that_changed_is_read_compared_and_replaced_as_it_was_read() {
         (READ, ok(drifted("9"))),
         (PUT, ok(copy("10"))),
     ]);
-    let (_, wrote) = bring(&mut bench, standing(false)).await;
+    let (_, wrote) = apply(&mut bench, standing(false)).await;
     assert_eq!(
         applied(&wrote),
         ("10", Some("data"), false),
@@ -238,7 +238,7 @@ async fn a_copy_that_changed_is_read_compared_and_replaced_as_it_was_read() {
 #[tokio::test]
 async fn a_copy_that_is_equal_is_read_and_not_written() {
     let mut bench = hub(vec![(READ, ok(copy("9")))]);
-    let (_, wrote) = bring(&mut bench, standing(true)).await;
+    let (_, wrote) = apply(&mut bench, standing(true)).await;
     assert_eq!(applied(&wrote), ("9", None, false));
     assert_eq!(asked(&bench), [READ]);
 }
@@ -257,7 +257,7 @@ async fn a_copy_that_may_not_be_written_is_only_looked_at() {
         (Reply::Broken, "failed"),
     ] {
         let mut bench = hub(vec![(READ, reply)]);
-        let (_, wrote) = bring(&mut bench, look(Some(preconditions("7")))).await;
+        let (_, wrote) = apply(&mut bench, look(Some(preconditions("7")))).await;
         let outcome = match &wrote {
             Wrote::Applied { .. } => "equal",
             Wrote::Unequal { part, .. } => {
@@ -275,14 +275,14 @@ async fn a_copy_that_may_not_be_written_is_only_looked_at() {
         assert_eq!(asked(&bench), [READ]);
     }
     let mut nothing = hub(vec![(READ, no_secret())]);
-    assert_eq!(bring(&mut nothing, look(None)).await.1, Wrote::Abandoned);
+    assert_eq!(apply(&mut nothing, look(None)).await.1, Wrote::Abandoned);
 }
 
 #[tokio::test]
 async fn a_copy_that_went_meanwhile_is_made_again() {
     for (order, first) in [(standing(false), PUT), (standing(true), READ)] {
         let mut bench = hub(vec![(first, no_secret()), (POST, Reply::Json(201, copy("1")))]);
-        let (_, wrote) = bring(&mut bench, order).await;
+        let (_, wrote) = apply(&mut bench, order).await;
         assert_eq!(applied(&wrote), ("1", None, true));
         assert_eq!(asked(&bench), [first, POST]);
     }
@@ -301,7 +301,7 @@ async fn what_an_update_cannot_change_is_deleted_exactly_and_made_again() {
             (DELETE, ok(live)),
             (POST, Reply::Json(201, copy("10"))),
         ]);
-        let (_, wrote) = bring(&mut bench, standing(false)).await;
+        let (_, wrote) = apply(&mut bench, standing(false)).await;
         assert_eq!(applied(&wrote), ("10", Some(differed), true));
         assert_eq!(asked(&bench), [PUT, READ, DELETE, POST]);
         assert_eq!(
@@ -320,14 +320,14 @@ async fn what_may_not_be_made_again_is_left_and_the_reason_is_said() {
         may_recreate: false,
         ..standing(true)
     };
-    let (_, wrote) = bring(&mut bench, kept).await;
+    let (_, wrote) = apply(&mut bench, kept).await;
     let (step, words) = failed(&wrote);
     assert_eq!(step, Step::Update);
     assert!(words.starts_with("it is immutable, and"), "{words}");
     assert_eq!(asked(&bench), [READ]);
     // The server refuses its deletion: it cannot be updated.
     let mut denied = hub(vec![(READ, ok(immutable)), (DELETE, status(403, "Forbidden"))]);
-    let (_, wrote) = bring(&mut denied, standing(true)).await;
+    let (_, wrote) = apply(&mut denied, standing(true)).await;
     assert_eq!(failed(&wrote), (Step::Update, "403 Forbidden"));
 }
 
@@ -336,14 +336,14 @@ async fn a_copy_that_goes_only_after_a_while_is_told_and_waited_for() {
     let mut immutable = drifted("9");
     immutable["immutable"] = json!(true);
     let mut bench = hub(vec![(READ, ok(immutable)), (DELETE, ok(leaving("10")))]);
-    let (seen, wrote) = bring(&mut bench, standing(true)).await;
+    let (seen, wrote) = apply(&mut bench, standing(true)).await;
     assert_eq!(wrote, Wrote::Abandoned);
     assert!(
         matches!(&seen[..], [Subject::Distributed(None, _, part)] if part.deleting.is_some()),
         "{seen:?}"
     );
     let mut bench = hub(vec![(READ, ok(leaving("10")))]);
-    let (seen, wrote) = bring(&mut bench, standing(true)).await;
+    let (seen, wrote) = apply(&mut bench, standing(true)).await;
     assert_eq!(
         (seen.len(), wrote),
         (1, Wrote::Abandoned),
@@ -360,7 +360,7 @@ async fn a_name_that_is_taken_by_somebody_else_is_told_and_not_written() {
         let mut bench = hub(vec![(POST, status(409, "AlreadyExists")), (READ, ok(live))]);
         let mut order = order();
         order.render_spec.take_over = take_over;
-        let (seen, wrote) = bring(&mut bench, order).await;
+        let (seen, wrote) = apply(&mut bench, order).await;
         assert_eq!(
             failed(&wrote),
             (
@@ -382,7 +382,7 @@ async fn what_nobody_controls_is_taken_over_as_it_was_read() {
     ]);
     let mut order = order();
     order.render_spec.take_over = true;
-    let (_, wrote) = bring(&mut bench, order).await;
+    let (_, wrote) = apply(&mut bench, order).await;
     assert!(!applied(&wrote).2, "it was there before");
     assert_eq!(asked(&bench), [POST, READ, PUT]);
     let body = &bench.hub.all()[3].body;
@@ -398,7 +398,7 @@ async fn a_copy_that_keeps_changing_is_left_for_later() {
         script.extend([(READ, ok(changed)), (PUT, status(409, "Conflict"))]);
     }
     let mut bench = hub(script);
-    let (_, wrote) = bring(&mut bench, standing(false)).await;
+    let (_, wrote) = apply(&mut bench, standing(false)).await;
     assert_eq!(failed(&wrote), (Step::Update, "the object keeps changing"));
     assert_eq!(asked(&bench).len(), 7);
 }
@@ -433,7 +433,7 @@ async fn every_refusal_and_every_silence_fails_the_step_that_it_answers() {
             script.push((last, reply.clone()));
             let requests = script.len();
             let mut bench = hub(script);
-            let (_, wrote) = bring(&mut bench, order).await;
+            let (_, wrote) = apply(&mut bench, order).await;
             let (failed, text) = failed(&wrote);
             assert_eq!(failed, step, "{last} {reply:?}");
             assert!(text.contains(words), "{last} {reply:?}: {text}");
@@ -475,7 +475,7 @@ async fn nothing_is_written_for_a_distribution_that_ends_or_is_not_what_was_plan
         "targets": {"allNamespaces": true}});
     for changed in [ending, another, renamed, by_reference] {
         let mut bench = bench(vec![(RD, ok(changed))], vec![]);
-        let (_, wrote) = bring(&mut bench, standing(false)).await;
+        let (_, wrote) = apply(&mut bench, standing(false)).await;
         assert_eq!(wrote, Wrote::Abandoned);
         assert_eq!(bench.hub.lines(), [RD]);
     }
@@ -494,7 +494,7 @@ async fn a_distribution_that_cannot_be_read_says_so_without_what_it_holds() {
         )],
         vec![],
     );
-    let (_, wrote) = bring(&mut bench, order()).await;
+    let (_, wrote) = apply(&mut bench, order()).await;
     let (step, words) = failed(&wrote);
     assert_eq!(step, Step::Get);
     assert!(words.contains("base64"), "{words}");
@@ -549,7 +549,7 @@ async fn a_refused_copy_never_shows_its_content() {
         "message": "Secret is invalid: data[k]: Invalid value: \"canary\"",
         "details": {"causes": [{"field": "data[k]", "reason": "FieldValueInvalid", "message": "Y2FuYXJ5"}]}});
     let mut bench = hub(vec![(POST, Reply::Json(422, refusal))]);
-    let (_, wrote) = bring(&mut bench, order()).await;
+    let (_, wrote) = apply(&mut bench, order()).await;
     assert_eq!(
         failed(&wrote),
         (Step::Create, "422 Invalid; data[k]: FieldValueInvalid")

@@ -256,7 +256,7 @@ fn any_other_error_ends_the_task_with_its_class_and_message() {
     let errors = [
         (RequestError::Refused, "Rejected(\"why\")"),
         (RequestError::Other, "Failed(\"why\")"),
-        (RequestError::Silence, "Unreachable(\"why\")"),
+        (RequestError::NoResponse, "Unreachable(\"why\")"),
         (RequestError::Abandoned, "Abandoned"),
     ];
     for (error, expected) in errors {

@@ -100,7 +100,7 @@ fn a_deletion_is_over_when_its_answer_says_so() {
             ),
             (
                 "silence",
-                vec![no(RequestError::Silence)],
+                vec![no(RequestError::NoResponse)],
                 "DELETE 7: Unreachable(\"why\")",
             ),
             (
@@ -155,7 +155,7 @@ fn after_a_conflict_a_deletion_reads_and_leaves_another_object_alone() {
             ),
             (
                 "silence",
-                after(no(RequestError::Silence)),
+                after(no(RequestError::NoResponse)),
                 "DELETE 7, GET metadata: Unreachable(\"why\")",
             ),
             (
@@ -199,7 +199,7 @@ fn a_release_reads_the_copy_and_writes_it_without_ownership_metadata() {
             ),
             (
                 "silence",
-                read(no(RequestError::Silence)),
+                read(no(RequestError::NoResponse)),
                 "GET, PUT 9: Unreachable(\"why\")",
             ),
             (
@@ -310,7 +310,7 @@ fn a_write_with_an_unknown_outcome_is_confirmed_by_a_read() {
         ),
         ("gone", no(RequestError::Gone), "Gone"),
         ("an unproven 404", no(RequestError::Missing), "Failed(\"why\")"),
-        ("silence", no(RequestError::Silence), "Unreachable(\"why\")"),
+        ("silence", no(RequestError::NoResponse), "Unreachable(\"why\")"),
         ("refused", no(RequestError::Refused), "Rejected(\"why\")"),
         ("abandoned", no(RequestError::Abandoned), "Unreachable(\"why\")"),
     ];

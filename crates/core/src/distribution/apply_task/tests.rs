@@ -159,7 +159,7 @@ fn check(rows: Vec<(&'static str, Order, Vec<Answer>, &'static str)>) {
         let Ok(content) = content(&order, &distribution).1 else {
             panic!("{sentence}: no content");
         };
-        let actual = walked(bring(&order, content), answers);
+        let actual = walked(apply(&order, content), answers);
         assert_eq!(actual, expected, "{sentence}");
     }
 }
@@ -346,7 +346,7 @@ fn what_an_update_cannot_change_is_deleted_exactly_and_created_again() {
         (
             "its DELETE gets no response",
             known(true),
-            vec![immutable("8"), no(RequestError::Silence)],
+            vec![immutable("8"), no(RequestError::NoResponse)],
             "GET, DELETE 8: Update failed: why",
         ),
         (
@@ -408,7 +408,7 @@ fn a_copy_that_may_not_be_written_is_only_compared() {
 
 #[test]
 fn any_other_error_fails_the_step_that_it_answers() {
-    for error in [RequestError::Other, RequestError::Silence] {
+    for error in [RequestError::Other, RequestError::NoResponse] {
         check(vec![
             ("a POST", order(), vec![no(error)], "POST: Create failed: why"),
             (
