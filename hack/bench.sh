@@ -2,7 +2,7 @@
 # Measures `entourage controllers` on real API servers of this machine: a hub and members, each with its own etcd, which
 # are started for it and ended after it. Prints the table; the report as JSON lies in the build folder.
 #
-#   hack/bench.sh                                  # S1 to S7, three runs each: the figures of docs/performance.md
+#   hack/bench.sh                                  # S1 to S7, three runs each
 #   hack/bench.sh S1 S2 --runs 1                   # arguments go to `entourage bench`
 #   hack/bench.sh --kill 20 --workloads 900        # 20 SIGKILLs spread over S1, end state compared
 #

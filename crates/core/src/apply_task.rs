@@ -406,6 +406,7 @@ impl<A: Applied> ApplyTask<A> {
 
     /// The object does not exist any more; another may have its name.
     fn gone(&mut self, other: Option<Fetched>) -> Turn<A::Outcome> {
+        self.unchanged = None;
         let turn = if self.removes || !self.object.may_create() {
             self.end(End::Gone)
         } else {

@@ -176,7 +176,7 @@ pub trait Environment {
     }
 
     /// True if the process observes an event now.
-    fn deliver_now(&mut self, _: &Observation) -> bool {
+    fn observes_now(&mut self, _: &Observation) -> bool {
         true
     }
 

@@ -59,7 +59,7 @@ pub fn changed(servers: &mut impl Environment, server: &Server, id: &ResourceId,
     for (watch, event) in events(servers, servers.process(), server, id, before) {
         // The last words of a watch that was ended are dropped.
         if servers.process().open.contains(&watch) {
-            if servers.deliver_now(&event) {
+            if servers.observes_now(&event) {
                 observe(servers, event);
             }
             reached(servers, &watch);

@@ -101,15 +101,12 @@ impl Api {
         .await
     }
 
-    /// Sends one request and reads the response as one object; an empty response is null.
+    /// Sends one request and reads the response as one object. An empty one, as of a proxy, is an error.
     ///
     /// # Errors
     /// [`Failure`].
     pub async fn object(&self, call: Call<'_>) -> Result<Value, Failure> {
         let body = self.bytes(call).await?;
-        if body.is_empty() {
-            return Ok(Value::Null);
-        }
         read::object(&body).map_err(|error| Failure::garbled(&error))
     }
 }

@@ -45,7 +45,10 @@ impl Executor {
             }
             End::Abandoned => return outcome_of(&Failure::Abandoned),
         };
-        if matches!(removed, Removed::Rejected(_) | Removed::Unreachable(_)) {
+        if matches!(
+            removed,
+            Removed::Rejected(_) | Removed::Failed(_) | Removed::Unreachable(_)
+        ) {
             debug!(object = %id, cluster = %cluster, "a copy could not be removed");
         }
         self.tell(Observation::Removed(cluster, id, removed)).await;

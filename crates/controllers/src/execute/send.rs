@@ -4,8 +4,8 @@ use entourage_core::{
     apply_task::{Answer, Applied, ApplyTask, Fetched, Next, Request, RequestError},
     distribution::observed::ObservedObject,
     interpreter::Interpretation,
-    object::{Gvk, NamespacedName, ResourceId, Str},
-    observation::{AssignedQuota, Observation, Subject},
+    object::{Gvk, ResourceId, Str},
+    observation::{Observation, Subject},
     plan::Preconditions,
 };
 use serde_json::Value;
@@ -77,12 +77,8 @@ impl Executor {
             (Sort::Distributed, cluster) => {
                 Subject::Distributed(cluster.cloned(), id.clone(), ObservedObject::of(&live.0))
             }
-            (Sort::Quota, Some(cluster)) => {
-                let name = NamespacedName::new(&id.namespace, &id.name);
-                Subject::QuotaCopy(cluster.clone(), name, Box::new(AssignedQuota::of(&live.0)))
-            }
-            // No copy of a binding and no ResourceQuota of a quota is on a hub.
-            (Sort::Delivered(_) | Sort::Removed | Sort::Quota, None) => return,
+            // No copy of a binding is on a hub, and the outcome of a quota's task has all that is to be known.
+            (Sort::Delivered(_) | Sort::Removed, None) | (Sort::Quota, _) => return,
             (Sort::Delivered(_) | Sort::Removed, Some(cluster)) => {
                 let (interpreters, interpretation) = (&self.interpreters, self.interpreters.of(&id.gvk));
                 let copy = interpreters
@@ -128,6 +124,7 @@ impl Target<'_> {
         let (no, failure) = match self.api.is_gone(self.id, &failure).await {
             Ok(true) => (RequestError::Gone, failure),
             Ok(false) => (RequestError::Missing, failure),
+            Err(failure) if failure.has_no_response() => (RequestError::NoResponse, failure),
             Err(failure) => (RequestError::Other, failure),
         };
         Answer::Failed(no, failure.text(&self.id.gvk))

@@ -236,6 +236,18 @@ mod tests {
     }
 
     #[test]
+    fn the_memory_of_a_burst_is_freed_when_it_is_over() {
+        let mut queue = Queue::default();
+        for name in 0..1_000 {
+            queue.push(binding(&name.to_string()), Priority::Live, Time(0));
+        }
+        assert_eq!(drain(&mut queue).len(), 1_000);
+        assert!(queue.waiting.capacity() <= SPARE);
+        queue.push(binding("a"), Priority::Live, Time(0));
+        assert_eq!(drain(&mut queue), [binding("a")]);
+    }
+
+    #[test]
     fn a_key_waits_once_and_moves_up() {
         let mut queue = Queue::default();
         queue.push(binding("a"), Priority::Timer, Time(0));

@@ -75,7 +75,7 @@ pub(crate) fn grace(fleet: &Fleet, id: &ResourceId, deleted: Time, now: Time) ->
 /// The referrers that need an object, with their clusters: each live referrer on its own and those that it is being evicted
 /// from, and a former one on those where its copy still needs the object. A copy of a former one that was not observed only keeps
 /// what the stored binding names: it delays a removal, and adds no cluster. Cost: O(referrers × clusters), and
-/// O(clusters² + log snapshots) for each former one.
+/// O(clusters² + snapshots) for each former one.
 pub(crate) fn needed_by<'a>(
     fleet: &'a Fleet,
     id: &'a ResourceId,
@@ -112,16 +112,15 @@ fn is_observed(referrer: &ResourceState, cluster: &Str) -> bool {
 }
 
 /// The clusters on which the stored binding of an object names a referrer. The snapshots are read back only to keep what they
-/// name; nothing is deleted because of them. They are stored in order of namespace and name; of a list that a user has put in
-/// another order some may be overlooked, and the copies are observed a little later. Cost: O(log snapshots).
+/// name; nothing is deleted because of them. Those of Karmada are in any order. Cost: O(snapshots).
 fn snapshot_clusters<'a>(resource: &'a ResourceState, referrer: &Binding) -> &'a [TargetCluster] {
     let Some(stored) = resource.last_binding() else {
         return &[];
     };
-    let snapshots = &stored.object.spec.required_by;
     let name = (&*referrer.name.namespace, &*referrer.name.name);
-    let found = snapshots.binary_search_by(|snapshot| (&*snapshot.namespace, &*snapshot.name).cmp(&name));
-    found.map_or(&[], |at| &snapshots[at].clusters)
+    let mut snapshots = stored.object.spec.required_by.iter();
+    let found = snapshots.find(|snapshot| (&*snapshot.namespace, &*snapshot.name) == name);
+    found.map_or(&[], |snapshot| &snapshot.clusters)
 }
 
 /// True if an object is propagated as a dependency anywhere. With the feature gate off, a dependency that was propagated before

@@ -10,14 +10,14 @@ use crate::object::ResourceId;
 const FEW: usize = 8;
 
 /// Referrers, sorted, each once.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Referrers(Held);
+#[derive(Clone, Debug)]
+pub struct Referrers(Form);
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Held {
+#[derive(Clone, Debug)]
+enum Form {
     /// At most [`FEW`].
     List(Vec<ResourceId>),
-    /// It was more than [`FEW`] at some time.
+    /// More than [`FEW`], now or earlier.
     Tree(BTreeSet<ResourceId>),
 }
 
@@ -26,8 +26,8 @@ impl Referrers {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         match &self.0 {
-            Held::List(list) => list.is_empty(),
-            Held::Tree(tree) => tree.is_empty(),
+            Form::List(list) => list.is_empty(),
+            Form::Tree(tree) => tree.is_empty(),
         }
     }
 
@@ -35,15 +35,15 @@ impl Referrers {
     #[must_use]
     pub fn contains(&self, id: &ResourceId) -> bool {
         match &self.0 {
-            Held::List(list) => list.binary_search(id).is_ok(),
-            Held::Tree(tree) => tree.contains(id),
+            Form::List(list) => list.binary_search(id).is_ok(),
+            Form::Tree(tree) => tree.contains(id),
         }
     }
 
     /// Adds one, unless it is there. Cost: O(log referrers).
     pub(crate) fn insert(&mut self, id: ResourceId) {
         match &mut self.0 {
-            Held::List(list) => match list.binary_search(&id) {
+            Form::List(list) => match list.binary_search(&id) {
                 Ok(_) => {}
                 Err(at) if list.len() < FEW => {
                     list.reserve_exact(1);
@@ -52,10 +52,10 @@ impl Referrers {
                 Err(_) => {
                     let mut tree: BTreeSet<ResourceId> = std::mem::take(list).into_iter().collect();
                     tree.insert(id);
-                    self.0 = Held::Tree(tree);
+                    self.0 = Form::Tree(tree);
                 }
             },
-            Held::Tree(tree) => {
+            Form::Tree(tree) => {
                 tree.insert(id);
             }
         }
@@ -64,14 +64,14 @@ impl Referrers {
     /// Removes one, if it is there. Cost: O(log referrers).
     pub(crate) fn remove(&mut self, id: &ResourceId) {
         match &mut self.0 {
-            Held::List(list) => {
+            Form::List(list) => {
                 if let Ok(at) = list.binary_search(id) {
                     list.remove(at);
                 }
             }
-            Held::Tree(tree) => {
+            Form::Tree(tree) => {
                 tree.remove(id);
-                // Without any, the links of the template may end: those that hold nothing are equal.
+                // The memory is freed.
                 if tree.is_empty() {
                     *self = Self::default();
                 }
@@ -83,15 +83,23 @@ impl Referrers {
     #[must_use]
     pub fn iter(&self) -> Iter<'_> {
         match &self.0 {
-            Held::List(list) => Iter::List(list.iter()),
-            Held::Tree(tree) => Iter::Tree(tree.iter()),
+            Form::List(list) => Iter::List(list.iter()),
+            Form::Tree(tree) => Iter::Tree(tree.iter()),
         }
     }
 }
 
+impl PartialEq for Referrers {
+    fn eq(&self, other: &Self) -> bool {
+        self.iter().eq(other.iter())
+    }
+}
+
+impl Eq for Referrers {}
+
 impl Default for Referrers {
     fn default() -> Self {
-        Self(Held::List(Vec::new()))
+        Self(Form::List(Vec::new()))
     }
 }
 
@@ -147,7 +155,9 @@ mod tests {
                 prop_assert!(referrers.iter().eq(set.iter()));
                 prop_assert_eq!(referrers.is_empty(), set.is_empty());
                 prop_assert_eq!(referrers.contains(&id(at)), adds);
-                prop_assert!(!set.is_empty() || referrers == Referrers::default());
+                let mut again = Referrers::default();
+                set.iter().cloned().for_each(|id| again.insert(id));
+                prop_assert_eq!(&referrers, &again);
             }
         }
     }

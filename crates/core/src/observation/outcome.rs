@@ -48,7 +48,7 @@ pub enum Removed {
     Released,
     /// The member refused.
     Rejected(String),
-    /// The member responded with an error that may be temporary.
+    /// The member responded with an error that may be temporary, or the copy keeps changing there.
     Failed(String),
     /// The member gave no response: the outcome is unknown.
     Unreachable(String),

@@ -12,7 +12,7 @@ use crate::{
 #[should_panic(expected = "it never settles")]
 fn a_plan_that_always_fails_never_settles() {
     let mut world = world();
-    // It is believed to be ready, and answers nothing.
+    // The process takes it for ready, but it does not respond.
     world.down.insert("member1".into());
     world.apply(namespace("shop", &json!({})));
     world.settle();

@@ -149,6 +149,22 @@ fn a_removal_that_was_refused_is_not_told_of_a_copy_that_is_wanted_again() {
 }
 
 #[test]
+fn a_removal_that_a_member_fails_is_reported_with_its_error_and_made_again() {
+    let mut world = settled();
+    world.failing_removals = 3;
+    world.apply(policy(&["member2"]));
+    world.settle_for(0);
+    let status = binding(&world, "myapp-deployment")["status"].to_string();
+    assert!(
+        status.contains("member1 failed to remove") && status.contains("overloaded; retrying"),
+        "{status}"
+    );
+    assert!(world.settle());
+    assert_eq!(world.holders("Deployment", "myapp"), ["member2"]);
+    assert_restart_agrees(&mut world);
+}
+
+#[test]
 fn replicas_that_were_refused_and_are_taken_back_leave_no_trace() {
     let mut world = World::new(&["member1"]);
     let replicas = |world: &mut World, count: i64| {

@@ -96,6 +96,8 @@ pub(crate) struct World {
     pub(crate) refuses: Option<fn(&Value) -> bool>,
     /// Members refuse to have anything removed.
     pub(crate) refuses_removal: bool,
+    /// So many removals end in an error of the member.
+    pub(crate) failing_removals: usize,
     /// So many removals are not carried out, and not answered either.
     pub(crate) unanswered_removals: usize,
     /// It does so as if the object had changed, as a webhook may.
@@ -700,7 +702,7 @@ impl World {
             }
             let (told, _) = notifications::list(self, &self.process, &watch);
             for seen in told {
-                if matches!(seen, Observation::Seen(_)) && self.deliver_now(&seen) {
+                if matches!(seen, Observation::Seen(_)) && self.observes_now(&seen) {
                     observe(self, seen);
                 }
             }

@@ -220,6 +220,18 @@ fn a_copy_that_keeps_changing_is_given_up_after_four_rounds() {
             "PUT 7, GET, PUT 8, GET, PUT 8, GET, PUT 8: Rejected(\"why\")",
         ),
         (
+            "it comes and goes after a conflict about an unchanged version",
+            known(false),
+            vec![
+                no(RequestError::Changed),
+                drifted("7"),
+                no(RequestError::Gone),
+                no(RequestError::Exists),
+                no(RequestError::Gone),
+            ],
+            "PUT 7, GET, PUT 7, POST, GET: Failed(\"the copy keeps changing on the member\")",
+        ),
+        (
             "it comes and goes",
             known(true),
             [exists(), exists()].into_iter().flatten().collect(),

@@ -17,7 +17,7 @@ pub(crate) enum Ends {
 #[derive(Clone, Copy)]
 pub(crate) struct Rounds {
     pub(crate) ends: Ends,
-    /// A process that ends makes at most so many writes of its last round.
+    /// In its last round a process that ends makes at most this many writes.
     pub(crate) last_writes: usize,
     /// The times of which one passes in a round, in milliseconds.
     pub(crate) patience: &'static [i64],

@@ -81,6 +81,10 @@ impl World {
             self.unanswered_removals = left;
             return Some(Fault::Unreachable("timeout".into()));
         }
+        if let Some(left) = self.failing_removals.checked_sub(1) {
+            self.failing_removals = left;
+            return Some(Fault::Failed("overloaded".into()));
+        }
         if self.refuses_removal {
             return Some(Fault::Rejected("denied".into()));
         }
@@ -315,7 +319,7 @@ impl Environment for World {
         }
     }
 
-    fn deliver_now(&mut self, event: &Observation) -> bool {
+    fn observes_now(&mut self, event: &Observation) -> bool {
         let kind = match event {
             Observation::Seen(Subject::Template(id, _)) => Some(&*id.gvk.kind),
             Observation::Gone {
@@ -381,7 +385,7 @@ impl Environment for World {
             let object = self.hub.get(&id).filter(|_| self.process.open.contains(&watch));
             let seen = object.and_then(|object| notifications::project(self, &self.process, &watch, object));
             if let Some(seen) = seen.map(Observation::Seen)
-                && self.deliver_now(&seen)
+                && self.observes_now(&seen)
             {
                 observe(self, seen);
             }

@@ -41,7 +41,7 @@ impl World {
         self.fly(key, plan)
     }
 
-    /// Asserts that a plan asks to be made again in the future, and writes it, if that is asked for.
+    /// Asserts that a plan that is to be made again names a time in the future; prints it if `WORLD_TRACE` is set.
     pub(super) fn check_plan(&self, key: &Key, plan: &Plan) {
         assert!(
             plan.again_at.is_none_or(|time| time > self.now),
