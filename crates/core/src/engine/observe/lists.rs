@@ -145,12 +145,12 @@ impl Fleet {
                     .graph
                     .by_binding
                     .get(&NamespacedName::new(&snapshot.namespace, &snapshot.name));
-                if let Some(referrer) = referrer.filter(|referrer| !links.referrers.contains(*referrer)) {
+                if let Some(referrer) = referrer.filter(|referrer| !links.referrers.contains(referrer)) {
                     former.push((id.clone(), referrer.clone()));
                     let along = &self.graph.links.of(referrer).references;
                     let between = along.iter().map(|each| &each.id);
                     let between = between.filter(|each| {
-                        *each != id && self.refers(&each.gvk) && !links.referrers.contains(*each)
+                        *each != id && self.refers(&each.gvk) && !links.referrers.contains(each)
                     });
                     former.extend(between.map(|each| (id.clone(), each.clone())));
                 }
