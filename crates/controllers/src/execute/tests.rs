@@ -592,8 +592,8 @@ async fn a_copy_is_not_gone_because_its_kind_is_not_served_or_a_proxy_does_not_k
             let (outcome, heard) = bench.remove(mode).await;
             assert_eq!(outcome, Outcome::Done);
             assert!(
-                matches!(heard, Some(Observation::Removed(_, _, Removed::Failed(_)))),
-                "{heard:?}"
+                matches!(heard, Some(Observation::Removed(_, _, Removed::Unreachable(_)))),
+                "discovery gets no response: {heard:?}"
             );
         }
     }
@@ -711,8 +711,9 @@ async fn after_an_unknown_outcome_the_member_is_asked() {
         (ok(live("9", "v")), "seen"),
         (ok(foreign()), "gone"),
         (no_object(), "gone"),
-        (status(404, "NotFound"), "failed"),
-        (gone("clusters"), "failed"),
+        // Discovery gets no response.
+        (status(404, "NotFound"), "unreachable"),
+        (gone("clusters"), "unreachable"),
         (ok(json!({})), "failed"),
         (Reply::Broken, "unreachable"),
     ];
