@@ -33,7 +33,10 @@ impl Executor {
             Verb::Delete {
                 uid,
                 resource_version,
-            } => self.hub.delete(&path, uid, resource_version, form).await,
+            } => {
+                // Whole: a namespace is held by finalizers in its spec.
+                self.hub.delete(&path, uid, resource_version, Form::Whole).await
+            }
         };
         match result {
             Ok(answer) => {
