@@ -16,7 +16,7 @@ use entourage_api::{
 use write::{create, delete, disown, evicted, finish, note_former, release, write};
 
 use crate::{
-    cache::{Binding, ResourceState, is_kept_by_others},
+    cache::{Binding, ResourceState},
     dependencies::{self, Required},
     fleet::{
         Fleet,
@@ -51,7 +51,7 @@ pub fn plan(fleet: &Fleet, id: &ResourceId, now: Time) -> Plan {
     if resource
         .binding
         .as_ref()
-        .is_some_and(|binding| is_kept_by_others(&binding.meta))
+        .is_some_and(|binding| binding.is_kept_by_others())
     {
         return Plan::wait("another component keeps this binding");
     }
@@ -59,7 +59,7 @@ pub fn plan(fleet: &Fleet, id: &ResourceId, now: Time) -> Plan {
     match &resource.binding {
         // The requirement may take long to be met, and a policy that is being deleted must not wait for it.
         Some(binding) if plan.changes.is_empty() && binding.meta.deleting.is_some() => {
-            match is_claim_over(fleet, &binding.meta) {
+            match is_claim_over(fleet, binding.claimant()) {
                 Some(true) => disown(binding),
                 Some(false) => plan,
                 None => Plan {
@@ -86,7 +86,7 @@ fn planned(fleet: &Fleet, id: &ResourceId, resource: &ResourceState, now: Time) 
             Some(binding) if resource.is_orphaning() && binding.meta.deleting.is_none() => {
                 keep_orphaned(binding)
             }
-            Some(binding) => match is_claim_over(fleet, &binding.meta) {
+            Some(binding) => match is_claim_over(fleet, binding.claimant()) {
                 Some(true) => disown(binding),
                 Some(false) => Plan::wait("the template is being deleted"),
                 None => Plan::wait_for(
@@ -145,7 +145,7 @@ fn keep_orphaned(binding: &Binding) -> Plan {
 /// The template was deleted with `--cascade=orphan`: the binding stays as it is, except that the claim of a deleted policy is
 /// removed.
 fn orphaned(fleet: &Fleet, binding: &Binding) -> Plan {
-    match is_claim_over(fleet, &binding.meta) {
+    match is_claim_over(fleet, binding.claimant()) {
         Some(true) => disown(binding),
         Some(false) => Plan::wait("its template was deleted with --cascade=orphan"),
         None => Plan::wait_for(

@@ -95,7 +95,7 @@ fn frozen(resource: &ResourceState) -> Vec<Required> {
     let stored = binding.object.spec.required_by.iter();
     let permanent_id = |each: &BindingSnapshot| {
         let key = names::depended_by_key(&each.namespace, &each.name);
-        binding.meta.label(&key).unwrap_or_default().into()
+        binding.label(&key).unwrap_or_default().into()
     };
     stored
         .map(|each| Required {

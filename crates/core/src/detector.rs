@@ -43,7 +43,7 @@ pub fn plan_template(fleet: &Fleet, id: &ResourceId, now: Time) -> Plan {
     let meta = &template.meta;
     if meta.deleting.is_some() || meta.label(entourage_api::keys::label::CLAIMED_BY).is_some() {
         // It is not changed, except for the claim of a policy that is being deleted: else the policy could wait for it for ever.
-        return match is_claim_over(fleet, meta) {
+        return match is_claim_over(fleet, scope::claim_of(meta)) {
             Some(true) => patch(id, meta, scope::claim_patch(meta, None), "its policy ends".into()),
             Some(false) => storage_protection::plan(id, meta, now).unwrap_or_default(),
             None => Plan::wait_for(SyncRequirement::Base, UNKNOWN),

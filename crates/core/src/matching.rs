@@ -2,12 +2,12 @@
 //!
 //! Source: Karmada reference 1.1 (priority among matches) and 6.2 (what admission refuses).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use entourage_api::policy::{PropagationSpec, ResourceSelector};
 
 use crate::{
-    object::{Gvk, NamespacedName, ResourceId, Str},
+    object::{Gvk, NamespacedName, ResourceId, StrMap},
     reserved::{is_event, is_skipped_kind},
     selector,
 };
@@ -33,7 +33,7 @@ pub fn selects(
     spec: &PropagationSpec,
     policy_namespace: &str,
     id: &ResourceId,
-    labels: &BTreeMap<Str, Str>,
+    labels: &StrMap,
 ) -> Option<Specificity> {
     in_reach(spec, policy_namespace, id)
         .filter_map(|selector| specificity(selector, &id.name, labels))
@@ -49,7 +49,7 @@ pub fn may_select(spec: &PropagationSpec, policy_namespace: &str, id: &ResourceI
         if by_labels {
             Some(Specificity::Labels)
         } else {
-            specificity(selector, &id.name, &BTreeMap::new())
+            specificity(selector, &id.name, &StrMap::new())
         }
     });
     specificities.collect()
@@ -74,7 +74,7 @@ fn in_reach<'a>(
 pub fn best<'a>(
     candidates: impl Iterator<Item = (&'a NamespacedName, &'a PropagationSpec)>,
     id: &ResourceId,
-    labels: &BTreeMap<Str, Str>,
+    labels: &StrMap,
 ) -> Option<&'a NamespacedName> {
     candidates
         .filter_map(|(policy, spec)| {
@@ -110,7 +110,7 @@ fn is_of_kind(selector: &ResourceSelector, gvk: &Gvk) -> bool {
     *gvk == Gvk::new(&selector.api_version, &selector.kind)
 }
 
-fn specificity(selector: &ResourceSelector, name: &str, labels: &BTreeMap<Str, Str>) -> Option<Specificity> {
+fn specificity(selector: &ResourceSelector, name: &str, labels: &StrMap) -> Option<Specificity> {
     if !selector.name.is_empty() {
         return (selector.name == name).then_some(Specificity::Name);
     }

@@ -11,8 +11,6 @@ mod end;
 
 pub use crate::member_namespace::{Seen, content, creator, proof};
 
-use std::collections::BTreeMap;
-
 use entourage_api::keys::annotation;
 use serde_json::{Map, Value, json};
 
@@ -20,7 +18,7 @@ pub use crate::fleet::namespaces::is_propagated;
 use crate::{
     fleet::{Fleet, namespaces::Unset},
     member_namespace::list::{self, List},
-    object::{Meta, Str, Time},
+    object::{Meta, Str, StrMap, Time},
     plan::{Change, Plan, Preconditions},
 };
 
@@ -62,12 +60,7 @@ pub fn plan(fleet: &Fleet, name: &Str, cluster: &Str, now: Time) -> Plan {
 /// The namespace to create on a member that has none. It is recorded as created by this hub; its uid is recorded afterwards, see
 /// [`proven`].
 #[must_use]
-pub fn created(
-    (hub, cluster): (&str, &str),
-    name: &str,
-    labels: &BTreeMap<Str, Str>,
-    annotations: &BTreeMap<Str, Str>,
-) -> Value {
+pub fn created((hub, cluster): (&str, &str), name: &str, labels: &StrMap, annotations: &StrMap) -> Value {
     let mut object = json!({
         "apiVersion": "v1", "kind": "Namespace",
         "metadata": {"name": name, "labels": labels, "annotations": annotations},
@@ -97,16 +90,11 @@ pub fn released(preconditions: &Preconditions, hub: &str) -> Value {
 /// The merge patch that adds these labels and annotations to a member's namespace, and removes those that this hub set before
 /// and no longer wants. `None` if nothing changes. Those of other writers stay, another hub's too.
 #[must_use]
-pub fn patch(
-    live: &Value,
-    hub: &str,
-    labels: &BTreeMap<Str, Str>,
-    annotations: &BTreeMap<Str, Str>,
-) -> Option<Value> {
+pub fn patch(live: &Value, hub: &str, labels: &StrMap, annotations: &StrMap) -> Option<Value> {
     let meta = Meta::of(live);
     let mut list = List::on(&meta, hub);
     list.annotations.push(list::key(hub));
-    let part = |held: &BTreeMap<Str, Str>, wanted: &BTreeMap<Str, Str>, ours: Vec<String>| {
+    let part = |held: &StrMap, wanted: &StrMap, ours: Vec<String>| {
         let mut change: Map<String, Value> = ours
             .into_iter()
             .filter(|key| held.contains_key(&**key) && !wanted.contains_key(&**key))
@@ -234,7 +222,7 @@ mod tests {
         }
         let live = patched(
             &live,
-            &patch(&live, "one", &BTreeMap::new(), &BTreeMap::new()).expect("a change"),
+            &patch(&live, "one", &StrMap::new(), &StrMap::new()).expect("a change"),
         );
         assert_eq!(live["metadata"]["labels"], json!({"b": "x"}));
         assert_eq!(

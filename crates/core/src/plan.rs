@@ -3,7 +3,7 @@
 //! A plan concerns ONE API server. Its changes are executed in order and stop at the first that fails; the outcome of each is an
 //! observation. A plan never holds a payload, so it can be printed, compared and stored.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use entourage_api::work::{AggregatedStatusItem, TargetCluster};
 use serde::Serialize;
@@ -15,7 +15,7 @@ pub use orders::{Order, QuotaOrder, WorkOrder};
 
 use crate::{
     interpreter::Interpretation,
-    object::{Gvk, NamespacedName, ResourceId, Str, Time},
+    object::{Gvk, NamespacedName, ResourceId, Str, StrMap, Time},
     places::Place,
     render_spec::RenderSpec,
     scheduler::estimate::Demand,
@@ -376,9 +376,9 @@ pub enum Change {
         /// The namespace.
         name: Str,
         /// The labels that this hub sets.
-        labels: BTreeMap<Str, Str>,
+        labels: StrMap,
         /// The annotations that this hub sets.
-        annotations: BTreeMap<Str, Str>,
+        annotations: StrMap,
     },
     /// Find out what a namespace contains on a member after the hub deleted its own: the hub is asked whether the namespace
     /// exists there, then all objects in it are listed. Its outcome is `LookedInto`. See [`crate::namespaces::content`].

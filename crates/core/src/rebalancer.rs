@@ -17,7 +17,6 @@ use serde_json::json;
 
 pub use crate::kinds::{REBALANCER as KIND, REBALANCER_API as API_VERSION, rebalancer as gvk};
 use crate::{
-    cache::is_kept_by_others,
     fleet::{Fleet, wanted::is_coming},
     memory::rebalancers::{MANY, RebalancerState, id_of},
     object::{Str, Time},
@@ -108,7 +107,7 @@ fn outcome(fleet: &Fleet, held: &RebalancerState, workload: &WorkloadReference, 
         let asked = stored.object.spec.reschedule_triggered_at.as_ref();
         return if asked.is_some_and(|asked| Time::from_k8s(asked) >= held.asks_at()) {
             Came::Final(result_of(workload, apps::SUCCESSFUL, ""))
-        } else if is_kept_by_others(&stored.meta) {
+        } else if stored.is_kept_by_others() {
             Came::Final(result_of(workload, apps::FAILED, apps::BINDING_MANAGED_BY_OTHERS))
         } else {
             Came::Waits(Plan::wait(format!("the binding of {id} is about to be written")))

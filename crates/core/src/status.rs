@@ -58,7 +58,7 @@ pub fn plan_binding(fleet: &Fleet, id: &ResourceId, now: Time) -> Plan {
     let Some(stored) = &resource.binding else {
         return Plan::nothing();
     };
-    if stored.meta.deleting.is_some() || crate::cache::is_kept_by_others(&stored.meta) {
+    if stored.meta.deleting.is_some() || stored.is_kept_by_others() {
         return Plan::nothing();
     }
     if resource.is_orphaned() {

@@ -12,7 +12,7 @@ use entourage_api::{
 use serde_json::Value;
 
 use crate::{
-    object::{Str, Time},
+    object::{Str, StrMap, Time},
     problem::is_label_key,
     scope,
 };
@@ -105,8 +105,9 @@ pub(crate) fn remembers_failovers(binding: &ResourceBinding) -> bool {
 }
 
 /// The preserved labels of the copy on a cluster, in addition to those of its template. Cost: O(1) if there are none.
-pub(crate) fn preserved_labels_on(binding: &ResourceBinding, cluster: &str) -> Labels {
-    preserved_labels(binding).remove(cluster).unwrap_or_default()
+pub(crate) fn preserved_labels_on(binding: &ResourceBinding, cluster: &str) -> StrMap {
+    let labels = preserved_labels(binding).remove(cluster);
+    labels.into_iter().flatten().collect()
 }
 
 /// The stored preserved labels of replacements, by cluster.

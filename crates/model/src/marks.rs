@@ -1,21 +1,21 @@
 //! The ownership metadata: our labels and annotations on objects of members.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeSet,
     hash::{DefaultHasher, Hash as _, Hasher as _},
 };
 
 use entourage_api::keys::{annotation, label};
 
-use crate::object::{Meta, NamespacedName, Str, WHOLE_OBJECTS};
+use crate::object::{Meta, NamespacedName, Str, StrMap, WHOLE_OBJECTS};
 
 /// The labels and annotations that a copy must carry: those of the template and the ownership metadata.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Marks {
     /// Labels.
-    pub labels: BTreeMap<Str, Str>,
+    pub labels: StrMap,
     /// Annotations.
-    pub annotations: BTreeMap<Str, Str>,
+    pub annotations: StrMap,
 }
 
 impl Marks {

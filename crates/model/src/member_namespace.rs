@@ -3,15 +3,13 @@
 pub mod content;
 pub mod list;
 
-use std::collections::BTreeMap;
-
 use entourage_api::keys::annotation;
 use list::List;
 use serde_json::Value;
 
 use crate::{
     marks::Marks,
-    object::{Meta, Str},
+    object::{Meta, Str, StrMap},
     places::is_denied,
 };
 
@@ -31,7 +29,7 @@ pub struct Seen {
     /// True if it is being deleted.
     pub deleting: bool,
     /// Its labels.
-    pub labels: BTreeMap<Str, Str>,
+    pub labels: StrMap,
     /// True if its owner forbids distributions.
     pub denied: bool,
 }

@@ -5,7 +5,6 @@
 
 use std::{
     cmp::Ordering,
-    collections::BTreeMap,
     fmt,
     hash::{Hash, Hasher},
     sync::Arc,
@@ -14,6 +13,10 @@ use std::{
 
 use serde::Serialize;
 use serde_json::Value;
+
+mod str_map;
+
+pub use str_map::{StrMap, shared_key};
 
 /// Reads a duration: a number with the unit `ms`, `s`, `m` or `h`.
 #[must_use]
@@ -258,9 +261,9 @@ pub struct Meta {
     /// `metadata.deletionTimestamp`.
     pub deleting: Option<Time>,
     /// Labels.
-    pub labels: BTreeMap<Str, Str>,
+    pub labels: StrMap,
     /// Annotations, without [`WHOLE_OBJECTS`].
-    pub annotations: BTreeMap<Str, Str>,
+    pub annotations: StrMap,
     /// Finalizers in their order.
     pub finalizers: Vec<Str>,
 }
@@ -348,13 +351,13 @@ fn parse_time(text: &str) -> Time {
     )
 }
 
-fn strings(value: &Value) -> BTreeMap<Str, Str> {
+fn strings(value: &Value) -> StrMap {
     let Some(map) = value.as_object() else {
-        return BTreeMap::new();
+        return StrMap::new();
     };
     map.iter()
         .filter(|(key, _)| !WHOLE_OBJECTS.contains(&key.as_str()))
-        .filter_map(|(key, value)| Some((key.as_str().into(), value.as_str()?.into())))
+        .filter_map(|(key, value)| Some((shared_key(key), value.as_str()?.into())))
         .collect()
 }
 

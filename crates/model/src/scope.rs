@@ -97,11 +97,16 @@ pub fn binding(namespace: &str) -> &'static BindingKind {
 /// The policy that the metadata of an object names as its claimant; a PropagationPolicy before a ClusterPropagationPolicy.
 #[must_use]
 pub fn claim_of(meta: &Meta) -> Option<NamespacedName> {
-    if let Some(name) = meta.annotation(annotation::PROPAGATION_POLICY_NAME) {
-        let namespace = meta.annotation(annotation::PROPAGATION_POLICY_NAMESPACE)?;
+    claim_in(|key| meta.annotation(key))
+}
+
+/// The policy that annotations, read by key, name as the claimant; see [`claim_of`].
+pub fn claim_in<'a>(annotation: impl Fn(&str) -> Option<&'a str>) -> Option<NamespacedName> {
+    if let Some(name) = annotation(annotation::PROPAGATION_POLICY_NAME) {
+        let namespace = annotation(annotation::PROPAGATION_POLICY_NAMESPACE)?;
         return (!namespace.is_empty()).then(|| NamespacedName::new(namespace, name));
     }
-    let name = meta.annotation(annotation::CLUSTER_PROPAGATION_POLICY_NAME)?;
+    let name = annotation(annotation::CLUSTER_PROPAGATION_POLICY_NAME)?;
     Some(NamespacedName::new("", name))
 }
 

@@ -2,11 +2,9 @@
 //!
 //! Source: the Kubernetes API reference for LabelSelector and for the syntax of label keys and values.
 
-use std::collections::BTreeMap;
-
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
 
-use crate::object::Str;
+use crate::object::StrMap;
 
 /// The longest name part of a label key, and the longest label value.
 const LONGEST_NAME: usize = 63;
@@ -17,7 +15,7 @@ const LONGEST_PREFIX: usize = 253;
 /// True if every requirement of the selector holds for these labels. An empty selector matches all labels; one that [`check`]
 /// refuses matches none. An absent key satisfies `NotIn` and `DoesNotExist`.
 #[must_use]
-pub fn matches(selector: &LabelSelector, labels: &BTreeMap<Str, Str>) -> bool {
+pub fn matches(selector: &LabelSelector, labels: &StrMap) -> bool {
     check(selector).is_ok()
         && selector
             .match_labels
@@ -52,11 +50,11 @@ pub fn check(selector: &LabelSelector) -> Result<(), String> {
     Ok(())
 }
 
-fn is_labelled(labels: &BTreeMap<Str, Str>, key: &str, value: &str) -> bool {
+fn is_labelled(labels: &StrMap, key: &str, value: &str) -> bool {
     labels.get(key).is_some_and(|found| **found == *value)
 }
 
-fn holds(requirement: &LabelSelectorRequirement, labels: &BTreeMap<Str, Str>) -> bool {
+fn holds(requirement: &LabelSelectorRequirement, labels: &StrMap) -> bool {
     let found = labels.get(requirement.key.as_str());
     let is_listed = || {
         let values = requirement.values.iter().flatten();

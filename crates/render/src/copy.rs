@@ -1,6 +1,6 @@
 //! Rendering of a copy from its template, pure. The rendered object has no `Debug` and is wiped when dropped.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use entourage_api::keys::{annotation, label};
 use serde_json::{Map, Value, json};
@@ -15,7 +15,7 @@ pub use entourage_model::rendered::{Rendered, wipe};
 use entourage_model::{
     marks::{RELEASED_ANNOTATIONS, RELEASED_LABELS},
     member_namespace as namespaces,
-    object::{Meta, ResourceId, Str},
+    object::{Meta, ResourceId, StrMap},
 };
 
 use crate::{
@@ -325,13 +325,7 @@ fn is_of_another_hub(live: &Meta, hub: &str) -> bool {
 }
 
 /// Adds the entries of the live object that were never set by us.
-fn keep_foreign(
-    wanted: &mut BTreeMap<Str, Str>,
-    standing: &Value,
-    live: &Value,
-    managed: &str,
-    listed: &[String],
-) {
+fn keep_foreign(wanted: &mut StrMap, standing: &Value, live: &Value, managed: &str, listed: &[String]) {
     let set_by_us: BTreeSet<&str> = live["metadata"]["annotations"][managed]
         .as_str()
         .into_iter()

@@ -1,12 +1,12 @@
 //! The parameters of rendering a copy, as data, and the version of the result.
 
-use std::{collections::BTreeMap, fmt::Write as _};
+use std::fmt::Write as _;
 
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use entourage_interpreter::Interpretation;
-use entourage_model::object::{Meta, NamespacedName, Str};
+use entourage_model::object::{Meta, NamespacedName, Str, StrMap};
 
 use crate::overrides::Rules;
 
@@ -29,7 +29,7 @@ pub struct RenderSpec {
     /// The override rules, in their order.
     pub overrides: Rules,
     /// Labels that are preserved from the replaced copy.
-    pub preserved: BTreeMap<Str, Str>,
+    pub preserved: StrMap,
     /// True if an object that is not managed may be taken over (`conflictResolution: Overwrite`).
     pub overwrite: bool,
     /// The interpretation of the kind.

@@ -17,7 +17,7 @@ use super::{
     schedule::rounds,
 };
 use entourage_golden as golden;
-use entourage_model::object::{Gvk, Str};
+use entourage_model::object::{Gvk, Str, StrMap};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -181,7 +181,7 @@ fn outcome(case: &Case) -> Outcome {
 /// Calls `ask` with the request of a case and its clusters.
 fn given<T>(case: &Case, ask: impl FnOnce(&Request<'_>, &[Candidate<'_>]) -> T) -> T {
     let clusters: Vec<Cluster> = case.clusters.iter().map(cluster).collect();
-    let labels: Vec<BTreeMap<Str, Str>> = case
+    let labels: Vec<StrMap> = case
         .clusters
         .iter()
         .map(|each| {

@@ -1,7 +1,5 @@
 //! Invariants of the scheduler over generated clusters and placements.
 
-use std::collections::BTreeMap;
-
 use entourage_api::{
     cluster::{ApiEnablement, ApiResource, Cluster, ClusterStatus},
     policy::{
@@ -14,7 +12,7 @@ use k8s_openapi::api::core::v1::{Taint, Toleration};
 use proptest::{collection::vec, prelude::*, sample::subsequence};
 
 use super::{Candidate, ClusterChange, Outcome, Request, affinity, schedule};
-use entourage_model::object::{Gvk, Str};
+use entourage_model::object::{Gvk, StrMap};
 
 /// `f` is never among the clusters.
 const NAMES: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
@@ -22,7 +20,7 @@ const NAMES: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
 #[derive(Clone, Debug)]
 struct Member {
     name: String,
-    labels: BTreeMap<Str, Str>,
+    labels: StrMap,
     cluster: Cluster,
     ready: bool,
     deleting: bool,

@@ -7,7 +7,7 @@ use entourage_api::{
     policy::{ClusterAffinity, Placement},
     work::TargetCluster,
 };
-use entourage_model::object::{Gvk, Str};
+use entourage_model::object::{Gvk, Str, StrMap};
 
 use crate::estimate::{Capacity, Demand};
 
@@ -17,7 +17,7 @@ pub struct Candidate<'a> {
     /// Its name.
     pub name: &'a str,
     /// The labels of its Cluster object.
-    pub labels: &'a BTreeMap<Str, Str>,
+    pub labels: &'a StrMap,
     /// Its Cluster object; its metadata is not read.
     pub cluster: &'a Cluster,
     /// True if it responds and reports that it is healthy. Otherwise it counts as tainted with

@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result, bail};
 use clap::{Args, ValueEnum};
 use entourage_core::{
     distribution,
-    object::{Gvk, ResourceId, Str, Time},
+    object::{Gvk, ResourceId, StrMap, Time},
     scope,
 };
 use kube::{
@@ -127,7 +127,7 @@ pub struct Seen {
     /// OverridePolicies and ClusterOverridePolicies.
     pub overrides: Vec<Value>,
     /// The labels of templates of kinds that override policies select by labels.
-    pub labels: BTreeMap<ResourceId, BTreeMap<Str, Str>>,
+    pub labels: BTreeMap<ResourceId, StrMap>,
     /// ResourceDistributions.
     pub distributions: Vec<Value>,
     /// ConfigMaps and Secrets of the hub with the names that are distributed; only metadata.

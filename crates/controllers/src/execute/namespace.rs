@@ -4,11 +4,9 @@ mod end;
 mod look;
 mod resources;
 
-use std::collections::BTreeMap;
-
 use entourage_core::{
     namespaces,
-    object::{Gvk, Str},
+    object::{Gvk, Str, StrMap},
     observation::{self, Observation, Watch},
 };
 use serde_json::Value;
@@ -21,7 +19,7 @@ use crate::{
 };
 
 /// Labels and annotations.
-type Marks = (BTreeMap<Str, Str>, BTreeMap<Str, Str>);
+type Marks = (StrMap, StrMap);
 
 impl Executor {
     /// Creates the namespace, or merges into the existing one. The shell retries a failure: no delivery waits for it. A refusal

@@ -9,12 +9,12 @@ use entourage_api::{
 
 use super::places;
 use crate::{
-    cache::{Binding, ResourceState},
+    cache::{Binding, BindingMeta, ResourceState},
     fleet::{
         Fleet,
         regarding::{on_binding, on_template},
     },
-    object::{Meta, NamespacedName, ResourceId, Str},
+    object::{NamespacedName, ResourceId, Str},
     observation::Template,
     plan::{Change, Event, HubObject, Plan, SyncRequirement, Verb},
     scope,
@@ -40,7 +40,7 @@ pub(super) fn create(fleet: &Fleet, id: &ResourceId, wanted: &ResourceBinding) -
 }
 
 pub(super) fn delete(binding: &Binding, why: &str) -> Plan {
-    let Meta {
+    let BindingMeta {
         uid,
         resource_version,
         ..

@@ -12,6 +12,7 @@ use entourage_api::{
     policy::{ClusterTaintPolicy, PropagationPolicy},
     work::{DependentObjectReference, ResourceBinding, TargetCluster},
 };
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::{
     cache::Copies,
@@ -20,7 +21,7 @@ use crate::{
         question::InterpretError,
         references::{DependencyReference, DependencySelection},
     },
-    object::{Gvk, Meta, NamespacedName, ResourceId, Str, Time},
+    object::{Gvk, Meta, NamespacedName, ResourceId, Str, Time, revision, shared_key},
     observation::{self, Probe, Template},
     readiness::is_ready,
     scheduler::Candidate,
@@ -176,20 +177,88 @@ impl ResourceState {
 pub struct Binding {
     /// True if its template is of a kind that refers to others.
     pub refers: bool,
-    /// Metadata, projected.
-    pub meta: Meta,
+    /// Its version.
+    pub meta: BindingMeta,
     /// Namespace and name.
     pub name: NamespacedName,
-    /// The object.
+    /// The object. It alone has the labels and annotations: a hub has several bindings for each workload.
     pub object: Arc<ResourceBinding>,
 }
 
+/// The version of a binding.
+#[derive(Clone, Debug)]
+pub struct BindingMeta {
+    /// The uid that the API server assigned.
+    pub uid: Str,
+    /// The resourceVersion as served.
+    pub resource_version: Str,
+    /// `metadata.generation`.
+    pub generation: Option<i64>,
+    /// `metadata.deletionTimestamp`.
+    pub deleting: Option<Time>,
+}
+
+impl BindingMeta {
+    /// The version in the metadata of an object.
+    #[must_use]
+    pub fn of(meta: &ObjectMeta) -> Self {
+        Self {
+            uid: meta.uid.as_deref().unwrap_or_default().into(),
+            resource_version: meta.resource_version.as_deref().unwrap_or_default().into(),
+            generation: meta.generation,
+            deleting: meta.deletion_timestamp.as_ref().map(Time::from_k8s),
+        }
+    }
+
+    /// The resourceVersion as a number; see [`Meta::revision`].
+    #[must_use]
+    pub fn revision(&self) -> u64 {
+        revision(&self.resource_version)
+    }
+
+    /// True if this is the same version of the same object.
+    #[must_use]
+    pub fn is_same_version(&self, other: &Self) -> bool {
+        self.uid == other.uid && self.resource_version == other.resource_version
+    }
+}
+
 impl Binding {
+    /// The value of a label.
+    #[must_use]
+    pub fn label(&self, key: &str) -> Option<&str> {
+        let labels = self.object.metadata.labels.as_ref()?;
+        labels.get(key).map(String::as_str)
+    }
+
+    /// The value of an annotation.
+    #[must_use]
+    pub fn annotation(&self, key: &str) -> Option<&str> {
+        let annotations = self.object.metadata.annotations.as_ref()?;
+        annotations.get(key).map(String::as_str)
+    }
+
     /// Its permanent id; empty while it has none.
     #[must_use]
     pub fn permanent_id(&self) -> &str {
         let id_label = crate::scope::binding(&self.name.namespace).id_label;
-        self.meta.label(id_label).unwrap_or_default()
+        self.label(id_label).unwrap_or_default()
+    }
+
+    /// The policy that it names as its claimant.
+    #[must_use]
+    pub fn claimant(&self) -> Option<NamespacedName> {
+        crate::scope::claim_in(|key| self.annotation(key))
+    }
+
+    /// True if another component manages it, so that it is not changed.
+    pub(crate) fn is_kept_by_others(&self) -> bool {
+        self.label(label::BINDING_MANAGED_BY).is_some()
+    }
+
+    /// The policy whose claim it carries, and whose release therefore waits for it.
+    pub(crate) fn claim(&self) -> Option<NamespacedName> {
+        self.claimant().filter(|_| !self.is_kept_by_others())
     }
 
     /// True if the binding has a cluster among its own, committed ones.
@@ -234,14 +303,14 @@ impl Binding {
         &self,
         id: &ResourceId,
     ) -> (Vec<DependencyReference>, Vec<DependencySelection>) {
-        let stored = self.meta.annotation(annotation::DEPENDENCIES).unwrap_or("[]");
+        let stored = self.annotation(annotation::DEPENDENCIES).unwrap_or("[]");
         let all: Vec<DependentObjectReference> = serde_json::from_str(stored).unwrap_or_default();
         observation::named(id, &all)
     }
 
     /// The clusters where copies of the previous binding may exist.
     pub(crate) fn former_clusters(&self) -> impl Iterator<Item = &str> {
-        let names = self.meta.annotation(annotation::FORMER_CLUSTERS).into_iter();
+        let names = self.annotation(annotation::FORMER_CLUSTERS).into_iter();
         names
             .flat_map(|names| names.split(','))
             .filter(|name| !name.is_empty())
@@ -381,23 +450,13 @@ pub(crate) fn bound(binding: &ResourceBinding) -> ResourceId {
     )
 }
 
-/// True if another component manages this binding, so that it is not changed.
-pub(crate) fn is_kept_by_others(meta: &Meta) -> bool {
-    meta.label(label::BINDING_MANAGED_BY).is_some()
-}
-
-/// The policy whose claim a binding carries, and whose release therefore waits for it.
-pub(crate) fn claim_on(binding: &Meta) -> Option<NamespacedName> {
-    crate::scope::claim_of(binding).filter(|_| !is_kept_by_others(binding))
-}
-
 /// Metadata of a typed object.
-pub(crate) fn meta_of(meta: &k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta) -> Meta {
+pub(crate) fn meta_of(meta: &ObjectMeta) -> Meta {
     let strings = |map: &Option<BTreeMap<String, String>>| {
         map.iter()
             .flatten()
             .filter(|(key, _)| !crate::object::WHOLE_OBJECTS.contains(&key.as_str()))
-            .map(|(key, value)| (key.as_str().into(), value.as_str().into()))
+            .map(|(key, value)| (shared_key(key), value.as_str().into()))
             .collect()
     };
     Meta {

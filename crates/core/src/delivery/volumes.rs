@@ -5,7 +5,7 @@
 //! The requested retention is stored on the binding, because a claim or a policy may be gone. If it is unknown the claim is
 //! kept.
 
-use entourage_api::keys::{VOLUME_RETENTION_DELETE, event};
+use entourage_api::keys::{VOLUME_RETENTION_DELETE, annotation, event};
 
 use crate::{
     cache::{CopyState, ResourceState},
@@ -30,7 +30,9 @@ pub(super) fn is_retained(resource: &ResourceState, state: &CopyState) -> bool {
 }
 
 fn is_deletion_asked(resource: &ResourceState) -> bool {
-    let stored = resource.last_binding().and_then(|binding| wish(&binding.meta));
+    let stored = resource
+        .last_binding()
+        .and_then(|binding| binding.annotation(annotation::VOLUME_RETENTION));
     let asked = resource
         .template
         .as_ref()

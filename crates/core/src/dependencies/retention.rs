@@ -32,7 +32,7 @@ pub(crate) fn retention(
         .last_binding()
         .is_none_or(|binding| binding.object.spec.placement.is_none());
     let mut wishes = referrer_bindings(fleet, id)
-        .map(|binding| wish(&binding.meta))
+        .map(|binding| binding.annotation(annotation::VOLUME_RETENTION))
         .peekable();
     if !is_attached || wishes.peek().is_none() {
         return stored.map(Into::into);

@@ -84,7 +84,7 @@ pub(crate) fn record(
         return None;
     }
     let last = resource.last_binding();
-    if !applied && let Some(noted) = last.and_then(|binding| binding.meta.annotation(annotation::ACTIVATED)) {
+    if !applied && let Some(noted) = last.and_then(|binding| binding.annotation(annotation::ACTIVATED)) {
         return Some(noted.to_owned());
     }
     let Some(content) = content(template) else {
@@ -125,7 +125,7 @@ struct Record<'a> {
 
 impl<'a> Record<'a> {
     fn on(binding: &'a Binding) -> Option<Self> {
-        let mut words = binding.meta.annotation(annotation::ACTIVATED)?.split(' ');
+        let mut words = binding.annotation(annotation::ACTIVATED)?.split(' ');
         let mut record = Self {
             applied: words.next()?,
             revision: None,

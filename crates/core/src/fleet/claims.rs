@@ -31,8 +31,8 @@ pub(crate) fn claimed_by<'a>(
 
 /// True if an object carries the claim of a policy that is deleted or being deleted; `None` while that is not known. Cost:
 /// O(log policies).
-pub(crate) fn is_claim_over(fleet: &Fleet, meta: &Meta) -> Option<bool> {
-    let Some(name) = scope::claim_of(meta) else {
+pub(crate) fn is_claim_over(fleet: &Fleet, claimant: Option<NamespacedName>) -> Option<bool> {
+    let Some(name) = claimant else {
         return Some(false);
     };
     match fleet.cache.policies.get(&name) {

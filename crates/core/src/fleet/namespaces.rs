@@ -1,6 +1,6 @@
 //! The desired metadata of members' namespaces: the labels and annotations that users set on the hub's.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use entourage_api::keys::{TRUE, label};
 
@@ -9,7 +9,7 @@ use crate::{
     fleet::Fleet,
     marks::Marks,
     member_namespace::{Seen, list::List},
-    object::{Gvk, Meta, ResourceId, Str},
+    object::{Gvk, Meta, ResourceId, Str, StrMap},
     overrides::{self, BadOverride, Rule},
     scope,
 };
@@ -98,7 +98,7 @@ pub(crate) fn wanted(
     cluster: &str,
     rules: &[Arc<Rule>],
 ) -> Result<Marks, BadOverride> {
-    let of_users = |all: &BTreeMap<Str, Str>| -> BTreeMap<Str, Str> {
+    let of_users = |all: &StrMap| -> StrMap {
         all.iter()
             .filter(|(key, _)| travels(key))
             .map(|(key, value)| (key.clone(), value.clone()))

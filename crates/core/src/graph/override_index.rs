@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     cache::Member,
-    object::{Gvk, Meta, NamespacedName, ResourceId, Str, Time},
+    object::{Gvk, Meta, NamespacedName, ResourceId, Str, StrMap, Time},
     overrides::{Candidates, Policy, Rules, select},
     scheduler::Candidate,
 };
@@ -145,12 +145,7 @@ impl OverrideIndex {
     }
 
     /// The rules that apply to the copy of a template on a member. Cost: O(log policies + candidates).
-    pub(crate) fn rules(
-        &self,
-        id: &ResourceId,
-        labels: &BTreeMap<Str, Str>,
-        member: Option<&Member>,
-    ) -> Rules {
+    pub(crate) fn rules(&self, id: &ResourceId, labels: &StrMap, member: Option<&Member>) -> Rules {
         let Some(member) = member.filter(|_| !self.policies.is_empty()) else {
             return Rules::default();
         };
@@ -261,7 +256,7 @@ mod tests {
                 index.insert(name, Meta::default(), policy.clone());
             }
             let id = ResourceId::new(Gvk::new("v1", ["A", "B"][kind]), ["", "x", "y"][namespace], ["one", "two"][name]);
-            let labels: BTreeMap<Str, Str> = labelled.then(|| ("tier".into(), "web".into())).into_iter().collect();
+            let labels: StrMap = labelled.then(|| ("tier".into(), "web".into())).into_iter().collect();
             let (cluster_wide, of_namespace) =
                 all.iter().map(|(name, policy)| (name, policy)).partition(|(name, _)| name.namespace.is_empty());
             let member = member();

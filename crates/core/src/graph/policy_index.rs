@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use entourage_api::policy::{PropagationSpec, ResourceSelector};
 
-use crate::object::{Gvk, NamespacedName, ResourceId, Str};
+use crate::object::{Gvk, NamespacedName, ResourceId, Str, StrMap};
 
 /// The bucket of a selector. The namespace is empty if a ClusterPropagationPolicy selects every namespace, or a cluster-scoped template.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -49,11 +49,7 @@ impl PolicyIndex {
     }
 
     /// The policies that may select this template. Cost: O(labels + candidates).
-    pub(crate) fn candidates(
-        &self,
-        id: &ResourceId,
-        labels: &BTreeMap<Str, Str>,
-    ) -> BTreeSet<&NamespacedName> {
+    pub(crate) fn candidates(&self, id: &ResourceId, labels: &StrMap) -> BTreeSet<&NamespacedName> {
         let mut found = BTreeSet::new();
         let anywhere: Str = "".into();
         let namespaces = [
@@ -151,7 +147,7 @@ mod tests {
                 index.insert(name, spec);
             }
             let id = ResourceId::new(Gvk::new("v1", ["A", "B", "C"][kind]), ["", "x", "y"][namespace], ["one", "two"][name]);
-            let labels: BTreeMap<Str, Str> = labelled.then(|| ("tier".into(), "web".into())).into_iter().collect();
+            let labels: StrMap = labelled.then(|| ("tier".into(), "web".into())).into_iter().collect();
             let candidates = index.candidates(&id, &labels);
             for (name, spec) in &all {
                 if matching::selects(spec, &name.namespace, &id, &labels).is_some() {

@@ -12,7 +12,7 @@ fn spec(selectors: &Value, priority: i32) -> PropagationSpec {
     serde_json::from_value(json!({"resourceSelectors": selectors, "priority": priority})).unwrap()
 }
 
-fn web() -> (ResourceId, BTreeMap<Str, Str>) {
+fn web() -> (ResourceId, StrMap) {
     let labels = [("app".into(), "web".into())].into();
     (
         ResourceId::new(Gvk::new("apps/v1", "Deployment"), "shop", "web"),
@@ -190,7 +190,7 @@ fn an_ignored_label_selector_is_not_checked() {
 fn a_cluster_policy_selects_everywhere_or_in_the_selectors_namespace_and_cluster_scoped_templates() {
     let of = |selectors: &serde_json::Value, namespace: &str, kind: &str| {
         let id = ResourceId::new(Gvk::new("v1", kind), namespace, "one");
-        selects(&spec(selectors, 0), "", &id, &BTreeMap::new())
+        selects(&spec(selectors, 0), "", &id, &StrMap::new())
     };
     let everywhere = json!([{"apiVersion": "v1", "kind": "ConfigMap"}]);
     let in_shop = json!([{"apiVersion": "v1", "kind": "ConfigMap", "namespace": "shop", "name": "one"}]);
@@ -215,7 +215,7 @@ fn a_policy_of_the_namespace_wins_over_a_cluster_policy_whatever_its_priority() 
     let found = best(
         [(&everywhere, &high), (&own, &low)].into_iter(),
         &id,
-        &BTreeMap::new(),
+        &StrMap::new(),
     );
     assert_eq!(found, Some(&own));
 }

@@ -1,12 +1,10 @@
 //! Dependencies of a template by label instead of by name: the table, and its evaluation.
 
-use std::collections::BTreeMap;
-
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde_json::Value;
 
 use entourage_model::{
-    object::{Gvk, ResourceId, Str},
+    object::{Gvk, ResourceId, Str, StrMap},
     selector,
 };
 
@@ -31,7 +29,7 @@ pub struct DependencySelection {
 impl DependencySelection {
     /// True if it selects this object, with these labels. Cost: O(requirements).
     #[must_use]
-    pub fn selects(&self, id: &ResourceId, labels: &BTreeMap<Str, Str>) -> bool {
+    pub fn selects(&self, id: &ResourceId, labels: &StrMap) -> bool {
         self.gvk == id.gvk && self.namespace == id.namespace && selector::matches(&self.selector, labels)
     }
 }

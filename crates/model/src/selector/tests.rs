@@ -9,7 +9,7 @@ fn selector(value: Value) -> LabelSelector {
     serde_json::from_value(value).unwrap()
 }
 
-fn labels(pairs: &[(&str, &str)]) -> BTreeMap<Str, Str> {
+fn labels(pairs: &[(&str, &str)]) -> StrMap {
     pairs
         .iter()
         .map(|(key, value)| ((*key).into(), (*value).into()))

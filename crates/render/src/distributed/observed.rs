@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use super::{marks, render, targets::Targets, template};
 use entourage_model::{
-    object::{Gvk, Meta, ResourceId, Str, Time, revision},
+    object::{Gvk, Meta, ResourceId, Str, StrMap, Time, revision},
     places::Place,
     problem::{Problem, is_subdomain},
 };
@@ -339,7 +339,7 @@ fn is_foreign(meta: &Meta) -> bool {
         annotation::DISTRIBUTED_IN,
         annotation::DISTRIBUTED_KEYS,
     ];
-    let others = |map: &BTreeMap<Str, Str>, prefix: &str, own: &[&str]| {
+    let others = |map: &StrMap, prefix: &str, own: &[&str]| {
         map.keys()
             .any(|key| !own.contains(&&**key) && !set.contains(format!("{prefix}{key}").as_str()))
     };

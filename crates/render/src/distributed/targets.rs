@@ -14,12 +14,16 @@
 //! without a requirement selects nothing, unlike elsewhere in Kubernetes, and as in OpenKruise. Source: ResourceDistribution
 //! reference 3.3, 6.3 and 6.4; rules 8 to 10 of its section 2.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use entourage_api::kruise::{DistributionTargets, FlatSelector};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
-use entourage_model::{object::Str, problem::Problem, selector};
+use entourage_model::{
+    object::{Str, StrMap},
+    problem::Problem,
+    selector,
+};
 
 mod candidates;
 #[cfg(test)]
@@ -118,7 +122,7 @@ impl Targets {
     /// True if a namespace is a target, given its labels and whether it contains a selected workload. System namespaces are
     /// excluded by the caller. Cost: O(requirements of the selector · log labels).
     #[must_use]
-    pub fn means(&self, namespace: &str, labels: &BTreeMap<Str, Str>, has_workload: bool) -> bool {
+    pub fn means(&self, namespace: &str, labels: &StrMap, has_workload: bool) -> bool {
         let is_selected = || {
             let selected = self.labels.as_ref();
             selected.is_some_and(|selector| selector::matches(selector, labels))

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use super::{Rule, containers, field, metadata, patch, record::is_secret};
 use entourage_model::{
     marks::is_mark,
-    object::{Gvk, ResourceId, Str},
+    object::{Gvk, ResourceId, Str, StrMap},
 };
 
 /// The maps in an object's metadata that may be changed.
@@ -76,8 +76,8 @@ pub fn apply(
 pub fn apply_to_metadata(
     rules: &[Arc<Rule>],
     cluster: &str,
-    labels: &mut BTreeMap<Str, Str>,
-    annotations: &mut BTreeMap<Str, Str>,
+    labels: &mut StrMap,
+    annotations: &mut StrMap,
 ) -> Result<(), BadOverride> {
     if !rules.iter().any(|rule| rule.touches_metadata()) {
         return Ok(());
@@ -93,7 +93,7 @@ pub fn apply_to_metadata(
         .iter()
         .filter(|rule| rule.touches_metadata())
         .try_for_each(|rule| target.apply(rule, &mut object))?;
-    let read = |field: &str| -> BTreeMap<Str, Str> {
+    let read = |field: &str| -> StrMap {
         let map = object["metadata"][field].as_object();
         map.into_iter()
             .flatten()

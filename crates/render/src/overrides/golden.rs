@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{Candidates, Policy, apply, records, select};
 use entourage_golden as golden;
-use entourage_model::object::{Gvk, Meta, NamespacedName, ResourceId, Str};
+use entourage_model::object::{Gvk, Meta, NamespacedName, ResourceId, Str, StrMap};
 use entourage_scheduler::Candidate;
 
 #[derive(Deserialize)]
@@ -73,7 +73,7 @@ fn outcome(case: &Case) -> Value {
     };
     let gvk = Gvk::new(text("/apiVersion"), text("/kind"));
     let id = ResourceId::new(gvk, text("/metadata/namespace"), text("/metadata/name"));
-    let labels: BTreeMap<Str, Str> = case
+    let labels: StrMap = case
         .cluster
         .labels
         .iter()

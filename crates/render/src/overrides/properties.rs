@@ -1,13 +1,13 @@
 //! Invariants that hold for any policy.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use entourage_api::policy::OverrideSpec;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::{Policy, Rule, apply, apply_to_metadata, records};
-use entourage_model::object::{Gvk, Meta, NamespacedName, ResourceId, Str};
+use entourage_model::object::{Gvk, Meta, NamespacedName, ResourceId, StrMap};
 
 const PATHS: &[&str] = &[
     "",
@@ -120,7 +120,7 @@ fn overriders() -> impl Strategy<Value = Value> {
         })
 }
 
-fn strings_of(value: &Value) -> BTreeMap<Str, Str> {
+fn strings_of(value: &Value) -> StrMap {
     let map = value.as_object().into_iter().flatten();
     map.map(|(key, value)| (key.as_str().into(), value.as_str().unwrap().into()))
         .collect()

@@ -1,12 +1,12 @@
 //! Selection of the rules that apply to a copy, and their order.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use entourage_api::policy::ResourceSelector;
 
 use super::{Policy, Rule, Rules, apply_to_metadata};
 use entourage_model::{
-    object::{NamespacedName, ResourceId, Str},
+    object::{NamespacedName, ResourceId, StrMap},
     selector,
 };
 use entourage_scheduler::Candidate;
@@ -37,14 +37,14 @@ enum Specificity {
 pub fn select(
     candidates: &Candidates<'_>,
     id: &ResourceId,
-    labels: &BTreeMap<Str, Str>,
+    labels: &StrMap,
     cluster: &Candidate<'_>,
 ) -> Rules {
     let mut rules = of_scope(&candidates.cluster_wide, id, labels, cluster);
     if id.namespace.is_empty() || candidates.of_namespace.is_empty() {
         return rules.into();
     }
-    let (mut labels, mut annotations) = (labels.clone(), BTreeMap::new());
+    let (mut labels, mut annotations) = (labels.clone(), StrMap::new());
     // A rule that cannot be applied fails the copy: then it does not matter which other rules would apply.
     let _ = apply_to_metadata(&rules, cluster.name, &mut labels, &mut annotations);
     let own: Vec<_> = candidates
@@ -60,7 +60,7 @@ pub fn select(
 fn of_scope(
     policies: &[(&NamespacedName, &Policy)],
     id: &ResourceId,
-    labels: &BTreeMap<Str, Str>,
+    labels: &StrMap,
     cluster: &Candidate<'_>,
 ) -> Vec<Arc<Rule>> {
     let mut matching: Vec<(Specificity, &NamespacedName, &Policy)> = policies
@@ -77,7 +77,7 @@ fn of_scope(
 }
 
 /// The specificity with which a policy selects an object; `None` if it does not.
-fn specificity(policy: &Policy, id: &ResourceId, labels: &BTreeMap<Str, Str>) -> Option<Specificity> {
+fn specificity(policy: &Policy, id: &ResourceId, labels: &StrMap) -> Option<Specificity> {
     if policy.selectors.is_empty() {
         return Some(Specificity::All);
     }

@@ -1,8 +1,6 @@
 //! The labels and annotations of a copy: the template's own and the ownership metadata (karmada reference 0.2, 0.3, observed
 //! example).
 
-use std::collections::BTreeMap;
-
 use entourage_api::{
     keys::{annotation, label},
     names,
@@ -11,7 +9,7 @@ use entourage_api::{
 pub use entourage_model::marks::{Marks, on, owner};
 use entourage_model::{
     marks::is_mark,
-    object::{Meta, ResourceId, Str},
+    object::{Meta, ResourceId, StrMap},
     scope,
 };
 
@@ -72,7 +70,7 @@ pub fn of(template: &Meta, render_spec: &RenderSpec, id: &ResourceId, cluster: &
     }
     put(annotation::MANAGED_LABELS, "");
     put(annotation::MANAGED_ANNOTATIONS, "");
-    let keys = |map: &BTreeMap<Str, Str>| map.keys().map(|key| &**key).collect::<Vec<_>>().join(",");
+    let keys = |map: &StrMap| map.keys().map(|key| &**key).collect::<Vec<_>>().join(",");
     let (label_keys, annotation_keys) = (keys(&labels), keys(&annotations));
     annotations.insert(annotation::MANAGED_LABELS.into(), label_keys.into());
     annotations.insert(annotation::MANAGED_ANNOTATIONS.into(), annotation_keys.into());
@@ -80,7 +78,7 @@ pub fn of(template: &Meta, render_spec: &RenderSpec, id: &ResourceId, cluster: &
 }
 
 /// The labels of a template, and those preserved from the copy that it replaces. Overrides see both.
-pub(crate) fn with_preserved(template: &Meta, render_spec: &RenderSpec) -> BTreeMap<Str, Str> {
+pub(crate) fn with_preserved(template: &Meta, render_spec: &RenderSpec) -> StrMap {
     let mut labels = template.labels.clone();
     let preserved = render_spec.preserved.iter().filter(|(key, _)| !is_mark(key));
     labels.extend(preserved.map(|(key, value)| (key.clone(), value.clone())));

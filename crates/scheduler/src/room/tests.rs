@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use entourage_api::{cluster::Cluster, keys::reason, policy::Placement, work::TargetCluster};
-use entourage_model::object::{Gvk, Str};
+use entourage_model::object::{Gvk, Str, StrMap};
 use serde_json::{Value, json};
 
 use crate::{
@@ -37,7 +37,7 @@ impl Case<'_> {
             .iter()
             .filter_map(|(name, cluster)| Some(((*name).into(), Capacity::of(cluster)?)))
             .collect();
-        let labels = BTreeMap::new();
+        let labels = StrMap::new();
         let candidates: Vec<Candidate<'_>> = clusters
             .iter()
             .map(|(name, cluster)| Candidate {

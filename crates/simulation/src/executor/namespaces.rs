@@ -1,13 +1,13 @@
 //! Namespaces of members.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use entourage_core::{
     namespaces::{
         self,
         content::{Contents, Look},
     },
-    object::{Gvk, ResourceId, Str},
+    object::{Gvk, ResourceId, Str, StrMap},
     observation::{Observation, Server, Watch},
     plan::{Event, Preconditions, RemovalMode},
 };
@@ -32,8 +32,8 @@ pub(super) fn apply(
     servers: &mut impl Environment,
     cluster: &Str,
     name: &Str,
-    labels: &BTreeMap<Str, Str>,
-    annotations: &BTreeMap<Str, Str>,
+    labels: &StrMap,
+    annotations: &StrMap,
 ) -> Outcome {
     if servers.fault(Request::Namespace(cluster)).is_some() {
         return Outcome::failed([]);

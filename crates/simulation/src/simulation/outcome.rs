@@ -12,7 +12,6 @@ use entourage_core::{
     inspection,
     object::{NamespacedName, ResourceId, Str},
     plan::Key,
-    scope,
 };
 
 /// The server of an object.
@@ -302,7 +301,7 @@ fn because(simulation: &Simulation, id: &ResourceId, cluster: &str) -> String {
     };
     let mut words = Vec::new();
     if binding.object.spec.placement.is_some() && binding.is_placed_on(cluster) {
-        let policy = scope::claim_of(&binding.meta);
+        let policy = binding.claimant();
         words.extend(policy.map(|name| format!("by policy {name}")));
     }
     let required = binding.object.spec.required_by.iter();

@@ -1,11 +1,11 @@
 //! `entourage get overrides`: the templates that each override policy selects, and the number of copies it changes, or why
 //! none.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use entourage_api::{cluster::Cluster, policy::OverrideSpec};
 use entourage_core::{
-    object::{Gvk, Meta, NamespacedName, ResourceId, Str, Time},
+    object::{Gvk, Meta, NamespacedName, ResourceId, StrMap, Time},
     override_effect as effect,
     overrides::{Candidates, Policy, select},
     scheduler::Candidate,
@@ -22,7 +22,7 @@ use super::{
 /// The properties of a cluster that rules depend on.
 struct Member {
     name: String,
-    labels: BTreeMap<Str, Str>,
+    labels: StrMap,
     cluster: Cluster,
 }
 
@@ -41,7 +41,7 @@ impl Member {
 /// A propagated object.
 struct Propagated {
     id: ResourceId,
-    labels: BTreeMap<Str, Str>,
+    labels: StrMap,
     clusters: BTreeSet<String>,
 }
 
@@ -93,13 +93,13 @@ pub(super) fn selected_by_labels(policies: &[Value]) -> BTreeSet<Gvk> {
 }
 
 /// The labels of an object.
-pub(super) fn labelled(gvk: &Gvk, object: &Value) -> (ResourceId, BTreeMap<Str, Str>) {
+pub(super) fn labelled(gvk: &Gvk, object: &Value) -> (ResourceId, StrMap) {
     let name = text(object, "/metadata/name");
     let id = ResourceId::new(gvk.clone(), text(object, "/metadata/namespace"), name);
     (id, labels(object))
 }
 
-fn labels(object: &Value) -> BTreeMap<Str, Str> {
+fn labels(object: &Value) -> StrMap {
     let all = object["metadata"]["labels"].as_object();
     all.into_iter()
         .flatten()

@@ -6,7 +6,7 @@ use entourage_api::{keys::annotation, work::ResourceBinding};
 
 use super::{Dirty, leading::follow, named};
 use crate::{
-    cache::{Binding, Deletion, bound, claim_on, meta_of},
+    cache::{Binding, BindingMeta, Deletion, bound},
     engine::routes::Changed,
     fleet::Fleet,
     object::{NamespacedName, ResourceId, Str, Time},
@@ -18,7 +18,7 @@ use crate::{
 impl Fleet {
     /// A binding was observed. Cost: O(its copies), plus O(references × clusters) when its clusters or its references changed.
     pub(super) fn binding_seen(&mut self, object: &Arc<ResourceBinding>, now: Time, dirty: &mut Dirty) {
-        let meta = meta_of(&object.metadata);
+        let meta = BindingMeta::of(&object.metadata);
         let name = named(&object.metadata);
         let id = bound(object);
         // A user who may write bindings of one namespace must not have objects of another one delivered.
@@ -60,8 +60,10 @@ impl Fleet {
             .filter(|cluster| self.copies_known(cluster, &id.gvk));
         let known: BTreeSet<Str> = known.cloned().collect();
         let resource = self.get_or_create(&id);
-        if let Some(permanent_id) = meta.label(scope::binding(&name.namespace).id_label) {
-            resource.permanent_id = Some(permanent_id.into());
+        let labels = object.metadata.labels.as_ref();
+        let id_label = scope::binding(&name.namespace).id_label;
+        if let Some(permanent_id) = labels.and_then(|all| all.get(id_label)) {
+            resource.permanent_id = Some(permanent_id.as_str().into());
         }
         if !leading {
             follow(resource, object);
@@ -120,16 +122,16 @@ impl Fleet {
                 || held.object.spec.preserve_resources_on_deletion
                     != object.spec.preserve_resources_on_deletion
                 || held.meta.deleting.is_some() != object.metadata.deletion_timestamp.is_some()
-                || held.meta.annotation(annotation::VOLUME_RETENTION)
-                    != after.and_then(|after| after.meta.annotation(annotation::VOLUME_RETENTION))
+                || held.annotation(annotation::VOLUME_RETENTION)
+                    != after.and_then(|after| after.annotation(annotation::VOLUME_RETENTION))
                 || held.owner().is_some() != after.is_some_and(|after| after.owner().is_some())
         });
         let requirement_changed = before
             .as_ref()
             .is_some_and(|held| held.object.spec.required_by != object.spec.required_by);
         let claims = (
-            before.as_ref().and_then(|held| claim_on(&held.meta)),
-            after.and_then(|held| claim_on(&held.meta)),
+            before.as_ref().and_then(Binding::claim),
+            after.and_then(Binding::claim),
         );
         if spec_changed {
             resource.spec_written = Some(now);
@@ -216,7 +218,7 @@ impl Fleet {
         };
         resource.binding_freshness.end(deletion);
         let held = resource.binding.take();
-        let claim = held.as_ref().and_then(|held| claim_on(&held.meta));
+        let claim = held.as_ref().and_then(Binding::claim);
         let is_remade = resource.standing().is_some();
         let remembers = |held: &Binding| is_remade && remembers_failovers(&held.object);
         resource.vanished = held

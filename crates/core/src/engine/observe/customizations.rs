@@ -170,8 +170,7 @@ impl Fleet {
         if references {
             let known = std::mem::take(&mut template.references);
             let selected = std::mem::take(&mut template.selections);
-            let remembered =
-                binding.filter(|binding| binding.meta.annotation(annotation::DEPENDENCIES).is_some());
+            let remembered = binding.filter(|binding| binding.annotation(annotation::DEPENDENCIES).is_some());
             // If no result was ever stored, the one without the interpreter is the best that is known.
             let earlier = earlier.or(held.filter(|_| remembered.is_none()));
             (template.references, template.selections) = match (earlier, remembered) {

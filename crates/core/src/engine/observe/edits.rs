@@ -184,7 +184,7 @@ fn is_of_others(stored: &Binding, seen: &entourage_api::work::ResourceBinding) -
     let (before, after) = (&stored.object.spec, &seen.spec);
     !is_scheduled_by_us(after)
         || before.reschedule_triggered_at != after.reschedule_triggered_at
-        || crate::cache::is_kept_by_others(&stored.meta)
+        || stored.is_kept_by_others()
 }
 
 impl Fleet {

@@ -7,20 +7,14 @@ use crate::{
     engine::routes::Changed,
     fleet::Fleet,
     memory::distributions::{DistributionServer, workload_kinds},
-    object::{ResourceId, Str, Time},
+    object::{ResourceId, Str, StrMap, Time},
     places::Place,
     selector,
 };
 
 impl Fleet {
     /// A namespace was created, changed or deleted; `before` are its former labels. Cost: O(distributions that may select it).
-    pub(super) fn namespace_changed(
-        &mut self,
-        place: &Place,
-        before: &BTreeMap<Str, Str>,
-        now: Time,
-        dirty: &mut Dirty,
-    ) {
+    pub(super) fn namespace_changed(&mut self, place: &Place, before: &StrMap, now: Time, dirty: &mut Dirty) {
         if self.memory.distributions.held.is_empty() {
             return;
         }

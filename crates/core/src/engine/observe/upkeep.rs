@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{Dirty, late_writes::is_unseen};
 use crate::{
-    cache::{AGE, CopyState, Freshness, MOST, ResourceState, Tombstone, claim_on, referred},
+    cache::{AGE, Binding, CopyState, Freshness, MOST, ResourceState, Tombstone, referred},
     engine::routes::Changed,
     fleet::{Fleet, current::is_current, wanted::wants},
     object::{NamespacedName, ResourceId, Str, Time},
@@ -32,7 +32,7 @@ impl Fleet {
             .chain(
                 resource
                     .and_then(|each| each.binding.as_ref())
-                    .and_then(|binding| claim_on(&binding.meta)),
+                    .and_then(Binding::claim),
             )
             .collect();
         if let Some(policy) = before

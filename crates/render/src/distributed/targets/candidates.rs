@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
 use super::Targets;
-use entourage_model::object::Str;
+use entourage_model::object::{Str, StrMap};
 
 /// The bucket of targets.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -64,7 +64,7 @@ impl Candidates {
     /// The distributions that may match a namespace with these labels, including those that select by workloads. Some of them
     /// may not match; none that matches is missing. Cost: O(labels · log size + candidates).
     #[must_use]
-    pub fn of(&self, namespace: &str, labels: &BTreeMap<Str, Str>) -> BTreeSet<Str> {
+    pub fn of(&self, namespace: &str, labels: &StrMap) -> BTreeSet<Str> {
         let found = wanted(namespace, labels).filter_map(|bucket| self.buckets.get(&bucket));
         found.flatten().cloned().collect()
     }
@@ -82,14 +82,14 @@ impl Candidates {
 
     /// The number of entries that [`of`](Self::of) visits.
     #[cfg(test)]
-    pub(super) fn looked_at(&self, namespace: &str, labels: &BTreeMap<Str, Str>) -> usize {
+    pub(super) fn looked_at(&self, namespace: &str, labels: &StrMap) -> usize {
         let found = wanted(namespace, labels).filter_map(|bucket| self.buckets.get(&bucket));
         found.map(BTreeSet::len).sum()
     }
 }
 
 /// The buckets of the distributions that may match a namespace with these labels.
-fn wanted<'a>(namespace: &'a str, labels: &'a BTreeMap<Str, Str>) -> impl Iterator<Item = Bucket> + use<'a> {
+fn wanted<'a>(namespace: &'a str, labels: &'a StrMap) -> impl Iterator<Item = Bucket> + use<'a> {
     let always = [
         Bucket::Any,
         Bucket::Workloads,

@@ -1,5 +1,7 @@
 //! The algebra of targets against an independent set computation, and the index against all of them.
 
+use std::collections::BTreeMap;
+
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -17,7 +19,7 @@ fn targets(value: &Value) -> Targets {
     Targets::compile(&read(value)).unwrap_or_else(|problems| panic!("{value}: {problems:?}"))
 }
 
-fn labels(pairs: &[(&str, &str)]) -> BTreeMap<Str, Str> {
+fn labels(pairs: &[(&str, &str)]) -> StrMap {
     let pairs = pairs.iter();
     pairs
         .map(|(key, value)| ((*key).into(), (*value).into()))
@@ -28,7 +30,7 @@ fn labels(pairs: &[(&str, &str)]) -> BTreeMap<Str, Str> {
 fn meant(value: &Value) -> Vec<&'static str> {
     let targets = targets(value);
     let all = NAMESPACES.into_iter();
-    all.filter(|name| targets.means(name, &BTreeMap::new(), false))
+    all.filter(|name| targets.means(name, &StrMap::new(), false))
         .collect()
 }
 
@@ -282,7 +284,7 @@ fn arb_targets() -> impl Strategy<Value = Value> {
 }
 
 /// A namespace: its name, its labels, and true if it contains workloads that any selector selects.
-type Namespace = (&'static str, BTreeMap<Str, Str>, bool);
+type Namespace = (&'static str, StrMap, bool);
 
 fn arb_namespaces() -> impl Strategy<Value = Vec<Namespace>> {
     let labels = prop::collection::btree_map(0..KEYS.len(), 0..VALUES.len(), 0..3);
@@ -325,7 +327,7 @@ fn by_sets(targets: &Value, namespaces: &[Namespace]) -> BTreeSet<&'static str> 
     let selector = targets
         .get("namespaceSelector")
         .or(targets.get("namespaceLabelSelector"));
-    let selected = |labels: &BTreeMap<Str, Str>| selector.is_some_and(|one| holds_all(one, labels));
+    let selected = |labels: &StrMap| selector.is_some_and(|one| holds_all(one, labels));
     let d = namespaces.iter().filter(|(_, labels, _)| selected(labels));
     let d: BTreeSet<&str> = d.map(|(name, ..)| *name).collect();
     let by_workload = targets
@@ -359,7 +361,7 @@ fn requirements(selector: &Value) -> Vec<(&str, &str, Vec<&str>)> {
     labels.chain(expressions).collect()
 }
 
-fn holds_all(selector: &Value, labels: &BTreeMap<Str, Str>) -> bool {
+fn holds_all(selector: &Value, labels: &StrMap) -> bool {
     let requirements = requirements(selector);
     !requirements.is_empty()
         && requirements.iter().all(|(key, operator, values)| {
