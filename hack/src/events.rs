@@ -20,14 +20,15 @@ namespace `default`. *Once by* names what keeps an event from being recorded twi
 that this process observed, or that a refused write has not succeeded since.
 
 Warnings are sent first. Successes wait until no other request to the hub is running, at most half a second each; beyond 10,000 that
-wait they are dropped, which `entourage_events_dropped_total` counts. `entourage controllers --events=warnings` records none. What
-happens on many clusters is one Event whose message lists or counts them: a Deployment that is propagated has at most six.
+wait they are dropped, which `entourage_events_dropped_total` counts. What happens on many clusters is one Event whose message lists or
+counts them: a Deployment that is propagated has at most six. `entourage controllers --events=warnings` records no success;
+`--events=all` records `ScheduleBindingSucceed` and `SyncWorkSucceed` on the ResourceBinding as well, as Karmada does: at most eight.
 
 ";
 
 const TAIL: &str = "
 Events on Works are recorded with `--work-objects=mirror` alone: without, push members have none, and the status of the
-ResourceBinding says it for each cluster. `CleanupWorkFailed` is never recorded.
+ResourceBinding says it for each cluster.
 ";
 
 /// Writes the page, or with `--check` compares it.

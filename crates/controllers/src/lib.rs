@@ -265,6 +265,7 @@ pub async fn run(
             config.removal_budget = options.removal_budget;
             config.model_resources = options.model_resources;
             config.mirror_works = options.mirror_works;
+            config.events_on_bindings = options.events == events::Recorded::All;
             config.failover = options.failover;
             config.enforce_quotas = options.enforce_quotas;
             config.eviction_budget = options.eviction_budget;

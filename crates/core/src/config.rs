@@ -54,6 +54,8 @@ pub struct Config {
     pub enforce_quotas: bool,
     /// True if each copy on a member in Push mode has a Work as a view; see [`crate::works`]. Default: false.
     pub mirror_works: bool,
+    /// True if the successes of a workload are also recorded on its binding; see [`crate::event_reasons`]. Default: false.
+    pub events_on_bindings: bool,
     /// The feature gate Failover (docs/concepts.md, "The feature gates"). Default: on.
     pub failover: bool,
     /// The rate limit for evictions of bindings from clusters. Default: no limit.
@@ -87,6 +89,7 @@ impl Config {
             model_resources: false,
             enforce_quotas: false,
             mirror_works: false,
+            events_on_bindings: false,
             failover: true,
             eviction_budget: Budget::default(),
             eviction_timeout: 600_000,

@@ -145,7 +145,7 @@ pub fn plan_binding(fleet: &Fleet, id: &ResourceId, now: Time) -> Plan {
     let mut object = (*stored.object).clone();
     let override_errors = places.iter().filter(|place| place.has_override_error());
     let override_errors: BTreeSet<&Str> = override_errors.map(|place| place.cluster).collect();
-    let mut events = events::events(id, (stored, template), &before, &status);
+    let mut events = events::events(fleet, id, (stored, template), &before, &status);
     let is_current = |cluster: &str| {
         places
             .iter()
@@ -166,6 +166,9 @@ pub fn plan_binding(fleet: &Fleet, id: &ResourceId, now: Time) -> Plan {
         &before,
         &status,
     ));
+    let failing = places.iter().filter(|place| place.has_removal_error());
+    let failing: BTreeSet<&Str> = failing.map(|place| place.cluster).collect();
+    events.extend(events::removals(stored, &failing, &before, &status));
     for (place, item) in places.iter().zip(&mut status.aggregated_status) {
         item.applied_reason = place.reason();
     }

@@ -78,8 +78,8 @@ pub struct ControllersArgs {
     #[arg(long, value_name = "DURATION", value_parser = args::duration, default_value = "10m")]
     pub graceful_eviction_timeout: Duration,
 
-    /// Events recorded on the hub: all, or warnings alone
-    #[arg(long, value_name = "WHICH", value_enum, default_value = "all")]
+    /// Events recorded on the hub: each success once, all successes on template and binding, or warnings alone
+    #[arg(long, value_name = "WHICH", value_enum, default_value = "once")]
     pub events: RecordedEvents,
 
     /// Keep a Work for each copy on a member in Push mode as a view, for tools that read Works: mirror, or off. It costs two
@@ -142,7 +142,9 @@ pub enum WorkObjects {
 /// The events that are recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum RecordedEvents {
-    /// Successes, too
+    /// Problems, and each success on one object
+    Once,
+    /// Problems, and the successes of a workload on its template and on its binding, as Karmada records them
     All,
     /// Problems alone
     Warnings,
@@ -211,6 +213,7 @@ fn options(args: &ControllersArgs) -> Options {
         },
         eviction_timeout: args.graceful_eviction_timeout,
         events: match args.events {
+            RecordedEvents::Once => Recorded::Once,
             RecordedEvents::All => Recorded::All,
             RecordedEvents::Warnings => Recorded::Warnings,
         },
@@ -271,7 +274,7 @@ mod tests {
         let options = options(&args(""));
         assert!(options.propagate_deps && options.leader_election && options.model_resources);
         assert_eq!(options.lease_timing, Timing::default());
-        assert_eq!(options.events, Recorded::All);
+        assert_eq!(options.events, Recorded::Once);
         assert_eq!(options.cluster_namespace, "karmada-cluster");
         assert_eq!(options.deletion_grace, Duration::from_secs(5));
         assert_eq!(options.dependency_wait, Duration::from_secs(30));

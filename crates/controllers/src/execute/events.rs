@@ -39,9 +39,11 @@ const LOOK: Duration = Duration::from_millis(10);
 /// The Events that are recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Recorded {
-    /// All.
-    #[default]
+    /// All, and the successes of a workload also on its binding.
     All,
+    /// All, and each success on one object.
+    #[default]
+    Once,
     /// Those of the type Warning.
     Warnings,
 }
@@ -79,7 +81,7 @@ pub fn recorder(hub: Api, recorded: Recorded, metrics: Metrics) -> (Events, impl
     let (successes, of_successes) = mpsc::channel(WAITING_SUCCESSES);
     let events = Events {
         warnings,
-        successes: (recorded == Recorded::All).then_some(successes),
+        successes: (recorded != Recorded::Warnings).then_some(successes),
         metrics,
     };
     (events, record(hub, of_warnings, of_successes))

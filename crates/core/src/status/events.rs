@@ -13,7 +13,10 @@ use serde_json::Value;
 use crate::{
     cache::Binding,
     event_reasons::On,
-    fleet::regarding::{on_binding, on_template},
+    fleet::{
+        Fleet,
+        regarding::{on_binding, on_template},
+    },
     interpreter::{operations::Operation, question::InterpretError},
     object::{ResourceId, Str},
     observation::Template,
@@ -39,7 +42,8 @@ const fn failed(type_: &'static str, bad: &'static str, reason: &'static str, on
     }
 }
 
-/// Problems are reported on the object that the user wrote, or where Karmada reports them; success once, not on both.
+/// Problems are reported on the object that the user wrote, or where Karmada reports them; success once, not on both, unless
+/// [`ALSO_ON_BINDINGS`] has it.
 const REPORTED: [Reported; 7] = [
     Reported {
         succeeded: Some((event::SCHEDULE_BINDING_SUCCEED, &[On::Template])),
@@ -89,8 +93,12 @@ const REPORTED: [Reported; 7] = [
     },
 ];
 
+/// The successes that are also recorded on bindings where the settings request it, as Karmada does.
+const ALSO_ON_BINDINGS: [&str; 2] = [event::SCHEDULE_BINDING_SUCCEED, event::SYNC_WORK_SUCCEED];
+
 /// The events of a new status of a binding. Cost: O(conditions).
 pub(super) fn events(
+    fleet: &Fleet,
     id: &ResourceId,
     (stored, template): (&Binding, &Template),
     before: &ResourceBindingStatus,
@@ -119,7 +127,9 @@ pub(super) fn events(
         if reason == event::SYNC_WORK_SUCCEED && stored.object.spec.placement.is_none() {
             continue;
         }
-        all.extend(on.iter().map(|on| Event {
+        let is_repeated = fleet.config.events_on_bindings && ALSO_ON_BINDINGS.contains(&reason);
+        let also = is_repeated.then_some(&On::Binding);
+        all.extend(on.iter().chain(also).map(|on| Event {
             regarding: match on {
                 On::Binding => on_binding(stored),
                 _ => on_template(id, template),
@@ -230,6 +240,34 @@ const fn reasons(operation: Operation) -> Option<(&'static str, &'static str, On
         ),
         Operation::Prune | Operation::Revise | Operation::Retain => return None,
     })
+}
+
+/// The events about copies that are no longer required and cannot be removed: one when a removal begins to fail, or fails for
+/// another reason. `failing`: the clusters where one fails now.
+///
+/// Cost: O(members).
+pub(super) fn removals(
+    stored: &Binding,
+    failing: &BTreeSet<&Str>,
+    before: &ResourceBindingStatus,
+    after: &ResourceBindingStatus,
+) -> Vec<Event> {
+    let is_reported = |item: &AggregatedStatusItem| {
+        let mut held = before.aggregated_status.iter();
+        held.any(|old| old.cluster_name == item.cluster_name && old.applied_message == item.applied_message)
+    };
+    let items = after.aggregated_status.iter();
+    let begun = items.filter(|item| {
+        let fails = failing.iter().any(|cluster| ***cluster == *item.cluster_name);
+        fails && !is_reported(item)
+    });
+    let events = begun.map(|item| Event {
+        regarding: on_binding(stored),
+        warning: true,
+        reason: event::CLEANUP_WORK_FAILED,
+        message: format!("cluster {}: {}", item.cluster_name, item.applied_message),
+    });
+    events.collect()
 }
 
 /// The event of the first status that is merged into a template. Cost: O(members).

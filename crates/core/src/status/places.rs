@@ -73,6 +73,12 @@ impl Place<'_> {
             .is_some_and(|problem| problem.kind == ProblemKind::Override)
     }
 
+    /// True if it is not required, and the member refuses its removal.
+    pub(super) fn has_removal_error(&self) -> bool {
+        let is_refusal = |kind| matches!(kind, ProblemKind::Rejected | ProblemKind::Failed);
+        !self.wanted && self.problem.is_some_and(|problem| is_refusal(problem.kind))
+    }
+
     /// True if the copy exists, in whatever version.
     pub(super) fn stands(&self) -> bool {
         let is_there = self.state.live.is_some() || !self.answers;

@@ -96,6 +96,47 @@ fn a_workload_that_cannot_be_scheduled_tells_it_on_both_objects_and_its_success_
 }
 
 #[test]
+fn successes_are_also_recorded_on_the_binding_where_that_is_requested() {
+    let mut world = settled();
+    world.process.engine.config_mut().events_on_bindings = true;
+    world.apply(policy(&["nope"]));
+    assert!(world.settle());
+    world.events.clear();
+    world.apply(policy(&["member1", "member2"]));
+    assert!(world.settle());
+    let recorded = reasons(&world, "ResourceBinding myapp-deployment");
+    for reason in ["ScheduleBindingSucceed", "SyncWorkSucceed"] {
+        let count = recorded.iter().filter(|each| **each == reason).count();
+        assert_eq!(count, 1, "{reason}: {:#?}", world.events);
+    }
+}
+
+#[test]
+fn a_copy_that_a_member_refuses_to_remove_is_recorded_once_on_its_binding() {
+    let mut world = settled();
+    world.refuses_removal = true;
+    world.events.clear();
+    world.apply(policy(&["member2"]));
+    assert!(world.settle());
+    let failed = |world: &World| {
+        let recorded = reasons(world, "ResourceBinding myapp-deployment").into_iter();
+        recorded.filter(|reason| *reason == "CleanupWorkFailed").count()
+    };
+    assert_eq!(failed(&world), 1, "{:#?}", world.events);
+    world.restart();
+    assert!(world.settle());
+    assert_eq!(failed(&world), 1, "{:#?}", world.events);
+    let message = world
+        .events
+        .iter()
+        .find(|event| event.starts_with("CleanupWorkFailed"));
+    assert!(
+        message.is_some_and(|text| text.contains("cluster member1")),
+        "{message:?}"
+    );
+}
+
+#[test]
 fn a_write_that_the_hub_refuses_is_told_by_the_reason_of_what_was_written() {
     let world = settled();
     let id = ResourceId::new(Gvk::new("apps/v1", "Deployment"), "default", "myapp");

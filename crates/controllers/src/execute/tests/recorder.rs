@@ -72,6 +72,7 @@ async fn sent(recorded: Recorded, busy: bool, made: &[bool]) -> (Vec<(String, Du
 async fn warnings_go_before_successes_and_alone_if_only_they_are_recorded() {
     for (recorded, wanted) in [
         (Recorded::All, &["Warning", "Warning", "Normal", "Normal"][..]),
+        (Recorded::Once, &["Warning", "Warning", "Normal", "Normal"]),
         (Recorded::Warnings, &["Warning", "Warning"]),
     ] {
         let (sent, metrics) = sent(recorded, false, &[false, true, false, true]).await;
