@@ -6,7 +6,7 @@
 //!
 //! | variable | meaning |
 //! |---|---|
-//! | `KUBEBUILDER_ASSETS` | where real servers are; without it the real lane is not run, and that is said |
+//! | `KUBEBUILDER_ASSETS` | where real servers are; without it the real lane is not run, and that is reported |
 //! | `ENTOURAGE_KUBECTL` | the kubectl of the tests `kubectl::`; without it the one on `PATH`, else that of `KUBEBUILDER_ASSETS` |
 //! | `UPDATE_GOLDEN` | `1`: writes what kubectl printed, and the page about conformance, instead of only comparing |
 //! | `ENTOURAGE_E2E_SEED` | the seed of sampled crashes and random faults; printed by what uses it |

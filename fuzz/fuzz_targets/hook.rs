@@ -39,7 +39,7 @@ struct Answered {
     bytes: Vec<u8>,
 }
 
-/// Stands in the object, and in nothing that is said about it.
+/// Stands in the object, and in nothing that is reported about it.
 const CANARY: &str = "c4n4ry7f3a";
 
 /// The longest error: the hook's own message is a part of it.

@@ -32,7 +32,7 @@ struct Asked {
     question: u8,
 }
 
-/// Stands in the object, and in nothing that is said about it.
+/// Stands in the object, and in nothing that is reported about it.
 const CANARY: &str = "c4n4ry7f3a";
 
 /// The longest time after its limit until a script is stopped: one step of a library function on as much memory as there may
@@ -112,7 +112,7 @@ impl Case for Asked {
     fn check(&self) {
         let script = match Script::with_limits("fuzzed", &self.source, LIMITS) {
             Ok(script) => script,
-            Err(error) => return said(&error.to_string(), &self.source),
+            Err(error) => return reported(&error.to_string(), &self.source),
         };
         let object = &self.object;
         let question = match self.question {
@@ -136,7 +136,7 @@ impl Case for Asked {
         assert!(began.elapsed() < LIMITS.time + LATE, "not stopped");
         match &answer {
             Err(error) => {
-                said(&error.to_string(), &self.source);
+                reported(&error.to_string(), &self.source);
                 if error.is_limit() && object["metadata"]["uid"].is_string() {
                     let again = script.answer(question).err().map(|error| error.to_string());
                     assert_eq!(
@@ -164,7 +164,7 @@ impl Case for Asked {
 }
 
 /// An error is short, and shows nothing of the object.
-fn said(error: &str, source: &str) {
+fn reported(error: &str, source: &str) {
     assert!(error.len() <= LONGEST, "{} bytes of error", error.len());
     assert!(source.contains(CANARY) || !error.contains(CANARY), "{error}");
 }

@@ -1,4 +1,4 @@
-//! `cargo +nightly fuzz run simulation`: whatever users do, in whatever order things are told, and however processes end, the
+//! `cargo +nightly fuzz run simulation`: whatever users do, in whatever order things are reported, and however processes end, the
 //! invariants of the scenario tests hold, and the end is the one that the hub's objects ask for.
 //!
 //! The world and its checks are those of the chaos tests of `entourage-simulation`, which run the seeds on stable, too.

@@ -149,7 +149,7 @@ impl Case for Apply {
 }
 
 /// True if the items of all lists have their keys, and no two the same. Every kind's rules require keys; without them, items
-/// cannot be told apart, and decoding makes empty ones of absent ones. Items with the same keys are one field to an apply.
+/// cannot be distinguished, and decoding makes empty ones of absent ones. Items with the same keys are one field to an apply.
 fn has_keys(shape: &Shape, value: &Value) -> bool {
     match (shape.form(value), value) {
         (Form::List { items, keys }, Value::Array(list)) => {

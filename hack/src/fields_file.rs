@@ -12,7 +12,7 @@ use crate::{Outcome, fields, tree};
 const REFERENCE: &str = "../shared/reference/crds";
 const LIST: &str = "crates/api/testdata/upstream-fields.txt";
 
-/// Rewrites the list from the reference folder, or with `--check` compares it; there a missing folder is said and no error.
+/// Rewrites the list from the reference folder, or with `--check` compares it; there a missing folder is reported and no error.
 pub(crate) fn run(args: &[String]) -> Result<Outcome> {
     let (check, dir) = read_args(args)?;
     if check && !dir.is_dir() {
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reference_that_is_not_there_is_said_and_is_no_error() {
+    fn a_reference_that_is_not_there_is_reported_and_is_no_error() {
         let args = ["--check".to_owned(), "no/such/folder".to_owned()];
         assert!(matches!(run(&args).unwrap(), Outcome::Lacks(what) if what.contains("no/such/folder")));
     }

@@ -55,9 +55,9 @@ pub(super) fn addresses(object: &Value, request: &Request<'_>, problems: &mut Ve
     };
     for (at, hook) in hooks.unwrap_or_default().iter().enumerate() {
         let path = format!("webhooks[{at}]");
-        let is_told = |problem: &Problem| problem.field.starts_with(&format!("{path}."));
+        let is_reported = |problem: &Problem| problem.field.starts_with(&format!("{path}."));
         if let Err(wrong) = hook.call()
-            && !problems.iter().any(is_told)
+            && !problems.iter().any(is_reported)
         {
             let field = format!("{path}.{}", wrong.field);
             problems.push(Problem::new(field, wrong.cause.as_str(), wrong.remedy.as_str()));

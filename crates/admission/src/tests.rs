@@ -140,7 +140,7 @@ fn filling_in_twice_changes_nothing_more() {
 }
 
 #[test]
-fn nothing_of_a_protected_secret_is_told() {
+fn nothing_of_a_protected_secret_is_reported() {
     let secret = json!({"apiVersion": "v1", "kind": "Secret", "data": {"k": "YzRuNHJ5"}, "metadata": {"name": "s",
         "labels": {"resourcetemplate.karmada.io/deletion-protected": "Always"}}});
     let mut request = request(None, Some(&secret));
@@ -151,7 +151,7 @@ fn nothing_of_a_protected_secret_is_told() {
 }
 
 #[test]
-fn nothing_of_what_is_distributed_is_told_but_its_kind_and_its_name() {
+fn nothing_of_what_is_distributed_is_reported_but_its_kind_and_its_name() {
     let metadata =
         json!({"name": "s", "annotations": {"a": "c4n4ry"}, "labels": {"c4n4ry c4n4ry": "c4n4ry"}});
     let fine =

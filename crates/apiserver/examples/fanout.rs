@@ -63,12 +63,12 @@ async fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
         }
     }
     let written = begun.elapsed();
-    let mut told = 0;
+    let mut reported = 0;
     for task in tasks {
-        told += task.await?;
+        reported += task.await?;
     }
     let whole = begun.elapsed();
-    println!("{events} writes in {written:?}; {told} events told in {whole:?}");
-    println!("{:.0} events/s", told as f64 / whole.as_secs_f64());
+    println!("{events} writes in {written:?}; {reported} events reported in {whole:?}");
+    println!("{:.0} events/s", reported as f64 / whole.as_secs_f64());
     Ok(())
 }

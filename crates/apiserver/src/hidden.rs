@@ -39,7 +39,7 @@ mod tests {
         secret.as_object().expect("an object").clone()
     }
 
-    fn silent(what: &str, value: &dyn Debug) {
+    fn unresponsive(what: &str, value: &dyn Debug) {
         for text in [format!("{value:?}"), format!("{value:#?}")] {
             assert!(!text.contains(CANARY), "{what}: {text}");
             // Not as a list of bytes either.
@@ -126,7 +126,7 @@ mod tests {
             ("Read", &envelope::read(text.as_bytes(), Media::Json)),
         ];
         for (what, value) in all {
-            silent(what, value);
+            unresponsive(what, value);
         }
     }
 }

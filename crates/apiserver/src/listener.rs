@@ -124,9 +124,11 @@ const ALIVE: (Duration, Duration) = (Duration::from_secs(30), Duration::from_sec
 async fn served(stream: TcpStream, acceptor: &TlsAcceptor, cluster: &Cluster, limits: Limits) {
     // Answers are written whole: waiting for more would only delay them.
     let _ = stream.set_nodelay(true);
-    let (silent, interval) = ALIVE;
-    let keepalive = TcpKeepalive::new().with_time(silent).with_interval(interval);
-    // A watcher on a dead machine is as silent as one that waits.
+    let (unresponsive, interval) = ALIVE;
+    let keepalive = TcpKeepalive::new()
+        .with_time(unresponsive)
+        .with_interval(interval);
+    // A watcher on a dead machine is as unresponsive as one that waits.
     let _ = SockRef::from(&stream).set_tcp_keepalive(&keepalive);
     let stream = Patient::new(stream, limits.write);
     let Ok(Ok(stream)) = tokio::time::timeout(limits.handshake, acceptor.accept(stream)).await else {
@@ -286,9 +288,9 @@ mod tests {
                 .await
                 .contains("200 OK")
         );
-        let mut silent = TcpStream::connect(door.address).await.expect("connected");
+        let mut unresponsive = TcpStream::connect(door.address).await.expect("connected");
         let mut text = Vec::new();
-        let _ = silent.read_to_end(&mut text).await;
+        let _ = unresponsive.read_to_end(&mut text).await;
         assert!(text.is_empty());
     }
 

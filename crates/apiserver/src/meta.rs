@@ -170,7 +170,7 @@ mod tests {
         }
     }
 
-    fn said(errors: &[FieldError]) -> Vec<String> {
+    fn reported(errors: &[FieldError]) -> Vec<String> {
         errors.iter().map(ToString::to_string).collect()
     }
 
@@ -198,19 +198,19 @@ mod tests {
         let new = object(&json!({"name": "a", "namespace": "n", "uid": "2"}));
         let errors = validate_update(resource, &new, &old);
         assert_eq!(
-            said(&errors),
+            reported(&errors),
             ["metadata.uid: Invalid value: \"2\": field is immutable"; 2]
         );
     }
 
     #[test]
-    fn finalizers_that_exclude_each_other_are_told() {
+    fn finalizers_that_exclude_each_other_are_reported() {
         let kinds = crate::kinds::builtin();
         let resource = kinds.find("", "v1", "configmaps").expect("built in");
         let both =
             object(&json!({"name": "a", "namespace": "n", "finalizers": ["orphan", "foregroundDeletion"]}));
         assert_eq!(
-            said(&validate(resource, &both)),
+            reported(&validate(resource, &both)),
             [
                 "metadata.finalizers: Invalid value: [\"orphan\",\"foregroundDeletion\"]: finalizer orphan and foregroundDeletion cannot be both set"
             ]

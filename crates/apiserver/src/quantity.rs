@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_quantity_is_told_as_the_server_tells_it() {
+    fn what_is_no_quantity_is_reported_as_the_server_tells_it() {
         for text in ["", "lots", "1.2.3", "1 Gi", "1Gi ", "1KI", "1m5x"] {
             assert_eq!(Quantity::parse(text), Err(WRONG_FORMAT), "{text}");
         }

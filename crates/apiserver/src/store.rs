@@ -325,9 +325,9 @@ impl Store {
         inner.revision = revision;
         let gone = event.happened == Happened::Deleted;
         let entry = event.entry.clone();
-        let told = reader::slowest(&mut inner.readers);
+        let reported = reader::slowest(&mut inner.readers);
         let (_, found) = inner.collection(collection);
-        found.remember(event, told);
+        found.remember(event, reported);
         let tick = found.tick().clone();
         if let Some(writer) = &self.durable {
             // Under the lock: the queue has the order of the revisions.

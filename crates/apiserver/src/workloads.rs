@@ -295,8 +295,8 @@ async fn carry_out(service: cluster::Service, action: Action) -> Outcome {
         return Outcome::Done;
     }
     let body = response.into_body().collect().await;
-    let told = body.map(|body| body.to_bytes()).unwrap_or_default();
-    let message = serde_json::from_slice::<Value>(&told).unwrap_or_default()["message"].clone();
+    let reported = body.map(|body| body.to_bytes()).unwrap_or_default();
+    let message = serde_json::from_slice::<Value>(&reported).unwrap_or_default()["message"].clone();
     tracing::warn!(method, path, status = status.as_u16(), %message, "the workload stand-in was refused");
     Outcome::Refused
 }

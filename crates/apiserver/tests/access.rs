@@ -144,8 +144,8 @@ async fn a_review_tells_for_which_of_the_audiences_a_token_is_good() {
         assert_eq!(code, 201, "{answer}");
         let status = &answer["status"];
         assert_eq!(status["authenticated"] == true, !good.is_empty(), "{asked:?}");
-        let told = status["audiences"].as_array().cloned().unwrap_or_default();
-        assert_eq!(told, good, "{asked:?}");
+        let reported = status["audiences"].as_array().cloned().unwrap_or_default();
+        assert_eq!(reported, good, "{asked:?}");
     }
 }
 

@@ -87,7 +87,7 @@ async fn a_deletion_that_a_webhook_refuses_deletes_nothing() {
         json!({"preconditions": {"uid": "other"}}),
     )
     .await;
-    assert_eq!(code, 409, "what is wrong with the request is told first");
+    assert_eq!(code, 409, "what is wrong with the request is reported first");
     assert_eq!(
         ask(&cluster, "DELETE", &format!("{MAPS}/none"), json!({}))
             .await
@@ -288,7 +288,7 @@ async fn what_was_twice_in_a_set_before_it_was_one_may_stay() {
 }
 
 #[tokio::test]
-async fn an_apply_that_is_wrong_all_over_is_told_in_a_few_words() {
+async fn an_apply_that_is_wrong_all_over_is_reported_in_a_few_words() {
     let cluster = cluster();
     let path = format!("{MAPS}/m?fieldManager=me");
     let data: serde_json::Map<String, Value> =
@@ -514,7 +514,7 @@ async fn a_mutating_policy_does_not_write_the_status_of_an_object() {
 }
 
 #[tokio::test]
-async fn a_policy_that_only_warns_of_a_deletion_is_heard() {
+async fn a_policy_that_only_warns_of_a_deletion_is_observed() {
     let cluster = cluster();
     let admission = "/apis/admissionregistration.k8s.io/v1";
     let policy = json!({"metadata": {"name": "p"}, "spec": {"matchConstraints": {"resourceRules": [{"apiGroups": [""],
@@ -648,16 +648,19 @@ async fn metadata_of_embedded_objects_is_validated_as_that_of_any_object() {
                 "spec.many[1]",
             ),
         ] {
-            let (code, said) = ask(&cluster, "POST", &cups, cup(spec)).await;
-            assert_eq!(code, 422, "{said}");
-            let causes = said["details"]["causes"].as_array().cloned().unwrap_or_default();
+            let (code, reported) = ask(&cluster, "POST", &cups, cup(spec)).await;
+            assert_eq!(code, 422, "{reported}");
+            let causes = reported["details"]["causes"]
+                .as_array()
+                .cloned()
+                .unwrap_or_default();
             let cause = causes
                 .iter()
                 .find(|cause| cause["field"] == format!("{path}.metadata.{field}"));
             let text = cause.map(|cause| cause["message"].to_string().replace("\\\"", "\""));
             assert!(
                 text.as_ref().is_some_and(|text| text.contains(says)),
-                "{metadata}: {said}"
+                "{metadata}: {reported}"
             );
         }
     }
@@ -667,18 +670,18 @@ async fn metadata_of_embedded_objects_is_validated_as_that_of_any_object() {
         json!({}),
         json!(null),
     ] {
-        let (code, said) = ask(
+        let (code, reported) = ask(
             &cluster,
             "POST",
             &format!("{cups}?dryRun=All"),
             cup(json!({"one": inner(metadata)})),
         )
         .await;
-        assert_eq!(code, 201, "{said}");
+        assert_eq!(code, 201, "{reported}");
     }
     // An update is checked like a create, what was there before included.
     make(&cluster, &cups, cup(json!({"one": inner(json!({"name": "a"}))}))).await;
     let worse = json!({"spec": {"one": {"metadata": {"labels": {"a": "b c"}}}}});
-    let (code, said) = ask(&cluster, "PATCH", &format!("{cups}/mine"), worse).await;
-    assert_eq!(code, 422, "{said}");
+    let (code, reported) = ask(&cluster, "PATCH", &format!("{cups}/mine"), worse).await;
+    assert_eq!(code, 422, "{reported}");
 }

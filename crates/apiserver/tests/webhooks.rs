@@ -52,10 +52,10 @@ fn map(name: &str) -> Value {
 #[tokio::test]
 async fn a_validating_webhook_refuses_in_its_own_words() {
     let answers = json!({
-        "told": {"allowed": false, "status": {"message": "no such thing", "reason": "Forbidden", "code": 403,
+        "reported": {"allowed": false, "status": {"message": "no such thing", "reason": "Forbidden", "code": 403,
             "details": {"causes": [{"message": "because"}]}}, "warnings": ["mind the gap"]},
         "reason": {"allowed": false, "status": {"reason": "Never"}},
-        "silent": {"allowed": false},
+        "unresponsive": {"allowed": false},
         "low": {"allowed": false, "status": {"code": 200, "status": "Success", "message": "x"}},
     });
     let hook = Hook::start("127.0.0.1", move |_, review| {
@@ -73,7 +73,15 @@ async fn a_validating_webhook_refuses_in_its_own_words() {
         json!({}),
     )
     .await;
-    let (code, warning, body) = whole(&cluster, ADMIN, "POST", MAPS, "application/json", &map("told")).await;
+    let (code, warning, body) = whole(
+        &cluster,
+        ADMIN,
+        "POST",
+        MAPS,
+        "application/json",
+        &map("reported"),
+    )
+    .await;
     assert_eq!((code, warning.as_str()), (403, "299 - \"mind the gap\""));
     assert_eq!(
         body,
@@ -83,7 +91,7 @@ async fn a_validating_webhook_refuses_in_its_own_words() {
     );
     for (name, code, end) in [
         ("reason", 400, ": Never"),
-        ("silent", 400, " without explanation"),
+        ("unresponsive", 400, " without explanation"),
         ("low", 400, ": x"),
     ] {
         let (got, body) = ask(&cluster, ADMIN, "POST", MAPS, &map(name)).await;
@@ -561,7 +569,7 @@ async fn rules_name_subresources_scopes_other_versions_and_conditions() {
         json!({"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "other"}}}),
     )
     .await;
-    let told = async |method: &str, path: &str, body: Value| {
+    let reported = async |method: &str, path: &str, body: Value| {
         let (code, warning, answer) = whole(&cluster, ADMIN, method, path, "application/json", &body).await;
         assert!(code < 300, "{answer}");
         (
@@ -570,7 +578,7 @@ async fn rules_name_subresources_scopes_other_versions_and_conditions() {
         )
     };
     assert_eq!(
-        told(
+        reported(
             "POST",
             "/api/v1/namespaces",
             json!({"metadata": {"name": "other"}})
@@ -579,10 +587,10 @@ async fn rules_name_subresources_scopes_other_versions_and_conditions() {
         .0,
         "/scoped"
     );
-    assert_eq!(told("POST", MAPS, map("small")).await.0, "");
-    assert_eq!(told("POST", MAPS, map("big")).await.0, "/condition");
+    assert_eq!(reported("POST", MAPS, map("small")).await.0, "");
+    assert_eq!(reported("POST", MAPS, map("big")).await.0, "/condition");
     assert_eq!(
-        told("POST", "/api/v1/namespaces/other/configmaps", map("m"))
+        reported("POST", "/api/v1/namespaces/other/configmaps", map("m"))
             .await
             .0,
         "/namespace"
@@ -590,22 +598,22 @@ async fn rules_name_subresources_scopes_other_versions_and_conditions() {
     let deployments = "/apis/apps/v1/namespaces/default/deployments";
     let deployment = json!({"metadata": {"name": "d"}, "spec": {"selector": {"matchLabels": {"a": "b"}},
         "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}}});
-    assert_eq!(told("POST", deployments, deployment).await.0, "");
+    assert_eq!(reported("POST", deployments, deployment).await.0, "");
     let path = format!("{deployments}/d");
-    let scale = told("GET", &format!("{path}/scale"), Value::Null).await.1;
+    let scale = reported("GET", &format!("{path}/scale"), Value::Null).await.1;
     assert_eq!(
-        told("PUT", &format!("{path}/scale"), scale).await.1["spec"]["replicas"],
+        reported("PUT", &format!("{path}/scale"), scale).await.1["spec"]["replicas"],
         4
     );
-    let deployment = told("GET", &path, Value::Null).await.1;
+    let deployment = reported("GET", &path, Value::Null).await.1;
     assert_eq!(deployment["spec"]["replicas"], 4);
     assert_eq!(
-        told("PUT", &format!("{path}/status"), deployment).await.0,
+        reported("PUT", &format!("{path}/status"), deployment).await.0,
         "/status"
     );
     let hpa = json!({"metadata": {"name": "h"}, "spec": {"maxReplicas": 3,
         "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}}});
-    let (warning, _) = told(
+    let (warning, _) = reported(
         "POST",
         "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers",
         hpa,

@@ -12,19 +12,19 @@ fn every_claim_of_the_demo_holds_within_five_seconds_and_reads_well_in_a_log() {
         .env("TMPDIR", &nowhere)
         .output()
         .unwrap();
-    let said = String::from_utf8(done.stdout).unwrap();
+    let reported = String::from_utf8(done.stdout).unwrap();
     let errors = String::from_utf8(done.stderr).unwrap();
-    assert!(done.status.success(), "{said}\n{errors}");
+    assert!(done.status.success(), "{reported}\n{errors}");
     assert_eq!(errors, "");
-    assert!(!said.contains('\u{1b}'), "no colour without a terminal");
+    assert!(!reported.contains('\u{1b}'), "no colour without a terminal");
     for step in 1..=8 {
-        assert!(said.contains(&format!("\n{step}. ")), "{said}");
+        assert!(reported.contains(&format!("\n{step}. ")), "{reported}");
     }
-    let held = said
+    let held = reported
         .lines()
         .filter(|line| line.trim_start().starts_with('✓'))
         .count();
-    let last = said.lines().last().unwrap();
+    let last = reported.lines().last().unwrap();
     assert!(
         last.starts_with(&format!("done: {held} checks held, in ")),
         "{last}"
@@ -43,7 +43,7 @@ fn every_claim_of_the_demo_holds_within_five_seconds_and_reads_well_in_a_log() {
         "✓ the stale Deployment is deleted there, and then its ConfigMap",
         "✓ member3 is ready; both are settled on member1 and member2, and nowhere else",
     ] {
-        assert!(said.contains(line), "{line} is missing in {said}");
+        assert!(reported.contains(line), "{line} is missing in {reported}");
     }
     assert_eq!(
         std::fs::read_dir(&nowhere).unwrap().count(),

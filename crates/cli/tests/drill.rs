@@ -59,7 +59,7 @@ async fn the_sample_moves_leaves_data_behind_keeps_what_has_no_place_and_is_clea
     for each in moved {
         let ms = |field: &str| each[field].as_u64().unwrap();
         let (dependencies, replacement) = (ms("dependenciesAfterMs"), ms("replacementAfterMs"));
-        // A dead member is not left before it has been silent for the threshold.
+        // A dead member is not left before it has been unresponsive for the threshold.
         assert!(500 <= dependencies && dependencies <= replacement, "{each}");
         assert_eq!(ms("gapMs"), replacement, "{each}");
         assert_eq!(each["from"], "member1");

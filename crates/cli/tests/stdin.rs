@@ -99,7 +99,7 @@ On the hub: 5 created. On 1 member: 3 created.
 }
 
 #[test]
-fn what_is_wrong_with_standard_input_is_told_by_its_line() {
+fn what_is_wrong_with_standard_input_is_reported_by_its_line() {
     let wrong =
         format!("{BUILT}---\napiVersion: v1\nkind: Secret\nmetadata: {{}}\nstringData: {{a: c4n4ry}}\n");
     let (out, error, is_right) = piped(&wrong, &["plan", "-f", "-"]);

@@ -26,7 +26,7 @@ const MY_CONFIG: &str = "/api/v1/namespaces/default/configmaps/my-config";
 struct Up {
     process: Child,
     /// Its output until it was ready.
-    said: String,
+    reported: String,
 }
 
 impl Drop for Up {
@@ -51,24 +51,24 @@ impl Up {
     fn start(args: &[&str], last: &str) -> Self {
         let mut process = command(args).spawn().unwrap();
         let mut out = BufReader::new(process.stdout.take().unwrap());
-        let mut said = String::new();
+        let mut reported = String::new();
         loop {
-            let from = said.len();
-            if out.read_line(&mut said).unwrap() == 0 {
+            let from = reported.len();
+            if out.read_line(&mut reported).unwrap() == 0 {
                 let done = process.wait_with_output().unwrap();
-                panic!("{said}{}", String::from_utf8_lossy(&done.stderr));
+                panic!("{reported}{}", String::from_utf8_lossy(&done.stderr));
             }
-            if said[from..].starts_with(last) {
+            if reported[from..].starts_with(last) {
                 break;
             }
         }
         process.stdout = Some(out.into_inner());
-        Self { process, said }
+        Self { process, reported }
     }
 
     fn kubeconfig(&self) -> PathBuf {
         let line = self
-            .said
+            .reported
             .lines()
             .find_map(|line| line.trim().strip_prefix("export KUBECONFIG="));
         line.unwrap().into()
@@ -136,19 +136,19 @@ fn mode(path: &Path) -> u32 {
 async fn it_serves_until_it_is_interrupted_and_leaves_nothing() {
     let up = Up::start(&["--members", "2", "--apply", SAMPLE], "hub: propagationpolicy");
     assert!(
-        up.said.starts_with("A hub and 2 members are up after "),
+        up.reported.starts_with("A hub and 2 members are up after "),
         "{}",
-        up.said
+        up.reported
     );
     let kubeconfig = up.kubeconfig();
     let directory = kubeconfig.parent().unwrap().to_owned();
     assert_eq!((mode(&directory), mode(&kubeconfig)), (0o700, 0o600));
     for name in ["hub", "member1", "member2"] {
         assert!(
-            up.said
+            up.reported
                 .contains(&format!("{}/{name}.kubeconfig", directory.display())),
             "{}",
-            up.said
+            up.reported
         );
     }
     let hub = client(&kubeconfig, "hub").await;
@@ -252,10 +252,10 @@ async fn what_is_kept_survives_a_kill_and_old_kubeconfigs_go_on_working() {
         "hub: propagationpolicy",
     );
     assert!(
-        up.said
+        up.reported
             .contains(&format!("export KUBECONFIG='{}/kubeconfig'", kept.display())),
         "{}",
-        up.said
+        up.reported
     );
     let kubeconfig = kept.join("kubeconfig");
     let (hub, member) = (
@@ -306,7 +306,7 @@ async fn what_is_kept_survives_a_kill_and_old_kubeconfigs_go_on_working() {
 }
 
 #[test]
-fn what_it_cannot_do_is_said_with_the_way_out() {
+fn what_it_cannot_do_is_reported_with_the_way_out() {
     let home = TempDir::new().unwrap();
     let file = home.path().join("file");
     std::fs::write(&file, "apiVersion: v1\nkind: Secret\nstringData: {k: canary}\n").unwrap();

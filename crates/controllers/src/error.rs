@@ -398,9 +398,9 @@ mod tests {
 
     #[test]
     fn what_an_exec_plugin_printed_is_not_passed_on() {
-        let said = kube::client::AuthError::AuthExec("canary".into());
+        let reported = kube::client::AuthError::AuthExec("canary".into());
         for error in [
-            kube::Error::Auth(said),
+            kube::Error::Auth(reported),
             kube::Error::Service(Box::new(kube::client::AuthError::AuthExec("canary".into()))),
         ] {
             let text = Failure::transport(&error).text(&Gvk::new("v1", "Cluster"));

@@ -144,7 +144,7 @@ impl Hooks {
         self.record(hook, exchanged.as_ref().err());
         let took = Some(began.elapsed());
         let bytes = exchanged.map_err(|failure| {
-            self.count(hook, question, Asked::Silent, took);
+            self.count(hook, question, Asked::NoResponse, took);
             unanswered(failure.why.into())
         })?;
         let answer = hook.answer(&uid, question, &bytes, self.0.options.largest);
@@ -169,7 +169,7 @@ impl Hooks {
 
     /// True if a hook is in back-off, or is tried after it.
     #[must_use]
-    pub fn is_silent(&self, hook: &Hook) -> bool {
+    pub fn is_unresponsive(&self, hook: &Hook) -> bool {
         let lines = lock(&self.0.lines);
         lines
             .get(&hook.layer())
@@ -239,8 +239,8 @@ impl Hooks {
         if known.version != hook.version() {
             return;
         }
-        let is_silent = failure.is_some_and(|failure| failure.has_no_response);
-        known.breaker.record(clock::now(), !is_silent);
+        let is_unresponsive = failure.is_some_and(|failure| failure.has_no_response);
+        known.breaker.record(clock::now(), !is_unresponsive);
         if let Some(failure) = failure {
             known.why.clone_from(&failure.why);
         }

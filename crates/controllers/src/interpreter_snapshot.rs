@@ -134,7 +134,11 @@ impl InterpreterSnapshot {
         object: &Value,
     ) -> Template {
         let watch = Watch::Templates(id.gvk.clone());
-        observation::template(&self.heard(interpretation, &watch, object).await.0, id, object)
+        observation::template(
+            &self.responses(interpretation, &watch, object).await.0,
+            id,
+            object,
+        )
     }
 
     /// Projects a copy by the interpretation of its kind.
@@ -149,7 +153,11 @@ impl InterpreterSnapshot {
             return observation::copy(interpretation, gvk, object);
         }
         let watch = Watch::Copies(cluster.clone(), gvk.clone());
-        observation::copy(&self.heard(interpretation, &watch, object).await.0, gvk, object)
+        observation::copy(
+            &self.responses(interpretation, &watch, object).await.0,
+            gvk,
+            object,
+        )
     }
 
     /// Returns the interpretation with the responses of hooks about an object that a watch served; and true if one of them
@@ -157,7 +165,7 @@ impl InterpreterSnapshot {
     ///
     /// Only results in use are requested. Takes as long as the slowest hook, since they are called concurrently, and once more
     /// if there may be components because there are no replicas.
-    pub async fn heard(
+    pub async fn responses(
         &self,
         interpretation: &Interpretation,
         watch: &Watch,
@@ -183,11 +191,11 @@ impl InterpreterSnapshot {
                 break;
             }
             let asked = questions.into_iter().map(|question| async move {
-                let said = self.said(interpretation, gvk, question).await;
-                (question.operation(), said)
+                let reported = self.response(interpretation, gvk, question).await;
+                (question.operation(), reported)
             });
-            for (operation, said) in join_all(asked).await {
-                responses = responses.and(operation, said);
+            for (operation, reported) in join_all(asked).await {
+                responses = responses.and(operation, reported);
             }
         }
         let responses = observation::with_unused(watch, interpretation, object, responses);
@@ -196,7 +204,7 @@ impl InterpreterSnapshot {
     }
 
     /// Returns the response of the hook for a question.
-    pub async fn said(
+    pub async fn response(
         &self,
         interpretation: &Interpretation,
         gvk: &Gvk,

@@ -209,8 +209,8 @@ pub async fn holder(client: Client, options: &LeaseOptions) -> kube::Result<Opti
     let mut first: Option<(Record, Instant)> = None;
     loop {
         let answer = timeout(options.timing.longest_call(), api.get_opt(&options.name)).await;
-        let silent = |_| kube::Error::Service("no response in time".into());
-        let record = answer.map_err(silent)??.as_ref().map(Record::of);
+        let unresponsive = |_| kube::Error::Service("no response in time".into());
+        let record = answer.map_err(unresponsive)??.as_ref().map(Record::of);
         let Some(record) = record.filter(|record| !record.holder.is_empty()) else {
             return Ok(None);
         };

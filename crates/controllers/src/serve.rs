@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn anything_else_is_told_what_is_served() {
+    async fn anything_else_learns_what_is_served() {
         let it = served().await;
         assert_eq!(ask(it.address, "GET", "/debug").await.0, 404);
         assert_eq!(ask(it.address, "POST", "/metrics").await.0, 405);

@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_task_that_panics_is_told_and_begun_anew_after_a_pause() {
+    async fn a_task_that_panics_is_reported_and_begun_anew_after_a_pause() {
         let (made, reported, began) = (Cell::new(0), Cell::new(0), Instant::now());
         let task = || async {
             made.set(made.get() + 1);

@@ -93,7 +93,7 @@ async fn a_hub_that_does_not_answer_yet_is_asked_until_it_does() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stop_while_the_hub_is_silent_ends_at_once() {
+async fn a_stop_while_the_hub_is_unresponsive_ends_at_once() {
     let bench = start(Options::default(), |_| Reply::Silence);
     tokio::time::sleep(Duration::from_secs(1)).await;
     bench.stop().await;

@@ -184,9 +184,10 @@ fn leave(fleet: &Fleet, name: &Str, member: &Member, now: Time) -> Plan {
         unknown().filter_map(|gvk| Some((gvk, fleet.cache.watches.refused(&fleet.copies(name, gvk))?)));
     let may_stand = |id: &ResourceId| fleet.may_exist(id, name) && !unwritten.contains(&id.gvk);
     let refused = refused.collect::<Vec<_>>();
-    let is_silent = is_silent(fleet, member, now);
-    let silent = is_silent && (unknown().next().is_some() || fleet.resources().any(|(id, _)| may_stand(id)));
-    if let Some(reported) = report_blocking_kinds(name, member, &refused, silent, now) {
+    let is_unresponsive = is_unresponsive(fleet, member, now);
+    let unresponsive =
+        is_unresponsive && (unknown().next().is_some() || fleet.resources().any(|(id, _)| may_stand(id)));
+    if let Some(reported) = report_blocking_kinds(name, member, &refused, unresponsive, now) {
         return reported;
     }
     if let Some((id, _)) = fleet.resources().find(|(id, _)| may_stand(id)) {
@@ -214,7 +215,7 @@ fn without_finalizer(fleet: &Fleet, name: &Str, member: &Member, why: &str) -> P
 }
 
 /// True if a member has not responded for the failure threshold.
-fn is_silent(fleet: &Fleet, member: &Member, now: Time) -> bool {
+fn is_unresponsive(fleet: &Fleet, member: &Member, now: Time) -> bool {
     let lasts = |since: Time| since.plus(fleet.config.cluster_failure_threshold) <= now;
     let fails = member.probe.as_ref().is_some_and(|probe| !probe.healthy);
     fails && (!is_ready(&member.object) || member.failing_since.is_some_and(lasts))
@@ -226,12 +227,12 @@ fn report_blocking_kinds(
     name: &Str,
     member: &Member,
     refused: &[(&Gvk, &String)],
-    silent: bool,
+    unresponsive: bool,
     now: Time,
 ) -> Option<Plan> {
     let mut status = member.object.status.clone().unwrap_or_default();
     let before = status.conditions.clone();
-    if refused.is_empty() && silent {
+    if refused.is_empty() && unresponsive {
         let message = format!(
             "unknown state of cluster {name}: it does not respond. The Cluster and the replicas scheduled to it are \
              kept until it responds, or until `entourage unjoin {name} --force` orphans its copies"

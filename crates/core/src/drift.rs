@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_back_every_few_minutes_is_told_without_a_break() {
+    fn what_comes_back_every_few_minutes_is_reported_without_a_break() {
         for minutes in 1..10 {
             let interval = minutes * 60_000;
             let mut drift_backoff = Some(contended(2));
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_few_edits_are_told_for_seconds() {
+    fn a_few_edits_are_reported_for_seconds() {
         assert_eq!(contended(3).reported_until(), Time(4_000));
     }
 

@@ -17,7 +17,7 @@ pub(crate) fn steady(held: &str, new: String) -> String {
 }
 
 /// The message for a member that does not respond.
-pub(super) fn silent(cluster: &str) -> String {
+pub(super) fn unresponsive(cluster: &str) -> String {
     format!("{cluster} does not respond; it is applied when it does (see the Ready condition of the Cluster)")
 }
 
@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_that_differ_in_numbers_only_stay_as_they_were_told() {
+    fn words_that_differ_in_numbers_only_stay_as_they_were_reported() {
         let held = "dial tcp 10.0.0.1:4431: connection refused";
         assert_eq!(
             steady(held, "dial tcp 10.0.0.2:987: connection refused".into()),

@@ -97,7 +97,7 @@ pub fn patch(live: &Value, hub: &str, labels: &StrMap, annotations: &StrMap) -> 
     let part = |held: &StrMap, wanted: &StrMap, ours: Vec<String>| {
         let mut change: Map<String, Value> = ours
             .into_iter()
-            .filter(|key| held.contains_key(&**key) && !wanted.contains_key(&**key))
+            .filter(|key| held.contains_key(key) && !wanted.contains_key(key))
             .map(|key| (key, Value::Null))
             .collect();
         for (key, value) in wanted {

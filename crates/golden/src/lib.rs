@@ -1,7 +1,7 @@
 //! The one runner of golden cases. Usually a case is a file with the wanted result last in it; `UPDATE_GOLDEN=1` writes that
 //! anew. Where the result is the given object with changes, the wanted result is [`changes`].
 //!
-//! For tests: what is wrong with a case is told by a panic.
+//! For tests: what is wrong with a case is reported by a panic.
 
 #![expect(clippy::unwrap_used, reason = "a case that cannot be read fails its test")]
 

@@ -78,10 +78,10 @@ pub fn template_meta(gvk: &Gvk, object: &Value) -> Meta {
     let mut meta = Meta::of(object);
     if let Some(native) = native(&gvk.group, &gvk.version, &gvk.kind) {
         for key in native.hub_only_labels(object) {
-            meta.labels.remove(*key);
+            meta.labels.remove(key);
         }
         for key in native.hub_only_annotations() {
-            meta.annotations.remove(*key);
+            meta.annotations.remove(key);
         }
         meta.content = content_number(native, object);
     }

@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn the_nodes_that_a_replica_can_run_on_are_told() {
+    fn the_nodes_that_a_replica_can_run_on_are_reported() {
         let terms =
             json!({"nodeSelectorTerms": [{"matchExpressions": [{"key": "disk", "operator": "Exists"}]}]});
         let pod = json!({
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn components_that_no_binding_can_hold_are_told() {
+    fn components_that_no_binding_can_hold_are_reported() {
         let named = |names: &[&str]| -> Vec<Component> {
             let of_name = |name: &&str| Component {
                 name: (*name).into(),

@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_right_is_told_with_what_grants_it() {
+    fn a_missing_right_is_reported_with_what_grants_it() {
         let known = remedy("rbac.authorization.k8s.io", "ClusterRole");
         assert_eq!(known, "kubectl apply -k config/rbac-kinds/clusterroles grants it");
         for (group, kind) in [("example.com", "Widget"), ("apps", "Deployment")] {

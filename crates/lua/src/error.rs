@@ -159,7 +159,7 @@ pub(crate) fn root(error: &mlua::Error) -> Option<&mlua::Error> {
 pub(crate) fn shown(error: &mlua::Error, source: &str) -> String {
     match root(error) {
         Some(mlua::Error::RuntimeError(message)) => shown_message(message, source),
-        Some(mlua::Error::ExternalError(said)) => said
+        Some(mlua::Error::ExternalError(reported)) => reported
             .downcast_ref::<Said>()
             .map_or_else(|| "a library function failed".into(), ToString::to_string),
         Some(mlua::Error::BadArgument { to, pos, .. }) => {

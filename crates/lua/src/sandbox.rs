@@ -201,7 +201,7 @@ fn clock(lua: &Lua, budget: &Arc<Budget>) -> mlua::Result<Table> {
 /// their text, as in Lua itself.
 fn clean(lua: &Lua, budget: &Budget, failure: Value) -> mlua::Result<Value> {
     budget.check()?;
-    let text = |said: &str| lua.create_string(without_traceback(said)).map(Value::String);
+    let text = |reported: &str| lua.create_string(without_traceback(reported)).map(Value::String);
     match failure {
         Value::String(text) if text == "not enough memory" => Err(budget.reach(Reached::Memory)),
         Value::Error(error) => match *error {

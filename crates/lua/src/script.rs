@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rendered_object_is_told_by_all_of_it() {
+    fn a_rendered_object_is_reported_by_all_of_it() {
         let live = json!({"metadata": {"uid": "u", "resourceVersion": "1"}});
         let rendered = |spec: i64| json!({"metadata": {"name": "a", "namespace": "b"}, "spec": spec});
         let (first, second) = (rendered(1), rendered(2));

@@ -310,12 +310,12 @@ fn no_error_shows_anything_of_an_object() {
         };
         let why = script.answer(question).err().unwrap_or_else(|| panic!("{body}"));
         assert!(!format!("{why} {why:?}").contains(CANARY), "{body}: {why:?}");
-        let told = entourage_interpreter::question::Rule::answer(&script, question)
+        let reported = entourage_interpreter::question::Rule::answer(&script, question)
             .err()
             .unwrap();
         assert!(
-            !told.contains(CANARY) && told.contains(function),
-            "{body}: {told}"
+            !reported.contains(CANARY) && reported.contains(function),
+            "{body}: {reported}"
         );
     }
 }

@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_generation_alone_is_told_and_is_no_transition() {
+    fn a_new_generation_alone_is_reported_and_is_no_transition() {
         let mut all = vec![ready("True", "", 1, 1)];
         assert!(!set(&mut all, ready("True", "", 2, 2)));
         assert_eq!(all, [ready("True", "", 2, 1)]);

@@ -113,10 +113,10 @@ pub fn claim_in<'a>(annotation: impl Fn(&str) -> Option<&'a str>) -> Option<Name
 /// True if an object carries any metadata of a claim, complete or not.
 #[must_use]
 pub fn has_claim_metadata(meta: &Meta) -> bool {
-    CLAIM_LABELS.iter().any(|key| meta.labels.contains_key(*key))
+    CLAIM_LABELS.iter().any(|key| meta.labels.contains_key(key))
         || CLAIM_ANNOTATIONS
             .iter()
-            .any(|key| meta.annotations.contains_key(*key))
+            .any(|key| meta.annotations.contains_key(key))
 }
 
 /// The labels of a claim.

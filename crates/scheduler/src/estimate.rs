@@ -145,8 +145,8 @@ impl Capacity {
         if self.classes.is_empty() {
             return None;
         }
-        let is_told = |name: &Str| self.classes.iter().any(|class| class.least.contains_key(name));
-        if !demand.0.keys().all(is_told) {
+        let is_reported = |name: &Str| self.classes.iter().any(|class| class.least.contains_key(name));
+        if !demand.0.keys().all(is_reported) {
             return None;
         }
         let on_one = |class: &Class| {

@@ -313,7 +313,7 @@ proptest! {
         }
     }
 
-    /// A change of a Cluster that is said not to matter does not.
+    /// A change of a Cluster that counts as irrelevant is.
     #[test]
     fn a_change_that_may_change_nothing_changes_nothing(
         members in members(),

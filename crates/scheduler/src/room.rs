@@ -62,12 +62,12 @@ pub(super) fn divide(
     preference: Preference,
 ) -> Result<Vec<TargetCluster>, (&'static str, String)> {
     let wanted = i64::from(replicas);
-    let mut silent = 0;
+    let mut unresponsive = 0;
     let mut holders: Vec<Ranked<'_>> = Vec::with_capacity(fitting.len());
     for candidate in fitting {
         let held = held(request, candidate.name);
         let left = left(request, candidate.name, held);
-        silent += usize::from(capacity(request, candidate.name).is_none());
+        unresponsive += usize::from(capacity(request, candidate.name).is_none());
         let weight = held.saturating_add(left);
         if weight > 0 {
             holders.push(Ranked {
@@ -77,11 +77,11 @@ pub(super) fn divide(
             });
         }
     }
-    enough(request, &holders, wanted, silent)?;
+    enough(request, &holders, wanted, unresponsive)?;
     let constraints = &request.placement.spread_constraints;
     if !constraints.is_empty() {
         holders = spread::choose(constraints, holders).map_err(|why| (reason::SCHEDULER_ERROR, why))?;
-        enough(request, &holders, wanted, silent)?;
+        enough(request, &holders, wanted, unresponsive)?;
     }
     let steady = attempt(request, &holders, wanted, preference, |name| held(request, name));
     let shares = match steady {
@@ -139,7 +139,7 @@ fn enough(
     request: &Request<'_>,
     holders: &[Ranked<'_>],
     wanted: i64,
-    silent: usize,
+    unresponsive: usize,
 ) -> Result<(), (&'static str, String)> {
     let (mut placed, mut left) = (0_i64, 0_i64);
     for each in holders {
@@ -152,9 +152,9 @@ fn enough(
         return Ok(());
     }
     let more = if placed > 0 { " more" } else { "" };
-    let unknown = match silent {
+    let unknown = match unresponsive {
         0 => String::new(),
-        _ => format!("; {silent} that fit report no status.resourceSummary and count as full"),
+        _ => format!("; {unresponsive} that fit report no status.resourceSummary and count as full"),
     };
     Err((
         reason::UNSCHEDULABLE,

@@ -146,7 +146,7 @@ pub trait Environment {
     }
 
     /// The interpretation of an object that a watch reads, with the responses of hooks about it.
-    fn heard(&self, interpretation: &Interpretation, _: &Watch, _object: &Value) -> Interpretation {
+    fn observed(&self, interpretation: &Interpretation, _: &Watch, _object: &Value) -> Interpretation {
         interpretation.clone()
     }
 

@@ -132,8 +132,8 @@ pub fn carry_out(servers: &mut impl Environment, change: Change) -> Outcome {
                 Some(object) => {
                     let interpretation = servers.engine().interpretation(&id.gvk);
                     let watch = Watch::Templates(id.gvk.clone());
-                    let heard = servers.heard(&interpretation, &watch, object);
-                    let template = observation::template(&heard, &id, object);
+                    let observed = servers.observed(&interpretation, &watch, object);
+                    let template = observation::template(&observed, &id, object);
                     Observation::Found(id, template)
                 }
             }])

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::{environment::Environment, process::Process, watches};
 
-/// The process observes, and the environment is told which keys it queued.
+/// The process observes, and the environment learns which keys it queued.
 pub fn observe(servers: &mut impl Environment, seen: Observation) {
     let now = servers.servers().now;
     let dirty = servers.process_mut().observe(seen, now);
@@ -116,8 +116,8 @@ pub fn project(
     watch: &Watch,
     object: &Value,
 ) -> Option<Subject> {
-    let heard = servers.heard(&process.engine.interpretation_of(watch), watch, object);
-    let subject = watches::project(&process.engine, watch, &heard, object);
+    let observed = servers.observed(&process.engine.interpretation_of(watch), watch, object);
+    let subject = watches::project(&process.engine, watch, &observed, object);
     if subject.is_none() {
         servers.undecodable(watch, object);
     }

@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_last_apply_said_and_the_file_no_longer_says_goes() {
+    fn what_the_last_apply_reported_and_the_file_no_longer_says_goes() {
         let last =
             json!({"metadata": {"labels": {"a": "1", "b": "2"}}, "data": {"x": "1", "y": "2"}}).to_string();
         let live = json!({

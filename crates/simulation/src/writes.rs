@@ -1,4 +1,4 @@
-//! The writes of a server: what a POST, a PUT or PATCH, and a DELETE make of its objects. Each is told to the watches.
+//! The writes of a server: what a POST, a PUT or PATCH, and a DELETE make of its objects. Each is reported to the watches.
 
 use entourage_core::{object::ResourceId, observation::Server, rendered::wipe};
 use serde_json::{Value, json};
@@ -21,7 +21,7 @@ pub fn create(servers: &mut impl Environment, server: &Server, id: &ResourceId, 
 }
 
 /// A PUT or PATCH that makes `next` of an object; returns the object. One that is being deleted ends with its last finalizer. If
-/// nothing differs nothing is told.
+/// nothing differs nothing is reported.
 pub fn replace(servers: &mut impl Environment, server: &Server, id: &ResourceId, next: Value) -> Value {
     let Some(held) = servers.object(server, id).cloned() else {
         return next;

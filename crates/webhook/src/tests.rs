@@ -369,7 +369,7 @@ async fn a_customization_is_compared_with_those_on_the_hub() {
 }
 
 #[tokio::test]
-async fn what_is_no_review_is_told_so_by_its_code() {
+async fn what_is_no_review_is_reported_as_such_by_its_code() {
     let server = server(&Hub::default());
     let json = "application/json";
     let fine = review("Pod", "CREATE", &json!({"metadata": {"name": "p"}})).to_string();

@@ -129,14 +129,14 @@ fn kept(played: &[(&Scenario, Outcome)]) -> String {
     for how in played.iter().flat_map(|(scenario, _)| scenario.kept()) {
         *counts.entry(how).or_default() += 1;
     }
-    let told: Vec<String> = KEPT
+    let reported: Vec<String> = KEPT
         .iter()
         .map(|(how, words)| format!("{} {words}", counts.remove(how).unwrap_or_default()))
         .collect();
     let others = counts
         .into_iter()
         .map(|(how, count)| format!("{count} in another way ({how})"));
-    told.into_iter().chain(others).collect::<Vec<_>>().join(", ")
+    reported.into_iter().chain(others).collect::<Vec<_>>().join(", ")
 }
 
 /// The ways in which the recording keeps a body.
@@ -154,11 +154,11 @@ mod tests {
 
     #[test]
     fn the_list_is_one_difference_a_line() {
-        let list = known("# why\n\ntable 03 ages are told in another form\n");
+        let list = known("# why\n\ntable 03 ages are reported in another form\n");
         let wanted = Known {
             scenario: "table".to_owned(),
             step: "03".to_owned(),
-            reason: "ages are told in another form".to_owned(),
+            reason: "ages are reported in another form".to_owned(),
         };
         assert_eq!(list, [wanted]);
     }

@@ -259,14 +259,14 @@ mod tests {
     fn only_what_a_list_or_a_watch_asks_for_is_not_kept_any_more() {
         let gone = Fate::ErrorBefore(StatusOr::Status(410));
         let line = "seed=1 error-before=100% status=410,500";
-        for (method, uri, is_told) in [
+        for (method, uri, is_reported) in [
             ("GET", "/api/v1/configmaps?limit=500", true),
             ("GET", "/api/v1/configmaps?watch=true", true),
             ("GET", "/api/v1/namespaces/ns/configmaps/a", false),
             ("PUT", "/api/v1/namespaces/ns/configmaps/a", false),
         ] {
-            let told = fates(line, &request(method, uri), 50).contains(&gone);
-            assert_eq!(told, is_told, "{method} {uri}");
+            let reported = fates(line, &request(method, uri), 50).contains(&gone);
+            assert_eq!(reported, is_reported, "{method} {uri}");
         }
     }
 

@@ -153,7 +153,7 @@ async fn an_error_after_the_effect_hides_what_the_server_did() {
 }
 
 #[tokio::test]
-async fn a_throttled_client_is_told_how_long_to_wait() {
+async fn a_throttled_client_learns_how_long_to_wait() {
     let faults = faults("seed=1 error-before=100% status=429");
     let inner =
         tower::service_fn(|_: Request<Body>| async { Ok::<_, Infallible>(Response::new(Body::empty())) });
@@ -315,10 +315,10 @@ async fn a_watch_that_stalls_says_nothing_for_a_while_and_breaks() {
     let server = Server::with_frames(&[&frame("ADDED", "a", "u1", 1), &frame("ADDED", "b", "u2", 2)]);
     let client = server.client(&faults("seed=1 watch-stall=100%"), "hub");
     let began = tokio::time::Instant::now();
-    let said = watched(&client).await;
+    let reported = watched(&client).await;
     assert!(
-        matches!(&*said, [broken] if broken.contains("reset by the fault plan")),
-        "{said:?}"
+        matches!(&*reported, [broken] if broken.contains("reset by the fault plan")),
+        "{reported:?}"
     );
     assert!(began.elapsed() >= frames::STALL, "{:?}", began.elapsed());
 }

@@ -94,7 +94,7 @@ impl Space {
     /// Waits until `check` accepts a distribution.
     ///
     /// # Errors
-    /// What `check` said last.
+    /// What `check` reported last.
     pub async fn until_distribution(
         &self,
         name: &str,
@@ -196,7 +196,7 @@ impl Space {
     /// Waits until `check` accepts an object in a namespace of the hub.
     ///
     /// # Errors
-    /// What `check` said last.
+    /// What `check` reported last.
     pub async fn until_there(
         &self,
         kind: &str,
@@ -220,7 +220,7 @@ impl Space {
     ///
     /// # Errors
     /// When there is none, or one was counted up.
-    pub async fn until_told_of(&self, name: &str, reason: &str) -> Result<String> {
+    pub async fn until_reported(&self, name: &str, reason: &str) -> Result<String> {
         let name = self.own(name);
         let events = eventually(&format!("Event {reason} of {name}"), async || {
             let mut events = self.hub.list("Event", EVENTS, "").await?;

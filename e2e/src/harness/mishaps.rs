@@ -297,9 +297,9 @@ mod tests {
 
     #[test]
     fn a_seed_always_means_the_same() {
-        let told: Vec<String> = steps(1, Way::Killed).iter().map(ToString::to_string).collect();
+        let reported: Vec<String> = steps(1, Way::Killed).iter().map(ToString::to_string).collect();
         assert_eq!(
-            told.join("; "),
+            reported.join("; "),
             "member1 is killed; member1 is left; 348 ms; the leader is stopped; 1737 ms; an edit; 984 ms; member1 is back; \
              the former leader is back; the leader is killed; 1741 ms; an edit; 892 ms; the former leader is back; member1 \
              is drained; 76 ms; the leader is stopped; member1 is left; the former leader is back; member1 is back; 111 ms"

@@ -281,13 +281,16 @@ impl Shared {
         let Err(error) = outcome else { return Ok(()) };
         // What hangs would not tell either. A failure shows when clearing away fails as well.
         let _ = bed.repair().await;
-        let told = report(scene).await;
+        let reported = report(scene).await;
         let file = self.dir.join(format!("{}.log", test.name().replace("::", ".")));
         // The runner prints what failed when all tests have run; the file is there at once, and has the whole log.
         let _ = std::fs::create_dir_all(&self.dir);
         let _ = std::fs::write(
             &file,
-            format!("{error:#}\n{told}--- the whole log\n{}", bed.log.tail(usize::MAX)),
+            format!(
+                "{error:#}\n{reported}--- the whole log\n{}",
+                bed.log.tail(usize::MAX)
+            ),
         );
         let cleared = match self.lane {
             Lane::Real => scene.clear_away().await,
@@ -298,7 +301,7 @@ impl Shared {
             format!("\n--- clearing away failed: {error:#}")
         });
         Err(anyhow!(
-            "{error:#}\n{told}--- the whole log: {}{cleared}",
+            "{error:#}\n{reported}--- the whole log: {}{cleared}",
             file.display()
         ))
     }

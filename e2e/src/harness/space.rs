@@ -220,16 +220,16 @@ impl Space {
     ///
     /// # Errors
     /// When there is none, several, or one that was counted up.
-    pub async fn until_told_once(&self, reason: &str, name: &str) -> Result<Value> {
-        let told = eventually(&format!("Event {reason} of {name}"), async || {
+    pub async fn until_reported_once(&self, reason: &str, name: &str) -> Result<Value> {
+        let reported = eventually(&format!("Event {reason} of {name}"), async || {
             let events = self.events(reason, name).await?;
             ensure!(!events.is_empty(), "no event");
             Ok(events)
         })
         .await?;
-        match told.as_slice() {
+        match reported.as_slice() {
             [event] if event["count"] == 1 => Ok(event.clone()),
-            _ => bail!("reported more than once: {told:#?}"),
+            _ => bail!("reported more than once: {reported:#?}"),
         }
     }
 
@@ -276,7 +276,7 @@ impl Space {
     /// Waits until `check` accepts a copy.
     ///
     /// # Errors
-    /// What `check` said last.
+    /// What `check` reported last.
     pub async fn until_copy(
         &self,
         member: &str,
@@ -298,7 +298,7 @@ impl Space {
     /// Waits until `check` accepts a binding.
     ///
     /// # Errors
-    /// What `check` said last.
+    /// What `check` reported last.
     pub async fn until_binding(&self, name: &str, check: impl Fn(&Value) -> Result<()>) -> Result<Value> {
         eventually(&format!("the binding {name} is as it should be"), async || {
             let binding = self.binding(name).await?;

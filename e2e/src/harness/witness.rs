@@ -230,8 +230,8 @@ async fn look_for_lost(space: Space, seen: Arc<Mutex<Seen>>) {
             let mut seen = lock(&seen);
             let is_found = found.iter().any(|(_, there)| *there == Some(true));
             if !is_found && !stands(&seen, &name) {
-                let told = format!("{WORKLOAD} {name} stands nowhere: {found:?} (none: no answer)");
-                seen.broken.push(told);
+                let reported = format!("{WORKLOAD} {name} stands nowhere: {found:?} (none: no answer)");
+                seen.broken.push(reported);
                 // Once is enough.
                 seen.placed.remove(&name);
             }
@@ -281,8 +281,11 @@ mod tests {
 
     async fn until_broken(witness: &Witness, says: &str) -> Result<()> {
         eventually(says, async || {
-            let told = witness.check().err().map(|error| error.to_string());
-            ensure!(told.as_ref().is_some_and(|told| told.contains(says)), "{told:?}");
+            let reported = witness.check().err().map(|error| error.to_string());
+            ensure!(
+                reported.as_ref().is_some_and(|reported| reported.contains(says)),
+                "{reported:?}"
+            );
             Ok(())
         })
         .await
@@ -298,7 +301,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn a_workload_without_what_it_needs_is_told() -> Result<()> {
+    async fn a_workload_without_what_it_needs_is_reported() -> Result<()> {
         let (_fleet, space) = space("witness-needs").await?;
         let witness = Witness::start(&space, &needs());
         space

@@ -81,11 +81,11 @@ fn version(path: &Path) -> Result<Version> {
         .env("HOME", env::temp_dir())
         .output()
         .with_context(|| format!("running {}", path.display()))?;
-    let told: Value = serde_json::from_slice(&run.stdout).with_context(|| {
+    let reported: Value = serde_json::from_slice(&run.stdout).with_context(|| {
         let stderr = String::from_utf8_lossy(&run.stderr);
         format!("{} version: {stderr}", path.display())
     })?;
-    let version = told["clientVersion"]["gitVersion"]
+    let version = reported["clientVersion"]["gitVersion"]
         .as_str()
         .context("no gitVersion")?;
     version.parse()

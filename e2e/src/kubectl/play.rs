@@ -55,7 +55,7 @@ pub async fn play(script: &Script, seat: &Seat) -> Result<Vec<(String, Transcrip
     let mut played = Vec::new();
     for step in script.steps_for(seat.client.version.minor) {
         let label = step.label.as_str();
-        let told = async {
+        let reported = async {
             Ok::<_, anyhow::Error>(match &step.mode {
                 Mode::Once => Some(seat.run(step).await?),
                 Mode::Until(text) => Some(seat.run_until(step, text).await?),
@@ -66,10 +66,10 @@ pub async fn play(script: &Script, seat: &Seat) -> Result<Vec<(String, Transcrip
                 Mode::End => Some(beside.remove(label).context("it does not run")?.end().await?),
             })
         };
-        let told = told
+        let reported = reported
             .await
             .with_context(|| format!("[{label}] {}", step.command))?;
-        played.extend(told.map(|told| (label.to_owned(), told.normalised(&seat.server))));
+        played.extend(reported.map(|reported| (label.to_owned(), reported.normalised(&seat.server))));
     }
     if let Some(label) = beside.keys().next() {
         bail!("[{label}] has no @end");
@@ -91,13 +91,13 @@ impl Seat {
     async fn run_until(&self, step: &Step, text: &str) -> Result<Transcript> {
         let mut looks = 0;
         loop {
-            let told = self.run(step).await?;
-            if told.stdout.contains(text) {
-                return Ok(told);
+            let reported = self.run(step).await?;
+            if reported.stdout.contains(text) {
+                return Ok(reported);
             }
             looks += 1;
             if looks > LOOKS {
-                bail!("never printed {text:?}, last:\n{told}");
+                bail!("never printed {text:?}, last:\n{reported}");
             }
             sleep(PAUSE).await;
         }
@@ -131,7 +131,7 @@ impl Seat {
             child,
             stdout: BufReader::new(stdout).lines(),
             lines,
-            told: String::new(),
+            reported: String::new(),
         };
         beside.read().await?;
         Ok(beside)
@@ -165,28 +165,28 @@ struct Beside {
     child: Child,
     stdout: Lines<BufReader<ChildStdout>>,
     lines: usize,
-    told: String,
+    reported: String,
 }
 
 impl Beside {
     async fn read(&mut self) -> Result<()> {
         let line = timeout(LONGEST, self.stdout.next_line()).await;
-        let line = line.map_err(|_| anyhow!("printed no further line after:\n{}", self.told))??;
+        let line = line.map_err(|_| anyhow!("printed no further line after:\n{}", self.reported))??;
         let Some(line) = line else {
             let mut stderr = String::new();
             if let Some(mut pipe) = self.child.stderr.take() {
                 pipe.read_to_string(&mut stderr).await?;
             }
-            bail!("ended after:\n{}{stderr}", self.told);
+            bail!("ended after:\n{}{stderr}", self.reported);
         };
-        self.told.push_str(&line);
-        self.told.push('\n');
+        self.reported.push_str(&line);
+        self.reported.push('\n');
         Ok(())
     }
 
     /// Waits for the lines it is to print, and ends it. Its exit code says nothing.
     async fn end(mut self) -> Result<Transcript> {
-        while self.told.lines().count() < self.lines {
+        while self.reported.lines().count() < self.lines {
             self.read().await?;
         }
         self.child.kill().await?;
@@ -195,7 +195,7 @@ impl Beside {
             pipe.read_to_string(&mut stderr).await?;
         }
         Ok(Transcript {
-            stdout: self.told,
+            stdout: self.reported,
             stderr,
             code: 0,
         })

@@ -146,9 +146,9 @@ impl ControlProcess {
             }
         });
         ensure!(ended.await.is_ok(), "it still runs; {}", process.log_tail());
-        let told = process.log_tail();
+        let reported = process.log_tail();
         self.process = None;
-        Ok(told)
+        Ok(reported)
     }
 
     /// Numbers of `/metrics`, all of one answer.
@@ -240,7 +240,7 @@ async fn carry(mut near: TcpStream, server: String, mut cut: watch::Receiver<boo
         () = carried => false,
     };
     if is_cut {
-        // Open, and silent.
+        // Open, and unresponsive.
         let _ = end.wait_for(|cut| !*cut).await;
     }
     drop(near);

@@ -23,7 +23,7 @@ tests![
     a_new_cluster_with_wrong_credentials_is_named,
     a_cluster_whose_secret_lies_elsewhere_is_refused,
     a_member_that_answers_429_and_500_is_served_all_the_same,
-    a_webhook_of_a_member_that_cannot_be_called_is_told_in_the_members_words,
+    a_webhook_of_a_member_that_cannot_be_called_is_reported_in_the_members_words,
     a_policy_that_names_no_such_cluster_says_so_until_it_does,
 ];
 
@@ -142,10 +142,10 @@ async fn an_unknown_cluster_is_named(scene: &mut Scene) -> Result<()> {
     scene.start().await?;
     scene.apply(manifests::deployment("myapp", &[])).await?;
     scene.apply(manifests::policy(&["nowhere"])).await?;
-    let told = scene
+    let reported = scene
         .until_condition("myapp-deployment", "Scheduled", "False", "nowhere")
         .await?;
-    assert_eq!(told["reason"], "NoClusterFit");
+    assert_eq!(reported["reason"], "NoClusterFit");
     scene.quiet().await?;
     one_event(scene, "ScheduleBindingFailed", "myapp", &["nowhere", "join"]).await?;
     // Among others it is still reported, and the others are used.
@@ -193,10 +193,10 @@ async fn an_object_that_a_quota_keeps_out_is_named_and_goes_when_it_can(scene: &
     for object in manifests::example() {
         scene.apply(object).await?;
     }
-    let told = scene
+    let reported = scene
         .until_condition("my-config-configmap", "FullyApplied", "False", "member1 refused")
         .await?;
-    let message = told["message"].as_str().unwrap_or_default();
+    let message = reported["message"].as_str().unwrap_or_default();
     ensure!(
         message.contains("ConfigMap") && message.contains("my-config"),
         "{message}"
@@ -206,10 +206,10 @@ async fn an_object_that_a_quota_keeps_out_is_named_and_goes_when_it_can(scene: &
         .until_held("Deployment", "myapp", &["member1", "member2"])
         .await?;
     scene.until_held("ConfigMap", "my-config", &["member2"]).await?;
-    let told = scene
+    let reported = scene
         .until_condition("myapp-deployment", "DependenciesReady", "False", "member1")
         .await?;
-    assert_eq!(told["reason"], "NotDelivered");
+    assert_eq!(reported["reason"], "NotDelivered");
     until_tried_again(scene, "member1", "configmaps").await?;
     one_event(
         scene,
@@ -242,10 +242,10 @@ async fn an_object_that_a_member_finds_invalid_is_named(scene: &mut Scene) -> Re
     let mut policy = manifests::policy(&["member1", "member2"]);
     policy["spec"]["conflictResolution"] = json!("Overwrite");
     scene.apply(policy).await?;
-    let told = scene
+    let reported = scene
         .until_condition("myapp-deployment", "FullyApplied", "False", "member1 refused")
         .await?;
-    let message = told["message"].as_str().unwrap_or_default();
+    let message = reported["message"].as_str().unwrap_or_default();
     for part in ["Deployment", "myapp", "spec.selector", "immutable"] {
         ensure!(message.contains(part), "{part} is not in {message:?}");
     }
@@ -280,10 +280,10 @@ async fn an_object_that_is_too_large_for_a_member_is_named(scene: &mut Scene) ->
     scene
         .until_condition("my-config-configmap", "FullyApplied", "False", "member1 refused")
         .await?;
-    let told = scene
+    let reported = scene
         .until_condition("my-config-configmap", "FullyApplied", "False", "member2 refused")
         .await?;
-    let message = told["message"].as_str().unwrap_or_default();
+    let message = reported["message"].as_str().unwrap_or_default();
     ensure!(message.contains("metadata.annotations"), "{message}");
     until_tried_again(scene, "member1", "configmaps").await?;
     one_event(
@@ -329,8 +329,8 @@ async fn a_new_cluster_with_wrong_credentials_is_named(scene: &mut Scene) -> Res
         .hub
         .apply(&cluster("wrong", &endpoint, "karmada-cluster"))
         .await?;
-    let told = scene.until_cluster("wrong", "False", "token").await?;
-    assert_eq!(told["reason"], "CredentialsRefused");
+    let reported = scene.until_cluster("wrong", "False", "token").await?;
+    assert_eq!(reported["reason"], "CredentialsRefused");
     // Named like its Cluster, as with Karmada, the Secret is bound to the address of its first use.
     let secret = scene.hub.get("Secret", "karmada-cluster", "wrong").await?;
     let bound = &secret.context("applied")?["metadata"]["annotations"]["entourage.dev/api-endpoint"];
@@ -366,8 +366,8 @@ async fn a_new_cluster_with_wrong_credentials_is_named(scene: &mut Scene) -> Res
         })
         .await?;
     // It represents a member that is joined already, which only its credentials could show.
-    let told = scene.until_cluster("wrong", "False", "Cluster member3").await?;
-    assert_eq!(told["reason"], "ClusterIDConflict");
+    let reported = scene.until_cluster("wrong", "False", "Cluster member3").await?;
+    assert_eq!(reported["reason"], "ClusterIDConflict");
     scene.hub.delete("Secret", "karmada-cluster", "wrong").await
 }
 
@@ -382,8 +382,8 @@ async fn a_cluster_whose_secret_lies_elsewhere_is_refused(scene: &mut Scene) -> 
     secret["metadata"] = json!({"name": "stray", "namespace": scene.ns});
     scene.hub.apply(&secret).await?;
     scene.hub.apply(&cluster("stray", &endpoint, &scene.ns)).await?;
-    let told = scene.until_cluster("stray", "False", "karmada-cluster").await?;
-    assert_eq!(told["reason"], "SecretNamespaceForbidden");
+    let reported = scene.until_cluster("stray", "False", "karmada-cluster").await?;
+    assert_eq!(reported["reason"], "SecretNamespaceForbidden");
     others_are_served(scene).await
 }
 
@@ -422,7 +422,7 @@ async fn a_member_that_answers_429_and_500_is_served_all_the_same(scene: &mut Sc
 }
 
 /// The words are those of the member's API server, and differ in nothing from try to try.
-async fn a_webhook_of_a_member_that_cannot_be_called_is_told_in_the_members_words(
+async fn a_webhook_of_a_member_that_cannot_be_called_is_reported_in_the_members_words(
     scene: &mut Scene,
 ) -> Result<()> {
     const HOOKS: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
@@ -447,10 +447,10 @@ async fn a_webhook_of_a_member_that_cannot_be_called_is_told_in_the_members_word
     scene.apply(placed).await?;
     scene.until_held("Deployment", "guarded", &["member2"]).await?;
     let says = "failed calling webhook \"guard.example.com\"";
-    let told = scene
+    let reported = scene
         .until_condition("guarded-deployment", "FullyApplied", "False", says)
         .await?;
-    let message = told["message"].as_str().unwrap_or_default();
+    let message = reported["message"].as_str().unwrap_or_default();
     ensure!(
         message.contains("apply of ") && message.contains(" on member1 failed: "),
         "{message}"
@@ -467,7 +467,7 @@ async fn a_webhook_of_a_member_that_cannot_be_called_is_told_in_the_members_word
     let again = scene
         .until_condition("guarded-deployment", "FullyApplied", "False", says)
         .await?;
-    ensure!(again == told, "{again}");
+    ensure!(again == reported, "{again}");
     scene
         .member("member1")?
         .call("DELETE", &format!("{HOOKS}/{name}"), None)
@@ -487,7 +487,7 @@ async fn a_policy_that_names_no_such_cluster_says_so_until_it_does(scene: &mut S
     scene.apply(deployment).await?;
     scene.apply(config).await?;
     scene.apply(manifests::policy(&["member1", "nope"])).await?;
-    let told = |says: &'static str| {
+    let reported = |says: &'static str| {
         let scene = &*scene;
         async move {
             eventually(&format!("Effective of the policy says {says:?}"), async || {
@@ -501,7 +501,7 @@ async fn a_policy_that_names_no_such_cluster_says_so_until_it_does(scene: &mut S
             .await
         }
     };
-    told("cluster \"nope\" not found").await?;
+    reported("cluster \"nope\" not found").await?;
     one_event(
         scene,
         "PartsWithoutEffect",
@@ -510,5 +510,5 @@ async fn a_policy_that_names_no_such_cluster_says_so_until_it_does(scene: &mut S
     )
     .await?;
     scene.apply(manifests::policy(&["member1"])).await?;
-    told("").await
+    reported("").await
 }

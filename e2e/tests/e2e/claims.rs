@@ -50,7 +50,7 @@ async fn a_claim_is_sticky_until_a_preempting_policy_is_really_higher(scene: &mu
         .await?;
     until_claimed(scene, "high").await?;
     scene.until_held("Deployment", "myapp", &["member2"]).await?;
-    scene.until_told_once("PreemptPolicySucceed", "myapp").await?;
+    scene.until_reported_once("PreemptPolicySucceed", "myapp").await?;
     scene.delete("PropagationPolicy", "high").await?;
     until_claimed(scene, "low").await?;
     scene.until_held("Deployment", "myapp", &["member1"]).await

@@ -15,7 +15,7 @@ tests![
     a_cluster_scoped_template_has_a_cluster_binding_and_goes_with_it,
     a_custom_resource_follows_its_definition,
     a_kind_is_known_to_be_served_soon_after_its_definition_is_established,
-    a_kind_that_the_hub_does_not_serve_is_told_on_the_policy,
+    a_kind_that_the_hub_does_not_serve_is_reported_on_the_policy,
     a_hundred_kinds_that_nobody_serves_cost_a_few_looks_and_one_that_begins_is_found,
 ];
 
@@ -51,7 +51,7 @@ async fn a_cluster_policy_takes_a_workload_and_its_config_map_along_and_moves_bo
         json!(scene.own("web"))
     );
     scene
-        .until_told_once("SyncScheduleResultToDependenciesSucceed", "myapp-deployment")
+        .until_reported_once("SyncScheduleResultToDependenciesSucceed", "myapp-deployment")
         .await?;
     scene
         .apply(cluster_policy(scene, "web", &selector, &["member2"]))
@@ -248,7 +248,7 @@ async fn a_kind_is_known_to_be_served_soon_after_its_definition_is_established(
     .await
 }
 
-async fn a_kind_that_the_hub_does_not_serve_is_told_on_the_policy(scene: &mut Scene) -> Result<()> {
+async fn a_kind_that_the_hub_does_not_serve_is_reported_on_the_policy(scene: &mut Scene) -> Result<()> {
     scene.start().await?;
     let policy = json!({
         "apiVersion": "policy.karmada.io/v1alpha1", "kind": "PropagationPolicy", "metadata": {"name": "nothing"},

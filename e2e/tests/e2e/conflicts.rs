@@ -25,10 +25,10 @@ async fn abort_leaves_a_foreign_object_alone_and_overwrite_adopts_it(scene: &mut
     for object in manifests::example() {
         scene.apply(object).await?;
     }
-    let told = scene
+    let reported = scene
         .until_condition("my-config-configmap", "FullyApplied", "False", "Overwrite")
         .await?;
-    let message = told["message"].as_str().unwrap_or_default();
+    let message = reported["message"].as_str().unwrap_or_default();
     for part in ["ConfigMap", "my-config", "member1"] {
         ensure!(message.contains(part), "{part} is not in {message:?}");
     }
@@ -44,7 +44,9 @@ async fn abort_leaves_a_foreign_object_alone_and_overwrite_adopts_it(scene: &mut
         after["metadata"]["resourceVersion"],
         before["metadata"]["resourceVersion"]
     );
-    scene.until_told_once("SyncFailed", "my-config-configmap").await?;
+    scene
+        .until_reported_once("SyncFailed", "my-config-configmap")
+        .await?;
 
     let mut overwrite = manifests::policy(&["member1", "member2"]);
     overwrite["spec"]["conflictResolution"] = json!("Overwrite");

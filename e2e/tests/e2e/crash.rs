@@ -191,13 +191,13 @@ pub(crate) async fn survives_crashes(scene: &mut Scene, scenario: Scenario) -> R
         scene.start().await?;
         let spaces = settled(scene, scenario, some.len()).await?;
         for (plan, space) in some.iter().zip(&spaces) {
-            let told = || format!("{plan} of {count}, ENTOURAGE_E2E_SEED={seed}");
+            let reported = || format!("{plan} of {count}, ENTOURAGE_E2E_SEED={seed}");
             scene.kill();
             scene.launch(plan.parse()?)?;
-            scene.controllers()?.ready().await.with_context(told)?;
+            scene.controllers()?.ready().await.with_context(reported)?;
             survives(scene, space, scenario.act, &wanted)
                 .await
-                .with_context(told)?;
+                .with_context(reported)?;
         }
     }
     Ok(())

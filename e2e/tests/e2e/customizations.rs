@@ -111,7 +111,7 @@ async fn a_script_that_never_ends_takes_nothing_away_over_a_restart_too(scene: &
     scene
         .until_condition("myapp-deployment", "Interpreted", "False", &why)
         .await?;
-    scene.until_told_once("InterpretationFailed", "myapp").await?;
+    scene.until_reported_once("InterpretationFailed", "myapp").await?;
     scene.restart().await?;
     scene
         .until_condition("myapp-deployment", "Interpreted", "False", &why)
@@ -167,7 +167,7 @@ end"),
     let pause = |live: &mut Value| live["spec"]["paused"] = json!(true);
     let member = scene.member("member1")?;
     member.edit("Deployment", &scene.ns, "myapp", pause).await?;
-    let said = |binding: &Value, wanted: [[&str; 2]; 2]| {
+    let reported = |binding: &Value, wanted: [[&str; 2]; 2]| {
         let items = binding["status"]["aggregatedStatus"].as_array();
         let found: Vec<[&str; 2]> = items
             .into_iter()
@@ -181,7 +181,7 @@ end"),
     };
     scene
         .until_binding("myapp-deployment", |binding| {
-            said(binding, [["Paused", "Unhealthy"], ["Running", "Healthy"]])
+            reported(binding, [["Paused", "Unhealthy"], ["Running", "Healthy"]])
         })
         .await?;
     // The content of the template is still applied, and the member's own value stays.

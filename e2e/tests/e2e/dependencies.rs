@@ -71,10 +71,10 @@ async fn a_missing_dependency_is_named_and_blocks_nothing(scene: &mut Scene) -> 
     scene.apply(manifests::policy(&["member1"])).await?;
     scene.until_held("Deployment", "myapp", &["member1"]).await?;
     let says = format!("ConfigMap {}/absent", scene.ns);
-    let told = scene
+    let reported = scene
         .until_condition("myapp-deployment", "DependenciesReady", "False", &says)
         .await?;
-    assert_eq!(told["reason"], "DependencyMissing");
+    assert_eq!(reported["reason"], "DependencyMissing");
     scene.apply(manifests::config_map("absent", "here")).await?;
     scene.until_held("ConfigMap", "absent", &["member1"]).await?;
     scene

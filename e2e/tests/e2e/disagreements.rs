@@ -8,9 +8,9 @@ use entourage_e2e::{
 use serde_json::{Value, json};
 
 tests![
-    a_conflict_on_both_fields_is_told_with_both,
-    a_conflict_on_conflict_resolution_is_told_alone,
-    a_conflict_on_preserving_is_told_alone,
+    a_conflict_on_both_fields_is_reported_with_both,
+    a_conflict_on_conflict_resolution_is_reported_alone,
+    a_conflict_on_preserving_is_reported_alone,
     a_conflict_ends_with_an_update_of_a_policy,
     a_conflict_outlives_the_policy_that_is_deleted,
 ];
@@ -45,12 +45,12 @@ async fn shared(scene: &mut Scene, a: Says, b: Says) -> Result<()> {
 async fn until_reported(scene: &Scene, wanted: Says, conflicts: &[&str]) -> Result<()> {
     until_says(scene, wanted).await?;
     let message = format!("Dependency policy conflict detected: {}.", conflicts.join("; "));
-    let told = scene
+    let reported = scene
         .until_condition(ATTACHED, "DependencyPolicyConflict", "True", &message)
         .await?;
-    ensure!(told["message"] == message, "{told}");
+    ensure!(reported["message"] == message, "{reported}");
     let event = scene
-        .until_told_once("DependencyPolicyConflict", ATTACHED)
+        .until_reported_once("DependencyPolicyConflict", ATTACHED)
         .await?;
     ensure!(
         event["message"] == message && event["type"] == "Warning",
@@ -75,7 +75,7 @@ async fn until_says(scene: &Scene, (resolution, preserve): Says) -> Result<()> {
     Ok(())
 }
 
-async fn a_conflict_on_both_fields_is_told_with_both(scene: &mut Scene) -> Result<()> {
+async fn a_conflict_on_both_fields_is_reported_with_both(scene: &mut Scene) -> Result<()> {
     shared(scene, ("Overwrite", true), ("Abort", false)).await?;
     until_reported(scene, ("Overwrite", true), &[RESOLUTION, PRESERVE]).await?;
     // Reported once, and not again after a restart.
@@ -89,12 +89,12 @@ async fn a_conflict_on_both_fields_is_told_with_both(scene: &mut Scene) -> Resul
     Ok(())
 }
 
-async fn a_conflict_on_conflict_resolution_is_told_alone(scene: &mut Scene) -> Result<()> {
+async fn a_conflict_on_conflict_resolution_is_reported_alone(scene: &mut Scene) -> Result<()> {
     shared(scene, ("Overwrite", false), ("Abort", false)).await?;
     until_reported(scene, ("Overwrite", false), &[RESOLUTION]).await
 }
 
-async fn a_conflict_on_preserving_is_told_alone(scene: &mut Scene) -> Result<()> {
+async fn a_conflict_on_preserving_is_reported_alone(scene: &mut Scene) -> Result<()> {
     shared(scene, ("Overwrite", true), ("Overwrite", false)).await?;
     until_reported(scene, ("Overwrite", true), &[PRESERVE]).await
 }
@@ -105,14 +105,14 @@ async fn a_conflict_ends_with_an_update_of_a_policy(scene: &mut Scene) -> Result
     scene.apply(policy("b", ("Overwrite", true))).await?;
     scene
         .until_binding(ATTACHED, |binding| {
-            let told = condition(binding, "DependencyPolicyConflict");
-            ensure!(told.is_null(), "{told}");
+            let reported = condition(binding, "DependencyPolicyConflict");
+            ensure!(reported.is_null(), "{reported}");
             Ok(())
         })
         .await?;
     until_says(scene, ("Overwrite", true)).await?;
     scene
-        .until_told_once("DependencyPolicyConflict", ATTACHED)
+        .until_reported_once("DependencyPolicyConflict", ATTACHED)
         .await?;
     Ok(())
 }
@@ -131,9 +131,9 @@ async fn a_conflict_outlives_the_policy_that_is_deleted(scene: &mut Scene) -> Re
     scene.delete("Deployment", "b").await?;
     scene
         .until_binding(ATTACHED, |binding| {
-            let told = condition(binding, "DependencyPolicyConflict");
+            let reported = condition(binding, "DependencyPolicyConflict");
             let spec = &binding["spec"];
-            ensure!(told.is_null(), "{told}");
+            ensure!(reported.is_null(), "{reported}");
             ensure!(
                 spec["conflictResolution"] == "Overwrite" && spec["preserveResourcesOnDeletion"] == true,
                 "{spec}"

@@ -67,8 +67,8 @@ async fn copies_are_where_the_targets_say_and_follow_them_and_the_status_tells(
         ensure!(found["lastTransitionTime"].is_string(), "{found}");
         ensure!(found["failedNamespace"].is_null(), "{found}");
     }
-    let told = scene.until_told_of("rd", "Distributed").await?;
-    ensure!(told.contains("3/3"), "{told}");
+    let reported = scene.until_reported("rd", "Distributed").await?;
+    ensure!(reported.contains("3/3"), "{reported}");
     let copy = scene.until_there("ConfigMap", c, "shared", |_| Ok(())).await?;
     assert_eq!(copy["data"], shared["data"]);
     let annotations = &copy["metadata"]["annotations"];

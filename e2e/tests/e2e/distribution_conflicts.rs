@@ -45,16 +45,16 @@ async fn somebody_elses_object_is_left_alone_and_the_other_namespaces_are_writte
     scene.distribute("rd", &shared, &included(&[&a, &b])).await?;
     let stored = scene.until_counts("rd", 2, 1, 1).await?;
     assert_eq!(scene.get("ConfigMap", "shared").await?["data"], shared["data"]);
-    let told = scene
+    let reported = scene
         .until_failure("rd", "ConflictOccurred", "overwrite", &[&b])
         .await?;
-    assert_eq!(told["count"], 1);
+    assert_eq!(reported["count"], 1);
     assert_eq!(
         stored["status"]["conflictingNamespaces"],
         json!([{"name": b, "reason": "NotControlled"}])
     );
-    let told = scene.until_told_of("rd", "DistributionConflict").await?;
-    ensure!(told.contains(&b), "{told}");
+    let reported = scene.until_reported("rd", "DistributionConflict").await?;
+    ensure!(reported.contains(&b), "{reported}");
     scene.quiet().await?;
     unchanged(scene, &before).await?;
 

@@ -11,7 +11,7 @@ tests![
     labels_and_annotations_follow_and_those_of_others_stay,
     what_a_server_writes_in_another_way_is_no_difference,
     what_cannot_be_updated_is_made_again_unless_somebody_forbids_it,
-    what_cannot_be_distributed_is_told_and_holds_nobody_up,
+    what_cannot_be_distributed_is_reported_and_holds_nobody_up,
     what_a_server_wrote_on_a_copied_manifest_does_not_travel,
 ];
 
@@ -162,7 +162,7 @@ async fn what_cannot_be_updated_is_made_again_unless_somebody_forbids_it(scene: 
     Ok(())
 }
 
-async fn what_cannot_be_distributed_is_told_and_holds_nobody_up(scene: &mut Scene) -> Result<()> {
+async fn what_cannot_be_distributed_is_reported_and_holds_nobody_up(scene: &mut Scene) -> Result<()> {
     scene.start().await?;
     let ns = scene.ns.clone();
     let mut hostile = vec![
@@ -218,7 +218,7 @@ async fn what_cannot_be_distributed_is_told_and_holds_nobody_up(scene: &mut Scen
             .await?;
         let description = stored["status"]["description"].as_str().unwrap_or_default();
         ensure!(description.starts_with("Nothing is written"), "{description}");
-        scene.until_told_of(name, "DistributionInvalid").await?;
+        scene.until_reported(name, "DistributionInvalid").await?;
     }
     scene.quiet().await?;
     for kind in ["ConfigMap", "Secret"] {

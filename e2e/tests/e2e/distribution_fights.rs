@@ -10,8 +10,8 @@ use entourage_e2e::{
 use serde_json::{Value, json};
 
 tests![
-    what_an_injector_keeps_putting_into_a_copy_is_taken_out_ever_more_rarely_and_told,
-    what_keeps_deleting_a_copy_has_it_made_again_ever_more_rarely_and_told,
+    what_an_injector_keeps_putting_into_a_copy_is_taken_out_ever_more_rarely_and_reported,
+    what_keeps_deleting_a_copy_has_it_made_again_ever_more_rarely_and_reported,
     what_a_resource_asks_an_injector_for_stays,
 ];
 
@@ -36,7 +36,7 @@ fn status_written_once(scene: &Scene) -> Result<()> {
     Ok(())
 }
 
-async fn what_an_injector_keeps_putting_into_a_copy_is_taken_out_ever_more_rarely_and_told(
+async fn what_an_injector_keeps_putting_into_a_copy_is_taken_out_ever_more_rarely_and_reported(
     scene: &mut Scene,
 ) -> Result<()> {
     scene.start().await?;
@@ -68,10 +68,10 @@ async fn what_an_injector_keeps_putting_into_a_copy_is_taken_out_ever_more_rarel
     scene
         .until_failure("rd", "UpdateResourceFailed", "keeps changing data", &[&ns])
         .await?;
-    let told = scene.until_told_of("rd", "DistributionFailed").await?;
+    let reported = scene.until_reported("rd", "DistributionFailed").await?;
     ensure!(
-        told.contains("keeps changing data") && told.contains(&ns),
-        "{told}"
+        reported.contains("keeps changing data") && reported.contains(&ns),
+        "{reported}"
     );
     scene.until_counts("rd", 1, 0, 1).await?;
     scene.quiet().await?;
@@ -96,7 +96,7 @@ async fn what_an_injector_keeps_putting_into_a_copy_is_taken_out_ever_more_rarel
     Ok(())
 }
 
-async fn what_keeps_deleting_a_copy_has_it_made_again_ever_more_rarely_and_told(
+async fn what_keeps_deleting_a_copy_has_it_made_again_ever_more_rarely_and_reported(
     scene: &mut Scene,
 ) -> Result<()> {
     scene.start().await?;
@@ -124,8 +124,8 @@ async fn what_keeps_deleting_a_copy_has_it_made_again_ever_more_rarely_and_told(
     scene
         .until_failure("rd", "UpdateResourceFailed", "keeps deleting it", &[&ns])
         .await?;
-    let told = scene.until_told_of("rd", "DistributionFailed").await?;
-    ensure!(told.contains("keeps deleting it"), "{told}");
+    let reported = scene.until_reported("rd", "DistributionFailed").await?;
+    ensure!(reported.contains("keeps deleting it"), "{reported}");
     scene.quiet().await?;
     let create = format!("hub create configmaps {ns}/: 201");
     assert_eq!(copies_written(scene), vec![create; ROUNDS]);

@@ -30,10 +30,10 @@ async fn a_namespace_that_ends_counts_until_it_is_gone(scene: &mut Scene) -> Res
     scene.distribute("rd", &shared, &targets).await?;
     scene.until_counts("rd", 2, 2, 0).await?;
     scene.hub.delete("Namespace", "", &b).await?;
-    let told = scene
+    let reported = scene
         .until_failure("rd", "NamespaceNotExists", "is being deleted", &[&b])
         .await?;
-    assert_eq!(told["count"], 1);
+    assert_eq!(reported["count"], 1);
     scene.until_counts("rd", 2, 1, 1).await?;
     // New copies are written where that is possible.
     scene
@@ -73,8 +73,8 @@ async fn a_namespace_that_is_named_may_come_later(scene: &mut Scene) -> Result<(
     scene
         .until_failure("rd", "NamespaceNotExists", &late, &[&late])
         .await?;
-    let told = scene.until_told_of("rd", "DistributionFailed").await?;
-    ensure!(told.contains("create it"), "{told}");
+    let reported = scene.until_reported("rd", "DistributionFailed").await?;
+    ensure!(reported.contains("create it"), "{reported}");
     scene
         .hub
         .create(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": late}}))
@@ -105,7 +105,7 @@ async fn targets_that_cease_to_mean_anything_take_nothing_away_until_somebody_co
         Ok(())
     };
     scene.until_distribution("rd", says_so).await?;
-    scene.until_told_of("rd", "DistributionHeld").await?;
+    scene.until_reported("rd", "DistributionHeld").await?;
     scene.quiet().await?;
     scene.restart().await?;
     assert_eq!(scene.quiet().await?, 0, "a restart takes nothing away either");

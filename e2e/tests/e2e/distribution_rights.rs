@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 tests![
     an_account_limited_to_the_distributed_names_is_enough_on_the_hub_and_on_members,
-    what_the_account_may_not_list_is_told_of_and_holds_no_distribution_up,
+    what_the_account_may_not_list_is_reported_and_holds_no_distribution_up,
 ];
 
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
@@ -222,7 +222,7 @@ async fn limited(scene: &mut Scene, name: &str, [a, b]: [&str; 2]) -> Result<()>
 
 /// A workload with a Secret as dependency needs a list of all Secrets, which `config/rbac` grants and this account does not
 /// have. The result for the workload is not checked: later edits of the Secret are not delivered without that list.
-async fn what_the_account_may_not_list_is_told_of_and_holds_no_distribution_up(
+async fn what_the_account_may_not_list_is_reported_and_holds_no_distribution_up(
     scene: &mut Scene,
 ) -> Result<()> {
     let name = scene.own("pull");

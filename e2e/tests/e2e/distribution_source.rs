@@ -154,6 +154,6 @@ async fn a_distributed_secret_is_seen_by_nobody_on_its_way(scene: &mut Scene) ->
         "data": {wrong.value.clone(): wrong.value, "..": wrong.value},
     });
     scene.distribute_as("rd", spec).await?;
-    scene.until_told_of("rd", "DistributionInvalid").await?;
+    scene.until_reported("rd", "DistributionInvalid").await?;
     kept("rd", scene).await
 }

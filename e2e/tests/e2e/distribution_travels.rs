@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 tests![
     a_copy_goes_along_when_its_workload_leaves_a_member_that_fails,
-    a_foreign_object_on_a_member_is_told_in_the_binding_and_keeps_no_other_member_waiting,
+    a_foreign_object_on_a_member_is_reported_in_the_binding_and_keeps_no_other_member_waiting,
     a_distribution_that_a_policy_takes_is_carried_out_by_the_member_and_its_report_is_summed_up,
 ];
 
@@ -94,7 +94,7 @@ async fn a_copy_goes_along_when_its_workload_leaves_a_member_that_fails(scene: &
     scene.until_counts("rd", 1, 1, 0).await.map(drop)
 }
 
-async fn a_foreign_object_on_a_member_is_told_in_the_binding_and_keeps_no_other_member_waiting(
+async fn a_foreign_object_on_a_member_is_reported_in_the_binding_and_keeps_no_other_member_waiting(
     scene: &mut Scene,
 ) -> Result<()> {
     let before = scene

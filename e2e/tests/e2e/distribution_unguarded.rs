@@ -151,10 +151,10 @@ async fn with_no_webhook_a_rename_overwrites_nothing_and_the_old_copies_go_with_
         scene.distribute("rd", &renamed, &targets).await?;
         scene
             .until_distribution("rd", |stored| {
-                let said = stored["status"]["description"].as_str().unwrap_or_default();
+                let reported = stored["status"]["description"].as_str().unwrap_or_default();
                 ensure!(
-                    said.contains("ConfigMap shared is what it has distributed"),
-                    "{said}"
+                    reported.contains("ConfigMap shared is what it has distributed"),
+                    "{reported}"
                 );
                 ensure!(stored["status"]["observedGeneration"] == stored["metadata"]["generation"]);
                 Ok(())

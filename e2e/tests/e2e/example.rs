@@ -236,14 +236,20 @@ async fn a_deployment_has_one_event_of_each_step_and_a_restart_adds_none(scene: 
         "SyncWorkSucceed",
         "AggregateStatusSucceed",
     ];
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     for reason in steps {
-        told.push(scene.until_told_once(reason, "myapp").await?);
+        reported.push(scene.until_reported_once(reason, "myapp").await?);
     }
-    ensure!(told.iter().all(|event| event["type"] == "Normal"), "{told:#?}");
-    ensure!(told[3]["message"] == "Applied on 2/2 clusters.", "{told:#?}");
+    ensure!(
+        reported.iter().all(|event| event["type"] == "Normal"),
+        "{reported:#?}"
+    );
+    ensure!(
+        reported[3]["message"] == "Applied on 2/2 clusters.",
+        "{reported:#?}"
+    );
     let bound = scene
-        .until_told_once("SyncScheduleResultToDependenciesSucceed", "myapp-deployment")
+        .until_reported_once("SyncScheduleResultToDependenciesSucceed", "myapp-deployment")
         .await?;
     ensure!(bound["involvedObject"]["kind"] == "ResourceBinding", "{bound:#?}");
     scene.quiet().await?;

@@ -105,7 +105,7 @@ async fn a_workload_and_its_dependencies_leave_a_tainted_member_in_order(scene: 
     scene
         .until_copy("member2", "Deployment", "myapp", |_| Ok(()))
         .await?;
-    let told = scene
+    let reported = scene
         .until_condition(
             BINDING,
             "Evicting",
@@ -113,9 +113,9 @@ async fn a_workload_and_its_dependencies_leave_a_tainted_member_in_order(scene: 
             "waits until the copy on member2 is healthy",
         )
         .await?;
-    ensure!(told.to_string().contains("broken:NoExecute"), "{told}");
+    ensure!(reported.to_string().contains("broken:NoExecute"), "{reported}");
     scene
-        .until_told_once("EvictWorkloadFromClusterSucceed", "myapp")
+        .until_reported_once("EvictWorkloadFromClusterSucceed", "myapp")
         .await?;
     scene
         .until_binding(ATTACHED, |binding| {
@@ -186,7 +186,7 @@ async fn a_workload_without_another_place_stays_and_says_so(scene: &mut Scene) -
         )
         .await?;
     scene
-        .until_told_once("EvictWorkloadFromClusterFailed", "myapp")
+        .until_reported_once("EvictWorkloadFromClusterFailed", "myapp")
         .await?;
     scene.quiet().await?;
     until_placed(scene, "member1", &[]).await?;

@@ -49,14 +49,14 @@ async fn nothing_is_lost_or_doubled_whatever_fails_during_a_failover(scene: &mut
     for seed in failovers() {
         let began = Instant::now();
         let steps = steps(seed, flaps);
-        let told: Vec<String> = steps.iter().map(ToString::to_string).collect();
-        println!("seed {seed}: {}", told.join("; "));
+        let reported: Vec<String> = steps.iter().map(ToString::to_string).collect();
+        println!("seed {seed}: {}", reported.join("; "));
         let run = timeout(LONGEST, run(scene, seed, &key, &steps)).await;
         let run = run.unwrap_or_else(|_| bail!("it is not over after {LONGEST:?}"));
         let looks = run.with_context(|| {
             format!(
                 "seed {seed} ({}); again by: ENTOURAGE_E2E_SEED={seed} cargo test -p entourage-e2e --test e2e {}::failover_faults",
-                told.join("; "),
+                reported.join("; "),
                 lane.name()
             )
         })?;

@@ -29,7 +29,7 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_interpreter");
 /// back-off is as long at most, and after any outage a little over half a minute.
 pub(super) const HEARD: Duration = Duration::from_secs(60);
 
-/// The longest time that a change of what no silent hook is about may take to arrive.
+/// The longest time that a change of what no unresponsive hook is about may take to arrive.
 const PROMPT: Duration = Duration::from_secs(10);
 
 const DEFINITION: &str = "workloads.workload.example.io";
@@ -159,11 +159,11 @@ async fn sizes(scene: &Scene) -> Result<[i64; 2]> {
 }
 
 /// Waits until the template and the copies of a binding have no interpret error, for as long as hooks may take.
-pub(super) async fn until_heard(scene: &Scene, binding: &str) -> Result<()> {
+pub(super) async fn until_observed(scene: &Scene, binding: &str) -> Result<()> {
     eventually_within(HEARD, &format!("nothing of {binding} is unheard"), async || {
         let binding = scene.binding(binding).await?;
-        let told = condition(&binding, "Interpreted");
-        ensure!(told.is_null(), "{told}");
+        let reported = condition(&binding, "Interpreted");
+        ensure!(reported.is_null(), "{reported}");
         Ok(())
     })
     .await
@@ -296,7 +296,7 @@ async fn nothing_is_lost(scene: &Scene, divided: [i64; 2]) -> Result<()> {
     let sizes = sizes(scene).await?;
     ensure!(sizes == divided, "{sizes:?}");
     let more = scene.holders("ConfigMap", "more").await?;
-    ensure!(more.is_empty(), "nobody said that it is needed: {more:?}");
+    ensure!(more.is_empty(), "nobody reported that it is needed: {more:?}");
     Ok(())
 }
 
@@ -314,15 +314,15 @@ async fn a_hook_that_is_killed_takes_nothing_away_and_holds_up_nobody_else(scene
         "workloads.example.com",
     );
     // The other operations depend on what members report meanwhile.
-    let silent = format!("failed: cannot connect to 127.0.0.1:{}", hook.port());
+    let unresponsive = format!("failed: cannot connect to 127.0.0.1:{}", hook.port());
 
     hook.kill()?;
     scene.apply(workload(5, "more")?).await?;
-    let told = scene
-        .until_condition("batch-workload", "Interpreted", "False", &silent)
+    let reported = scene
+        .until_condition("batch-workload", "Interpreted", "False", &unresponsive)
         .await?;
-    ensure!(told["reason"] == "NoAnswer", "{told}");
-    let message = told["message"].as_str().unwrap_or_default();
+    ensure!(reported["reason"] == "NoAnswer", "{reported}");
+    let message = reported["message"].as_str().unwrap_or_default();
     ensure!(
         message.starts_with(&layer) && message.contains("InterpretDependency"),
         "{message}"
@@ -351,14 +351,14 @@ async fn a_hook_that_is_killed_takes_nothing_away_and_holds_up_nobody_else(scene
     }
     ensure!(
         began.elapsed() < PROMPT,
-        "a silent hook held up other kinds for {:?}",
+        "an unresponsive hook held up other kinds for {:?}",
         began.elapsed()
     );
 
     // Controllers that never called the hook have its last response.
     scene.restart().await?;
     scene
-        .until_condition("batch-workload", "Interpreted", "False", &silent)
+        .until_condition("batch-workload", "Interpreted", "False", &unresponsive)
         .await?;
     scene.quiet().await?;
     nothing_is_lost(scene, divided).await?;
@@ -366,7 +366,7 @@ async fn a_hook_that_is_killed_takes_nothing_away_and_holds_up_nobody_else(scene
     hook.start().await?;
     until_held_again(scene, "ConfigMap", "more", &["member1", "member2"]).await?;
     until_held_again(scene, "ConfigMap", "batch-settings", &[]).await?;
-    until_heard(scene, "batch-workload").await?;
+    until_observed(scene, "batch-workload").await?;
     eventually_within(HEARD, "five replicas are divided", async || {
         let sizes = sizes(scene).await?;
         ensure!(sizes.iter().sum::<i64>() == 5, "{sizes:?}");
@@ -404,7 +404,7 @@ async fn a_hook_that_may_be_ignored_leaves_a_known_kind_to_what_is_known_of_it(
             }],
         }))
         .await?;
-    let silent = layer(
+    let unresponsive = layer(
         scene,
         "ResourceExploringWebhookConfiguration",
         "deployments.example.com",
@@ -420,12 +420,12 @@ async fn a_hook_that_may_be_ignored_leaves_a_known_kind_to_what_is_known_of_it(
     scene.until_held("ConfigMap", "my-config", &both).await?;
     scene.until_held("ConfigMap", "read", &both).await?;
     scene
-        .until_condition("myapp-deployment", "Interpreted", "False", &silent)
+        .until_condition("myapp-deployment", "Interpreted", "False", &unresponsive)
         .await?;
 
     hook.start().await?;
     until_held_again(scene, "ConfigMap", "read", &[]).await?;
-    until_heard(scene, "myapp-deployment").await?;
+    until_observed(scene, "myapp-deployment").await?;
     scene.until_held("ConfigMap", "my-config", &both).await?;
 
     hook.kill()?;
@@ -434,14 +434,14 @@ async fn a_hook_that_may_be_ignored_leaves_a_known_kind_to_what_is_known_of_it(
         scene.until_held("ConfigMap", name, &both).await?;
     }
     scene
-        .until_condition("myapp-deployment", "Interpreted", "False", &silent)
+        .until_condition("myapp-deployment", "Interpreted", "False", &unresponsive)
         .await?;
 
     hook.start().await?;
     for name in ["more", "read"] {
         until_held_again(scene, "ConfigMap", name, &[]).await?;
     }
-    until_heard(scene, "myapp-deployment").await?;
+    until_observed(scene, "myapp-deployment").await?;
     scene.until_held("ConfigMap", "my-config", &both).await
 }
 

@@ -10,7 +10,7 @@ use entourage_e2e::{
 use entourage_webhook::interpret::{Answered, Interpret, Refusal};
 use serde_json::{Value, json};
 
-use super::hooks::{until_heard, until_held_again};
+use super::hooks::{until_held_again, until_observed};
 
 tests![
     a_hook_that_answers_badly_is_named_with_the_reason_and_nothing_is_lost,
@@ -74,12 +74,12 @@ async fn says_why_and_loses_nothing(scene: &Scene, [has, wants]: [&str; 2], why:
         "ResourceInterpreterWebhookConfiguration \"{}/deployments.example.com\": ",
         scene.own("hooks")
     );
-    let told = scene
+    let reported = scene
         .until_condition("myapp-deployment", "Interpreted", "False", why)
         .await?;
-    let message = told["message"].as_str().unwrap_or_default();
+    let message = reported["message"].as_str().unwrap_or_default();
     ensure!(message.starts_with(&layer), "{message}");
-    ensure!(told["reason"] == "NoAnswer", "{told}");
+    ensure!(reported["reason"] == "NoAnswer", "{reported}");
     scene.quiet().await?;
     for (kind, name) in [("Deployment", "myapp"), ("ConfigMap", has)] {
         let holders = scene.holders(kind, name).await?;
@@ -93,7 +93,7 @@ async fn says_why_and_loses_nothing(scene: &Scene, [has, wants]: [&str; 2], why:
 async fn arrives(scene: &Scene, [has, wants]: [&str; 2]) -> Result<()> {
     until_held_again(scene, "ConfigMap", wants, &BOTH).await?;
     until_held_again(scene, "ConfigMap", has, &[]).await?;
-    until_heard(scene, "myapp-deployment").await
+    until_observed(scene, "myapp-deployment").await
 }
 
 async fn a_hook_that_answers_badly_is_named_with_the_reason_and_nothing_is_lost(
@@ -109,10 +109,10 @@ async fn a_hook_that_answers_badly_is_named_with_the_reason_and_nothing_is_lost(
     scene.apply(manifests::policy(&BOTH)).await?;
     scene.until_held("ConfigMap", "one", &BOTH).await?;
     scene.until_held("Deployment", "myapp", &BOTH).await?;
-    until_heard(scene, "myapp-deployment").await?;
+    until_observed(scene, "myapp-deployment").await?;
     scene.restart().await?;
     scene.quiet().await?;
-    until_heard(scene, "myapp-deployment").await?;
+    until_observed(scene, "myapp-deployment").await?;
     let mut names = ["one", "two"];
     for (mood, why) in [
         (Mood::Lying, "the response's uid is not that of the request"),
@@ -144,18 +144,18 @@ async fn a_hook_whose_serving_certificate_is_its_ca_bundle_is_asked(scene: &mut 
     scene.apply(manifests::policy(&BOTH)).await?;
     eventually("the refused certificate is reported", async || {
         let events = scene.events("InterpretationFailed", "myapp").await?;
-        let told = |event: &serde_json::Value| {
+        let reported = |event: &serde_json::Value| {
             let message = event["message"].as_str().unwrap_or_default();
             message.contains("no TLS with 127.0.0.1")
         };
-        ensure!(events.iter().any(told), "{events:?}");
+        ensure!(events.iter().any(reported), "{events:?}");
         Ok(())
     })
     .await?;
     scene.apply(configuration(scene, &hook.client_config())).await?;
     scene.until_held("Deployment", "myapp", &BOTH).await?;
     until_held_again(scene, "ConfigMap", "one", &BOTH).await?;
-    until_heard(scene, "myapp-deployment").await
+    until_observed(scene, "myapp-deployment").await
 }
 
 async fn what_a_hook_finds_in_another_namespace_stays_until_that_lets_it_go(scene: &mut Scene) -> Result<()> {
@@ -187,7 +187,7 @@ async fn what_a_hook_finds_in_another_namespace_stays_until_that_lets_it_go(scen
     let ours = lets(&scene.ns);
     scene.hub.edit("Namespace", "", &vault.ns, ours).await?;
     vault.until_held("Secret", "key", &BOTH).await?;
-    until_heard(scene, "myapp-deployment").await?;
+    until_observed(scene, "myapp-deployment").await?;
     let nobody = lets("");
     scene.hub.edit("Namespace", "", &vault.ns, nobody).await?;
     vault.until_held("Secret", "key", &[]).await?;
@@ -210,7 +210,7 @@ async fn a_hook_that_cannot_tell_dependencies_holds_up_nothing_where_none_are_pr
     };
     scene.apply(policy(false)).await?;
     scene.until_held("Deployment", "myapp", &BOTH).await?;
-    until_heard(scene, "myapp-deployment").await?;
+    until_observed(scene, "myapp-deployment").await?;
     // From now on the answer is used, and the Deployment is as it was.
     scene.apply(policy(true)).await?;
     let why = "InterpretDependency failed: ";
@@ -221,7 +221,7 @@ async fn a_hook_that_cannot_tell_dependencies_holds_up_nothing_where_none_are_pr
     ensure!(early.is_empty(), "{early:?}");
     hook.is(Mood::Well);
     until_held_again(scene, "ConfigMap", "one", &BOTH).await?;
-    until_heard(scene, "myapp-deployment").await?;
+    until_observed(scene, "myapp-deployment").await?;
     scene.apply(policy(false)).await?;
     scene.until_held("ConfigMap", "one", &[]).await?;
     let holders = scene.holders("Deployment", "myapp").await?;

@@ -11,7 +11,7 @@ use super::distribution_rights::{granted, roles, unlimit};
 
 tests![
     the_default_rights_bring_a_workload_with_its_dependencies_and_a_missing_one_is_named,
-    what_may_not_be_claimed_or_read_is_told_on_policy_and_workload_with_what_grants_it,
+    what_may_not_be_claimed_or_read_is_reported_on_policy_and_workload_with_what_grants_it,
 ];
 
 const DEFAULT: &str = include_str!("../../../config/rbac/role.yaml");
@@ -49,8 +49,8 @@ async fn the_default_rights_bring_a_workload_with_its_dependencies_and_a_missing
     let made = granted(scene, &rules, namespaced).await?;
     let tested = async {
         scene.start().await?;
-        let told = until_matched(scene, "True").await?;
-        ensure!(told["reason"] == "TemplatesMatched", "{told}");
+        let reported = until_matched(scene, "True").await?;
+        ensure!(reported["reason"] == "TemplatesMatched", "{reported}");
         let policy = scene.own("role");
         scene.hub.delete("ClusterPropagationPolicy", "", &policy).await?;
         scene.hub.delete("ClusterRole", "", &policy).await
@@ -98,8 +98,8 @@ async fn defaults(scene: &mut Scene) -> Result<()> {
         },
     });
     scene.hub.apply(&policy).await?;
-    let told = until_matched(scene, "False").await?;
-    let message = told["message"].as_str().unwrap_or_default();
+    let reported = until_matched(scene, "False").await?;
+    let message = reported["message"].as_str().unwrap_or_default();
     for needed in ["ClusterRole", "kubectl apply -k config/rbac-kinds/clusterroles"] {
         ensure!(message.contains(needed), "{message}");
     }
@@ -115,14 +115,14 @@ async fn until_matched(scene: &Scene, status: &str) -> Result<Value> {
     eventually(&format!("Matched of {name} is {status}"), async || {
         let policy = scene.hub.get("ClusterPropagationPolicy", "", &name).await?;
         let policy = policy.context("no policy")?;
-        let told = condition(&policy, "Matched").clone();
-        ensure!(told["status"] == status, "{told}");
-        Ok(told)
+        let reported = condition(&policy, "Matched").clone();
+        ensure!(reported["status"] == status, "{reported}");
+        Ok(reported)
     })
     .await
 }
 
-async fn what_may_not_be_claimed_or_read_is_told_on_policy_and_workload_with_what_grants_it(
+async fn what_may_not_be_claimed_or_read_is_reported_on_policy_and_workload_with_what_grants_it(
     scene: &mut Scene,
 ) -> Result<()> {
     scene.options.distribute = false;
@@ -173,15 +173,15 @@ async fn refusals(scene: &mut Scene, name: &str) -> Result<()> {
         .apply(manifests::workload("Deployment", "myapp", &pod))
         .await?;
     scene.apply(manifests::policy(&["member1"])).await?;
-    let told = eventually("the policy says that it may not claim it", async || {
+    let reported = eventually("the policy says that it may not claim it", async || {
         let policy = scene.hub.get("ClusterPropagationPolicy", "", name).await?;
         let policy = policy.context("no policy")?;
-        let told = condition(&policy, "Matched").clone();
-        ensure!(told["reason"] == "ClaimRefused", "{told}");
-        Ok(told)
+        let reported = condition(&policy, "Matched").clone();
+        ensure!(reported["reason"] == "ClaimRefused", "{reported}");
+        Ok(reported)
     })
     .await?;
-    let message = told["message"].as_str().unwrap_or_default();
+    let message = reported["message"].as_str().unwrap_or_default();
     for needed in [
         "may not patch CustomResourceDefinition claims.rights.entourage.dev on the hub",
         "kubectl apply -k config/rbac-kinds/customresourcedefinitions grants it",

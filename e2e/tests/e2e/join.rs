@@ -74,11 +74,11 @@ async fn a_member_leaves_and_comes_back(scene: &mut Scene) -> Result<()> {
         .await?;
 
     // After joining again, existing objects are unmanaged until the policy says otherwise.
-    let said = scene
+    let reported = scene
         .bed
         .join("member3", &["--wait", "30s", "--labels", "tier=edge"])
         .await?;
-    ensure!(said.contains("member3"), "{said}");
+    ensure!(reported.contains("member3"), "{reported}");
     scene.bed.remember().await?;
     scene.until_cluster("member3", "True", "").await?;
     scene

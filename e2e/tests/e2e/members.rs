@@ -16,8 +16,8 @@ tests![
     a_cluster_gets_only_its_own_credentials,
     a_member_that_was_down_catches_up,
     a_workload_deleted_while_a_member_is_down_goes_when_it_is_back,
-    members_in_trouble_are_told_of_and_delay_nobody,
-    what_a_dead_member_did_not_get_is_not_told_as_applied,
+    members_in_trouble_are_reported_and_delay_nobody,
+    what_a_dead_member_did_not_get_is_not_reported_as_applied,
 ];
 
 /// The timeout of deliveries to a healthy member while others are not: shorter than their deadlines.
@@ -86,7 +86,7 @@ async fn a_workload_deleted_while_a_member_is_down_goes_when_it_is_back(scene: &
 
 /// member2 hangs, member3 no longer takes our token. member1 is not affected, both are reported, and both are
 /// served when they are back. One test for both: a member is given half a minute before it is called not ready.
-async fn members_in_trouble_are_told_of_and_delay_nobody(scene: &mut Scene) -> Result<()> {
+async fn members_in_trouble_are_reported_and_delay_nobody(scene: &mut Scene) -> Result<()> {
     scene.start().await?;
     for member in ["member1", "member2", "member3"] {
         scene.until_cluster(member, "True", "").await?;
@@ -179,11 +179,11 @@ async fn a_cluster_gets_only_its_own_credentials(scene: &mut Scene) -> Result<()
     spec["apiEndpoint"] = json!(elsewhere);
     spec["insecureSkipTLSVerification"] = json!(true);
     specify(scene, &spec).await?;
-    let told = scene
+    let reported = scene
         .until_cluster("member3", "False", "no token is sent")
         .await?;
-    assert_eq!(told["reason"], "CredentialsNotForAddress");
-    let message = told["message"].as_str().unwrap_or_default();
+    assert_eq!(reported["reason"], "CredentialsNotForAddress");
+    let message = reported["message"].as_str().unwrap_or_default();
     for needed in [
         "spec.apiEndpoint",
         "karmada-cluster/member3",
@@ -198,10 +198,10 @@ async fn a_cluster_gets_only_its_own_credentials(scene: &mut Scene) -> Result<()
         "apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster", "metadata": {"name": "thief"}, "spec": spec,
     });
     scene.hub.apply(&thief).await?;
-    let told = scene
+    let reported = scene
         .until_cluster("thief", "False", "credentials of Cluster member3")
         .await?;
-    assert_eq!(told["reason"], "CredentialsNotForCluster");
+    assert_eq!(reported["reason"], "CredentialsNotForCluster");
     // A proxy of his own is another way to the same token.
     let mut proxied = joined["spec"].clone();
     proxied["proxyURL"] = json!(elsewhere);
@@ -247,7 +247,7 @@ async fn prompt_on_member1(scene: &Scene, name: &str) -> Result<()> {
 
 /// `FullyApplied` is computed from what was recorded, also of a member that does not respond, by a process that never saw it
 /// respond. So it is behind an endpoint where nothing is.
-async fn what_a_dead_member_did_not_get_is_not_told_as_applied(scene: &mut Scene) -> Result<()> {
+async fn what_a_dead_member_did_not_get_is_not_reported_as_applied(scene: &mut Scene) -> Result<()> {
     scene.example().await?;
     scene.bed.cluster("member2")?.stop_apiserver();
     scene.restart().await?;
@@ -284,11 +284,11 @@ async fn scale(scene: &Scene, replicas: i64) -> Result<()> {
 async fn has_member2(scene: &Scene) -> Result<()> {
     eventually_within(BACK, "member2 has it, and FullyApplied says so", async || {
         let binding = scene.binding("myapp-deployment").await?;
-        let told = condition(&binding, "FullyApplied");
-        ensure!(told["status"] == "True", "{told}");
+        let reported = condition(&binding, "FullyApplied");
+        ensure!(reported["status"] == "True", "{reported}");
         ensure!(
-            told["observedGeneration"] == binding["metadata"]["generation"],
-            "{told}"
+            reported["observedGeneration"] == binding["metadata"]["generation"],
+            "{reported}"
         );
         Ok(())
     })
@@ -298,14 +298,17 @@ async fn has_member2(scene: &Scene) -> Result<()> {
 async fn lacks_member2(scene: &Scene) -> Result<()> {
     eventually("FullyApplied names member2, of this generation", async || {
         let binding = scene.binding("myapp-deployment").await?;
-        let told = condition(&binding, "FullyApplied");
-        let message = told["message"].as_str().unwrap_or_default();
+        let reported = condition(&binding, "FullyApplied");
+        let message = reported["message"].as_str().unwrap_or_default();
         ensure!(
-            told["observedGeneration"] == binding["metadata"]["generation"],
-            "{told}"
+            reported["observedGeneration"] == binding["metadata"]["generation"],
+            "{reported}"
         );
-        ensure!(told["status"] == "False" && message.contains("member2"), "{told}");
-        ensure!(!message.contains("member1"), "{told}");
+        ensure!(
+            reported["status"] == "False" && message.contains("member2"),
+            "{reported}"
+        );
+        ensure!(!message.contains("member1"), "{reported}");
         Ok(())
     })
     .await

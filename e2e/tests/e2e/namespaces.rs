@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 tests![
     a_namespace_is_on_every_member_with_its_labels_and_goes_with_that_of_the_hub,
-    a_namespace_that_holds_something_is_released_and_told,
+    a_namespace_that_holds_something_is_released_and_reported,
     a_namespace_that_says_so_is_not_propagated,
 ];
 
@@ -93,7 +93,7 @@ async fn until_deleted(scene: &Scene, member: &str, name: &str) -> Result<()> {
     .await
 }
 
-async fn a_namespace_that_holds_something_is_released_and_told(scene: &mut Scene) -> Result<()> {
+async fn a_namespace_that_holds_something_is_released_and_reported(scene: &mut Scene) -> Result<()> {
     let space = scene.another_space().await?;
     let name = space.ns.clone();
     scene.start().await?;
@@ -122,11 +122,11 @@ async fn a_namespace_that_holds_something_is_released_and_told(scene: &mut Scene
             let message = event["message"].as_str().unwrap_or_default();
             event["reason"] == "NamespaceKept" && message.contains(&name)
         };
-        let told: Vec<&Value> = all.iter().filter(of_it).collect();
-        ensure!(told.len() == 1, "{told:?}");
+        let reported: Vec<&Value> = all.iter().filter(of_it).collect();
+        ensure!(reported.len() == 1, "{reported:?}");
         ensure!(
-            told[0]["message"].to_string().contains("ConfigMap theirs"),
-            "{told:?}"
+            reported[0]["message"].to_string().contains("ConfigMap theirs"),
+            "{reported:?}"
         );
         Ok(())
     })

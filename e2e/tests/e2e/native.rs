@@ -242,9 +242,9 @@ async fn what_members_report_is_summed_up_on_the_template_and_then_quiet(scene: 
     for object in &objects {
         let kind_name = name_of(object);
         for member in BOTH {
-            let said = report(kind_name, member);
+            let reported = report(kind_name, member);
             let server = scene.member(member)?;
-            let say = |live: &mut Value| live["status"] = said.clone();
+            let say = |live: &mut Value| live["status"] = reported.clone();
             server.edit_status(kind_name, &scene.ns, "web", say).await?;
         }
     }
@@ -471,14 +471,18 @@ async fn kinds_travel_in_the_versions_of_older_servers(scene: &mut Scene) -> Res
         let server = scene.member("member1")?;
         let mut live = server.call("GET", &format!("{path}/web"), None).await?;
         live["status"] = status;
-        let said = server
+        let reported = server
             .call("PUT", &format!("{path}/web/status"), Some(&live))
             .await?["status"]
             .clone();
         eventually(&format!("the {kind_name} on the hub says so"), async || {
             let template = scene.hub.call("GET", &format!("{path}/web"), None).await?;
             for field in ["lastScheduleTime", "desiredReplicas", "currentHealthy"] {
-                ensure!(template["status"][field] == said[field], "{}", template["status"]);
+                ensure!(
+                    template["status"][field] == reported[field],
+                    "{}",
+                    template["status"]
+                );
             }
             Ok(())
         })

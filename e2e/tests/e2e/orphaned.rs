@@ -62,7 +62,7 @@ async fn orphaned(scene: &mut Scene) -> Result<()> {
     ensure!(binding["metadata"]["ownerReferences"].is_null(), "{binding}");
     ensure!(binding["metadata"]["deletionTimestamp"].is_null(), "{binding}");
     scene
-        .until_told_once("TemplateOrphaned", "myapp-deployment")
+        .until_reported_once("TemplateOrphaned", "myapp-deployment")
         .await?;
     Ok(())
 }

@@ -11,11 +11,11 @@ use serde_json::{Value, json};
 
 tests![
     copies_are_changed_where_the_rules_say_and_dependencies_too,
-    a_bad_override_keeps_the_last_good_version_and_is_told_once,
+    a_bad_override_keeps_the_last_good_version_and_is_reported_once,
     a_secret_is_overridden_and_nobody_tells_what_is_in_it,
     a_policy_waits_for_the_overrides_that_it_depends_on,
     an_override_in_both_forms_is_refused_by_the_hub,
-    an_override_policy_that_changes_no_copy_is_told_by_an_event_and_by_get,
+    an_override_policy_that_changes_no_copy_is_reported_by_an_event_and_by_get,
     a_cluster_in_pull_mode_says_that_nothing_is_delivered,
 ];
 
@@ -160,7 +160,7 @@ async fn copies_are_changed_where_the_rules_say_and_dependencies_too(scene: &mut
         document(&scene.copy("member1", "ConfigMap", "settings").await?)?["database"]["host"] == "db.example"
     );
     let event = scene
-        .until_told_once("ApplyOverridePolicySucceed", "settings")
+        .until_reported_once("ApplyOverridePolicySucceed", "settings")
         .await?;
     ensure!(event["type"] == "Normal", "{event}");
 
@@ -219,7 +219,7 @@ async fn copies_are_changed_where_the_rules_say_and_dependencies_too(scene: &mut
         .map(drop)
 }
 
-async fn a_bad_override_keeps_the_last_good_version_and_is_told_once(scene: &mut Scene) -> Result<()> {
+async fn a_bad_override_keeps_the_last_good_version_and_is_reported_once(scene: &mut Scene) -> Result<()> {
     started(scene).await?;
     scene.apply(read(CONFIG)).await?;
     let good = scene
@@ -267,7 +267,7 @@ async fn a_bad_override_keeps_the_last_good_version_and_is_told_once(scene: &mut
     scene.quiet().await?;
     ensure!(scene.copy("member2", "ConfigMap", "settings").await?["data"] == good["data"]);
     let event = scene
-        .until_told_once("ApplyOverridePolicyFailed", "settings")
+        .until_reported_once("ApplyOverridePolicyFailed", "settings")
         .await?;
     ensure!(event["type"] == "Warning", "{event}");
 
@@ -402,14 +402,14 @@ async fn listed(scene: &Scene, what: &str, name: &str) -> Result<Value> {
     Ok(listed["items"][0].clone())
 }
 
-async fn an_override_policy_that_changes_no_copy_is_told_by_an_event_and_by_get(
+async fn an_override_policy_that_changes_no_copy_is_reported_by_an_event_and_by_get(
     scene: &mut Scene,
 ) -> Result<()> {
     started(scene).await?;
     let mut odd = read(CONFIG);
     odd["spec"]["overrideRules"][0]["targetCluster"]["clusterNames"] = json!(["nope"]);
     scene.apply(odd).await?;
-    let event = scene.until_told_once("PartsWithoutEffect", "config").await?;
+    let event = scene.until_reported_once("PartsWithoutEffect", "config").await?;
     let why = "targetCluster selects no cluster of this hub";
     let message = event["message"].as_str().unwrap_or_default();
     ensure!(event["type"] == "Warning" && message.contains(why), "{event}");
@@ -461,9 +461,12 @@ async fn a_cluster_in_pull_mode_says_that_nothing_is_delivered(scene: &mut Scene
     let why = "spec.syncMode Pull is stored and has no effect in this version";
     eventually("the Cluster says that it has no effect", async || {
         let cluster = scene.hub.get("Cluster", "", "zz-pull").await?.unwrap_or_default();
-        let told = condition(&cluster, "Effective");
-        let message = told["message"].as_str().unwrap_or_default();
-        ensure!(told["status"] == "False" && message.contains(why), "{told}");
+        let reported = condition(&cluster, "Effective");
+        let message = reported["message"].as_str().unwrap_or_default();
+        ensure!(
+            reported["status"] == "False" && message.contains(why),
+            "{reported}"
+        );
         Ok(())
     })
     .await?;

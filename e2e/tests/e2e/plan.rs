@@ -304,15 +304,15 @@ async fn a_plan_of_a_distribution_says_what_then_happens(scene: &mut Scene) -> R
     scene.distribute("rd", &shared, &targets).await?;
     scene.until_counts("rd", 2, 1, 1).await?;
     let live = scene.get("ConfigMap", "shared").await?;
-    let said = report
+    let reported = report
         .outcomes
         .iter()
         .find(|each| each.fate == Fate::Created && &*each.object.name == "shared");
-    let said = said
+    let reported = reported
         .and_then(|each| each.after.as_ref())
         .context("what it will be")?;
     let (_, is) = shown::pair(None, Some(&live));
-    assert_eq!(is.as_ref().map(plain), Some(plain(said)));
+    assert_eq!(is.as_ref().map(plain), Some(plain(reported)));
 
     // Applied again, nothing changes; without the namespace, its copy goes.
     let again = planned(scene, &distribution(&targets)?, &gate).await?;
@@ -357,7 +357,7 @@ fn changes(report: &Report) -> Vec<String> {
         .collect()
 }
 
-/// Applies the objects and compares what is on the members then with what the plan said.
+/// Applies the objects and compares what is on the members then with what the plan reported.
 async fn check(scene: &Scene, objects: &[Manifest], report: &Report) -> Result<()> {
     let before = copies(scene).await?;
     for object in objects {
@@ -366,7 +366,7 @@ async fn check(scene: &Scene, objects: &[Manifest], report: &Report) -> Result<(
     scene.quiet().await?;
     let after = copies(scene).await?;
     ensure!(!after.is_empty(), "nothing is propagated");
-    let mut said: Copies = before;
+    let mut reported: Copies = before;
     for outcome in &report.outcomes {
         let Place::Member(member) = &outcome.place else {
             continue;
@@ -377,16 +377,16 @@ async fn check(scene: &Scene, objects: &[Manifest], report: &Report) -> Result<(
         let id = &outcome.object;
         let key = (member.to_string(), id.gvk.kind.to_string(), id.name.to_string());
         match outcome.fate {
-            Fate::Created | Fate::Changed => drop(said.insert(key, outcome.after.as_ref().map(plain))),
-            Fate::Removed => drop(said.remove(&key)),
+            Fate::Created | Fate::Changed => drop(reported.insert(key, outcome.after.as_ref().map(plain))),
+            Fate::Removed => drop(reported.remove(&key)),
             _ => {}
         }
     }
-    for key in said.keys().chain(after.keys()) {
+    for key in reported.keys().chain(after.keys()) {
         ensure!(
-            said.get(key) == after.get(key),
-            "{key:?}: said {:#?}, is {:#?}; plan {:#?}",
-            said.get(key),
+            reported.get(key) == after.get(key),
+            "{key:?}: reported {:#?}, is {:#?}; plan {:#?}",
+            reported.get(key),
             after.get(key),
             changes(report)
         );

@@ -83,7 +83,7 @@ async fn a_quota_is_a_resource_quota_on_each_assigned_cluster_and_reports_what_i
         "CollectFederatedResourceQuotaStatusSucceed",
         "CollectFederatedResourceQuotaOverallStatusSucceed",
     ] {
-        scene.until_told_once(reason, "team").await?;
+        scene.until_reported_once(reason, "team").await?;
     }
     scene.quiet().await?;
     scene.restart().await?;

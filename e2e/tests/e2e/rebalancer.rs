@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 tests![
     a_workload_is_divided_anew_among_the_clusters_that_there_are_now,
-    what_is_not_propagated_is_said_to_have_no_binding_and_the_rebalancer_is_deleted_in_time,
+    what_is_not_propagated_is_reported_to_have_no_binding_and_the_rebalancer_is_deleted_in_time,
 ];
 
 /// Groups of clusters, the first one preferred.
@@ -113,7 +113,7 @@ async fn a_workload_is_divided_anew_among_the_clusters_that_there_are_now(scene:
     Ok(())
 }
 
-async fn what_is_not_propagated_is_said_to_have_no_binding_and_the_rebalancer_is_deleted_in_time(
+async fn what_is_not_propagated_is_reported_to_have_no_binding_and_the_rebalancer_is_deleted_in_time(
     scene: &mut Scene,
 ) -> Result<()> {
     scene.example().await?;

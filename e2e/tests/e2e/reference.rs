@@ -60,10 +60,10 @@ async fn a_config_map_follows_its_workload_and_its_data_too(scene: &mut Scene) -
         scene.apply(object).await?;
     }
     scene.until_settled(&["member1"]).await?;
-    let told = scene
-        .until_told_once("SyncScheduleResultToDependenciesSucceed", "myapp-deployment")
+    let reported = scene
+        .until_reported_once("SyncScheduleResultToDependenciesSucceed", "myapp-deployment")
         .await?;
-    ensure!(told["type"] == "Normal", "{told}");
+    ensure!(reported["type"] == "Normal", "{reported}");
     place(scene, "member2").await?;
     scene.until_settled(&["member2"]).await?;
     let edit = |live: &mut Value| live["data"] = json!({"user": "ceilometer"});

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 tests![
     a_dropped_reference_takes_the_copy_and_the_binding_along,
     a_deleted_workload_takes_everything_along_and_leaves_nothing,
-    a_revoked_dependency_goes_after_the_grace_and_every_workload_is_told,
+    a_revoked_dependency_goes_after_the_grace_and_every_workload_is_reported,
     a_dependency_that_is_back_in_time_never_leaves_its_members,
     preserved_resources_stay_without_our_marks,
     a_revoked_dependency_is_released_where_it_is_preserved,
@@ -74,7 +74,7 @@ async fn a_deleted_workload_takes_everything_along_and_leaves_nothing(scene: &mu
 
 /// The same as in a single cluster: a revoked Secret must be deleted. The grace period is counted from the binding's
 /// deletionTimestamp, which has whole seconds.
-async fn a_revoked_dependency_goes_after_the_grace_and_every_workload_is_told(
+async fn a_revoked_dependency_goes_after_the_grace_and_every_workload_is_reported(
     scene: &mut Scene,
 ) -> Result<()> {
     scene.options.deletion_grace = Duration::from_secs(3);
@@ -95,10 +95,10 @@ async fn a_revoked_dependency_goes_after_the_grace_and_every_workload_is_told(
     let says = format!("ConfigMap {}/my-config", scene.ns);
     for name in ["myapp", "another"] {
         let binding = format!("{name}-deployment");
-        let told = scene
+        let reported = scene
             .until_condition(&binding, "DependenciesReady", "False", &says)
             .await?;
-        assert_eq!(told["reason"], "DependencyMissing");
+        assert_eq!(reported["reason"], "DependencyMissing");
     }
     scene.until_held("ConfigMap", "my-config", &[]).await?;
     let after = deleted.elapsed();
@@ -109,12 +109,12 @@ async fn a_revoked_dependency_goes_after_the_grace_and_every_workload_is_told(
         let events = scene
             .events("SyncScheduleResultToDependenciesFailed", name)
             .await?;
-        let told: Vec<&Value> = events
+        let reported: Vec<&Value> = events
             .iter()
             .filter(|event| event.to_string().contains(&says))
             .collect();
         ensure!(
-            told.len() == 1 && told[0]["type"] == "Warning" && told[0]["count"] == 1,
+            reported.len() == 1 && reported[0]["type"] == "Warning" && reported[0]["count"] == 1,
             "{events:#?}"
         );
         ensure!(

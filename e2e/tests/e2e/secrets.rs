@@ -103,7 +103,7 @@ async fn a_token_secret_is_never_propagated(scene: &mut Scene) -> Result<()> {
     scene
         .until_held("Deployment", "myapp", &["member1", "member2"])
         .await?;
-    let told = scene
+    let reported = scene
         .until_condition(
             "myapp-deployment",
             "DependenciesReady",
@@ -111,7 +111,7 @@ async fn a_token_secret_is_never_propagated(scene: &mut Scene) -> Result<()> {
             "is never propagated",
         )
         .await?;
-    let message = told["message"].as_str().unwrap_or_default();
+    let message = reported["message"].as_str().unwrap_or_default();
     ensure!(
         message.contains("keys") && message.contains("member"),
         "{message}"

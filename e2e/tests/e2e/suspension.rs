@@ -40,10 +40,10 @@ async fn a_suspended_workload_stays_as_it_is_with_its_dependencies_until_it_goes
         .await?;
     scene.quiet().await?;
     ensure!(scene.holders("ConfigMap", "my-config").await? == ["member1"]);
-    let told = scene
-        .until_told_once("WorkDispatching", "myapp-deployment")
+    let reported = scene
+        .until_reported_once("WorkDispatching", "myapp-deployment")
         .await?;
-    ensure!(told["type"] == "Normal", "{told}");
+    ensure!(reported["type"] == "Normal", "{reported}");
     // Moved while all of it is held back: it stays where it is, and is not restored there either.
     scene
         .apply(suspended(&["member3"], &json!({"dispatching": true})))

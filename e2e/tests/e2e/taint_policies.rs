@@ -84,13 +84,13 @@ async fn a_killed_member_is_tainted_by_ready_and_by_a_policy_and_freed_when_it_i
     }
     eventually("the event names the policy", async || {
         let events = scene.hub.list("Event", "default", "").await?;
-        let told = events.iter().any(|event| {
+        let reported = events.iter().any(|event| {
             let message = event["message"].as_str().unwrap_or_default();
             event["reason"] == "TaintClusterSucceed"
                 && event["involvedObject"]["name"] == "member1"
                 && message.contains(&format!("Added the taint {by_policy} (ClusterTaintPolicy {key})"))
         });
-        ensure!(told, "{events:#?}");
+        ensure!(reported, "{events:#?}");
         Ok(())
     })
     .await?;
@@ -143,10 +143,10 @@ async fn members_that_are_lost_together_are_not_tainted(scene: &mut Scene) -> Re
         scene.bed.cluster(member)?.stop_apiserver();
     }
     for member in members {
-        let told = scene
+        let reported = scene
             .until_cluster(member, "Unknown", "3 of 3 members stopped responding")
             .await?;
-        assert_eq!(told["reason"], "HubCutOff");
+        assert_eq!(reported["reason"], "HubCutOff");
     }
     scene.quiet().await?;
     for member in members {

@@ -16,14 +16,14 @@ tests![
 
 async fn taints_of_clusters_are_set_and_removed_as_kubectl_does_for_nodes(scene: &mut Scene) -> Result<()> {
     let before = Timestamp::now().as_second();
-    let said = run(
+    let reported = run(
         scene,
         "taint member1 member2 dedicated=gpu:NoExecute quiet:NoSchedule",
     )
     .await?;
     ensure!(
-        said == "cluster/member1 tainted\ncluster/member2 tainted\n",
-        "{said}"
+        reported == "cluster/member1 tainted\ncluster/member2 tainted\n",
+        "{reported}"
     );
     let tainted = cluster(scene, "member1").await?;
     let taints = &tainted["spec"]["taints"];
@@ -40,20 +40,20 @@ async fn taints_of_clusters_are_set_and_removed_as_kubectl_does_for_nodes(scene:
     );
 
     // The same taint again is not written; another value only with --overwrite.
-    let said = run(scene, "taint member1 dedicated=gpu:NoExecute").await?;
-    ensure!(said == "cluster/member1 unchanged\n", "{said}");
+    let reported = run(scene, "taint member1 dedicated=gpu:NoExecute").await?;
+    ensure!(reported == "cluster/member1 unchanged\n", "{reported}");
     let refused = run(scene, "taint member3 member1 dedicated=db:NoExecute").await;
     let refused = format!("{:#}", refused.err().context("overwritten without the flag")?);
     ensure!(
         refused.contains("\"member1\" already has the taint dedicated:NoExecute"),
         "{refused}"
     );
-    let said = run(
+    let reported = run(
         scene,
         "taint member1 dedicated=db:NoExecute --overwrite --dry-run",
     )
     .await?;
-    ensure!(said == "cluster/member1 tainted (dry run)\n", "{said}");
+    ensure!(reported == "cluster/member1 tainted (dry run)\n", "{reported}");
     let now = cluster(scene, "member1").await?;
     let version = |cluster: &Value| cluster["metadata"]["resourceVersion"].clone();
     ensure!(version(&now) == version(&tainted), "written without need");
@@ -61,8 +61,8 @@ async fn taints_of_clusters_are_set_and_removed_as_kubectl_does_for_nodes(scene:
         cluster(scene, "member3").await?["spec"]["taints"].is_null(),
         "written before all were checked"
     );
-    let said = run(scene, "taint member1 dedicated=db:NoExecute --overwrite").await?;
-    ensure!(said == "cluster/member1 tainted\n", "{said}");
+    let reported = run(scene, "taint member1 dedicated=db:NoExecute --overwrite").await?;
+    ensure!(reported == "cluster/member1 tainted\n", "{reported}");
     let now = cluster(scene, "member1").await?;
     ensure!(now["spec"]["taints"][0]["value"] == "db", "{now}");
 
@@ -84,10 +84,10 @@ async fn taints_of_clusters_are_set_and_removed_as_kubectl_does_for_nodes(scene:
         ensure!(format!("{error:#}").contains(why), "{line}: {error:#}");
     }
     ensure!(cluster(scene, "member3").await?["spec"]["taints"].is_null());
-    let said = run(scene, "taint member1 member2 dedicated- quiet:NoSchedule-").await?;
+    let reported = run(scene, "taint member1 member2 dedicated- quiet:NoSchedule-").await?;
     ensure!(
-        said == "cluster/member1 untainted\ncluster/member2 untainted\n",
-        "{said}"
+        reported == "cluster/member1 untainted\ncluster/member2 untainted\n",
+        "{reported}"
     );
     let spec = cluster(scene, "member1").await?["spec"].clone();
     ensure!(spec.get("taints").is_none(), "{spec}");
@@ -96,26 +96,26 @@ async fn taints_of_clusters_are_set_and_removed_as_kubectl_does_for_nodes(scene:
 
 async fn a_cordoned_cluster_keeps_what_it_has_and_gets_nothing_new(scene: &mut Scene) -> Result<()> {
     scene.example().await?;
-    let said = run(scene, "cordon member1 member3").await?;
+    let reported = run(scene, "cordon member1 member3").await?;
     ensure!(
-        said == "cluster/member1 cordoned\ncluster/member3 cordoned\n",
-        "{said}"
+        reported == "cluster/member1 cordoned\ncluster/member3 cordoned\n",
+        "{reported}"
     );
-    let said = run(scene, "cordon member1").await?;
-    ensure!(said == "cluster/member1 already cordoned\n", "{said}");
+    let reported = run(scene, "cordon member1").await?;
+    ensure!(reported == "cluster/member1 already cordoned\n", "{reported}");
     scene
         .apply(manifests::policy(&["member1", "member2", "member3"]))
         .await?;
     scene.quiet().await?;
     scene.until_settled(&["member1", "member2"]).await?;
 
-    let said = run(scene, "uncordon member1 member3").await?;
+    let reported = run(scene, "uncordon member1 member3").await?;
     ensure!(
-        said == "cluster/member1 uncordoned\ncluster/member3 uncordoned\n",
-        "{said}"
+        reported == "cluster/member1 uncordoned\ncluster/member3 uncordoned\n",
+        "{reported}"
     );
-    let said = run(scene, "uncordon member3").await?;
-    ensure!(said == "cluster/member3 already uncordoned\n", "{said}");
+    let reported = run(scene, "uncordon member3").await?;
+    ensure!(reported == "cluster/member3 already uncordoned\n", "{reported}");
     scene.until_settled(&["member1", "member2", "member3"]).await
 }
 
@@ -146,17 +146,17 @@ async fn a_drain_tells_what_it_waits_for(scene: &mut Scene) -> Result<()> {
         "{taints}"
     );
     ensure!(taints[1]["timeAdded"].is_string(), "{taints}");
-    let said = run(scene, "drain member1 --wait=false").await?;
+    let reported = run(scene, "drain member1 --wait=false").await?;
     ensure!(
-        said == "cluster/member1 already cordoned\ncluster/member1 already draining\n",
-        "{said}"
+        reported == "cluster/member1 already cordoned\ncluster/member1 already draining\n",
+        "{reported}"
     );
 
     // Without bindings on the cluster there is nothing to wait for.
-    let said = run(scene, "drain member3").await?;
+    let reported = run(scene, "drain member3").await?;
     ensure!(
-        said == "cluster/member3 cordoned\ncluster/member3 draining\ncluster/member3 drained\n",
-        "{said}"
+        reported == "cluster/member3 cordoned\ncluster/member3 draining\ncluster/member3 drained\n",
+        "{reported}"
     );
     run(scene, "uncordon member1 member3").await?;
     for name in ["member1", "member3"] {

@@ -98,12 +98,12 @@ async fn a_process_without_leader_election_does_not_start_while_another_one_lead
     let flags = ["--leader-elect=false"];
     let mut second = ControlProcess::new("second", &scene.bed.fleet.hub, scene.bed.dir(), &flags).await?;
     second.start()?;
-    let told = second.ended(PATIENCE).await?;
+    let reported = second.ended(PATIENCE).await?;
     let words = [
         "karmada-system/entourage-controllers is held by",
         "--leader-elect=true",
     ];
-    ensure!(words.iter().all(|each| told.contains(each)), "{told}");
+    ensure!(words.iter().all(|each| reported.contains(each)), "{reported}");
     // The lease is neither renewed nor released: the process starts once it has expired.
     pair.kill();
     second.start()?;

@@ -100,8 +100,11 @@ async fn a_bound_claim_stays_when_its_workload_moves_and_is_managed_again_when_i
     scene.apply(policy(&["member2"])).await?;
     scene.until_held("Deployment", "myapp", &["member2"]).await?;
     until_released(scene, "member1").await?;
-    let told = scene.until_told_once("VolumeRetained", "myapp").await?;
-    ensure!(told.to_string().contains("holds data on member1"), "{told}");
+    let reported = scene.until_reported_once("VolumeRetained", "myapp").await?;
+    ensure!(
+        reported.to_string().contains("holds data on member1"),
+        "{reported}"
+    );
     scene.quiet().await?;
     scene.restart().await?;
     scene.apply(policy(&["member1"])).await?;

@@ -50,7 +50,7 @@ async fn kubectl_wait_ends_after_an_edit_of_each_kind(scene: &mut Scene) -> Resu
         ),
     ];
     for (kind, namespace, name, type_, path, value) in kinds {
-        told(scene, kind, namespace, name, type_).await?;
+        reported(scene, kind, namespace, name, type_).await?;
         let before = scene.hub.get(kind, namespace, name).await?.context("it")?;
         let before = before.pointer(path).cloned().unwrap_or_default();
         let set = |value: &Value| {
@@ -67,15 +67,15 @@ async fn kubectl_wait_ends_after_an_edit_of_each_kind(scene: &mut Scene) -> Resu
             }
         };
         scene.hub.edit(kind, namespace, name, set(&value)).await?;
-        told(scene, kind, namespace, name, type_).await?;
+        reported(scene, kind, namespace, name, type_).await?;
         scene.hub.edit(kind, namespace, name, set(&before)).await?;
-        told(scene, kind, namespace, name, type_).await?;
+        reported(scene, kind, namespace, name, type_).await?;
     }
     Ok(())
 }
 
 /// Waits as kubectl does, and by kubectl itself where there is one.
-async fn told(scene: &Scene, kind: &str, namespace: &str, name: &str, type_: &str) -> Result<()> {
+async fn reported(scene: &Scene, kind: &str, namespace: &str, name: &str, type_: &str) -> Result<()> {
     let (kind, name) = match kind {
         "Deployment" => ("ResourceBinding", "myapp-deployment"),
         _ => (kind, name),
@@ -120,11 +120,11 @@ async fn told(scene: &Scene, kind: &str, namespace: &str, name: &str, type_: &st
     let what = format!("{type_} of {kind} {name} is of the generation");
     eventually(&what, async || {
         let object = scene.hub.get(kind, namespace, name).await?.context("it")?;
-        let told = condition(&object, type_);
-        ensure!(told["status"] == "True", "{told}");
+        let reported = condition(&object, type_);
+        ensure!(reported["status"] == "True", "{reported}");
         ensure!(
-            told["observedGeneration"] == object["metadata"]["generation"],
-            "{told}"
+            reported["observedGeneration"] == object["metadata"]["generation"],
+            "{reported}"
         );
         Ok(())
     })

@@ -61,14 +61,15 @@ impl Webhook {
             ..options
         };
         let stop = CancellationToken::new();
-        let ((tell, told), (end, ended)) = (oneshot::channel(), oneshot::channel());
+        let ((tell, reported), (end, ended)) = (oneshot::channel(), oneshot::channel());
         let until = stop.clone();
         let clock = Arc::new(jiff::Timestamp::now);
         runtime.spawn(async move {
             let _ = end.send(entourage_webhook::run(options, client, clock, Some(tell), until).await);
         });
-        let told = tokio::time::timeout(PATIENCE, told).await;
-        told.context("it was not registered")?
+        let reported = tokio::time::timeout(PATIENCE, reported).await;
+        reported
+            .context("it was not registered")?
             .context("the webhook did not start")?;
         Ok(Self {
             runtime: Some(runtime),
@@ -266,11 +267,11 @@ async fn without_the_webhook_new_policies_wait_and_everything_else_goes_on(scene
         let Err(error) = scene.apply(misplaced()).await else {
             bail!("a policy was accepted without validation")
         };
-        let told = format!("{error:#}");
+        let reported = format!("{error:#}");
         ensure!(
             status_code(&error) == 500
-                && told.contains("failed calling webhook \"defaults.webhook.entourage.dev\""),
-            "{told}"
+                && reported.contains("failed calling webhook \"defaults.webhook.entourage.dev\""),
+            "{reported}"
         );
         let webhook = Webhook::start(scene, Options::default()).await?;
         ensure!(
@@ -406,8 +407,8 @@ async fn the_rights_of_its_account_are_enough_and_no_more_than_it_needs(scene: &
         let Err(error) = tls else {
             bail!("a certificate without one was taken")
         };
-        let told = format!("{error:#}");
-        ensure!(told.contains("spec.resource.data[tls.crt]: a server refuses it: FieldValueRequired"), "{told}");
+        let reported = format!("{error:#}");
+        ensure!(reported.contains("spec.resource.data[tls.crt]: a server refuses it: FieldValueRequired"), "{reported}");
         webhook.end().await?;
         let left = scene.hub.call("GET", &configuration(CONFIGURATIONS[0]), None).await;
         ensure!(left.is_err_and(|error| status_code(&error) == 404), "it may remove them");
@@ -490,10 +491,10 @@ fn refused(code: u16, words: &str, result: Result<Value>) -> Result<()> {
     let Err(error) = result else {
         bail!("it was taken; wanted: {code} {words}")
     };
-    let told = format!("{error:#}");
+    let reported = format!("{error:#}");
     ensure!(
-        status_code(&error) == code && told.contains(words),
-        "wanted {code} {words}: {told}"
+        status_code(&error) == code && reported.contains(words),
+        "wanted {code} {words}: {reported}"
     );
     Ok(())
 }

@@ -119,7 +119,7 @@ fn what_does_not_change_the_spec_is_nobodys_question() {
 }
 
 #[test]
-fn an_author_without_rights_is_told_which_where_and_what_to_do() {
+fn an_author_without_rights_learns_which_where_and_what_to_do() {
     let object = distribution(&json!({"namespaces": [{"name": "a"}]}));
     let rights = asked(&object, None).unwrap().rights;
     let refusal = rights.refusal("jane", &rights.by_name.clone().unwrap()[1..]);
@@ -177,7 +177,7 @@ fn a_trial_has_no_namespace_and_is_never_shown() {
 }
 
 #[test]
-fn a_server_that_refuses_is_heard_and_one_that_cannot_say_is_not() {
+fn a_server_that_refuses_is_observed_and_one_that_cannot_say_is_not() {
     let error = |code, reason: &str, fields: &[(&str, &str)]| {
         let fields = fields
             .iter()
@@ -205,7 +205,7 @@ fn a_server_that_refuses_is_heard_and_one_that_cannot_say_is_not() {
 }
 
 #[test]
-fn of_a_refusal_only_places_are_told_and_of_keys_only_those_that_a_type_demands() {
+fn of_a_refusal_only_places_are_reported_and_of_keys_only_those_that_a_type_demands() {
     let message = |field: &str, reason: &str| {
         let fields = vec![(field.to_owned(), reason.to_owned())];
         let refusal = tried(&Answer::Error(422, "Invalid".to_owned(), fields)).unwrap_err();

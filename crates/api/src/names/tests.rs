@@ -79,7 +79,7 @@ fn parts_of_a_permanent_id_do_not_run_together() {
 }
 
 #[test]
-fn names_that_are_one_binding_name_are_told_apart_in_the_end() {
+fn names_that_are_one_binding_name_are_distinguished_in_the_end() {
     let of = |name| binding_names("rbac.authorization.k8s.io", "ClusterRole", name);
     let [one, other] = ["a:b", "a.b"].map(of);
     assert_eq!((&one[0], &one[1]), (&other[0], &other[1]));

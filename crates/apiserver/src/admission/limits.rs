@@ -23,7 +23,7 @@ fn limits(cluster: &dyn Surroundings, object: &Object) -> Vec<Object> {
 
 /// Sets default requests and limits in the containers of a pod, and records that in an annotation.
 pub(super) fn fill(cluster: &dyn Surroundings, pod: &mut Object) {
-    let mut said = Vec::new();
+    let mut reported = Vec::new();
     for limit in limits(cluster, pod) {
         if text(&limit, "type") != "Container" {
             continue;
@@ -38,14 +38,14 @@ pub(super) fn fill(cluster: &dyn Surroundings, pod: &mut Object) {
                 ] {
                     let set = missing(resources, key, below(&limit, defaults));
                     if !set.is_empty() {
-                        said.push(format!("{} {one} for {shown} {name}", set.join(", ")));
+                        reported.push(format!("{} {one} for {shown} {name}", set.join(", ")));
                     }
                 }
             });
         }
     }
-    if !said.is_empty() {
-        let text = format!("LimitRanger plugin set: {}", said.join("; "));
+    if !reported.is_empty() {
+        let text = format!("LimitRanger plugin set: {}", reported.join("; "));
         made(metadata_mut(pod), "annotations").insert(ANNOTATION.to_owned(), text.into());
     }
 }

@@ -309,8 +309,8 @@ fn failure(case: &Case<'_>) -> Option<(String, String)> {
             Ok(_) => return Some((reason.to_owned(), message(case, validation, source))),
             Err(_) if ignores(case.policy) => {}
             Err(error) => {
-                let told = format!("expression '{source}' resulted in error: {error}");
-                return Some(("Invalid".to_owned(), told));
+                let reported = format!("expression '{source}' resulted in error: {error}");
+                return Some(("Invalid".to_owned(), reported));
             }
         }
     }
@@ -318,9 +318,9 @@ fn failure(case: &Case<'_>) -> Option<(String, String)> {
 }
 
 fn message(case: &Case<'_>, validation: &Object, source: &str) -> String {
-    let said = text(validation, "messageExpression").trim();
-    if !said.is_empty()
-        && let Ok(value) = Expression::compile(said).and_then(|said| said.run(&case.variables))
+    let reported = text(validation, "messageExpression").trim();
+    if !reported.is_empty()
+        && let Ok(value) = Expression::compile(reported).and_then(|reported| reported.run(&case.variables))
         && let Some(text) = value.text().map(str::trim)
         && !text.is_empty()
         && !text.contains('\n')
@@ -358,10 +358,10 @@ fn mutated(
         }
     }
     let target = Value::Object(current.clone());
-    let told = |status: Box<Status>| status.message;
+    let reported = |status: Box<Status>| status.message;
     let schema = resource.schema.get();
-    let patched = patch::patched(kind, schema, target, result.to_string().as_bytes()).map_err(told)?;
-    let decoded = decode::value(resource, patched, decode::FieldValidation::Ignore).map_err(told)?;
+    let patched = patch::patched(kind, schema, target, result.to_string().as_bytes()).map_err(reported)?;
+    let decoded = decode::value(resource, patched, decode::FieldValidation::Ignore).map_err(reported)?;
     Ok(decoded.object)
 }
 
@@ -374,12 +374,12 @@ fn denied(request: &Request<'_>, case: &Case<'_>, reason: &str, why: &str) -> Bo
     } else {
         "ValidatingAdmissionPolicy"
     };
-    let told = format!(
+    let reported = format!(
         "{kind} '{}' with binding '{}' denied request: {why}",
         field(case.policy, "name"),
         field(case.binding, "name")
     );
-    let mut status = Status::forbidden(about(request.resource, request.name), &told);
+    let mut status = Status::forbidden(about(request.resource, request.name), &reported);
     status.code = match reason {
         "Unauthorized" => 401,
         "Forbidden" => 403,
@@ -390,6 +390,6 @@ fn denied(request: &Request<'_>, case: &Case<'_>, reason: &str, why: &str) -> Bo
     status
         .details
         .get_or_insert_default()
-        .insert("causes".to_owned(), serde_json::json!([{"message": told}]));
+        .insert("causes".to_owned(), serde_json::json!([{"message": reported}]));
     status
 }

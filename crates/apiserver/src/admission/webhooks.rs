@@ -119,7 +119,7 @@ pub(crate) async fn validate(request: &Request<'_>, states: States<'_>) -> Resul
         match answer.and_then(|response| outcome_of(hook, response, &mut warnings).map(drop)) {
             Ok(()) => {}
             Err(failure) => {
-                if let Err(status) = told(hook, failure) {
+                if let Err(status) = reported(hook, failure) {
                     refused.get_or_insert(status);
                 }
             }
@@ -226,7 +226,7 @@ async fn round(
             Ok(Some(before != *slot))
         }
         Err(failure) => {
-            told(hook, failure).map_err(|status| status.with_warnings(std::mem::take(warnings)))?;
+            reported(hook, failure).map_err(|status| status.with_warnings(std::mem::take(warnings)))?;
             Ok(Some(false))
         }
     }
@@ -296,7 +296,7 @@ fn outcome_of(
 }
 
 /// The error of the request for a failed call; `None` if the webhook's failure policy is to ignore it.
-fn told(hook: &Hook, failure: Failure) -> Result<()> {
+fn reported(hook: &Hook, failure: Failure) -> Result<()> {
     match failure {
         Failure::Refused(status) => Err(status),
         Failure::Call(reason) if hook.is_ignored_when_it_fails() => {

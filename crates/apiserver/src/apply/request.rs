@@ -295,26 +295,26 @@ fn type_of(api_version: &str, kind: &str) -> String {
 
 /// 409 with a cause for each field of each other manager.
 fn conflict(conflicts: &Conflicts) -> Box<Status> {
-    let told: Vec<(String, Vec<String>)> = conflicts
+    let reported: Vec<(String, Vec<String>)> = conflicts
         .iter()
         .map(|(owner, fields)| (shown(owner), fields.paths()))
         .collect();
-    let causes: Vec<Value> = told
+    let causes: Vec<Value> = reported
         .iter()
         .flat_map(|(owner, paths)| paths.iter().map(move |path| (owner, path)))
         .map(|(owner, path)| {
             json!({"reason": "FieldManagerConflict", "message": format!("conflict with {owner}"), "field": path})
         })
         .collect();
-    let message = match (causes.len(), told.as_slice()) {
+    let message = match (causes.len(), reported.as_slice()) {
         (1, [(owner, paths)]) => {
             format!(
                 "Apply failed with 1 conflict: conflict with {owner}: {}",
                 paths.concat()
             )
         }
-        (count, told) => {
-            let lines: Vec<String> = told
+        (count, reported) => {
+            let lines: Vec<String> = reported
                 .iter()
                 .flat_map(|(owner, paths)| {
                     let head = format!("conflicts with {owner}:");

@@ -152,7 +152,7 @@ fn what_was_there_before_the_first_apply_keeps_an_owner() {
 }
 
 #[test]
-fn wrong_types_are_told_as_go_writes_them() {
+fn wrong_types_are_reported_as_go_writes_them() {
     let resource = resource("Deployment", "io.k8s.api.apps.v1.Deployment");
     let cases = [
         (

@@ -138,7 +138,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn paths_are_told_apart() {
+    fn paths_are_distinguished() {
         // method, path, query, verb, group, namespace, resource/subresource, name
         let cases = [
             ("GET", "/api/v1/nodes", "", "list", "", "", "nodes", ""),

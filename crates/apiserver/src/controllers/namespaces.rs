@@ -293,7 +293,7 @@ fn set_conditions(namespace: &mut Object, conditions: &[Condition], now: &str) -
     let Value::Array(list) = list else { return false };
     let mut changed = false;
     for (kind, state, reason, message) in conditions {
-        let said = |value: &Value| {
+        let reported = |value: &Value| {
             [("status", *state), ("reason", reason), ("message", message)]
                 .iter()
                 .all(|(name, text)| value.get(name).and_then(Value::as_str) == Some(text))
@@ -306,7 +306,7 @@ fn set_conditions(namespace: &mut Object, conditions: &[Condition], now: &str) -
                 "lastTransitionTime": now})
         };
         match found {
-            Some(value) if said(value) => continue,
+            Some(value) if reported(value) => continue,
             Some(value) => *value = next(),
             None => list.push(next()),
         }
@@ -403,7 +403,7 @@ mod tests {
         put(&cluster, "configmaps", "a/held", held);
         tokio::time::advance(DELAY).await;
         while namespaces.work(&*cluster) {}
-        let told = cluster.store.revision();
+        let reported = cluster.store.revision();
         let mut inside = seen(&leaving, Happened::Modified);
         inside.place.collection = "configmaps".to_owned();
         inside.place.key = "a/held".to_owned();
@@ -414,7 +414,7 @@ mod tests {
         assert!(!namespaces.work(&*cluster));
         assert_eq!(
             cluster.store.revision(),
-            told,
+            reported,
             "what goes already is not asked again"
         );
     }

@@ -223,7 +223,7 @@ async fn a_namespace_goes_with_all_that_is_in_it_once_it_is_released() {
     ask(&cluster, Method::DELETE, "namespaces", "a", Value::Null)
         .await
         .expect("deleted");
-    until(&cluster, "what remains is told", |inner| {
+    until(&cluster, "what remains is reported", |inner| {
         let namespace = inner.get("namespaces", "a").unwrap_or_default();
         Value::Object(namespace)
             .to_string()

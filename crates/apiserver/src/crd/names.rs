@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_taken_kind_is_told_before_taken_short_names() {
+    fn a_taken_kind_is_reported_before_taken_short_names() {
         let crd = crd(
             json!({"plural": "bs", "singular": "b", "kind": "A", "listKind": "BList", "shortNames": ["x"]}),
         );

@@ -159,8 +159,8 @@ impl Rules for CustomRules {
         if let Some(old) = old.filter(|_| schema.checked) {
             let new = Value::Object(new.clone());
             let old = Value::Object(old.clone());
-            let told = cel::evaluate(None, &new, Some(&old), schema, Which::Ratcheted);
-            warnings.extend(told.iter().map(ToString::to_string));
+            let reported = cel::evaluate(None, &new, Some(&old), schema, Which::Ratcheted);
+            warnings.extend(reported.iter().map(ToString::to_string));
         }
         warnings
     }

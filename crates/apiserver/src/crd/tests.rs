@@ -188,7 +188,7 @@ fn rules_end_within_their_steps() {
     let schema = understood(
         json!({"type": "object", "properties": {"l": {"type": "array", "items": {"type": "integer"}}},
         "x-kubernetes-validations": [
-            {"rule": "self.l.all(a, self.l.all(b, self.l.all(c, a + b + c >= 0)))", "message": "never told"}]}),
+            {"rule": "self.l.all(a, self.l.all(b, self.l.all(c, a + b + c >= 0)))", "message": "never reported"}]}),
     );
     let list: Vec<i64> = (0..2000).collect();
     let errors = cel::evaluate(Some("spec"), &json!({"l": list}), None, &schema, Which::Deciding);

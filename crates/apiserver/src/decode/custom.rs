@@ -53,7 +53,7 @@ pub(super) fn body(
         return Err(envelope::other_version(&gvk.api_version(), resource));
     }
     right_type(resource, &object)?;
-    Ok(told(object, &problems, validation))
+    Ok(reported(object, &problems, validation))
 }
 
 /// Reads the result of a patch, which errors quote as a `whole`. O(value).
@@ -85,7 +85,7 @@ pub(super) fn value(
             problems.join(", ")
         )));
     }
-    let decoded = told(object, &problems, validation);
+    let decoded = reported(object, &problems, validation);
     right_type(resource, &decoded.object).map_err(|status| status.with_warnings(decoded.warnings.clone()))?;
     Ok(decoded)
 }
@@ -103,7 +103,7 @@ pub(super) fn applied(resource: &Resource, mut value: Value) -> Result<Object> {
     }
 }
 
-fn told(object: Object, problems: &[String], validation: FieldValidation) -> Decoded {
+fn reported(object: Object, problems: &[String], validation: FieldValidation) -> Decoded {
     Decoded {
         object,
         warnings: decode::warnings(problems, validation),

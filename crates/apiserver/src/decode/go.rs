@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn base64_faults_are_told_where_go_finds_them() {
+    fn base64_faults_are_reported_where_go_finds_them() {
         for (text, result) in [
             ("YWJj\nZGVm", Ok("YWJjZGVm")),
             ("YWI=", Ok("YWI=")),

@@ -171,7 +171,7 @@ fn schemas_of_crds_are_read_at_any_depth() {
 }
 
 #[test]
-fn an_object_of_another_version_of_the_same_kind_is_told_the_version() {
+fn an_object_of_another_version_of_the_same_kind_gets_the_version() {
     let error = read(
         "autoscaling",
         "horizontalpodautoscalers",

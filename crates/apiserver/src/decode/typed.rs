@@ -75,7 +75,7 @@ struct Walk {
     inside: Option<Arc<Schema>>,
     first_error: Option<String>,
     problems: Vec<String>,
-    told: BTreeSet<String>,
+    reported: BTreeSet<String>,
     /// Within types with a reader of their own, which report no unknown fields.
     quiet: usize,
 }
@@ -132,7 +132,7 @@ impl Walk {
             path => format!("{path}.{name}"),
         };
         let text = format!("{what} field {path:?}");
-        if self.quiet == 0 && self.problems.len() < MOST_PROBLEMS && self.told.insert(text.clone()) {
+        if self.quiet == 0 && self.problems.len() < MOST_PROBLEMS && self.reported.insert(text.clone()) {
             self.problems.push(text);
         }
     }

@@ -117,7 +117,7 @@ async fn a_list_waits_for_a_revision_that_is_about_to_come() {
 }
 
 #[tokio::test]
-async fn numbers_that_are_none_are_told_in_the_servers_words() {
+async fn numbers_that_are_none_are_reported_in_the_servers_words() {
     let cluster = bare();
     let cases = [
         ("limit=", "strconv.ParseInt: parsing \"\": invalid syntax"),

@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bad_tokens_are_told_in_the_servers_words() {
+    fn bad_tokens_are_reported_in_the_servers_words() {
         let of = |json: &str| to_base64(json.as_bytes());
         let cases = [
             (

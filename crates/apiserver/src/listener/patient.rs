@@ -31,10 +31,10 @@ impl<S> Patient<S> {
     }
 
     /// The error of the stream, or its timeout.
-    fn told<T>(&mut self, cx: &mut Context<'_>, said: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
-        if said.is_ready() {
+    fn reported<T>(&mut self, cx: &mut Context<'_>, reported: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        if reported.is_ready() {
             self.waits = None;
-            return said;
+            return reported;
         }
         let patience = self.patience;
         let waits = self.waits.get_or_insert_with(|| Box::pin(sleep(patience)));
@@ -56,8 +56,8 @@ impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
 impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
-        let said = Pin::new(&mut this.stream).poll_write(cx, bytes);
-        this.told(cx, said)
+        let reported = Pin::new(&mut this.stream).poll_write(cx, bytes);
+        this.reported(cx, reported)
     }
 
     fn poll_write_vectored(
@@ -66,8 +66,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
-        let said = Pin::new(&mut this.stream).poll_write_vectored(cx, slices);
-        this.told(cx, said)
+        let reported = Pin::new(&mut this.stream).poll_write_vectored(cx, slices);
+        this.reported(cx, reported)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -76,14 +76,14 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        let said = Pin::new(&mut this.stream).poll_flush(cx);
-        this.told(cx, said)
+        let reported = Pin::new(&mut this.stream).poll_flush(cx);
+        this.reported(cx, reported)
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        let said = Pin::new(&mut this.stream).poll_shutdown(cx);
-        this.told(cx, said)
+        let reported = Pin::new(&mut this.stream).poll_shutdown(cx);
+        this.reported(cx, reported)
     }
 }
 
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_is_told_nothing_is_not_given_up() {
+    async fn a_reader_without_news_is_not_given_up() {
         let (near, mut far) = duplex(64);
         let mut near = Patient::new(near, PATIENCE);
         near.write_all(b"a").await.expect("written");

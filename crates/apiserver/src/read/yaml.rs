@@ -84,7 +84,7 @@ impl<'a> Reader<'a> {
     fn next(&mut self) -> Result<(Event<'a>, Span), String> {
         match self.parser.next_event() {
             Some(Ok(next)) => Ok(next),
-            Some(Err(error)) => Err(told(&error, self.text)),
+            Some(Err(error)) => Err(reported(&error, self.text)),
             None => Err("yaml: unexpected end of stream".to_owned()),
         }
     }
@@ -248,7 +248,7 @@ fn height(node: &Node) -> usize {
 }
 
 /// Errors of Go's scanner name the line, those of its parser the line before; at the end of a text both name the next line.
-fn told(error: &ScanError, text: &str) -> String {
+fn reported(error: &ScanError, text: &str) -> String {
     let at_end = error
         .marker()
         .byte_offset()
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_that_is_there_again_is_told_with_its_line() {
+    fn a_field_that_is_there_again_is_reported_with_its_line() {
         let document = parse(b"metadata:\n  name: t\n  name: u\n").unwrap();
         assert_eq!(document.duplicates, ["line 3: key \"name\" already set in map"]);
         assert_eq!(document.node.into_value(), json!({"metadata": {"name": "u"}}));

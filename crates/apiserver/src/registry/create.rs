@@ -162,8 +162,8 @@ async fn create_named(
     if let Some(entry) = cluster.store().get(&resource.collection, &key) {
         return Err(taken(resource, &name, prefixed, Some(entry)));
     }
-    let (told, charged) = admission::admit(cluster, resource, &object, false)?;
-    warnings.extend(told);
+    let (reported, charged) = admission::admit(cluster, resource, &object, false)?;
+    warnings.extend(reported);
     let stored = held(cluster, resource, &key, object)
         .and_then(|written| written.map_err(|mismatch| taken(resource, &name, prefixed, mismatch.0)));
     if stored.is_err() {

@@ -241,7 +241,7 @@ fn apply(
             return Some(FieldError::invalid(field(path), type_name(schema.kind), detail));
         }
     };
-    let told = || {
+    let default_message = || {
         if rule.message.is_empty() {
             format!("failed rule: {}", rule.rule)
         } else {
@@ -254,8 +254,8 @@ fn apply(
             let message = rule
                 .message_program
                 .as_ref()
-                .and_then(|program| said(&bound::run(program, variables, rule.optional_old)))
-                .unwrap_or_else(told);
+                .and_then(|program| computed_message(&bound::run(program, variables, rule.optional_old)))
+                .unwrap_or_else(default_message);
             let at = field(&format!("{path}{}", steps(&rule.field_path)));
             Some(failure(&rule.reason, at, value, message))
         }
@@ -263,19 +263,19 @@ fn apply(
         Ok(_) => Some(FieldError::invalid(
             field(path),
             type_name(schema.kind),
-            format!("no such overload evaluating rule: {}", told()),
+            format!("no such overload evaluating rule: {}", default_message()),
         )),
         Err(_) if bound::is_spent() => None,
         Err(error) => Some(FieldError::invalid(
             field(path),
             type_name(schema.kind),
-            format!("{} evaluating rule: {}", explained(&error), told()),
+            format!("{} evaluating rule: {}", explained(&error), default_message()),
         )),
     }
 }
 
 /// The message that a messageExpression came to, if it is one line of a sensible length.
-fn said(result: &Result<Cel, ExecutionError>) -> Option<String> {
+fn computed_message(result: &Result<Cel, ExecutionError>) -> Option<String> {
     const MOST: usize = 5 << 10;
     let Ok(Cel::String(text)) = result else {
         return None;

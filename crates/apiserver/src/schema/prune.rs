@@ -235,7 +235,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_that_is_unknown_goes_but_only_some_of_it_is_told() {
+    fn all_that_is_unknown_goes_but_only_some_of_it_is_reported() {
         let schema = crate::schema::declared::understand(
             &json!({"type": "object", "properties": {"l": {"type": "array", "items": {"type": "object"}}}}),
             0,
@@ -243,10 +243,11 @@ mod tests {
         let items: Vec<Value> = (0..300).map(|at| json!({"odd": at})).collect();
         for most in [0, 100] {
             let mut object = json!({"l": items, "z": 1});
-            let told = prune_telling(&mut object, Some(&schema), most);
-            assert_eq!(told.len(), most);
+            let reported = prune_telling(&mut object, Some(&schema), most);
+            assert_eq!(reported.len(), most);
             assert!(
-                told.iter()
+                reported
+                    .iter()
                     .all(|path| path.starts_with("l[") && path.ends_with("].odd"))
             );
             assert_eq!(object, json!({"l": vec![json!({}); 300]}));

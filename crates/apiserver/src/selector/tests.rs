@@ -65,7 +65,7 @@ fn labels_are_compared_as_the_server_does() {
 }
 
 #[test]
-fn bad_selectors_are_told_in_the_servers_words() {
+fn bad_selectors_are_reported_in_the_servers_words() {
     let resource = resource("", "configmaps");
     let cases = [
         ("a=b=c", "found '=', expected: ',' or 'end of string'"),

@@ -147,8 +147,8 @@ impl Collection {
         Ok((events, last.max(revision)))
     }
 
-    /// Adds an event, and drops old ones beyond the limits. `told`: the position of the slowest reader of all collections.
-    pub(super) fn remember(&mut self, event: Event, told: Revision) {
+    /// Adds an event, and drops old ones beyond the limits. `reported`: the position of the slowest reader of all collections.
+    pub(super) fn remember(&mut self, event: Event, reported: Revision) {
         self.bytes += weight(&event);
         self.events.push_back(Arc::new(event));
         while self.events.len() > EVENTS || self.bytes > BYTES && self.events.len() > LEAST {
@@ -157,16 +157,16 @@ impl Collection {
         if self.bytes <= SPARE {
             return;
         }
-        let told = slowest(&mut self.readers).min(told);
-        while self.bytes > SPARE && self.events.len() > LEAST && self.begins_before(told) {
+        let reported = slowest(&mut self.readers).min(reported);
+        while self.bytes > SPARE && self.events.len() > LEAST && self.begins_before(reported) {
             self.forget_one();
         }
     }
 
-    fn begins_before(&self, told: Revision) -> bool {
+    fn begins_before(&self, reported: Revision) -> bool {
         self.events
             .front()
-            .is_some_and(|event| event.entry.revision <= told)
+            .is_some_and(|event| event.entry.revision <= reported)
     }
 
     pub(super) fn follow(&mut self, reader: Weak<AtomicU64>) {

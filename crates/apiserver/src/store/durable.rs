@@ -222,9 +222,10 @@ fn read(path: &Path) -> Result<(Opened, Revision, Objects), Cause> {
     match fact("format")? {
         Some(FORMAT) => {}
         Some(other) => return Err(Cause::OtherFormat(other)),
-        None => return Err(Cause::Damaged("its format is not told".to_owned())),
+        None => return Err(Cause::Damaged("its format is not reported".to_owned())),
     }
-    let revision = fact("revision")?.ok_or_else(|| Cause::Damaged("its revision is not told".to_owned()))?;
+    let revision =
+        fact("revision")?.ok_or_else(|| Cause::Damaged("its revision is not reported".to_owned()))?;
     let mut objects = Objects::new();
     let table = transaction.open_table(OBJECTS).map_err(redb::Error::from)?;
     for row in table.iter().map_err(redb::Error::from)? {
@@ -343,7 +344,7 @@ pub(super) struct Writer {
     queue: Option<mpsc::Sender<Write>>,
     progress: watch::Receiver<Progress>,
     #[cfg(test)]
-    told: Arc<watch::Sender<Progress>>,
+    reported: Arc<watch::Sender<Progress>>,
     thread: Option<thread::JoinHandle<()>>,
 }
 
@@ -351,17 +352,17 @@ impl Opened {
     /// Starts the writer; it advances `tick` and the ticks of the writes after each commit.
     pub(super) fn start(self, tick: Arc<watch::Sender<Revision>>) -> Writer {
         let (queue, writes) = mpsc::channel();
-        let (told, progress) = watch::channel(Progress {
+        let (reported, progress) = watch::channel(Progress {
             committed: self.revision,
             broken: None,
         });
-        let told = Arc::new(told);
-        let teller = told.clone();
+        let reported = Arc::new(reported);
+        let teller = reported.clone();
         #[cfg(test)]
-        let kept = told.clone();
+        let kept = reported.clone();
         let spawned = thread::Builder::new()
             .name("store-writer".to_owned())
-            .spawn(move || run(&self.database, &writes, &told, &tick));
+            .spawn(move || run(&self.database, &writes, &reported, &tick));
         let thread = spawned
             .inspect_err(|error| broken(&teller, &format!("its thread cannot be started: {error}")))
             .ok();
@@ -369,7 +370,7 @@ impl Opened {
             queue: Some(queue),
             progress,
             #[cfg(test)]
-            told: kept,
+            reported: kept,
             thread,
         }
     }
@@ -378,7 +379,7 @@ impl Opened {
 fn run(
     database: &Database,
     writes: &mpsc::Receiver<Write>,
-    told: &watch::Sender<Progress>,
+    reported: &watch::Sender<Progress>,
     tick: &watch::Sender<Revision>,
 ) {
     while let Ok(first) = writes.recv() {
@@ -388,10 +389,10 @@ fn run(
             continue;
         };
         if let Err(error) = commit(database, revision, &batch) {
-            broken(told, &error.to_string());
+            broken(reported, &error.to_string());
             return;
         }
-        told.send_modify(|progress| progress.committed = revision);
+        reported.send_modify(|progress| progress.committed = revision);
         // The store's own first: who is woken by a collection's tick reads up to it.
         advance(tick, revision);
         for write in &batch {
@@ -400,9 +401,9 @@ fn run(
     }
 }
 
-fn broken(told: &watch::Sender<Progress>, why: &str) {
+fn broken(reported: &watch::Sender<Progress>, why: &str) {
     tracing::error!("the store cannot be written: {why}");
-    told.send_modify(|progress| progress.broken = Some(Broken(why.into())));
+    reported.send_modify(|progress| progress.broken = Some(Broken(why.into())));
 }
 
 impl Writer {
@@ -422,7 +423,7 @@ impl Writer {
     /// As when a commit fails.
     #[cfg(test)]
     pub(super) fn break_now(&self) {
-        broken(&self.told, "as a test wants it");
+        broken(&self.reported, "as a test wants it");
     }
 
     pub(super) async fn committed(&self, revision: Revision) -> Result<(), Broken> {

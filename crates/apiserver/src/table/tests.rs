@@ -24,7 +24,7 @@ fn every_column_is_described() {
 }
 
 #[test]
-fn spans_are_told_as_people_say_them() {
+fn spans_are_reported_as_people_say_them() {
     let (minute, hour, day) = (60, 3600, 86400);
     let cases = [
         (-2, "<invalid>"),

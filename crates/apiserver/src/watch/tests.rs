@@ -66,7 +66,7 @@ fn object(item: Item) -> crate::object::Object {
 }
 
 /// Type, name, labels, resourceVersion.
-fn told(frames: Vec<Frame>) -> Vec<String> {
+fn reported(frames: Vec<Frame>) -> Vec<String> {
     let text = |frame| match frame {
         Frame::Object(kind, item) => {
             let object = object(item);
@@ -107,7 +107,7 @@ async fn a_selector_makes_changes_come_and_go() {
         .zip(&revisions[1..])
         .map(|(kind, revision)| format!("{kind} a odd {revision}"))
         .collect();
-    assert_eq!(told(watch.next(&cluster.store).await.unwrap()), expected);
+    assert_eq!(reported(watch.next(&cluster.store).await.unwrap()), expected);
 }
 
 #[tokio::test(start_paused = true)]
@@ -119,7 +119,7 @@ async fn bookmarks_come_each_minute_and_before_the_end() {
     let begun = Instant::now();
     for after in [60, 88] {
         assert_eq!(
-            told(watch.next(&cluster.store).await.unwrap()),
+            reported(watch.next(&cluster.store).await.unwrap()),
             [format!("BOOKMARK {at} false")]
         );
         assert_eq!((Instant::now() - begun).as_secs(), after);
@@ -130,12 +130,12 @@ async fn bookmarks_come_each_minute_and_before_the_end() {
 }
 
 #[tokio::test]
-async fn a_slow_watcher_is_told_that_it_is_too_late_and_then_nothing() {
+async fn a_slow_watcher_learns_that_it_is_too_late_and_then_nothing() {
     let cluster = bare();
     let from = write(&cluster, "n/a", true);
     let mut watch = watch(&cluster, &format!("resourceVersion={from}")).await;
     let last = (0..5000).fold(from, |_, _| write(&cluster, "n/a", true));
-    let frames = told(watch.next(&cluster.store).await.unwrap());
+    let frames = reported(watch.next(&cluster.store).await.unwrap());
     assert_eq!(
         frames,
         [format!(
@@ -152,7 +152,7 @@ async fn a_watch_list_of_the_future_is_an_error_after_three_seconds() {
     let query = "sendInitialEvents=1&resourceVersionMatch=NotOlderThan&resourceVersion=99999";
     let mut watch = watch(&cluster, query).await;
     let begun = Instant::now();
-    let frames = told(watch.next(&cluster.store).await.unwrap());
+    let frames = reported(watch.next(&cluster.store).await.unwrap());
     assert!(
         frames[0].starts_with("ERROR 504 Timeout: Too large resource version: 99999, current: "),
         "{frames:?}"
@@ -170,9 +170,9 @@ async fn a_watch_list_of_many_objects_comes_in_parts_and_ends_with_one_bookmark(
     let query =
         "sendInitialEvents=1&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=1&labelSelector=odd";
     let mut watch = watch(&cluster, query).await;
-    let mut frames = told(watch.next(&cluster.store).await.unwrap());
+    let mut frames = reported(watch.next(&cluster.store).await.unwrap());
     assert_eq!(frames.len(), BATCH);
-    frames.extend(told(watch.next(&cluster.store).await.unwrap()));
+    frames.extend(reported(watch.next(&cluster.store).await.unwrap()));
     assert_eq!(frames.len(), 3 * BATCH / 2 + 1);
     assert!(frames.last().unwrap().starts_with("BOOKMARK") && frames.last().unwrap().ends_with("true"));
 }

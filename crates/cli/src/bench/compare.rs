@@ -222,11 +222,12 @@ fn walk(
             }
         }
         (left, right) => {
-            let silent = SILENT.iter().any(|kind| object.contains(kind)) && !path.starts_with(".metadata");
+            let unresponsive =
+                SILENT.iter().any(|kind| object.contains(kind)) && !path.starts_with(".metadata");
             let show = |value: Option<&Value>| {
                 value.map(|value| match value {
                     _ if path.is_empty() => "an object".to_owned(),
-                    _ if silent => "a value".to_owned(),
+                    _ if unresponsive => "a value".to_owned(),
                     Value::Object(map) if *map == empty => "{}".to_owned(),
                     value => value.to_string().chars().take(200).collect(),
                 })

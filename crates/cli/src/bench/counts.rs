@@ -258,7 +258,7 @@ apiserver_request_total{broken
     }
 
     #[test]
-    fn events_leases_upkeep_reads_and_watches_are_told_apart() {
+    fn events_leases_upkeep_reads_and_watches_are_distinguished() {
         let mut requests = Requests::default();
         requests.add(&between(&parse(BEFORE), &parse(AFTER), &Counts::new()));
         let Requests {

@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn a_leader_is_elected_everywhere_unless_told_otherwise() {
+    fn a_leader_is_elected_everywhere_unless_set_otherwise() {
         let table = [
             ("", true),
             ("--leader-elect", true),
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn durations_of_the_lease_that_do_not_fit_are_told() {
+    fn durations_of_the_lease_that_do_not_fit_are_reported() {
         for (line, says) in [
             ("--leader-elect-lease-duration 1500ms", "whole seconds"),
             ("--leader-elect-renew-deadline 15s", "1s longer"),

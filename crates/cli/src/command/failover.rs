@@ -414,7 +414,7 @@ Data that remains on member1:
     }
 
     #[test]
-    fn a_member_without_workloads_is_said_to_have_none() {
+    fn a_member_without_workloads_is_reported_to_have_none() {
         let none = forecast(std::iter::empty(), "member1");
         assert!(
             text(&none, &[])

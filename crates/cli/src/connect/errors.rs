@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_is_refused_is_told_by_which_server_and_as_which_context() {
+    async fn who_is_refused_sees_by_which_server_and_as_which_context() {
         let origin = Origin {
             url: "https://hub:6443".into(),
             context: Some(("hub".into(), "file".into())),

@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_wrong_with_a_kubeconfig_is_said_with_the_file_and_the_flag() {
+    async fn what_is_wrong_with_a_kubeconfig_is_reported_with_the_file_and_the_flag() {
         let cases: &[(&str, Option<&str>, &[&str])] = &[
             (
                 TWO,

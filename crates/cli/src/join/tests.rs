@@ -141,7 +141,7 @@ async fn the_secret_says_where_its_token_may_be_sent_and_follows_the_flags() {
 }
 
 #[tokio::test]
-async fn a_second_join_never_narrows_rights_unless_told() {
+async fn a_second_join_never_narrows_rights_unless_requested() {
     let (hub, member) = (hub(), member("member-id"));
     let role = || {
         let role = member
@@ -330,7 +330,7 @@ async fn a_hub_is_not_its_own_member() {
 }
 
 #[tokio::test]
-async fn a_hub_without_the_kind_is_told_how_to_get_it() {
+async fn a_hub_without_the_kind_gets_the_command_that_adds_it() {
     let hub = hub().without("/apis/cluster.karmada.io");
     let error = refused("m1", &hub, &member("member-id")).await;
     assert!(error.contains("entourage crds --apply"), "{error}");

@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_does_not_fit_is_told_without_types_of_rust() {
+    fn what_does_not_fit_is_reported_without_types_of_rust() {
         #[derive(Debug, serde::Deserialize)]
         struct Inner {
             #[serde(rename = "count")]

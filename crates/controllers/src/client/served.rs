@@ -69,7 +69,7 @@ impl Api {
                 ..gvk.clone()
             };
             match self
-                .told(&Path::group_version(&of_version), "APIResourceList")
+                .discovery(&Path::group_version(&of_version), "APIResourceList")
                 .await
             {
                 Ok(answer) => {
@@ -98,7 +98,7 @@ impl Api {
             return Ok(vec!["v1".into()]);
         }
         let answer = self
-            .told(&Path::raw("/apis", "discovery"), "APIGroupList")
+            .discovery(&Path::raw("/apis", "discovery"), "APIGroupList")
             .await?;
         let mut groups = answer["groups"].as_array().into_iter().flatten();
         let Some(group) = groups.find(|each| each["name"] == *gvk.group) else {
@@ -113,7 +113,7 @@ impl Api {
     }
 
     /// Returns an object about the API server itself. A server that returns anything else is no API server.
-    pub(crate) async fn told(&self, path: &Path, kind: &str) -> Result<Value, Failure> {
+    pub(crate) async fn discovery(&self, path: &Path, kind: &str) -> Result<Value, Failure> {
         match self.get(path, Form::Whole).await {
             Ok(answer) if answer["kind"] == *kind => Ok(answer),
             Err(failure) if failure.class() != Class::Missing => Err(failure),

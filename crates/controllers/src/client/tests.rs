@@ -216,7 +216,7 @@ async fn a_delete_names_exactly_one_object() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn silence_ends_at_the_deadline_and_raises_suspicion() {
+async fn no_response_ends_at_the_deadline_and_raises_suspicion() {
     let (api, _) = api(Server::Hub, |_| Reply::Silence);
     let failure = api.get(&path(), Form::Whole).await.unwrap_err();
     assert!(failure.has_no_response());
@@ -225,7 +225,7 @@ async fn silence_ends_at_the_deadline_and_raises_suspicion() {
 }
 
 #[tokio::test]
-async fn a_broken_connection_is_silence_and_retry_after_is_read() {
+async fn a_broken_connection_is_no_response_and_retry_after_is_read() {
     let (broken, _) = api(Server::Hub, |_| Reply::Broken);
     assert!(
         broken
@@ -288,7 +288,7 @@ async fn a_path_that_asks_to_be_left_alone_is_not_asked_until_then_and_others_ar
 
 #[tokio::test(start_paused = true)]
 async fn a_list_that_is_not_answered_is_given_up_soon_and_one_that_makes_progress_is_not() {
-    let (silent, _) = api(Server::Hub, |_| Reply::Silence);
+    let (unresponsive, _) = api(Server::Hub, |_| Reply::Silence);
     let list = |path| Call {
         verb: Verb::List,
         path,
@@ -301,7 +301,13 @@ async fn a_list_that_is_not_answered_is_given_up_soon_and_one_that_makes_progres
         Instant::now(),
     );
     for wanted in [5, 15, 35, 75] {
-        assert!(silent.bytes(list(&pods)).await.unwrap_err().has_no_response());
+        assert!(
+            unresponsive
+                .bytes(list(&pods))
+                .await
+                .unwrap_err()
+                .has_no_response()
+        );
         assert_eq!(began.elapsed().as_secs(), wanted);
     }
     let lines: Vec<Value> = (0..30).map(|number| json!({"item": number})).collect();

@@ -51,9 +51,12 @@ impl Executor {
         };
         let (mut answered, mut passed) = (interpretation.kept(), None);
         if answered.asks(Operation::Aggregate) {
-            let said = self.interpreters.said(interpretation, &id.gvk, question).await;
-            passed = said.ignored().cloned();
-            answered = answered.with(HookResponses::of([(Operation::Aggregate, said)]));
+            let reported = self
+                .interpreters
+                .response(interpretation, &id.gvk, question)
+                .await;
+            passed = reported.ignored().cloned();
+            answered = answered.with(HookResponses::of([(Operation::Aggregate, reported)]));
         }
         let answer = aggregated(&template, &answered, items);
         wipe(&mut template);

@@ -27,7 +27,7 @@ impl Executor {
             None => unconnected(Step::Get),
             Some(api) => self.apply_distributed(&order, api).await,
         };
-        self.told(order.distribution, order.place, wrote).await
+        self.report(order.distribution, order.place, wrote).await
     }
 
     /// Executes one `Change::Withdraw`.
@@ -48,7 +48,7 @@ impl Executor {
                 self.run(task, &target(api, &place, &id)).await
             }
         };
-        self.told(distribution, place, wrote).await
+        self.report(distribution, place, wrote).await
     }
 
     async fn apply_distributed(&self, order: &Order, api: &Api) -> Wrote {
@@ -76,7 +76,7 @@ impl Executor {
         }
     }
 
-    async fn told(&self, distribution: Str, place: Place, wrote: Wrote) -> Outcome {
+    async fn report(&self, distribution: Str, place: Place, wrote: Wrote) -> Outcome {
         if let Wrote::Failed { message, .. } = &wrote {
             debug!(distribution = %distribution, place = %place, error = message, "a copy could not be updated");
         }

@@ -164,7 +164,7 @@ impl Executor {
     pub(super) async fn see(&self, watch: &Watch, mut object: Value) {
         let (interpretation, _) = self
             .interpreters
-            .heard(&self.interpreters.to(watch), watch, &object)
+            .responses(&self.interpreters.to(watch), watch, &object)
             .await;
         let seen = observation::project(watch, &interpretation, &object);
         if let Watch::Templates(_) | Watch::Distributions = watch {

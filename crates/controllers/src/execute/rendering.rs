@@ -33,7 +33,7 @@ pub(super) async fn render(
             render::Step::Ask(inquiry) => inquiry,
         };
         let question = inquiry.question();
-        let response = interpreters.said(interpretation, &id.gvk, question).await;
+        let response = interpreters.response(interpretation, &id.gvk, question).await;
         responses = responses.and(question.operation(), response);
         render_spec.to_mut().interpretation = interpretation.with(responses.clone());
     }

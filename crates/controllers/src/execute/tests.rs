@@ -69,20 +69,20 @@ impl Bench {
             ..Plan::default()
         };
         let outcome = self.hands.carry_out(plan, Some(&self.member)).await;
-        let mut heard = Vec::new();
+        let mut observed = Vec::new();
         while let Ok(message) = self.inbox.try_recv() {
             match message {
-                Message::Seen(seen) => heard.push(*seen),
-                _ => panic!("only answers are told"),
+                Message::Seen(seen) => observed.push(*seen),
+                _ => panic!("only answers are reported"),
             }
         }
-        (outcome, heard)
+        (outcome, observed)
     }
 
     async fn deliver(&mut self, kind: &str, live: Option<Preconditions>, read_first: bool) -> Delivered {
         let (id, cluster) = (id(kind), "m1".into());
         let render_spec = render_spec();
-        let (outcome, mut heard) = self
+        let (outcome, mut observed) = self
             .carry_out(Change::Deliver {
                 id,
                 cluster,
@@ -92,7 +92,7 @@ impl Bench {
             })
             .await;
         assert_eq!(outcome, Outcome::Done, "the core decides when to try again");
-        match heard.pop() {
+        match observed.pop() {
             Some(Observation::Delivered(_, _, delivered)) => delivered,
             other => panic!("{other:?}"),
         }
@@ -105,8 +105,8 @@ impl Bench {
             preconditions: preconditions("7"),
             mode,
         };
-        let (outcome, mut heard) = self.carry_out(change).await;
-        (outcome, heard.pop())
+        let (outcome, mut observed) = self.carry_out(change).await;
+        (outcome, observed.pop())
     }
 }
 
@@ -285,7 +285,7 @@ async fn a_missing_namespace_is_made_and_the_copy_posted_again() {
 }
 
 #[tokio::test]
-async fn a_namespace_that_cannot_be_made_is_said_and_holds_nobody_up() {
+async fn a_namespace_that_cannot_be_made_is_reported_and_holds_nobody_up() {
     let forbidden =
         json!({"kind": "Status", "code": 403, "reason": "Forbidden", "message": "no namespaces for you"});
     let script = vec![
@@ -318,9 +318,9 @@ async fn a_member_that_refuses_a_namespace_is_quoted() {
         labels: Default::default(),
         annotations: Default::default(),
     };
-    let (outcome, heard) = bench.carry_out(change).await;
+    let (outcome, observed) = bench.carry_out(change).await;
     assert_eq!(outcome, Outcome::Refused("no namespaces for you".into()));
-    assert!(heard.is_empty(), "{heard:?}");
+    assert!(observed.is_empty(), "{observed:?}");
 }
 
 #[tokio::test]
@@ -337,7 +337,7 @@ async fn a_source_that_cannot_be_read_is_not_blamed_on_the_member() {
             live: None,
             read_first: false,
         };
-        let (outcome, heard) = bench.carry_out(change).await;
+        let (outcome, observed) = bench.carry_out(change).await;
         assert_eq!(
             outcome,
             Outcome::Failed {
@@ -347,10 +347,10 @@ async fn a_source_that_cannot_be_read_is_not_blamed_on_the_member() {
         );
         assert!(
             matches!(
-                heard.as_slice(),
+                observed.as_slice(),
                 [Observation::Delivered(_, _, Delivered::Abandoned)]
             ),
-            "{heard:?}"
+            "{observed:?}"
         );
     }
 }
@@ -370,8 +370,8 @@ async fn who_does_not_lead_any_more_blames_nobody() {
         bench.deliver("ConfigMap", None, false).await,
         Delivered::Abandoned
     );
-    let (outcome, heard) = bench.remove(RemovalMode::Delete).await;
-    assert!(heard.is_none() && outcome != Outcome::Done, "{heard:?}");
+    let (outcome, observed) = bench.remove(RemovalMode::Delete).await;
+    assert!(observed.is_none() && outcome != Outcome::Done, "{observed:?}");
     assert!(log.lines().is_empty());
 }
 
@@ -437,7 +437,7 @@ async fn a_refused_secret_never_shows_its_content() {
 }
 
 #[tokio::test]
-async fn a_template_that_is_gone_is_told_as_absent() {
+async fn a_template_that_is_gone_is_reported_as_absent() {
     let mut bench = bench(vec![(SOURCE, no_object())], vec![]);
     let delivered = bench.deliver("ConfigMap", None, false).await;
     assert!(matches!(delivered, Delivered::NoSource(_)), "{delivered:?}");
@@ -469,14 +469,14 @@ async fn a_404_that_names_no_object_proves_nothing_while_the_kind_may_have_objec
         ("a proxy", vec![], false),
         ("nothing", vec![groups(json!([])), definitions(json!([]))], true),
     ];
-    for (what, told, absent) in cases {
+    for (what, reported, absent) in cases {
         let source = "GET /apis/asked.example.com/v1/namespaces/ns/things/a";
         let mut replies = vec![(source, status(404, "NotFound"))];
-        replies.extend(told);
+        replies.extend(reported);
         let mut bench = bench(replies, vec![]);
-        let (outcome, heard) = bench.carry_out(Change::GetTemplate(thing.clone())).await;
-        let told = matches!(heard.as_slice(), [Observation::Absent(_)]);
-        assert_eq!((told, outcome == Outcome::Done), (absent, absent), "{what}");
+        let (outcome, observed) = bench.carry_out(Change::GetTemplate(thing.clone())).await;
+        let reported = matches!(observed.as_slice(), [Observation::Absent(_)]);
+        assert_eq!((reported, outcome == Outcome::Done), (absent, absent), "{what}");
     }
 }
 
@@ -507,12 +507,12 @@ async fn failures_of_the_member_are_reported_by_kind() {
     for (reply, rejected) in cases {
         let mut bench = bench(vec![(SOURCE, ok(template()))], vec![(POST, reply.clone())]);
         let delivered = bench.deliver("ConfigMap", None, false).await;
-        let told = match &delivered {
+        let reported = match &delivered {
             Delivered::Rejected(_) => true,
             Delivered::Unreachable(_) | Delivered::Failed(_) => false,
             other => panic!("{other:?}"),
         };
-        assert_eq!(told, rejected, "{reply:?}");
+        assert_eq!(reported, rejected, "{reply:?}");
     }
 }
 
@@ -522,13 +522,13 @@ async fn a_removal_is_over_when_its_answer_says_so() {
     held["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
     held["metadata"]["finalizers"] = json!(["x/y"]);
     let mut bench = bench(vec![], vec![(DELETE, ok(live("7", "v"))), (DELETE, ok(held))]);
-    let (_, heard) = bench.remove(RemovalMode::Delete).await;
+    let (_, observed) = bench.remove(RemovalMode::Delete).await;
     assert!(
-        matches!(heard, Some(Observation::Removed(_, _, Removed::Gone))),
-        "{heard:?}"
+        matches!(observed, Some(Observation::Removed(_, _, Removed::Gone))),
+        "{observed:?}"
     );
     let (change, cluster) = (id("ConfigMap"), "m1".into());
-    let (outcome, heard) = bench
+    let (outcome, observed) = bench
         .carry_out(Change::Remove {
             id: change,
             cluster,
@@ -537,7 +537,7 @@ async fn a_removal_is_over_when_its_answer_says_so() {
         })
         .await;
     assert_eq!(outcome, Outcome::Done);
-    match heard.as_slice() {
+    match observed.as_slice() {
         [
             Observation::Seen(Subject::Copy(_, _, copy)),
             Observation::Removed(_, _, Removed::Accepted),
@@ -552,20 +552,20 @@ async fn a_copy_that_nothing_holds_is_gone_although_the_answer_shows_it_leaving(
     let leaving = json!({"kind": "Pod", "metadata": {"uid": "copy", "resourceVersion": "8",
         "deletionTimestamp": "2026-01-01T00:00:00Z", "deletionGracePeriodSeconds": 0}});
     let mut bench = bench(vec![], vec![(DELETE, ok(leaving))]);
-    let (_, heard) = bench.remove(RemovalMode::Delete).await;
+    let (_, observed) = bench.remove(RemovalMode::Delete).await;
     assert!(
-        matches!(heard, Some(Observation::Removed(_, _, Removed::Gone))),
-        "{heard:?}"
+        matches!(observed, Some(Observation::Removed(_, _, Removed::Gone))),
+        "{observed:?}"
     );
 }
 
 #[tokio::test]
 async fn a_removal_names_the_copy_exactly() {
     let mut bench = bench(vec![], vec![(DELETE, ok(json!({"kind": "Status"})))]);
-    let (_, heard) = bench.remove(RemovalMode::Delete).await;
+    let (_, observed) = bench.remove(RemovalMode::Delete).await;
     assert!(
-        matches!(heard, Some(Observation::Removed(_, _, Removed::Gone))),
-        "{heard:?}"
+        matches!(observed, Some(Observation::Removed(_, _, Removed::Gone))),
+        "{observed:?}"
     );
     assert_eq!(
         bench.on_member.all()[0].body["preconditions"],
@@ -576,11 +576,11 @@ async fn a_removal_names_the_copy_exactly() {
 #[tokio::test]
 async fn a_copy_that_is_not_there_any_more_is_gone() {
     let mut bench = bench(vec![], vec![(DELETE, no_object())]);
-    let (outcome, heard) = bench.remove(RemovalMode::Delete).await;
+    let (outcome, observed) = bench.remove(RemovalMode::Delete).await;
     assert_eq!(outcome, Outcome::Done);
     assert!(
-        matches!(heard, Some(Observation::Removed(_, _, Removed::Gone))),
-        "{heard:?}"
+        matches!(observed, Some(Observation::Removed(_, _, Removed::Gone))),
+        "{observed:?}"
     );
 }
 
@@ -589,11 +589,14 @@ async fn a_copy_is_not_gone_because_its_kind_is_not_served_or_a_proxy_does_not_k
     for (mode, first) in [(RemovalMode::Delete, DELETE), (RemovalMode::Release, LIVE)] {
         for reply in [status(404, "NotFound"), gone("clusters")] {
             let mut bench = bench(vec![], vec![(first, reply)]);
-            let (outcome, heard) = bench.remove(mode).await;
+            let (outcome, observed) = bench.remove(mode).await;
             assert_eq!(outcome, Outcome::Done);
             assert!(
-                matches!(heard, Some(Observation::Removed(_, _, Removed::Unreachable(_)))),
-                "discovery gets no response: {heard:?}"
+                matches!(
+                    observed,
+                    Some(Observation::Removed(_, _, Removed::Unreachable(_)))
+                ),
+                "discovery gets no response: {observed:?}"
             );
         }
     }
@@ -608,10 +611,10 @@ async fn a_copy_is_not_gone_because_its_kind_is_not_served_or_a_proxy_does_not_k
         preconditions: preconditions("7"),
         mode: RemovalMode::Delete,
     };
-    let (_, heard) = bench.carry_out(change).await;
+    let (_, observed) = bench.carry_out(change).await;
     assert!(
-        matches!(heard.as_slice(), [Observation::Removed(_, _, Removed::Gone)]),
-        "{heard:?}"
+        matches!(observed.as_slice(), [Observation::Removed(_, _, Removed::Gone)]),
+        "{observed:?}"
     );
 }
 
@@ -621,7 +624,7 @@ async fn a_copy_that_changed_is_not_removed_but_planned_again() {
         vec![],
         vec![(DELETE, status(409, "Conflict")), (LIVE, ok(live("9", "v")))],
     );
-    let (outcome, heard) = bench.remove(RemovalMode::Delete).await;
+    let (outcome, observed) = bench.remove(RemovalMode::Delete).await;
     assert_eq!(
         outcome,
         Outcome::Failed {
@@ -630,8 +633,8 @@ async fn a_copy_that_changed_is_not_removed_but_planned_again() {
         }
     );
     assert!(
-        matches!(heard, Some(Observation::Seen(Subject::Copy(..)))),
-        "{heard:?}"
+        matches!(observed, Some(Observation::Seen(Subject::Copy(..)))),
+        "{observed:?}"
     );
 }
 
@@ -643,10 +646,10 @@ async fn another_object_under_the_same_name_is_left_alone() {
             RemovalMode::Release | RemovalMode::HandOver => vec![(LIVE, ok(foreign()))],
         };
         let mut bench = bench(vec![], script);
-        let (_, heard) = bench.remove(mode).await;
+        let (_, observed) = bench.remove(mode).await;
         assert!(
-            matches!(heard, Some(Observation::Removed(_, _, Removed::Gone))),
-            "{heard:?}"
+            matches!(observed, Some(Observation::Removed(_, _, Removed::Gone))),
+            "{observed:?}"
         );
     }
 }
@@ -662,10 +665,10 @@ async fn a_released_copy_loses_our_marks_and_stays() {
             (PUT, ok(foreign())),
         ],
     );
-    let (_, heard) = bench.remove(RemovalMode::Release).await;
+    let (_, observed) = bench.remove(RemovalMode::Release).await;
     assert!(
-        matches!(heard, Some(Observation::Removed(_, _, Removed::Released))),
-        "{heard:?}"
+        matches!(observed, Some(Observation::Removed(_, _, Removed::Released))),
+        "{observed:?}"
     );
     let body = &bench.on_member.all()[3].body;
     assert_eq!(body["metadata"]["resourceVersion"], "10");
@@ -677,10 +680,10 @@ async fn a_copy_that_another_hub_took_over_is_neither_released_nor_written() {
     let mut theirs = live("9", "v");
     theirs["metadata"]["labels"]["entourage.dev/hub"] = json!("other");
     let mut released = bench(vec![], vec![(LIVE, ok(theirs.clone()))]);
-    let (_, heard) = released.remove(RemovalMode::Release).await;
+    let (_, observed) = released.remove(RemovalMode::Release).await;
     assert!(
-        matches!(heard, Some(Observation::Removed(_, _, Removed::Gone))),
-        "{heard:?}"
+        matches!(observed, Some(Observation::Removed(_, _, Removed::Gone))),
+        "{observed:?}"
     );
     assert_eq!(released.on_member.lines(), [LIVE]);
     let mut delivered = bench(vec![(SOURCE, ok(template()))], vec![(LIVE, ok(theirs))]);
@@ -694,13 +697,13 @@ async fn a_copy_that_another_hub_took_over_is_neither_released_nor_written() {
         live: Some(preconditions("7")),
         read_first: true,
     };
-    let (_, heard) = delivered.carry_out(change).await;
+    let (_, observed) = delivered.carry_out(change).await;
     assert!(
         matches!(
-            heard.as_slice(),
+            observed.as_slice(),
             [.., Observation::Delivered(_, _, Delivered::Foreign)]
         ),
-        "{heard:?}"
+        "{observed:?}"
     );
     assert_eq!(delivered.on_member.lines(), [LIVE]);
 }
@@ -719,20 +722,20 @@ async fn after_an_unknown_outcome_the_member_is_asked() {
     ];
     for (reply, expected) in cases {
         let mut bench = bench(vec![], vec![(LIVE, reply)]);
-        let (_, heard) = bench
+        let (_, observed) = bench
             .carry_out(Change::GetCopy {
                 id: id("ConfigMap"),
                 cluster: "m1".into(),
             })
             .await;
-        let told = match heard.as_slice() {
+        let reported = match observed.as_slice() {
             [Observation::Seen(_)] => "seen",
             [Observation::Removed(_, _, Removed::Gone)] => "gone",
             [Observation::Removed(_, _, Removed::Failed(_))] => "failed",
             [Observation::Removed(_, _, Removed::Unreachable(_))] => "unreachable",
             other => panic!("{other:?}"),
         };
-        assert_eq!(told, expected);
+        assert_eq!(reported, expected);
     }
 }
 
@@ -755,11 +758,11 @@ fn write(verb: Verb) -> Change {
 #[tokio::test]
 async fn the_answer_to_a_write_is_observed() {
     let mut bench = bench(vec![(BINDINGS, Reply::Json(201, binding("1")))], vec![]);
-    let (outcome, heard) = bench.carry_out(write(Verb::Create(json!({})))).await;
+    let (outcome, observed) = bench.carry_out(write(Verb::Create(json!({})))).await;
     assert_eq!(outcome, Outcome::Done);
     assert!(
-        matches!(heard.as_slice(), [Observation::Seen(Subject::Binding(_))]),
-        "{heard:?}"
+        matches!(observed.as_slice(), [Observation::Seen(Subject::Binding(_))]),
+        "{observed:?}"
     );
 }
 
@@ -769,7 +772,7 @@ async fn a_conflict_on_the_hub_is_looked_at_and_ends_the_plan() {
     let get: &'static str = format!("GET {BINDING}").leak();
     for (standing, is_gone) in [(ok(binding("9")), false), (gone("resourcebindings"), true)] {
         let mut bench = bench(vec![(put, status(409, "Conflict")), (get, standing)], vec![]);
-        let (outcome, heard) = bench.carry_out(write(Verb::ReplaceStatus(json!({})))).await;
+        let (outcome, observed) = bench.carry_out(write(Verb::ReplaceStatus(json!({})))).await;
         assert_eq!(
             outcome,
             Outcome::Failed {
@@ -777,7 +780,7 @@ async fn a_conflict_on_the_hub_is_looked_at_and_ends_the_plan() {
                 asked: None
             }
         );
-        match heard.as_slice() {
+        match observed.as_slice() {
             [Observation::Seen(Subject::Binding(_))] => assert!(!is_gone),
             [
                 Observation::Gone {
@@ -800,8 +803,8 @@ async fn a_binding_is_not_gone_because_somebody_answers_404_to_everything() {
         resource_version: "8".into(),
     };
     for verb in [delete, Verb::ReplaceStatus(json!({})), Verb::Replace(json!({}))] {
-        let (outcome, heard) = bench.carry_out(write(verb)).await;
-        assert!(heard.is_empty(), "{heard:?}");
+        let (outcome, observed) = bench.carry_out(write(verb)).await;
+        assert!(observed.is_empty(), "{observed:?}");
         assert_eq!(
             outcome,
             Outcome::Failed {
@@ -813,38 +816,46 @@ async fn a_binding_is_not_gone_because_somebody_answers_404_to_everything() {
 }
 
 #[tokio::test]
-async fn a_claim_and_a_look_that_the_hub_forbids_are_told_and_those_it_refuses_otherwise_are_not() {
-    for (code, reason, is_told) in [(403, "Forbidden", true), (422, "Invalid", false)] {
+async fn a_claim_and_a_look_that_the_hub_forbids_are_reported_and_those_it_refuses_otherwise_are_not() {
+    for (code, reason, is_reported) in [(403, "Forbidden", true), (422, "Invalid", false)] {
         let claim = Change::Hub {
             object: HubObject::Template(id("ConfigMap")),
             verb: Verb::Merge(json!({})),
         };
         let patched = "PATCH /api/v1/namespaces/ns/configmaps/a";
         let mut claiming = bench(vec![(patched, status(code, reason))], vec![]);
-        let (outcome, heard) = claiming.carry_out(claim).await;
+        let (outcome, observed) = claiming.carry_out(claim).await;
         assert!(matches!(outcome, Outcome::Refused(_)), "{outcome:?}");
-        let told = matches!(heard.as_slice(), [Observation::Unclaimed(..)]);
-        assert_eq!((told, heard.is_empty()), (is_told, !is_told), "{heard:?}");
+        let reported = matches!(observed.as_slice(), [Observation::Unclaimed(..)]);
+        assert_eq!(
+            (reported, observed.is_empty()),
+            (is_reported, !is_reported),
+            "{observed:?}"
+        );
         let mut looking = bench(vec![(SOURCE, status(code, reason))], vec![]);
-        let (outcome, heard) = looking.carry_out(Change::GetTemplate(id("ConfigMap"))).await;
+        let (outcome, observed) = looking.carry_out(Change::GetTemplate(id("ConfigMap"))).await;
         assert!(matches!(outcome, Outcome::Failed { .. }), "{outcome:?}");
-        let told = matches!(heard.as_slice(), [Observation::Unreadable(..)]);
-        assert_eq!((told, heard.is_empty()), (is_told, !is_told), "{heard:?}");
+        let reported = matches!(observed.as_slice(), [Observation::Unreadable(..)]);
+        assert_eq!(
+            (reported, observed.is_empty()),
+            (is_reported, !is_reported),
+            "{observed:?}"
+        );
     }
 }
 
 #[tokio::test]
 async fn a_refused_write_ends_the_plan_with_the_hubs_words() {
     let mut bench = bench(vec![(BINDINGS, status(422, "Invalid"))], vec![]);
-    let (outcome, heard) = bench.carry_out(write(Verb::Create(json!({})))).await;
+    let (outcome, observed) = bench.carry_out(write(Verb::Create(json!({})))).await;
     assert_eq!(outcome, Outcome::Refused("Invalid it is".into()));
-    assert!(heard.is_empty(), "{heard:?}");
+    assert!(observed.is_empty(), "{observed:?}");
 }
 
 #[tokio::test]
 async fn a_missing_collection_on_the_hub_is_no_news_about_the_object() {
     let mut bench = bench(vec![(BINDINGS, status(404, "NotFound"))], vec![]);
-    let (outcome, heard) = bench.carry_out(write(Verb::Create(json!({})))).await;
+    let (outcome, observed) = bench.carry_out(write(Verb::Create(json!({})))).await;
     assert_eq!(
         outcome,
         Outcome::Failed {
@@ -852,7 +863,7 @@ async fn a_missing_collection_on_the_hub_is_no_news_about_the_object() {
             asked: None
         }
     );
-    assert!(heard.is_empty() && bench.hub.lines() == [BINDINGS]);
+    assert!(observed.is_empty() && bench.hub.lines() == [BINDINGS]);
 }
 
 #[tokio::test]
@@ -870,11 +881,11 @@ async fn a_deleted_binding_is_gone_unless_a_finalizer_holds_it() {
             uid: "b".into(),
             resource_version: "8".into(),
         };
-        let (_, heard) = bench.carry_out(write(verb)).await;
+        let (_, observed) = bench.carry_out(write(verb)).await;
         assert_eq!(
-            matches!(heard.as_slice(), [Observation::Gone { .. }]),
+            matches!(observed.as_slice(), [Observation::Gone { .. }]),
             gone,
-            "{heard:?}"
+            "{observed:?}"
         );
     }
 }
@@ -897,14 +908,17 @@ async fn a_need_is_answered_with_what_the_hub_holds() {
     for (kind, reply, expected) in cases {
         let line: &'static str = format!("GET /api/v1/namespaces/ns/{}s/a", kind.to_lowercase()).leak();
         let mut bench = bench(vec![(line, reply)], vec![]);
-        let (outcome, heard) = bench.carry_out(Change::GetTemplate(id(kind))).await;
-        let told = match heard.as_slice() {
+        let (outcome, observed) = bench.carry_out(Change::GetTemplate(id(kind))).await;
+        let reported = match observed.as_slice() {
             [Observation::Found(..)] => "seen",
             [Observation::NotPropagatable(_)] => "never",
             [Observation::Absent(_)] => "absent",
             _ => "",
         };
-        assert_eq!((told, outcome == Outcome::Done), (expected, !expected.is_empty()));
+        assert_eq!(
+            (reported, outcome == Outcome::Done),
+            (expected, !expected.is_empty())
+        );
         let whole = bench.hub.all()[0].accept == "application/json";
         assert_eq!(whole, kind == "Secret", "only a Secret's type is no metadata");
     }

@@ -413,7 +413,7 @@ async fn a_hook_that_is_killed_and_comes_back_is_asked_again() {
             }
             why.into_iter().skip(1).collect()
         };
-        assert!(hooks.is_silent(&hook));
+        assert!(hooks.is_unresponsive(&hook));
         assert!(
             why.len() == 1 && why.first().is_some_and(|why| why.contains("is it running")),
             "{why:?}"
@@ -429,7 +429,7 @@ async fn a_hook_that_is_killed_and_comes_back_is_asked_again() {
         tokio::time::timeout(Duration::from_secs(15), back)
             .await
             .expect("it is asked again");
-        assert!(!hooks.is_silent(&hook));
+        assert!(!hooks.is_unresponsive(&hook));
         assert_eq!(server.count().1, 1);
     }
 }
@@ -471,7 +471,7 @@ async fn a_question_whose_connection_breaks_is_asked_once_more() {
 }
 
 #[tokio::test]
-async fn one_silent_hook_stops_only_its_own_kinds() {
+async fn one_unresponsive_hook_stops_only_its_own_kinds() {
     let identity = identity();
     let (good, bad) = (
         Fake::start(0, &identity, &["h2"], Behaves::Well).await,
@@ -485,7 +485,7 @@ async fn one_silent_hook_stops_only_its_own_kinds() {
     assert_eq!(bad.count().1, 5);
     // The same name with another configuration is another hook.
     let good_hook = at(good.address, &identity.pem);
-    assert!(!hooks.is_silent(&good_hook));
+    assert!(!hooks.is_unresponsive(&good_hook));
     assert!(healthy(&hooks, &good_hook, &object(1)).await.is_ok());
     hooks.keep([]);
     assert!(healthy(&hooks, &bad_hook, &object(1)).await.is_err());
@@ -496,7 +496,10 @@ async fn one_silent_hook_stops_only_its_own_kinds() {
     for each in 0..10 {
         assert!(healthy(&hooks, &refusing_hook, &object(each)).await.is_err());
     }
-    assert_eq!((refusing.count().1, hooks.is_silent(&refusing_hook)), (10, false));
+    assert_eq!(
+        (refusing.count().1, hooks.is_unresponsive(&refusing_hook)),
+        (10, false)
+    );
 }
 
 /// The Services of a hub, each with a spec.
@@ -624,7 +627,7 @@ impl tracing::Subscriber for Log {
 async fn nothing_of_an_object_or_an_answer_is_logged_at_any_level() {
     let (identity, log) = (identity(), Log::default());
     let _guard = tracing::subscriber::set_default(log.clone());
-    tracing::trace!(text = "heard");
+    tracing::trace!(text = "observed");
     for behaves in [
         Behaves::Well,
         Behaves::WithGarbage,
@@ -638,6 +641,6 @@ async fn nothing_of_an_object_or_an_answer_is_logged_at_any_level() {
         }
     }
     let logged = log.0.lock().unwrap();
-    assert!(logged.contains("heard") && logged.len() > 100, "{logged}");
+    assert!(logged.contains("observed") && logged.len() > 100, "{logged}");
     assert!(!logged.contains(CANARY), "{logged}");
 }

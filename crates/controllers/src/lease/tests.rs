@@ -238,7 +238,7 @@ async fn acting_ends_at_the_renew_deadline_when_nothing_answers() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_silent_leader_is_replaced_only_after_its_lease_ended() {
+async fn an_unresponsive_leader_is_replaced_only_after_its_lease_ended() {
     let server = Server::default();
     let mut dead = Running::start(&server, "dead");
     dead.becomes(true).await;
@@ -295,7 +295,7 @@ async fn of_many_candidates_never_two_lead() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lease_that_is_renewed_has_a_holder_and_one_that_is_silent_or_released_has_none() {
+async fn a_lease_that_is_renewed_has_a_holder_and_one_that_is_unresponsive_or_released_has_none() {
     let server = Server::default();
     let asked = async || holder(server.client(), &options("without")).await.unwrap();
     assert_eq!(asked().await, None, "there is no lease");

@@ -38,7 +38,7 @@ pub(super) struct Keeper {
     connected: Option<Reach>,
     /// True if the control loop has the client.
     lent: bool,
-    silent: u32,
+    unresponsive: u32,
     /// Probes in a row without a response, or with an error: recovery is checked earlier than at the next interval.
     poorly: u32,
     /// The time of the next discovery; `None` at once.
@@ -48,7 +48,7 @@ pub(super) struct Keeper {
     /// The version of the Secret that the client was built from, and when it was last read.
     secret: (Option<String>, Instant),
     /// The result of the last probe, for the log.
-    said: Option<(bool, String)>,
+    reported: Option<(bool, String)>,
 }
 
 impl Keeper {
@@ -63,12 +63,12 @@ impl Keeper {
             member: None,
             connected: None,
             lent: false,
-            silent: 0,
+            unresponsive: 0,
             poorly: 0,
             describe_at: None,
             definitions: Definitions::new(),
             secret: (None, Instant::now()),
-            said: None,
+            reported: None,
         }
     }
 
@@ -102,8 +102,8 @@ impl Keeper {
                 () = async {
                     suspect.notified().await;
                     sleep_until(began + least).await;
-                }, if self.silent == 0 => {}
-                () = self.definitions.wait(), if self.silent == 0 && self.poorly == 0 => {}
+                }, if self.unresponsive == 0 => {}
+                () = self.definitions.wait(), if self.unresponsive == 0 && self.poorly == 0 => {}
                 () = sleep(pause) => {}
             }
         }
@@ -113,14 +113,14 @@ impl Keeper {
     async fn round(&mut self) -> Result<(), Gone> {
         self.look_at_secret().await;
         let mut probe = match self.connect().await {
-            Ok(member) => probe::probe(&member.api, self.silent >= SILENT).await,
+            Ok(member) => probe::probe(&member.api, self.unresponsive >= SILENT).await,
             Err(refused) => refused.into(),
         };
         if probe.health == Health::Unauthorized {
             // The token may have been replaced: read the Secret again, and retry once.
             self.disconnect().await;
             probe = match self.connect().await {
-                Ok(member) => probe::probe(&member.api, self.silent >= SILENT).await,
+                Ok(member) => probe::probe(&member.api, self.unresponsive >= SILENT).await,
                 Err(refused) => refused.into(),
             };
         }
@@ -129,19 +129,19 @@ impl Keeper {
         {
             probe = refused;
         }
-        self.silent = if probe.health == Health::Silent {
-            self.silent.saturating_add(1)
+        self.unresponsive = if probe.health == Health::Unresponsive {
+            self.unresponsive.saturating_add(1)
         } else {
             0
         };
         self.poorly = match probe.health {
-            Health::Silent | Health::Unhealthy => self.poorly.saturating_add(1),
+            Health::Unresponsive | Health::Unhealthy => self.poorly.saturating_add(1),
             Health::Healthy | Health::Unauthorized | Health::Unknown => 0,
         };
         match probe.health {
             Health::Healthy | Health::Unhealthy => self.lend().await?,
-            Health::Silent if self.silent < SILENT => {}
-            Health::Silent | Health::Unauthorized | Health::Unknown => self.take_back().await?,
+            Health::Unresponsive if self.unresponsive < SILENT => {}
+            Health::Unresponsive | Health::Unauthorized | Health::Unknown => self.take_back().await?,
         }
         // After the client was sent: discovery may take long, and nothing waits for it.
         if probe.health == Health::Healthy {
@@ -191,7 +191,7 @@ impl Keeper {
     /// A Secret that was changed may fix a connection (another certificate authority), and replaces one that still works.
     async fn look_at_secret(&mut self) {
         let (built_from, looked) = &self.secret;
-        if self.member.is_none() || (self.silent < SILENT && looked.elapsed() < DISCOVERY) {
+        if self.member.is_none() || (self.unresponsive < SILENT && looked.elapsed() < DISCOVERY) {
             return;
         }
         let reach = self.reach.borrow().clone();
@@ -236,7 +236,7 @@ impl Keeper {
 
     async fn disconnect(&mut self) {
         self.member = None;
-        (self.silent, self.poorly) = (0, 0);
+        (self.unresponsive, self.poorly) = (0, 0);
         // A failure means that the process ends.
         let _ = self.take_back().await;
     }
@@ -273,11 +273,11 @@ impl Keeper {
 
     /// Logs transitions only.
     fn log(&mut self, found: &Probe) {
-        let said = Some((found.healthy, found.reason.clone()));
-        if self.said == said {
+        let reported = Some((found.healthy, found.reason.clone()));
+        if self.reported == reported {
             return;
         }
-        self.said = said;
+        self.reported = reported;
         if found.healthy {
             info!(cluster = %self.name, version = found.kubernetes_version, "the member responds and is healthy");
         } else {

@@ -34,7 +34,7 @@ pub(super) enum Health {
     /// It responds, and reports not to be healthy.
     Unhealthy,
     /// It does not respond, or too late.
-    Silent,
+    Unresponsive,
     /// It refuses the credentials.
     Unauthorized,
     /// There is no client.
@@ -76,10 +76,10 @@ pub(super) fn interval(usual: Duration, cluster: &str) -> Duration {
     usual.mul_f64(0.9 + share)
 }
 
-/// Probes the member. `was_silent`: it did not respond to the probes before.
-pub(super) async fn probe(api: &Api, was_silent: bool) -> Probed {
+/// Probes the member. `was_unresponsive`: it did not respond to the probes before.
+pub(super) async fn probe(api: &Api, was_unresponsive: bool) -> Probed {
     let began = Instant::now();
-    let deadline = if was_silent { PATIENCE } else { DEADLINE };
+    let deadline = if was_unresponsive { PATIENCE } else { DEADLINE };
     match ready(api, deadline).await {
         Ok(()) => {}
         Err(failure) => return failed(&failure),
@@ -87,7 +87,7 @@ pub(super) async fn probe(api: &Api, was_silent: bool) -> Probed {
     let took = began.elapsed();
     if took > DEADLINE {
         return Probed::unhealthy(
-            Health::Silent,
+            Health::Unresponsive,
             reason::CLUSTER_API_SLOW,
             format!(
                 "the API server responds only after {} s, which is too slow. It may be overloaded, or the network \
@@ -167,7 +167,7 @@ fn failed(failure: &Failure) -> Probed {
     let text = failure.text(&Gvk::new("v1", "Cluster"));
     match failure.class() {
         Class::Unknown => Probed::unhealthy(
-            Health::Silent,
+            Health::Unresponsive,
             reason::CLUSTER_NOT_REACHABLE,
             format!("the API server does not respond: {text}"),
         ),

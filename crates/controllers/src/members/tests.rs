@@ -41,7 +41,7 @@ fn bench_probed(probe_interval: Duration, member: impl Fn(&Asked) -> Reply + Sen
         "entourage.dev/cluster": "m1", "entourage.dev/api-endpoint": "https://m1:6443",
         "entourage.dev/insecure-skip-tls-verification": "true",
     })));
-    let (stored, said) = (version.clone(), annotations.clone());
+    let (stored, reported) = (version.clone(), annotations.clone());
     let (hub_api, hub) = api(Server::Hub, move |asked| {
         if !asked
             .line
@@ -50,14 +50,14 @@ fn bench_probed(probe_interval: Duration, member: impl Fn(&Asked) -> Reply + Sen
             return status(404, "NotFound");
         }
         let version = stored.load(Ordering::SeqCst).to_string();
-        let mut said = said.lock().unwrap();
+        let mut reported = reported.lock().unwrap();
         if asked.line.starts_with("PATCH") {
             if asked.body["metadata"]["resourceVersion"] != json!(version) {
                 return status(409, "Conflict");
             }
-            *said = asked.body["metadata"]["annotations"].clone();
+            *reported = asked.body["metadata"]["annotations"].clone();
         }
-        let metadata = json!({"resourceVersion": version, "annotations": *said});
+        let metadata = json!({"resourceVersion": version, "annotations": *reported});
         Reply::Json(200, json!({"metadata": metadata, "data": {"token": "dG9rZW4="}}))
     });
     let (built, probes) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU64::new(0)));
@@ -106,7 +106,7 @@ impl Bench {
             match self.inbox.recv().await {
                 Some(Message::Probed { probe, .. }) => return (probe, clients),
                 Some(Message::Member { member, .. }) => clients.push(member),
-                _ => panic!("something else was told"),
+                _ => panic!("something else was reported"),
             }
         }
     }
@@ -154,7 +154,7 @@ async fn a_healthy_member_is_lent_and_described() {
     let (probe, clients) = bench.probe().await;
     assert!(
         probe.healthy && probe.api_enablements.is_none() && clients.is_empty(),
-        "asked and told once"
+        "asked and reported once"
     );
 }
 
@@ -352,7 +352,7 @@ async fn credentials_that_stay_refused_are_a_reason_of_their_own() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn silence_takes_the_client_away_at_the_second_time_and_an_answer_brings_it_back() {
+async fn no_response_takes_the_client_away_at_the_second_time_and_an_answer_brings_it_back() {
     let answers = AtomicU32::new(0);
     let mut bench = bench(move |asked| {
         if asked.line != "GET /readyz" {
@@ -384,7 +384,7 @@ async fn silence_takes_the_client_away_at_the_second_time_and_an_answer_brings_i
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_corrected_secret_ends_a_silence() {
+async fn a_corrected_secret_ends_an_outage() {
     let mut bench = bench(|_| Reply::Broken);
     bench.ensure(&cluster("karmada-cluster"));
     for _ in 0..4 {
@@ -466,7 +466,7 @@ async fn a_cluster_made_again_gets_a_task_of_its_own() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_silent_member_is_not_probed_in_a_loop() {
+async fn an_unresponsive_member_is_not_probed_in_a_loop() {
     let mut bench = bench(|_| Reply::Broken);
     bench.ensure(&cluster("karmada-cluster"));
     tokio::time::sleep(Duration::from_secs(60)).await;
@@ -517,7 +517,7 @@ async fn a_failed_call_has_the_member_probed_at_once_but_not_more_than_once_a_se
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_member_that_answers_too_late_is_told_apart_from_one_that_does_not_answer() {
+async fn a_member_that_answers_too_late_is_distinguished_from_one_that_does_not_answer() {
     let slow = Arc::new(AtomicU64::new(7));
     let seconds = slow.clone();
     let mut bench = bench(move |asked| match asked.line.as_str() {
@@ -528,21 +528,28 @@ async fn a_member_that_answers_too_late_is_told_apart_from_one_that_does_not_ans
         _ => healthy(asked),
     });
     bench.ensure(&cluster("karmada-cluster"));
-    let mut said = Vec::new();
+    let mut reported = Vec::new();
     for _ in 0..4 {
         let (found, clients) = bench.probe().await;
         assert!(
             !found.healthy && !clients.iter().any(Option::is_some),
             "{found:?}"
         );
-        said.push(found);
+        reported.push(found);
     }
-    let reasons: Vec<&str> = said.iter().map(|each| each.reason.as_str()).collect();
-    let silent = "ClusterNotReachable";
-    assert_eq!(reasons, [silent, silent, "ClusterAPISlow", "ClusterAPISlow"]);
-    assert!(said[3].message.contains("only after 7 s"), "{}", said[3].message);
+    let reasons: Vec<&str> = reported.iter().map(|each| each.reason.as_str()).collect();
+    let unresponsive = "ClusterNotReachable";
+    assert_eq!(
+        reasons,
+        [unresponsive, unresponsive, "ClusterAPISlow", "ClusterAPISlow"]
+    );
+    assert!(
+        reported[3].message.contains("only after 7 s"),
+        "{}",
+        reported[3].message
+    );
     slow.store(60, Ordering::SeqCst);
-    assert_eq!(bench.probe().await.0.reason, silent);
+    assert_eq!(bench.probe().await.0.reason, unresponsive);
     slow.store(0, Ordering::SeqCst);
     assert!(bench.probe().await.0.healthy);
 }
@@ -592,7 +599,7 @@ fn members_are_probed_at_their_own_pace_a_tenth_around_the_usual_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_silent_member_is_probed_no_more_seldom_than_a_healthy_one() {
+async fn an_unresponsive_member_is_probed_no_more_seldom_than_a_healthy_one() {
     let mut bench = bench_probed(Duration::from_millis(200), |_| Reply::Broken);
     bench.ensure(&cluster("karmada-cluster"));
     let began = Instant::now();

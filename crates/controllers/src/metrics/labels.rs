@@ -85,7 +85,7 @@ pub enum Asked {
     /// No call was made: the hook is in back-off, because it did not respond before.
     LeftAlone,
     /// The hook did not respond.
-    Silent,
+    NoResponse,
     /// The response is invalid.
     Wrong,
 }
@@ -96,7 +96,7 @@ impl Asked {
             Self::Answered => "answered",
             Self::Known => "known",
             Self::LeftAlone => "left_alone",
-            Self::Silent => "silent",
+            Self::NoResponse => "no_response",
             Self::Wrong => "wrong",
         }
     }

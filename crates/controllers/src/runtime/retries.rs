@@ -14,7 +14,7 @@ use crate::failure_kind::FailureKind;
 pub struct Retries {
     failed: HashMap<Key, Retry>,
     /// The keys that wait for the hub to respond again.
-    silent: HashSet<Key>,
+    unresponsive: HashSet<Key>,
 }
 
 #[derive(Debug)]
@@ -46,7 +46,7 @@ impl Retries {
             (retry.failures, retry.failure_kind) = (0, failure_kind);
         }
         if failure_kind == FailureKind::NoResponse && !retry.freed {
-            self.silent.insert(key.clone());
+            self.unresponsive.insert(key.clone());
         }
         let (first, longest) = failure_kind.range();
         let wait = first.saturating_mul(1 << retry.failures.min(20)).min(longest);
@@ -75,7 +75,7 @@ impl Retries {
     /// Records a success: its failures are dropped.
     pub fn succeeded(&mut self, key: &Key) {
         if self.failed.remove(key).is_some() {
-            self.silent.remove(key);
+            self.unresponsive.remove(key);
         }
     }
 
@@ -92,7 +92,7 @@ impl Retries {
     ///
     /// Cost: O(those keys).
     pub fn answers_again(&mut self, now: Time) -> Vec<Key> {
-        let mut keys = Vec::from_iter(self.silent.drain());
+        let mut keys = Vec::from_iter(self.unresponsive.drain());
         keys.retain(|key| match self.failed.get_mut(key) {
             Some(retry) if retry.failure_kind == FailureKind::NoResponse && retry.not_before > now => {
                 (retry.not_before, retry.freed) = (now, true);
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_after_silence_frees_the_keys_that_waited_for_it() {
+    fn an_answer_after_no_response_frees_the_keys_that_waited_for_it() {
         let mut retries = Retries::default();
         retries.failed(&key(), Time(0), FailureKind::NoResponse, None, 0.0);
         retries.failed(&Key::Cluster("b".into()), Time(0), FailureKind::Busy, None, 0.0);
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_alone_meets_silence_is_freed_once_until_it_goes_well() {
+    fn a_key_that_alone_meets_no_response_is_freed_once_until_it_goes_well() {
         let mut retries = Retries::default();
         retries.failed(&key(), Time(0), FailureKind::NoResponse, None, 0.0);
         assert_eq!(retries.answers_again(Time(1)), [key()]);

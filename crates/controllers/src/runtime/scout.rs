@@ -272,7 +272,7 @@ mod tests {
         assert_eq!(
             pause(Some(began)),
             SPACING,
-            "not sooner, although a change was told"
+            "not sooner, although a change was reported"
         );
         assert_eq!(pause(Some(began - Duration::from_secs(2))), SPACING);
         assert_eq!(

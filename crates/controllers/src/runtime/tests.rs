@@ -343,15 +343,15 @@ async fn a_plan_may_ask_to_be_made_again_later() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_silent_hub_is_asked_less_and_less_and_its_first_answer_frees_all_keys() {
-    let silent = Arc::new(std::sync::atomic::AtomicBool::new(true));
-    let (is_silent, answers) = (silent.clone(), std::sync::atomic::Ordering::SeqCst);
+async fn an_unresponsive_hub_is_asked_less_and_less_and_its_first_answer_frees_all_keys() {
+    let unresponsive = Arc::new(std::sync::atomic::AtomicBool::new(true));
+    let (is_unresponsive, answers) = (unresponsive.clone(), std::sync::atomic::Ordering::SeqCst);
     let plans = |key: &Key, _| match key {
         Key::Template(id) => create(&id.name),
         _ => Plan::nothing(),
     };
     let bench = start(&[], plans, move |asked| {
-        if is_silent.load(answers) {
+        if is_unresponsive.load(answers) {
             Reply::Broken
         } else {
             binding(&named(asked))
@@ -363,7 +363,7 @@ async fn a_silent_hub_is_asked_less_and_less_and_its_first_answer_frees_all_keys
     tokio::time::sleep(Duration::from_secs(60)).await;
     let calls = bench.hub.lines().len();
     assert!(calls < 45, "{calls}");
-    silent.store(false, answers);
+    unresponsive.store(false, answers);
     let written = |diary: &[String]| diary.iter().filter(|each| each.starts_with("written")).count();
     while written(&bench.diary.all()) < 1 {
         tokio::time::sleep(Duration::from_millis(10)).await;
@@ -390,7 +390,7 @@ async fn a_refused_write_is_not_repeated_at_once_although_its_refusal_dirties_th
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_cannot_be_decided_is_told_once_and_planned_anew_as_soon_as_something_changes() {
+async fn what_cannot_be_decided_is_reported_once_and_planned_anew_as_soon_as_something_changes() {
     let refused = |_: &Key, _| Plan::one(entourage_core::plan::Change::Refuse("a bad rule".into()), "");
     let bench = start(&[], refused, |_| status(422, "Invalid"));
     for _ in 0..5 {

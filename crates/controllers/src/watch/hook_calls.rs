@@ -141,7 +141,7 @@ impl Watcher {
             WatchEvent::Object(object) => {
                 let (interpretation, lacks) = self
                     .interpreters
-                    .heard(&self.interpretation, &self.watch, object)
+                    .responses(&self.interpretation, &self.watch, object)
                     .await;
                 (self.project(&interpretation, object), lacks)
             }

@@ -129,7 +129,7 @@ async fn a_list_in_pages_is_followed_by_a_watch_from_its_version() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn how_far_a_watch_has_come_is_told_before_each_list_and_after_events_and_bookmarks() {
+async fn how_far_a_watch_has_come_is_reported_before_each_list_and_after_events_and_bookmarks() {
     let bookmark = event("BOOKMARK", &json!({"metadata": {"resourceVersion": "15"}}));
     let error = event("ERROR", &json!({"code": 410}));
     let (mut inbox, _log, _task) = start(
@@ -196,7 +196,7 @@ async fn a_version_that_is_too_old_is_answered_with_a_new_list() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_outage_is_told_once_and_ends_with_a_new_list() {
+async fn an_outage_is_reported_once_and_ends_with_a_new_list() {
     let (mut inbox, log, _task) = start(
         templates(),
         vec![
@@ -280,7 +280,7 @@ async fn when_one_watch_finds_a_server_restored_the_others_list_again_at_their_n
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_that_is_behind_what_a_watch_told_finds_the_server_restored() {
+async fn a_list_that_is_behind_what_a_watch_reported_finds_the_server_restored() {
     let bookmark = event("BOOKMARK", &json!({"metadata": {"resourceVersion": "15"}}));
     let error = event("ERROR", &json!({"code": 410}));
     let next = AtomicUsize::new(0);
@@ -364,7 +364,7 @@ async fn a_kind_that_may_be_listed_but_not_watched_is_lost_and_stays_so() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_what_our_account_may_not_do_is_told_as_refused() {
+async fn only_what_our_account_may_not_do_is_reported_as_refused() {
     for (code, reported) in [(403, "refused: "), (401, "lost: "), (405, "lost: ")] {
         let (mut inbox, _log, _task) = start(templates(), vec![status(code, "No"); 1000]);
         let observed = observe(&mut inbox, 1).await;
@@ -427,7 +427,7 @@ async fn a_server_that_answers_404_to_everything_is_an_outage() {
     let (mut inbox, _log, _task) = start(custom, vec![status(404, "NotFound"); 100]);
     assert!(observe(&mut inbox, 1).await[0].starts_with("lost: "));
     tokio::time::sleep(Duration::from_secs(60)).await;
-    assert!(inbox.try_recv().is_err(), "it is told once");
+    assert!(inbox.try_recv().is_err(), "it is reported once");
 }
 
 #[tokio::test(start_paused = true)]
@@ -585,7 +585,7 @@ async fn a_definition_made_anew_may_have_another_plural() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_outage_that_turns_out_to_be_an_upgrade_is_told_as_both() {
+async fn an_outage_that_turns_out_to_be_an_upgrade_is_reported_as_both() {
     let calls = AtomicUsize::new(0);
     let (api, _log) = api(Server::Hub, move |asked| {
         let broken = [Reply::Broken, Reply::Broken, Reply::Broken];

@@ -21,7 +21,7 @@ fn web() -> (ResourceId, StrMap) {
 }
 
 #[test]
-fn how_a_policy_could_mean_a_template_is_told_without_its_labels() {
+fn how_a_policy_could_mean_a_template_is_reported_without_its_labels() {
     let selectors = json!([
         {"apiVersion": "apps/v1beta1", "kind": "Deployment", "labelSelector": {"matchLabels": {"a": "b"}}},
         {"apiVersion": "apps/v1", "kind": "Deployment"},

@@ -131,7 +131,7 @@ mod tests {
     use crate::object::Gvk;
 
     #[test]
-    fn a_template_that_nothing_was_told_of_tells_by_its_claim() {
+    fn a_template_without_facts_shows_its_claim() {
         let id = ResourceId::new(Gvk::new("example.com/v1", "Shop"), "ns", "corner");
         let (_, annotations) = scope::claim(&NamespacedName::new("ns", "shops"), "id");
         let annotations: BTreeMap<&str, String> = annotations

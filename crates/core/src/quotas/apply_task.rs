@@ -168,7 +168,7 @@ mod tests {
     }
 
     /// Answers the requests of an assignment with these, and says what followed.
-    fn told(answers: Vec<Answer>) -> (String, QuotaOutcome) {
+    fn reported(answers: Vec<Answer>) -> (String, QuotaOutcome) {
         let order = order();
         let walk = walk(assign(&order), answers);
         (walk.requests, walk.outcome)
@@ -181,7 +181,7 @@ mod tests {
             live("h", "m2/shop/team", "1"),
             json!({"metadata": {"name": "team", "namespace": "shop", "uid": "x"}, "spec": {"hard": {"cpu": "2"}}}),
         ] {
-            let (requests, outcome) = told(vec![object(other)]);
+            let (requests, outcome) = reported(vec![object(other)]);
             assert_eq!((&*requests, outcome), ("GET", QuotaOutcome::Foreign));
         }
     }
@@ -205,9 +205,9 @@ mod tests {
     #[test]
     fn the_outcome_of_a_write_says_where_it_differed() {
         let now = || object(live("h", "m1/shop/team", "2"));
-        let replaced = told(vec![object(live("h", "m1/shop/team", "1")), now()]);
+        let replaced = reported(vec![object(live("h", "m1/shop/team", "1")), now()]);
         assert!(matches!(replaced.1, QuotaOutcome::Applied(_, Some("spec"))));
-        let (requests, created) = told(vec![no(RequestError::Gone), now()]);
+        let (requests, created) = reported(vec![no(RequestError::Gone), now()]);
         assert_eq!(requests, "GET, POST");
         assert!(matches!(created, QuotaOutcome::Applied(_, Some(""))));
     }
@@ -221,7 +221,7 @@ mod tests {
         );
         assert!(walk.sent["metadata"].get("uid").is_none());
         assert_eq!(walk.outcome, QuotaOutcome::Failed("why".into()));
-        let failed = |error| told(vec![no(error)]).1;
+        let failed = |error| reported(vec![no(error)]).1;
         assert_eq!(failed(RequestError::Missing), QuotaOutcome::Failed("why".into()));
         assert_eq!(failed(RequestError::Abandoned), QuotaOutcome::Abandoned);
     }
@@ -230,7 +230,7 @@ mod tests {
     fn one_that_is_being_deleted_is_awaited() {
         let mut leaving = live("h", "m1/shop/team", "1");
         leaving["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
-        assert_eq!(told(vec![object(leaving)]).1, QuotaOutcome::Abandoned);
+        assert_eq!(reported(vec![object(leaving)]).1, QuotaOutcome::Abandoned);
     }
 
     #[test]

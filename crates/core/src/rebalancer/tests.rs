@@ -116,7 +116,7 @@ fn workloads_are_reported_once_each_in_the_order_of_karmada() {
 }
 
 #[test]
-fn a_workload_is_not_said_to_have_no_binding_before_the_hub_is_known() {
+fn a_workload_is_not_reported_to_have_no_binding_before_the_hub_is_known() {
     let gone = rebalancer(1, &[reference("Deployment", "ns", "a")], &Value::Null);
     for lacks in [
         Watch::Bindings,
@@ -136,7 +136,7 @@ fn a_workload_is_not_said_to_have_no_binding_before_the_hub_is_known() {
 }
 
 #[test]
-fn the_templates_of_a_kind_in_use_are_looked_at_before_one_is_said_to_have_no_binding() {
+fn the_templates_of_a_kind_in_use_are_looked_at_before_one_is_reported_to_have_no_binding() {
     let mut fleet = knowing(&[]);
     let policy = json!({
         "metadata": {"namespace": "ns", "name": "p", "uid": "p", "resourceVersion": "1", "generation": 1},
@@ -187,7 +187,7 @@ fn a_binding_with_this_question_or_a_later_one_is_asked_and_one_with_an_earlier_
 }
 
 #[test]
-fn what_is_under_way_is_told_after_a_while_and_taken_back_to_be_finished() {
+fn what_is_under_way_is_reported_after_a_while_and_taken_back_to_be_finished() {
     let mut fleet = knowing(&[]);
     see(
         &mut fleet,

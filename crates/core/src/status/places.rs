@@ -103,7 +103,7 @@ impl Place<'_> {
             _ if self.applied() => None,
             _ if self.suspended => Some((NotAppliedReason::Suspended, messages::SUSPENDED.into())),
             (None, Some(why)) => Some((NotAppliedReason::Unknown, messages::unused(self.cluster, why))),
-            _ if !self.answers => Some((NotAppliedReason::Unknown, messages::silent(self.cluster))),
+            _ if !self.answers => Some((NotAppliedReason::Unknown, messages::unresponsive(self.cluster))),
             _ => Some((NotAppliedReason::Pending, messages::PENDING.into())),
         }
     }

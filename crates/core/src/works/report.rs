@@ -47,8 +47,8 @@ pub(super) fn status(
     let mut turn = |type_: &str, good: bool, reason: &str, message: &str, event: &'static str| {
         let before = status.conditions.iter().find(|each| each.type_ == type_);
         let was = before.map(|each| each.status == "True");
-        // A Work that was never suspended is not told that it is dispatched.
-        let is_told = was != Some(good) && (was.is_some() || type_ != condition::DISPATCHING || !good);
+        // A Work that was never suspended gets no event that it is dispatched.
+        let is_reported = was != Some(good) && (was.is_some() || type_ != condition::DISPATCHING || !good);
         conditions::set(
             &mut status.conditions,
             Condition {
@@ -60,7 +60,7 @@ pub(super) fn status(
                 last_transition_time: now.to_k8s(),
             },
         );
-        if is_told {
+        if is_reported {
             let warning = event == event::SYNC_FAILED;
             events.push(about(id, cluster, held, (warning, event), message));
         }

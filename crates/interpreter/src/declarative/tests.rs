@@ -118,7 +118,7 @@ fn a_rule_that_cannot_be_kept_is_named_with_its_place_and_a_remedy() {
 }
 
 #[test]
-fn a_named_object_is_of_the_kind_that_is_said_beside_it() {
+fn a_named_object_is_of_the_kind_that_is_reported_beside_it() {
     let rules = json!({"dependencies": [{
         "paths": ["spec.refs[*].name"],
         "kind": "Secret", "kindFrom": "kind", "apiVersionFrom": "apiVersion",
@@ -128,7 +128,7 @@ fn a_named_object_is_of_the_kind_that_is_said_beside_it() {
     let object = json!({"spec": {"refs": [
         {"name": "default-kind"},
         {"name": "of-the-table", "kind": "Farm", "optional": true},
-        {"name": "as-said", "kind": "Farm", "apiVersion": "example.com/v2"},
+        {"name": "as-reported", "kind": "Farm", "apiVersion": "example.com/v2"},
         {"name": "unknown", "kind": "Stranger"},
         {"name": "", "kind": "Secret"},
         {"name": "{{parameter}}"},
@@ -139,7 +139,7 @@ fn a_named_object_is_of_the_kind_that_is_said_beside_it() {
         names(&rules, "shop", &object),
         [
             "v1 Secret shop/a-default-kind-z",
-            "example.com/v2 Farm shop/a-as-said-z",
+            "example.com/v2 Farm shop/a-as-reported-z",
             "example.com/v1 Farm shop/a-of-the-table-z?",
         ]
     );
@@ -156,7 +156,7 @@ fn an_object_that_is_named_in_two_versions_is_one() {
 }
 
 #[test]
-fn what_is_named_is_in_the_namespace_that_is_said_or_in_that_of_the_object() {
+fn what_is_named_is_in_the_namespace_that_is_reported_or_in_that_of_the_object() {
     let rules = json!({
         "dependencies": [{"paths": ["spec.refs[*].name"], "kind": "Secret", "namespaceFrom": "namespace"}],
         "podTemplates": [{"paths": ["spec.pods"], "namespaceFrom": "$.spec.target"}],

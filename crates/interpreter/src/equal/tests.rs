@@ -133,7 +133,7 @@ fn a_default_equals_its_absence_on_either_side_and_any_other_value_does_not() {
 }
 
 #[test]
-fn a_removed_data_key_differs_and_its_name_is_not_told() {
+fn a_removed_data_key_differs_and_its_name_is_not_reported() {
     let (one, two) = (
         config_map(&json!({"a": "1"})),
         config_map(&json!({"a": "1", "canary": "2"})),

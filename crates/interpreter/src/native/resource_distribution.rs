@@ -162,11 +162,11 @@ fn merged(type_: &str, stored: &Value, items: &[(&str, Option<&Value>)]) -> Valu
         .filter_map(|(cluster, item)| Some((*cluster, condition((*item)?, type_)?)))
         .collect();
     let is = |word: &'static str| reported.iter().filter(move |(_, each)| each["status"] == *word);
-    let silent = items.iter().find(|(cluster, _)| {
+    let unresponsive = items.iter().find(|(cluster, _)| {
         let status = reported.get(cluster).map(|each| &each["status"]);
         status.is_none_or(|status| status != "True" && status != "False")
     });
-    let (status, reason) = match (is("True").next(), silent) {
+    let (status, reason) = match (is("True").next(), unresponsive) {
         (Some((cluster, each)), _) => ("True", format!("{cluster}: {}", text(each, &["reason"]))),
         (None, Some((cluster, _))) => ("Unknown", format!("{cluster} has not reported yet")),
         (None, None) if items.is_empty() => ("Unknown", "it is on no cluster".to_owned()),

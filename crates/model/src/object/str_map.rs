@@ -1,16 +1,14 @@
 //! A map from strings to strings in one allocation: the labels or annotations of an object.
 
-use std::{
-    fmt, mem,
-    sync::{LazyLock, Mutex, PoisonError},
-};
+use std::{collections::BTreeSet, fmt, mem, sync::LazyLock};
 
+use entourage_api::keys::{annotation, label};
 use serde::{Serialize, Serializer};
 
 use super::Str;
 
 /// A map from strings to strings, sorted by key. It is meant for a few entries: an insertion costs O(entries), a search
-/// O(log entries). The keys of collected entries are shared between maps.
+/// O(log entries).
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StrMap(Vec<(Str, Str)>);
 
@@ -156,23 +154,15 @@ impl Serialize for StrMap {
     }
 }
 
-/// The largest number of keys that are shared. Further ones are stored in each map.
-const SHARED_KEYS: usize = 4_096;
-
-/// The shared string with the text of a key of a label or annotation: a hub has many objects and few keys.
-/// Cost: O(log shared keys).
+/// A key of a label or annotation. Those of this project and of Karmada, which most objects of a hub have, are shared between all
+/// objects. Cost: O(log keys).
 #[must_use]
 pub fn shared_key(text: &str) -> Str {
-    static KEYS: LazyLock<Mutex<std::collections::BTreeSet<Str>>> = LazyLock::new(Mutex::default);
-    let mut keys = KEYS.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(key) = keys.get(text) {
-        return key.clone();
-    }
-    let key: Str = text.into();
-    if keys.len() < SHARED_KEYS {
-        keys.insert(key.clone());
-    }
-    key
+    static KEYS: LazyLock<BTreeSet<Str>> = LazyLock::new(|| {
+        let all = label::ALL.iter().chain(annotation::ALL);
+        all.map(|(_, key)| Str::from(*key)).collect()
+    });
+    KEYS.get(text).cloned().unwrap_or_else(|| text.into())
 }
 
 #[cfg(test)]
@@ -250,7 +240,8 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_shared() {
-        assert!(Str::ptr_eq(&shared_key("app"), &shared_key("app")));
+    fn known_keys_are_shared() {
+        assert!(Str::ptr_eq(&shared_key(label::HUB), &shared_key(label::HUB)));
+        assert_eq!(&*shared_key("app"), "app");
     }
 }

@@ -244,7 +244,7 @@ fn a_fresh_division_counts_the_room_of_what_is_placed() {
 }
 
 #[test]
-fn too_little_room_is_told_with_the_numbers() {
+fn too_little_room_is_reported_with_the_numbers() {
     let case = Case {
         strategy: aggregated(),
         replicas: 12,

@@ -55,9 +55,9 @@ fn delivered(servers: &mut impl Environment, order: &Order, seen: &mut Vec<Obser
         End::Applied(copy, differed) => {
             servers.seen_with(cluster, id, &template.0, render_spec.replicas);
             let watch = Watch::Copies(cluster.clone(), id.gvk.clone());
-            let heard = servers.heard(&render_spec.interpretation, &watch, &copy.0);
+            let observed = servers.observed(&render_spec.interpretation, &watch, &copy.0);
             Delivered::Applied {
-                copy: observation::copy(&heard, &id.gvk, &copy.0),
+                copy: observation::copy(&observed, &id.gvk, &copy.0),
                 source: source_version(&observation::template_meta(&id.gvk, &template.0), render_spec),
                 differed,
             }

@@ -15,7 +15,7 @@ use crate::environment::{Environment, Request};
 pub(super) fn assign(servers: &mut impl Environment, order: &QuotaOrder) -> Vec<Observation> {
     let id = apply_task::id(&order.quota);
     let outcome = outcome(servers, apply_task::assign(order), &order.cluster, &id);
-    told(order.quota.clone(), order.cluster.clone(), outcome)
+    reported(order.quota.clone(), order.cluster.clone(), outcome)
 }
 
 /// Deletes a ResourceQuota on a member.
@@ -27,7 +27,7 @@ pub(super) fn unassign(
 ) -> Vec<Observation> {
     let id = apply_task::id(&quota);
     let outcome = outcome(servers, apply_task::unassign(preconditions), &cluster, &id);
-    told(quota, cluster, outcome)
+    reported(quota, cluster, outcome)
 }
 
 fn outcome(
@@ -42,6 +42,6 @@ fn outcome(
     run(servers, task, &Target { server, id, sort }, fault).1
 }
 
-fn told(quota: NamespacedName, cluster: Str, outcome: QuotaOutcome) -> Vec<Observation> {
+fn reported(quota: NamespacedName, cluster: Str, outcome: QuotaOutcome) -> Vec<Observation> {
     vec![Observation::QuotaAssigned(quota, cluster, Box::new(outcome))]
 }

@@ -166,7 +166,7 @@ impl Target<'_> {
 pub(super) fn copy(servers: &impl Environment, id: &ResourceId, cluster: &Str, live: &Value) -> Copy {
     let watch = Watch::Copies(cluster.clone(), id.gvk.clone());
     let interpretation = servers.engine().interpretation(&id.gvk);
-    observation::copy(&servers.heard(&interpretation, &watch, live), &id.gvk, live)
+    observation::copy(&servers.observed(&interpretation, &watch, live), &id.gvk, live)
 }
 
 /// An object without empty labels and annotations, as a server stores it.

@@ -88,13 +88,13 @@ pub(super) fn held_up(simulation: &Simulation, cluster: Option<&Str>) -> BTreeMa
                     continue;
                 };
                 let id = ResourceId::new(spec.gvk.clone(), &place.namespace, &spec.name);
-                let told = outcome(
+                let reported = outcome(
                     server.clone(),
                     &id,
                     fate,
                     format!("by ResourceDistribution {name}: {why}"),
                 );
-                all.insert(id, told);
+                all.insert(id, reported);
             }
         }
     }
@@ -140,15 +140,17 @@ pub(super) fn notes(simulation: &Simulation) -> impl Iterator<Item = Note> {
 
 /// Notes about given objects that block copies: they have outcomes of their own, so the conflict is noted here.
 fn kept_out(simulation: &Simulation) -> impl Iterator<Item = Note> {
-    held_up(simulation, None).into_iter().filter_map(|(id, told)| {
-        let is_given = simulation.applied.contains_key(&id) && told.fate == Fate::Refused;
-        is_given.then(|| Note {
-            object: id.to_string(),
-            condition: "Distributed".into(),
-            reason: "Conflict".into(),
-            message: told.message,
+    held_up(simulation, None)
+        .into_iter()
+        .filter_map(|(id, reported)| {
+            let is_given = simulation.applied.contains_key(&id) && reported.fate == Fate::Refused;
+            is_given.then(|| Note {
+                object: id.to_string(),
+                condition: "Distributed".into(),
+                reason: "Conflict".into(),
+                message: reported.message,
+            })
         })
-    })
 }
 
 /// Notes about distributions that cannot be read, whose source is missing, or whose copies are kept until a user confirms.
@@ -167,12 +169,12 @@ fn whole(simulation: &Simulation) -> impl Iterator<Item = Note> {
             (.., true) => "HeldBack",
             _ => return None,
         };
-        let told = object["status"]["description"].as_str().unwrap_or_default();
+        let reported = object["status"]["description"].as_str().unwrap_or_default();
         Some(Note {
             object: id.to_string(),
             condition: "Distributed".into(),
             reason: reason.into(),
-            message: told.to_owned(),
+            message: reported.to_owned(),
         })
     })
 }

@@ -119,9 +119,9 @@ fn what_is_needed_over_an_account_arrives_too_and_says_for_whom() {
         of_registry.map(|each| each.message.as_str()),
         Some("dependency of Deployment default/web")
     );
-    let told: Vec<&str> = report.notes.iter().map(|note| note.message.as_str()).collect();
+    let reported: Vec<&str> = report.notes.iter().map(|note| note.message.as_str()).collect();
     assert_eq!(
-        told,
+        reported,
         [
             "Secret default/gone does not exist on the hub: create it, or remove the reference in ServiceAccount \
              default/robot"
@@ -130,7 +130,7 @@ fn what_is_needed_over_an_account_arrives_too_and_says_for_whom() {
 }
 
 #[test]
-fn what_is_missing_and_what_nobody_selects_is_told() {
+fn what_is_missing_and_what_nobody_selects_is_reported() {
     let report = simulated(vec![
         cluster("m1"),
         policy(&["m1"]),
@@ -159,7 +159,7 @@ fn again(first: &Simulation, unreadable: &[&str], files: &[Value]) -> Report {
         match second.run() {
             Progress::Asks(questions) => {
                 for question in questions {
-                    let answer = told(first, unreadable, &question);
+                    let answer = reported(first, unreadable, &question);
                     second.answer(question, answer);
                 }
             }
@@ -175,7 +175,7 @@ fn is_secret(gvk: &Gvk) -> bool {
     *gvk == Gvk::new("v1", "Secret")
 }
 
-fn told(world: &Simulation, unreadable: &[&str], question: &Question) -> Answer {
+fn reported(world: &Simulation, unreadable: &[&str], question: &Question) -> Answer {
     let of = |objects: &Objects, watch: &Watch| {
         objects
             .iter()
@@ -262,7 +262,7 @@ fn another_reference_takes_one_dependency_away_and_brings_the_other() {
 }
 
 #[test]
-fn what_stands_there_and_is_not_ours_is_told_as_refused() {
+fn what_stands_there_and_is_not_ours_is_reported_as_refused() {
     let mut world = base();
     let id = ResourceId::of(&config_map("c", "1")).unwrap();
     let foreign = world
@@ -440,7 +440,7 @@ fn a_distribution_creates_changes_and_removes_copies_on_the_hub() {
 }
 
 #[test]
-fn a_distribution_to_members_is_planned_there_and_a_conflict_is_told() {
+fn a_distribution_to_members_is_planned_there_and_a_conflict_is_reported() {
     let mut targets = included(&["a"]);
     targets["clusters"] = json!({"clusterNames": ["m1"]});
     let mut first = distributed(&targets);

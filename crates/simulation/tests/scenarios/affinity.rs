@@ -61,7 +61,7 @@ fn targets(world: &World) -> Vec<&str> {
     names.flatten().collect()
 }
 
-fn told(world: &World) -> (&str, &str) {
+fn reported(world: &World) -> (&str, &str) {
     let scheduled = condition(world, "myapp-deployment", "Scheduled");
     let text = |field: &str| scheduled[field].as_str().unwrap_or_default();
     (text("reason"), text("message"))
@@ -88,7 +88,7 @@ fn a_cluster_whose_label_is_removed_loses_the_workload_although_no_other_fits() 
     assert_eq!(holders(&world), [] as [&str; 0]);
     assert_eq!(targets(&world), [] as [&str; 0]);
     assert_eq!(
-        told(&world),
+        reported(&world),
         (
             "NoClusterFit",
             "0 of 3 clusters fit: 3 not selected by clusterAffinity; it leaves member2: the placement no longer selects it"
@@ -98,7 +98,7 @@ fn a_cluster_whose_label_is_removed_loses_the_workload_although_no_other_fits() 
     assert_at_rest(&mut world);
     label(&mut world, "member3", &json!("prod"));
     assert_eq!(holders(&world), ["member3"]);
-    assert_eq!(told(&world).0, "Success");
+    assert_eq!(reported(&world).0, "Success");
     assert_eq!(recorded(&world), Value::Null);
 }
 
@@ -109,7 +109,7 @@ fn a_policy_that_names_no_cluster_that_exists_takes_the_workload_from_all() {
     world.apply(placed(&names(&["nowhere"])));
     assert!(world.settle());
     assert_eq!(holders(&world), [] as [&str; 0]);
-    let (reason, message) = told(&world);
+    let (reason, message) = reported(&world);
     assert_eq!(reason, "NoClusterFit");
     assert!(
         message.contains("nowhere not found")
@@ -139,25 +139,31 @@ fn what_is_selected_and_does_not_fit_keeps_the_workload() {
     change_cluster(&mut world, "member1", |object| object["spec"]["taints"] = taint);
     ask(&mut world);
     assert_eq!(
-        (holders(&world), told(&world).0),
+        (holders(&world), reported(&world).0),
         (vec!["member1"], "NoClusterFit")
     );
-    assert!(!told(&world).1.contains("leaves"), "{}", told(&world).1);
+    assert!(!reported(&world).1.contains("leaves"), "{}", reported(&world).1);
 
     change_cluster(&mut world, "member1", |object| {
         object["spec"]["taints"] = json!([])
     });
-    assert_eq!((holders(&world), told(&world).0), (vec!["member1"], "Success"));
+    assert_eq!(
+        (holders(&world), reported(&world).0),
+        (vec!["member1"], "Success")
+    );
     world.set_down("member1", true);
     assert!(world.settle_for(120_000));
     ask(&mut world);
     assert_eq!(
-        (targets(&world), told(&world).0),
+        (targets(&world), reported(&world).0),
         (vec!["member1"], "NoClusterFit")
     );
     world.set_down("member1", false);
     assert!(world.settle_for(120_000));
-    assert_eq!((holders(&world), told(&world).0), (vec!["member1"], "Success"));
+    assert_eq!(
+        (holders(&world), reported(&world).0),
+        (vec!["member1"], "Success")
+    );
 
     let constrained = {
         let mut placement = by_label();
@@ -167,7 +173,7 @@ fn what_is_selected_and_does_not_fit_keeps_the_workload() {
     world.apply(placed(&constrained));
     assert!(world.settle());
     assert_eq!(
-        (holders(&world), told(&world).0),
+        (holders(&world), reported(&world).0),
         (vec!["member1"], "SchedulerError")
     );
     assert_at_rest(&mut world);
@@ -181,13 +187,13 @@ fn one_target_is_left_and_another_one_that_does_not_fit_stays() {
     assert_eq!(holders(&world), ["member1", "member2"]);
     label(&mut world, "member1", &Value::Null);
     assert_eq!(holders(&world), ["member2"]);
-    assert_eq!(told(&world).0, "SchedulerError");
+    assert_eq!(reported(&world).0, "SchedulerError");
     assert!(
-        told(&world)
+        reported(&world)
             .1
             .ends_with("; it leaves member1: the placement no longer selects it"),
         "{}",
-        told(&world).1
+        reported(&world).1
     );
     assert_at_rest(&mut world);
 }

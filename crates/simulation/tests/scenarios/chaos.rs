@@ -254,7 +254,7 @@ pub(crate) fn but(
 }
 
 /// Seeds of an earlier generator that found something once: a dependency held for ever by a rollout that its former
-/// workload's member numbered (95, 113); copies on a silent member that nobody accounted for once their binding was made
+/// workload's member numbered (95, 113); copies on an unresponsive member that nobody accounted for once their binding was made
 /// again or had moved (173, 222); with crashes or takeovers, what a copy that nobody accounted for needs was taken from under
 /// it (114, 448).
 pub(crate) const FOUND: [u64; 6] = [95, 113, 114, 173, 222, 448];

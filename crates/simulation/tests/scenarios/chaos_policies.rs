@@ -141,13 +141,13 @@ impl Run {
 
     /// A restart of a quiet system writes nothing.
     fn quiet(&mut self, what: &str) {
-        let (wrote, told) = (self.world.writes.len(), self.world.events.len());
+        let (wrote, reported) = (self.world.writes.len(), self.world.events.len());
         self.world.restart();
         self.settle(what);
         let about = self.about(what);
         let news = &self.world.writes[wrote..];
         assert!(news.is_empty(), "{about}: a restart writes {news:#?}");
-        let news = &self.world.events[told..];
+        let news = &self.world.events[reported..];
         assert!(news.is_empty(), "{about}: a restart tells {news:#?}");
     }
 
@@ -195,7 +195,7 @@ impl Run {
 }
 
 /// Seeds of an earlier generator that found something once: a namespace that two planners wrote in turn for ever after its
-/// policy was gone, and a binding of a former template that never ended (97, 152); a copy that was told as not delivered yet
+/// policy was gone, and a binding of a former template that never ended (97, 152); a copy that was reported as not delivered yet
 /// before it could be (153).
 const FOUND: [u64; 3] = [97, 152, 153];
 

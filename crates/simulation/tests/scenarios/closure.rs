@@ -259,7 +259,7 @@ fn an_account_that_is_deleted_leaves_after_the_grace_and_its_credentials_after_i
 }
 
 #[test]
-fn credentials_that_are_missing_are_told_with_who_names_them_and_follow_when_they_appear() {
+fn credentials_that_are_missing_are_reported_with_who_names_them_and_follow_when_they_appear() {
     let mut world = World::new(&["member1"]);
     world.apply(acting("app", &[], "robot"));
     world.apply(placed("app", &["member1"]));
@@ -434,7 +434,7 @@ fn an_account_that_went_while_nobody_looked_is_looked_for_before_its_credentials
     world.hold_back("ServiceAccount");
     world.delete("ServiceAccount", "robot");
     world.apply(account("robot", &["registry"]));
-    // Its end is told late, and it has been made again since.
+    // Its end is reported late, and it has been made again since.
     world.tell_late();
     assert!(world.settle_for(60_000));
     world.tell_all_late();

@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::{condition, config_map, deployment, policy, settled, world::World};
 
 /// Status, reason and message of a condition, and whether it is of the binding's generation.
-fn told(world: &World, name: &str, type_: &str) -> (String, bool) {
+fn reported(world: &World, name: &str, type_: &str) -> (String, bool) {
     let condition = condition(world, name, type_);
     let text = |field: &str| condition[field].as_str().unwrap_or_default();
     let generation = &crate::binding(world, name)["metadata"]["generation"];
@@ -23,7 +23,7 @@ fn scaled(replicas: i64) -> serde_json::Value {
 }
 
 #[test]
-fn what_is_as_it_should_be_is_told_in_counts_that_a_restart_does_not_write_again() {
+fn what_is_as_it_should_be_is_reported_in_counts_that_a_restart_does_not_write_again() {
     let mut world = settled();
     world.apply(scaled(3));
     let words = [
@@ -47,7 +47,10 @@ fn what_is_as_it_should_be_is_told_in_counts_that_a_restart_does_not_write_again
         }
         assert!(world.settle_for(60_000));
         for (type_, wanted) in words {
-            assert_eq!(told(&world, "myapp-deployment", type_), (wanted.to_owned(), true));
+            assert_eq!(
+                reported(&world, "myapp-deployment", type_),
+                (wanted.to_owned(), true)
+            );
         }
         assert!(
             !restarts || world.writes[wrote..].is_empty(),
@@ -58,7 +61,7 @@ fn what_is_as_it_should_be_is_told_in_counts_that_a_restart_does_not_write_again
 }
 
 #[test]
-fn a_member_that_is_down_is_not_told_to_be_applied_after_its_template_changed() {
+fn a_member_that_is_down_is_not_reported_to_be_applied_after_its_template_changed() {
     for restarts in [false, true] {
         let mut world = settled();
         world.set_down("member2", true);
@@ -69,7 +72,7 @@ fn a_member_that_is_down_is_not_told_to_be_applied_after_its_template_changed() 
         }
         world.apply(scaled(3));
         assert!(world.settle_for(60_000));
-        let (words, is_current) = told(&world, "myapp-deployment", "FullyApplied");
+        let (words, is_current) = reported(&world, "myapp-deployment", "FullyApplied");
         assert!(
             words.starts_with("False ") && words.contains("member2"),
             "{restarts} {words}"
@@ -83,11 +86,11 @@ fn a_member_that_is_down_is_not_told_to_be_applied_after_its_template_changed() 
         let wrote = world.writes.len();
         world.restart();
         assert!(world.settle_for(60_000));
-        assert_eq!(told(&world, "myapp-deployment", "FullyApplied").0, words);
+        assert_eq!(reported(&world, "myapp-deployment", "FullyApplied").0, words);
         assert_eq!(world.writes[wrote..], [""; 0]);
         world.set_down("member2", false);
         assert!(world.settle_for(60_000));
-        let (words, is_current) = told(&world, "myapp-deployment", "FullyApplied");
+        let (words, is_current) = reported(&world, "myapp-deployment", "FullyApplied");
         assert!(words.starts_with("True ") && is_current, "{words}");
     }
 }
@@ -98,12 +101,12 @@ fn a_member_that_is_down_and_holds_the_current_version_stays_applied() {
     world.set_down("member2", true);
     world.restart();
     assert!(world.settle_for(60_000));
-    let (words, is_current) = told(&world, "myapp-deployment", "FullyApplied");
+    let (words, is_current) = reported(&world, "myapp-deployment", "FullyApplied");
     assert!(words.starts_with("True ") && is_current, "{words}");
 }
 
 #[test]
-fn a_dependency_that_changed_while_a_member_is_down_is_told_of_it_and_of_the_workload() {
+fn a_dependency_that_changed_while_a_member_is_down_is_reported_on_it_and_on_the_workload() {
     let mut world = settled();
     world.set_down("member2", true);
     world.restart();
@@ -114,7 +117,7 @@ fn a_dependency_that_changed_while_a_member_is_down_is_told_of_it_and_of_the_wor
         ("my-config-configmap", "FullyApplied"),
         ("myapp-deployment", "DependenciesReady"),
     ] {
-        let (words, is_current) = told(&world, name, type_);
+        let (words, is_current) = reported(&world, name, type_);
         assert!(
             words.starts_with("False ") && words.contains("member2"),
             "{type_} {words}"
@@ -123,12 +126,12 @@ fn a_dependency_that_changed_while_a_member_is_down_is_told_of_it_and_of_the_wor
     }
     world.set_down("member2", false);
     assert!(world.settle_for(60_000));
-    let (words, _) = told(&world, "myapp-deployment", "DependenciesReady");
+    let (words, _) = reported(&world, "myapp-deployment", "DependenciesReady");
     assert!(words.starts_with("True "), "{words}");
 }
 
 #[test]
-fn an_edit_that_changes_no_condition_is_told_as_taken_in_by_one_write() {
+fn an_edit_that_changes_no_condition_is_reported_as_taken_in_by_one_write() {
     let mut world = settled();
     let mut edited = policy(&["member1", "member2"]);
     edited["spec"]["priority"] = json!(7);
@@ -146,10 +149,10 @@ fn an_edit_that_changes_no_condition_is_told_as_taken_in_by_one_write() {
 }
 
 #[test]
-fn a_template_that_changes_is_told_without_a_word_of_failure_in_between() {
+fn a_template_that_changes_is_reported_without_a_word_of_failure_in_between() {
     let mut world = settled();
     world.now = world.now.plus(600_000);
-    let (wrote, told) = (world.writes.len(), world.events.len());
+    let (wrote, reported) = (world.writes.len(), world.events.len());
     world.apply(scaled(3));
     assert!(world.settle());
     world.assert_generations_are_taken_in();
@@ -161,11 +164,11 @@ fn a_template_that_changes_is_told_without_a_word_of_failure_in_between() {
         2,
         "{writes:#?}"
     );
-    assert_eq!(world.events[told..], [""; 0]);
+    assert_eq!(world.events[reported..], [""; 0]);
 }
 
 #[test]
-fn the_words_of_a_member_whose_webhook_is_down_reach_the_condition_and_are_told_once() {
+fn the_words_of_a_member_whose_webhook_is_down_reach_the_condition_and_are_reported_once() {
     let words = |port: usize| {
         format!(
             "Internal error occurred: failed calling webhook \"guard.example.com\": dial tcp 10.0.0.1:{port}: refused"
@@ -175,14 +178,14 @@ fn the_words_of_a_member_whose_webhook_is_down_reach_the_condition_and_are_told_
     world.breaks = Some(words(1));
     world.apply(scaled(3));
     assert!(world.settle_for(10_000));
-    let (told_first, is_current) = told(&world, "myapp-deployment", "FullyApplied");
+    let (reported_first, is_current) = reported(&world, "myapp-deployment", "FullyApplied");
     assert!(
-        told_first.contains("failed calling webhook \"guard.example.com\"") && is_current,
-        "{told_first}"
+        reported_first.contains("failed calling webhook \"guard.example.com\"") && is_current,
+        "{reported_first}"
     );
     assert!(
-        told_first.contains("apply of ") && told_first.contains(" on member1 failed: "),
-        "{told_first}"
+        reported_first.contains("apply of ") && reported_first.contains(" on member1 failed: "),
+        "{reported_first}"
     );
     let wrote = world.writes.len();
     for port in 2..6 {
@@ -191,19 +194,22 @@ fn the_words_of_a_member_whose_webhook_is_down_reach_the_condition_and_are_told_
     }
     world.restart();
     assert!(world.settle_for(20_000));
-    assert_eq!(told(&world, "myapp-deployment", "FullyApplied").0, told_first);
+    assert_eq!(
+        reported(&world, "myapp-deployment", "FullyApplied").0,
+        reported_first
+    );
     assert_eq!(world.writes[wrote..], [""; 0], "ports differ from try to try");
     world.breaks = None;
     assert!(world.settle_for(60_000));
     assert!(
-        told(&world, "myapp-deployment", "FullyApplied")
+        reported(&world, "myapp-deployment", "FullyApplied")
             .0
             .starts_with("True ")
     );
 }
 
 #[test]
-fn every_class_of_problem_of_dependencies_is_told() {
+fn every_class_of_problem_of_dependencies_is_reported() {
     let mut world = settled();
     world.set_down("member2", true);
     world.restart();
@@ -211,7 +217,7 @@ fn every_class_of_problem_of_dependencies_is_told() {
     world.apply(config_map("my-config", "two"));
     world.apply(deployment("myapp", &["my-config", "nowhere"]));
     assert!(world.settle_for(60_000));
-    let (words, _) = told(&world, "myapp-deployment", "DependenciesReady");
+    let (words, _) = reported(&world, "myapp-deployment", "DependenciesReady");
     assert!(words.starts_with("False DependencyMissing"), "{words}");
     assert!(
         words.contains("nowhere") && words.contains("not on member2"),
@@ -220,7 +226,7 @@ fn every_class_of_problem_of_dependencies_is_told() {
 }
 
 #[test]
-fn a_copy_that_does_not_become_ready_is_told_with_counts_and_with_its_own_reason() {
+fn a_copy_that_does_not_become_ready_is_reported_with_counts_and_with_its_own_reason() {
     let mut world = settled();
     let status = |ready: i64| {
         move |mut copy: serde_json::Value| {
@@ -236,7 +242,7 @@ fn a_copy_that_does_not_become_ready_is_told_with_counts_and_with_its_own_reason
     world.meddle("member1", "Deployment", "myapp", status(1));
     world.meddle("member2", "Deployment", "myapp", status(0));
     assert!(world.settle());
-    let (words, is_current) = told(&world, "myapp-deployment", "Healthy");
+    let (words, is_current) = reported(&world, "myapp-deployment", "Healthy");
     assert_eq!(
         words,
         "False Unhealthy: Healthy on 1/2 clusters. member2: 0/1 ready, ProgressDeadlineExceeded: timed out"
@@ -245,13 +251,13 @@ fn a_copy_that_does_not_become_ready_is_told_with_counts_and_with_its_own_reason
     world.meddle("member2", "Deployment", "myapp", status(1));
     assert!(world.settle());
     assert_eq!(
-        told(&world, "myapp-deployment", "Healthy").0,
+        reported(&world, "myapp-deployment", "Healthy").0,
         "True AllHealthy: Healthy on 2/2 clusters."
     );
 }
 
 #[test]
-fn health_stays_as_last_told_while_no_member_answers_also_after_a_restart() {
+fn health_stays_as_last_reported_while_no_member_answers_also_after_a_restart() {
     let mut world = settled();
     let status = |mut copy: serde_json::Value| {
         copy["status"] = json!({
@@ -265,21 +271,21 @@ fn health_stays_as_last_told_while_no_member_answers_also_after_a_restart() {
     }
     assert!(world.settle());
     let healthy = "True AllHealthy: Healthy on 2/2 clusters.";
-    assert_eq!(told(&world, "myapp-deployment", "Healthy").0, healthy);
+    assert_eq!(reported(&world, "myapp-deployment", "Healthy").0, healthy);
     for member in ["member1", "member2"] {
         world.set_down(member, true);
     }
     world.restart();
     assert!(world.settle_for(120_000));
-    assert_eq!(told(&world, "myapp-deployment", "Healthy").0, healthy);
+    assert_eq!(reported(&world, "myapp-deployment", "Healthy").0, healthy);
     for member in ["member1", "member2"] {
         world.set_down(member, false);
     }
     assert!(world.settle_for(120_000));
-    assert_eq!(told(&world, "myapp-deployment", "Healthy").0, healthy);
+    assert_eq!(reported(&world, "myapp-deployment", "Healthy").0, healthy);
 }
 
-/// `settled` with copies that are healthy, as is told.
+/// `settled` with copies that are healthy, as is reported.
 fn healthy() -> World {
     let mut world = settled();
     for member in ["member1", "member2"] {
@@ -332,7 +338,7 @@ fn nobody_is_called_healthy_where_nothing_was_ever_delivered() {
 }
 
 #[test]
-fn what_a_policy_says_without_effect_is_told_until_it_has_one() {
+fn what_a_policy_says_without_effect_is_reported_until_it_has_one() {
     let mut world = settled();
     let effective = |world: &World| {
         let policy = world
@@ -342,8 +348,8 @@ fn what_a_policy_says_without_effect_is_told_until_it_has_one() {
             .as_array()
             .cloned()
             .unwrap_or_default();
-        let told = all.into_iter().find(|each| each["type"] == "Effective");
-        told.map(|each| format!("{} {}", each["status"], each["message"]))
+        let reported = all.into_iter().find(|each| each["type"] == "Effective");
+        reported.map(|each| format!("{} {}", each["status"], each["message"]))
     };
     assert_eq!(effective(&world), None);
     let mut odd = policy(&["member1", "nope"]);
@@ -353,12 +359,13 @@ fn what_a_policy_says_without_effect_is_told_until_it_has_one() {
     world.apply(odd);
     assert!(world.settle());
     let events = |world: &World| {
-        let told = world.events.iter();
-        told.filter(|event| event.starts_with("PartsWithoutEffect PropagationPolicy"))
+        let reported = world.events.iter();
+        reported
+            .filter(|event| event.starts_with("PartsWithoutEffect PropagationPolicy"))
             .count()
     };
     assert_eq!(events(&world), 1, "{:?}", world.events);
-    let words = effective(&world).expect("told");
+    let words = effective(&world).expect("reported");
     for part in [
         "schedulePriority",
         "cluster \\\"nope\\\" not found",
@@ -374,9 +381,14 @@ fn what_a_policy_says_without_effect_is_told_until_it_has_one() {
     });
     world.apply(weighted);
     assert!(world.settle());
-    let words = effective(&world).expect("told");
+    let words = effective(&world).expect("reported");
     assert!(words.contains("cluster \\\"member2\\\" no weight"), "{words}");
-    assert_eq!(events(&world), 1, "it is told when it turns: {:?}", world.events);
+    assert_eq!(
+        events(&world),
+        1,
+        "it is reported when it turns: {:?}",
+        world.events
+    );
     world.apply(policy(&["member1", "member2"]));
     assert!(world.settle());
     assert_eq!(effective(&world), None);
@@ -384,7 +396,7 @@ fn what_a_policy_says_without_effect_is_told_until_it_has_one() {
 }
 
 #[test]
-fn a_cluster_in_pull_mode_is_told_to_get_nothing_until_it_is_in_push_mode() {
+fn a_cluster_in_pull_mode_is_reported_to_get_nothing_until_it_is_in_push_mode() {
     let mut world = settled();
     let effective = |world: &World| {
         let cluster = world.hub_object("Cluster", "member2").expect("cluster");
@@ -392,8 +404,8 @@ fn a_cluster_in_pull_mode_is_told_to_get_nothing_until_it_is_in_push_mode() {
             .as_array()
             .cloned()
             .unwrap_or_default();
-        let told = all.into_iter().find(|each| each["type"] == "Effective");
-        told.map(|each| format!("{} {}: {}", each["status"], each["reason"], each["message"]))
+        let reported = all.into_iter().find(|each| each["type"] == "Effective");
+        reported.map(|each| format!("{} {}: {}", each["status"], each["reason"], each["message"]))
     };
     let in_mode = |world: &World, mode: &str| {
         let mut cluster = world.hub_object("Cluster", "member2").expect("cluster").clone();
@@ -401,14 +413,15 @@ fn a_cluster_in_pull_mode_is_told_to_get_nothing_until_it_is_in_push_mode() {
         cluster
     };
     let events = |world: &World| {
-        let told = world.events.iter();
-        told.filter(|event| event.starts_with("PartsWithoutEffect Cluster member2: spec.syncMode Pull"))
+        let reported = world.events.iter();
+        reported
+            .filter(|event| event.starts_with("PartsWithoutEffect Cluster member2: spec.syncMode Pull"))
             .count()
     };
     assert_eq!(effective(&world), None);
     world.replace(in_mode(&world, "Pull"));
     assert!(world.settle());
-    let words = effective(&world).expect("told");
+    let words = effective(&world).expect("reported");
     assert!(
         words.contains("False")
             && words.contains("PartsWithoutEffect")

@@ -67,10 +67,10 @@ fn a_kind_takes_along_what_a_customization_finds_in_it() {
     world.apply(needs("shops", "/spec/uses"));
     assert!(world.settle());
     assert_eq!(world.holders("ConfigMap", "goods"), ["member1"]);
-    let told =
+    let reported =
         &binding(&world, "corner-shop")["metadata"]["annotations"]["resourcebinding.karmada.io/dependencies"];
     assert_eq!(
-        *told,
+        *reported,
         json!(r#"[{"apiVersion":"v1","kind":"ConfigMap","namespace":"default","name":"goods"}]"#)
     );
 
@@ -162,21 +162,21 @@ fn what_was_answered_last_stays_in_force_over_a_restart_too_and_the_binding_tell
             "restarted: {restarted}"
         );
         assert!(world.holders("ConfigMap", "prices").is_empty());
-        let told = condition(&world, "corner-shop", "Interpreted");
+        let reported = condition(&world, "corner-shop", "Interpreted");
         assert_eq!(
-            (&told["status"], &told["reason"]),
+            (&reported["status"], &reported["reason"]),
             (&json!("False"), &json!("NoAnswer"))
         );
         assert_eq!(
-            told["message"],
+            reported["message"],
             "ResourceInterpreterCustomization \"shops\": InterpretDependency failed: line 3: attempt to index a nil value; its dependencies stay as last known"
         );
     }
-    let told = world
+    let reported = world
         .events
         .iter()
         .filter(|event| event.starts_with("InterpretationFailed Shop corner"));
-    assert_eq!(told.count(), 1, "{:#?}", world.events);
+    assert_eq!(reported.count(), 1, "{:#?}", world.events);
     world.apply(shop(&["prices"]));
     assert!(world.settle());
     assert_eq!(*condition(&world, "corner-shop", "Interpreted"), Value::Null);
@@ -203,7 +203,7 @@ fn a_script_that_does_not_compile_takes_nothing_away() {
 }
 
 #[test]
-fn replicas_are_told_and_set_by_scripts() {
+fn replicas_are_reported_and_set_by_scripts() {
     let scripts = json!({"replicaResource": script("/spec/size"), "replicaRevision": script("/spec/size")});
     let mut world = with_shop(&[customization("shops", SHOP, &scripts)]);
     let mut divided = policy_of("shops", SHOP.0, SHOP.1, "corner", &["member1", "member2"]);
@@ -244,13 +244,13 @@ fn replicas_are_told_and_set_by_scripts() {
 /// The last interpretation stays, over a restart too; the template goes everywhere as a whole. Where replicas are known,
 /// too, they are what is divided, and components are not written.
 #[test]
-fn components_are_told_by_scripts_and_go_no_way_of_their_own() {
+fn components_are_reported_by_scripts_and_go_no_way_of_their_own() {
     let parts = |parts: &Value| {
         let mut shop = shop(&[]);
         shop["spec"]["parts"] = parts.clone();
         shop
     };
-    let told = |world: &World| binding(world, "corner-shop")["spec"]["components"].clone();
+    let reported = |world: &World| binding(world, "corner-shop")["spec"]["components"].clone();
     let rules = customization(
         "shops",
         SHOP,
@@ -264,7 +264,7 @@ fn components_are_told_by_scripts_and_go_no_way_of_their_own() {
     world.apply(divided);
     assert!(world.settle());
     let both = json!([{"name": "clerk", "replicas": 2}, {"name": "till", "replicas": 1}]);
-    assert_eq!(told(&world), both);
+    assert_eq!(reported(&world), both);
     assert_eq!(
         binding(&world, "corner-shop")["spec"]["clusters"],
         json!([{"name": "member1"}, {"name": "member2"}])
@@ -283,30 +283,30 @@ fn components_are_told_by_scripts_and_go_no_way_of_their_own() {
     ] {
         world.apply(object);
         assert!(world.settle());
-        assert_eq!(told(&world), both, "{says}");
+        assert_eq!(reported(&world), both, "{says}");
         let why = condition(&world, "corner-shop", "Interpreted")["message"].clone();
         assert!(why.as_str().unwrap().contains(says), "{why}");
         assert!(why.as_str().unwrap().contains("shops"), "{why}");
         world.restart();
         let wrote = world.writes.len();
         assert!(world.settle());
-        assert_eq!(told(&world), both, "{says}");
+        assert_eq!(reported(&world), both, "{says}");
         assert_eq!(world.writes.len(), wrote, "a restart writes nothing");
     }
     world.apply(parts(&json!({"clerk": 3})));
     assert!(world.settle());
-    assert_eq!(told(&world), json!([{"name": "clerk", "replicas": 3}]));
+    assert_eq!(reported(&world), json!([{"name": "clerk", "replicas": 3}]));
     assert!(condition(&world, "corner-shop", "Interpreted").is_null());
 
     let both = json!({"componentResource": script("/spec/parts"), "replicaResource": script("/spec/size")});
     world.replace(customization("shops", SHOP, &both));
     assert!(world.settle());
-    assert!(told(&world).is_null());
+    assert!(reported(&world).is_null());
     assert_eq!(binding(&world, "corner-shop")["spec"]["replicas"], 3);
 }
 
 #[test]
-fn a_template_whose_replicas_are_to_be_divided_and_were_never_told_does_not_travel() {
+fn a_template_whose_replicas_are_to_be_divided_and_were_never_reported_does_not_travel() {
     let scripts = json!({"replicaResource": script("/spec/size")});
     let mut world = World::new(&["member1"]);
     world.apply(customization("shops", SHOP, &scripts));
@@ -349,7 +349,7 @@ fn what_a_script_retains_stays_and_another_script_retains_otherwise() {
 }
 
 #[test]
-fn status_and_health_are_told_by_scripts_and_the_template_shows_what_a_script_makes_of_them() {
+fn status_and_health_are_reported_by_scripts_and_the_template_shows_what_a_script_makes_of_them() {
     let scripts = json!({
         "statusReflection": script("/status/mood"), "healthInterpretation": script("/status/mood"),
         "statusAggregation": script(""),
@@ -452,7 +452,7 @@ fn rules_without_a_script_take_along_what_their_paths_name() {
 }
 
 #[test]
-fn a_rule_that_cannot_be_kept_is_told_with_its_field() {
+fn a_rule_that_cannot_be_kept_is_reported_with_its_field() {
     let mut rules = customization("shops", SHOP, &json!({}));
     rules["spec"]["declarative"] =
         json!({"dependencies": [{"paths": ["spec.[["], "apiVersion": "v1", "kind": "ConfigMap"}]});
@@ -607,7 +607,7 @@ fn what_labels_select_in_another_namespace_goes_along_only_if_that_lets_it_whene
 }
 
 #[test]
-fn zero_replicas_that_were_told_last_stay_zero_over_a_restart() {
+fn zero_replicas_that_were_reported_last_stay_zero_over_a_restart() {
     let scripts = json!({"replicaResource": script("/spec/size"), "replicaRevision": script("/spec/size")});
     let mut world = with_shop(&[customization("shops", SHOP, &scripts)]);
     let mut divided = policy_of("shops", SHOP.0, SHOP.1, "corner", &["member1", "member2"]);

@@ -1,4 +1,4 @@
-//! Distributions on the hub: copies follow what is said, nothing foreign is touched, nothing is written for nothing, and
+//! Distributions on the hub: copies follow what is reported, nothing foreign is touched, nothing is written for nothing, and
 //! nothing is deleted that is not known to be in the wrong place.
 
 use std::collections::BTreeMap;
@@ -121,11 +121,11 @@ fn the_copies_stand_where_they_are_meant_and_the_status_says_so() {
     assert_eq!(counts(&world, "d"), [3, 3, 0]);
     assert!(troubles(&world, "d").is_empty());
     assert_eq!(status(&world, "d")["observedGeneration"], 1);
-    let told = world
+    let reported = world
         .events
         .iter()
         .filter(|each| each.starts_with("Distributed "));
-    assert_eq!(told.count(), 1, "{:?}", world.events);
+    assert_eq!(reported.count(), 1, "{:?}", world.events);
     let distribution = world
         .hub_object("ResourceDistribution", "d")
         .expect("distribution");
@@ -371,8 +371,8 @@ fn targets_that_cease_to_mean_anything_delete_nothing_until_somebody_confirms_ev
             assert!(world.settle_for(60_000));
         }
         assert_eq!(held(&world).len(), 3);
-        let told = status(&world, "d")["description"].as_str().expect("description");
-        assert!(told.contains("3 copies are kept"), "{told}");
+        let reported = status(&world, "d")["description"].as_str().expect("description");
+        assert!(reported.contains("3 copies are kept"), "{reported}");
         assert_eq!(status(&world, "d")["observedGeneration"], 1);
         edit(&mut world, "ResourceDistribution", "d", |each| {
             each["metadata"]["annotations"] = json!({annotation::ALLOW_EMPTY_TARGETS: "true"})

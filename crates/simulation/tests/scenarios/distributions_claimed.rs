@@ -65,16 +65,19 @@ fn a_distribution_that_a_policy_takes_is_not_carried_out_here_and_reports_what_m
     report(&mut world, "member1", 2, &[]);
     report(&mut world, "member2", 1, &["shop"]);
     assert!(world.settle_for(60_000));
-    let told = status(&world);
+    let reported = status(&world);
     assert_eq!(
-        (&told["desired"], &told["succeeded"], &told["failed"]),
+        (&reported["desired"], &reported["succeeded"], &reported["failed"]),
         (&json!(4), &json!(3), &json!(1))
     );
-    assert_eq!(told["conditions"].as_array().map(Vec::len), Some(6));
-    assert_eq!(told["conditions"][0]["status"], "False");
-    assert_eq!(told["conditions"][4]["failedNamespace"], json!(["member2/shop"]));
+    assert_eq!(reported["conditions"].as_array().map(Vec::len), Some(6));
+    assert_eq!(reported["conditions"][0]["status"], "False");
     assert_eq!(
-        told["description"],
+        reported["conditions"][4]["failedNamespace"],
+        json!(["member2/shop"])
+    );
+    assert_eq!(
+        reported["description"],
         "Propagated to 2 clusters: present in 3/4 namespaces there"
     );
 

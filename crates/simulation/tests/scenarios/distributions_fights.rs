@@ -57,7 +57,7 @@ fn reason(world: &World) -> &str {
 }
 
 #[test]
-fn what_keeps_changing_a_copy_back_is_told_and_fought_ever_more_rarely_until_it_ends() {
+fn what_keeps_changing_a_copy_back_is_reported_and_fought_ever_more_rarely_until_it_ends() {
     let mut world = example();
     inject(&mut world);
     assert!(world.settle_for(0));
@@ -72,7 +72,7 @@ fn what_keeps_changing_a_copy_back_is_told_and_fought_ever_more_rarely_until_it_
     let statuses = writes
         .iter()
         .filter(|write| write.contains("ResourceDistribution"));
-    assert_eq!(statuses.count(), 1, "it is told once: {writes:#?}");
+    assert_eq!(statuses.count(), 1, "it is reported once: {writes:#?}");
     assert_eq!(failure(&world)["status"], "True");
     assert!(
         reason(&world).contains("namespace a: another writer keeps changing data"),
@@ -81,8 +81,8 @@ fn what_keeps_changing_a_copy_back_is_told_and_fought_ever_more_rarely_until_it_
     );
     assert_eq!(failure(&world)["failedNamespaces"], json!(["a"]));
     assert_eq!(status(&world, "d")["failed"], 1);
-    let told = world.events.iter().filter(|each| each.contains("keeps changing"));
-    assert_eq!(told.count(), 1, "{:#?}", world.events);
+    let reported = world.events.iter().filter(|each| each.contains("keeps changing"));
+    assert_eq!(reported.count(), 1, "{:#?}", world.events);
 
     assert!(world.settle_for(120_000));
     assert!(is_right(&world), "it is never given up");
@@ -101,7 +101,7 @@ fn what_keeps_changing_a_copy_back_is_told_and_fought_ever_more_rarely_until_it_
 }
 
 #[test]
-fn what_keeps_deleting_a_copy_is_told_and_the_copy_made_again_ever_more_rarely() {
+fn what_keeps_deleting_a_copy_is_reported_and_the_copy_made_again_ever_more_rarely() {
     let mut world = example();
     let rounds = contended(&mut world, 600_000, |world| world.delete_at(&key("a")));
     assert!((10..=19).contains(&rounds), "{rounds} rounds in ten minutes");

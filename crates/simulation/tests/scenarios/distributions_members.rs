@@ -376,9 +376,9 @@ fn a_distribution_that_means_the_namespace_of_a_copied_copy_reports_a_conflict()
     world.apply(wanted);
     assert!(world.settle());
     assert_eq!(world.members["m1"].get(&other), Some(&copied));
-    let told = status(&world, "d").to_string();
+    let reported = status(&world, "d").to_string();
     assert!(
-        told.contains("ResourceDistribution d of hub hub-id, made for m1/app"),
-        "{told}"
+        reported.contains("ResourceDistribution d of hub hub-id, made for m1/app"),
+        "{reported}"
     );
 }

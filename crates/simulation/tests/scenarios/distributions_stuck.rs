@@ -229,8 +229,8 @@ fn a_copy_that_becomes_what_is_distributed_stays_and_so_do_others_in_its_namespa
         distribution["status"]["observedGeneration"], distribution["metadata"]["generation"],
         "nothing waits for anybody to confirm it"
     );
-    let told = |each: &&String| each.contains("select no namespace");
-    assert_eq!(world.events.iter().find(told), None);
+    let reported = |each: &&String| each.contains("select no namespace");
+    assert_eq!(world.events.iter().find(reported), None);
 }
 
 /// Renames what is distributed, as only a hub that knows no rules takes it.
@@ -256,10 +256,10 @@ fn what_is_renamed_past_the_rules_is_not_distributed_and_its_copies_stay_known_e
         assert_eq!(held(&world).len(), 2);
         assert!(held(&world).values().all(|value| *value == "one"));
         assert!(world.hub_object("ConfigMap", "other").is_none());
-        let told = status(&world, "d")["description"].as_str().expect("text");
+        let reported = status(&world, "d")["description"].as_str().expect("text");
         assert!(
-            told.contains("ConfigMap settings is what it has distributed"),
-            "{told}"
+            reported.contains("ConfigMap settings is what it has distributed"),
+            "{reported}"
         );
         assert_eq!(status(&world, "d")["conditions"][0]["status"], "True");
         world.restart();

@@ -13,14 +13,14 @@ use crate::{config_map, deployment, policy, settled, world::World};
 /// The reasons of the events about an object, sorted.
 fn reasons<'a>(world: &'a World, about: &str) -> Vec<&'a str> {
     let about = format!(" {about}: ");
-    let told = world.events.iter().filter(|event| event.contains(&about));
-    let mut reasons: Vec<&str> = told.filter_map(|event| event.split(' ').next()).collect();
+    let reported = world.events.iter().filter(|event| event.contains(&about));
+    let mut reasons: Vec<&str> = reported.filter_map(|event| event.split(' ').next()).collect();
     reasons.sort_unstable();
     reasons
 }
 
 #[test]
-fn each_step_of_a_workload_is_told_once_in_at_most_six_events() {
+fn each_step_of_a_workload_is_reported_once_in_at_most_six_events() {
     let mut world = settled();
     for (member, ready) in [("member1", 0), ("member2", 0), ("member1", 1), ("member2", 1)] {
         world.meddle(member, "Deployment", "myapp", |mut live| {
@@ -59,16 +59,16 @@ fn each_step_of_a_workload_is_told_once_in_at_most_six_events() {
 #[test]
 fn neither_a_restart_nor_an_edit_that_turns_nothing_tells_anything() {
     let mut world = settled();
-    let told = world.events.len();
+    let reported = world.events.len();
     world.restart();
     assert!(world.settle());
-    assert_eq!(world.events[told..], [""; 0]);
+    assert_eq!(world.events[reported..], [""; 0]);
     let mut scaled = deployment("myapp", &["my-config"]);
     scaled["spec"]["replicas"] = json!(5);
     world.apply(scaled);
     world.apply(config_map("my-config", "two"));
     assert!(world.settle());
-    assert_eq!(world.events[told..], [""; 0]);
+    assert_eq!(world.events[reported..], [""; 0]);
 }
 
 #[test]
@@ -78,8 +78,10 @@ fn a_workload_that_cannot_be_scheduled_tells_it_on_both_objects_and_its_success_
     world.apply(policy(&["nope"]));
     assert!(world.settle());
     let failed = |world: &World, about| {
-        let told = reasons(world, about).into_iter();
-        told.filter(|reason| *reason == "ScheduleBindingFailed").count()
+        let reported = reasons(world, about).into_iter();
+        reported
+            .filter(|reason| *reason == "ScheduleBindingFailed")
+            .count()
     };
     assert_eq!(failed(&world, "Deployment myapp"), 1, "{:#?}", world.events);
     assert_eq!(
@@ -91,8 +93,8 @@ fn a_workload_that_cannot_be_scheduled_tells_it_on_both_objects_and_its_success_
     world.events.clear();
     world.apply(policy(&["member1", "member2"]));
     assert!(world.settle());
-    let told = reasons(&world, "Deployment myapp");
-    assert!(told.contains(&"ScheduleBindingSucceed"), "{told:?}");
+    let reported = reasons(&world, "Deployment myapp");
+    assert!(reported.contains(&"ScheduleBindingSucceed"), "{reported:?}");
 }
 
 #[test]
@@ -137,15 +139,15 @@ fn a_copy_that_a_member_refuses_to_remove_is_recorded_once_on_its_binding() {
 }
 
 #[test]
-fn a_write_that_the_hub_refuses_is_told_by_the_reason_of_what_was_written() {
+fn a_write_that_the_hub_refuses_is_reported_by_the_reason_of_what_was_written() {
     let world = settled();
     let id = ResourceId::new(Gvk::new("apps/v1", "Deployment"), "default", "myapp");
-    let told = |event: Option<Event>| {
+    let reported = |event: Option<Event>| {
         let event = event.expect("an event");
         assert!(event.warning && &*event.regarding.name == "myapp", "{event:?}");
         event.reason
     };
-    let refused = |key: Key| told(refusal::event(&world.process.engine, &key, "exceeded quota"));
+    let refused = |key: Key| reported(refusal::event(&world.process.engine, &key, "exceeded quota"));
     assert_eq!(refused(Key::Template(id.clone())), "ApplyPolicyFailed");
     assert_eq!(refused(Key::TemplateStatus(id.clone())), "AggregateStatusFailed");
     assert_eq!(refused(Key::Binding(id.clone())), "SyncWorkFailed");
@@ -154,5 +156,5 @@ fn a_write_that_the_hub_refuses_is_told_by_the_reason_of_what_was_written() {
         &Key::Template(id),
         "a finalizer protects it",
     );
-    assert_eq!(told(blocked), "DeletionBlocked");
+    assert_eq!(reported(blocked), "DeletionBlocked");
 }

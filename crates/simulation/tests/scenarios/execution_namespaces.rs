@@ -37,8 +37,8 @@ fn every_cluster_has_its_execution_namespace_and_takes_it_along() {
     assert!(world.settle());
     assert_eq!(world.hub_object("Namespace", ES), None);
     assert_eq!(world.hub_object("Cluster", "member1"), None);
-    let told = ["CreateExecutionSpaceSucceed", "RemoveExecutionSpaceSucceed"];
-    assert_eq!(reasons(&world), told);
+    let reported = ["CreateExecutionSpaceSucceed", "RemoveExecutionSpaceSucceed"];
+    assert_eq!(reasons(&world), reported);
 }
 
 #[test]
@@ -114,18 +114,18 @@ fn an_execution_namespace_is_created_only_for_a_cluster_with_the_finalizer() {
 }
 
 #[test]
-fn a_refusal_of_the_hub_is_told_on_the_cluster() {
+fn a_refusal_of_the_hub_is_reported_on_the_cluster() {
     let mut world = World::new(&["member1"]);
     assert!(world.settle());
-    let told = |world: &World| {
+    let reported = |world: &World| {
         let key = Key::ExecutionNamespace("member1".into());
         let event = refusal::event(&world.process.engine, &key, "namespaces is forbidden").expect("an event");
         assert!(event.warning && event.message.contains("is forbidden") && event.regarding.kind == "Cluster");
         event.reason
     };
-    assert_eq!(told(&world), "CreateExecutionSpaceFailed");
+    assert_eq!(reported(&world), "CreateExecutionSpaceFailed");
     world.apply(work());
     world.delete("Cluster", "member1");
     assert!(world.settle());
-    assert_eq!(told(&world), "RemoveExecutionSpaceFailed");
+    assert_eq!(reported(&world), "RemoveExecutionSpaceFailed");
 }

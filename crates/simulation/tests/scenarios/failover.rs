@@ -107,12 +107,12 @@ fn a_workload_leaves_a_tainted_cluster_when_its_replacement_is_healthy() {
     assert!(world.settle());
     assert_eq!(clusters(&world), ["member2"]);
     let tasks = &binding(&world, BINDING)["spec"]["gracefulEvictionTasks"];
-    let told = json!([{
+    let reported = json!([{
         "fromCluster": "member1", "purgeMode": "Gracefully", "replicas": 1, "reason": "TaintUntolerated",
         "message": "the taint {broken:NoExecute} of member1 is not tolerated", "producer": "TaintManager",
         "creationTimestamp": tasks[0]["creationTimestamp"], "clustersBeforeFailover": ["member1"],
     }]);
-    assert_eq!(*tasks, told);
+    assert_eq!(*tasks, reported);
     assert_eq!(world.holders("Deployment", "web"), ["member1", "member2"]);
     assert_eq!(world.holders("ConfigMap", "settings"), ["member1", "member2"]);
     let attached = binding(&world, "settings-configmap");
@@ -230,10 +230,10 @@ fn the_grace_period_ends_but_never_with_the_last_healthy_copy() {
     taint(&mut world, "member1", &taints);
     assert!(world.settle_for(3_600_000));
     assert_eq!(world.holders("Deployment", "web"), ["member1", "member2"]);
-    let told = condition(&world, BINDING, "Evicting")["message"]
+    let reported = condition(&world, BINDING, "Evicting")["message"]
         .as_str()
         .unwrap_or_default();
-    assert!(told.contains("the last healthy copy"), "{told}");
+    assert!(reported.contains("the last healthy copy"), "{reported}");
     report(&mut world, "member1", 0);
     assert!(world.settle());
     assert_eq!(world.holders("Deployment", "web"), ["member2"]);
@@ -329,7 +329,7 @@ fn the_last_healthy_copy_stays_also_after_a_removal_that_did_not_come_about() {
         let workload = ResourceId::new(Gvk::new("apps/v1", "Deployment"), "default", "web");
         let removal = world.begin(&Key::Copy(workload, "member1".into()));
         assert!(removal.removes(), "the replacement is healthy");
-        // It fails again, and the old copy changes, or its member is not heard, before the removal comes about.
+        // It fails again, and the old copy changes, or its member is not observed, before the removal comes about.
         report(&mut world, "member2", 0);
         if unanswered {
             world.unanswered_removals = 1;
@@ -522,12 +522,12 @@ fn while_a_purge_waits_for_a_dead_member_edits_are_delivered_and_replicas_do_not
     assert_eq!(clusters(&world), ["member1", "member3"]);
     assert_eq!(MEMBERS.map(|member| replicas_on(&world, member)), [2, 2, 2]);
     let evicting = condition(&world, BINDING, "Evicting");
-    let told = evicting["message"].as_str().expect("message");
+    let reported = evicting["message"].as_str().expect("message");
     assert!(
-        told.contains(
+        reported.contains(
             "the copy there is handled when the cluster responds; its replicas start elsewhere when it is gone"
         ),
-        "{told}"
+        "{reported}"
     );
     world.apply(scaled(6, "two"));
     assert!(world.settle());
@@ -865,17 +865,17 @@ fn a_workload_whose_clusters_are_not_ours_to_choose_says_that_it_should_leave() 
     taint(&mut world, "member1", &taints);
     assert!(world.settle());
     assert_eq!(clusters(&world), ["member1"]);
-    let told = condition(&world, BINDING, "EvictionBlocked");
+    let reported = condition(&world, BINDING, "EvictionBlocked");
     assert!(
-        told["message"]
+        reported["message"]
             .as_str()
             .is_some_and(|says| says.contains("because its scheduling is suspended")),
-        "{told}"
+        "{reported}"
     );
     taint(&mut world, "member1", &json!([]));
     assert!(world.settle());
     assert!(condition(&world, BINDING, "EvictionBlocked").is_null());
-    // A toleration that ends is told when it does, although nothing else happens.
+    // A toleration that ends is reported when it does, although nothing else happens.
     let mut object = binding(&world, BINDING).clone();
     object["spec"]["placement"]["clusterTolerations"] =
         json!([{"operator": "Exists", "tolerationSeconds": 60}]);
@@ -1043,7 +1043,7 @@ fn a_replacement_that_is_not_needed_any_more_stays_while_no_other_copy_is_health
     taint(&mut world, "member1", &broken);
     assert!(world.settle());
     assert_eq!(clusters(&world), ["member2"]);
-    // The replacement starts slowly, and its member falls silent; meanwhile the first cluster recovers.
+    // The replacement starts slowly, and its member becomes unresponsive; meanwhile the first cluster recovers.
     report(&mut world, "member2", 0);
     assert!(world.settle());
     world.set_down("member2", true);
@@ -1052,12 +1052,12 @@ fn a_replacement_that_is_not_needed_any_more_stays_while_no_other_copy_is_health
     assert!(world.settle_for(120_000));
     assert_eq!(clusters(&world), ["member1"]);
     assert_eq!(evicted(&world), ["member2"]);
-    let told = condition(&world, BINDING, "Evicting");
+    let reported = condition(&world, BINDING, "Evicting");
     assert!(
-        told["message"]
+        reported["message"]
             .as_str()
             .is_some_and(|says| says.contains("member1, which it replaced, has recovered")),
-        "{told}"
+        "{reported}"
     );
     // By the time that the replacement's member answers, the first one does not.
     world.set_down("member1", true);

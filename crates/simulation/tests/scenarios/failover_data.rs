@@ -51,7 +51,7 @@ fn restored(world: &mut World, member: &str, at: &Value) {
     assert!(world.settle_for(120_000));
 }
 
-fn told(world: &World) -> (Value, Value) {
+fn reported(world: &World) -> (Value, Value) {
     let ready = condition(world, BINDING, "DependenciesReady");
     (ready["status"].clone(), ready["message"].clone())
 }
@@ -73,11 +73,11 @@ fn a_workload_waits_for_its_data_and_the_old_copy_stays_as_long() {
         );
         let message = "not on member2: the data of PersistentVolumeClaim default/data (set the annotation \
             entourage.dev/data-restored-at of the claim there when it is)";
-        assert_eq!(told(&world), (json!("False"), json!(message)));
+        assert_eq!(reported(&world), (json!("False"), json!(message)));
         let now = time(world.now);
         restored(&mut world, "member2", &now);
         assert_eq!(world.holders("Deployment", "web"), ["member1", "member2"]);
-        assert_eq!(told(&world).0, "True");
+        assert_eq!(reported(&world).0, "True");
         report(&mut world, "member2", 1);
         assert!(world.settle());
         assert_eq!(world.holders("Deployment", "web"), ["member2"]);
@@ -96,18 +96,18 @@ fn a_workload_waits_for_its_data_and_the_old_copy_stays_as_long() {
 }
 
 #[test]
-fn a_wait_for_data_is_told_soon() {
+fn a_wait_for_data_is_reported_soon() {
     for mode in ["Gracefully", "Directly"] {
         let mut world = settled(&waiting(purging(mode)));
         let taints = no_execute(&world);
         taint(&mut world, "member1", &taints);
         assert!(world.settle_for(3_000));
-        assert_eq!(told(&world).0, "False", "{mode}");
+        assert_eq!(reported(&world).0, "False", "{mode}");
         let now = time(world.now);
         restored(&mut world, "member2", &now);
         report(&mut world, "member2", 1);
         assert!(world.settle_for(3_000));
-        assert_eq!(told(&world).0, "True", "{mode}");
+        assert_eq!(reported(&world).0, "True", "{mode}");
     }
 }
 
@@ -117,7 +117,7 @@ fn what_is_purged_directly_waits_too() {
     evict(&mut world, "member1");
     assert_eq!(world.holders("Deployment", "web"), [""; 0]);
     assert!(evicted(&world).is_empty());
-    assert_eq!(told(&world).0, "False");
+    assert_eq!(reported(&world).0, "False");
     let now = time(world.now);
     restored(&mut world, "member2", &now);
     assert_eq!(world.holders("Deployment", "web"), ["member2"]);
@@ -173,7 +173,7 @@ fn a_policy_that_no_longer_asks_for_it_lets_the_workload_go() {
     world.replace(held);
     assert!(world.settle());
     assert_eq!(world.holders("Deployment", "web"), ["member1", "member2"]);
-    assert_eq!(told(&world).0, "True");
+    assert_eq!(reported(&world).0, "True");
 }
 
 #[test]
@@ -259,7 +259,7 @@ fn a_copy_that_is_given_back_and_a_claim_that_came_later_await_nothing() {
         ["member1"],
         "given back: the replacement was not healthy"
     );
-    assert_eq!(told(&world).0, "True");
+    assert_eq!(reported(&world).0, "True");
     evict(&mut world, "member1");
     let now = time(world.now);
     restored(&mut world, "member2", &now);
@@ -270,7 +270,7 @@ fn a_copy_that_is_given_back_and_a_claim_that_came_later_await_nothing() {
     world.apply(second);
     world.apply(workload(&["data", "more"]));
     assert!(world.settle());
-    assert_eq!(told(&world).0, "True");
+    assert_eq!(reported(&world).0, "True");
 }
 
 #[test]

@@ -42,7 +42,7 @@ fn evict(world: &mut World) {
 }
 
 #[test]
-fn a_replacement_is_told_from_its_first_write_on_whatever_the_purge_mode() {
+fn a_replacement_is_reported_from_its_first_write_on_whatever_the_purge_mode() {
     for mode in ["Directly", "Gracefully"] {
         let mut world = settled(&preserving(purging(mode), "cluster"));
         let wrote = world.writes.len();
@@ -67,7 +67,7 @@ fn a_replacement_is_told_from_its_first_write_on_whatever_the_purge_mode() {
 }
 
 #[test]
-fn a_copy_on_a_dead_member_hands_on_what_it_said_last_also_after_a_restart() {
+fn a_copy_on_a_dead_member_hands_on_what_it_reported_last_also_after_a_restart() {
     for restart in [false, true] {
         let mut world = settled(&preserving(policy(), "cluster"));
         world.set_down("member1", true);
@@ -82,7 +82,7 @@ fn a_copy_on_a_dead_member_hands_on_what_it_said_last_also_after_a_restart() {
 }
 
 #[test]
-fn a_failed_application_hands_on_what_it_said_last() {
+fn a_failed_application_hands_on_what_it_reported_last() {
     let mut policy = preserving(application("Directly", 600), "application");
     policy["spec"]["failover"]["application"]["statePreservation"]["rules"][0]["jsonPath"] =
         json!("{.updatedReplicas}");
@@ -91,7 +91,7 @@ fn a_failed_application_hands_on_what_it_said_last() {
     assert!(world.settle_for(60_000));
     assert_eq!(clusters(&world), ["member2"]);
     assert_eq!(label(&world, "member2"), "1");
-    // The next one says nothing of itself yet: what it was told is told again.
+    // The next one says nothing of itself yet: what was reported is reported again.
     world.meddle("member2", "Deployment", "web", |mut object| {
         object["status"] = json!({"observedGeneration": 1, "replicas": 1, "unavailableReplicas": 1});
         Some(object)
@@ -103,7 +103,7 @@ fn a_failed_application_hands_on_what_it_said_last() {
 }
 
 #[test]
-fn what_cannot_be_handed_on_is_told_and_keeps_nothing_in_place() {
+fn what_cannot_be_handed_on_is_reported_and_keeps_nothing_in_place() {
     let mut policy = preserving(policy(), "cluster");
     policy["spec"]["failover"]["cluster"]["statePreservation"]["rules"] = json!([
         {"aliasLabelName": "missing", "jsonPath": "{.checkpoint}"},
@@ -113,14 +113,14 @@ fn what_cannot_be_handed_on_is_told_and_keeps_nothing_in_place() {
     let mut world = settled(&policy);
     evict(&mut world);
     assert_eq!(label(&world, "member2"), "1");
-    let told = condition(&world, BINDING, "Evicting")["message"]
+    let reported = condition(&world, BINDING, "Evicting")["message"]
         .as_str()
         .expect("text");
     for lack in [
         "missing is not preserved, because {.checkpoint} was not found in the status",
         "odd is not preserved, because {..x} is not a supported path",
     ] {
-        assert!(told.contains(lack), "{told}");
+        assert!(reported.contains(lack), "{reported}");
     }
     let event = |each: &&String| each.contains("EvictWorkloadFromClusterSucceed") && each.contains("missing");
     assert!(

@@ -222,29 +222,29 @@ fn a_member_that_begins_or_ceases_to_answer_has_the_statuses_of_templates_planne
 }
 
 #[test]
-fn a_kind_that_is_refused_after_it_was_listed_is_told_where_it_matters() {
+fn a_kind_that_is_refused_after_it_was_listed_is_reported_where_it_matters() {
     let mut world = propagated();
     world.forbidden.insert(copies("member1"));
     assert!(world.settle_for(120_000));
-    let told = condition(&world, "w-widget", "FullyApplied");
-    assert_eq!(told["status"], "True", "it stands as it should: {told}");
+    let reported = condition(&world, "w-widget", "FullyApplied");
+    assert_eq!(reported["status"], "True", "it stands as it should: {reported}");
     let mut edited = widget("w");
     edited["spec"]["size"] = json!(2);
     world.apply(edited);
     assert!(world.settle_for(120_000));
-    let told = condition(&world, "w-widget", "FullyApplied").clone();
-    assert_eq!(told["reason"], "FullyAppliedFailed", "{told}");
+    let reported = condition(&world, "w-widget", "FullyApplied").clone();
+    assert_eq!(reported["reason"], "FullyAppliedFailed", "{reported}");
     assert!(
-        told["message"]
+        reported["message"]
             .as_str()
             .is_some_and(|text| text.contains("forbidden")),
-        "{told}"
+        "{reported}"
     );
     world.forbidden.clear();
     assert!(world.settle_for(120_000));
     assert_eq!(size_on(&world, "member1"), 2);
-    let told = condition(&world, "w-widget", "FullyApplied");
-    assert_eq!(told["status"], "True", "{told}");
+    let reported = condition(&world, "w-widget", "FullyApplied");
+    assert_eq!(reported["status"], "True", "{reported}");
 }
 
 #[test]

@@ -38,7 +38,7 @@ fn held(world: &World) -> usize {
     world.members["member1"].keys().filter(of_it).count()
 }
 
-/// The hub without some of its ConfigMaps, as a backup has it that is older than them: nobody is told.
+/// The hub without some of its ConfigMaps, as a backup has it that is older than them: nobody learns of it.
 fn lose(world: &mut World, from: usize) {
     world.hub.retain(|key, _| {
         &*key.gvk.kind != "ConfigMap" || !key.name.starts_with("cm") || *key.name < *name(from)
@@ -412,11 +412,11 @@ fn while_a_list_of_the_hub_lacks_the_clusters_say_that_nothing_is_deleted() {
             }
             assert!(world.settle_for(600_000));
             assert_eq!(held(&world), 30);
-            let told = paused(&world);
+            let reported = paused(&world);
             assert_eq!(
-                (&told["status"], &told["reason"]),
+                (&reported["status"], &reported["reason"]),
                 (&json!("True"), &json!("HubNotSynced")),
-                "{lost:?}: {told}"
+                "{lost:?}: {reported}"
             );
             let kind = if lost == Watch::Policies {
                 "while PropagationPolicy cannot be listed"
@@ -424,13 +424,15 @@ fn while_a_list_of_the_hub_lacks_the_clusters_say_that_nothing_is_deleted() {
                 "while Deployment cannot be listed"
             };
             assert!(
-                told["message"].as_str().is_some_and(|says| says.contains(kind)),
-                "{told}"
+                reported["message"]
+                    .as_str()
+                    .is_some_and(|says| says.contains(kind)),
+                "{reported}"
             );
             let wrote = world.writes.len();
             world.restart();
             assert!(world.settle_for(600_000));
-            assert_eq!(world.writes[wrote..], [""; 0], "told once");
+            assert_eq!(world.writes[wrote..], [""; 0], "reported once");
             world.shut.clear();
             assert!(world.settle_for(600_000));
             assert_eq!(held(&world), 29, "it was no pause");
@@ -452,7 +454,7 @@ fn while_a_list_of_the_hub_lacks_the_clusters_say_that_nothing_is_deleted() {
 }
 
 #[test]
-fn what_is_told_of_lists_that_lack_names_those_that_lack_now_and_ends_with_the_deletion_that_waited() {
+fn what_is_reported_of_lists_that_lack_names_those_that_lack_now_and_ends_with_the_deletion_that_waited() {
     let deployments = Watch::Templates(entourage_core::object::Gvk::new("apps/v1", "Deployment"));
     let mut world = filled(settled(), 30);
     world.lose(Watch::Policies);
@@ -460,10 +462,12 @@ fn what_is_told_of_lists_that_lack_names_those_that_lack_now_and_ends_with_the_d
     world.delete("ConfigMap", &name(0));
     assert!(world.settle_for(600_000));
     let says = |world: &World, words: &str| {
-        let told = paused(world);
+        let reported = paused(world);
         assert!(
-            told["message"].as_str().is_some_and(|says| says.contains(words)),
-            "{words}: {told}"
+            reported["message"]
+                .as_str()
+                .is_some_and(|says| says.contains(words)),
+            "{words}: {reported}"
         );
     };
     says(&world, "PropagationPolicy, Deployment");

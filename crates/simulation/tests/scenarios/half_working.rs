@@ -114,7 +114,7 @@ fn interpreted(world: &World) -> Value {
     condition(world, "corner-shop", "Interpreted")["message"].clone()
 }
 
-fn told<'a>(world: &'a World, part: &str) -> Vec<&'a String> {
+fn reported<'a>(world: &'a World, part: &str) -> Vec<&'a String> {
     world.events.iter().filter(|event| event.contains(part)).collect()
 }
 
@@ -129,7 +129,7 @@ fn who_cannot_tell_dependencies_holds_up_nothing_where_none_are_propagated() {
     let script = |at: &str| json!({"dependencyInterpretation": {"luaScript": json!({"at": at}).to_string()}});
     let mut broken = customization("shops", SHOP, &script("/spec/uses"));
     broken["spec"]["customizations"]["dependencyInterpretation"]["luaScript"] = json!("no script");
-    for (interpretation, silent) in [
+    for (interpretation, unresponsive) in [
         (hooks(&["Shop"], &["InterpretDependency"]), true),
         (hooks(&["Shop"], ALL), false),
         (broken, false),
@@ -141,7 +141,7 @@ fn who_cannot_tell_dependencies_holds_up_nothing_where_none_are_propagated() {
         world.hooked.asked.borrow_mut().clear();
         world.events.clear();
         world.hooked.says = Some(|_, question| fails("InterpretDependency", question));
-        world.hooked.silent = silent;
+        world.hooked.unresponsive = unresponsive;
         world.apply(shop(&["goods"]));
         world.apply(policy(false, false));
         assert!(world.settle());
@@ -149,7 +149,7 @@ fn who_cannot_tell_dependencies_holds_up_nothing_where_none_are_propagated() {
         assert_eq!(asked(&world, "References corner"), 0, "{interpretation}");
         assert_eq!(interpreted(&world), Value::Null, "{interpretation}");
         assert_eq!(
-            told(&world, "InterpretDependency"),
+            reported(&world, "InterpretDependency"),
             [] as [&String; 0],
             "{interpretation}"
         );
@@ -166,9 +166,9 @@ fn where_dependencies_are_propagated_the_first_placement_waits_and_the_words_say
     );
     assert!(!is_placed(&world));
     let failed = format!("refused: {LAYER}: InterpretDependency failed: connection refused; ");
-    let told = told(&world, &failed);
-    assert!(!told.is_empty(), "{:#?}", world.events);
-    for event in told {
+    let reported = reported(&world, &failed);
+    assert!(!reported.is_empty(), "{:#?}", world.events);
+    for event in reported {
         assert!(
             event.ends_with("is not scheduled, because its dependencies are to be propagated"),
             "{event}"
@@ -231,7 +231,7 @@ fn dependencies_that_are_propagated_from_now_on_are_asked_for_although_the_objec
 }
 
 #[test]
-fn replicas_that_are_not_told_hold_up_only_what_divides_them() {
+fn replicas_that_are_not_reported_hold_up_only_what_divides_them() {
     for divides in [false, true] {
         let mut world = with_failing(
             |_, question| fails("InterpretReplica", question),
@@ -239,11 +239,12 @@ fn replicas_that_are_not_told_hold_up_only_what_divides_them() {
         );
         assert_eq!(is_placed(&world), !divides);
         if divides {
-            let told = told(&world, "InterpretReplica failed: connection refused");
+            let reported = reported(&world, "InterpretReplica failed: connection refused");
             assert!(
-                told.iter()
+                reported
+                    .iter()
                     .any(|event| event.contains("its replicas are to be divided")),
-                "{told:#?}"
+                "{reported:#?}"
             );
         } else {
             let failed = format!(
@@ -343,7 +344,7 @@ fn a_template_status_that_cannot_be_made_holds_up_no_copy() {
     );
     assert_eq!(world.holders("ConfigMap", "prices"), ["member1"]);
     let message = interpreted(&world);
-    let message = message.as_str().expect("it is told");
+    let message = message.as_str().expect("it is reported");
     assert!(
         message.starts_with(&format!("{LAYER}: AggregateStatus failed: ")),
         "{message}"
@@ -426,7 +427,7 @@ fn a_dependency_is_asked_what_it_refers_to_only_while_somebody_takes_it_along() 
 }
 
 #[test]
-fn an_operation_that_fails_and_that_succeeds_again_is_told_once_each() {
+fn an_operation_that_fails_and_that_succeeds_again_is_reported_once_each() {
     type Says = fn(&str, Question<'_>) -> Result<Answer, &'static str>;
     let table: [(Says, [&str; 2], &str); 5] = [
         (
@@ -465,8 +466,8 @@ fn an_operation_that_fails_and_that_succeeds_again_is_told_once_each() {
             world.apply(changed);
             assert!(world.settle());
             let words = format!("{reason} {about}: ");
-            let told = world.events.iter().filter(|event| event.starts_with(&words));
-            assert_eq!(told.count(), 1, "{words}: {:#?}", world.events);
+            let reported = world.events.iter().filter(|event| event.starts_with(&words));
+            assert_eq!(reported.count(), 1, "{words}: {:#?}", world.events);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Hooks: webhooks say how a kind is understood, fall silent, come back, and are configured otherwise.
+//! Hooks: webhooks say how a kind is understood, become unresponsive, come back, and are configured otherwise.
 
 use entourage_core::interpreter::question::{Answer, Question};
 use serde_json::{Value, json};
@@ -121,9 +121,9 @@ fn quiet(world: &mut World) {
 }
 
 fn interpreted(world: &World) -> (Value, String) {
-    let told = condition(world, "corner-shop", "Interpreted");
-    let message = told["message"].as_str().unwrap_or_default();
-    (told["reason"].clone(), message.to_owned())
+    let reported = condition(world, "corner-shop", "Interpreted");
+    let message = reported["message"].as_str().unwrap_or_default();
+    (reported["reason"].clone(), message.to_owned())
 }
 
 const ALL: &[&str] = &["*"];
@@ -182,7 +182,7 @@ fn a_hook_is_asked_about_nothing_that_no_rule_of_it_is_about() {
 }
 
 #[test]
-fn a_silent_hook_takes_nothing_away_over_a_restart_too_and_the_binding_tells() {
+fn an_unresponsive_hook_takes_nothing_away_over_a_restart_too_and_the_binding_tells() {
     for (hooks, layer, word) in [
         (
             interpreter("hooks", &["Shop"], &["InterpretDependency"]),
@@ -201,7 +201,7 @@ fn a_silent_hook_takes_nothing_away_over_a_restart_too_and_the_binding_tells() {
         ),
     ] {
         let mut world = with_shop(&[hooks]);
-        world.hooked.silent = true;
+        world.hooked.unresponsive = true;
         world.apply(shop(&["prices"], 3));
         assert!(world.settle());
         for _ in 0..2 {
@@ -217,7 +217,7 @@ fn a_silent_hook_takes_nothing_away_over_a_restart_too_and_the_binding_tells() {
             );
             quiet(&mut world);
         }
-        world.hooked.silent = false;
+        world.hooked.unresponsive = false;
         world.hear_again();
         assert!(world.settle());
         assert_eq!(world.holders("ConfigMap", "prices"), ["member1"]);
@@ -228,7 +228,7 @@ fn a_silent_hook_takes_nothing_away_over_a_restart_too_and_the_binding_tells() {
 }
 
 #[test]
-fn nothing_begins_before_a_hook_that_must_be_heard_was() {
+fn nothing_begins_before_a_hook_that_must_be_observed_was() {
     for (hooks, travels) in [
         (interpreter("hooks", &["Shop"], &["InterpretDependency"]), false),
         (
@@ -259,7 +259,7 @@ fn nothing_begins_before_a_hook_that_must_be_heard_was() {
 }
 
 #[test]
-fn replicas_are_told_and_set_by_a_hook_and_one_that_is_passed_over_leaves_that_to_what_is_known() {
+fn replicas_are_reported_and_set_by_a_hook_and_one_that_is_passed_over_leaves_that_to_what_is_known() {
     let mut world = with_shop(&[interpreter(
         "hooks",
         &["Shop"],
@@ -280,18 +280,18 @@ fn replicas_are_told_and_set_by_a_hook_and_one_that_is_passed_over_leaves_that_t
     let sizes = |world: &World| (size(world, "member1"), size(world, "member2"));
     assert_eq!(sizes(&world), (json!(2), json!(1)));
 
-    world.hooked.silent = true;
+    world.hooked.unresponsive = true;
     world.apply(shop(&["goods"], 9));
     assert!(world.settle());
-    assert_eq!(sizes(&world), (json!(2), json!(1)), "neither told nor set");
-    world.hooked.silent = false;
+    assert_eq!(sizes(&world), (json!(2), json!(1)), "neither reported nor set");
+    world.hooked.unresponsive = false;
     world.hear_again();
     assert!(world.settle_for(120_000));
     assert_eq!(sizes(&world), (json!(6), json!(3)));
     quiet(&mut world);
 
-    // A Deployment is known: a hook that may be passed over changes nothing while it is silent.
-    world.hooked.silent = true;
+    // A Deployment is known: a hook that may be passed over changes nothing while it is unresponsive.
+    world.hooked.unresponsive = true;
     world.apply(explorer("all", &["deployments"], ALL, "Ignore"));
     world.apply(deployment("myapp", &["goods"]));
     world.apply(policy_of("myapp", "apps/v1", "Deployment", "myapp", &["member2"]));
@@ -302,7 +302,7 @@ fn replicas_are_told_and_set_by_a_hook_and_one_that_is_passed_over_leaves_that_t
 }
 
 #[test]
-fn what_a_hook_retains_stays_and_while_it_is_silent_nothing_is_written() {
+fn what_a_hook_retains_stays_and_while_it_is_unresponsive_nothing_is_written() {
     let mut world = with_shop(&[interpreter("hooks", &["Shop"], &["Retain"])]);
     world.meddle("member1", "Shop", "corner", |mut copy| {
         copy["spec"]["till"] = json!(7);
@@ -312,7 +312,7 @@ fn what_a_hook_retains_stays_and_while_it_is_silent_nothing_is_written() {
     assert!(world.settle());
     let spec = |world: &World| world.on("member1", "Shop", "corner").unwrap()["spec"].clone();
     assert_eq!(spec(&world), json!({"uses": ["goods"], "size": 3, "till": 7}));
-    world.hooked.silent = true;
+    world.hooked.unresponsive = true;
     world.apply(shop(&["prices"], 3));
     assert!(world.settle());
     assert_eq!(spec(&world)["uses"], json!(["goods"]));
@@ -324,7 +324,7 @@ fn what_a_hook_retains_stays_and_while_it_is_silent_nothing_is_written() {
                 .to_owned()
         )
     );
-    world.hooked.silent = false;
+    world.hooked.unresponsive = false;
     assert!(world.settle_for(120_000));
     assert_eq!(spec(&world), json!({"uses": ["prices"], "size": 3, "till": 7}));
     assert_eq!(interpreted(&world).0, Value::Null);
@@ -332,7 +332,7 @@ fn what_a_hook_retains_stays_and_while_it_is_silent_nothing_is_written() {
 }
 
 #[test]
-fn status_and_health_are_told_by_a_hook_and_stay_while_it_is_silent() {
+fn status_and_health_are_reported_by_a_hook_and_stay_while_it_is_unresponsive() {
     let mut world = with_shop(&[interpreter(
         "hooks",
         &["Shop"],
@@ -355,7 +355,7 @@ fn status_and_health_are_told_by_a_hook_and_stay_while_it_is_silent() {
     assert_eq!(shown(&world), json!({"moods": ["fine"]}));
     quiet(&mut world);
 
-    world.hooked.silent = true;
+    world.hooked.unresponsive = true;
     say(&mut world, "bad");
     for _ in 0..2 {
         assert_eq!(item(&world), (json!({"mood": "fine"}), json!("Healthy")));
@@ -363,7 +363,7 @@ fn status_and_health_are_told_by_a_hook_and_stay_while_it_is_silent() {
         world.restart();
         assert!(world.settle());
     }
-    world.hooked.silent = false;
+    world.hooked.unresponsive = false;
     world.hear_again();
     assert!(world.settle_for(60_000));
     assert_eq!(item(&world), (json!({"mood": "bad"}), json!("Unhealthy")));
@@ -373,16 +373,16 @@ fn status_and_health_are_told_by_a_hook_and_stay_while_it_is_silent() {
 }
 
 #[test]
-fn a_silent_hook_is_asked_again_for_a_status() {
+fn an_unresponsive_hook_is_asked_again_for_a_status() {
     let mut world = with_shop(&[interpreter("hooks", &["Shop"], &["AggregateStatus"])]);
-    world.hooked.silent = true;
+    world.hooked.unresponsive = true;
     world.meddle("member1", "Shop", "corner", |mut copy| {
         copy["status"] = json!({"mood": "fine"});
         Some(copy)
     });
     assert!(world.settle());
     assert_eq!(interpreted(&world).0, "NoAnswer");
-    world.hooked.silent = false;
+    world.hooked.unresponsive = false;
     assert!(world.settle_for(60_000));
     let shop = world.hub_object("Shop", "corner").unwrap();
     assert_eq!(shop["status"], json!({"moods": ["fine"]}));
@@ -446,7 +446,7 @@ fn a_hook_answers_for_a_known_kind_alone_and_other_kinds_are_not_read_again() {
 }
 
 #[test]
-fn what_a_silent_hook_found_in_a_known_kind_stays_over_a_restart() {
+fn what_an_unresponsive_hook_found_in_a_known_kind_stays_over_a_restart() {
     let mut world = with_shop(&[interpreter("hooks", &["Deployment"], &["InterpretDependency"])]);
     let mut app = deployment("myapp", &["prices"]);
     app["spec"]["uses"] = json!(["goods"]);
@@ -461,7 +461,7 @@ fn what_a_silent_hook_found_in_a_known_kind_stays_over_a_restart() {
         );
     };
     check(&world);
-    world.hooked.silent = true;
+    world.hooked.unresponsive = true;
     world.restart();
     assert!(world.settle());
     check(&world);
@@ -533,7 +533,7 @@ fn a_hook_that_never_spoke_takes_nothing_away_from_what_lies_between() {
         world.apply(policy_of("myapp", "apps/v1", "Deployment", "myapp", &["member2"]));
         assert!(world.settle());
         assert_eq!(world.holders("Secret", "pull"), ["member2"]);
-        world.hooked.silent = true;
+        world.hooked.unresponsive = true;
         world.apply(interpreter(
             "hooks",
             &["ServiceAccount"],
@@ -552,7 +552,7 @@ fn a_hook_that_never_spoke_takes_nothing_away_from_what_lies_between() {
 }
 
 #[test]
-fn what_a_silent_hook_does_not_report_is_not_summed_up_as_nothing() {
+fn what_an_unresponsive_hook_does_not_report_is_not_summed_up_as_nothing() {
     let mut world = with_shop(&[interpreter("hooks", &["Deployment"], &["InterpretStatus"])]);
     world.hooked.says = Some(|_, question| Ok(Answer::Status(Some(question.object()["status"].clone()))));
     world.apply(deployment("myapp", &[]));
@@ -569,7 +569,7 @@ fn what_a_silent_hook_does_not_report_is_not_summed_up_as_nothing() {
         app["status"]["readyReplicas"].clone()
     };
     assert_eq!(ready(&world), 1);
-    world.hooked.silent = true;
+    world.hooked.unresponsive = true;
     for _ in 0..2 {
         world.restart();
         assert!(world.settle_for(60_000));
@@ -591,12 +591,12 @@ fn a_copy_is_not_written_without_a_hook_that_nobody_stands_in_for() {
     });
     assert!(world.settle());
     let before = spec(&world);
-    world.hooked.silent = true;
+    world.hooked.unresponsive = true;
     world.apply(shop(&["goods"], 5));
     assert!(world.settle());
     assert_eq!(spec(&world), before, "what it retains would be lost");
     assert_eq!(interpreted(&world).0, "NoAnswer");
-    world.hooked.silent = false;
+    world.hooked.unresponsive = false;
     world.hear_again();
     assert!(world.settle_for(120_000));
     assert_eq!(
@@ -614,7 +614,7 @@ fn a_reading_without_an_answer_does_not_replace_one_of_the_same_version() {
         &["InterpretDependency", "InterpretHealth"],
     )]);
     let wrote = world.writes.len();
-    world.hooked.silent = true;
+    world.hooked.unresponsive = true;
     world.hear_again();
     assert!(world.settle_for(60_000));
     assert_eq!(interpreted(&world).0, Value::Null);
@@ -680,7 +680,7 @@ fn what_stays_on_the_hub_is_a_hooks_to_say_where_a_rule_names_that() {
         let copied = world.on("member1", "Shop", "corner").expect("a copy")["spec"].clone();
         assert_eq!(copied == pruned, is_asked, "{hooks}: {copied}");
         quiet(&mut world);
-        world.hooked.silent = true;
+        world.hooked.unresponsive = true;
         world.apply(shop(&["goods"], 4));
         assert!(world.settle());
         let copied = world.on("member1", "Shop", "corner").expect("a copy")["spec"].clone();

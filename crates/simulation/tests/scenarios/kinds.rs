@@ -164,13 +164,13 @@ fn the_policies_of_a_namespace_have_no_more_kinds_looked_for_than_they_may_and_s
             .find(|each| each["type"] == "Matched")
             .unwrap_or_default()
     };
-    let told = matched(&world, "b");
+    let reported = matched(&world, "b");
     assert_eq!(
-        (&told["status"], &told["reason"]),
+        (&reported["status"], &reported["reason"]),
         (&json!("False"), &json!("TooManyKinds")),
-        "{told}"
+        "{reported}"
     );
-    let message = told["message"].as_str().expect("words");
+    let message = reported["message"].as_str().expect("words");
     assert!(
         message.starts_with("1 of its 2 kinds are not propagated, example.com/v1 Stall for one"),
         "{message}"

@@ -43,12 +43,12 @@ fn what_a_former_leader_sent_finds_what_it_needs_however_late_it_lands() {
     let ends: [fn(&mut World); 2] = [World::restart, World::take_over];
     for end in ends {
         // Whether the member does not answer for a while, and how long after that it lands.
-        for (is_silent, wait) in [(false, 0), (false, 1_000), (true, 0), (true, 1_000)] {
+        for (is_unresponsive, wait) in [(false, 0), (false, 1_000), (true, 0), (true, 1_000)] {
             let mut world = moving();
             let delivery = world.settle_until_delivery(&web("member2"));
             end(&mut world);
             taint(&mut world, "member1", &json!([]));
-            if is_silent {
+            if is_unresponsive {
                 world.set_down("member2", true);
                 assert!(world.settle_for(60_000));
                 world.set_down("member2", false);
@@ -56,7 +56,7 @@ fn what_a_former_leader_sent_finds_what_it_needs_however_late_it_lands() {
             assert!(world.settle_for(wait));
             world.carry_out_late(delivery);
             let holders = world.holders("ConfigMap", "settings");
-            assert_eq!(holders, ["member1", "member2"], "{is_silent} {wait}");
+            assert_eq!(holders, ["member1", "member2"], "{is_unresponsive} {wait}");
             assert!(world.settle());
             is_back_on_member1(&world);
         }

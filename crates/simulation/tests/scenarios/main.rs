@@ -281,7 +281,7 @@ fn a_workload_whose_last_events_are_late_leaves_nothing_wherever_we_crash() {
         world.hold_back("Deployment");
         world.apply(deployment("myapp", &["my-config", "second"]));
         world.delete("Deployment", "myapp");
-        // That it was changed is told when its binding is known to end, that it is gone not before the crash.
+        // That it was changed is reported when its binding is known to end, that it is gone not before the crash.
         world.tell_late();
         world.crash_in = Some(crash);
         let crashed = !world.settle();
@@ -371,7 +371,7 @@ fn a_deleted_policy_leaves_copies_and_dependencies_keep_following() {
 }
 
 #[test]
-fn a_revoked_dependency_goes_after_the_grace_and_every_workload_is_told() {
+fn a_revoked_dependency_goes_after_the_grace_and_every_workload_is_reported() {
     let mut world = settled();
     world.delete("ConfigMap", "my-config");
     assert!(world.settle_for(2_000));
@@ -383,13 +383,13 @@ fn a_revoked_dependency_goes_after_the_grace_and_every_workload_is_told() {
     assert!(world.settle());
     assert!(world.holders("ConfigMap", "my-config").is_empty());
     assert_eq!(world.hub_object("ResourceBinding", "my-config-configmap"), None);
-    let told = condition(&world, "myapp-deployment", "DependenciesReady");
+    let reported = condition(&world, "myapp-deployment", "DependenciesReady");
     assert_eq!(
-        (&told["status"], &told["reason"]),
+        (&reported["status"], &reported["reason"]),
         (&json!("False"), &json!("DependencyMissing"))
     );
     assert!(
-        told["message"]
+        reported["message"]
             .as_str()
             .is_some_and(|text| text.contains("default/my-config"))
     );
@@ -468,13 +468,13 @@ fn a_missing_dependency_is_named_and_blocks_nothing() {
     world.apply(policy(&["member1"]));
     assert!(world.settle());
     assert_eq!(world.holders("Deployment", "myapp"), ["member1"]);
-    let told = condition(&world, "myapp-deployment", "DependenciesReady");
-    assert_eq!(told["reason"], "DependencyMissing");
+    let reported = condition(&world, "myapp-deployment", "DependenciesReady");
+    assert_eq!(reported["reason"], "DependencyMissing");
     assert!(
-        told["message"]
+        reported["message"]
             .as_str()
             .is_some_and(|text| text.contains("ConfigMap default/absent")),
-        "{told}"
+        "{reported}"
     );
     world.apply(config_map("absent", "here"));
     assert!(world.settle());
@@ -504,13 +504,13 @@ fn abort_leaves_a_foreign_object_alone_and_overwrite_adopts_it() {
         ["member1", "member2"],
         "it is not held back"
     );
-    let told = condition(&world, "my-config-configmap", "FullyApplied");
-    assert_eq!(told["status"], "False");
+    let reported = condition(&world, "my-config-configmap", "FullyApplied");
+    assert_eq!(reported["status"], "False");
     assert!(
-        told["message"]
+        reported["message"]
             .as_str()
             .is_some_and(|text| text.contains("member1") && text.contains("Overwrite")),
-        "{told}"
+        "{reported}"
     );
     let mut overwrite = policy(&["member1", "member2"]);
     overwrite["spec"]["conflictResolution"] = json!("Overwrite");
@@ -637,7 +637,7 @@ fn a_workload_deleted_while_a_member_is_down_goes_when_it_is_back() {
 }
 
 #[test]
-fn a_dependency_leaves_the_members_that_answer_also_when_the_end_of_its_workload_is_told_late() {
+fn a_dependency_leaves_the_members_that_answer_also_when_the_end_of_its_workload_is_reported_late() {
     let mut world = settled();
     world.set_down("member1", true);
     world.hold_back("Deployment");
@@ -841,12 +841,12 @@ fn a_secret_that_becomes_a_token_leaves_its_members() {
     world.apply(secret("kubernetes.io/service-account-token"));
     assert!(world.settle());
     assert!(world.holders("Secret", "token").is_empty());
-    let told = condition(&world, "myapp-deployment", "DependenciesReady");
+    let reported = condition(&world, "myapp-deployment", "DependenciesReady");
     assert!(
-        told["message"]
+        reported["message"]
             .as_str()
             .is_some_and(|text| text.contains("is never propagated")),
-        "{told}"
+        "{reported}"
     );
 }
 

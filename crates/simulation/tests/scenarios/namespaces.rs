@@ -1,4 +1,4 @@
-//! Namespaces that the hub deletes: where they are deleted, where they stay, and what is told then.
+//! Namespaces that the hub deletes: where they are deleted, where they stay, and what is reported then.
 
 use entourage_core::{
     namespaces::content::Contents,
@@ -32,11 +32,11 @@ fn inside(api_version: &str, kind: &str, name: &str) -> Value {
     json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name, "namespace": "shop"}})
 }
 
-fn is_told_once(world: &World, words: &str) {
-    let told = world.events.iter().filter(|each| each.contains("NamespaceKept"));
-    let told: Vec<&String> = told.collect();
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert!(told[0].contains(words), "{told:?}");
+fn is_reported_once(world: &World, words: &str) {
+    let reported = world.events.iter().filter(|each| each.contains("NamespaceKept"));
+    let reported: Vec<&String> = reported.collect();
+    assert_eq!(reported.len(), 1, "{reported:?}");
+    assert!(reported[0].contains(words), "{reported:?}");
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn a_namespace_that_the_hub_deletes_goes_with_what_kubernetes_put_into_it() {
 }
 
 #[test]
-fn a_namespace_that_holds_something_is_released_and_told() {
+fn a_namespace_that_holds_something_is_released_and_reported() {
     let mut world = shops(&[inside("v1", "PersistentVolumeClaim", "data")]);
     world.delete("Namespace", "shop");
     assert!(world.settle());
@@ -75,7 +75,7 @@ fn a_namespace_that_holds_something_is_released_and_told() {
     let annotations = live["metadata"]["annotations"].to_string();
     assert!(!annotations.contains("entourage.dev"), "{annotations}");
     assert_eq!(live["metadata"]["labels"]["team"], "a", "what users set stays");
-    is_told_once(&world, "PersistentVolumeClaim data");
+    is_reported_once(&world, "PersistentVolumeClaim data");
 }
 
 #[test]
@@ -140,11 +140,11 @@ fn what_comes_into_a_namespace_after_it_was_looked_into_keeps_it() {
     let kept = world.holders("Namespace", "shop");
     assert_eq!(kept.len(), 1, "where the claim came");
     assert!(world.at(kept[0], &key).is_some());
-    is_told_once(&world, "PersistentVolumeClaim data");
+    is_reported_once(&world, "PersistentVolumeClaim data");
 }
 
 #[test]
-fn a_namespace_that_cannot_be_looked_into_stays_and_that_is_told() {
+fn a_namespace_that_cannot_be_looked_into_stays_and_that_is_reported() {
     let why = "widgets.example.com cannot be listed";
     for contents in [Contents::Unknown(why.into()), Contents::NoResponse(why.into())] {
         let mut world = shops(&[]);
@@ -154,11 +154,11 @@ fn a_namespace_that_cannot_be_looked_into_stays_and_that_is_told() {
         world.delete("Namespace", "shop");
         assert!(world.settle());
         assert_eq!(world.holders("Namespace", "shop"), ["member1", "member2"]);
-        let told = world.events.iter().any(|each| each.contains("NamespaceKept"));
-        assert_eq!(told, !lasts, "what may answer again is asked again");
+        let reported = world.events.iter().any(|each| each.contains("NamespaceKept"));
+        assert_eq!(reported, !lasts, "what may answer again is asked again");
         assert!(world.settle_for(600_000));
         assert_eq!(world.holders("Namespace", "shop"), ["member1", "member2"]);
-        is_told_once(&world, why);
+        is_reported_once(&world, why);
         world.unlisted = None;
         assert!(world.settle_for(600_000));
         let live = world.on("member1", "Namespace", "shop").expect("released");
@@ -200,7 +200,7 @@ fn what_leaves_a_namespace_is_waited_for() {
         } else {
             assert!(world.settle_for(600_000));
             assert_eq!(world.holders("Namespace", "shop"), ["member1"]);
-            is_told_once(&world, "Pod web-1");
+            is_reported_once(&world, "Pod web-1");
         }
     }
 }
@@ -265,7 +265,7 @@ fn copies_of_distributions_go_with_their_namespace_and_those_of_another_hub_keep
         let left: &[&str] = if other { &["member1"] } else { &[] };
         assert_eq!(world.holders("Namespace", "shop"), left);
         if other {
-            is_told_once(&world, "ConfigMap theirs");
+            is_reported_once(&world, "ConfigMap theirs");
         }
     }
 }
@@ -317,7 +317,7 @@ fn a_namespace_that_was_restored_with_our_record_is_never_deleted() {
     assert!(world.settle_for(600_000));
     assert_eq!(world.holders("Namespace", "shop"), ["member1"]);
     assert_eq!(world.writes[writes..], ["member1 Release namespace shop"]);
-    is_told_once(&world, "it was restored or copied there");
+    is_reported_once(&world, "it was restored or copied there");
     assert!(!has_record(&world, "member1", "shop"));
 }
 
@@ -333,7 +333,7 @@ fn a_namespace_whose_record_has_no_uid_is_released() {
     world.delete("Namespace", "shop");
     assert!(world.settle());
     assert_eq!(world.holders("Namespace", "shop"), ["member1"]);
-    is_told_once(&world, "created by an earlier version");
+    is_reported_once(&world, "created by an earlier version");
 }
 
 #[test]
@@ -368,7 +368,7 @@ fn what_the_hub_has_is_not_released() {
     });
     assert!(world.settle());
     let writes = world.writes.len();
-    // What was told of the hub is wrong.
+    // What was reported of the hub is wrong.
     let which = ObjectRef::Namespace(None, "shop".into());
     let (uid, revision) = (None, None);
     world.tell_again(Observation::Gone { which, uid, revision });
@@ -378,14 +378,14 @@ fn what_the_hub_has_is_not_released() {
 }
 
 #[test]
-fn that_a_namespace_stays_is_told_when_it_was_released() {
+fn that_a_namespace_stays_is_reported_when_it_was_released() {
     let mut world = shops(&[inside("v1", "PersistentVolumeClaim", "data")]);
     world.changed_before_it_ends = 3;
     world.set_down("member2", true);
     world.delete("Namespace", "shop");
     assert!(world.settle());
     assert!(!has_record(&world, "member1", "shop"));
-    is_told_once(&world, "PersistentVolumeClaim data");
+    is_reported_once(&world, "PersistentVolumeClaim data");
 }
 
 #[test]

@@ -275,13 +275,13 @@ fn is_paused(world: &World) -> bool {
     world.on("member1", "Deployment", "myapp").expect("copy")["spec"]["paused"] == true
 }
 
-fn told(world: &World) -> String {
+fn reported(world: &World) -> String {
     let condition = condition(world, "myapp-deployment", "FullyApplied");
     condition["message"].as_str().unwrap_or_default().to_owned()
 }
 
 #[test]
-fn what_keeps_changing_a_copy_back_is_told_and_fought_ever_more_rarely_until_it_ends() {
+fn what_keeps_changing_a_copy_back_is_reported_and_fought_ever_more_rarely_until_it_ends() {
     let mut world = settled();
     pause(&mut world);
     assert!(world.settle_for(0));
@@ -297,7 +297,7 @@ fn what_keeps_changing_a_copy_back_is_told_and_fought_ever_more_rarely_until_it_
         hub.len() <= rounds + 2,
         "which copy was written, once each time: {hub:#?}"
     );
-    let message = told(&world);
+    let message = reported(&world);
     assert!(
         message.contains("another writer on member1 keeps changing spec.paused"),
         "{message}"
@@ -305,7 +305,7 @@ fn what_keeps_changing_a_copy_back_is_told_and_fought_ever_more_rarely_until_it_
 
     assert!(world.settle_for(120_000));
     assert!(!is_paused(&world), "it is never given up");
-    assert!(told(&world).contains("keeps changing"), "it may come back");
+    assert!(reported(&world).contains("keeps changing"), "it may come back");
     let wrote = world.writes.len();
     assert!(world.settle_for(600_000));
     assert_eq!(
@@ -325,7 +325,7 @@ fn what_keeps_changing_a_copy_back_is_told_and_fought_ever_more_rarely_until_it_
 fn a_new_template_ends_the_wait_of_a_fight() {
     let mut world = settled();
     contended(&mut world, 120_000);
-    assert!(is_paused(&world) && told(&world).contains("keeps changing"));
+    assert!(is_paused(&world) && reported(&world).contains("keeps changing"));
     let mut template = world.hub_object("Deployment", "myapp").expect("template").clone();
     template["spec"]["paused"] = json!(true);
     template["spec"]["minReadySeconds"] = json!(5);
@@ -335,7 +335,7 @@ fn a_new_template_ends_the_wait_of_a_fight() {
     assert_eq!(copy["spec"]["minReadySeconds"], 5, "it does not wait");
     assert!(world.settle_for(5_000));
     let status = &condition(&world, "myapp-deployment", "FullyApplied")["status"];
-    assert_eq!(status, "True", "{}", told(&world));
+    assert_eq!(status, "True", "{}", reported(&world));
 }
 
 #[test]

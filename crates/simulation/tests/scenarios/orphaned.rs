@@ -50,13 +50,13 @@ fn an_orphaned_workload_stays_on_its_members_and_its_binding_says_so() {
     let world = orphaned();
     let bound = binding(&world, "myapp-deployment");
     assert_eq!(bound["metadata"]["ownerReferences"], json!([]));
-    let told = condition(&world, "myapp-deployment", "Orphaned");
+    let reported = condition(&world, "myapp-deployment", "Orphaned");
     assert_eq!(
-        (&told["status"], &told["reason"]),
+        (&reported["status"], &reported["reason"]),
         (&json!("True"), &json!("TemplateOrphaned"))
     );
-    assert_eq!(told["observedGeneration"], bound["metadata"]["generation"]);
-    let says = told["message"].as_str().expect("message");
+    assert_eq!(reported["observedGeneration"], bound["metadata"]["generation"]);
+    let says = reported["message"].as_str().expect("message");
     assert!(
         says.contains("its 2 copies on member1, member2 are kept"),
         "{says}"
@@ -80,11 +80,11 @@ fn an_orphaned_workload_stays_on_its_members_and_its_binding_says_so() {
 #[test]
 fn an_orphaned_workload_costs_no_write_after_a_restart_and_no_event() {
     let mut world = orphaned();
-    let (wrote, told) = (world.writes.len(), world.events.len());
+    let (wrote, reported) = (world.writes.len(), world.events.len());
     world.restart();
     assert!(world.settle_for(600_000));
     assert_eq!(world.writes[wrote..], [""; 0]);
-    assert_eq!(world.events.len(), told);
+    assert_eq!(world.events.len(), reported);
 }
 
 #[test]
@@ -346,7 +346,7 @@ fn a_garbage_collector_that_does_not_know_bindings_yet_costs_nothing() {
         assert_eq!(held(&world), before, "{settles}");
         let bound = binding(&world, "myapp-deployment");
         assert_eq!(bound["metadata"]["ownerReferences"], json!([]), "{settles}");
-        let told = condition(&world, "myapp-deployment", "Orphaned");
-        assert_eq!(told["status"], "True", "{settles}");
+        let reported = condition(&world, "myapp-deployment", "Orphaned");
+        assert_eq!(reported["status"], "True", "{settles}");
     }
 }

@@ -37,7 +37,7 @@ fn key<'a>(world: &'a World, member: &str) -> &'a Value {
     &world.on(member, "ConfigMap", "my-config").expect("copy")["data"]["key"]
 }
 
-fn told<'a>(world: &'a World, reason: &str) -> Vec<&'a String> {
+fn reported<'a>(world: &'a World, reason: &str) -> Vec<&'a String> {
     world
         .events
         .iter()
@@ -92,7 +92,7 @@ fn copies_are_changed_where_the_rules_say_and_dependencies_too() {
     );
     assert_eq!(written_since(&world, wrote, "member2 PUT ConfigMap").len(), 1);
     assert_eq!(
-        told(&world, "ApplyOverridePolicySucceed").len(),
+        reported(&world, "ApplyOverridePolicySucceed").len(),
         3,
         "{:#?}",
         world.events
@@ -135,7 +135,7 @@ fn copies_are_changed_where_the_rules_say_and_dependencies_too() {
 }
 
 #[test]
-fn a_bad_override_leaves_the_last_good_version_where_it_fails_and_is_told_once() {
+fn a_bad_override_leaves_the_last_good_version_where_it_fails_and_is_reported_once() {
     let mut world = settled();
     world.apply(of_config(override_policy(
         "config",
@@ -167,7 +167,7 @@ fn a_bad_override_leaves_the_last_good_version_where_it_fails_and_is_told_once()
     );
     assert_eq!(items[1]["applied"], true);
     assert_eq!(
-        told(&world, "ApplyOverridePolicyFailed").len(),
+        reported(&world, "ApplyOverridePolicyFailed").len(),
         1,
         "{:#?}",
         world.events
@@ -191,7 +191,7 @@ fn a_bad_override_leaves_the_last_good_version_where_it_fails_and_is_told_once()
         "True"
     );
     assert_eq!(
-        told(&world, "ApplyOverridePolicySucceed").len(),
+        reported(&world, "ApplyOverridePolicySucceed").len(),
         2,
         "{:#?}",
         world.events
@@ -221,7 +221,7 @@ fn a_bad_override_that_is_taken_back_leaves_no_trace() {
 }
 
 #[test]
-fn a_target_that_cannot_be_read_is_told_where_the_rule_stands_already_too() {
+fn a_target_that_cannot_be_read_is_reported_where_the_rule_stands_already_too() {
     let mut world = settled();
     let mut rules = sets("member1", "/data/key", "good");
     world.apply(of_config(override_policy("config", &rules)));
@@ -493,7 +493,7 @@ fn one_policy_among_many_concerns_only_what_it_may_select() {
 }
 
 #[test]
-fn an_override_policy_that_changes_no_copy_is_told_and_why() {
+fn an_override_policy_that_changes_no_copy_is_reported_and_why() {
     let odd = [
         (
             of_config(override_policy("odd", &sets("nope", "/data/key", "x"))),
@@ -523,16 +523,16 @@ fn an_override_policy_that_changes_no_copy_is_told_and_why() {
         }
         world.apply(policy);
         assert!(world.settle_for(60_000));
-        let told = world
+        let reported = world
             .events
             .iter()
             .filter(|event| event.contains("changes no copy"));
-        let told: Vec<&String> = told.collect();
+        let reported: Vec<&String> = reported.collect();
         assert!(
-            told.iter().any(
+            reported.iter().any(
                 |event| event.contains("OverridePolicy default/odd changes no copy: ") && event.contains(why)
             ),
-            "{why}: {told:?}"
+            "{why}: {reported:?}"
         );
     }
 }
@@ -544,11 +544,11 @@ fn override_policy_of(kind: &str, name: &str, rules: &Value) -> Value {
 }
 
 #[test]
-fn an_override_policy_is_told_when_it_stops_changing_copies_and_not_while_it_does() {
+fn an_override_policy_is_reported_when_it_stops_changing_copies_and_not_while_it_does() {
     let mut world = settled();
     let of = |world: &World| {
-        let told = world.events.iter();
-        told.filter(|event| event.contains("changes no copy")).count()
+        let reported = world.events.iter();
+        reported.filter(|event| event.contains("changes no copy")).count()
     };
     world.apply(of_config(override_policy(
         "config",
@@ -563,7 +563,7 @@ fn an_override_policy_is_told_when_it_stops_changing_copies_and_not_while_it_doe
     world.apply(policy(&["member1"]));
     assert!(world.settle_for(60_000));
     assert!(of(&world) > 0, "{:?}", world.events);
-    // A process that starts finds what was told before.
+    // A process that starts finds what was reported before.
     world.events.clear();
     world.restart();
     assert!(world.settle_for(60_000));

@@ -139,22 +139,22 @@ fn what_a_restored_workload_needs_is_not_taken_from_under_it() {
         assert!(world.settle_for(120_000));
         world.shut.remove(&list);
         assert!(world.settle_for(120_000));
-        let told = format!("restart {restart}, failed {failed}");
+        let reported = format!("restart {restart}, failed {failed}");
         assert_eq!(
             world.on("member1", "Deployment", "myapp"),
             Some(&restored),
-            "{told}"
+            "{reported}"
         );
-        assert_eq!(world.holders("Deployment", "other"), [""; 0], "{told}");
+        assert_eq!(world.holders("Deployment", "other"), [""; 0], "{reported}");
         assert_eq!(
             world.holders("ConfigMap", "my-config"),
             ["member1", "member2"],
-            "{told}"
+            "{reported}"
         );
         // Nobody needs it there once whoever restored the workload has ended it.
         world.meddle("member1", "Deployment", "myapp", |_| None);
         assert!(world.settle_for(120_000));
-        assert_eq!(world.holders("ConfigMap", "my-config"), ["member2"], "{told}");
+        assert_eq!(world.holders("ConfigMap", "my-config"), ["member2"], "{reported}");
     }
 }
 
@@ -253,7 +253,7 @@ fn a_member_that_leaves_keeps_what_was_copied_there_as_it_is() {
 }
 
 #[test]
-fn a_copy_on_a_silent_member_is_accounted_for_although_no_status_records_it() {
+fn a_copy_on_an_unresponsive_member_is_accounted_for_although_no_status_records_it() {
     for made_again in [false, true] {
         let mut world = settled();
         world.apply(policy(&["member1"]));
@@ -271,7 +271,7 @@ fn a_copy_on_a_silent_member_is_accounted_for_although_no_status_records_it() {
         }
         world.apply(policy(&["member2"]));
         assert!(world.settle_for(120_000));
-        // What it said of the member ends with a process that knew more than the binding says.
+        // What it reported of the member ends with a process that knew more than the binding says.
         world.restart();
         assert!(world.settle_for(120_000));
         world.set_down("member1", false);

@@ -80,16 +80,17 @@ fn reschedule(world: &mut World) -> Value {
 fn shares(world: &World) -> Vec<(&str, i64, i64)> {
     let clusters = binding(world, "myapp-deployment")["spec"]["clusters"].as_array();
     let share = |target: &'_ Value| (target["name"].clone(), target["replicas"].as_i64().unwrap_or(0));
-    let told: Vec<(Value, i64)> = clusters.into_iter().flatten().map(share).collect();
+    let reported: Vec<(Value, i64)> = clusters.into_iter().flatten().map(share).collect();
     let held: Vec<&str> = world.holders("Deployment", "myapp");
     assert_eq!(
         held,
-        told.iter()
+        reported
+            .iter()
             .map(|(name, _)| name.as_str().unwrap_or_default())
             .collect::<Vec<_>>()
     );
     held.into_iter()
-        .zip(told)
+        .zip(reported)
         .map(|(name, (_, replicas))| {
             let copy = world.on(name, "Deployment", "myapp").expect("copy");
             (
@@ -182,12 +183,12 @@ fn the_group_in_use_is_kept_until_a_choice_is_asked_for_afresh() {
         (world.holders("Deployment", "myapp"), observed(&world)),
         (vec!["member2"], json!("backup"))
     );
-    let told = condition(&world, "myapp-deployment", "Scheduled")["message"]
+    let reported = condition(&world, "myapp-deployment", "Scheduled")["message"]
         .as_str()
         .expect("message");
     assert!(
-        told.starts_with("Scheduled to member2 (2). clusterAffinities[0] fits again"),
-        "{told}"
+        reported.starts_with("Scheduled to member2 (2). clusterAffinities[0] fits again"),
+        "{reported}"
     );
     world.delete("ResourceBinding", "myapp-deployment");
     assert!(world.settle());
@@ -228,7 +229,7 @@ fn a_choice_asked_for_by_a_wrong_clock_is_made_once_and_disables_no_later_one() 
 }
 
 #[test]
-fn a_fresh_choice_that_cannot_be_made_is_said_to_be_pending_and_made_in_the_end() {
+fn a_fresh_choice_that_cannot_be_made_is_reported_to_be_pending_and_made_in_the_end() {
     let mut world = world(&["member1"], &[workload(2), placed(&json!({}))]);
     let noschedule = json!([{"key": "a", "effect": "NoSchedule"}]);
     taint(&mut world, "member1", &noschedule);
@@ -238,16 +239,19 @@ fn a_fresh_choice_that_cannot_be_made_is_said_to_be_pending_and_made_in_the_end(
         ["member1"],
         "nothing better was found"
     );
-    let told = |world: &World| condition(world, "myapp-deployment", "Scheduled").clone();
-    assert_eq!(told(&world)["status"], "False");
-    let message = told(&world)["message"].as_str().unwrap_or_default().to_owned();
+    let reported = |world: &World| condition(world, "myapp-deployment", "Scheduled").clone();
+    assert_eq!(reported(&world)["status"], "False");
+    let message = reported(&world)["message"]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned();
     assert!(
         message.ends_with("rescheduleTriggeredAt asks for is made as soon as it can be"),
         "{message}"
     );
     join(&mut world, "member2");
     assert_eq!(world.holders("Deployment", "myapp"), ["member2"]);
-    assert_eq!(told(&world)["status"], "True");
+    assert_eq!(reported(&world)["status"], "True");
     assert_eq!(
         binding(&world, "myapp-deployment")["status"]["lastScheduledTime"],
         asked
@@ -361,12 +365,12 @@ fn the_completions_of_a_divided_job_are_divided_too() {
         },
     });
     let world = world(&["member1", "member2"], &[job, policy]);
-    let told = |member: &str| {
+    let reported = |member: &str| {
         let spec = &world.on(member, "Job", "sum").expect("copy")["spec"];
         (spec["parallelism"].as_i64(), spec["completions"].as_i64())
     };
     assert_eq!(
-        [told("member1"), told("member2")],
+        [reported("member1"), reported("member2")],
         [(Some(1), Some(3)), (Some(2), Some(7))]
     );
 }
@@ -417,14 +421,14 @@ fn a_cluster_deleted_by_hand_keeps_its_replicas_until_its_copies_are_accounted_f
         assert_eq!(shares(&world), [("member1", 3, 3), ("member2", 6, 6)]);
         let cluster = world.hub_object("Cluster", "member1").expect("it stays");
         let conditions = cluster["status"]["conditions"].as_array().expect("conditions");
-        let told = |type_: &str| {
+        let reported = |type_: &str| {
             conditions
                 .iter()
                 .find(|each| each["type"] == type_)
-                .expect("told")
+                .expect("reported")
         };
-        assert_eq!(told("Ready")["status"], "False");
-        let released = told("Released");
+        assert_eq!(reported("Ready")["status"], "False");
+        let released = reported("Released");
         assert_eq!(
             (&released["status"], &released["reason"]),
             (&json!("False"), &json!("CopiesUnknown"))

@@ -206,12 +206,12 @@ fn a_policy_of_a_higher_priority_takes_over_only_if_it_says_so_and_its_priority_
     assert!(world.settle());
     assert_eq!(claim(&world, "Deployment", "one").1, "high");
     assert_eq!(world.holders("Deployment", "one"), ["member2"]);
-    let told: Vec<_> = world
+    let reported: Vec<_> = world
         .events
         .iter()
         .filter(|each| each.starts_with("PreemptPolicySucceed"))
         .collect();
-    assert_eq!(told.len(), 1, "{told:?}");
+    assert_eq!(reported.len(), 1, "{reported:?}");
 }
 
 #[test]
@@ -488,7 +488,7 @@ fn a_shared_dependency_goes_where_any_workload_that_is_not_suspended_needs_it() 
 }
 
 #[test]
-fn referrers_that_disagree_are_told_once_and_decide_per_cluster() {
+fn referrers_that_disagree_are_reported_once_and_decide_per_cluster() {
     let mut world = world();
     for member in ["member1", "member2"] {
         world.meddle(member, "ConfigMap", "red", |_| Some(config_map("red", "theirs")));
@@ -508,7 +508,7 @@ fn referrers_that_disagree_are_told_once_and_decide_per_cluster() {
         &json!({"conflictResolution": "Abort"}),
     ));
     assert!(world.settle());
-    let told = |world: &World| {
+    let reported = |world: &World| {
         world
             .events
             .iter()
@@ -517,7 +517,7 @@ fn referrers_that_disagree_are_told_once_and_decide_per_cluster() {
             .collect::<Vec<_>>()
     };
     assert_eq!(
-        told(&world),
+        reported(&world),
         [
             "DependencyPolicyConflict ResourceBinding red-configmap: Dependency policy conflict detected: \
           ConflictResolution conflicted (Overwrite vs Abort); PreserveResourcesOnDeletion conflicted (true vs false)."
@@ -537,7 +537,7 @@ fn referrers_that_disagree_are_told_once_and_decide_per_cluster() {
     );
     world.restart();
     assert!(world.settle());
-    assert_eq!(told(&world).len(), 1, "not told again");
+    assert_eq!(reported(&world).len(), 1, "not reported again");
     world.apply(policy("two", &["member2"], &overwrite));
     assert!(world.settle());
     assert!(condition(&world, "red-configmap", "DependencyPolicyConflict").is_null());

@@ -1,4 +1,4 @@
-//! Problems of copies: what is told of one ends with its cause, as a restart would have it.
+//! Problems of copies: what is reported of one ends with its cause, as a restart would have it.
 
 use entourage_core::{
     object::{Gvk, ResourceId},
@@ -14,24 +14,24 @@ use crate::{
 };
 
 /// The messages of FullyApplied of the ConfigMap and of DependenciesReady of the workload.
-fn told(world: &World) -> (String, String) {
-    let said = |name: &str, type_: &str| {
+fn reported(world: &World) -> (String, String) {
+    let reported = |name: &str, type_: &str| {
         let condition = condition(world, name, type_);
         let text = |field: &str| condition[field].as_str().unwrap_or_default();
         format!("{} {}: {}", text("status"), text("reason"), text("message"))
     };
     (
-        said("my-config-configmap", "FullyApplied"),
-        said("myapp-deployment", "DependenciesReady"),
+        reported("my-config-configmap", "FullyApplied"),
+        reported("myapp-deployment", "DependenciesReady"),
     )
 }
 
-/// The same is told after a restart, and nothing is written for it.
+/// The same is reported after a restart, and nothing is written for it.
 fn assert_restart_agrees(world: &mut World) {
-    let (before, wrote) = (told(world), world.writes.len());
+    let (before, wrote) = (reported(world), world.writes.len());
     world.restart();
     assert!(world.settle());
-    assert_eq!(told(world), before);
+    assert_eq!(reported(world), before);
     assert_eq!(world.writes[wrote..], [""; 0]);
 }
 
@@ -43,7 +43,7 @@ fn is_bad(object: &serde_json::Value) -> bool {
 fn an_override_that_a_member_refused_leaves_no_trace_once_it_is_deleted() {
     for mute in [false, true] {
         let mut world = settled();
-        let (before, outline) = (told(&world), world.outline());
+        let (before, outline) = (reported(&world), world.outline());
         world.refuses = Some(is_bad);
         world.mute = mute;
         world.apply(of_config(override_policy(
@@ -51,17 +51,17 @@ fn an_override_that_a_member_refused_leaves_no_trace_once_it_is_deleted() {
             &sets("member1", "/data/key", "bad"),
         )));
         assert!(world.settle());
-        assert!(told(&world).0.starts_with("False"), "{:?}", told(&world));
+        assert!(reported(&world).0.starts_with("False"), "{:?}", reported(&world));
         assert!(
-            told(&world).1.starts_with("False NotDelivered"),
+            reported(&world).1.starts_with("False NotDelivered"),
             "{:?}",
-            told(&world)
+            reported(&world)
         );
         world.mute = false;
         let wrote = world.writes.len();
         world.delete("OverridePolicy", "config");
         assert!(world.settle());
-        assert_eq!(told(&world), before, "mute: {mute}");
+        assert_eq!(reported(&world), before, "mute: {mute}");
         assert_eq!(world.outline(), outline);
         let on_members: Vec<_> = world.writes[wrote..]
             .iter()
@@ -90,7 +90,7 @@ fn a_write_without_an_answer_is_looked_into_although_nothing_is_left_to_write() 
 }
 
 #[test]
-fn a_label_that_an_override_needs_and_that_is_put_back_ends_what_was_told_of_it() {
+fn a_label_that_an_override_needs_and_that_is_put_back_ends_what_was_reported() {
     let mut world = World::new(&["member1"]);
     let mut workload = deployment("myapp", &[]);
     workload["metadata"]["labels"]["tier"] = json!("front");
@@ -121,9 +121,9 @@ fn a_label_that_an_override_needs_and_that_is_put_back_ends_what_was_told_of_it(
 }
 
 #[test]
-fn a_removal_that_was_refused_is_not_told_of_a_copy_that_is_wanted_again() {
+fn a_removal_that_was_refused_is_not_reported_of_a_copy_that_is_wanted_again() {
     let mut world = settled();
-    let before = told(&world);
+    let before = reported(&world);
     world.refuses_removal = true;
     world.apply(policy(&["member2"]));
     assert!(world.settle());
@@ -144,7 +144,7 @@ fn a_removal_that_was_refused_is_not_told_of_a_copy_that_is_wanted_again() {
         condition(&world, "myapp-deployment", "FullyApplied")["status"],
         "True"
     );
-    assert_eq!(told(&world), before);
+    assert_eq!(reported(&world), before);
     assert_restart_agrees(&mut world);
 }
 
@@ -209,13 +209,13 @@ fn a_problem_stays_as_long_as_its_cause() {
     world.apply(config_map("my-config", "bad"));
     assert!(world.settle_for(120_000));
     assert!(
-        told(&world).0.starts_with("False FullyAppliedFailed"),
+        reported(&world).0.starts_with("False FullyAppliedFailed"),
         "{:?}",
-        told(&world)
+        reported(&world)
     );
     world.refuses = None;
     assert!(world.settle_for(120_000));
-    assert!(told(&world).0.starts_with("True"), "{:?}", told(&world));
+    assert!(reported(&world).0.starts_with("True"), "{:?}", reported(&world));
 }
 
 /// The reason in the stored entry of member1 for the ConfigMap.

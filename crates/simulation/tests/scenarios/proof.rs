@@ -202,6 +202,6 @@ fn a_member_that_left_leaves_no_word_of_its_watches_behind() {
     world.apply(cluster);
     world.set_down("member2", false);
     assert!(world.settle_for(600_000));
-    let told = condition(&world, "red-configmap", "FullyApplied").to_string();
-    assert!(!told.contains("it left"), "{told}");
+    let reported = condition(&world, "red-configmap", "FullyApplied").to_string();
+    assert!(!reported.contains("it left"), "{reported}");
 }

@@ -121,12 +121,12 @@ fn each_assignment_is_a_resource_quota_on_its_cluster_whose_use_is_reported() {
 fn a_settled_quota_writes_nothing_also_after_a_restart() {
     let mut world = assigned();
     report(&mut world, "member1", &json!({"cpu": "1"}));
-    let (wrote, told) = (world.writes.len(), world.events.len());
+    let (wrote, reported) = (world.writes.len(), world.events.len());
     assert!(world.settle_for(120_000));
     world.restart();
     assert!(world.settle_for(120_000));
     assert_eq!(world.writes.len(), wrote, "{:#?}", &world.writes[wrote..]);
-    assert_eq!(world.events.len(), told, "{:#?}", &world.events[told..]);
+    assert_eq!(world.events.len(), reported, "{:#?}", &world.events[reported..]);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! WorkloadRebalancers: workloads placed afresh once, what is said of it, and what is left alone afterwards.
+//! WorkloadRebalancers: workloads placed afresh once, what is reported of it, and what is left alone afterwards.
 
 use entourage_core::{object::Str, observation::Watch};
 use serde_json::{Value, json};
@@ -92,10 +92,10 @@ fn status<'a>(world: &'a World, name: &str) -> &'a Value {
 }
 
 /// (kind, name, result, reason) of each workload.
-fn told(world: &World, name: &str) -> Vec<[String; 4]> {
+fn reported(world: &World, name: &str) -> Vec<[String; 4]> {
     let all = status(world, name)["observedWorkloads"].as_array().cloned();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let told = |each: Value| {
+    let reported = |each: Value| {
         let workload = &each["workload"];
         [
             &workload["kind"],
@@ -105,7 +105,7 @@ fn told(world: &World, name: &str) -> Vec<[String; 4]> {
         ]
         .map(text)
     };
-    all.unwrap_or_default().into_iter().map(told).collect()
+    all.unwrap_or_default().into_iter().map(reported).collect()
 }
 
 fn created(world: &World, name: &str) -> Value {
@@ -139,14 +139,17 @@ fn a_workload_is_placed_afresh_in_one_write_of_its_binding_and_one_of_the_status
     assert!(world.settle());
     assert_eq!(replicas(&world), [3, 3, 3]);
     assert_eq!(*asked(&world), created(&world, "all"));
-    assert_eq!(told(&world, "all"), [["Deployment", "myapp", "Successful", ""]]);
+    assert_eq!(
+        reported(&world, "all"),
+        [["Deployment", "myapp", "Successful", ""]]
+    );
     assert_eq!(status(&world, "all")["observedGeneration"], 1);
     assert!(status(&world, "all")["finishTime"].is_string());
-    let told = &status(&world, "all")["observedWorkloads"][0];
+    let reported = &status(&world, "all")["observedWorkloads"][0];
     assert_eq!(
-        told["reason"],
+        reported["reason"],
         Value::Null,
-        "what has no reason says none: {told}"
+        "what has no reason says none: {reported}"
     );
     let writes = |of: &str| {
         let writes = world.writes[wrote..].iter();
@@ -172,7 +175,10 @@ fn a_process_that_stands_by_writes_nothing_of_a_rebalancer_and_goes_on_with_it_w
     world.take_over();
     assert!(world.settle());
     assert_eq!(replicas(&world), [3, 3, 3]);
-    assert_eq!(told(&world, "all"), [["Deployment", "myapp", "Successful", ""]]);
+    assert_eq!(
+        reported(&world, "all"),
+        [["Deployment", "myapp", "Successful", ""]]
+    );
     world.stand_by();
     world.take_over();
     nothing_is_written(&mut world);
@@ -208,7 +214,11 @@ fn a_crash_after_any_change_leads_to_the_same_end() {
     for k in 1..=total {
         let (_, world) = run(Some(k));
         assert_eq!(replicas(&world), [3, 3, 3], "crash after {k}");
-        assert_eq!(told(&world, "all"), told(&undisturbed, "all"), "crash after {k}");
+        assert_eq!(
+            reported(&world, "all"),
+            reported(&undisturbed, "all"),
+            "crash after {k}"
+        );
         assert_eq!(*asked(&world), created(&world, "all"), "crash after {k}");
     }
 }
@@ -230,14 +240,14 @@ fn what_has_no_binding_has_failed_for_good_until_the_spec_changes() {
         ["Deployment", "myapp", "Successful", ""],
         ["ConfigMap", "alone", "Failed", not_found],
     ];
-    assert_eq!(told(&world, "all"), before);
+    assert_eq!(reported(&world, "all"), before);
     let finished = status(&world, "all")["finishTime"].clone();
     assert!(finished.is_string());
     pass(&mut world, 5_000);
     world.apply(workload("later", 3));
     world.apply(divided("later"));
     assert!(world.settle());
-    assert_eq!(told(&world, "all"), before);
+    assert_eq!(reported(&world, "all"), before);
     assert_eq!(
         binding(&world, "later-deployment")["spec"]["rescheduleTriggeredAt"],
         Value::Null,
@@ -250,7 +260,7 @@ fn what_has_no_binding_has_failed_for_good_until_the_spec_changes() {
         ["Deployment", "myapp", "Successful", ""],
     ];
     assert_eq!(
-        told(&world, "all"),
+        reported(&world, "all"),
         after,
         "what failed and is not named any more leaves"
     );
@@ -278,7 +288,7 @@ fn what_went_well_stays_in_the_status_when_the_spec_does_not_name_it_any_more() 
         ["Deployment", "myapp", "Successful", ""],
         ["Deployment", "other", "Successful", ""],
     ];
-    assert_eq!(told(&world, "all"), after);
+    assert_eq!(reported(&world, "all"), after);
     assert_eq!(*asked(&world), before);
     let other = &binding(&world, "other-deployment")["spec"]["rescheduleTriggeredAt"];
     assert_eq!(*other, created(&world, "all"));
@@ -290,11 +300,14 @@ fn one_that_is_applied_before_its_workload_waits_a_moment_for_it() {
     assert!(world.settle());
     world.apply(rebalancer("all", &[named("Deployment", "myapp")]));
     assert!(world.settle_for(1_000));
-    assert_eq!(told(&world, "all"), [] as [[String; 4]; 0]);
+    assert_eq!(reported(&world, "all"), [] as [[String; 4]; 0]);
     world.apply(workload("myapp", 8));
     world.apply(divided("myapp"));
     assert!(world.settle());
-    assert_eq!(told(&world, "all"), [["Deployment", "myapp", "Successful", ""]]);
+    assert_eq!(
+        reported(&world, "all"),
+        [["Deployment", "myapp", "Successful", ""]]
+    );
     assert_eq!(replicas(&world), [4, 4]);
 }
 
@@ -315,7 +328,7 @@ fn one_that_waits_for_a_binding_that_is_about_to_be_made_says_what_it_knows_and_
         ["Deployment", "myapp", "Successful", ""],
         ["Deployment", "waits", "", ""],
     ];
-    assert_eq!(told(&world, "all"), half);
+    assert_eq!(reported(&world, "all"), half);
     assert_eq!(status(&world, "all")["finishTime"], Value::Null);
     nothing_is_written(&mut world);
     world.restart();
@@ -325,7 +338,10 @@ fn one_that_waits_for_a_binding_that_is_about_to_be_made_says_what_it_knows_and_
         "spec": {"overrideRules": []},
     }));
     assert!(world.settle());
-    assert_eq!(told(&world, "all")[1], ["Deployment", "waits", "Successful", ""]);
+    assert_eq!(
+        reported(&world, "all")[1],
+        ["Deployment", "waits", "Successful", ""]
+    );
     assert!(status(&world, "all")["finishTime"].is_string());
 }
 
@@ -336,7 +352,7 @@ fn one_that_finished_is_deleted_when_its_time_is_over_and_not_before() {
     object["spec"]["ttlSecondsAfterFinished"] = json!(30);
     world.apply(object);
     assert!(world.settle());
-    assert_eq!(told(&world, "all").len(), 1);
+    assert_eq!(reported(&world, "all").len(), 1);
     // It is looked at again with a memory that begins now.
     world.restart();
     let wrote = world.writes.len();
@@ -360,14 +376,20 @@ fn of_several_questions_the_last_one_stays_whatever_the_order_in_which_they_are_
     assert!(second.as_str() > created(&world, "first").as_str());
     assert_eq!(*asked(&world), second);
     for name in ["first", "second"] {
-        assert_eq!(told(&world, name), [["Deployment", "myapp", "Successful", ""]]);
+        assert_eq!(
+            reported(&world, name),
+            [["Deployment", "myapp", "Successful", ""]]
+        );
     }
     // Asked for by a user: a rebalancer that was made earlier does not take that back.
     edit_binding(&mut world, json!("2099-01-01T00:00:00Z"));
     world.apply(rebalancer("third", &[named("Deployment", "myapp")]));
     assert!(world.settle());
     assert_eq!(*asked(&world), "2099-01-01T00:00:00Z");
-    assert_eq!(told(&world, "third"), [["Deployment", "myapp", "Successful", ""]]);
+    assert_eq!(
+        reported(&world, "third"),
+        [["Deployment", "myapp", "Successful", ""]]
+    );
     nothing_is_written(&mut world);
 }
 
@@ -392,7 +414,10 @@ fn a_binding_that_is_deleted_before_it_was_asked_is_made_again_and_placed_afresh
     world.apply(rebalancer("all", &[named("Deployment", "myapp")]));
     assert!(world.settle());
     assert_eq!(replicas(&world), [3, 3, 3]);
-    assert_eq!(told(&world, "all"), [["Deployment", "myapp", "Successful", ""]]);
+    assert_eq!(
+        reported(&world, "all"),
+        [["Deployment", "myapp", "Successful", ""]]
+    );
 }
 
 #[test]
@@ -420,9 +445,9 @@ fn what_is_cluster_scoped_or_only_taken_along_is_asked_for_too() {
         ["ClusterRole", "reader", "Successful", ""],
         ["ConfigMap", "my-config", "Successful", ""],
     ];
-    let mut told = told(&world, "all");
-    told.sort();
-    assert_eq!(told, all);
+    let mut reported = reported(&world, "all");
+    reported.sort();
+    assert_eq!(reported, all);
     let created = created(&world, "all");
     let role = world.hub_object("ClusterResourceBinding", "reader-clusterrole");
     assert_eq!(role.expect("bound")["spec"]["rescheduleTriggeredAt"], created);
@@ -432,7 +457,7 @@ fn what_is_cluster_scoped_or_only_taken_along_is_asked_for_too() {
 }
 
 #[test]
-fn a_binding_that_another_component_keeps_is_left_alone_and_that_is_said() {
+fn a_binding_that_another_component_keeps_is_left_alone_and_that_is_reported() {
     let mut world = grown();
     let mut kept = binding(&world, MYAPP).clone();
     kept["metadata"]["labels"]["binding.karmada.io/managed-by"] = json!("other");
@@ -441,7 +466,10 @@ fn a_binding_that_another_component_keeps_is_left_alone_and_that_is_said() {
     world.apply(rebalancer("all", &[named("Deployment", "myapp")]));
     assert!(world.settle());
     let reason = "BindingManagedByOthers";
-    assert_eq!(told(&world, "all"), [["Deployment", "myapp", "Failed", reason]]);
+    assert_eq!(
+        reported(&world, "all"),
+        [["Deployment", "myapp", "Failed", reason]]
+    );
     assert_eq!(*asked(&world), Value::Null);
 }
 
@@ -475,9 +503,9 @@ fn moves_that_a_rebalancer_asks_for_do_not_trip_the_removal_brake() {
         assert_eq!(world.holders("Deployment", name), ["member1"], "{name}");
     }
     assert!(
-        told(&world, "all").iter().all(|each| each[2] == "Successful"),
+        reported(&world, "all").iter().all(|each| each[2] == "Successful"),
         "{:#?}",
-        told(&world, "all")
+        reported(&world, "all")
     );
 }
 
@@ -497,9 +525,9 @@ fn many_workloads_cost_few_writes_of_the_status() {
     let all: Vec<Value> = names.iter().map(|name| named("Deployment", name)).collect();
     world.apply(rebalancer("all", &all));
     assert!(world.settle());
-    let told = told(&world, "all");
-    assert!(told.len() == 100 && told.iter().all(|each| each[2] == "Successful"));
-    assert!(told.is_sorted());
+    let reported = reported(&world, "all");
+    assert!(reported.len() == 100 && reported.iter().all(|each| each[2] == "Successful"));
+    assert!(reported.is_sorted());
     let writes = world.writes[wrote..].iter();
     let of_it = writes
         .filter(|write| write.contains("WorkloadRebalancer"))

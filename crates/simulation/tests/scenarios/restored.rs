@@ -121,8 +121,8 @@ fn a_generation_that_is_counted_twice_brings_both_contents_to_the_members() {
 fn what_a_restored_hub_never_had_stays_on_members_in_whatever_order_its_lists_come() {
     let kind = Watch::Templates(Gvk::new("v1", "ConfigMap"));
     let all = orders(&[kind, Watch::Bindings, Watch::Policies, Watch::Clusters]);
-    // Whether it was told that the watches failed, or each of them is merely listed again in its own time.
-    for (order, told) in all.iter().flat_map(|order| [(order, true), (order, false)]) {
+    // Whether it was reported that the watches failed, or each of them is merely listed again in its own time.
+    for (order, reported) in all.iter().flat_map(|order| [(order, true), (order, false)]) {
         let mut world = settled();
         let backup = world.backup();
         world.apply(config_map("blue", "a"));
@@ -138,14 +138,14 @@ fn what_a_restored_hub_never_had_stays_on_members_in_whatever_order_its_lists_co
             if watch.server() != Server::Hub {
                 continue;
             }
-            if told {
+            if reported {
                 world.lose(watch);
             } else {
                 world.shut.insert(watch);
             }
         }
         world.restore_hub(&backup);
-        if told {
+        if reported {
             world.shut.retain(|watch| order.contains(watch));
             assert!(world.settle());
         }
@@ -156,8 +156,8 @@ fn what_a_restored_hub_never_had_stays_on_members_in_whatever_order_its_lists_co
         world.shut.clear();
         assert!(world.settle_for(120_000));
         let holders = world.holders("ConfigMap", "blue");
-        assert_eq!(holders, ["member2"], "{order:?}, told: {told}");
+        assert_eq!(holders, ["member2"], "{order:?}, reported: {reported}");
         let holders = world.holders("ConfigMap", "my-config");
-        assert_eq!(holders, ["member1", "member2"], "{order:?}, told: {told}");
+        assert_eq!(holders, ["member1", "member2"], "{order:?}, reported: {reported}");
     }
 }

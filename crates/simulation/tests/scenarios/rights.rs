@@ -1,4 +1,4 @@
-//! Kinds that a member does not grant to our account: what is proven gone there, and what is waited for and told.
+//! Kinds that a member does not grant to our account: what is proven gone there, and what is waited for and reported.
 
 use entourage_core::{
     object::{Gvk, ResourceId},
@@ -116,12 +116,12 @@ fn a_copy_of_a_kind_that_is_refused_since_keeps_binding_and_member_until_it_is_k
             );
             assert!(world.on("member1", "NetworkPolicy", "net").is_some());
             if leaves {
-                let told = released(&world, "member1");
+                let reported = released(&world, "member1");
                 assert_eq!(
-                    (&told["status"], &told["reason"]),
+                    (&reported["status"], &reported["reason"]),
                     (&json!("False"), &json!("RightsMissing"))
                 );
-                let message = told["message"].as_str().expect("message");
+                let message = reported["message"].as_str().expect("message");
                 assert!(
                     message.contains("networking.k8s.io/v1 NetworkPolicy (forbidden)")
                         && message.contains("entourage join member1 --"),
@@ -130,7 +130,7 @@ fn a_copy_of_a_kind_that_is_refused_since_keeps_binding_and_member_until_it_is_k
             }
             let wrote = world.writes.len();
             assert!(world.settle_for(120_000));
-            assert_eq!(world.writes[wrote..], [""; 0], "told once");
+            assert_eq!(world.writes[wrote..], [""; 0], "reported once");
 
             world.forbidden.clear();
             assert!(world.settle());
@@ -236,7 +236,7 @@ fn a_record_that_comes_to_light_after_a_refusal_counts() {
     assert!(world.settle());
     world.forbidden.insert(copies_on("member1"));
     world.restart();
-    // What is refused is told before any binding is listed.
+    // What is refused is reported before any binding is listed.
     world.shut.insert(Watch::Bindings);
     assert!(world.settle());
     world.shut.clear();
@@ -246,7 +246,7 @@ fn a_record_that_comes_to_light_after_a_refusal_counts() {
 }
 
 #[test]
-fn a_cluster_that_may_not_use_its_credentials_is_told_of_at_once_and_in_the_words_of_now() {
+fn a_cluster_that_may_not_use_its_credentials_is_reported_at_once_and_in_the_words_of_now() {
     let mut world = world();
     assert!(world.settle());
     let ready = |world: &World| {
@@ -265,9 +265,9 @@ fn a_cluster_that_may_not_use_its_credentials_is_told_of_at_once_and_in_the_word
         };
         world.tell_again(Observation::Probed("member1".into(), probe));
         assert!(world.settle_for(1_000), "no half minute of patience");
-        let told = ready(&world);
+        let reported = ready(&world);
         assert_eq!(
-            (&told["status"], &told["message"]),
+            (&reported["status"], &reported["message"]),
             (&json!("False"), &json!(message))
         );
     }
@@ -283,27 +283,27 @@ fn matched(world: &World, policy: &str) -> Value {
 }
 
 #[test]
-fn a_template_that_may_not_be_claimed_is_told_on_its_policy_with_what_grants_the_right() {
+fn a_template_that_may_not_be_claimed_is_reported_on_its_policy_with_what_grants_the_right() {
     let mut world = world();
     world.unclaimable = Some("ResourceQuota");
     let quota = json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q"}, "spec": {}});
     world.apply(quota);
     world.apply(policy_of("quotas", "v1", "ResourceQuota", "q", &["member1"]));
     assert!(world.settle());
-    let told = matched(&world, "quotas");
+    let reported = matched(&world, "quotas");
     assert_eq!(
-        (&told["status"], &told["reason"]),
+        (&reported["status"], &reported["reason"]),
         (&json!("False"), &json!("ClaimRefused")),
-        "{told}"
+        "{reported}"
     );
-    let message = told["message"].as_str().expect("message");
+    let message = reported["message"].as_str().expect("message");
     for needed in [
         "may not patch ResourceQuota default/q on the hub (forbidden)",
         "kubectl apply -k config/rbac-kinds/resourcequotas",
     ] {
         assert!(message.contains(needed), "{message}");
     }
-    // It changes, and is refused again: nothing is told twice.
+    // It changes, and is refused again: nothing is reported twice.
     let wrote = world.writes.len();
     let mut object = world.hub_object("ResourceQuota", "q").expect("quota").clone();
     object["spec"] = json!({"hard": {"pods": "1"}});
@@ -318,7 +318,7 @@ fn a_template_that_may_not_be_claimed_is_told_on_its_policy_with_what_grants_the
 }
 
 #[test]
-fn a_claim_that_is_refused_is_told_while_another_policy_holds_the_template() {
+fn a_claim_that_is_refused_is_reported_while_another_policy_holds_the_template() {
     let mut world = world();
     world.apply(json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q"}, "spec": {}}));
     world.apply(policy_of("first", "v1", "ResourceQuota", "q", &["member1"]));
@@ -345,14 +345,14 @@ fn a_claim_that_is_refused_is_told_while_another_policy_holds_the_template() {
     let again = Observation::Unclaimed(id, "forbidden".into());
     let now = world.now;
     assert_eq!(world.process.engine.observe(again, now), []);
-    // The policy that holds it is not told to lack it when the other one is gone.
+    // The policy that holds it is not reported to lack it when the other one is gone.
     world.delete("PropagationPolicy", "second");
     assert!(world.settle_for(60_000));
     assert_eq!(matched(&world, "first")["status"], "True");
 }
 
 #[test]
-fn a_dependency_that_may_not_be_read_is_told_on_the_workload_with_what_grants_the_right() {
+fn a_dependency_that_may_not_be_read_is_reported_on_the_workload_with_what_grants_the_right() {
     let mut world = world();
     world
         .forbidden
@@ -365,13 +365,13 @@ fn a_dependency_that_may_not_be_read_is_told_on_the_workload_with_what_grants_th
     policy["spec"]["propagateDeps"] = json!(true);
     world.apply(policy);
     assert!(world.settle());
-    let told = condition(&world, "app-deployment", "DependenciesReady");
+    let reported = condition(&world, "app-deployment", "DependenciesReady");
     assert_eq!(
-        (&told["status"], &told["reason"]),
+        (&reported["status"], &reported["reason"]),
         (&json!("False"), &json!("DependencyMissing")),
-        "{told}"
+        "{reported}"
     );
-    let message = told["message"].as_str().expect("message");
+    let message = reported["message"].as_str().expect("message");
     for needed in [
         "may not get ServiceAccount default/robot on the hub (forbidden)",
         "grant get, list, watch and patch",
@@ -380,7 +380,7 @@ fn a_dependency_that_may_not_be_read_is_told_on_the_workload_with_what_grants_th
     }
     let wrote = world.writes.len();
     assert!(world.settle_for(600_000));
-    assert_eq!(world.writes[wrote..], [""; 0], "told once");
+    assert_eq!(world.writes[wrote..], [""; 0], "reported once");
     world.forbidden.clear();
     assert!(world.settle_for(120_000));
     assert_eq!(
@@ -397,11 +397,11 @@ fn a_dependency_that_may_not_be_read_is_told_on_the_workload_with_what_grants_th
     assert!(world.settle_for(600_000));
     world.forbidden.clear();
     assert!(world.settle_for(600_000));
-    let told = condition(&world, "app-deployment", "DependenciesReady");
+    let reported = condition(&world, "app-deployment", "DependenciesReady");
     assert!(
-        told["message"]
+        reported["message"]
             .as_str()
             .is_some_and(|message| message.contains("robot does not exist on the hub")),
-        "{told}"
+        "{reported}"
     );
 }

@@ -103,7 +103,7 @@ fn what_a_shipped_rule_finds_in_another_namespace_goes_along_only_if_that_lets_i
     }
     assert!(world.settle());
     let source = id("HelmRepository", "flux-system", "charts");
-    let told = |world: &World| {
+    let reported = |world: &World| {
         let message = &condition(world, "shop-helmrelease", "Interpreted")["message"];
         message.as_str().unwrap_or_default().to_owned()
     };
@@ -114,14 +114,14 @@ fn what_a_shipped_rule_finds_in_another_namespace_goes_along_only_if_that_lets_i
     );
     assert_eq!(world.holders("Secret", "password"), ["member1"]);
     assert!(world.at("member1", &source).is_none());
-    assert_eq!(told(&world), kept_out);
+    assert_eq!(reported(&world), kept_out);
 
     for (says, goes) in [("default", true), ("bakery", false), ("*", true)] {
         flux["metadata"]["annotations"] = json!({"entourage.dev/references-from": says});
         world.replace(flux.clone());
         assert!(world.settle_for(600_000));
         assert_eq!(world.at("member1", &source).is_some(), goes, "{says}");
-        assert_eq!(told(&world), if goes { system } else { &kept_out }, "{says}");
+        assert_eq!(reported(&world), if goes { system } else { &kept_out }, "{says}");
     }
     world.restart();
     let wrote = world.writes.len();
@@ -152,7 +152,7 @@ fn an_object_without_a_namespace_takes_along_what_lies_in_the_namespace_that_it_
     assert!(world.holders("Secret", "proxy").is_empty());
 }
 
-/// As in Karmada with its gate on: the parts are told to whoever reads the binding, and nothing is divided.
+/// As in Karmada with its gate on: the parts are reported to whoever reads the binding, and nothing is divided.
 #[test]
 fn the_parts_of_a_ray_cluster_are_in_its_binding_and_it_goes_everywhere_as_a_whole() {
     let group = |name: &str, replicas: i64, cpu: &str| {

@@ -35,8 +35,9 @@ fn ready(world: &World, name: &str) -> String {
 
 fn events(world: &World, name: &str) -> Vec<String> {
     let start = format!("TaintClusterSucceed Cluster {name}: ");
-    let told = world.events.iter();
-    told.filter_map(|event| event.strip_prefix(&start).map(str::to_owned))
+    let reported = world.events.iter();
+    reported
+        .filter_map(|event| event.strip_prefix(&start).map(str::to_owned))
         .collect()
 }
 
@@ -257,15 +258,17 @@ fn a_policy_can_go_by_any_condition_of_a_cluster() {
         "a condition that is not there matches nothing"
     );
     let tell = |world: &mut World, status: &str| {
-        let mut told = cluster(world, "member1").clone();
-        let all = told["status"]["conditions"].as_array_mut().expect("conditions");
+        let mut reported = cluster(world, "member1").clone();
+        let all = reported["status"]["conditions"]
+            .as_array_mut()
+            .expect("conditions");
         all.retain(|each| each["type"] != "Checked");
         all.push(
             json!({"type": "Checked", "status": status, "reason": "Because", "message": "",
             "lastTransitionTime": "2026-01-01T00:00:00Z"}),
         );
         all.sort_by_key(|each| each["type"].as_str().unwrap_or_default().to_owned());
-        world.replace(told);
+        world.replace(reported);
         assert!(world.settle());
     };
     tell(&mut world, "False");
@@ -315,13 +318,16 @@ fn a_member_with_an_agent_is_tainted_by_what_the_agent_says() {
     world.replace(pulling);
     assert!(world.settle());
     let tell = |world: &mut World, status: &str| {
-        let mut told = cluster(world, "member3").clone();
-        for each in told["status"]["conditions"].as_array_mut().expect("conditions") {
+        let mut reported = cluster(world, "member3").clone();
+        for each in reported["status"]["conditions"]
+            .as_array_mut()
+            .expect("conditions")
+        {
             if each["type"] == "Ready" {
                 (each["status"], each["reason"]) = (json!(status), json!("ClusterStatusUnknown"));
             }
         }
-        world.replace(told);
+        world.replace(reported);
         assert!(world.settle());
     };
     tell(&mut world, "Unknown");
@@ -363,14 +369,14 @@ fn members_that_stop_answering_together_are_frozen_until_some_answer_again() {
         assert_eq!(taints(&world, member), [""; 0]);
     }
     assert_eq!(ready(&world, "member5"), "True ClusterReady");
-    let told = world
+    let reported = world
         .events
         .iter()
         .filter(|event| event.starts_with("ClusterNotReady Cluster member1"));
-    let told: Vec<_> = told.collect();
+    let reported: Vec<_> = reported.collect();
     assert!(
-        told.len() == 1 && told[0].contains("of 5 members stopped responding"),
-        "{told:?}"
+        reported.len() == 1 && reported[0].contains("of 5 members stopped responding"),
+        "{reported:?}"
     );
     assert_quiet(&mut world);
     // One answers: three of five are a majority still.
@@ -441,7 +447,7 @@ fn a_member_that_is_back_is_ready_after_the_success_threshold_and_a_new_one_at_o
     assert_eq!(
         ready(&world, "member1"),
         "True ClusterReady",
-        "nobody told anything of it before"
+        "nobody reported anything of it before"
     );
     world.set_down("member1", true);
     assert!(world.settle_for(60_000));

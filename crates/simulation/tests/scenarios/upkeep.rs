@@ -1,4 +1,4 @@
-//! Invariants over time: one writer of each object, claims that end, touches that count once, and news that are told.
+//! Invariants over time: one writer of each object, claims that end, touches that count once, and news that are reported.
 
 use entourage_core::{object::Gvk, observation::Watch};
 use entourage_core::{plan::Key, refusal};
@@ -27,7 +27,7 @@ fn a_namespace_whose_cluster_policy_ends_has_one_writer() {
     assert_eq!(
         world.on("member1", "Namespace", "shop").expect("there")["metadata"]["labels"]["team"],
         "b",
-        "what its policy said stays"
+        "what its policy reported stays"
     );
     assert!(
         world
@@ -205,7 +205,7 @@ fn what_a_user_suspends_is_no_alarm() {
 }
 
 #[test]
-fn a_removal_that_a_suspension_holds_back_is_told() {
+fn a_removal_that_a_suspension_holds_back_is_reported() {
     let mut world = world();
     world.apply(deployment("one", &[]));
     let policy = |clusters: &[&str], on: &Value| {
@@ -218,9 +218,9 @@ fn a_removal_that_a_suspension_holds_back_is_told() {
     world.apply(policy(&["member2"], &held));
     assert!(world.settle());
     assert_eq!(world.holders("Deployment", "one"), ["member1", "member2"]);
-    let told = condition(&world, "one-deployment", "Dispatching");
+    let reported = condition(&world, "one-deployment", "Dispatching");
     assert_eq!(
-        (&told["reason"], &told["message"]),
+        (&reported["reason"], &reported["message"]),
         (
             &json!("SuspendDispatching"),
             &json!("Copies that are no longer scheduled are kept, as delivery is suspended, on member1.")
@@ -277,7 +277,7 @@ fn a_policy_that_selects_what_lies_in_no_namespace_says_what_to_make_instead() {
 }
 
 #[test]
-fn three_objects_whose_bindings_would_have_one_name_are_told_apart() {
+fn three_objects_whose_bindings_would_have_one_name_are_distinguished() {
     let mut world = world();
     let selectors = json!([{"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole"}]);
     world.apply(cluster_policy("roles", &selectors, &["member1"]));
@@ -458,7 +458,7 @@ fn a_label_of_a_control_plane_is_no_touch() {
 }
 
 #[test]
-fn a_namespace_that_cannot_be_brought_in_line_is_told_on_its_cluster() {
+fn a_namespace_that_cannot_be_brought_in_line_is_reported_on_its_cluster() {
     let mut world = world();
     world.apply(namespace("shop", &json!({"team": "a"})));
     world.apply(json!({
@@ -469,9 +469,9 @@ fn a_namespace_that_cannot_be_brought_in_line_is_told_on_its_cluster() {
         }]},
     }));
     assert!(world.settle());
-    let told = world.events.iter().find(|each| each.starts_with("refused: "));
+    let reported = world.events.iter().find(|each| each.starts_with("refused: "));
     assert!(
-        told.is_some_and(|told| told.contains("ClusterOverridePolicy bad")),
+        reported.is_some_and(|reported| reported.contains("ClusterOverridePolicy bad")),
         "{:?}",
         world.events
     );
@@ -524,7 +524,7 @@ fn a_status_that_is_too_large_for_the_binding_is_left_out_and_the_rest_is_shown(
 }
 
 #[test]
-fn rules_that_are_put_right_again_are_told_as_applied() {
+fn rules_that_are_put_right_again_are_reported_as_applied() {
     let mut world = world();
     world.apply(deployment("one", &[]));
     world.apply(policy_of("p", "apps/v1", "Deployment", "one", &["member1"]));
@@ -536,11 +536,11 @@ fn rules_that_are_put_right_again_are_told_as_applied() {
         world.apply(override_policy("o", &rules(path)));
         assert!(world.settle());
     }
-    let told: Vec<_> = world
+    let reported: Vec<_> = world
         .events
         .iter()
         .filter_map(|each| each.strip_prefix("ApplyOverridePolicy"))
         .filter_map(|each| each.split(' ').next())
         .collect();
-    assert_eq!(told, ["Succeed", "Failed", "Succeed"]);
+    assert_eq!(reported, ["Succeed", "Failed", "Succeed"]);
 }

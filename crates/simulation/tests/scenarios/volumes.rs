@@ -121,20 +121,23 @@ fn the_workload_and_the_claim_say_that_a_claim_is_kept() {
     let mut world = settled(true);
     world.apply(policy(&["member2"]));
     assert!(world.settle_for(600_000));
-    let told: Vec<&String> = world
+    let reported: Vec<&String> = world
         .events
         .iter()
         .filter(|each| each.starts_with("VolumeRetained"))
         .collect();
-    assert_eq!(told.len(), 2, "{told:?}");
-    assert!(told[0].starts_with("VolumeRetained Deployment web"), "{told:?}");
+    assert_eq!(reported.len(), 2, "{reported:?}");
     assert!(
-        told[1].starts_with("VolumeRetained PersistentVolumeClaim data"),
-        "{told:?}"
+        reported[0].starts_with("VolumeRetained Deployment web"),
+        "{reported:?}"
     );
     assert!(
-        told[0].contains("holds data on member1 and is kept there"),
-        "{told:?}"
+        reported[1].starts_with("VolumeRetained PersistentVolumeClaim data"),
+        "{reported:?}"
+    );
+    assert!(
+        reported[0].contains("holds data on member1 and is kept there"),
+        "{reported:?}"
     );
 }
 
@@ -147,7 +150,7 @@ fn a_claim_that_its_user_deletes_is_deleted_everywhere() {
 }
 
 #[test]
-fn a_claim_whose_namespace_is_told_to_go_after_it_is_kept() {
+fn a_claim_whose_namespace_is_reported_to_go_after_it_is_kept() {
     let mut world = settled(true);
     world.delete("PersistentVolumeClaim", "data");
     assert!(world.settle_for(1_000));
@@ -290,7 +293,7 @@ fn a_crash_after_any_change_of_a_move_there_and_back_leads_to_the_same_end() {
 }
 
 #[test]
-fn a_claim_that_the_hub_does_not_let_go_is_told_once_with_the_flag_that_helps() {
+fn a_claim_that_the_hub_does_not_let_go_is_reported_once_with_the_flag_that_helps() {
     let mut world = settled(false);
     let mut protected = world
         .hub_object("PersistentVolumeClaim", "data")
@@ -306,7 +309,10 @@ fn a_claim_that_the_hub_does_not_let_go_is_told_once_with_the_flag_that_helps() 
     };
     assert_eq!(refused(&world), [""; 0]);
     assert!(world.settle_for(600_000));
-    let told = refused(&world);
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert!(told[0].contains("pvc-protection,pv-protection"), "{told:?}");
+    let reported = refused(&world);
+    assert_eq!(reported.len(), 1, "{reported:?}");
+    assert!(
+        reported[0].contains("pvc-protection,pv-protection"),
+        "{reported:?}"
+    );
 }

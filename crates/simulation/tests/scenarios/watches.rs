@@ -183,10 +183,10 @@ fn a_place_whose_member_ceases_to_serve_the_kind_says_so() {
             other,
         );
         assert!(world.settle_for(600_000));
-        let told = condition(&world, "w-widget", "FullyApplied");
-        assert_eq!(told["reason"], "FullyAppliedFailed", "{told}");
-        let message = told["message"].as_str().unwrap_or_default();
-        assert!(message.contains("not served"), "{told}");
+        let reported = condition(&world, "w-widget", "FullyApplied");
+        assert_eq!(reported["reason"], "FullyAppliedFailed", "{reported}");
+        let message = reported["message"].as_str().unwrap_or_default();
+        assert!(message.contains("not served"), "{reported}");
     }
 }
 
@@ -250,8 +250,8 @@ fn a_removal_that_waited_for_a_watch_goes_on_when_that_lists_again() {
 fn not_watched(world: &World) -> Option<Value> {
     let cluster = world.hub_object("Cluster", "member1").expect("cluster");
     let conditions = cluster["status"]["conditions"].as_array().expect("conditions");
-    let told = conditions.iter().find(|each| each["type"] == "CopiesWatched");
-    told.cloned()
+    let reported = conditions.iter().find(|each| each["type"] == "CopiesWatched");
+    reported.cloned()
 }
 
 #[test]
@@ -269,12 +269,12 @@ fn a_member_that_does_not_list_a_kind_for_long_says_so_once_until_it_does() {
     assert_eq!(world.writes[wrote..], [] as [&str; 0], "that was soon over");
     world.lose(watch.clone());
     assert!(world.settle_for(600_000));
-    let told = not_watched(&world).expect("it is said");
+    let reported = not_watched(&world).expect("it is reported");
     assert_eq!(
-        (&told["status"], &told["reason"]),
+        (&reported["status"], &reported["reason"]),
         (&json!("False"), &json!("ListFails"))
     );
-    let message = told["message"].as_str().expect("text");
+    let message = reported["message"].as_str().expect("text");
     assert!(
         message.contains("example.com/v1 Widget (cannot be listed)"),
         "{message}"

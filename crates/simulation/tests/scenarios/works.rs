@@ -127,11 +127,11 @@ fn a_work_that_a_user_suspends_holds_its_cluster_back() {
     let shown = work(&world, "member1", "Deployment", "myapp").expect("a Work");
     assert_eq!(shown["spec"]["suspendDispatching"], true);
     assert_eq!(condition(shown, "Dispatching")["status"], "False");
-    let told = world
+    let reported = world
         .events
         .iter()
         .filter(|event| event.starts_with("WorkDispatching Work "));
-    assert_eq!(told.count(), 1, "{:#?}", world.events);
+    assert_eq!(reported.count(), 1, "{:#?}", world.events);
     suspend(&mut world, "member1", false);
     assert!(world.settle());
     assert_eq!(replicas(&world, "member1"), json!(5));
@@ -369,16 +369,16 @@ fn a_work_tells_the_transitions_of_its_copy_once() {
     assert!(world.settle());
     let name = names::work_name("default", "myapp", "Deployment");
     let about = format!(" Work {name}: ");
-    let mut told: Vec<&str> = world
+    let mut reported: Vec<&str> = world
         .events
         .iter()
         .filter(|event| event.contains(&about))
         .filter_map(|event| event.split(' ').next())
         .collect();
-    told.sort_unstable();
-    told.dedup();
+    reported.sort_unstable();
+    reported.dedup();
     assert_eq!(
-        told,
+        reported,
         ["InterpretHealthSucceed", "ReflectStatusSucceed", "SyncSucceed"]
     );
     let count = |reason: &str| {
@@ -390,7 +390,7 @@ fn a_work_tells_the_transitions_of_its_copy_once() {
 }
 
 #[test]
-fn a_copy_that_is_in_conflict_is_told_on_its_work() {
+fn a_copy_that_is_in_conflict_is_reported_on_its_work() {
     let mut world = mirroring(&["member1"]);
     world.meddle("member1", "ConfigMap", "my-config", |_| {
         Some(config_map_of("default"))
@@ -401,11 +401,11 @@ fn a_copy_that_is_in_conflict_is_told_on_its_work() {
     let shown = work(&world, "member1", "ConfigMap", "my-config").expect("a Work");
     assert_eq!(condition(shown, "Applied")["status"], "False");
     assert_eq!(condition(shown, "Applied")["reason"], "AppliedFailed");
-    let told = world
+    let reported = world
         .events
         .iter()
         .filter(|event| event.starts_with("SyncFailed Work "));
-    assert_eq!(told.count(), 1, "{:#?}", world.events);
+    assert_eq!(reported.count(), 1, "{:#?}", world.events);
 }
 
 /// A ConfigMap of somebody else.

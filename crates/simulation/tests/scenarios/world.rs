@@ -82,9 +82,9 @@ pub(crate) struct World {
     lands: bool,
     lists: BTreeMap<Watch, Observation>,
     terminating: bool,
-    /// Disorder: keys are worked in random order, and old events are told again.
+    /// Disorder: keys are worked in random order, and old events are reported again.
     pub(crate) chaos: Option<Random>,
-    told: Vec<Observation>,
+    reported: Vec<Observation>,
     /// Under chaos, how often the members' own controllers number a rollout: an annotation, and so a new generation.
     pub(crate) rollouts: usize,
     /// Events of templates of this kind, or of policies, are late: they wait in `late`.
@@ -451,7 +451,7 @@ impl World {
     fn forget(&mut self) {
         self.refused.clear();
         self.slow_lists.clear();
-        self.told.clear();
+        self.reported.clear();
         self.crash_in = None;
         self.unaccounted.append(&mut self.ended);
     }
@@ -463,7 +463,7 @@ impl World {
         let until = self.now.plus(patience);
         let is_settled = run::run(self, until).is_continue();
         if is_settled {
-            self.assert_told_truly();
+            self.assert_reported_truly();
         }
         is_settled
     }
@@ -521,14 +521,14 @@ impl World {
         }
     }
 
-    /// Under chaos, now and then an event that was told before is told again, out of order.
+    /// Under chaos, now and then an event that was reported before is reported again, out of order.
     fn tell_old_news(&mut self) {
         let Some(random) = &mut self.chaos else { return };
-        if self.told.is_empty() || random.below(4) != 0 {
+        if self.reported.is_empty() || random.below(4) != 0 {
             return;
         }
-        let at = random.below(self.told.len());
-        let old = self.told[at].clone();
+        let at = random.below(self.reported.len());
+        let old = self.reported[at].clone();
         trace(|| format!("OLD {old:?}"));
         observe(self, old);
     }
@@ -667,7 +667,7 @@ impl World {
         }
     }
 
-    /// Something is told that may be old.
+    /// Something is reported that may be old.
     pub(crate) fn tell_again(&mut self, observation: Observation) {
         observe(self, observation);
     }
@@ -700,8 +700,8 @@ impl World {
             if !self.process.engine.interpretation_of(&watch).is_hooked() {
                 continue;
             }
-            let (told, _) = notifications::list(self, &self.process, &watch);
-            for seen in told {
+            let (reported, _) = notifications::list(self, &self.process, &watch);
+            for seen in reported {
                 if matches!(seen, Observation::Seen(_)) && self.observes_now(&seen) {
                     observe(self, seen);
                 }
@@ -734,9 +734,9 @@ fn trace(line: impl FnOnce() -> String) {
 }
 
 /// True if this was observed by a watch of distributed objects.
-fn is_told_by(watch: &Watch, told: &Observation) -> bool {
+fn is_reported_by(watch: &Watch, reported: &Observation) -> bool {
     let (Watch::Distributed(cluster, gvk, name), Observation::Seen(Subject::Distributed(of, id, _))) =
-        (watch, told)
+        (watch, reported)
     else {
         return false;
     };

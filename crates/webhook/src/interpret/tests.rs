@@ -201,7 +201,7 @@ async fn the_core_understands_every_answer_in_both_contracts() {
 }
 
 #[tokio::test]
-async fn what_an_interpreter_refuses_lacks_or_fails_at_is_said_in_the_contracts_words() {
+async fn what_an_interpreter_refuses_lacks_or_fails_at_is_reported_in_the_contracts_words() {
     let object = json!({"apiVersion": "example.io/v1", "kind": "Workload", "panics": true});
     let (replicas, health) = (Question::Replicas(&object), Question::Health(&object));
     let err = |answer: Result<Answer, String>| answer.err().expect("no answer");
@@ -226,7 +226,7 @@ async fn what_an_interpreter_refuses_lacks_or_fails_at_is_said_in_the_contracts_
 }
 
 #[tokio::test]
-async fn what_is_no_message_is_told_so_and_nothing_of_it_is_repeated() {
+async fn what_is_no_message_is_reported_as_such_and_nothing_of_it_is_repeated() {
     let interpreter = Interpreter::new(Empty);
     let message = |request: Value| {
         json!({"apiVersion": "config.karmada.io/v1alpha1", "kind": "ExploreReview", "request": request})

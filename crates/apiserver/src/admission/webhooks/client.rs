@@ -115,9 +115,9 @@ fn answered(code: u16, body: &[u8]) -> Result<Value, String> {
         return serde_json::from_slice(body)
             .map_err(|error| format!("couldn't get version/kind; json parse error: {error}"));
     }
-    let said = serde_json::from_slice::<Value>(body).unwrap_or_default();
-    if said["kind"] == "Status"
-        && let Some(message) = said["message"].as_str()
+    let reported = serde_json::from_slice::<Value>(body).unwrap_or_default();
+    if reported["kind"] == "Status"
+        && let Some(message) = reported["message"].as_str()
     {
         return Err(message.to_owned());
     }

@@ -59,13 +59,13 @@ fn validations(spec: &Object, errors: &mut Errors) {
         } else {
             compiles(expression, "bool", &format!("{path}.expression"), errors);
         }
-        let said = text(validation, "messageExpression");
-        if !said.is_empty() {
+        let reported = text(validation, "messageExpression");
+        if !reported.is_empty() {
             let field = format!("{path}.messageExpression");
-            if said.trim().is_empty() {
-                errors.invalid(&field, said, "must be non-empty if specified");
+            if reported.trim().is_empty() {
+                errors.invalid(&field, reported, "must be non-empty if specified");
             } else {
-                compiles(said.trim(), "string", &field, errors);
+                compiles(reported.trim(), "string", &field, errors);
             }
         }
         let message = text(validation, "message");

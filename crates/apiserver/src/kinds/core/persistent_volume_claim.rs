@@ -222,7 +222,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_changed_claim_is_told_with_a_diff_of_the_servers_own_form() {
+    fn a_changed_claim_is_reported_with_a_diff_of_the_servers_own_form() {
         let object = |size: &str| match json!({"spec": {"accessModes": ["ReadWriteOnce"], "volumeMode": "Filesystem",
             "resources": {"requests": {"storage": size}}}, "status": {"phase": "Pending"}})
         {

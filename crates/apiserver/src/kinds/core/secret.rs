@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_docker_config_that_is_no_object_is_told_without_its_content() {
+    fn a_docker_config_that_is_no_object_is_reported_without_its_content() {
         for (config, problem) in [
             ("{}", None),
             (

@@ -49,7 +49,7 @@ fn errors_read_as_those_of_go() {
 }
 
 #[test]
-fn duplicates_are_told_with_their_paths_and_the_last_one_wins() {
+fn duplicates_are_reported_with_their_paths_and_the_last_one_wins() {
     let node = Node::parse(br#"{"a":[{"b":1,"b":2}],"c":1,"c":{"d":3,"d":4}}"#).unwrap();
     assert_eq!(node.duplicates(), ["a[0].b", "c", "c.d"]);
     assert_eq!(

@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_told_in_the_servers_words() {
+    fn errors_are_reported_in_the_servers_words() {
         for (text, error) in [
             ("object.labels == 1", "no such key: labels"),
             (

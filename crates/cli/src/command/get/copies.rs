@@ -155,10 +155,10 @@ fn state(seen: &Seen, item: &Value, cluster: &str, wanted: bool) -> (&'static st
         return ("Unknown", format!("cluster {cluster:?} not found"));
     };
     let ready = condition_of(member, condition::READY);
-    let silent = !ready.is_null() && ready["status"] != "True";
+    let unresponsive = !ready.is_null() && ready["status"] != "True";
     let state = match () {
         () if !wanted => "Leaving",
-        () if silent => "Unknown",
+        () if unresponsive => "Unknown",
         () if item["applied"] == true => "Applied",
         () => match NotAppliedReason::deserialize(&item["appliedReason"]) {
             Ok(NotAppliedReason::Pending) => "Pending",
@@ -174,7 +174,7 @@ fn state(seen: &Seen, item: &Value, cluster: &str, wanted: bool) -> (&'static st
             Err(_) => "NotApplied",
         },
     };
-    if silent && message.is_empty() {
+    if unresponsive && message.is_empty() {
         let last = if item["applied"] == true {
             "applied"
         } else {
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn the_state_of_a_copy_is_told_from_what_the_control_plane_writes() {
+    fn the_state_of_a_copy_is_derived_from_what_the_control_plane_writes() {
         let broken = policy(
             "OverridePolicy",
             "o",

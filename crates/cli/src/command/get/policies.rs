@@ -225,7 +225,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_policy_is_said_to_mean_a_template_as_the_detector_matches_it() {
+    fn a_policy_is_reported_to_mean_a_template_as_the_detector_matches_it() {
         let labelled = json!({"apiVersion": "apps/v1", "kind": "Deployment", "labelSelector": {"matchLabels": {"tier": "x"}}});
         let kind = json!({"apiVersion": "apps/v1", "kind": "Deployment"});
         let named = |name: &str| json!({"apiVersion": "apps/v1beta1", "kind": "Deployment", "name": name});

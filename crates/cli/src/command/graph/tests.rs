@@ -150,7 +150,7 @@ async fn a_hub_without_the_definition_is_drawn_as_it_is_known() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_drawn_of_a_hub_is_told() {
+async fn what_cannot_be_drawn_of_a_hub_is_reported() {
     let server = hub(&[NAMESPACES, CONFIG_MAPS, SHOPS, CUSTOMIZATIONS, HOOKS]);
     stock(&server);
     add_customization(

@@ -35,7 +35,7 @@ async fn tainted(line: &str, hub: &Server) -> (Result<()>, String) {
 }
 
 #[test]
-fn what_is_about_a_taint_is_told_from_names_as_kubectl_does() {
+fn what_is_about_a_taint_is_distinguished_from_names_as_kubectl_does() {
     let set = |key: &str, value: &str, effect| {
         let (key, value) = (key.to_owned(), value.to_owned());
         Word::Change(Change::Set { key, value, effect })
@@ -155,7 +155,7 @@ async fn a_cluster_that_never_stops_changing_is_an_error_after_some_attempts() {
 }
 
 #[tokio::test]
-async fn a_hub_without_the_kind_is_told_from_a_hub_without_the_cluster() {
+async fn a_hub_without_the_kind_is_distinguished_from_a_hub_without_the_cluster() {
     let hub = Server::new("hub-id").without("/apis/cluster.karmada.io");
     let (done, _) = tainted("m1 a:NoSchedule", &hub).await;
     let error = done.unwrap_err().to_string();

@@ -120,7 +120,7 @@ async fn the_annotation_is_on_the_cluster_before_it_is_deleted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_holds_a_member_is_told_with_the_way_out() {
+async fn what_holds_a_member_is_reported_with_the_way_out() {
     let hub = hub();
     let (done, _) = unjoined("m1", &hub, None).await;
     let error = format!("{:#}", done.unwrap_err());

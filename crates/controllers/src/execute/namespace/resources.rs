@@ -38,7 +38,7 @@ type Served = BTreeSet<(String, String)>;
 pub(super) async fn resources(api: &Api) -> Vec<Result<Resource, Blind>> {
     let mut roots = vec![(String::new(), CORE.to_owned())];
     let path = Path::raw("/apis", "discovery");
-    match tried(|| api.told(&path, "APIGroupList")).await {
+    match tried(|| api.discovery(&path, "APIGroupList")).await {
         Ok(groups) => {
             let all = catalog::preferred_first(&groups).into_iter();
             roots.extend(all.map(|(group, version)| {
@@ -51,7 +51,7 @@ pub(super) async fn resources(api: &Api) -> Vec<Result<Resource, Blind>> {
     let paths = roots.iter().map(|(_, root)| Path::raw(root.clone(), "discovery"));
     let paths: Vec<Path> = paths.collect();
     let answers: Vec<_> = stream::iter(paths)
-        .map(|path| async move { tried(|| api.told(&path, "APIResourceList")).await })
+        .map(|path| async move { tried(|| api.discovery(&path, "APIResourceList")).await })
         .buffered(AT_A_TIME)
         .collect()
         .await;

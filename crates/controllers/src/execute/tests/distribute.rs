@@ -114,17 +114,17 @@ fn asked(bench: &Bench) -> Vec<String> {
     lines[1..].to_vec()
 }
 
-async fn told(bench: &mut Bench, change: Change) -> (Vec<Subject>, Wrote) {
-    let (outcome, heard) = bench.carry_out(change).await;
+async fn reported(bench: &mut Bench, change: Change) -> (Vec<Subject>, Wrote) {
+    let (outcome, observed) = bench.carry_out(change).await;
     assert_eq!(outcome, Outcome::Done, "the core decides when to try again");
-    let shown = format!("{heard:?}");
+    let shown = format!("{observed:?}");
     assert!(!CANARIES.iter().any(|canary| shown.contains(canary)), "{shown}");
-    let mut heard = heard.into_iter();
-    let Some(Observation::Distributed(name, place, wrote)) = heard.next_back() else {
+    let mut observed = observed.into_iter();
+    let Some(Observation::Distributed(name, place, wrote)) = observed.next_back() else {
         panic!("the outcome comes last");
     };
     assert_eq!((&*name, &*place.namespace), ("d", "ns"));
-    let seen = heard.map(|seen| match seen {
+    let seen = observed.map(|seen| match seen {
         Observation::Seen(subject) => subject,
         other => panic!("{other:?}"),
     });
@@ -133,7 +133,7 @@ async fn told(bench: &mut Bench, change: Change) -> (Vec<Subject>, Wrote) {
 
 /// The observations of the existing object, and the outcome.
 async fn apply(bench: &mut Bench, order: Order) -> (Vec<Subject>, Wrote) {
-    let (mut seen, wrote) = told(bench, Change::Distribute(Box::new(order))).await;
+    let (mut seen, wrote) = reported(bench, Change::Distribute(Box::new(order))).await;
     assert!(
         matches!(seen.first(), Some(Subject::Distribution(..))),
         "{seen:?}"
@@ -150,7 +150,7 @@ async fn withdraw(bench: &mut Bench, mode: RemovalMode) -> (Vec<Subject>, Wrote)
         preconditions: preconditions("7"),
         mode,
     };
-    told(bench, change).await
+    reported(bench, change).await
 }
 
 fn failed(wrote: &Wrote) -> (Step, &str) {
@@ -312,7 +312,7 @@ async fn what_an_update_cannot_change_is_deleted_exactly_and_made_again() {
 }
 
 #[tokio::test]
-async fn what_may_not_be_made_again_is_left_and_the_reason_is_said() {
+async fn what_may_not_be_made_again_is_left_and_the_reason_is_reported() {
     let mut immutable = drifted("9");
     immutable["immutable"] = json!(true);
     let mut bench = hub(vec![(READ, ok(immutable.clone()))]);
@@ -332,7 +332,7 @@ async fn what_may_not_be_made_again_is_left_and_the_reason_is_said() {
 }
 
 #[tokio::test]
-async fn a_copy_that_goes_only_after_a_while_is_told_and_waited_for() {
+async fn a_copy_that_goes_only_after_a_while_is_reported_and_waited_for() {
     let mut immutable = drifted("9");
     immutable["immutable"] = json!(true);
     let mut bench = hub(vec![(READ, ok(immutable)), (DELETE, ok(leaving("10")))]);
@@ -352,7 +352,7 @@ async fn a_copy_that_goes_only_after_a_while_is_told_and_waited_for() {
 }
 
 #[tokio::test]
-async fn a_name_that_is_taken_by_somebody_else_is_told_and_not_written() {
+async fn a_name_that_is_taken_by_somebody_else_is_reported_and_not_written() {
     let mut held = theirs();
     held["metadata"]["ownerReferences"] =
         json!([{"apiVersion": "v1", "kind": "Thing", "name": "t", "uid": "t", "controller": true}]);
@@ -404,7 +404,7 @@ async fn a_copy_that_keeps_changing_is_left_for_later() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_refusal_and_every_silence_fails_the_step_that_it_answers() {
+async fn every_refusal_and_every_no_response_fails_the_step_that_it_answers() {
     let replies = [
         (status(403, "Forbidden"), "403 Forbidden"),
         (status(422, "Invalid"), "422 Invalid"),
@@ -454,7 +454,7 @@ async fn what_is_distributed_is_fetched_first_and_nothing_is_written_without_it(
         (Reply::Broken, "connection reset"),
     ] {
         let mut bench = bench(vec![(RD, reply)], vec![]);
-        let (seen, wrote) = told(&mut bench, Change::Distribute(Box::new(order()))).await;
+        let (seen, wrote) = reported(&mut bench, Change::Distribute(Box::new(order()))).await;
         let (step, text) = failed(&wrote);
         assert_eq!((step, seen.len()), (Step::Get, 0));
         assert!(text.contains(words), "{text}");
@@ -515,7 +515,7 @@ async fn what_stands_by_itself_is_distributed_only_if_its_owner_consents_and_it_
         ..order()
     };
     let mut fine = bench(vec![(SOURCE, ok(source(|_| {}))), (POST, ok(copy("1")))], vec![]);
-    let (seen, wrote) = told(&mut fine, Change::Distribute(Box::new(order()))).await;
+    let (seen, wrote) = reported(&mut fine, Change::Distribute(Box::new(order()))).await;
     assert!(matches!(&seen[..], [Subject::Distributed(None, ..)]), "{seen:?}");
     assert_eq!(applied(&wrote), ("1", None, true));
     let body = &fine.hub.all()[1].body;
@@ -536,7 +536,7 @@ async fn what_stands_by_itself_is_distributed_only_if_its_owner_consents_and_it_
     ];
     for (change, words) in refused {
         let mut bench = bench(vec![(SOURCE, ok(source(change)))], vec![]);
-        let (_, wrote) = told(&mut bench, Change::Distribute(Box::new(order()))).await;
+        let (_, wrote) = reported(&mut bench, Change::Distribute(Box::new(order()))).await;
         let (step, text) = failed(&wrote);
         assert!(step == Step::Get && text.contains(words), "{text}");
         assert_eq!(bench.hub.lines(), [SOURCE]);
@@ -602,11 +602,11 @@ async fn a_removal_ends_as_the_answers_prove() {
         // Names no object: it proves nothing.
         (vec![(DELETE, status(404, "NotFound"))], 0, failed("404 NotFound")),
     ];
-    for (script, told, expected) in cases {
+    for (script, reported, expected) in cases {
         let requests = script.len();
         let mut bench = bench(script, vec![]);
         let (seen, wrote) = withdraw(&mut bench, RemovalMode::Delete).await;
-        assert_eq!((seen.len(), wrote), (told, expected));
+        assert_eq!((seen.len(), wrote), (reported, expected));
         assert_eq!(bench.hub.lines().len(), requests);
     }
 }
@@ -627,7 +627,7 @@ async fn a_copy_that_stays_when_the_distribution_goes_loses_our_marks_and_keeps_
     assert_eq!(wrote, Wrote::Abandoned);
     assert!(
         matches!(&seen[..], [Subject::Distributed(None, _, part)] if part.controller.is_none()),
-        "it is told as nobody's: {seen:?}"
+        "it is reported as nobody's: {seen:?}"
     );
     let body = &bench.hub.all()[3].body;
     assert_eq!(precondition(body), ["copy", "10"]);
@@ -650,8 +650,8 @@ async fn what_is_not_ours_is_not_released() {
         ),
     ] {
         let mut bench = bench(vec![(READ, live)], vec![]);
-        let (told, wrote) = withdraw(&mut bench, RemovalMode::Release).await;
-        assert_eq!(told.len(), seen);
+        let (reported, wrote) = withdraw(&mut bench, RemovalMode::Release).await;
+        assert_eq!(reported.len(), seen);
         assert!(!matches!(wrote, Wrote::Failed { .. }), "{wrote:?}");
         assert_eq!(bench.hub.lines(), [READ]);
     }
@@ -672,7 +672,7 @@ async fn a_member_without_a_connection_fails_and_who_may_not_write_any_more_blam
             Observation::Distributed(_, _, wrote) => assert_eq!(failed(&wrote).0, Step::Get),
             other => panic!("{other:?}"),
         },
-        _ => panic!("it is told"),
+        _ => panic!("it is reported"),
     }
     let (leading, may_write) = tokio::sync::watch::channel(true);
     let (client, log) = crate::client::tests::client(|_| ok(distribution()));
@@ -687,7 +687,7 @@ async fn a_member_without_a_connection_fails_and_who_may_not_write_any_more_blam
         Change::Distribute(Box::new(self::order())),
         Change::Distribute(Box::new(standing(false))),
     ] {
-        let (_, wrote) = told(&mut bench, change).await;
+        let (_, wrote) = reported(&mut bench, change).await;
         assert_eq!(wrote, Wrote::Abandoned);
     }
     assert_eq!(

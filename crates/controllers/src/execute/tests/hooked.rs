@@ -26,9 +26,9 @@ async fn deliver(bench: &mut Bench, hook_client: &HookClient, live: Option<Preco
         read_first: live.is_some(),
         live,
     };
-    let (outcome, mut heard) = bench.carry_out(change).await;
+    let (outcome, mut observed) = bench.carry_out(change).await;
     assert_eq!(outcome, Outcome::Done, "the core decides when to try again");
-    match heard.pop() {
+    match observed.pop() {
         Some(Observation::Delivered(_, _, delivered)) => delivered,
         other => panic!("{other:?}"),
     }
@@ -82,7 +82,7 @@ async fn a_copy_that_changed_meanwhile_is_asked_about_anew_once() {
 }
 
 #[tokio::test]
-async fn nothing_is_written_without_the_hooks_answer_and_it_is_told_who_has_none() {
+async fn nothing_is_written_without_the_hooks_answer_and_the_one_without_an_answer_is_reported() {
     for (operation, live) in [("ReviseReplica", None), ("Retain", Some(preconditions("7")))] {
         let member = match live {
             Some(_) => vec![(LIVE, ok(with_till("7")))],

@@ -89,7 +89,7 @@ async fn looked(bench: &mut Bench) -> Contents {
         copies: Default::default(),
     };
     match bench.carry_out(change).await {
-        (Outcome::Done, heard) => match &heard[..] {
+        (Outcome::Done, observed) => match &observed[..] {
             [Observation::LookedInto(_, _, contents)] => contents.clone(),
             other => panic!("{other:?}"),
         },
@@ -194,7 +194,7 @@ async fn what_cannot_be_listed_is_not_taken_for_empty() {
     let broken: fn() -> Reply = || status(500, "InternalError");
     let busy: fn() -> Reply = || status(429, "TooManyRequests");
     let expired: fn() -> Reply = || status(410, "Expired");
-    let silent: fn() -> Reply = || Reply::Silence;
+    let unresponsive: fn() -> Reply = || Reply::Silence;
     let unavailable: fn() -> Reply = || status(503, "ServiceUnavailable");
     let missing: fn() -> Reply = || status(404, "NotFound");
     let cases: Vec<Case> = vec![
@@ -205,14 +205,14 @@ async fn what_cannot_be_listed_is_not_taken_for_empty() {
         (CLAIMS, broken, false),
         (CLAIMS, busy, false),
         (CLAIMS, expired, false),
-        (CLAIMS, silent, false),
+        (CLAIMS, unresponsive, false),
         (DEFINITIONS, refused, true),
         (DEFINITIONS, missing, false),
         (DEFINITIONS, odd, false),
         (DEFINITIONS, broken, false),
         (DEFINITIONS, || items(&["widgets.example.com"]), false),
         ("/apis/batch/v1beta1", broken, false),
-        ("/apis/batch/v1beta1", silent, false),
+        ("/apis/batch/v1beta1", unresponsive, false),
         (
             "/apis",
             || ok(json!({"kind": "APIGroupList", "groups": []})),
@@ -236,17 +236,17 @@ async fn what_cannot_be_listed_is_not_taken_for_empty() {
                 .or_else(|| is_a_definition.then(|| ok(json!({"spec": {"scope": "Namespaced"}}))))
         });
         let contents = looked(&mut bench).await;
-        let is_as_told = match contents {
+        let is_as_reported = match contents {
             Contents::Unknown(_) => is_refused,
             Contents::NoResponse(_) => !is_refused,
             _ => false,
         };
-        assert!(is_as_told, "{which}: {contents:?}");
-        let (outcome, heard) = ended(&mut bench, RemovalMode::Delete).await;
+        assert!(is_as_reported, "{which}: {contents:?}");
+        let (outcome, observed) = ended(&mut bench, RemovalMode::Delete).await;
         assert_eq!(outcome, Outcome::Done);
         assert!(
-            matches!(&heard[..], [Observation::LookedInto(..)]),
-            "{which}: {heard:?}"
+            matches!(&observed[..], [Observation::LookedInto(..)]),
+            "{which}: {observed:?}"
         );
         assert_eq!(writes(&bench.on_member), [""; 0]);
     }
@@ -261,7 +261,7 @@ async fn a_kind_that_can_be_deleted_and_not_listed_may_be_there() {
 }
 
 #[tokio::test]
-async fn what_is_found_is_told_also_where_something_cannot_be_listed() {
+async fn what_is_found_is_reported_also_where_something_cannot_be_listed() {
     let mut bench = bench_with(|line| match line {
         line if line.contains(CLAIMS) => Some(items(&["data"])),
         line if line.contains(OLD_JOBS) => Some(status(403, "Forbidden")),
@@ -277,19 +277,19 @@ async fn nothing_is_deleted_that_the_hub_has() {
     let on_member = api(Server::Member("m1".into()), |_| Reply::Broken);
     let mut bench = bench_of(hub, on_member);
     assert_eq!(looked(&mut bench).await, Contents::OnHub);
-    let (_, heard) = ended(&mut bench, RemovalMode::Delete).await;
+    let (_, observed) = ended(&mut bench, RemovalMode::Delete).await;
     assert!(
-        matches!(&heard[..], [Observation::LookedInto(_, _, Contents::OnHub)]),
-        "{heard:?}"
+        matches!(&observed[..], [Observation::LookedInto(_, _, Contents::OnHub)]),
+        "{observed:?}"
     );
     assert_eq!(bench.on_member.all().len(), 0);
     // A 404 that is about the address proves nothing.
     let hub = api(Server::Hub, |_| status(404, "NotFound"));
     let on_member = api(Server::Member("m1".into()), |_| Reply::Broken);
     let mut bench = bench_of(hub, on_member);
-    let (outcome, heard) = ended(&mut bench, RemovalMode::Delete).await;
+    let (outcome, observed) = ended(&mut bench, RemovalMode::Delete).await;
     assert!(matches!(outcome, Outcome::Failed { .. }), "{outcome:?}");
-    assert!(heard.is_empty() && bench.on_member.all().is_empty());
+    assert!(observed.is_empty() && bench.on_member.all().is_empty());
 }
 
 #[tokio::test]
@@ -301,15 +301,15 @@ async fn what_came_into_the_namespace_since_it_was_looked_into_keeps_it() {
     });
     assert_eq!(looked(&mut bench).await, Contents::Nothing);
     came.store(true, Ordering::SeqCst);
-    let (outcome, heard) = ended(&mut bench, RemovalMode::Delete).await;
+    let (outcome, observed) = ended(&mut bench, RemovalMode::Delete).await;
     assert_eq!(outcome, Outcome::Done);
     let held = Contents::Held("PersistentVolumeClaim data".into());
-    assert!(matches!(&heard[..], [Observation::LookedInto(_, _, contents)] if *contents == held));
+    assert!(matches!(&observed[..], [Observation::LookedInto(_, _, contents)] if *contents == held));
     assert_eq!(writes(&bench.on_member), [""; 0]);
 }
 
 #[tokio::test]
-async fn exactly_this_namespace_is_deleted_and_one_that_changed_is_told() {
+async fn exactly_this_namespace_is_deleted_and_one_that_changed_is_reported() {
     for code in [200, 409] {
         let mut bench = bench_with(move |line| {
             line.starts_with("DELETE").then(|| match code {
@@ -317,14 +317,14 @@ async fn exactly_this_namespace_is_deleted_and_one_that_changed_is_told() {
                 _ => status(409, "Conflict"),
             })
         });
-        let (outcome, heard) = ended(&mut bench, RemovalMode::Delete).await;
+        let (outcome, observed) = ended(&mut bench, RemovalMode::Delete).await;
         assert_eq!(outcome, Outcome::Done);
         assert!(
             matches!(
-                &heard[..],
+                &observed[..],
                 [Observation::Seen(_), Observation::NamespaceEnded(..)]
             ),
-            "{heard:?}"
+            "{observed:?}"
         );
         let all = bench.on_member.all();
         let sent = all.iter().find(|asked| asked.line.starts_with("DELETE"));
@@ -363,7 +363,7 @@ async fn a_definition_of_what_is_in_no_namespace_hides_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_found_is_told_also_where_the_way_to_something_breaks() {
+async fn what_is_found_is_reported_also_where_the_way_to_something_breaks() {
     for reply in [|| Reply::Broken, || status(401, "Unauthorized")] {
         let mut bench = bench_with(move |line| match line {
             line if line.contains(CLAIMS) => Some(items(&["data"])),
@@ -426,11 +426,11 @@ async fn what_the_hub_gets_while_it_is_looked_into_is_not_deleted() {
     for (mode, after) in [(RemovalMode::Delete, 1), (RemovalMode::Release, 0)] {
         let on_member = api(Server::Member("m1".into()), |asked| member(&asked.line));
         let mut bench = bench_of(hub_that_gets_it(after), on_member);
-        let (outcome, heard) = ended(&mut bench, mode).await;
+        let (outcome, observed) = ended(&mut bench, mode).await;
         assert_eq!(outcome, Outcome::Done);
         assert!(
-            matches!(&heard[..], [Observation::LookedInto(_, _, Contents::OnHub)]),
-            "{mode:?}: {heard:?}"
+            matches!(&observed[..], [Observation::LookedInto(_, _, Contents::OnHub)]),
+            "{mode:?}: {observed:?}"
         );
         assert_eq!(writes(&bench.on_member), [""; 0], "{mode:?}");
     }
@@ -444,7 +444,7 @@ async fn a_deletion_waits_for_a_delivery_that_is_under_way_and_asks_the_hub_afte
     let gate = bench.member.namespaces.gate(&"shop".into());
     let delivery = gate.enter().await;
     let (hub, lists) = (bench.hub.clone(), bench.on_member.clone());
-    let (_, (_, heard)) = tokio::join!(
+    let (_, (_, observed)) = tokio::join!(
         async {
             while lists
                 .lines()
@@ -464,14 +464,14 @@ async fn a_deletion_waits_for_a_delivery_that_is_under_way_and_asks_the_hub_afte
         ended(&mut bench, RemovalMode::Delete)
     );
     assert!(
-        matches!(&heard[..], [Observation::LookedInto(_, _, Contents::OnHub)]),
-        "{heard:?}"
+        matches!(&observed[..], [Observation::LookedInto(_, _, Contents::OnHub)]),
+        "{observed:?}"
     );
 }
 
 #[tokio::test]
-async fn that_a_namespace_stays_is_told_only_when_it_was_released() {
-    for (reply, is_told) in [(200, true), (409, false), (404, false), (500, false)] {
+async fn that_a_namespace_stays_is_reported_only_when_it_was_released() {
+    for (reply, is_reported) in [(200, true), (409, false), (404, false), (500, false)] {
         let mut bench = bench_with(move |line| {
             line.starts_with("PATCH").then(|| match reply {
                 200 => ok(namespace()),
@@ -486,10 +486,10 @@ async fn that_a_namespace_stays_is_told_only_when_it_was_released() {
         bench.hands.events = recorder(bench.hands.hub.clone()).0;
         recorded.await;
         let lines = bench.hub.lines();
-        let told = lines
+        let reported = lines
             .iter()
             .any(|line| line == "POST /api/v1/namespaces/default/events");
-        assert_eq!(told, is_told, "{reply}: {lines:?}");
+        assert_eq!(reported, is_reported, "{reply}: {lines:?}");
     }
 }
 
@@ -514,9 +514,9 @@ async fn a_namespace_that_was_made_says_its_own_uid() {
             labels: Default::default(),
             annotations: Default::default(),
         };
-        let (outcome, heard) = bench.carry_out(change).await;
+        let (outcome, observed) = bench.carry_out(change).await;
         assert_eq!(outcome, Outcome::Done);
-        assert!(matches!(&heard[..], [Observation::Seen(_)]), "{heard:?}");
+        assert!(matches!(&observed[..], [Observation::Seen(_)]), "{observed:?}");
         let all = bench.on_member.all();
         assert_eq!(all.len(), if busy { 4 } else { 3 });
         let proof =
@@ -537,13 +537,13 @@ async fn a_namespace_that_a_policy_places_says_its_own_uid() {
         live: None,
         read_first: true,
     };
-    let (_, heard) = bench.carry_out(change).await;
+    let (_, observed) = bench.carry_out(change).await;
     assert!(
         matches!(
-            heard.last(),
+            observed.last(),
             Some(Observation::Delivered(_, _, Delivered::Applied { .. }))
         ),
-        "{heard:?}"
+        "{observed:?}"
     );
     assert_eq!(bench.on_member.lines(), [MADE, PROVEN]);
 }

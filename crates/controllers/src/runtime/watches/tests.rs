@@ -102,7 +102,7 @@ async fn a_thousand_kinds_that_nobody_serves_cost_one_look_a_minute_and_one_task
         let unserved = seen
             .iter()
             .filter(|each| matches!(each, Observation::Unserved { other: None, .. }));
-        assert_eq!(unserved.count() as u64, kinds, "each is told, once");
+        assert_eq!(unserved.count() as u64, kinds, "each is reported, once");
         let first = log.lines().len();
         let began = Instant::now();
         while began.elapsed() < Duration::from_secs(600) {
@@ -173,5 +173,8 @@ async fn a_kind_that_begins_to_be_served_is_found_by_its_definition_and_one_that
     watches.unserved(&templates("Dream"), None, Some(api.clone()));
     assert!(watches.is_waiting(&templates("Dream")));
     let seen = take_in(&mut watches, &mut inbox, Duration::from_secs(50)).await;
-    assert!(!seen.iter().any(|each| unserved(&each)), "it was told: {seen:?}");
+    assert!(
+        !seen.iter().any(|each| unserved(&each)),
+        "it was reported: {seen:?}"
+    );
 }

@@ -83,7 +83,7 @@ async fn until(what: &str, hook_client: &HookClient, is_so: impl Fn(&HookClient)
 }
 
 #[tokio::test]
-async fn a_page_is_asked_about_sixteen_at_a_time_and_told_in_its_order() {
+async fn a_page_is_asked_about_sixteen_at_a_time_and_reported_in_its_order() {
     let hook_client = HookClient::open("ConfigMap", &["InterpretDependency"]).await;
     hook_client.hold(true);
     let names: Vec<String> = (0..50).map(|number| format!("c{number:02}")).collect();
@@ -111,7 +111,7 @@ async fn a_page_is_asked_about_sixteen_at_a_time_and_told_in_its_order() {
 }
 
 #[tokio::test]
-async fn a_hook_is_told_the_kind_of_what_came_in_a_list_without_it() {
+async fn a_hook_gets_the_kind_of_what_came_in_a_list_without_it() {
     let hook_client = HookClient::open("ConfigMap", &["InterpretDependency"]).await;
     let mut changed = item("b", 12);
     (changed["apiVersion"], changed["kind"]) = (json!("v1"), json!("ConfigMap"));
@@ -128,7 +128,7 @@ async fn a_hook_is_told_the_kind_of_what_came_in_a_list_without_it() {
 }
 
 #[tokio::test]
-async fn an_object_without_an_answer_is_told_at_once_and_read_again_until_there_is_one() {
+async fn an_object_without_an_answer_is_reported_at_once_and_read_again_until_there_is_one() {
     let hook_client = HookClient::open("ConfigMap", &["InterpretDependency"]).await;
     hook_client.shut(true);
     let (mut inbox, log, _api) = hooked(&hook_client, templates(), |line| {
@@ -161,7 +161,7 @@ async fn an_object_without_an_answer_is_told_at_once_and_read_again_until_there_
 }
 
 #[tokio::test]
-async fn a_hook_that_is_gone_is_left_alone_after_a_few_questions_and_the_list_is_told() {
+async fn a_hook_that_is_gone_is_left_alone_after_a_few_questions_and_the_list_is_reported() {
     let mut hook_client = HookClient::open("ConfigMap", &["InterpretDependency"]).await;
     hook_client.leave().await;
     let items: Vec<Value> = (0..60).map(|number| item(&format!("c{number:02}"), 3)).collect();
@@ -172,13 +172,20 @@ async fn a_hook_that_is_gone_is_left_alone_after_a_few_questions_and_the_list_is
         "{observed:?}"
     );
     assert_eq!(observed[60], "listed 60");
-    let (silent, alone) = (hook_client.counted("silent"), hook_client.counted("left_alone"));
-    assert_eq!((silent + alone, hook_client.counted("answered")), (60, 0));
-    assert!(silent >= 5 && alone >= 16, "{silent} calls, {alone} left out");
+    let (unresponsive, alone) = (
+        hook_client.counted("no_response"),
+        hook_client.counted("left_alone"),
+    );
+    assert_eq!((unresponsive + alone, hook_client.counted("answered")), (60, 0));
+    assert!(
+        unresponsive >= 5 && alone >= 16,
+        "{unresponsive} calls, {alone} left out"
+    );
 }
 
 #[tokio::test]
-async fn what_happens_while_a_hook_does_not_answer_is_told_at_once_and_heard_later_in_the_newest_version() {
+async fn what_happens_while_a_hook_does_not_answer_is_reported_at_once_and_observed_later_in_the_newest_version()
+ {
     let hook_client = HookClient::open("ConfigMap", &["InterpretDependency"]).await;
     hook_client.shut(true);
     let (mut inbox, _log, _api) = hooked(&hook_client, templates(), |line| {
@@ -221,7 +228,7 @@ async fn what_happens_while_a_hook_does_not_answer_is_told_at_once_and_heard_lat
 }
 
 #[tokio::test]
-async fn after_an_outage_many_objects_are_heard_without_pauses_between_them() {
+async fn after_an_outage_many_objects_are_observed_without_pauses_between_them() {
     const MANY: usize = 200;
     let hook_client = HookClient::open("ConfigMap", &["InterpretDependency"]).await;
     hook_client.shut(true);
@@ -272,7 +279,7 @@ async fn what_is_gone_is_not_asked_about_again() {
             "b 3 incomplete",
             "b 3 incomplete"
         ],
-        "the end of the other is told by the watch"
+        "the end of the other is reported by the watch"
     );
     let gets = log.lines().iter().filter(|line| line.ends_with("/a")).count();
     assert_eq!(gets, 1);
@@ -343,7 +350,7 @@ async fn what_was_answered_about_a_version_is_not_asked_again_when_it_is_listed_
 }
 
 #[tokio::test]
-async fn copies_are_heard_of_their_health_and_not_of_what_templates_need() {
+async fn copies_are_interpreted_for_their_health_and_not_for_what_templates_need() {
     let hook_client = HookClient::open("ConfigMap", &["InterpretDependency", "InterpretHealth"]).await;
     let copies = Watch::Copies("m1".into(), gvk());
     let (mut inbox, _log, _api) = hooked(

@@ -93,7 +93,7 @@ fn theirs() -> Answer {
     object(json!({"data": {"k": "theirs"}, "metadata": {"name": "a", "uid": "x", "resourceVersion": "3"}}))
 }
 
-fn told(outcome: Outcome) -> String {
+fn reported(outcome: Outcome) -> String {
     match outcome {
         Outcome::Applied(copy, differed) => {
             let version = copy.0["metadata"]["resourceVersion"].as_str().unwrap_or_default();
@@ -111,7 +111,7 @@ type Row = (&'static str, Order, Vec<Answer>, &'static str);
 fn check(rows: Vec<Row>) {
     for (sentence, order, answers, expected) in rows {
         let walk = walk(&order, answers);
-        let actual = format!("{}: {}", walk.requests, told(walk.outcome));
+        let actual = format!("{}: {}", walk.requests, reported(walk.outcome));
         assert_eq!(actual, expected, "{sentence}");
     }
 }
@@ -280,7 +280,7 @@ fn any_other_error_ends_the_task_with_its_class_and_message() {
         ] {
             let answers = before.into_iter().chain([no(error)]);
             let walk = walk(&order, answers);
-            assert_eq!((&*walk.requests, &*told(walk.outcome)), (requests, expected));
+            assert_eq!((&*walk.requests, &*reported(walk.outcome)), (requests, expected));
         }
     }
     check(vec![

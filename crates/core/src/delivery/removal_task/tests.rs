@@ -42,7 +42,7 @@ fn status() -> Answer {
 }
 
 /// The requests, the version that was observed on the way, and the outcome.
-fn told(walk: Walk<Outcome>) -> String {
+fn reported(walk: Walk<Outcome>) -> String {
     let seen = walk.seen.iter().map(|version| format!("saw {version}, "));
     let outcome = match walk.outcome {
         Outcome::Removed(removed) => format!("{removed:?}"),
@@ -57,7 +57,7 @@ type Row = (&'static str, Vec<Answer>, &'static str);
 fn check(mode: RemovalMode, rows: Vec<Row>) {
     let known = known();
     for (sentence, answers, expected) in rows {
-        let actual = told(walk(remove(CREATOR, &known, mode), answers));
+        let actual = reported(walk(remove(CREATOR, &known, mode), answers));
         assert_eq!(actual, expected, "{sentence}");
     }
 }

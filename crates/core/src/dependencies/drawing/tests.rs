@@ -238,7 +238,7 @@ Shop shop/corner          goes nowhere
 }
 
 #[test]
-fn it_is_told_of_which_objects_nobody_can_say_what_they_need() {
+fn objects_whose_dependencies_are_unknown_are_reported() {
     let all = objects(&[shop(&["shop"])]);
     let drawing = Drawing::of(all.iter(), shops(""));
     assert!(drawing.nodes.is_empty());

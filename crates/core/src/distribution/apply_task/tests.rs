@@ -119,7 +119,7 @@ fn status() -> Answer {
     object(json!({"kind": "Status", "status": "Success"}))
 }
 
-fn told(wrote: Wrote) -> String {
+fn reported(wrote: Wrote) -> String {
     match wrote {
         Wrote::Applied {
             part,
@@ -149,7 +149,7 @@ fn walked<A: Applied<Outcome = Wrote>>(begun: (ApplyTask<A>, Next<Wrote>), answe
         "{}: {}{}",
         walk.requests,
         seen.collect::<String>(),
-        told(walk.outcome)
+        reported(walk.outcome)
     )
 }
 

@@ -298,7 +298,7 @@ mod tests {
 
     #[test]
     fn comments_and_blank_lines_are_passed_over() {
-        let content = b"# said\n\n \t\r\n  # said\nA=1\n\tB= 2 \nC=#3\n";
+        let content = b"# reported\n\n \t\r\n  # reported\nA=1\n\tB= 2 \nC=#3\n";
         let want = vec![(5, line("A", "1")), (6, line("B", " 2 ")), (7, line("C", "#3"))];
         assert_eq!(lines(content), want);
     }
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_no_text_is_told_by_its_number() {
+    fn a_line_that_is_no_text_is_reported_by_its_number() {
         let read = lines(b"A=1\nB=\xff\nC=3");
         assert_eq!(read.len(), 3);
         assert_eq!(read[1].0, 2);

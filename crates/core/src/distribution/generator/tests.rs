@@ -80,7 +80,7 @@ fn the_debug_text_of_a_generator_shows_no_content() {
 }
 
 #[test]
-fn a_type_that_is_not_the_expected_one_is_told_without_its_content() {
+fn a_type_that_is_not_the_expected_one_is_reported_without_its_content() {
     for value in [
         json!(["canary"]),
         json!({"canary": "canary"}),

@@ -120,7 +120,7 @@ fn what_is_stored_stands_until_every_copy_was_looked_at_since_the_start() {
     stored.status["observedGeneration"] = json!(0);
     let held = fleet.memory.distributions.held.get_mut("d").expect("it is held");
     held.object = stored.clone().into();
-    assert!(reports(&fleet), "it was edited: how far that is, is told");
+    assert!(reports(&fleet), "it was edited: how far that is, is reported");
     stored.status["observedGeneration"] = json!(1);
     let held = fleet.memory.distributions.held.get_mut("d").expect("it is held");
     held.object = stored.into();

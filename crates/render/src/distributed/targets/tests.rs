@@ -109,7 +109,7 @@ fn a_namespace_is_selected_by_its_labels_and_by_workloads_in_it() {
 }
 
 #[test]
-fn names_are_told_whether_they_exist_or_not() {
+fn names_are_reported_whether_they_exist_or_not() {
     let given = targets(
         &json!({"includedNamespaces": {"list": [{"name": "z"}, {"name": "a"}, {"name": "z"}]},
         "namespaces": [{"name": "m"}], "allNamespaces": true}),
@@ -141,7 +141,7 @@ fn targets_that_can_mean_nothing_are_known() {
 }
 
 #[test]
-fn everything_that_is_wrong_is_told_at_once_with_field_cause_and_remedy() {
+fn everything_that_is_wrong_is_reported_at_once_with_field_cause_and_remedy() {
     let problems = Targets::compile(&read(&json!({
         "all": [{"exception": "fine"}, {"exception": ""}, {}],
         "includedNamespaces": {"list": [{"name": "Upper"}, {"name": "a"}, {"name": "b"}]},
@@ -365,7 +365,7 @@ fn holds_all(selector: &Value, labels: &StrMap) -> bool {
     let requirements = requirements(selector);
     !requirements.is_empty()
         && requirements.iter().all(|(key, operator, values)| {
-            let value = labels.get(*key).map(|value| &**value);
+            let value = labels.get(key).map(|value| &**value);
             let listed = value.is_some_and(|value| values.contains(&value));
             match *operator {
                 "In" => listed,

@@ -273,15 +273,15 @@ fn check_labels(copy: &Value, expected: &Value, about: &str) {
 
 /// Compares the binding of a template with the policy that claims it.
 fn check_own(stored: &Value, key: &ResourceId, object: &Value, policy: &Value, about: &str) {
-    let (spec, said) = (&stored["spec"], &policy["spec"]);
+    let (spec, reported) = (&stored["spec"], &policy["spec"]);
     let about = format!("{about}: the binding of {key:?}");
     assert_eq!(
         spec["propagateDeps"] == true,
-        said["propagateDeps"] == true
-            || items(&said["resourceSelectors"]).any(|selector| selector["kind"] == "ServiceImport"),
+        reported["propagateDeps"] == true
+            || items(&reported["resourceSelectors"]).any(|selector| selector["kind"] == "ServiceImport"),
         "{about}"
     );
-    let placement = &said["placement"];
+    let placement = &reported["placement"];
     let affinity = |placement: &Value| placement["clusterAffinity"]["clusterNames"].clone();
     assert_eq!(affinity(&spec["placement"]), affinity(placement), "{about}");
     let fitting: BTreeSet<String> = items(&affinity(placement))
@@ -316,16 +316,19 @@ fn check_own(stored: &Value, key: &ResourceId, object: &Value, policy: &Value, a
     if let Some(replicas) = replicas {
         assert_eq!(spec["replicas"], replicas, "{about}");
         let share = |target: &Value| target["replicas"].as_i64().unwrap_or(0);
-        let told: BTreeMap<&str, i64> = items(&spec["clusters"])
+        let reported: BTreeMap<&str, i64> = items(&spec["clusters"])
             .map(|each| (text(&each["name"]), share(each)))
             .collect();
         if !is_divided {
-            assert!(told.values().all(|told| *told == replicas), "{about}: {told:?}");
+            assert!(
+                reported.values().all(|reported| *reported == replicas),
+                "{about}: {reported:?}"
+            );
         } else {
-            assert_eq!(told.values().sum::<i64>(), replicas, "{about}: {told:?}");
+            assert_eq!(reported.values().sum::<i64>(), replicas, "{about}: {reported:?}");
             if constraint.is_null() {
                 let all: Vec<&str> = fitting.iter().map(String::as_str).collect();
-                assert_eq!(told, seats(placement, &all, replicas), "{about}");
+                assert_eq!(reported, seats(placement, &all, replicas), "{about}");
             }
         }
     }

@@ -28,7 +28,7 @@ use entourage_simulation::{
 };
 use serde_json::Value;
 
-use super::{HUB_ID, World, is_told_by, kind_of, owners, trace, truth};
+use super::{HUB_ID, World, is_reported_by, kind_of, owners, trace, truth};
 
 impl World {
     /// Asserts the rules that hold for a change, whoever carries it out.
@@ -291,8 +291,8 @@ impl Environment for World {
         !is_later
     }
 
-    fn heard(&self, interpretation: &Interpretation, watch: &Watch, object: &Value) -> Interpretation {
-        self.hooked.heard(interpretation, watch, object)
+    fn observed(&self, interpretation: &Interpretation, watch: &Watch, object: &Value) -> Interpretation {
+        self.hooked.observed(interpretation, watch, object)
     }
 
     fn answered(
@@ -334,7 +334,7 @@ impl Environment for World {
         if is_late {
             self.late.push_back(event.clone());
         } else if self.chaos.is_some() {
-            self.told.push(event.clone());
+            self.reported.push(event.clone());
         }
         !is_late
     }
@@ -467,7 +467,7 @@ impl Run for World {
 
     /// Its events are dropped: the shell drops the last events of a watch that was ended.
     fn closed(&mut self, watch: &Watch) {
-        self.told.retain(|told| !is_told_by(watch, told));
+        self.reported.retain(|reported| !is_reported_by(watch, reported));
     }
 
     fn turn(&mut self) -> ControlFlow<Crashed, bool> {

@@ -1,4 +1,4 @@
-//! Webhooks of the world: a function answers for all of them, unless they are silent.
+//! Webhooks of the world: a function answers for all of them, unless they are unresponsive.
 
 use std::{cell::RefCell, rc::Rc};
 
@@ -21,7 +21,7 @@ type Says = fn(&str, Question<'_>) -> Result<Answer, &'static str>;
 #[derive(Clone, Default)]
 pub(crate) struct Hooked {
     pub(crate) says: Option<Says>,
-    pub(crate) silent: bool,
+    pub(crate) unresponsive: bool,
     /// The answers that are used.
     pub(crate) uses: Uses,
     /// Each question: hook, operation, object.
@@ -29,7 +29,7 @@ pub(crate) struct Hooked {
 }
 
 impl Hooked {
-    pub(crate) fn heard(
+    pub(crate) fn observed(
         &self,
         interpretation: &Interpretation,
         watch: &Watch,
@@ -41,19 +41,20 @@ impl Hooked {
                     Some(ObjectRef::Template(id)) => self.uses.of(&id, object),
                     _ => Used::default(),
                 };
-                let mut heard = HookResponses::default();
+                let mut observed = HookResponses::default();
                 loop {
-                    let questions = observation::questions(watch, interpretation, object, used, &heard);
+                    let questions = observation::questions(watch, interpretation, object, used, &observed);
                     if questions.is_empty() {
                         return interpretation.with(observation::with_unused(
                             watch,
                             interpretation,
                             object,
-                            heard,
+                            observed,
                         ));
                     }
                     for question in questions {
-                        heard = heard.and(question.operation(), self.said(interpretation, gvk, question));
+                        observed =
+                            observed.and(question.operation(), self.reported(interpretation, gvk, question));
                     }
                 }
             }
@@ -67,10 +68,10 @@ impl Hooked {
         gvk: &Gvk,
         questions: impl IntoIterator<Item = Question<'a>>,
     ) -> Interpretation {
-        let said = questions
+        let reported = questions
             .into_iter()
-            .map(|question| (question.operation(), self.said(interpretation, gvk, question)));
-        interpretation.with(HookResponses::of(said))
+            .map(|question| (question.operation(), self.reported(interpretation, gvk, question)));
+        interpretation.with(HookResponses::of(reported))
     }
 
     pub(crate) fn render(
@@ -81,21 +82,21 @@ impl Hooked {
         template: &Value,
         live: Option<&Value>,
     ) -> Result<render::Rendered, render::Refusal> {
-        let (mut render_spec, mut heard) = (render_spec.clone(), HookResponses::default());
+        let (mut render_spec, mut observed) = (render_spec.clone(), HookResponses::default());
         loop {
             match render::step(&render_spec, id, cluster, template, live)? {
                 render::Step::Done(rendered) => return Ok(rendered),
                 render::Step::Ask(inquiry) => {
                     let question = inquiry.question();
-                    let said = self.said(&render_spec.interpretation, &id.gvk, question);
-                    heard = heard.and(question.operation(), said);
-                    render_spec.interpretation = render_spec.interpretation.with(heard.clone());
+                    let reported = self.reported(&render_spec.interpretation, &id.gvk, question);
+                    observed = observed.and(question.operation(), reported);
+                    render_spec.interpretation = render_spec.interpretation.with(observed.clone());
                 }
             }
         }
     }
 
-    fn said(&self, interpretation: &Interpretation, gvk: &Gvk, question: Question<'_>) -> HookResult {
+    fn reported(&self, interpretation: &Interpretation, gvk: &Gvk, question: Question<'_>) -> HookResult {
         let meta = &question.object()["metadata"];
         let plural = format!("{}s", gvk.kind.to_lowercase());
         let subject = Subject {
@@ -116,7 +117,7 @@ impl Hooked {
         );
         self.asked.borrow_mut().push(line);
         let answer = match self.says {
-            Some(says) if !self.silent => says(hook.name(), question),
+            Some(says) if !self.unresponsive => says(hook.name(), question),
             _ => Err("connection refused"),
         };
         let unanswered = |why: &'static str| InterpretError {

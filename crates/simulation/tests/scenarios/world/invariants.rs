@@ -57,7 +57,7 @@ impl World {
     }
 
     /// Nothing is delivered where everybody who needs it is suspended, as the hub's bindings say it; who does not hear of them
-    /// goes by what they said last. Asked when the plan is made: a suspension that comes while it is being sent comes too late.
+    /// goes by what they reported last. Asked when the plan is made: a suspension that comes while it is being sent comes too late.
     pub(super) fn assert_not_suspended(&self, cluster: &str, id: &ResourceId) {
         if !self.process.open.contains(&Watch::Bindings)
             || !self.process.open.contains(&Watch::ClusterBindings)

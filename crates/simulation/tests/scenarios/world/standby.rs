@@ -1,4 +1,4 @@
-//! A second process that watches the same servers and stands by. It is told what the servers tell, and nothing of what the
+//! A second process that watches the same servers and stands by. It is reported what the servers tell, and nothing of what the
 //! leader keeps in memory.
 
 use entourage_core::{

@@ -58,7 +58,7 @@ impl World {
     }
 
     /// I9, for each stored binding.
-    pub(crate) fn assert_told_truly(&self) {
+    pub(crate) fn assert_reported_truly(&self) {
         for binding in self.hub.values().filter(|each| is_binding(each)) {
             self.assert_is_true(binding);
         }
@@ -122,9 +122,9 @@ impl World {
                 continue;
             }
             for each in object["status"]["conditions"].as_array().into_iter().flatten() {
-                let told = &each["observedGeneration"];
+                let reported = &each["observedGeneration"];
                 assert!(
-                    told.is_null() || *told == meta["generation"],
+                    reported.is_null() || *reported == meta["generation"],
                     "{key:?} {each:#} {meta:#}"
                 );
             }

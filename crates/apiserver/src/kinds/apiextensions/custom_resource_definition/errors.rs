@@ -342,24 +342,24 @@ fn approval(crd: &Object, spec: &Map<String, Value>) -> Option<FieldError> {
         return None;
     }
     let field = format!("metadata.annotations[{APPROVAL}]");
-    let said = metadata(crd)
+    let reported = metadata(crd)
         .get("annotations")
         .and_then(|annotations| annotations.get(APPROVAL))
         .and_then(Value::as_str)
         .unwrap_or_default();
-    if said.is_empty() {
+    if reported.is_empty() {
         return Some(FieldError::required(
             field,
             format!("protected groups must have approval annotation {APPROVAL:?}, {MORE}"),
         ));
     }
-    let is_url = said
+    let is_url = reported
         .split_once("://")
         .is_some_and(|(scheme, rest)| !scheme.is_empty() && !rest.is_empty());
-    (!is_url && !said.starts_with("unapproved")).then(|| {
+    (!is_url && !reported.starts_with("unapproved")).then(|| {
         FieldError::invalid(
             field,
-            said,
+            reported,
             format!(
                 "protected groups must have approval annotation {APPROVAL:?} with either a URL or a reason starting with \"unapproved\", {MORE}"
             ),

@@ -216,13 +216,13 @@ fn nested(schema: &Map<String, Value>, path: &str, errors: &mut Vec<FieldError>)
         ("x-kubernetes-list-type", UNDEFINED),
         ("x-kubernetes-map-type", UNDEFINED),
     ] {
-        let said = match schema.get(name) {
+        let reported = match schema.get(name) {
             None | Some(Value::Null | Value::Bool(false)) => false,
             Some(Value::String(text)) => !text.is_empty(),
             Some(Value::Array(items)) => !items.is_empty(),
             Some(_) => true,
         };
-        if said {
+        if reported {
             errors.push(FieldError::forbidden(format!("{path}.{name}"), detail));
         }
     }

@@ -65,7 +65,7 @@ impl ScheduleTrace {
 }
 
 #[test]
-fn a_workload_that_comes_before_its_dependency_or_outlives_it_is_told_once() {
+fn a_workload_that_comes_before_its_dependency_or_outlives_it_is_reported_once() {
     let (web, settings) = (id("Deployment", "web"), id("ConfigMap", "settings"));
     let good = ScheduleTrace::new()
         .held("member1", &web, 1)

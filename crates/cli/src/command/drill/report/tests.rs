@@ -75,7 +75,7 @@ Held in all 7 changes of copies: no running copy lacked what it refers to, and n
 }
 
 #[test]
-fn each_way_to_differ_from_the_forecast_is_told() {
+fn each_way_to_differ_from_the_forecast_is_reported() {
     let mut report = report();
     report.moved[0].to = BTreeMap::from([("member2".into(), 4)]);
     report.moved.push(Moved {

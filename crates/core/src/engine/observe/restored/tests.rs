@@ -269,7 +269,7 @@ fn until_the_list_of_a_restored_server_is_complete_what_is_held_counts_and_prove
 }
 
 #[test]
-fn a_list_that_is_not_behind_what_its_watch_told_makes_nothing_old_new() {
+fn a_list_that_is_not_behind_what_its_watch_reported_makes_nothing_old_new() {
     for watch in watches() {
         let mut fleet = followed(&watch);
         let items = [("edited", 70), ("made", 4100), ("same", 90)];
