@@ -32,7 +32,13 @@ pub(super) fn pull(object: &Value, warnings: &mut Vec<Problem>) {
 pub(super) fn excluded(object: &Value, warnings: &mut Vec<Problem>) {
     let placement = &object["spec"]["placement"];
     let groups = items(&placement["clusterAffinities"]).iter().enumerate();
-    let groups = groups.map(|(at, each)| (format!("spec.placement.clusterAffinities[{at}]"), each));
+    let groups = groups.flat_map(|(at, each)| {
+        let path = format!("spec.placement.clusterAffinities[{at}]");
+        let overflow = items(&each["overflowAffinities"]).iter().enumerate();
+        let overflow = overflow.map(|(at, each)| (format!("{path}.overflowAffinities[{at}]"), each));
+        let all: Vec<_> = overflow.collect();
+        [(path, each)].into_iter().chain(all)
+    });
     let one = (
         "spec.placement.clusterAffinity".to_owned(),
         &placement["clusterAffinity"],

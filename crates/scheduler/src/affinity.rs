@@ -2,10 +2,10 @@
 
 use entourage_api::{
     cluster::Cluster,
-    policy::{ClusterAffinity, FieldRequirement},
+    policy::{ClusterAffinity, ClusterAffinityTerm, FieldRequirement, OverflowAffinity},
 };
 
-use crate::request::Candidate;
+use crate::request::{Candidate, Round};
 use entourage_model::selector;
 
 /// True if all given parts of the affinity select the cluster and it is not excluded. Exclusion takes precedence over names.
@@ -22,6 +22,32 @@ pub fn selects(affinity: &ClusterAffinity, candidate: &Candidate<'_>) -> bool {
             .iter()
             .flat_map(|fields| &fields.match_expressions)
             .all(|requirement| holds(requirement, candidate.cluster))
+}
+
+/// The tier of a cluster in a round: 0 if the group itself selects it, else the number of the first of its overflow groups that
+/// does, from 1; `None` if none selects it. Source: Karmada 1.18, whose first group counts, too.
+pub(super) fn tier(round: &Round<'_>, candidate: &Candidate<'_>) -> Option<usize> {
+    match round.affinity {
+        None => Some(0),
+        Some(affinity) => tier_of(affinity, round.overflow, candidate),
+    }
+}
+
+/// True if a group, or one of its overflow groups, selects the cluster.
+pub(super) fn term_selects(term: &ClusterAffinityTerm, candidate: &Candidate<'_>) -> bool {
+    tier_of(&term.affinity, &term.overflow_affinities, candidate).is_some()
+}
+
+fn tier_of(
+    affinity: &ClusterAffinity,
+    overflow: &[OverflowAffinity],
+    candidate: &Candidate<'_>,
+) -> Option<usize> {
+    let groups = std::iter::once(affinity).chain(overflow.iter().map(|each| &each.affinity));
+    groups
+        .enumerate()
+        .find(|(_, group)| selects(group, candidate))
+        .map(|(tier, _)| tier)
 }
 
 /// The zones that a cluster spans; the deprecated single one applies if `zones` is empty.

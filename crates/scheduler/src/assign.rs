@@ -7,9 +7,9 @@ use entourage_api::{
 };
 
 use crate::{
-    divide,
+    affinity, divide,
     explain::FilterResult,
-    request::{Request, Round},
+    request::{Candidate, Request, Round},
     room, spread,
 };
 
@@ -43,11 +43,11 @@ pub(super) fn assign(
     if let Some((replicas, preference)) = request.replicas.and_then(by_room)
         && replicas > 0
     {
-        return divided_by_room(request, survey, replicas, preference);
+        return divided_by_room(round, survey, replicas, preference);
     }
     match request.replicas {
-        Some(replicas) if is_divided(request.placement) => divided(request, survey, replicas),
-        replicas => everywhere(request, survey, replicas.unwrap_or(0)),
+        Some(replicas) if is_divided(request.placement) => divided(round, survey, replicas),
+        replicas => everywhere(round, survey, replicas.unwrap_or(0)),
     }
     .map_err(|why| ScheduleError {
         reason: reason::SCHEDULER_ERROR,
@@ -62,30 +62,36 @@ pub(super) fn is_divided(placement: &Placement) -> bool {
 
 /// All replicas on each selected cluster; 0 for a kind without replicas.
 fn everywhere(
-    request: &Request<'_>,
+    round: &Round<'_>,
     survey: &FilterResult<'_>,
     replicas: i32,
 ) -> Result<Vec<TargetCluster>, String> {
-    let weightless = survey.fitting.iter().map(|candidate| spread::Ranked {
-        candidate,
-        current: request.is_current(candidate.name),
-        weight: 0,
-    });
-    let chosen = chosen(request, weightless.collect(), 0)?;
+    let weightless = survey.fitting.iter().map(|candidate| ranked(round, candidate, 0));
+    let chosen = chosen(&round.request, weightless.collect(), 0)?;
     Ok(targets(chosen.iter().map(|each| (each, replicas))))
+}
+
+fn ranked<'a>(round: &Round<'_>, candidate: &'a Candidate<'a>, weight: i64) -> spread::Ranked<'a> {
+    spread::Ranked {
+        candidate,
+        current: round.request.is_current(candidate.name),
+        tier: affinity::tier(round, candidate).unwrap_or(0),
+        weight,
+    }
 }
 
 /// By the room of the clusters, if the present result does not stand.
 fn divided_by_room(
-    request: &Request<'_>,
+    round: &Round<'_>,
     survey: &FilterResult<'_>,
     replicas: i32,
     preference: room::Preference,
 ) -> Result<Vec<TargetCluster>, ScheduleError> {
+    let request = &round.request;
     if stands(request, survey, replicas) {
         return Ok(held(request));
     }
-    let divided = room::divide(request, &survey.fitting, replicas, preference);
+    let divided = room::divide(round, &survey.fitting, replicas, preference);
     divided.map_err(|(reason, why)| ScheduleError {
         reason,
         why: Some(why),
@@ -93,17 +99,18 @@ fn divided_by_room(
 }
 
 fn divided(
-    request: &Request<'_>,
+    round: &Round<'_>,
     survey: &FilterResult<'_>,
     replicas: i32,
 ) -> Result<Vec<TargetCluster>, String> {
+    let request = &round.request;
     if stands(request, survey, replicas) {
         return Ok(held(request));
     }
     if replicas <= 0 {
-        return asleep(request, survey);
+        return asleep(round, survey);
     }
-    let holders = weighed(request, survey)?;
+    let holders = weighed(round, survey)?;
     let weights: Vec<(&str, i64)> = holders
         .iter()
         .map(|each| (each.candidate.name, each.weight))
@@ -127,14 +134,14 @@ fn held(request: &Request<'_>) -> Vec<TargetCluster> {
 
 /// The clusters that replicas are divided among. A cluster with weight 0 gets no replicas, so it is left out before the spread
 /// constraints select.
-fn weighed<'a>(request: &Request<'_>, survey: &FilterResult<'a>) -> Result<Vec<spread::Ranked<'a>>, String> {
-    let all = survey.fitting.iter().map(|candidate| spread::Ranked {
-        candidate,
-        current: request.is_current(candidate.name),
-        weight: match room::preference(request.placement) {
+fn weighed<'a>(round: &Round<'_>, survey: &FilterResult<'a>) -> Result<Vec<spread::Ranked<'a>>, String> {
+    let request = &round.request;
+    let all = survey.fitting.iter().map(|candidate| {
+        let weight = match room::preference(request.placement) {
             None => divide::weight(request.placement, candidate),
             Some(_) => 0,
-        },
+        };
+        self::ranked(round, candidate, weight)
     });
     let mut ranked: Vec<spread::Ranked<'_>> = all.collect();
     let fitting = ranked.len();
@@ -162,19 +169,19 @@ fn chosen<'a>(
 }
 
 /// The result for 0 replicas: the copies stay on their clusters without replicas, like an object on a single cluster. A binding
-/// that is not scheduled yet gets the clusters that its replicas will be divided among.
-fn asleep(request: &Request<'_>, survey: &FilterResult<'_>) -> Result<Vec<TargetCluster>, String> {
-    let staying: Vec<TargetCluster> = survey
-        .fitting
-        .iter()
-        .filter(|candidate| request.is_current(candidate.name))
-        .map(|candidate| target(candidate.name, 0))
-        .collect();
-    if staying.is_empty() {
-        let waiting = weighed(request, survey)?;
-        return Ok(targets(waiting.iter().map(|each| (each, 0))));
+/// that is not scheduled yet gets the clusters that its replicas will be divided among. Overflow groups have nothing to take:
+/// unless constraints spread the copies, only the clusters of the first group that has any are among them.
+fn asleep(round: &Round<'_>, survey: &FilterResult<'_>) -> Result<Vec<TargetCluster>, String> {
+    let fitting = survey.fitting.iter().map(|candidate| ranked(round, candidate, 0));
+    let mut holders: Vec<spread::Ranked<'_>> = fitting.filter(|each| each.current).collect();
+    if holders.is_empty() {
+        holders = weighed(round, survey)?;
     }
-    Ok(staying)
+    let first = holders.iter().map(|each| each.tier).min();
+    if round.request.placement.spread_constraints.is_empty() {
+        holders.retain(|each| Some(each.tier) == first);
+    }
+    Ok(targets(holders.iter().map(|each| (each, 0))))
 }
 
 /// True if the present result still fulfils the request: as many replicas, by the same placement, on clusters that may stay.
@@ -224,16 +231,12 @@ fn is_same(request: &Request<'_>) -> bool {
 /// Sorted by name.
 fn targets<'a>(shares: impl Iterator<Item = (&'a spread::Ranked<'a>, i32)>) -> Vec<TargetCluster> {
     let mut all: Vec<TargetCluster> = shares
-        .map(|(each, replicas)| target(each.candidate.name, replicas))
+        .map(|(each, replicas)| TargetCluster {
+            name: each.candidate.name.into(),
+            replicas,
+            components: Vec::new(),
+        })
         .collect();
     all.sort();
     all
-}
-
-fn target(name: &str, replicas: i32) -> TargetCluster {
-    TargetCluster {
-        name: name.into(),
-        replicas,
-        components: Vec::new(),
-    }
 }

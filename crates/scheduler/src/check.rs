@@ -1,8 +1,8 @@
 //! The features of a placement that this version supports. Others are refused, with the remedy.
 
-use entourage_api::policy::{ClusterAffinity, Placement};
+use entourage_api::policy::{ClusterAffinity, ClusterAffinityTerm, Placement};
 
-use crate::{affinity, assign, request::Request, spread, taint};
+use crate::{affinity, assign, request::Request, room, spread, taint};
 use entourage_model::selector;
 
 /// Succeeds if this version supports the request, as far as that is visible without the clusters.
@@ -69,12 +69,40 @@ fn check_affinities(placement: &Placement) -> Result<(), String> {
             )));
         }
         if !term.overflow_affinities.is_empty() {
-            return Err(at(
-                "overflowAffinities is not supported by this version: remove it, or list its groups as \
-                           further clusterAffinities, which are used when no cluster of an earlier group fits"
-                    .into(),
-            ));
+            check_overflow(placement, term).map_err(at)?;
         }
+    }
+    Ok(())
+}
+
+/// Replicas can overflow from a group that leaves some clusters out, where they are divided by room.
+/// Source: Karmada's admission, which refuses the same.
+fn check_overflow(placement: &Placement, term: &ClusterAffinityTerm) -> Result<(), String> {
+    if !room::is_by_room(placement) {
+        return Err(
+            "overflowAffinities needs replicas that are divided by the available replicas of clusters: set \
+             replicaSchedulingType Divided with replicaDivisionPreference Aggregated or with dynamicWeight"
+                .into(),
+        );
+    }
+    if term.affinity == ClusterAffinity::default() {
+        return Err(
+            "overflowAffinities has nothing to take, because the group itself selects every cluster: select the clusters that are \
+             filled first"
+                .into(),
+        );
+    }
+    let mut names = vec![&term.affinity_name];
+    for (position, overflow) in term.overflow_affinities.iter().enumerate() {
+        let at = |why: String| format!("overflowAffinities[{position}].{why}");
+        check_affinity(&overflow.affinity).map_err(at)?;
+        if overflow.affinity_name.is_empty() || names.contains(&&overflow.affinity_name) {
+            return Err(at(format!(
+                "affinityName is {:?}: give each group a name of its own",
+                overflow.affinity_name
+            )));
+        }
+        names.push(&overflow.affinity_name);
     }
     Ok(())
 }

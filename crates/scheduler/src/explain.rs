@@ -17,8 +17,8 @@ pub(super) struct FilterResult<'a> {
     pub(super) fitting: Vec<&'a Candidate<'a>>,
     /// The number of clusters left out for each reason; the first number is the filter's position in [`FILTERS`].
     left_out: BTreeMap<(usize, FilterReason), usize>,
-    /// Names in the affinity that no Cluster has.
-    unknown: BTreeSet<&'a str>,
+    /// Names in the affinity, and in its overflow groups, that no Cluster has, by the field that has them.
+    unknown: BTreeMap<String, BTreeSet<&'a str>>,
 }
 
 impl<'a> FilterResult<'a> {
@@ -33,18 +33,11 @@ impl<'a> FilterResult<'a> {
             }
         }
         fitting.sort_by_key(|candidate| candidate.name);
-        let named = round.affinity.map_or(&[][..], |affinity| &affinity.cluster_names);
-        let mut unknown: BTreeSet<&str> = named.iter().map(String::as_str).collect();
-        if !unknown.is_empty() {
-            for candidate in candidates {
-                unknown.remove(candidate.name);
-            }
-        }
         Self {
             round,
             fitting,
             left_out,
-            unknown,
+            unknown: unknown(round, candidates),
         }
     }
 
@@ -119,19 +112,43 @@ impl<'a> FilterResult<'a> {
     }
 
     fn unknown_names(&self) -> Option<String> {
-        let listed: Vec<&str> = self.unknown.iter().copied().take(NAMES_LISTED).collect();
-        let rest = self.unknown.len() - listed.len();
-        let names = match (listed.as_slice(), rest) {
-            ([], _) => return None,
-            (names, 0) => names.join(", "),
-            (names, rest) => format!("{} and {rest} more", names.join(", ")),
-        };
-        let it = if self.unknown.len() == 1 { "it" } else { "them" };
-        Some(format!(
-            "{names} not found; join {it} or correct placement.{}.clusterNames",
-            self.round.path
-        ))
+        let fields = self.unknown.iter().map(|(path, unknown)| {
+            let listed: Vec<&str> = unknown.iter().copied().take(NAMES_LISTED).collect();
+            let names = match unknown.len() - listed.len() {
+                0 => listed.join(", "),
+                rest => format!("{} and {rest} more", listed.join(", ")),
+            };
+            let it = if unknown.len() == 1 { "it" } else { "them" };
+            format!("{names} not found; join {it} or correct placement.{path}.clusterNames")
+        });
+        let all: Vec<String> = fields.collect();
+        (!all.is_empty()).then(|| all.join("; "))
     }
+}
+
+/// The names in the affinities of a round that no Cluster has, by the field that has them; no entry for a field without any.
+fn unknown<'a>(
+    round: &Round<'a>,
+    candidates: &[Candidate<'_>],
+) -> BTreeMap<String, BTreeSet<&'a str>> {
+    let own = round.affinity.map(|affinity| (round.path.clone(), affinity));
+    let overflow = round.overflow.iter().enumerate().map(|(position, each)| {
+        let path = format!("{}.overflowAffinities[{position}]", round.path);
+        (path, &each.affinity)
+    });
+    let mut all = BTreeMap::new();
+    for (path, affinity) in own.into_iter().chain(overflow) {
+        let mut names: BTreeSet<&str> = affinity.cluster_names.iter().map(String::as_str).collect();
+        if !names.is_empty() {
+            for candidate in candidates {
+                names.remove(candidate.name);
+            }
+        }
+        if !names.is_empty() {
+            all.insert(path, names);
+        }
+    }
+    all
 }
 
 /// The first filter that leaves the cluster out, by its position in [`FILTERS`], and its reason; `None` if the cluster fits.

@@ -62,11 +62,9 @@ pub const FILTERS: &[Filter] = &[
 ];
 
 fn selected(round: &Round<'_>, candidate: &Candidate<'_>) -> Result<(), FilterReason> {
-    match round.affinity {
-        Some(affinity) if !affinity::selects(affinity, candidate) => {
-            Err(FilterReason(format!("not selected by {}", round.path)))
-        }
-        _ => Ok(()),
+    match affinity::tier(round, candidate) {
+        None => Err(FilterReason(format!("not selected by {}", round.path))),
+        Some(_) => Ok(()),
     }
 }
 

@@ -3,7 +3,7 @@
 use entourage_api::{
     cluster::{ApiEnablement, ApiResource, Cluster, ClusterStatus},
     policy::{
-        ClusterAffinity, ClusterAffinityTerm, Placement, ReplicaSchedulingStrategy, SpreadConstraint,
+        ClusterAffinity, ClusterAffinityTerm, OverflowAffinity, Placement, ReplicaSchedulingStrategy, SpreadConstraint,
         SpreadField, StaticClusterWeight,
     },
     work::TargetCluster,
@@ -324,9 +324,14 @@ proptest! {
         mut placement in placement(),
         weights in vec((affinity(), 1..5_i64), 0..3),
         constraints in prop_oneof![Just(Vec::new()), constraints(), Just(vec![by_tier()])],
+        overflow in vec(affinity(), 0..3),
         current in names(),
     ) {
-        if !weights.is_empty() {
+        if let Some(term) = placement.cluster_affinities.first_mut().filter(|_| !overflow.is_empty()) {
+            placement.replica_scheduling = Some(aggregated());
+            term.affinity.cluster_names.push("f".into());
+            term.overflow_affinities = overflow_groups(overflow);
+        } else if !weights.is_empty() {
             placement.replica_scheduling = Some(divided(weights));
         }
         placement.spread_constraints = constraints;
@@ -539,6 +544,23 @@ fn subsets_that_hold<'a>(members: &'a [Member], constraints: &[SpreadConstraint]
         })
         .filter(holds)
         .map(|chosen| chosen.into_iter().map(|member| member.name.as_str()).collect())
+        .collect()
+}
+
+fn aggregated() -> ReplicaSchedulingStrategy {
+    serde_json::from_value(serde_json::json!({
+        "replicaSchedulingType": "Divided", "replicaDivisionPreference": "Aggregated",
+    }))
+    .unwrap()
+}
+
+fn overflow_groups(affinities: Vec<ClusterAffinity>) -> Vec<OverflowAffinity> {
+    let groups = affinities.into_iter().enumerate();
+    groups
+        .map(|(position, affinity)| OverflowAffinity {
+            affinity_name: format!("more-{position}"),
+            affinity,
+        })
         .collect()
 }
 

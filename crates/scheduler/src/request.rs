@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use entourage_api::{
     cluster::Cluster,
-    policy::{ClusterAffinity, Placement},
+    policy::{ClusterAffinity, OverflowAffinity, Placement},
     work::TargetCluster,
 };
 use entourage_model::object::{Gvk, Str, StrMap};
@@ -128,6 +128,8 @@ pub struct Round<'a> {
     pub request: Request<'a>,
     /// The clusters that are allowed; `None` allows all.
     pub affinity: Option<&'a ClusterAffinity>,
+    /// Further clusters that are allowed: each group takes the replicas for which those before it have no room.
+    pub overflow: &'a [OverflowAffinity],
     /// The field of the policy that holds the affinity: `clusterAffinity` or `clusterAffinities[1]`.
     pub path: String,
     /// The name of the group; empty for `clusterAffinity`.

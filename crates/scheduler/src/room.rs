@@ -3,8 +3,14 @@
 //! Replicas that are placed stay. More replicas are divided by the room that is left, fewer by what each cluster has; only a
 //! fresh result is computed from all room. `Aggregated` takes as few clusters as have the room: those with replicas first, then
 //! the roomiest. Source: Karmada reference 1.3 (Assign).
+//!
+//! Where the group has overflow groups, each takes only the replicas for which those before it have no room, and the last one
+//! loses replicas first. Replicas that overflowed do not return by themselves while their number stays. Source: Karmada 1.18.
 
-use std::cmp::{Ordering, Reverse};
+use std::{
+    cmp::{Ordering, Reverse},
+    collections::BTreeSet,
+};
 
 use entourage_api::{
     keys::reason,
@@ -14,8 +20,9 @@ use entourage_api::{
 };
 
 use crate::{
+    affinity,
     estimate::Capacity,
-    request::{Candidate, Request},
+    request::{Candidate, Request, Round},
     spread::{self, Ranked},
 };
 
@@ -53,14 +60,15 @@ pub fn is_by_room(placement: &Placement) -> bool {
 /// The reason of the condition `Scheduled` and the cause: the clusters have too little room, or the placement's constraints cannot
 /// be met.
 ///
-/// Cost: O(clusters × resources) for the estimates, O(clusters × log clusters) for the shares, and that of
-/// [`spread::choose`].
+/// Cost: O(clusters × resources) for the estimates, O(clusters × log clusters) for the shares, times O(overflow groups), and that
+/// of [`spread::choose`].
 pub(super) fn divide(
-    request: &Request<'_>,
+    round: &Round<'_>,
     fitting: &[&Candidate<'_>],
     replicas: i32,
     preference: Preference,
 ) -> Result<Vec<TargetCluster>, (&'static str, String)> {
+    let request = &round.request;
     let wanted = i64::from(replicas);
     let mut unresponsive = 0;
     let mut holders: Vec<Ranked<'_>> = Vec::with_capacity(fitting.len());
@@ -73,6 +81,7 @@ pub(super) fn divide(
             holders.push(Ranked {
                 candidate,
                 current: held > 0,
+                tier: affinity::tier(round, candidate).unwrap_or(0),
                 weight,
             });
         }
@@ -80,7 +89,11 @@ pub(super) fn divide(
     enough(request, &holders, wanted, unresponsive)?;
     let constraints = &request.placement.spread_constraints;
     if !constraints.is_empty() {
-        holders = spread::choose(constraints, holders).map_err(|why| (reason::SCHEDULER_ERROR, why))?;
+        let all = holders;
+        holders = spread::choose(constraints, all.clone()).map_err(|why| (reason::SCHEDULER_ERROR, why))?;
+        if enough(request, &holders, wanted, unresponsive).is_err() {
+            holders = roomiest(round, all)?;
+        }
         enough(request, &holders, wanted, unresponsive)?;
     }
     let steady = attempt(request, &holders, wanted, preference, |name| held(request, name));
@@ -102,6 +115,20 @@ pub(super) fn divide(
         .collect();
     targets.sort();
     Ok(targets)
+}
+
+/// The clusters that the constraints select whatever their tier: those of the first tiers have too little room.
+fn roomiest<'a>(
+    round: &Round<'_>,
+    mut all: Vec<Ranked<'a>>,
+) -> Result<Vec<Ranked<'a>>, (&'static str, String)> {
+    let constraints = &round.request.placement.spread_constraints;
+    all.iter_mut().for_each(|each| each.tier = 0);
+    let mut chosen = spread::choose(constraints, all).map_err(|why| (reason::SCHEDULER_ERROR, why))?;
+    for each in &mut chosen {
+        each.tier = affinity::tier(round, each.candidate).unwrap_or(0);
+    }
+    Ok(chosen)
 }
 
 /// The replicas that a cluster has by the present result.
@@ -186,11 +213,7 @@ fn attempt(
             (wanted - placed, left.collect())
         }
     };
-    let weights = match preference {
-        Preference::Available => room,
-        Preference::Aggregated => fewest(holders, &base, &room, seats),
-    };
-    let mut shares = proportional(request.uid, holders, &base, &weights, seats);
+    let mut shares = by_tier(request.uid, holders, (&base, &room), seats, preference);
     let sum = |shares: &[i64]| -> Vec<i64> {
         shares
             .iter()
@@ -222,6 +245,32 @@ fn attempt(
         shares[place] += 1;
     }
     Ok(sum(&shares))
+}
+
+/// The seats, divided among the tiers in their order: each takes as many as it has room for before the next one takes any. `base`
+/// is the number of replicas that stay, `room` that of further ones.
+fn by_tier(
+    uid: &str,
+    holders: &[Ranked<'_>],
+    (base, room): (&[i64], &[i64]),
+    mut seats: i64,
+    preference: Preference,
+) -> Vec<i64> {
+    let tiers: BTreeSet<usize> = holders.iter().map(|each| each.tier).collect();
+    let mut shares = vec![0; holders.len()];
+    for tier in tiers {
+        let of_tier = |(each, room): (&Ranked<'_>, &i64)| if each.tier == tier { *room } else { 0 };
+        let room: Vec<i64> = holders.iter().zip(room).map(of_tier).collect();
+        let taken = seats.min(room.iter().fold(0, |sum: i64, more| sum.saturating_add(*more)));
+        let weights = match preference {
+            Preference::Available => room,
+            Preference::Aggregated => fewest(holders, base, &room, taken),
+        };
+        let more = proportional(uid, holders, base, &weights, taken);
+        shares.iter_mut().zip(more).for_each(|(share, more)| *share += more);
+        seats -= taken;
+    }
+    shares
 }
 
 /// The seats in proportion to the weights, whose sum is no less: each holder's part, rounded down, and one of the rest for those
@@ -275,6 +324,8 @@ fn fewest(holders: &[Ranked<'_>], base: &[i64], room: &[i64], seats: i64) -> Vec
     taken
 }
 
+#[cfg(test)]
+mod overflow;
 #[cfg(test)]
 mod properties;
 #[cfg(test)]

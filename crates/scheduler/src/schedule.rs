@@ -86,8 +86,7 @@ fn unselected(request: &Request<'_>, rounds: &[Round<'_>], candidates: &[Candida
     let evicted = request.evicted.iter().map(|name| &**name);
     let own: BTreeSet<&str> = targets.chain(evicted).collect();
     let is_selected = |each: &Candidate<'_>| {
-        let mut affinities = rounds.iter().map(|round| round.affinity);
-        affinities.any(|affinity| affinity.is_none_or(|affinity| affinity::selects(affinity, each)))
+        rounds.iter().any(|round| affinity::tier(round, each).is_some())
     };
     let left: BTreeSet<Str> = candidates
         .iter()
@@ -181,7 +180,7 @@ fn is_outdated(request: &Request<'_>, candidates: &[Candidate<'_>], name: &str) 
     present.peek().is_some()
         && terms
             .find(|term| term.affinity_name == name)
-            .is_some_and(|term| !present.any(|each| affinity::selects(&term.affinity, each)))
+            .is_some_and(|term| !present.any(|each| affinity::term_selects(term, each)))
 }
 
 /// The first group that selects all present targets: the one in use, if none was recorded since they were scheduled.
@@ -190,21 +189,23 @@ fn in_use<'a>(request: &Request<'a>, candidates: &[Candidate<'_>]) -> Option<&'a
     let present = || candidates.iter().filter(|each| request.is_current(each.name));
     present().next()?;
     terms
-        .find(|term| present().all(|each| affinity::selects(&term.affinity, each)))
+        .find(|term| present().all(|each| affinity::term_selects(term, each)))
         .map(|term| term.affinity_name.as_str())
 }
 
 pub(crate) fn rounds<'a>(request: &Request<'a>) -> Vec<Round<'a>> {
     let placement = request.placement;
-    let round = |affinity, path: String, name| Round {
+    let round = |affinity, overflow, path: String, name| Round {
         request: *request,
         affinity,
+        overflow,
         path,
         name,
     };
     if placement.cluster_affinities.is_empty() {
         return vec![round(
             placement.cluster_affinity.as_ref(),
+            &[],
             "clusterAffinity".into(),
             "",
         )];
@@ -213,7 +214,8 @@ pub(crate) fn rounds<'a>(request: &Request<'a>) -> Vec<Round<'a>> {
     terms
         .map(|(position, term)| {
             let path = format!("clusterAffinities[{position}]");
-            round(Some(&term.affinity), path, &term.affinity_name)
+            let overflow = term.overflow_affinities.as_slice();
+            round(Some(&term.affinity), overflow, path, &term.affinity_name)
         })
         .collect()
 }

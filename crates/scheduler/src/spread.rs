@@ -2,8 +2,8 @@
 //!
 //! A constraint sorts the clusters into groups (each cluster by itself, or by region, zone, provider or a label) and limits the
 //! number of groups used. As many groups as the limits allow are used, then as many clusters. Among several such selections the
-//! one that keeps more of the current targets is taken, then the one with the heavier clusters, then the one with the smaller
-//! names. Source: Karmada reference 1.3 (Select); zones, providers and labels are ours.
+//! one that keeps more of the current targets is taken, then the one with fewer clusters of overflow groups, then the one with
+//! the heavier clusters, then the one with the smaller names. Source: Karmada reference 1.3 (Select); zones, providers and labels are ours.
 
 use std::{
     cmp::Reverse,
@@ -24,6 +24,8 @@ pub(super) struct Ranked<'a> {
     pub(super) candidate: &'a Candidate<'a>,
     /// True if it is a present target.
     pub(super) current: bool,
+    /// Its tier: see [`affinity::tier`].
+    pub(super) tier: usize,
     /// Its static weight; the same for all if weights do not apply.
     pub(super) weight: i64,
 }
@@ -39,8 +41,9 @@ pub(super) fn choose<'a>(
     mut ranked: Vec<Ranked<'a>>,
 ) -> Result<Vec<Ranked<'a>>, String> {
     ranked.sort_by(|one, other| {
-        (other.current, other.weight, one.candidate.name).cmp(&(
+        (other.current, one.tier, other.weight, one.candidate.name).cmp(&(
             one.current,
+            other.tier,
             one.weight,
             other.candidate.name,
         ))

@@ -221,10 +221,10 @@ fn assumed_namespaces(objects: &[Value], remarks: &mut Vec<String>) -> Vec<Value
 /// The clusters that a policy names.
 fn named(policy: &Value) -> Vec<String> {
     let placement = &policy["spec"]["placement"];
-    let groups = placement["clusterAffinities"].as_array();
-    let affinities = groups
-        .into_iter()
-        .flatten()
+    let groups = || placement["clusterAffinities"].as_array().into_iter().flatten();
+    let overflow = groups().filter_map(|group| group["overflowAffinities"].as_array());
+    let affinities = groups()
+        .chain(overflow.flatten())
         .chain([&placement["clusterAffinity"]]);
     affinities
         .filter_map(|affinity| affinity["clusterNames"].as_array())

@@ -84,7 +84,14 @@ fn affinities(placement: &Placement) -> Vec<(String, &ClusterAffinity)> {
     let one = placement.cluster_affinity.iter();
     let one = one.map(|each| ("spec.placement.clusterAffinity".to_owned(), each));
     let groups = placement.cluster_affinities.iter().enumerate();
-    let groups = groups.map(|(at, each)| (format!("spec.placement.clusterAffinities[{at}]"), &each.affinity));
+    let groups = groups.flat_map(|(at, each)| {
+        let path = format!("spec.placement.clusterAffinities[{at}]");
+        let overflow = each.overflow_affinities.iter().enumerate();
+        let overflow =
+            overflow.map(|(at, each)| (format!("{path}.overflowAffinities[{at}]"), &each.affinity));
+        let all: Vec<_> = overflow.collect();
+        [(path, &each.affinity)].into_iter().chain(all)
+    });
     one.chain(groups).collect()
 }
 

@@ -24,8 +24,13 @@ pub(super) struct Case<'a> {
 
 impl Case<'_> {
     pub(super) fn outcome(&self) -> Outcome {
+        self.outcome_in(&json!([]))
+    }
+
+    /// The outcome with the given `clusterAffinities`.
+    pub(super) fn outcome_in(&self, groups: &Value) -> Outcome {
         let placement: Placement = serde_json::from_value(json!({
-            "replicaScheduling": self.strategy, "spreadConstraints": self.spread,
+            "replicaScheduling": self.strategy, "spreadConstraints": self.spread, "clusterAffinities": groups,
         }))
         .unwrap();
         let clusters: Vec<(&str, Cluster)> = self
@@ -67,7 +72,11 @@ impl Case<'_> {
     }
 
     pub(super) fn shares(&self) -> Option<Vec<(String, i32)>> {
-        match self.outcome() {
+        self.shares_in(&json!([]))
+    }
+
+    pub(super) fn shares_in(&self, groups: &Value) -> Option<Vec<(String, i32)>> {
+        match self.outcome_in(groups) {
             Outcome::Placed { clusters, .. } => Some(
                 clusters
                     .into_iter()
@@ -131,7 +140,7 @@ fn shares(
     case.shares()
 }
 
-fn named(shares: &[(&str, i32)]) -> Option<Vec<(String, i32)>> {
+pub(super) fn named(shares: &[(&str, i32)]) -> Option<Vec<(String, i32)>> {
     Some(
         shares
             .iter()

@@ -277,3 +277,38 @@ fn a_choice_asked_for_afresh_is_made_once() {
     probe(&mut world, "member1");
     assert_eq!(shares(&world, "web"), divided);
 }
+
+#[test]
+fn replicas_overflow_in_order_and_come_back_first() {
+    let mut world = world(&[("member1", 4), ("member2", 3), ("member3", 20)]);
+    world.apply(workload("web", 4));
+    let mut overflowing = policy("web", &dynamic());
+    overflowing["spec"]["placement"]["clusterAffinities"] = json!([{
+        "affinityName": "own", "clusterNames": ["member1"],
+        "overflowAffinities": [
+            {"affinityName": "near", "clusterNames": ["member2"]},
+            {"affinityName": "cloud", "clusterNames": ["member3"]},
+        ],
+    }]);
+    world.apply(overflowing);
+    assert!(world.settle());
+    for (replicas, want) in [
+        (4, named(&[("member1", 4)])),
+        (6, named(&[("member1", 4), ("member2", 2)])),
+        (12, named(&[("member1", 4), ("member2", 3), ("member3", 5)])),
+        (8, named(&[("member1", 4), ("member2", 3), ("member3", 1)])),
+        (5, named(&[("member1", 4), ("member2", 1)])),
+        (2, named(&[("member1", 2)])),
+    ] {
+        world.apply(workload("web", replicas));
+        assert!(world.settle());
+        assert_eq!(shares(&world, "web"), want, "{replicas}");
+        assert_eq!(condition(&world, "web-deployment", "Scheduled")["status"], "True");
+        let holders: Vec<String> = want.into_iter().map(|(cluster, _)| cluster).collect();
+        assert_eq!(world.holders("Deployment", "web"), holders);
+    }
+    assert_eq!(
+        binding(&world, "web-deployment")["status"]["schedulerObservingAffinityName"],
+        "own"
+    );
+}

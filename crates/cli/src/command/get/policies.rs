@@ -192,7 +192,14 @@ fn placement(placement: &Value) -> String {
         let groups: Vec<String> = placement
             .cluster_affinities
             .iter()
-            .map(|term| term.affinity_name.clone())
+            .map(|term| {
+                let overflow = term.overflow_affinities.iter().map(|each| &each.affinity_name);
+                let all: Vec<&str> = std::iter::once(&term.affinity_name)
+                    .chain(overflow)
+                    .map(String::as_str)
+                    .collect();
+                all.join("+")
+            })
             .collect();
         words.push(format!("first of {}", names(&groups, false)));
     }
