@@ -16,7 +16,9 @@ use crate::{
     delivery, detector, distribution, execution_namespaces,
     failover::budget,
     fleet::{Fleet, quotas::used_by},
-    governor, namespaces,
+    governor,
+    graph::Membership,
+    namespaces,
     object::{ResourceId, Time},
     observation::{Observation, Watch},
     override_effect,
@@ -133,6 +135,7 @@ impl Fleet {
             self.note_leaving(id, &plan);
             self.note_room(id, &mut plan, now);
             self.note_quota(id, &plan);
+            self.note_groups(id, &plan);
         }
         if let Key::Quota(name) = key {
             quotas::note(self, name, &plan, now);
@@ -181,16 +184,30 @@ impl Fleet {
         if !self.config.enforce_quotas || !self.memory.quotas.is_limited(&id.namespace) {
             return;
         }
-        let written = plan.changes.iter().find_map(|change| match change {
-            Change::Hub {
-                object: HubObject::Binding(_),
-                verb: Verb::Create(body) | Verb::Replace(body),
-            } => serde_json::from_value(body["spec"].clone()).ok(),
-            _ => None,
-        });
-        let planned = written.map(|spec| used_by(&spec));
+        let spec = written(plan).and_then(|body| serde_json::from_value(body["spec"].clone()).ok());
+        let planned = spec.map(|spec| used_by(&spec));
         let raised = self.memory.quotas.planned(id, planned, plan.exceeds_quota);
         self.memory.raised.extend(raised.into_iter().map(Key::Binding));
+    }
+
+    /// Notes what the plan of a binding is about to store of its workload groups: members that are planned after it see that. Cost:
+    /// O(log members) without a group, else O(size of its spec), and O(members × their clusters) where it differs.
+    fn note_groups(&mut self, id: &ResourceId, plan: &Plan) {
+        let planned = written(plan)
+            .filter(|body| body["spec"]["workloadAffinityGroups"].is_object())
+            .and_then(|body| serde_json::from_value(body["spec"].clone()).ok())
+            .and_then(|spec| Membership::of(&spec));
+        if self.memory.planned_groups.of(id) == planned.as_ref() {
+            return;
+        }
+        let before = self.standing(id);
+        self.memory.planned_groups.set(id, planned);
+        let after = self.standing(id);
+        for other in self.companions_to_plan(id, (&before, &after)) {
+            self.memory
+                .raised
+                .extend([Key::Binding(other.clone()), Key::BindingStatus(other)]);
+        }
     }
 
     /// See [`Engine::take_raised`].
@@ -200,4 +217,15 @@ impl Fleet {
         raised.extend(clusters.map(Key::Cluster));
         raised
     }
+}
+
+/// The binding that a plan is about to store.
+fn written(plan: &Plan) -> Option<&serde_json::Value> {
+    plan.changes.iter().find_map(|change| match change {
+        Change::Hub {
+            object: HubObject::Binding(_),
+            verb: Verb::Create(body) | Verb::Replace(body),
+        } => Some(body),
+        _ => None,
+    })
 }

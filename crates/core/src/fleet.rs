@@ -24,6 +24,7 @@ pub(crate) mod taints;
 pub(crate) mod target_status;
 pub(crate) mod uses;
 pub(crate) mod wanted;
+pub(crate) mod workload_groups;
 pub(crate) mod works;
 
 pub(crate) use consent::consents;

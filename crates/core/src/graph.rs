@@ -8,6 +8,7 @@ mod named_kinds;
 mod override_index;
 mod policy_index;
 mod referrers;
+mod workload_groups;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,6 +18,7 @@ pub(crate) use named_kinds::{NamedKinds, selected_kinds};
 pub(crate) use override_index::{OverrideIndex, Reach};
 pub(crate) use policy_index::PolicyIndex;
 pub use referrers::Referrers;
+pub(crate) use workload_groups::{GroupRule, Membership, WorkloadGroups};
 
 use crate::{
     interpreter::Interpreter,
@@ -36,6 +38,8 @@ pub(crate) struct Graph {
     pub(crate) override_index: OverrideIndex,
     /// Policy → templates or bindings that carry its claim.
     pub(crate) claimed: BTreeMap<NamespacedName, BTreeSet<ResourceId>>,
+    /// Workload group → bindings that are its members, as stored.
+    pub(crate) workload_groups: WorkloadGroups,
     /// Namespace → templates of other namespaces that refer to something in it; the empty name stands for cluster-scoped objects.
     pub(crate) cross_namespace_referrers: BTreeMap<Str, BTreeSet<ResourceId>>,
     /// (kind, namespace) → templates that select objects of it by label.

@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 pub(crate) use origin::Origin;
 pub(crate) use waiting::Waiting;
 
-use crate::{eviction_budget::Evictions, object::Gvk, plan::Key};
+use crate::{eviction_budget::Evictions, graph::WorkloadGroups, object::Gvk, plan::Key};
 
 /// State that planners keep between plans.
 #[derive(Debug, Default)]
@@ -44,6 +44,8 @@ pub(crate) struct Memory {
     pub(crate) quotas: quotas::Quotas,
     /// The room of members, and who waits for it.
     pub(crate) rooms: room::Rooms,
+    /// The members of workload groups, as plans are about to store them: a decision counts from the moment it is made.
+    pub(crate) planned_groups: WorkloadGroups,
     /// The origin of the current observation.
     pub(crate) origin: Origin,
     /// Keys that the plans of others made dirty.

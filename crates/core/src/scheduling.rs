@@ -2,7 +2,7 @@
 
 mod own;
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::BTreeSet};
 
 use entourage_api::{
     keys::annotation,
@@ -12,10 +12,10 @@ use entourage_api::{
 pub(crate) use own::{Own, own_part};
 
 use crate::{
-    fleet::Fleet,
+    fleet::{Fleet, workload_groups::Companions},
     object::{ResourceId, Str, Time},
     observation::Template,
-    scheduler::{self, Candidate, Outcome, Request, Room, estimate::Demand},
+    scheduler::{self, Candidate, Group, Outcome, Request, Room, estimate::Demand},
     stored_binding::is_reschedule_asked,
 };
 
@@ -24,14 +24,14 @@ use crate::{
 /// a user took them out. Callers use [`crate::failover::decide`].
 ///
 /// `held` is the stored binding, with its earlier scheduling result. The other arguments are the time, the current clusters, and
-/// the clusters that it is being evicted from.
+/// the clusters that it is being evicted from, and those of other workloads of its groups.
 pub(crate) fn schedule(
     fleet: &Fleet,
     id: &ResourceId,
     template: &Template,
     placement: &Placement,
     held: &ResourceBinding,
-    (current, evicted): (&[TargetCluster], &[Str]),
+    (current, evicted, companions): (&[TargetCluster], &[Str], &Companions),
     now: Time,
 ) -> Outcome {
     let candidates: Vec<Candidate<'_>> = fleet
@@ -66,9 +66,15 @@ pub(crate) fn schedule(
                 accounted,
                 reserved,
             }),
+            beside: companions.beside.as_ref().map(group),
+            apart: companions.apart.as_ref().map(group),
         },
         &candidates,
     )
+}
+
+fn group((name, clusters): &(String, BTreeSet<Str>)) -> Group<'_> {
+    Group { name, clusters }
 }
 
 /// The demand of a replica, the replicas that the reports of the members contain, and those that room is reserved for.

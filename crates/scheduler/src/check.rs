@@ -15,15 +15,6 @@ pub(super) fn supported(request: &Request<'_>) -> Result<(), String> {
     for (position, toleration) in placement.cluster_tolerations.iter().enumerate() {
         taint::check(toleration).map_err(|why| format!("placement.clusterTolerations[{position}]: {why}"))?;
     }
-    if let Some(workload_affinity) = &placement.workload_affinity
-        && (workload_affinity.affinity.is_some() || workload_affinity.anti_affinity.is_some())
-    {
-        return Err(
-            "placement.workloadAffinity is not supported by this version: remove it, and separate workloads by \
-             clusterAffinity"
-                .into(),
-        );
-    }
     spread::check(&placement.spread_constraints)?;
     match request.replicas {
         Some(_) if assign::is_divided(placement) => check_division(placement),

@@ -127,10 +127,7 @@ impl<'a> FilterResult<'a> {
 }
 
 /// The names in the affinities of a round that no Cluster has, by the field that has them; no entry for a field without any.
-fn unknown<'a>(
-    round: &Round<'a>,
-    candidates: &[Candidate<'_>],
-) -> BTreeMap<String, BTreeSet<&'a str>> {
+fn unknown<'a>(round: &Round<'a>, candidates: &[Candidate<'_>]) -> BTreeMap<String, BTreeSet<&'a str>> {
     let own = round.affinity.map(|affinity| (round.path.clone(), affinity));
     let overflow = round.overflow.iter().enumerate().map(|(position, each)| {
         let path = format!("{}.overflowAffinities[{position}]", round.path);

@@ -59,6 +59,17 @@ pub const FILTERS: &[Filter] = &[
         summary: "The cluster has the region, zone, provider or label by which the policy spreads.",
         check: grouped,
     },
+    Filter {
+        name: "workloadAffinity",
+        summary: "Every other workload of the template's affinity group that is scheduled has the cluster, or it is a target \
+                  already.",
+        check: beside,
+    },
+    Filter {
+        name: "workloadAntiAffinity",
+        summary: "No other workload of the template's anti-affinity group has the cluster, or it is a target already.",
+        check: apart,
+    },
 ];
 
 fn selected(round: &Round<'_>, candidate: &Candidate<'_>) -> Result<(), FilterReason> {
@@ -139,4 +150,34 @@ fn grouped(round: &Round<'_>, candidate: &Candidate<'_>) -> Result<(), FilterRea
         }
     }
     Ok(())
+}
+
+/// Source: Karmada's plugin, which lets present targets pass, too: a label that changes drives nothing away.
+fn beside(round: &Round<'_>, candidate: &Candidate<'_>) -> Result<(), FilterReason> {
+    match round.request.beside {
+        Some(group)
+            if !group.clusters.contains(candidate.name) && !round.request.is_current(candidate.name) =>
+        {
+            Err(FilterReason(format!(
+                "without the other workloads of affinity group {}",
+                group.name
+            )))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Source: as [`beside`].
+fn apart(round: &Round<'_>, candidate: &Candidate<'_>) -> Result<(), FilterReason> {
+    match round.request.apart {
+        Some(group)
+            if group.clusters.contains(candidate.name) && !round.request.is_current(candidate.name) =>
+        {
+            Err(FilterReason(format!(
+                "with another workload of anti-affinity group {}",
+                group.name
+            )))
+        }
+        _ => Ok(()),
+    }
 }

@@ -1,6 +1,9 @@
 //! The golden cases in `testdata/scheduler`: one file a case, `want` last. `UPDATE_GOLDEN=1` rewrites `want`.
 
-use std::{collections::BTreeMap, fmt::Write as _};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
+};
 
 use entourage_api::{
     cluster::{ApiEnablement, ApiResource, Cluster, ClusterStatus, ResourceModel, ResourceSummary},
@@ -11,7 +14,7 @@ use k8s_openapi::api::core::v1::Taint;
 use serde::Deserialize;
 
 use super::{
-    Candidate, FILTERS, Outcome, Request, Room,
+    Candidate, FILTERS, Group, Outcome, Request, Room,
     estimate::{Capacity, Demand},
     relevant_change, schedule,
     schedule::rounds,
@@ -43,6 +46,10 @@ struct Case {
     /// Clusters that it is being evicted from.
     #[serde(default)]
     evicted: Vec<Str>,
+    /// The affinity group, with the clusters that all its other members have.
+    beside: Option<OthersOf>,
+    /// The anti-affinity group, with the clusters that its other members use.
+    apart: Option<OthersOf>,
     /// The resources that one replica requests.
     #[serde(default)]
     requests: Resources,
@@ -50,6 +57,22 @@ struct Case {
     /// Compared as text.
     #[serde(default, rename = "want")]
     _want: serde::de::IgnoredAny,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OthersOf {
+    group: String,
+    clusters: BTreeSet<Str>,
+}
+
+impl OthersOf {
+    fn group(&self) -> Group<'_> {
+        Group {
+            name: &self.group,
+            clusters: &self.clusters,
+        }
+    }
 }
 
 /// Names, or names with replicas.
@@ -230,6 +253,8 @@ fn given<T>(case: &Case, ask: impl FnOnce(&Request<'_>, &[Candidate<'_>]) -> T) 
         affinity: case.affinity.as_deref(),
         fresh: case.fresh,
         evicted: &case.evicted,
+        beside: case.beside.as_ref().map(OthersOf::group),
+        apart: case.apart.as_ref().map(OthersOf::group),
         ..Request::first(&case.placement, &gvk, case.replicas)
     };
     ask(&request, &candidates)

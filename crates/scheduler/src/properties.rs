@@ -3,8 +3,8 @@
 use entourage_api::{
     cluster::{ApiEnablement, ApiResource, Cluster, ClusterStatus},
     policy::{
-        ClusterAffinity, ClusterAffinityTerm, OverflowAffinity, Placement, ReplicaSchedulingStrategy, SpreadConstraint,
-        SpreadField, StaticClusterWeight,
+        ClusterAffinity, ClusterAffinityTerm, OverflowAffinity, Placement, ReplicaSchedulingStrategy,
+        SpreadConstraint, SpreadField, StaticClusterWeight,
     },
     work::TargetCluster,
 };

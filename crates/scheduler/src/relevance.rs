@@ -112,12 +112,10 @@ fn is_other(old: &Cluster, new: &Cluster) -> bool {
 fn affinities(placement: &Placement) -> impl Iterator<Item = Option<&ClusterAffinity>> {
     let terms = &placement.cluster_affinities;
     let single = terms.is_empty().then_some(placement.cluster_affinity.as_ref());
-    single
-        .into_iter()
-        .chain(terms.iter().flat_map(|term| {
-            let overflow = term.overflow_affinities.iter().map(|each| &each.affinity);
-            std::iter::once(&term.affinity).chain(overflow).map(Some)
-        }))
+    single.into_iter().chain(terms.iter().flat_map(|term| {
+        let overflow = term.overflow_affinities.iter().map(|each| &each.affinity);
+        std::iter::once(&term.affinity).chain(overflow).map(Some)
+    }))
 }
 
 fn is_selected(affinity: Option<&ClusterAffinity>, candidate: &Candidate<'_>) -> bool {

@@ -1,6 +1,6 @@
 //! The request to the scheduler, and its outcome.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use entourage_api::{
     cluster::Cluster,
@@ -52,6 +52,20 @@ pub struct Request<'a> {
     pub evicted: &'a [Str],
     /// The room of the clusters; `None` if it is unknown: then no cluster has any. Read only where replicas are divided by room.
     pub room: Option<Room<'a>>,
+    /// The clusters that every other member of its affinity group has, of those that are scheduled; `None` if it has no such group,
+    /// or none of them is scheduled.
+    pub beside: Option<Group<'a>>,
+    /// The clusters that other members of its anti-affinity group use; `None` if it has no such group.
+    pub apart: Option<Group<'a>>,
+}
+
+/// A group of workloads with the same value of a label.
+#[derive(Clone, Copy, Debug)]
+pub struct Group<'a> {
+    /// Its name: the key and the value of the label.
+    pub name: &'a str,
+    /// The clusters of its other members.
+    pub clusters: &'a BTreeSet<Str>,
 }
 
 /// The room of the clusters for the replicas of one workload.
@@ -82,6 +96,8 @@ impl<'a> Request<'a> {
             fresh: false,
             evicted: &[],
             room: None,
+            beside: None,
+            apart: None,
         }
     }
 

@@ -267,7 +267,10 @@ fn by_tier(
             Preference::Aggregated => fewest(holders, base, &room, taken),
         };
         let more = proportional(uid, holders, base, &weights, taken);
-        shares.iter_mut().zip(more).for_each(|(share, more)| *share += more);
+        shares
+            .iter_mut()
+            .zip(more)
+            .for_each(|(share, more)| *share += more);
         seats -= taken;
     }
     shares

@@ -85,9 +85,7 @@ fn unselected(request: &Request<'_>, rounds: &[Round<'_>], candidates: &[Candida
     let targets = request.current.iter().map(|target| target.name.as_str());
     let evicted = request.evicted.iter().map(|name| &**name);
     let own: BTreeSet<&str> = targets.chain(evicted).collect();
-    let is_selected = |each: &Candidate<'_>| {
-        rounds.iter().any(|round| affinity::tier(round, each).is_some())
-    };
+    let is_selected = |each: &Candidate<'_>| rounds.iter().any(|round| affinity::tier(round, each).is_some());
     let left: BTreeSet<Str> = candidates
         .iter()
         .filter(|each| own.contains(each.name) && !is_selected(each))

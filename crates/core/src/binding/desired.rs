@@ -19,7 +19,7 @@ use crate::{
     dependencies::{self, Merged, Required, retention::retention},
     failover::{Decision, clusters_of, decide, elsewhere::tended, home, records},
     fleet::render_specs::content_version,
-    fleet::{Fleet, activation, uses::follows},
+    fleet::{Fleet, activation, uses::follows, workload_groups::groups_of},
     object::{NamespacedName, ResourceId, Str, Time},
     observation::Template,
     plan::RoomUse,
@@ -197,6 +197,7 @@ fn claim(
     };
     demand(template, spec);
     spec.placement = Some(from.placement.clone());
+    spec.workload_affinity_groups = groups_of(&from.placement, &template.meta);
     let held = vanished.as_ref().unwrap_or(binding);
     let behaviour = (&from.placement, from.failover.as_ref());
     let decision = decide(fleet, id, (resource, template), behaviour, held, now);
@@ -230,6 +231,7 @@ fn hold(
     let Some(placement) = binding.spec.placement.clone() else {
         return Next::default();
     };
+    binding.spec.workload_affinity_groups = groups_of(&placement, &template.meta);
     let vanished = vanished(fleet, id, resource, template);
     let held = vanished.as_ref().unwrap_or(binding);
     let behaviour = (&placement, held.spec.failover.as_ref());
@@ -343,6 +345,7 @@ fn attach(merged: &Merged, spec: &mut ResourceBindingSpec) {
     spec.scheduler_name.clear();
     spec.failover = None;
     spec.suspension = None;
+    spec.workload_affinity_groups = None;
 }
 
 /// Sets the labels, annotations and finalizers of this control plane; those of other writers are kept. `claimed`: the policy,

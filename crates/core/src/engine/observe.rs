@@ -36,6 +36,7 @@ mod taint_policies;
 mod templates;
 mod upkeep;
 mod waking;
+mod workload_groups;
 mod works;
 
 use crate::{

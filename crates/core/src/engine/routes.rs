@@ -38,6 +38,8 @@ pub(crate) enum Changed<'a> {
     Waits(&'a ResourceId),
     /// The desired state of a binding: its own part, or its referrers.
     Binding(&'a ResourceId),
+    /// The clusters of other members of a binding's workload groups.
+    Companions(&'a ResourceId),
     /// The state of a binding's dependencies, seen from it.
     Dependencies(&'a ResourceId),
     /// The observed or desired state of a copy.
@@ -109,7 +111,9 @@ impl Fleet {
             Changed::Claim(id) => dirty.push(Key::Template(id.clone())),
             Changed::Presence(id) => self.dirty_referrers(id, dirty),
             Changed::PropagatedDependencies(id) => self.dirty_dependencies(id, dirty),
-            Changed::Needs(id) => dirty.extend([Key::Binding(id.clone()), Key::BindingStatus(id.clone())]),
+            Changed::Needs(id) | Changed::Companions(id) => {
+                dirty.extend([Key::Binding(id.clone()), Key::BindingStatus(id.clone())])
+            }
             Changed::Waits(id) => self.dirty_waiting(id, dirty),
             Changed::Binding(id) => dirty.push(Key::Binding(id.clone())),
             Changed::Dependencies(id) => dirty.push(Key::BindingStatus(id.clone())),

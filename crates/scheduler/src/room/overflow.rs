@@ -24,7 +24,12 @@ fn groups(clusters: &[Cluster]) -> Value {
     ]}])
 }
 
-fn divide(clusters: &[Cluster], replicas: i32, is_aggregated: bool, fresh: bool) -> Option<Vec<(String, i32)>> {
+fn divide(
+    clusters: &[Cluster],
+    replicas: i32,
+    is_aggregated: bool,
+    fresh: bool,
+) -> Option<Vec<(String, i32)>> {
     spread(clusters, replicas, (is_aggregated, fresh), json!([]))
 }
 
@@ -51,25 +56,66 @@ fn spread(
 
 #[test]
 fn what_does_not_fit_goes_to_the_next_group_and_is_given_back_first() {
-    let fresh = |free: [i64; 4]| [("a", 0, free[0], 0), ("b", 0, free[1], 0), ("c", 1, free[2], 0), ("d", 2, free[3], 0)];
+    let fresh = |free: [i64; 4]| {
+        [
+            ("a", 0, free[0], 0),
+            ("b", 0, free[1], 0),
+            ("c", 1, free[2], 0),
+            ("d", 2, free[3], 0),
+        ]
+    };
     let cases: [(Vec<Cluster>, i32, bool, &[(&str, i32)]); 9] = [
         // The group has room for all.
         (fresh([6, 6, 90, 90]).into(), 8, false, &[("a", 4), ("b", 4)]),
         (fresh([6, 9, 90, 90]).into(), 8, true, &[("b", 8)]),
         // It has not.
-        (fresh([6, 2, 90, 90]).into(), 12, false, &[("a", 6), ("b", 2), ("c", 4)]),
-        (fresh([6, 2, 3, 90]).into(), 12, true, &[("a", 6), ("b", 2), ("c", 3), ("d", 1)]),
+        (
+            fresh([6, 2, 90, 90]).into(),
+            12,
+            false,
+            &[("a", 6), ("b", 2), ("c", 4)],
+        ),
+        (
+            fresh([6, 2, 3, 90]).into(),
+            12,
+            true,
+            &[("a", 6), ("b", 2), ("c", 3), ("d", 1)],
+        ),
         (fresh([0, 0, 3, 90]).into(), 3, true, &[("c", 3)]),
         // More replicas: what has overflowed stays, and the new ones begin with the group.
-        (vec![("a", 0, 2, 4), ("c", 1, 9, 3)], 10, false, &[("a", 6), ("c", 4)]),
+        (
+            vec![("a", 0, 2, 4), ("c", 1, 9, 3)],
+            10,
+            false,
+            &[("a", 6), ("c", 4)],
+        ),
         // Fewer: the last group loses first, whatever room the group has.
-        (vec![("a", 0, 9, 4), ("c", 1, 9, 3), ("d", 2, 9, 2)], 6, true, &[("a", 4), ("c", 2)]),
-        (vec![("a", 0, 9, 4), ("c", 1, 9, 3), ("d", 2, 9, 2)], 3, false, &[("a", 3)]),
+        (
+            vec![("a", 0, 9, 4), ("c", 1, 9, 3), ("d", 2, 9, 2)],
+            6,
+            true,
+            &[("a", 4), ("c", 2)],
+        ),
+        (
+            vec![("a", 0, 9, 4), ("c", 1, 9, 3), ("d", 2, 9, 2)],
+            3,
+            false,
+            &[("a", 3)],
+        ),
         // As many, and room for them in the group: nothing moves.
-        (vec![("a", 0, 9, 4), ("c", 1, 9, 3)], 7, false, &[("a", 4), ("c", 3)]),
+        (
+            vec![("a", 0, 9, 4), ("c", 1, 9, 3)],
+            7,
+            false,
+            &[("a", 4), ("c", 3)],
+        ),
     ];
     for (clusters, replicas, is_aggregated, want) in cases {
-        assert_eq!(divide(&clusters, replicas, is_aggregated, false), named(want), "{clusters:?} {replicas}");
+        assert_eq!(
+            divide(&clusters, replicas, is_aggregated, false),
+            named(want),
+            "{clusters:?} {replicas}"
+        );
     }
 }
 
@@ -86,14 +132,18 @@ fn constraints_prefer_the_group_unless_its_room_is_too_little() {
     assert_eq!(spread(&small, 5, (true, false), one.clone()), named(&[("a", 5)]));
     assert_eq!(spread(&small, 6, (true, false), one), named(&[("c", 6)]));
     let two = json!([{"spreadByField": "cluster", "minGroups": 2}]);
-    assert_eq!(spread(&small, 5, (true, false), two), named(&[("a", 4), ("c", 1)]));
+    assert_eq!(
+        spread(&small, 5, (true, false), two),
+        named(&[("a", 4), ("c", 1)])
+    );
 }
 
 fn clusters() -> impl Strategy<Value = Vec<Cluster>> {
     let one = (0..3_usize, 0..12_i64, prop_oneof![Just(0), 0..8_i32]);
     vec(one, 1..=NAMES.len()).prop_map(|all| {
         let all = NAMES.into_iter().zip(all);
-        all.map(|(name, (tier, free, held))| (name, tier, free, held)).collect()
+        all.map(|(name, (tier, free, held))| (name, tier, free, held))
+            .collect()
     })
 }
 

@@ -27,6 +27,7 @@ mod failover_state;
 mod given;
 mod gone;
 mod governor;
+mod groups;
 mod half_working;
 mod hooks;
 mod identity;

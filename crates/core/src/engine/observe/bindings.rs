@@ -169,9 +169,11 @@ impl Fleet {
                 resource.vanished = resource.binding.take().map(Box::new);
             }
             self.quota_used(&other, dirty);
+            self.grouped(&other, dirty);
             self.route(Changed::Template(&other), dirty);
         }
         self.quota_used(&id, dirty);
+        self.grouped(&id, dirty);
         if first {
             self.restore_failed_results_from_binding(&id, now, dirty);
         }
@@ -226,6 +228,7 @@ impl Fleet {
             .map(Box::new);
         self.graph.by_binding.remove(name);
         self.quota_used(&id, dirty);
+        self.grouped(&id, dirty);
         self.refers_as_orphaned(&id, now, dirty);
         for cluster in &clusters {
             self.route(Changed::Emptied(&id.namespace, cluster), dirty);
