@@ -1,21 +1,9 @@
-//! Fields that are stored and have no effect in this version: their author is warned. The condition `Effective` of a policy
-//! reports them later.
+//! Fields and selections without effect: their author is warned. The condition `Effective` reports them later.
 
 use entourage_model::problem::Problem;
 use serde_json::Value;
 
 use crate::request::items;
-
-/// Bindings are scheduled in the order of their arrival.
-pub(super) fn priority(object: &Value, warnings: &mut Vec<Problem>) {
-    if object["spec"]["schedulePriority"].is_object() {
-        warnings.push(Problem::new(
-            "spec.schedulePriority",
-            "it is stored and has no effect in this version",
-            "bindings are scheduled in the order of their arrival",
-        ));
-    }
-}
 
 /// Nothing is delivered to a cluster in Pull mode.
 pub(super) fn pull(object: &Value, warnings: &mut Vec<Problem>) {

@@ -139,6 +139,11 @@ pub const CONTROLLERS: &[Controller] = &[
                 "what refers to what, and what is gone for certain",
             ),
             rule(
+                Resources::Of("scheduling.k8s.io", &["priorityclasses"]),
+                &["list", "watch"],
+                "the priorities that policies name, in which bindings are scheduled",
+            ),
+            rule(
                 Resources::Of("apiextensions.k8s.io", &["customresourcedefinitions"]),
                 &["get", "list"],
                 "whether a kind that is not served is gone, with its objects, or is only not served for a while",
@@ -575,6 +580,7 @@ mod tests {
             Watch::Distributed(None, Gvk::new("v1", "ConfigMap"), "a".into()),
             Watch::Rebalancers,
             Watch::Quotas,
+            Watch::PriorityClasses,
             Watch::Works,
         ];
         for watch in watches {
@@ -600,6 +606,7 @@ mod tests {
                 | Watch::Distributed(..)
                 | Watch::Rebalancers
                 | Watch::Quotas
+                | Watch::PriorityClasses
                 | Watch::QuotaCopies(_)
                 | Watch::Works => {}
             }

@@ -354,8 +354,9 @@ impl<D: Decide> ControlLoop<D> {
         if !self.leads {
             return;
         }
+        let rank = self.options.decider.rank(&key);
         let queue = self.serialization_keys.entry(key.server()).or_default();
-        queue.push(key, priority, now);
+        queue.push(key, priority, rank, now);
     }
 }
 

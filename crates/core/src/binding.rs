@@ -16,10 +16,10 @@ use entourage_api::{
 use write::{create, delete, disown, evicted, finish, note_former, release, write};
 
 use crate::{
-    cache::{Binding, ResourceState},
+    cache::{Binding, Policy, ResourceState},
     dependencies::{self, Required},
     fleet::{
-        Fleet,
+        Fleet, Priority,
         claims::{claimed_by, is_claim_over, is_selected},
         needs::grace,
         wanted::is_wanted,
@@ -231,6 +231,10 @@ fn template_here(
             Plan::wait("a policy is about to claim its new template")
         }
         Some(stored) => update(fleet, id, (resource, template, stored), own, &required, now),
+        None if matches!(own, Some(Own::Claimed(_, policy)) if is_pending(fleet, policy)) => Plan::wait_for(
+            SyncRequirement::Priorities,
+            "the PriorityClass of its policy is not known yet",
+        ),
         None => {
             let mut fresh = ResourceBinding {
                 metadata: identity(fleet, id, resource, template),
@@ -247,6 +251,11 @@ fn template_here(
             }
         }
     }
+}
+
+/// True if the policy asks for a priority that is not known yet: the binding is created with it.
+fn is_pending(fleet: &Fleet, policy: &Policy) -> bool {
+    fleet.priority_by(&policy.object.spec) == Some(Priority::Pending)
 }
 
 fn update(

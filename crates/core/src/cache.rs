@@ -37,7 +37,7 @@ pub(crate) use works::HeldWork;
 use crate::{
     interpreter::hook::Contract,
     object::{NamespacedName, ResourceId, Str, Time},
-    observation::Configured,
+    observation::{Configured, PriorityClass},
 };
 
 /// The objects of the hub and the members, and the state of the watches that report them.
@@ -63,6 +63,8 @@ pub(crate) struct Cache {
     pub(crate) usage: Usage,
     /// ClusterTaintPolicies.
     pub(crate) taint_policies: BTreeMap<Str, TaintPolicy>,
+    /// PriorityClasses of the hub.
+    pub(crate) priority_classes: BTreeMap<Str, PriorityClass>,
     /// Namespaces of the hub and of members.
     pub(crate) namespaces: Namespaces,
     /// ResourceInterpreterCustomizations.

@@ -117,6 +117,10 @@ impl Fleet {
     /// See [`Engine::plan`].
     pub(crate) fn plan(&mut self, key: &Key, now: Time) -> Plan {
         governor::explain(self, key, now);
+        if matches!(key, Key::Binding(_)) {
+            // Room that is free again is there for the first that is planned.
+            self.memory.rooms.expire(now);
+        }
         let mut plan = plan(self, key, now);
         if budget::reserve(self, key, &plan, now) {
             plan = self::plan(self, key, now);

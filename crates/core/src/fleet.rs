@@ -13,6 +13,7 @@ pub(crate) mod execution_namespaces;
 pub(crate) mod identities;
 pub(crate) mod namespaces;
 pub(crate) mod needs;
+mod priorities;
 pub(crate) mod quotas;
 pub(crate) mod regarding;
 pub(crate) mod render_specs;
@@ -28,6 +29,7 @@ pub(crate) mod workload_groups;
 pub(crate) mod works;
 
 pub(crate) use consent::consents;
+pub(crate) use priorities::Priority;
 pub use stats::Stats;
 pub(crate) use sync_requirement::INTERPRETER_WATCHES;
 

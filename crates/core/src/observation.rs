@@ -9,6 +9,7 @@ mod meta;
 pub mod misread;
 mod object_ref;
 mod outcome;
+mod priority_class;
 mod quota;
 mod unhealthy;
 mod usage;
@@ -46,6 +47,7 @@ pub(crate) use interpreted::named;
 pub use meta::{CopyMeta, owner_hash};
 pub use object_ref::ObjectRef;
 pub use outcome::{Delivered, Removed, Wrote};
+pub use priority_class::PriorityClass;
 pub use quota::{AssignedQuota, QuotaOutcome, assignment};
 pub use usage::{Node, Pod};
 pub use uses::{Use, Used, Uses};
@@ -179,6 +181,8 @@ pub enum Subject {
     Quota(Arc<FederatedResourceQuota>),
     /// A ResourceQuota of a member that a FederatedResourceQuota made: the member, the name.
     QuotaCopy(Str, NamespacedName, Box<AssignedQuota>),
+    /// A PriorityClass of the hub.
+    PriorityClass(Str, Box<PriorityClass>),
     /// A Work.
     Work(NamespacedName, Box<Work>),
     /// A node of a member.
@@ -363,6 +367,10 @@ pub fn project(watch: &Watch, interpretation: &Interpretation, object: &Value) -
             let copy = Box::new(AssignedQuota::of(object));
             Some(Subject::QuotaCopy(cluster.clone(), name, copy))
         }
+        Watch::PriorityClasses => Some(Subject::PriorityClass(
+            object["metadata"]["name"].as_str()?.into(),
+            Box::new(PriorityClass::of(object)),
+        )),
         Watch::Works => Some(Subject::Work(
             NamespacedName::new(
                 object["metadata"]["namespace"].as_str()?,
@@ -416,6 +424,7 @@ pub fn which(watch: &Watch, object: &Value) -> Option<ObjectRef> {
         Watch::QuotaCopies(cluster) => {
             ObjectRef::QuotaCopy(cluster.clone(), NamespacedName::new(namespace, name))
         }
+        Watch::PriorityClasses => ObjectRef::PriorityClass(name.into()),
         Watch::Works => ObjectRef::Work(NamespacedName::new(namespace, name)),
         Watch::Nodes(cluster) => ObjectRef::Node(cluster.clone(), name.into()),
         Watch::Pods(cluster) => ObjectRef::Pod(cluster.clone(), usage::number(namespace, name)),
@@ -530,6 +539,7 @@ mod tests {
             Watch::Quotas,
             Watch::QuotaCopies("m1".into()),
             Watch::Works,
+            Watch::PriorityClasses,
             Watch::Nodes("m1".into()),
             Watch::Pods("m1".into()),
         ];

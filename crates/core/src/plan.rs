@@ -148,6 +148,8 @@ pub struct RoomUse {
     pub demand: Demand,
     /// The scheduling result, sorted by name; `None` if the room is too little.
     pub clusters: Option<Vec<TargetCluster>>,
+    /// The priority of the binding: of those that wait, the highest is tried first.
+    pub priority: i32,
 }
 
 /// A part of the cache that must be synced before a change may be made; see [`crate::Engine::plan`].
@@ -166,6 +168,8 @@ pub enum SyncRequirement {
     /// Every source that may require an object of a kind is synced as of now, and what kept it before this process started is
     /// known.
     Removal(Gvk),
+    /// The PriorityClasses were listed, or cannot be.
+    Priorities,
     /// The copies of a kind on a member were listed, or cannot be. This and the next variant come last: no list of the hub
     /// proves them, and there are as many as kinds times members.
     Copies(Str, Gvk),

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
-    filter::{FILTERS, FilterReason},
+    filter::{FILTERS, Filter, FilterReason},
     request::{Candidate, Round},
 };
 
@@ -48,6 +48,17 @@ impl<'a> FilterResult<'a> {
             .is_ok()
     }
 
+    /// The reason, without counts, why none of the clusters fits that no [noted](crate::Filter::is_noted) filter leaves out.
+    pub(super) fn is_void(&self) -> String {
+        let selects_none = self.left_out.keys().all(|(filter, _)| *filter == 0);
+        let why = if selects_none {
+            "selects no cluster"
+        } else {
+            "has no cluster that workloadAffinity permits"
+        };
+        format!("{} {why}", self.path())
+    }
+
     /// The field of the policy that holds the affinity.
     pub(super) fn path(&self) -> &str {
         &self.round.path
@@ -66,16 +77,16 @@ impl<'a> FilterResult<'a> {
         if all == 0 {
             message.push_str(": no cluster has joined");
         }
-        self.finish(message, 0)
+        self.finish(message, |_| true)
     }
 
-    /// A note on a successful result: clusters that the policy selects and that were left out, and names that no Cluster has.
-    /// `None` if there are none.
+    /// A note on a successful result: clusters that were left out by filters that are [noted](crate::Filter::is_noted), and names
+    /// that no Cluster has. `None` if there are none.
     pub(super) fn note(&self) -> Option<String> {
         let left_out: usize = self
             .left_out
             .iter()
-            .filter(|((filter, _), _)| *filter > 0)
+            .filter(|((filter, _), _)| FILTERS[*filter].is_noted)
             .map(|(_, count)| count)
             .sum();
         if left_out == 0 {
@@ -88,16 +99,16 @@ impl<'a> FilterResult<'a> {
             .map_or_else(String::new, |_| format!(" selected by {}", self.round.path));
         Some(self.finish(
             format!("{} of {selected} clusters{by} fit", self.fitting.len()),
-            1,
+            |filter| filter.is_noted,
         ))
     }
 
-    /// Adds the counts of the filters from `first` on, and the unknown names.
-    fn finish(&self, mut message: String, first: usize) -> String {
+    /// Adds the counts of some filters, and the unknown names.
+    fn finish(&self, mut message: String, is_counted: impl Fn(&Filter) -> bool) -> String {
         let counts: Vec<String> = self
             .left_out
             .iter()
-            .filter(|((filter, _), _)| *filter >= first)
+            .filter(|((filter, _), _)| is_counted(&FILTERS[*filter]))
             .map(|((_, why), count)| format!("{count} {}", why.0))
             .collect();
         if !counts.is_empty() {

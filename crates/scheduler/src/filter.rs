@@ -21,53 +21,63 @@ pub struct Filter {
     pub name: &'static str,
     /// Its requirement on a cluster, in one line.
     pub summary: &'static str,
+    /// True if a note on a result counts the clusters that it leaves out. Those that the policy does not select and those that depend
+    /// on other workloads are not counted: a condition must not change with each cluster that joins, and each workload.
+    pub is_noted: bool,
     /// Succeeds if the cluster passes.
     pub check: fn(&Round<'_>, &Candidate<'_>) -> Result<(), FilterReason>,
 }
 
-/// All filters, in the order in which they are applied; a cluster is counted under the first that leaves it out. The first one
-/// is the policy's own selection: clusters that it leaves out are not mentioned in notes.
+/// All filters, in the order in which they are applied; a cluster is counted under the first that leaves it out.
 pub const FILTERS: &[Filter] = &[
     Filter {
         name: "clusterAffinity",
         summary: "The policy selects the cluster, by name, labels, provider, region and zones, and does not exclude it.",
+        is_noted: false,
         check: selected,
     },
     Filter {
         name: "deletion",
         summary: "The Cluster is not being deleted, or the cluster is a target already.",
+        is_noted: true,
         check: staying,
     },
     Filter {
         name: "eviction",
         summary: "The workload is not being evicted from the cluster.",
+        is_noted: true,
         check: not_evicted,
     },
     Filter {
         name: "taints",
         summary: "The policy tolerates the NoSchedule and NoExecute taints of the cluster, or it is a target already. \
                   A cluster that is not ready counts as tainted.",
+        is_noted: true,
         check: tolerated,
     },
     Filter {
         name: "apiEnablements",
         summary: "The cluster serves the kind, or it is a target already, or it is not known what it serves.",
+        is_noted: true,
         check: served,
     },
     Filter {
         name: "spreadConstraints",
         summary: "The cluster has the region, zone, provider or label by which the policy spreads.",
+        is_noted: true,
         check: grouped,
     },
     Filter {
         name: "workloadAffinity",
         summary: "Every other workload of the template's affinity group that is scheduled has the cluster, or it is a target \
                   already.",
+        is_noted: false,
         check: beside,
     },
     Filter {
         name: "workloadAntiAffinity",
         summary: "No other workload of the template's anti-affinity group has the cluster, or it is a target already.",
+        is_noted: false,
         check: apart,
     },
 ];

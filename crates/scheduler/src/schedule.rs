@@ -121,8 +121,7 @@ impl ScheduleTrace {
         let note = match &miss.why {
             None => {
                 self.messages.push(survey.failure());
-                let selects_none = || format!("{} selects no cluster", survey.path());
-                survey.note().unwrap_or_else(selects_none)
+                survey.note().unwrap_or_else(|| survey.is_void())
             }
             Some(why) => {
                 self.messages.push(format!("{}; {why}", survey.failure()));

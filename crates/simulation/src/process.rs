@@ -72,14 +72,28 @@ impl Process {
         }
     }
 
-    /// The next key: clusters first, so that replicas are not divided only among those that are ready already.
+    /// The next key: clusters first, so that replicas are not divided only among those that are ready already; of bindings the one
+    /// with the highest rank.
     pub fn next_key(&mut self) -> Option<Key> {
         let first = Key::Cluster(Str::from(""));
         let cluster = self.queue.range(first..).next().cloned();
         match cluster.filter(|key| matches!(key, Key::Cluster(_))) {
             Some(key) => self.queue.take(&key),
-            None => self.queue.pop_first(),
+            None => {
+                let first = self.queue.first().cloned()?;
+                let key = match first {
+                    Key::Binding(_) => self.highest().unwrap_or(first),
+                    _ => first,
+                };
+                self.queue.take(&key)
+            }
         }
+    }
+
+    /// The binding with the highest rank, of two the first. Cost: O(bindings in the queue).
+    fn highest(&self) -> Option<Key> {
+        let bindings = self.queue.iter().filter(|key| matches!(key, Key::Binding(_)));
+        bindings.rev().max_by_key(|key| self.engine.rank(key)).cloned()
     }
 
     /// Closes the watches that ended, because they are not demanded any more or their objects must be read again; returns them.

@@ -130,10 +130,13 @@ pub fn pass_time<R: Run>(run: &mut R, until: Time) -> bool {
     };
     let servers = run.servers_mut();
     servers.now = servers.now.max(time);
-    if let Some((_, key)) = timer.filter(|(at, _)| *at == time) {
+    if timer.is_some_and(|(at, _)| at == time) {
+        // All of that time: in a process they are queued before the first of them is planned.
         let process = run.process_mut();
-        process.timers.remove(&key);
-        process.queue.insert(key);
+        let due = process.timers.iter().filter(|(_, at)| **at == time);
+        let due: Vec<Key> = due.map(|(key, _)| key.clone()).collect();
+        process.timers.retain(|_, at| *at != time);
+        process.queue.extend(due);
     }
     true
 }

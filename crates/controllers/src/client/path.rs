@@ -109,6 +109,7 @@ impl Path {
             Watch::Rebalancers => Self::build(APPS, Cow::Borrowed(REBALANCERS), "", None),
             Watch::Quotas => Self::build(POLICY, Cow::Borrowed(QUOTAS), "", None),
             Watch::QuotaCopies(_) => Self::build("/api/v1", Cow::Borrowed("resourcequotas"), "", None),
+            Watch::PriorityClasses => Self::build(SCHEDULING, Cow::Borrowed("priorityclasses"), "", None),
             Watch::Works => Self::works(""),
             Watch::Nodes(_) => Self::build("/api/v1", Cow::Borrowed("nodes"), "", None),
             Watch::Pods(_) => Self::build("/api/v1", Cow::Borrowed("pods"), "", None),
@@ -214,6 +215,7 @@ const KRUISE: &str = "/apis/apps.kruise.io/v1alpha1";
 const DISTRIBUTIONS: &str = "resourcedistributions";
 const APPS: &str = "/apis/apps.karmada.io/v1alpha1";
 const REBALANCERS: &str = "workloadrebalancers";
+const SCHEDULING: &str = "/apis/scheduling.k8s.io/v1";
 const QUOTAS: &str = "federatedresourcequotas";
 
 fn root(gvk: &Gvk) -> String {

@@ -18,6 +18,10 @@ pub trait Decide: Send + 'static {
     fn observe(&mut self, seen: Observation, now: Time) -> Vec<Key>;
     /// Plans a key as of `now`; a key that waits for a sync requirement is recorded.
     fn plan(&mut self, key: &Key, now: Time) -> Plan;
+    /// The rank of a key among those of bindings: the highest is planned first.
+    fn rank(&self, _key: &Key) -> i32 {
+        0
+    }
     /// The keys dirtied by planning: to be called after each plan.
     fn take_raised(&mut self) -> Vec<Key> {
         Vec::new()
@@ -72,6 +76,10 @@ impl Decide for Engine {
 
     fn plan(&mut self, key: &Key, now: Time) -> Plan {
         Self::plan(self, key, now)
+    }
+
+    fn rank(&self, key: &Key) -> i32 {
+        entourage_core::fleet::Fleet::rank(self, key)
     }
 
     fn take_raised(&mut self) -> Vec<Key> {

@@ -1,7 +1,8 @@
 //! The keys of one API server that wait for their plan: by priority, once each, one at a time per serialization key. Pure.
 
 use std::{
-    collections::{HashMap, VecDeque},
+    cmp::Reverse,
+    collections::{BTreeMap, HashMap, VecDeque},
     sync::Arc,
 };
 
@@ -34,8 +35,26 @@ const STATUS_TURN: u32 = 4;
 /// The time for which a status yields to all live and listed keys, in milliseconds.
 const PATIENCE: i64 = 100;
 
-/// A key that waits for its serialization key, with its priority, and the time since when it waits.
-type Parked = (Key, Priority, Time);
+/// A key that waits for its serialization key, with the position that it had.
+type Parked = (Key, Position);
+
+/// The position of a key that waits.
+#[derive(Clone, Copy, Debug)]
+struct Position {
+    priority: Priority,
+    /// Of two bindings with the same priority the higher rank goes first: see [`entourage_core::fleet::Fleet::rank`].
+    rank: i32,
+    /// The time since when it waits.
+    since: Time,
+}
+
+/// A turn in the order of arrival: that of a key, or of whichever binding has the highest rank then. So bindings are ordered among
+/// themselves, and no other key waits longer for that.
+#[derive(Debug)]
+enum Turn {
+    Key(Arc<Key>),
+    Binding,
+}
 
 /// The queue of one API server.
 ///
@@ -44,27 +63,57 @@ type Parked = (Key, Priority, Time);
 #[derive(Debug, Default)]
 pub struct Queue {
     /// A key may be in more than one of these; only the priority in `waiting` counts.
-    ready: [VecDeque<Arc<Key>>; PRIORITIES],
-    waiting: HashMap<Arc<Key>, (Priority, Time)>,
+    ready: [VecDeque<Turn>; PRIORITIES],
+    /// The bindings that wait, by rank and arrival; as many as turns of bindings.
+    bindings: [BTreeMap<(Reverse<i32>, u64), Arc<Key>>; PRIORITIES],
+    /// The number of bindings that arrived.
+    arrived: u64,
+    waiting: HashMap<Arc<Key>, Position>,
     /// The serialization keys in flight, with the parked keys of each.
     serialization_keys: HashMap<Key, Vec<Parked>>,
     pops: u32,
 }
 
 impl Queue {
-    /// Adds a key, or moves it up. One that writes a status goes after the others.
-    pub fn push(&mut self, key: Key, priority: Priority, now: Time) {
+    /// Adds a key, or moves it up. One that writes a status goes after the others. `rank` counts for bindings alone.
+    pub fn push(&mut self, key: Key, priority: Priority, rank: i32, now: Time) {
         let priority = if key.is_status() {
             priority.max(Priority::Status)
         } else {
             priority
         };
-        if self.waiting.get(&key).is_some_and(|(held, _)| *held <= priority) {
+        let position = Position {
+            priority,
+            rank,
+            since: now,
+        };
+        self.wait(key, position);
+    }
+
+    fn wait(&mut self, key: Key, position: Position) {
+        let held = self.waiting.get(&key);
+        if held.is_some_and(|held| held.priority <= position.priority) {
             return;
         }
         let key = Arc::new(key);
-        self.ready[priority as usize].push_back(key.clone());
-        self.waiting.insert(key, (priority, now));
+        let class = position.priority as usize;
+        if let Key::Binding(_) = *key {
+            self.arrived += 1;
+            let place = (Reverse(position.rank), self.arrived);
+            self.bindings[class].insert(place, key.clone());
+            self.ready[class].push_back(Turn::Binding);
+        } else {
+            self.ready[class].push_back(Turn::Key(key.clone()));
+        }
+        self.waiting.insert(key, position);
+    }
+
+    /// The key whose turn it is, or was.
+    fn turn(&mut self, priority: Priority) -> Option<Arc<Key>> {
+        match self.ready[priority as usize].pop_front()? {
+            Turn::Key(key) => Some(key),
+            Turn::Binding => self.bindings[priority as usize].pop_first().map(|(_, key)| key),
+        }
     }
 
     /// The next key whose serialization key is free, or `None`.
@@ -84,13 +133,14 @@ impl Queue {
             order[..3].rotate_right(1);
         }
         for priority in order {
-            while let Some(key) = self.ready[priority as usize].pop_front() {
-                if self.waiting.get(&key).is_none_or(|(held, _)| *held != priority) {
+            while let Some(key) = self.turn(priority) {
+                let held = self.waiting.get(&key).copied();
+                let Some(position) = held.filter(|held| held.priority == priority) else {
                     continue;
-                }
-                let since = self.waiting.remove(&key).map_or(now, |(_, since)| since);
+                };
+                self.waiting.remove(&key);
                 match self.serialization_keys.get_mut(&key.serialization_key()) {
-                    Some(parked) => park(parked, (Arc::unwrap_or_clone(key), priority, since)),
+                    Some(parked) => park(parked, (Arc::unwrap_or_clone(key), position)),
                     None => return Some(Arc::unwrap_or_clone(key)),
                 }
             }
@@ -103,16 +153,18 @@ impl Queue {
     fn shrink(&mut self) {
         if self.waiting.is_empty() && self.waiting.capacity() > SPARE {
             self.waiting = HashMap::new();
-            self.ready = Default::default();
+            (self.ready, self.bindings) = Default::default();
         }
     }
 
     /// True if the longest waiting status has waited long enough. Cost: O(1), and once for each that moved on.
     fn has_late_status(&mut self, now: Time) -> bool {
         let statuses = &mut self.ready[Priority::Status as usize];
-        while let Some(first) = statuses.front() {
+        while let Some(Turn::Key(first)) = statuses.front() {
             match self.waiting.get(first) {
-                Some((Priority::Status, since)) => return since.plus(PATIENCE) <= now,
+                Some(held) if held.priority == Priority::Status => {
+                    return held.since.plus(PATIENCE) <= now;
+                }
                 _ => drop(statuses.pop_front()),
             }
         }
@@ -128,18 +180,19 @@ impl Queue {
 
     /// Marks the key as ended: keys parked for its serialization key wait in the queue again.
     pub fn finish(&mut self, key: &Key) {
-        for (key, priority, since) in self
+        for (key, position) in self
             .serialization_keys
             .remove(&key.serialization_key())
             .unwrap_or_default()
         {
-            self.push(key, priority, since);
+            self.wait(key, position);
         }
     }
 
     /// Drops the waiting keys; running ones continue.
     pub fn forget(&mut self) {
         self.ready.iter_mut().for_each(VecDeque::clear);
+        self.bindings.iter_mut().for_each(BTreeMap::clear);
         self.waiting.clear();
         self.serialization_keys.values_mut().for_each(Vec::clear);
     }
@@ -163,13 +216,16 @@ impl Queue {
     }
 }
 
-fn park(parked: &mut Vec<Parked>, (key, priority, since): Parked) {
-    match parked.iter_mut().find(|(each, ..)| *each == key) {
-        Some((_, standing, first)) => {
-            *standing = (*standing).min(priority);
-            *first = (*first).min(since);
+fn park(parked: &mut Vec<Parked>, (key, position): Parked) {
+    match parked.iter_mut().find(|(each, _)| *each == key) {
+        Some((_, held)) => {
+            *held = Position {
+                priority: held.priority.min(position.priority),
+                rank: position.rank,
+                since: held.since.min(position.since),
+            };
         }
-        None => parked.push((key, priority, since)),
+        None => parked.push((key, position)),
     }
 }
 
@@ -198,9 +254,9 @@ mod tests {
     #[test]
     fn live_keys_go_before_listed_ones_and_those_before_timers() {
         let mut queue = Queue::default();
-        queue.push(binding("timer"), Priority::Timer, Time(0));
-        queue.push(binding("listed"), Priority::Listed, Time(0));
-        queue.push(binding("live"), Priority::Live, Time(0));
+        queue.push(binding("timer"), Priority::Timer, 0, Time(0));
+        queue.push(binding("listed"), Priority::Listed, 0, Time(0));
+        queue.push(binding("live"), Priority::Live, 0, Time(0));
         assert_eq!(
             drain(&mut queue),
             [binding("live"), binding("listed"), binding("timer")]
@@ -210,10 +266,10 @@ mod tests {
     #[test]
     fn a_status_goes_after_what_it_may_tell_of_and_before_timers() {
         let mut queue = Queue::default();
-        queue.push(status("a"), Priority::Live, Time(0));
-        queue.push(binding("timer"), Priority::Timer, Time(0));
-        queue.push(binding("b"), Priority::Listed, Time(0));
-        queue.push(binding("c"), Priority::Live, Time(0));
+        queue.push(status("a"), Priority::Live, 0, Time(0));
+        queue.push(binding("timer"), Priority::Timer, 0, Time(0));
+        queue.push(binding("b"), Priority::Listed, 0, Time(0));
+        queue.push(binding("c"), Priority::Live, 0, Time(0));
         assert_eq!(
             drain(&mut queue),
             [binding("c"), binding("b"), status("a"), binding("timer")]
@@ -224,8 +280,8 @@ mod tests {
     fn a_status_that_has_waited_long_enough_gets_a_fifth_of_the_turns() {
         let mut queue = Queue::default();
         for name in 0..100 {
-            queue.push(status(&name.to_string()), Priority::Live, Time(0));
-            queue.push(binding(&name.to_string()), Priority::Live, Time(0));
+            queue.push(status(&name.to_string()), Priority::Live, 0, Time(0));
+            queue.push(binding(&name.to_string()), Priority::Live, 0, Time(0));
         }
         let mut popped = |now| -> Vec<Key> { (0..40).filter_map(|_| queue.pop(Time(now))).collect() };
         let statuses = |keys: &[Key]| keys.iter().filter(|key| key.is_status()).count();
@@ -239,21 +295,51 @@ mod tests {
     fn the_memory_of_a_burst_is_freed_when_it_is_over() {
         let mut queue = Queue::default();
         for name in 0..1_000 {
-            queue.push(binding(&name.to_string()), Priority::Live, Time(0));
+            queue.push(binding(&name.to_string()), Priority::Live, 0, Time(0));
         }
         assert_eq!(drain(&mut queue).len(), 1_000);
         assert!(queue.waiting.capacity() <= SPARE);
-        queue.push(binding("a"), Priority::Live, Time(0));
+        queue.push(binding("a"), Priority::Live, 0, Time(0));
         assert_eq!(drain(&mut queue), [binding("a")]);
+    }
+
+    #[test]
+    fn of_bindings_the_highest_rank_goes_first_and_no_other_key_waits_for_that() {
+        let mut queue = Queue::default();
+        let copy = Key::Copy(id("copy"), "m1".into());
+        for (name, rank) in [("a", 0), ("b", -1), ("c", 9)] {
+            queue.push(binding(name), Priority::Live, rank, Time(0));
+        }
+        queue.push(copy.clone(), Priority::Live, 0, Time(0));
+        for (name, rank) in [("d", 9), ("e", 10)] {
+            queue.push(binding(name), Priority::Live, rank, Time(0));
+        }
+        queue.push(binding("b"), Priority::Timer, 99, Time(0));
+        assert_eq!(
+            drain(&mut queue),
+            [
+                binding("e"),
+                binding("c"),
+                binding("d"),
+                copy,
+                binding("a"),
+                binding("b")
+            ]
+        );
+        // What moves up leaves a turn behind, and nobody loses one.
+        queue.push(binding("a"), Priority::Timer, 5, Time(0));
+        queue.push(binding("b"), Priority::Timer, 1, Time(0));
+        queue.push(binding("a"), Priority::Live, 0, Time(0));
+        assert_eq!(drain(&mut queue), [binding("a"), binding("b")]);
     }
 
     #[test]
     fn a_key_waits_once_and_moves_up() {
         let mut queue = Queue::default();
-        queue.push(binding("a"), Priority::Timer, Time(0));
-        queue.push(binding("b"), Priority::Listed, Time(0));
-        queue.push(binding("a"), Priority::Live, Time(0));
-        queue.push(binding("a"), Priority::Timer, Time(0));
+        queue.push(binding("a"), Priority::Timer, 0, Time(0));
+        queue.push(binding("b"), Priority::Listed, 0, Time(0));
+        queue.push(binding("a"), Priority::Live, 0, Time(0));
+        queue.push(binding("a"), Priority::Timer, 0, Time(0));
         assert_eq!(queue.len(), 2);
         assert_eq!(drain(&mut queue), [binding("a"), binding("b")]);
         assert!(queue.is_empty());
@@ -264,11 +350,11 @@ mod tests {
         let mut queue = Queue::default();
         let (spec, status) = (Key::Binding(id("a")), Key::BindingStatus(id("a")));
         queue.start(&spec);
-        queue.push(spec.clone(), Priority::Live, Time(0));
-        queue.push(status.clone(), Priority::Timer, Time(0));
-        queue.push(binding("b"), Priority::Listed, Time(0));
+        queue.push(spec.clone(), Priority::Live, 0, Time(0));
+        queue.push(status.clone(), Priority::Timer, 0, Time(0));
+        queue.push(binding("b"), Priority::Listed, 0, Time(0));
         assert_eq!(drain(&mut queue), [binding("b")]);
-        queue.push(spec.clone(), Priority::Live, Time(0));
+        queue.push(spec.clone(), Priority::Live, 0, Time(0));
         assert_eq!(drain(&mut queue), []);
         assert_eq!(queue.in_flight(), 1);
         queue.finish(&spec);
@@ -283,12 +369,12 @@ mod tests {
     fn who_waits_is_forgotten_and_what_is_carried_out_keeps_its_lane() {
         let mut queue = Queue::default();
         queue.start(&binding("a"));
-        queue.push(binding("a"), Priority::Live, Time(0));
-        queue.push(binding("b"), Priority::Live, Time(0));
+        queue.push(binding("a"), Priority::Live, 0, Time(0));
+        queue.push(binding("b"), Priority::Live, 0, Time(0));
         assert_eq!(queue.pop(Time(0)), Some(binding("b")));
-        queue.push(binding("b"), Priority::Timer, Time(0));
+        queue.push(binding("b"), Priority::Timer, 0, Time(0));
         queue.forget();
-        queue.push(binding("a"), Priority::Live, Time(0));
+        queue.push(binding("a"), Priority::Live, 0, Time(0));
         assert_eq!(queue.pop(Time(0)), None, "its lane is taken");
         queue.finish(&binding("a"));
         assert_eq!(drain(&mut queue), [binding("a")]);
@@ -299,17 +385,17 @@ mod tests {
         let mut queue = Queue::default();
         let (a, b) = (Key::Copy(id("a"), "m1".into()), Key::Copy(id("b"), "m1".into()));
         queue.start(&a);
-        queue.push(b.clone(), Priority::Live, Time(0));
+        queue.push(b.clone(), Priority::Live, 0, Time(0));
         assert_eq!(queue.pop(Time(0)), Some(b));
     }
 
     #[test]
     fn timers_do_not_starve_under_constant_live_load() {
         let mut queue = Queue::default();
-        queue.push(binding("timer"), Priority::Timer, Time(0));
+        queue.push(binding("timer"), Priority::Timer, 0, Time(0));
         let mut pops = 0;
         loop {
-            queue.push(binding("live"), Priority::Live, Time(0));
+            queue.push(binding("live"), Priority::Live, 0, Time(0));
             pops += 1;
             if queue.pop(Time(0)) == Some(binding("timer")) {
                 break;
@@ -321,10 +407,10 @@ mod tests {
     #[test]
     fn what_was_listed_does_not_starve_under_constant_live_load_and_its_statuses() {
         let mut queue = Queue::default();
-        queue.push(binding("listed"), Priority::Listed, Time(0));
+        queue.push(binding("listed"), Priority::Listed, 0, Time(0));
         for pop in 0.. {
-            queue.push(binding("live"), Priority::Live, Time(0));
-            queue.push(status("live"), Priority::Live, Time(0));
+            queue.push(binding("live"), Priority::Live, 0, Time(0));
+            queue.push(status("live"), Priority::Live, 0, Time(0));
             if queue.pop(Time(PATIENCE)) == Some(binding("listed")) {
                 break;
             }
@@ -336,11 +422,11 @@ mod tests {
     fn a_status_that_waits_for_its_lane_keeps_its_place() {
         let mut queue = Queue::default();
         queue.start(&binding("a"));
-        queue.push(status("a"), Priority::Live, Time(0));
+        queue.push(status("a"), Priority::Live, 0, Time(0));
         assert_eq!(queue.pop(Time(0)), None);
         queue.finish(&binding("a"));
         for name in 0..9 {
-            queue.push(binding(&name.to_string()), Priority::Live, Time(PATIENCE));
+            queue.push(binding(&name.to_string()), Priority::Live, 0, Time(PATIENCE));
         }
         let turns: Vec<Key> = (0..4).filter_map(|_| queue.pop(Time(PATIENCE))).collect();
         assert!(turns.contains(&status("a")), "{turns:?}");

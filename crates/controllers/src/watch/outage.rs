@@ -136,6 +136,7 @@ const fn may_be_undefined(watch: &Watch) -> bool {
             | Watch::TaintPolicies
             | Watch::Rebalancers
             | Watch::Quotas
+            | Watch::PriorityClasses
             | Watch::Works
     )
 }

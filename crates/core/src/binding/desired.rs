@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use entourage_api::{
     keys::{annotation, finalizer, label},
     names,
-    policy::Placement,
+    policy::{Placement, PropagationSpec},
     work::{
         DependentObjectReference, GracefulEvictionTask, ObjectReference, ResourceBinding,
-        ResourceBindingSpec, Suspension, TargetCluster,
+        ResourceBindingSpec, SchedulePriority, Suspension, TargetCluster,
     },
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
@@ -198,6 +198,7 @@ fn claim(
     demand(template, spec);
     spec.placement = Some(from.placement.clone());
     spec.workload_affinity_groups = groups_of(&from.placement, &template.meta);
+    prioritize(fleet, from, spec);
     let held = vanished.as_ref().unwrap_or(binding);
     let behaviour = (&from.placement, from.failover.as_ref());
     let decision = decide(fleet, id, (resource, template), behaviour, held, now);
@@ -205,6 +206,18 @@ fn claim(
         binding.spec.graceful_eviction_tasks = tended(fleet, id, resource, held, &from.placement, now);
     }
     place(decision, &from.placement, binding)
+}
+
+/// Fills in the priority that the policy asks for; while it is pending, the stored one is kept.
+fn prioritize(fleet: &Fleet, policy: &PropagationSpec, spec: &mut ResourceBindingSpec) {
+    match fleet.priority_by(policy) {
+        None => spec.schedule_priority = None,
+        Some(asked) => {
+            if let Some(priority) = asked.value() {
+                spec.schedule_priority = Some(SchedulePriority { priority });
+            }
+        }
+    }
 }
 
 /// Fills in the resources that the template requests. Replicas or components, as in Karmada, whose readers do not divide a
@@ -346,6 +359,7 @@ fn attach(merged: &Merged, spec: &mut ResourceBindingSpec) {
     spec.failover = None;
     spec.suspension = None;
     spec.workload_affinity_groups = None;
+    spec.schedule_priority = None;
 }
 
 /// Sets the labels, annotations and finalizers of this control plane; those of other writers are kept. `claimed`: the policy,

@@ -22,7 +22,12 @@ pub(super) fn room_use(
         Outcome::Failed { .. } => return None,
     };
     let demand = Demand::of(binding.spec.replica_requirements.as_ref());
-    Some(Box::new(RoomUse { demand, clusters }))
+    let priority = binding.spec.schedule_priority.as_ref();
+    Some(Box::new(RoomUse {
+        demand,
+        clusters,
+        priority: priority.map_or(0, |each| each.priority),
+    }))
 }
 
 /// True if it waits until the quotas of its namespace leave more.

@@ -345,9 +345,18 @@ impl Binding {
 
     /// True if the status, as stored, has a scheduling result. Cost: O(conditions).
     pub(crate) fn is_scheduled(&self) -> bool {
+        self.has_scheduled("True")
+    }
+
+    /// True if the status, as stored, has the reason why there is no scheduling result. Cost: O(conditions).
+    pub(crate) fn is_refused(&self) -> bool {
+        self.has_scheduled("False")
+    }
+
+    fn has_scheduled(&self, value: &str) -> bool {
         let status = self.object.status.as_ref();
         let mut conditions = status.into_iter().flat_map(|status| &status.conditions);
-        conditions.any(|each| each.type_ == condition::SCHEDULED && each.status == "True")
+        conditions.any(|each| each.type_ == condition::SCHEDULED && each.status == value)
     }
 
     /// True if copies are kept, without ownership metadata, when a user ends their propagation: its policy requests it, or the

@@ -10,7 +10,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use crate::{
     cache::Policy,
     condition as conditions,
-    fleet::Fleet,
+    fleet::{Fleet, Priority},
     object::Time,
     scheduler::{Candidate, affinity, weight},
 };
@@ -46,8 +46,8 @@ pub(super) fn fill(fleet: &Fleet, policy: &Policy, all: &mut Vec<Condition>, now
 fn parts_without_effect(fleet: &Fleet, policy: &Policy) -> Vec<String> {
     let spec = &policy.object.spec;
     let mut all = Vec::new();
-    if spec.schedule_priority.is_some() {
-        all.push("spec.schedulePriority is stored and has no effect in this version".to_owned());
+    if let Some(Priority::Unknown(why)) = fleet.priority_by(spec) {
+        all.push(why);
     }
     let placement = &spec.placement;
     let affinities = affinities(placement);

@@ -27,6 +27,7 @@ mod namespaces;
 mod outdated;
 mod overrides;
 mod policies;
+mod priority_classes;
 mod quotas;
 mod rebalancers;
 mod restored;
@@ -173,6 +174,7 @@ impl Fleet {
             Subject::Rebalancer(object) => self.rebalancer_seen(object, now, dirty),
             Subject::Quota(object) => self.quota_seen(object, dirty),
             Subject::QuotaCopy(cluster, name, copy) => self.quota_copy_seen(&cluster, &name, *copy, dirty),
+            Subject::PriorityClass(name, class) => self.priority_class_seen(&name, *class, dirty),
             Subject::Work(name, work) => self.work_seen(&name, *work, now, dirty),
             Subject::Node(cluster, name, node) => self.node_seen(&cluster, &name, *node),
             Subject::Pod(cluster, number, pod) => self.pod_seen(&cluster, number, pod),
@@ -198,6 +200,7 @@ impl Fleet {
             ObjectRef::Rebalancer(name) => self.rebalancer_gone(name, deletion, now),
             ObjectRef::Quota(name) => self.quota_gone(name, deletion, now, dirty),
             ObjectRef::QuotaCopy(cluster, name) => self.quota_copy_gone(cluster, name, deletion, now, dirty),
+            ObjectRef::PriorityClass(name) => self.priority_class_gone(name, deletion, now, dirty),
             ObjectRef::Work(name) => self.work_gone(name, deletion, now, dirty),
             ObjectRef::Node(cluster, name) => self.cache.usage.node_gone(cluster, name),
             ObjectRef::Pod(cluster, number) => self.cache.usage.pod_gone(cluster, *number),

@@ -72,6 +72,8 @@ pub(crate) enum Changed<'a> {
     Selection(&'a NamespacedName, &'a PropagationSpec),
     /// A policy, in its effect on its claimed templates.
     Claimed(&'a NamespacedName),
+    /// A PriorityClass, or whether any of them is known.
+    PriorityClass(Option<&'a Str>),
     /// The existence of an override policy that others name.
     DependentOverride(&'a NamespacedName),
     /// A ClusterTaintPolicy, or the sync of all of them.
@@ -147,6 +149,7 @@ impl Fleet {
             Changed::Policy(name) => dirty.push(Key::Policy(name.clone())),
             Changed::Selection(name, spec) => self.dirty_selected(name, spec, dirty),
             Changed::Claimed(name) => self.dirty_claimed(name, dirty),
+            Changed::PriorityClass(name) => self.dirty_priorities(name, dirty),
             Changed::DependentOverride(name) => self.dirty_dependent_policies(name, dirty),
             // Members and namespaces.
             Changed::TaintPolicies => self.dirty_taints(dirty),
@@ -319,6 +322,21 @@ impl Fleet {
             dirty.push(Key::Binding(id.clone()));
         }
         dirty.push(Key::Policy(policy.clone()));
+    }
+
+    /// The bindings whose policies name a PriorityClass, or any if it is `None`, and these policies. Cost: O(policies + templates that
+    /// they claim).
+    fn dirty_priorities(&self, class: Option<&Str>, dirty: &mut Dirty) {
+        let names = |policy: &Policy| {
+            let asked = policy.object.spec.schedule_priority.as_ref();
+            asked.is_some_and(|asked| class.is_none_or(|class| **class == *asked.priority_class_name))
+        };
+        for (name, _) in self.cache.policies.iter().filter(|(_, policy)| names(policy)) {
+            dirty.push(Key::Policy(name.clone()));
+            for id in self.graph.claimed.get(name).into_iter().flatten() {
+                dirty.extend([Key::Binding(id.clone()), Key::BindingStatus(id.clone())]);
+            }
+        }
     }
 
     /// The bindings whose scheduling result, or its report, a change of a Cluster can change, as the scheduler determines.

@@ -63,6 +63,7 @@ impl Fleet {
             }
             SyncRequirement::Base => self.is_base_synced(),
             SyncRequirement::Overrides => self.are_overrides_listed(),
+            SyncRequirement::Priorities => self.are_priorities_known(),
             SyncRequirement::Removal(gvk) => self.is_removal_safe(gvk),
             SyncRequirement::Copies(cluster, gvk) => self.are_copies_listed(cluster, gvk),
             SyncRequirement::Removals(cluster) => self.memory.deletion_pauses.is_released(cluster),

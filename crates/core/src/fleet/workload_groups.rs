@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use entourage_api::{policy::Placement, work::WorkloadAffinityGroups};
 
 use crate::{
+    cache::Binding,
     fleet::Fleet,
     graph::{GroupRule, Membership},
     object::{Meta, ResourceId, Str},
@@ -85,6 +86,13 @@ impl Fleet {
             .collect()
     }
 
+    /// True if the status of a binding, as stored, says that nothing fits.
+    fn is_refused(&self, id: &ResourceId) -> bool {
+        let resource = self.cache.resources.get(id);
+        let binding = resource.and_then(|resource| resource.binding.as_ref());
+        binding.is_some_and(Binding::is_refused)
+    }
+
     /// The clusters of the other members of a template's groups. `is_left` is true for a cluster that a member has to leave, with
     /// which it holds nobody back. Cost: O(members × their clusters); O(1) without a group.
     pub(crate) fn companions(
@@ -118,7 +126,7 @@ impl Fleet {
         Companions { beside, apart }
     }
 
-    /// The members of a binding's groups whose result its change can change: those without clusters, because their reasons may
+    /// The members of a binding's groups whose result its change can change: those without a valid result, because their reasons may
     /// differ, and those that may get clusters which were closed to them. Cost: O(members × clusters).
     pub(crate) fn companions_to_plan(
         &self,
@@ -140,9 +148,9 @@ impl Fleet {
                 };
                 let opened = opened(rule, was, is);
                 let others = self.others(id, rule, group).into_iter();
-                let concerned = others.filter(|(_, other)| match &opened {
-                    _ if other.has.is_empty() => true,
+                let concerned = others.filter(|(member, other)| match &opened {
                     Opened::All => true,
+                    _ if other.has.is_empty() || self.is_refused(member) => true,
                     Opened::These(clusters) => clusters.iter().any(|cluster| !other.has.contains(*cluster)),
                 });
                 all.extend(concerned.map(|(other, _)| other));

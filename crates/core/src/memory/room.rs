@@ -7,6 +7,7 @@
 
 use std::{
     borrow::Cow,
+    cmp::Reverse,
     collections::{BTreeMap, BTreeSet},
 };
 
@@ -25,7 +26,8 @@ const SETTLES: i64 = 15_000;
 /// The longest time, in milliseconds, that room is reserved: a report that does not change does not come.
 const LONGEST: i64 = 60_000;
 
-/// The time, in milliseconds, after which a binding that waits for room is tried again, whatever is reported.
+/// The interval, in milliseconds, at which bindings that wait for room are tried again, whatever is reported: all of them at the same
+/// time, so that the one with the highest priority comes first.
 pub(crate) const RETRY: i64 = 15_000;
 
 /// The time, in milliseconds, after a try in which more room does not lead to the next: [`RETRY`] does.
@@ -44,8 +46,18 @@ pub(crate) struct Rooms {
     ends: BTreeSet<(Time, ResourceId, Str)>,
     /// The time when each capacity was reported.
     reported: BTreeMap<Str, Time>,
-    /// The bindings that wait for room, with the demand of a replica and the time of the last try.
-    waiting: BTreeMap<ResourceId, (Demand, Time)>,
+    /// The bindings that wait for room.
+    waiting: BTreeMap<ResourceId, Wait>,
+}
+
+/// A binding that waits for room.
+#[derive(Clone, Debug)]
+struct Wait {
+    /// The demand of a replica.
+    demand: Demand,
+    /// The time of the last try.
+    tried: Time,
+    priority: i32,
 }
 
 /// A recent result of one binding on one cluster.
@@ -100,7 +112,8 @@ impl Rooms {
     }
 
     /// A Cluster reports its capacity, or none any more. Returns the bindings to try again: those that wait, and that a member has
-    /// more room for than before. Cost: O(recent results there + waiting bindings).
+    /// more room for than before, the highest priority first. One that was tried just now is among them if one of a lower priority
+    /// is. Cost: O(recent results there + waiting bindings × log).
     pub(crate) fn reported(
         &mut self,
         cluster: &Str,
@@ -129,14 +142,16 @@ impl Rooms {
         for recent in ids.filter_map(|id| self.recent.get(id)?.get(cluster)) {
             capacity.reserve(&recent.amounts);
         }
-        let is_due = |(demand, tried): &(Demand, Time)| {
-            tried.plus(PAUSE) <= now && capacity.replicas(demand, 0) > before.replicas(demand, 0)
-        };
-        let waiting = self.waiting.iter();
-        let due = waiting
-            .filter(|(_, wait)| is_due(wait))
-            .map(|(id, _)| id.clone())
-            .collect();
+        let gains = |wait: &Wait| capacity.replicas(&wait.demand, 0) > before.replicas(&wait.demand, 0);
+        let mut due: Vec<(&ResourceId, &Wait)> =
+            self.waiting.iter().filter(|(_, wait)| gains(wait)).collect();
+        let paused = due.iter().filter(|(_, wait)| wait.tried.plus(PAUSE) <= now);
+        let lowest = paused.map(|(_, wait)| wait.priority).min();
+        due.retain(|(_, wait)| {
+            wait.tried.plus(PAUSE) <= now || lowest.is_some_and(|lowest| lowest < wait.priority)
+        });
+        due.sort_by_key(|(_, wait)| Reverse(wait.priority));
+        let due = due.into_iter().map(|(id, _)| id.clone()).collect();
         self.capacities.insert(cluster.clone(), capacity);
         due
     }
@@ -160,13 +175,23 @@ impl Rooms {
         now: Time,
     ) -> Option<Time> {
         self.expire(now);
-        let Some(RoomUse { demand, clusters }) = used else {
+        let Some(RoomUse {
+            demand,
+            clusters,
+            priority,
+        }) = used
+        else {
             self.waiting.remove(id);
             return None;
         };
         let Some(clusters) = clusters else {
-            self.waiting.insert(id.clone(), (demand.clone(), now));
-            return Some(now.plus(RETRY));
+            let wait = Wait {
+                demand: demand.clone(),
+                tried: now,
+                priority: *priority,
+            };
+            self.waiting.insert(id.clone(), wait);
+            return Some(Time((now.0.div_euclid(RETRY) + 1) * RETRY));
         };
         self.waiting.remove(id);
         if **clusters != *stored || self.recent.contains_key(id) {
@@ -222,8 +247,8 @@ impl Rooms {
         }
     }
 
-    /// Ends the results that are recent no more. Cost: O(those).
-    fn expire(&mut self, now: Time) {
+    /// Ends the results that are recent no more. Cost: O(those); O(1) for none.
+    pub(crate) fn expire(&mut self, now: Time) {
         while let Some((until, ..)) = self.ends.first()
             && *until <= now
             && let Some((_, id, cluster)) = self.ends.pop_first()
@@ -299,13 +324,19 @@ mod tests {
         RoomUse {
             demand: Demand::default(),
             clusters: Some(placed(all)),
+            priority: 0,
         }
     }
 
     fn waits() -> RoomUse {
+        waits_with(0)
+    }
+
+    fn waits_with(priority: i32) -> RoomUse {
         RoomUse {
             demand: Demand::default(),
             clusters: None,
+            priority,
         }
     }
 
@@ -396,5 +427,25 @@ mod tests {
         assert_eq!(rooms.reported(&"a".into(), capacity(4), later), [id("x")]);
         rooms.planned(&id("x"), Some(&result(&[("a", 1)])), &[], later);
         assert_eq!(rooms.reported(&"a".into(), capacity(9), Time(3 * PAUSE)), []);
+    }
+
+    #[test]
+    fn of_those_that_wait_the_highest_priority_is_tried_first_and_all_at_the_same_times() {
+        let mut rooms = rooms(0);
+        for (name, priority, tried) in [
+            ("a", 0, 0),
+            ("b", 7, 1),
+            ("c", -5, 2),
+            ("d", 7, PAUSE - 1),
+            ("e", -9, PAUSE),
+        ] {
+            let next = rooms.planned(&id(name), Some(&waits_with(priority)), &[], Time(tried));
+            assert_eq!(next, Some(Time(RETRY)));
+        }
+        // d was tried just now, but comes before those that would get its room; e would not.
+        let order = ["b", "d", "a", "c"].map(id);
+        assert_eq!(rooms.reported(&"a".into(), capacity(1), Time(PAUSE + 2)), order);
+        let next = rooms.planned(&id("a"), Some(&waits()), &[], Time(RETRY));
+        assert_eq!(next, Some(Time(2 * RETRY)));
     }
 }

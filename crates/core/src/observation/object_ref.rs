@@ -39,6 +39,8 @@ pub enum ObjectRef {
     Quota(NamespacedName),
     /// A ResourceQuota of a member that a FederatedResourceQuota made.
     QuotaCopy(Str, NamespacedName),
+    /// A PriorityClass.
+    PriorityClass(Str),
     /// A Work.
     Work(NamespacedName),
     /// A node of a member.
@@ -73,6 +75,7 @@ impl ObjectRef {
             Self::Rebalancer(_) => Watch::Rebalancers,
             Self::Quota(_) => Watch::Quotas,
             Self::QuotaCopy(cluster, _) => Watch::QuotaCopies(cluster.clone()),
+            Self::PriorityClass(_) => Watch::PriorityClasses,
             Self::Work(_) => Watch::Works,
             Self::Node(cluster, _) => Watch::Nodes(cluster.clone()),
             Self::Pod(cluster, _) => Watch::Pods(cluster.clone()),

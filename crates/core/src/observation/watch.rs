@@ -59,6 +59,8 @@ pub enum Watch {
     /// ResourceQuotas of a member that FederatedResourceQuotas of this hub made (label `entourage.dev/federated-quota` = the
     /// hub's id), whole objects.
     QuotaCopies(Str),
+    /// PriorityClasses of the hub, reduced at once to their metadata and value; demanded once a policy has a `schedulePriority`.
+    PriorityClasses,
     /// Works of the hub, whole objects, reduced at once to their metadata and a digest of their status; see
     /// [`crate::config::Config::mirror_works`].
     Works,
@@ -124,6 +126,7 @@ impl Watch {
             Self::Pods(cluster) => (19, cluster, None, ""),
             Self::Quotas => (20, "", None, ""),
             Self::QuotaCopies(cluster) => (21, cluster, None, ""),
+            Self::PriorityClasses => (23, "", None, ""),
         }
     }
 
@@ -162,6 +165,7 @@ pub fn kind_read_by(watch: &Watch) -> Gvk {
         Watch::Rebalancers => kinds::rebalancer(),
         Watch::Quotas => kinds::quota(),
         Watch::QuotaCopies(_) => kinds::resource_quota(),
+        Watch::PriorityClasses => super::priority_class::gvk(),
         Watch::Works => super::work::gvk(),
         Watch::Nodes(_) => Gvk::new("v1", "Node"),
         Watch::Pods(_) => Gvk::new("v1", "Pod"),

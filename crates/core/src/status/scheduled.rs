@@ -9,7 +9,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use crate::{
     cache::{Binding, ResourceState},
     condition as conditions, failover,
-    fleet::{Fleet, claims::claimed_by},
+    fleet::{Fleet, Priority, claims::claimed_by},
     object::{ResourceId, Str, Time},
     observation::Template,
     scheduler::Outcome,
@@ -49,17 +49,17 @@ pub(super) fn fill(
         None => failover::elsewhere::held_back(fleet, resource, behaviour, spec, now),
     };
     report_blocked(stored, status, blocked, now);
-    if claimed_by(fleet, id, &template.meta).is_none() {
+    let Some((_, policy)) = claimed_by(fleet, id, &template.meta) else {
         let mut held = status.conditions.iter_mut();
         if let Some(held) = held.find(|each| each.type_ == condition::SCHEDULED) {
             held.observed_generation = stored.meta.generation;
         }
         return;
-    }
+    };
     let Some(decision) = decided else {
         return;
     };
-    let (good, reason, message) = match decision.outcome {
+    let (good, reason, mut message) = match decision.outcome {
         Outcome::Placed {
             clusters: decided,
             affinity,
@@ -92,6 +92,10 @@ pub(super) fn fill(
             (false, reason, message)
         }
     };
+    if let Some(Priority::Unknown(why)) = fleet.priority_by(&policy.object.spec) {
+        message.push_str(if good { " " } else { "; " });
+        message.push_str(&why);
+    }
     let generation = stored.meta.generation;
     conditions::set(
         &mut status.conditions,

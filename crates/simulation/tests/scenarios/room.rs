@@ -312,3 +312,93 @@ fn replicas_overflow_in_order_and_come_back_first() {
         "own"
     );
 }
+
+fn priority_class(name: &str, value: i32) -> Value {
+    json!({
+        "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}, "value": value,
+    })
+}
+
+/// A workload of four replicas, scheduled by room with the priority of a class.
+fn propagate_with(world: &mut World, name: &str, class: &str) {
+    let mut policy = policy(name, &aggregated());
+    policy["spec"]["schedulePriority"] =
+        json!({"priorityClassSource": "KubePriorityClass", "priorityClassName": class});
+    world.apply(policy);
+    world.apply(workload(name, 4));
+}
+
+fn priority(world: &World, name: &str) -> Value {
+    binding(world, &format!("{name}-deployment"))["spec"]["schedulePriority"]["priority"].clone()
+}
+
+#[test]
+fn of_a_burst_and_of_those_that_wait_the_highest_priority_gets_the_room() {
+    let mut world = world(&[("member1", 5)]);
+    for (class, value) in [("low", -3), ("high", 1_000)] {
+        world.apply(priority_class(class, value));
+    }
+    propagate_with(&mut world, "a", "low");
+    world.apply(policy("b", &aggregated()));
+    world.apply(workload("b", 4));
+    propagate_with(&mut world, "c", "high");
+    assert!(world.settle_for(5_000));
+    assert_eq!(["a", "b", "c"].map(|name| shares(&world, name).len()), [0, 0, 1]);
+    assert_eq!(
+        ["a", "b", "c"].map(|name| priority(&world, name)),
+        [json!(-3), Value::Null, json!(1_000)]
+    );
+    // The pods of c are there, and there is room for one more workload.
+    for number in 0..4 {
+        let name = format!("c-{number}");
+        world.meddle("member1", "Pod", &name, |_| Some(pod(&name, Some("n"))));
+    }
+    probe(&mut world, "member1");
+    world.meddle("member1", "Node", "n", |held| {
+        let mut held = held;
+        held["status"]["allocatable"]["cpu"] = json!("9");
+        Some(held)
+    });
+    probe(&mut world, "member1");
+    assert!(world.settle());
+    assert_eq!(["a", "b", "c"].map(|name| shares(&world, name).len()), [0, 1, 1]);
+    assert_eq!(
+        condition(&world, "a-deployment", "Scheduled")["reason"],
+        "Unschedulable"
+    );
+}
+
+#[test]
+fn a_priority_class_that_is_not_there_is_reported_and_counts_once_it_is() {
+    let mut world = world(&[("member1", 8)]);
+    propagate_with(&mut world, "web", "high");
+    assert!(world.settle());
+    let reported = |world: &World| {
+        let message = &condition(world, "web-deployment", "Scheduled")["message"];
+        let policy = world.hub_object("PropagationPolicy", "web").expect("policy");
+        let conditions = policy["status"]["conditions"]
+            .as_array()
+            .cloned()
+            .unwrap_or_default();
+        let effective = conditions.into_iter().find(|each| each["type"] == "Effective");
+        let effective = effective.map_or_else(String::new, |each| each["message"].to_string());
+        [message.to_string(), effective].map(|words| words.contains("PriorityClass \\\"high\\\" not found"))
+    };
+    assert_eq!((priority(&world, "web"), reported(&world)), (json!(0), [true; 2]));
+    assert_eq!(
+        shares(&world, "web"),
+        named(&[("member1", 4)]),
+        "it is scheduled all the same"
+    );
+    world.apply(priority_class("high", 7));
+    assert!(world.settle());
+    assert_eq!((priority(&world, "web"), reported(&world)), (json!(7), [false; 2]));
+    world.delete("PriorityClass", "high");
+    assert!(world.settle());
+    assert_eq!((priority(&world, "web"), reported(&world)), (json!(0), [true; 2]));
+    let mut without = policy("web", &aggregated());
+    without["spec"]["schedulePriority"] = Value::Null;
+    world.apply(without);
+    assert!(world.settle());
+    assert_eq!((priority(&world, "web"), reported(&world)), (Value::Null, [false; 2]));
+}

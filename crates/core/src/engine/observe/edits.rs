@@ -111,6 +111,11 @@ impl Fleet {
                 let edited = differs(held, &meta_of(&object.metadata));
                 (ObjectRef::Quota(name), edited)
             }
+            Subject::PriorityClass(name, class) => {
+                let held = self.cache.priority_classes.get(name);
+                let edited = held.is_none_or(|held| held.value != class.value);
+                (ObjectRef::PriorityClass(name.clone()), edited)
+            }
             Subject::Copy(..)
             | Subject::QuotaCopy(..)
             | Subject::MemberNamespace(..)

@@ -114,6 +114,7 @@ impl Fleet {
             | Watch::Rebalancers => {}
             Watch::Quotas => self.quotas_listed(dirty),
             Watch::QuotaCopies(cluster) => self.quotas_on(cluster, dirty),
+            Watch::PriorityClasses => self.route(Changed::PriorityClass(None), dirty),
             Watch::Works if was_synced => {}
             Watch::Works => self.works_listed(dirty),
             Watch::TaintPolicies => self.route(Changed::TaintPolicies, dirty),
@@ -182,6 +183,9 @@ impl Fleet {
             return;
         }
         self.route(Changed::Listing(watch), dirty);
+        if *watch == Watch::PriorityClasses {
+            self.route(Changed::PriorityClass(None), dirty);
+        }
         // The keys that waited for the list wait in vain.
         if let Watch::Templates(gvk) | Watch::Copies(_, gvk) = watch {
             self.route(Changed::Kind(gvk), dirty);
@@ -205,6 +209,7 @@ impl Fleet {
             Watch::TaintPolicies,
             Watch::Rebalancers,
             Watch::Quotas,
+            Watch::PriorityClasses,
             Watch::Works,
         ]
         .contains(watch);
@@ -327,6 +332,10 @@ impl Fleet {
                 names
                     .map(|name| ObjectRef::QuotaCopy(cluster.clone(), name))
                     .collect()
+            }
+            Watch::PriorityClasses => {
+                let names = self.cache.priority_classes.keys().cloned();
+                names.map(ObjectRef::PriorityClass).collect()
             }
             Watch::Works => self.cache.works.keys().cloned().map(ObjectRef::Work).collect(),
             Watch::Nodes(cluster) => self.cache.usage.held_nodes(cluster),

@@ -10,7 +10,7 @@ use crate::{
     engine::routes::Changed,
     fleet::Fleet,
     object::{NamespacedName, Time},
-    observation::ObjectRef,
+    observation::{ObjectRef, Watch},
     scope,
     stored_binding::FAILOVER_SETTINGS,
 };
@@ -50,6 +50,9 @@ impl Fleet {
         }
         self.graph.policy_index.insert(&name, &policy.spec);
         self.name_kinds(&name, old.as_deref(), Some(policy), dirty);
+        if policy.spec.schedule_priority.is_some() {
+            self.cache.watches.demand(Watch::PriorityClasses);
+        }
         self.cache.policies.insert(
             name.clone(),
             Policy {

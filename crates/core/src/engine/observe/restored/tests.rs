@@ -35,6 +35,7 @@ fn watches() -> Vec<Watch> {
         Watch::Rebalancers,
         Watch::Quotas,
         Watch::QuotaCopies("m1".into()),
+        Watch::PriorityClasses,
         Watch::Works,
     ]
 }
@@ -201,6 +202,10 @@ fn held(fleet: &Fleet, watch: &Watch) -> Vec<(String, u64)> {
         ObjectRef::QuotaCopy(cluster, name) => {
             let copy = fleet.memory.quotas.copy(cluster, name).expect("held");
             (name.name.to_string(), copy.revision())
+        }
+        ObjectRef::PriorityClass(name) => {
+            let held = &fleet.cache.priority_classes[name];
+            (name.to_string(), held.meta.revision())
         }
         ObjectRef::Work(name) => {
             let held = &fleet.cache.works[name];

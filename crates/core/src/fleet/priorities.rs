@@ -1,0 +1,88 @@
+//! The priorities of bindings: by the PriorityClasses that policies name, and the order in which bindings are planned.
+
+use entourage_api::policy::PropagationSpec;
+
+use crate::{
+    fleet::{Fleet, claims::claimed_by},
+    object::ResourceId,
+    observation::Watch,
+    plan::Key,
+};
+
+/// The priority that a policy asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Priority {
+    /// That of its PriorityClass.
+    Known(i32),
+    /// The PriorityClasses are not listed yet.
+    Pending,
+    /// There is no such PriorityClass: the priority is 0, for this reason.
+    Unknown(String),
+}
+
+impl Priority {
+    /// The number that counts while it is known as far as it can be; `None` while it is pending.
+    pub(crate) const fn value(&self) -> Option<i32> {
+        match self {
+            Self::Known(value) => Some(*value),
+            Self::Unknown(_) => Some(0),
+            Self::Pending => None,
+        }
+    }
+}
+
+impl Fleet {
+    /// The priority that a policy asks for; `None` if it asks for none. Cost: O(log PriorityClasses).
+    pub(crate) fn priority_by(&self, policy: &PropagationSpec) -> Option<Priority> {
+        let name = policy.schedule_priority.as_ref()?.priority_class_name.as_str();
+        if let Some(class) = self.cache.priority_classes.get(name) {
+            return Some(Priority::Known(class.value));
+        }
+        let (watches, watch) = (&self.cache.watches, &Watch::PriorityClasses);
+        Some(if watches.is_listed(watch) {
+            Priority::Unknown(format!(
+                "PriorityClass {name:?} not found, so the priority is 0; create it on the hub, or correct spec.schedulePriority of the \
+                 policy"
+            ))
+        } else if let Some(why) = watches.unlistable(watch) {
+            Priority::Unknown(format!(
+                "PriorityClasses cannot be listed, so the priority is 0 ({why}); grant the controllers list and watch of \
+                 priorityclasses on the hub"
+            ))
+        } else {
+            Priority::Pending
+        })
+    }
+
+    /// True if PriorityClasses were listed, or cannot be.
+    pub(crate) fn are_priorities_known(&self) -> bool {
+        let watch = &Watch::PriorityClasses;
+        self.cache.watches.is_listed(watch) || self.cache.watches.is_unlistable(watch)
+    }
+
+    /// The rank of a key among those of bindings that are to be planned: the highest is planned first. The stored priority of the
+    /// binding, or the one that its policy asks for; 0 without any. Cost: O(selectors of the policy); O(1) while no policy has a
+    /// priority.
+    #[must_use]
+    pub fn rank(&self, key: &Key) -> i32 {
+        match key {
+            Key::Binding(id) if self.cache.watches.is_demanded(&Watch::PriorityClasses) => self.rank_of(id),
+            _ => 0,
+        }
+    }
+
+    fn rank_of(&self, id: &ResourceId) -> i32 {
+        let Some(resource) = self.cache.resources.get(id) else {
+            return 0;
+        };
+        let binding = resource.binding.as_ref();
+        let stored = binding.and_then(|binding| binding.object.spec.schedule_priority.as_ref());
+        if let Some(stored) = stored {
+            return stored.priority;
+        }
+        let template = resource.template.as_ref();
+        let claim = template.and_then(|template| claimed_by(self, id, &template.meta));
+        let asked = claim.and_then(|(_, policy)| self.priority_by(&policy.object.spec));
+        asked.and_then(|asked| asked.value()).unwrap_or(0)
+    }
+}
