@@ -20,6 +20,7 @@
 //! Source: Karmada reference 4; differences are listed in docs/differences.md.
 
 pub mod budget;
+mod companions;
 mod data;
 pub(crate) mod elsewhere;
 pub(crate) mod home;
@@ -43,10 +44,7 @@ use crate::{
         task::{self, Progress},
         tolerance::{Stay, stay},
     },
-    fleet::{
-        Fleet,
-        workload_groups::{Companions, groups_of},
-    },
+    fleet::Fleet,
     object::{ResourceId, Str, Time},
     observation::Template,
     scheduler::Outcome,
@@ -208,7 +206,7 @@ fn decide_by(
         again_at = later.values().flatten().copied().chain(again_at).min();
         closed.extend(homes.drain(..).map(|task| Str::from(task.from_cluster.as_str())));
     }
-    let companions = companions(fleet, id, template, placement, now);
+    let companions = companions::companions(fleet, id, template, placement, now);
     let choose = |current: &[TargetCluster], evicted: &[Str]| {
         let others = (current, evicted, &companions);
         scheduling::schedule(fleet, id, template, placement, held, others, now)
@@ -358,33 +356,6 @@ fn decide_by(
             decision(outcome, tasks, BTreeSet::new(), blocked, again_at)
         }
     }
-}
-
-/// The clusters of the other workloads of its groups. One that has to leave a cluster, or whose Cluster is gone, holds nobody back
-/// there: else the members of a group would wait for each other. Cost: O(members × their clusters); O(1) without a group.
-fn companions(
-    fleet: &Fleet,
-    id: &ResourceId,
-    template: &Template,
-    placement: &Placement,
-    now: Time,
-) -> Companions {
-    let groups = groups_of(placement, &template.meta);
-    fleet.companions(id, groups.as_ref(), |other, cluster| {
-        let Some(member) = fleet.cache.members.get(cluster) else {
-            return true;
-        };
-        let binding = fleet
-            .resource(other)
-            .and_then(|resource| resource.binding.as_ref());
-        let placement = binding.and_then(|binding| binding.object.spec.placement.as_ref());
-        let tolerations = placement.map_or(&[][..], |placement| &placement.cluster_tolerations);
-        match stay(&member.object, tolerations) {
-            Stay::Ends(_) => fleet.config.failover,
-            Stay::Until(time, _) => fleet.config.failover && time <= now,
-            Stay::Unlimited => false,
-        }
-    })
 }
 
 /// The clusters of a binding by an outcome: if no cluster fits, the present ones, except those that its placement does not

@@ -1,5 +1,4 @@
-//! The parts of a policy without effect: fields that this version stores and does not implement, and parts of its placement that
-//! match no cluster.
+//! The parts of a policy without effect: a PriorityClass that is not there, and parts of its placement that match no cluster.
 
 use entourage_api::{
     keys::{condition, reason},
