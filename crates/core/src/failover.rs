@@ -53,7 +53,7 @@ use crate::{
 };
 pub use home::LONGEST as LONGEST_FAIL_BACK;
 use home::Ways;
-use made::{new_task, surplus};
+use made::{blocked, new_task, surplus};
 use records::Records;
 
 /// The producers of tasks caused by an unhealthy application, the second for cluster-scoped workloads. Source: Karmada's wire
@@ -480,23 +480,4 @@ fn leave(
             all.min().map_or(Leave::No, Leave::At)
         }
     }
-}
-
-fn blocked(due: &[(&TargetCluster, Cause)], why: &str) -> String {
-    if due.is_empty() {
-        return String::new();
-    }
-    let reasons: Vec<String> = due
-        .iter()
-        .map(|(target, cause)| match cause {
-            Cause::Taint(taint) => format!("{} (taint {taint} is not tolerated)", target.name),
-            Cause::Application(seconds) => {
-                format!("{} (unhealthy for more than {seconds} s)", target.name)
-            }
-        })
-        .collect();
-    format!(
-        "It is to be evicted from {}, and stays, {why}",
-        reasons.join(", ")
-    )
 }

@@ -51,7 +51,7 @@ pub use priority_class::PriorityClass;
 pub use quota::{AssignedQuota, QuotaOutcome, assignment};
 pub use usage::{Node, Pod};
 pub use uses::{Use, Used, Uses};
-pub use watch::{Watch, kind_read_by};
+pub use watch::{Watch, is_whole, kind_read_by};
 pub use work::{Work, digest, gvk as work_gvk};
 
 pub use crate::{interpreter::template_meta, server::Server};
@@ -472,17 +472,6 @@ fn template_as_known(id: &ResourceId, object: &Value) -> Template {
         shape: interpreter::aggregate_reads(native, object),
         meta,
         ..Template::default()
-    }
-}
-
-/// True if a watch requests whole objects; the others request metadata. `interpretation` is that of its kind.
-#[must_use]
-pub fn is_whole(watch: &Watch, interpretation: &Interpretation) -> bool {
-    match watch {
-        Watch::Namespaces | Watch::MemberNamespaces(_) | Watch::Distributed(..) => false,
-        Watch::Templates(gvk) => interpretation.is_interpreted(gvk),
-        Watch::Copies(_, gvk) => interpretation.is_copied_whole(gvk),
-        _ => true,
     }
 }
 

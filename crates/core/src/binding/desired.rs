@@ -5,15 +5,15 @@ use std::collections::BTreeSet;
 use entourage_api::{
     keys::{annotation, finalizer, label},
     names,
-    policy::{Placement, PropagationSpec},
+    policy::Placement,
     work::{
         DependentObjectReference, GracefulEvictionTask, ObjectReference, ResourceBinding,
-        ResourceBindingSpec, SchedulePriority, Suspension, TargetCluster,
+        ResourceBindingSpec, Suspension, TargetCluster,
     },
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
-use super::uses::{exceeds_quota, room_use};
+use super::uses::{exceeds_quota, prioritize, room_use};
 use crate::{
     cache::{Policy, ResourceState},
     dependencies::{self, Merged, Required, retention::retention},
@@ -206,18 +206,6 @@ fn claim(
         binding.spec.graceful_eviction_tasks = tended(fleet, id, resource, held, &from.placement, now);
     }
     place(decision, &from.placement, binding)
-}
-
-/// Fills in the priority that the policy asks for; while it is pending, the stored one is kept.
-fn prioritize(fleet: &Fleet, policy: &PropagationSpec, spec: &mut ResourceBindingSpec) {
-    match fleet.priority_by(policy) {
-        None => spec.schedule_priority = None,
-        Some(asked) => {
-            if let Some(priority) = asked.value() {
-                spec.schedule_priority = Some(SchedulePriority { priority });
-            }
-        }
-    }
 }
 
 /// Fills in the resources that the template requests. Replicas or components, as in Karmada, whose readers do not divide a

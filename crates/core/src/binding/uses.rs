@@ -1,8 +1,14 @@
-//! The resources that a scheduling decision uses or waits for: the room of members, and the quotas of its namespace.
+//! The resources that a scheduling decision uses or waits for: the room of members, and the quotas of its namespace; and its
+//! priority among those that wait.
 
-use entourage_api::{keys::reason, policy::Placement, work::ResourceBinding};
+use entourage_api::{
+    keys::reason,
+    policy::{Placement, PropagationSpec},
+    work::{ResourceBinding, ResourceBindingSpec, SchedulePriority},
+};
 
 use crate::{
+    fleet::Fleet,
     plan::RoomUse,
     scheduler::{self, Outcome, estimate::Demand},
 };
@@ -33,4 +39,16 @@ pub(super) fn room_use(
 /// True if it waits until the quotas of its namespace leave more.
 pub(super) fn exceeds_quota(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::Failed { reason, .. } if *reason == reason::QUOTA_EXCEEDED)
+}
+
+/// Fills in the priority that the policy asks for; while it is pending, the stored one is kept.
+pub(super) fn prioritize(fleet: &Fleet, policy: &PropagationSpec, spec: &mut ResourceBindingSpec) {
+    match fleet.priority_by(policy) {
+        None => spec.schedule_priority = None,
+        Some(asked) => {
+            if let Some(priority) = asked.value() {
+                spec.schedule_priority = Some(SchedulePriority { priority });
+            }
+        }
+    }
 }

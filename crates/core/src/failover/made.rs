@@ -1,4 +1,4 @@
-//! The eviction tasks that are created: their cause, their grace period, and their message.
+//! The eviction tasks that are created: their cause, their grace period, and their message; and those that cannot be.
 
 use entourage_api::{
     keys::reason,
@@ -82,4 +82,24 @@ pub(super) fn surplus(target: &TargetCluster, recovered: &str, now: Time) -> Gra
         creation_timestamp: Some(now.to_k8s()),
         ..GracefulEvictionTask::default()
     }
+}
+
+/// The sentence about evictions that are due and cannot start; empty if there is none.
+pub(super) fn blocked(due: &[(&TargetCluster, Cause)], why: &str) -> String {
+    if due.is_empty() {
+        return String::new();
+    }
+    let reasons: Vec<String> = due
+        .iter()
+        .map(|(target, cause)| match cause {
+            Cause::Taint(taint) => format!("{} (taint {taint} is not tolerated)", target.name),
+            Cause::Application(seconds) => {
+                format!("{} (unhealthy for more than {seconds} s)", target.name)
+            }
+        })
+        .collect();
+    format!(
+        "It is to be evicted from {}, and stays, {why}",
+        reasons.join(", ")
+    )
 }

@@ -11,7 +11,7 @@ use crate::{
     object::{Meta, ResourceId, Str},
 };
 
-/// What a member counts as for the others of its groups.
+/// The groups and clusters of a member, as they count for the other members.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Standing {
     /// Its groups, after a write that is pending.
@@ -59,7 +59,7 @@ pub(crate) fn groups_of(placement: &Placement, meta: &Meta) -> Option<WorkloadAf
 }
 
 impl Fleet {
-    /// What a binding counts as for the others of its groups. Cost: O(its clusters).
+    /// The groups and clusters of a binding, as they count for the other members. Cost: O(its clusters).
     pub(crate) fn standing(&self, id: &ResourceId) -> Standing {
         let stored = self.graph.workload_groups.of(id);
         let planned = self.memory.planned_groups.of(id);

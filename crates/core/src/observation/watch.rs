@@ -6,7 +6,7 @@ use std::{
 };
 
 use crate::{
-    interpreter::hook::Contract,
+    interpreter::{Interpretation, hook::Contract},
     kinds,
     object::{Gvk, Str},
     scope,
@@ -169,5 +169,16 @@ pub fn kind_read_by(watch: &Watch) -> Gvk {
         Watch::Works => super::work::gvk(),
         Watch::Nodes(_) => Gvk::new("v1", "Node"),
         Watch::Pods(_) => Gvk::new("v1", "Pod"),
+    }
+}
+
+/// True if a watch requests whole objects; the others request metadata. `interpretation` is that of its kind.
+#[must_use]
+pub fn is_whole(watch: &Watch, interpretation: &Interpretation) -> bool {
+    match watch {
+        Watch::Namespaces | Watch::MemberNamespaces(_) | Watch::Distributed(..) => false,
+        Watch::Templates(gvk) => interpretation.is_interpreted(gvk),
+        Watch::Copies(_, gvk) => interpretation.is_copied_whole(gvk),
+        _ => true,
     }
 }
