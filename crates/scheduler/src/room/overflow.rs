@@ -10,6 +10,9 @@ const NAMES: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
 /// One cluster: its name, its tier, its free pods and its present replicas.
 type Cluster = (&'static str, usize, i64, i32);
 
+/// The replicas of each cluster.
+type Want<'a> = &'a [(&'a str, i32)];
+
 /// A group with two overflow groups.
 fn groups(clusters: &[Cluster]) -> Value {
     // No cluster has the name x: an affinity without names selects every cluster.
@@ -64,7 +67,7 @@ fn what_does_not_fit_goes_to_the_next_group_and_is_given_back_first() {
             ("d", 2, free[3], 0),
         ]
     };
-    let cases: [(Vec<Cluster>, i32, bool, &[(&str, i32)]); 9] = [
+    let cases: [(Vec<Cluster>, i32, bool, Want<'_>); 9] = [
         // The group has room for all.
         (fresh([6, 6, 90, 90]).into(), 8, false, &[("a", 4), ("b", 4)]),
         (fresh([6, 9, 90, 90]).into(), 8, true, &[("b", 8)]),
