@@ -56,6 +56,9 @@ enum Turn {
     Binding,
 }
 
+/// Bindings by rank, the highest first, and arrival.
+type ByRank = BTreeMap<(Reverse<i32>, u64), Arc<Key>>;
+
 /// The queue of one API server.
 ///
 /// A key waits at most once; pushed again with a higher priority it moves up. Two keys with the same [`Key::serialization_key`]
@@ -65,7 +68,7 @@ pub struct Queue {
     /// A key may be in more than one of these; only the priority in `waiting` counts.
     ready: [VecDeque<Turn>; PRIORITIES],
     /// The bindings that wait, by rank and arrival; as many as turns of bindings.
-    bindings: [BTreeMap<(Reverse<i32>, u64), Arc<Key>>; PRIORITIES],
+    bindings: [ByRank; PRIORITIES],
     /// The number of bindings that arrived.
     arrived: u64,
     waiting: HashMap<Arc<Key>, Position>,
