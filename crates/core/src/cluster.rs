@@ -23,6 +23,7 @@ use crate::{
     condition as conditions,
     fleet::Fleet,
     fleet::identities,
+    member_status,
     object::{Gvk, ResourceId, Str, Time},
     plan::{Change, Event, HubObject, Plan, Regarding, SyncRequirement, Verb},
     readiness::is_ready,
@@ -316,19 +317,7 @@ fn resource_of(cluster: &Cluster, gvk: &Gvk) -> Option<String> {
 }
 
 fn write_status(name: &Str, member: &Member, status: &ClusterStatus, why: &str) -> Plan {
-    // A merge patch changes only the fields it contains: fields that became empty are included too.
-    let mut written = serde_json::to_value(status).unwrap_or_default();
-    if status.api_enablements.is_empty() {
-        written["apiEnablements"] = json!([]);
-    }
-    if status.conditions.is_empty() {
-        written["conditions"] = json!([]);
-    }
-    replace_capacity(&mut written, member.object.status.as_ref(), status);
-    let body = json!({
-        "metadata": { "uid": &*member.meta.uid, "resourceVersion": &*member.meta.resource_version },
-        "status": written,
-    });
+    let body = member_status::patch(&member.meta, member.object.status.as_ref(), status);
     Plan::one(
         Change::Hub {
             object: HubObject::Cluster(name.clone()),
@@ -336,45 +325,6 @@ fn write_status(name: &Str, member: &Member, status: &ClusterStatus, why: &str) 
         },
         why,
     )
-}
-
-/// A merge patch keeps what it does not name: each resource that is not reported any more is named as null.
-fn replace_capacity(written: &mut Value, before: Option<&ClusterStatus>, after: &ClusterStatus) {
-    let Some(before) = before else { return };
-    for (part, was, is) in [
-        (
-            "nodeSummary",
-            before.node_summary.is_some(),
-            after.node_summary.is_some(),
-        ),
-        (
-            "resourceSummary",
-            before.resource_summary.is_some(),
-            after.resource_summary.is_some(),
-        ),
-    ] {
-        if was && !is {
-            written[part] = Value::Null;
-        }
-    }
-    if let Some(nodes) = &after.node_summary {
-        written["nodeSummary"] = json!({"totalNum": nodes.total_num, "readyNum": nodes.ready_num});
-    }
-    let (Some(was), Some(is)) = (&before.resource_summary, &after.resource_summary) else {
-        return;
-    };
-    for (list, was, is) in [
-        ("allocatable", &was.allocatable, &is.allocatable),
-        ("allocating", &was.allocating, &is.allocating),
-        ("allocated", &was.allocated, &is.allocated),
-    ] {
-        for name in was.keys().filter(|name| !is.contains_key(*name)) {
-            written["resourceSummary"][list][name] = Value::Null;
-        }
-    }
-    if is.allocatable_modelings.is_empty() && !was.allocatable_modelings.is_empty() {
-        written["resourceSummary"]["allocatableModelings"] = json!([]);
-    }
 }
 
 fn merge(name: &Str, member: &Member, mut metadata: Value, why: &str) -> Plan {

@@ -23,6 +23,7 @@
 //! | [`cluster`] | the status of a Cluster, and when it may be deleted |
 //! | [`execution_namespaces`] | the namespace on the hub for the Works of a Cluster |
 //! | [`works`] | the Work that mirrors a copy, for tools that read Works |
+//! | [`agent`] | the objects of a member in Pull mode, and the status of its Works and its Cluster: the decisions of its agent |
 //! | [`refusal`] | the object that gets an Event when the hub refuses a write |
 //! | [`namespaces`] | the namespaces of member clusters, and their labels |
 //!
@@ -34,6 +35,7 @@
 //! that a placement selects ([`scheduler`]), and the content of a copy ([`render_spec`], [`overrides`], [`distributed`], of
 //! `entourage-render`).
 
+pub mod agent;
 pub mod apply_task;
 pub mod binding;
 pub mod cache;
@@ -55,6 +57,7 @@ pub mod governor;
 pub mod graph;
 pub mod inspection;
 pub mod matching;
+mod member_status;
 mod memory;
 pub mod messages;
 pub mod namespaces;
@@ -78,7 +81,7 @@ use entourage_model::problem;
 pub use entourage_model::{
     condition, kinds, marks, member_namespace, object, places, rendered, scope, selector, server,
 };
-pub use entourage_render::{distributed, overrides, ownership, render_spec};
+pub use entourage_render::{distributed, manifest, overrides, ownership, render_spec};
 pub use entourage_scheduler as scheduler;
 
 #[cfg(test)]

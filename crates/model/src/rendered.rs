@@ -12,6 +12,12 @@ impl Rendered {
     pub fn object(&self) -> &Value {
         &self.0
     }
+
+    /// The object, for a further step of rendering.
+    #[must_use]
+    pub fn into_object(mut self) -> Value {
+        std::mem::take(&mut self.0)
+    }
 }
 
 impl Drop for Rendered {

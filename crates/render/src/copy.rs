@@ -15,7 +15,7 @@ pub use entourage_model::rendered::{Rendered, wipe};
 use entourage_model::{
     marks::{RELEASED_ANNOTATIONS, RELEASED_LABELS},
     member_namespace as namespaces,
-    object::{Meta, ResourceId, StrMap},
+    object::{Gvk, Meta, ResourceId, StrMap},
 };
 
 use crate::{
@@ -189,17 +189,10 @@ pub fn step(
         annotations.insert(annotation::CREATED_BY.into(), creator.into());
     }
     if let Some(live) = live {
-        if is_to_ask(interpretation, Operation::Retain) {
-            let (desired, live) = (copy, live.clone());
-            return Ok(Step::Ask(Inquiry::Retain { desired, live }));
-        }
-        let retained = interpretation.object(Question::Retain { desired: &copy, live });
-        if let Some(retained) = retained {
-            copy = retained?;
-        } else if let Some(native) = native {
-            native.retain(&mut copy, live);
-        }
-        comes_next(interpretation, Operation::Retain, native.is_some())?;
+        copy = match retained(interpretation, &id.gvk, copy, live)? {
+            Step::Done(retained) => retained.into_object(),
+            ask @ Step::Ask(_) => return Ok(ask),
+        };
         // Metadata that this hub set on a namespace before a policy claimed it is ours like the metadata that it sets now.
         let (listed_labels, listed_annotations) = if id.gvk.is_namespace() {
             namespaces::listed(live, &render_spec.hub)
@@ -219,6 +212,39 @@ pub fn step(
         }
         annotations.remove(annotation::RELEASED_FROM);
     }
+    copy["metadata"] = metadata_of(id, &labels, &annotations, live);
+    Ok(Step::Done(Rendered(copy)))
+}
+
+/// The object with what its kind retains of the live one.
+pub(crate) fn retained(
+    interpretation: &Interpretation,
+    gvk: &Gvk,
+    mut copy: Value,
+    live: &Value,
+) -> Result<Step, Refusal> {
+    if is_to_ask(interpretation, Operation::Retain) {
+        let (desired, live) = (copy, live.clone());
+        return Ok(Step::Ask(Inquiry::Retain { desired, live }));
+    }
+    let native = interpreter::native(&gvk.group, &gvk.version, &gvk.kind);
+    let retained = interpretation.object(Question::Retain { desired: &copy, live });
+    if let Some(retained) = retained {
+        copy = retained?;
+    } else if let Some(native) = native {
+        native.retain(&mut copy, live);
+    }
+    comes_next(interpretation, Operation::Retain, native.is_some())?;
+    Ok(Step::Done(Rendered(copy)))
+}
+
+/// The metadata of an object to be sent, with what is kept of the live one.
+pub(crate) fn metadata_of(
+    id: &ResourceId,
+    labels: &BTreeMap<Str, Str>,
+    annotations: &BTreeMap<Str, Str>,
+    live: Option<&Value>,
+) -> Value {
     let mut meta = Map::new();
     meta.insert("name".into(), json!(&*id.name));
     if !id.namespace.is_empty() {
@@ -231,8 +257,7 @@ pub fn step(
             meta.insert(field.into(), value.clone());
         }
     }
-    copy["metadata"] = Value::Object(meta);
-    Ok(Step::Done(Rendered(copy)))
+    Value::Object(meta)
 }
 
 /// Succeeds if another interpreter follows a webhook that is skipped by its failurePolicy: otherwise the copy would be rendered
@@ -249,7 +274,7 @@ fn comes_next(
 }
 
 /// True if a webhook has this operation, and was not called yet.
-fn is_to_ask(interpretation: &Interpretation, operation: Operation) -> bool {
+pub(crate) fn is_to_ask(interpretation: &Interpretation, operation: Operation) -> bool {
     interpretation.asks(operation) && !interpretation.was_called(operation)
 }
 
@@ -278,6 +303,19 @@ pub fn release(live: &Value, hub: &str, cluster: &str) -> Option<Value> {
     if is_of_another_hub(&meta, hub) || !ownership::names_cluster(&meta, cluster) {
         return None;
     }
+    let mut released = without_marks(live);
+    if let Some(object) = &mut released
+        && holds_data(live)
+        && let Some(binding) = metadata::owner(&Meta::of(live))
+    {
+        object["metadata"]["annotations"][annotation::RELEASED_FROM] =
+            json!(ownership::trace(hub, cluster, &binding));
+    }
+    released
+}
+
+/// The live object without any ownership metadata, ready for a PUT; `None` if it carries none.
+pub(crate) fn without_marks(live: &Value) -> Option<Value> {
     let mut object = live.clone();
     let ours = |key: &str| RELEASED_LABELS.contains(&key) || RELEASED_ANNOTATIONS.contains(&key);
     let mut changed = false;
@@ -290,13 +328,6 @@ pub fn release(live: &Value, hub: &str, cluster: &str) -> Option<Value> {
     }
     if let Some(meta) = object["metadata"].as_object_mut() {
         meta.remove("managedFields");
-    }
-    if changed
-        && holds_data(live)
-        && let Some(binding) = metadata::owner(&Meta::of(live))
-    {
-        object["metadata"]["annotations"][annotation::RELEASED_FROM] =
-            json!(ownership::trace(hub, cluster, &binding));
     }
     changed.then_some(object)
 }
@@ -320,12 +351,12 @@ fn holds_data(live: &Value) -> bool {
 }
 
 /// True if an object on a member carries the id of another hub: that hub manages it now, whatever hub created it.
-fn is_of_another_hub(live: &Meta, hub: &str) -> bool {
+pub(crate) fn is_of_another_hub(live: &Meta, hub: &str) -> bool {
     live.label(label::HUB).is_some_and(|other| other != hub)
 }
 
 /// Adds the entries of the live object that were never set by us.
-fn keep_foreign(wanted: &mut StrMap, standing: &Value, live: &Value, managed: &str, listed: &[String]) {
+pub(crate) fn keep_foreign(wanted: &mut StrMap, standing: &Value, live: &Value, managed: &str, listed: &[String]) {
     let set_by_us: BTreeSet<&str> = live["metadata"]["annotations"][managed]
         .as_str()
         .into_iter()

@@ -5,10 +5,7 @@
 //! physical cluster, credentials of another Cluster. Members that stop responding at the same time are handled by
 //! [`crate::memory::cut_off`].
 
-use entourage_api::{
-    cluster::{ApiEnablement, ApiResource},
-    keys::{condition, event, reason},
-};
+use entourage_api::keys::{condition, event, reason};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::{capacity, named_kinds, warning, write_status};
@@ -18,6 +15,7 @@ use crate::{
     fleet::Fleet,
     fleet::identities,
     governor,
+    member_status::{describe, is_refusal},
     object::{Str, Time},
     observation::Probe,
     plan::{Change, Plan},
@@ -81,73 +79,8 @@ fn turns_at(fleet: &Fleet, member: &Member, probe: &Probe) -> Option<Time> {
 fn report(fleet: &Fleet, name: &Str, member: &Member, probe: &Probe, now: Time) -> Plan {
     let mut status = member.object.status.clone().unwrap_or_default();
     let generation = member.meta.generation;
-    let fallback = if probe.healthy {
-        reason::CLUSTER_READY
-    } else {
-        reason::CLUSTER_NOT_REACHABLE
-    };
-    let why = if probe.reason.is_empty() {
-        fallback
-    } else {
-        &probe.reason
-    };
-    let is_ready = match why {
-        _ if probe.healthy => "True",
-        reason::HUB_CUT_OFF => "Unknown",
-        _ => "False",
-    };
     let before = status.clone();
-    let turned = conditions::set(
-        &mut status.conditions,
-        Condition {
-            type_: condition::READY.into(),
-            status: is_ready.into(),
-            reason: why.into(),
-            message: same_words(stored_ready(&member.object), (is_ready, why), probe),
-            observed_generation: generation,
-            last_transition_time: now.to_k8s(),
-        },
-    );
-    if let Some(version) = &probe.kubernetes_version {
-        status.kubernetes_version.clone_from(version);
-    }
-    if let Some(served) = &probe.api_enablements {
-        status.api_enablements = served
-            .iter()
-            .map(|(group_version, kinds)| ApiEnablement {
-                group_version: group_version.clone(),
-                resources: kinds
-                    .iter()
-                    .map(|(plural, kind)| ApiResource {
-                        name: plural.clone(),
-                        kind: kind.clone(),
-                    })
-                    .collect(),
-            })
-            .collect();
-        let empty = status.api_enablements.is_empty();
-        conditions::set(
-            &mut status.conditions,
-            Condition {
-                type_: condition::COMPLETE_API_ENABLEMENTS.into(),
-                status: if empty { "False" } else { "True" }.into(),
-                reason: if empty {
-                    reason::EMPTY_API_ENABLEMENTS
-                } else {
-                    reason::FULL_API_ENABLEMENTS
-                }
-                .into(),
-                message: if empty {
-                    "It serves no API that the joined account may see."
-                } else {
-                    "The list is complete."
-                }
-                .into(),
-                observed_generation: generation,
-                last_transition_time: now.to_k8s(),
-            },
-        );
-    }
+    let turned = describe(&mut status, probe, generation, now);
     conditions::remove(&mut status.conditions, condition::EFFECTIVE);
     let again_at = if probe.healthy {
         say_what_is_not_watched(fleet, name, member, &mut status.conditions, now)
@@ -170,24 +103,6 @@ fn report(fleet: &Fleet, name: &Str, member: &Member, probe: &Probe, now: Time) 
             .push(warning(name, member, event::CLUSTER_NOT_READY, warning_message));
     }
     plan
-}
-
-/// The errors of a failing transport differ between attempts: while the reason is the same, the stored message is kept.
-fn same_words(held: Option<&Condition>, (status, reason): (&str, &str), probe: &Probe) -> String {
-    let held = held.filter(|held| held.status == status && held.reason == reason);
-    match held {
-        Some(held) if !probe.healthy && !is_refusal(reason) => held.message.clone(),
-        _ => probe.message.clone(),
-    }
-}
-
-/// True if a probe was not sent because the Cluster may not use its credentials: that does not pass by itself.
-fn is_refusal(why: &str) -> bool {
-    [
-        reason::CREDENTIALS_NOT_FOR_CLUSTER,
-        reason::CREDENTIALS_NOT_FOR_ADDRESS,
-    ]
-    .contains(&why)
 }
 
 /// Reports the kinds that a member that responds does not list, when that has lasted; returns the time to check again. A kind

@@ -18,6 +18,8 @@ pub struct Work {
     pub meta: Meta,
     /// The object that it carries, if it is one whose Work has this name.
     pub id: Option<ResourceId>,
+    /// The objects that it carries, in their order; `None` for a manifest that names none.
+    pub manifests: Box<[Option<ResourceId>]>,
     /// `spec.suspendDispatching`.
     pub suspended: bool,
     /// `spec.preserveResourcesOnDeletion`.
@@ -38,9 +40,11 @@ impl Work {
     pub fn of(object: &Value) -> Self {
         let status = WorkStatus::deserialize(&object["status"]).unwrap_or_default();
         let first = status.manifest_statuses.first();
+        let manifests = manifests(object);
         Self {
             meta: Meta::of(object),
-            id: carried(object),
+            id: carried(object, &manifests),
+            manifests,
             suspended: object["spec"]["suspendDispatching"] == true,
             preserves: object["spec"]["preserveResourcesOnDeletion"] == true,
             reflected: first.is_some_and(|each| each.status.is_some()),
@@ -67,17 +71,29 @@ impl Work {
     }
 }
 
-/// The object that a Work carries: the only one, if the Work has the name that follows from it.
-fn carried(object: &Value) -> Option<ResourceId> {
-    let [manifest] = object["spec"]["workload"]["manifests"].as_array()?.as_slice() else {
-        return None;
-    };
+/// The objects that a Work carries.
+fn manifests(object: &Value) -> Box<[Option<ResourceId>]> {
+    let all = object["spec"]["workload"]["manifests"].as_array();
+    all.into_iter().flatten().map(named).collect()
+}
+
+fn named(manifest: &Value) -> Option<ResourceId> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let meta = &manifest["metadata"];
-    let gvk = Gvk::new(&text(&manifest["apiVersion"]), &text(&manifest["kind"]));
-    let id = ResourceId::new(gvk, &text(&meta["namespace"]), &text(&meta["name"]));
+    let (api_version, kind, name) = (
+        text(&manifest["apiVersion"]),
+        text(&manifest["kind"]),
+        text(&meta["name"]),
+    );
+    let is_complete = [&api_version, &kind, &name].iter().all(|each| !each.is_empty());
+    is_complete.then(|| ResourceId::new(Gvk::new(&api_version, &kind), &text(&meta["namespace"]), &name))
+}
+
+/// The object that a Work carries: the only one, if the Work has the name that follows from it.
+fn carried(object: &Value, manifests: &[Option<ResourceId>]) -> Option<ResourceId> {
+    let [Some(id)] = manifests else { return None };
     let name = names::work_name(&id.namespace, &id.name, &id.gvk.kind);
-    (object["metadata"]["name"] == name).then_some(id)
+    (object["metadata"]["name"] == name).then(|| id.clone())
 }
 
 /// The digest of reports: equal for equal ones. Empty for none.
