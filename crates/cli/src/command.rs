@@ -7,6 +7,7 @@ use clap::{Parser, Subcommand};
 
 use crate::{crds, join};
 
+pub mod agent;
 pub mod bench;
 pub mod controllers;
 pub mod cordon;
@@ -43,6 +44,11 @@ pub struct Cli {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Run the agent of a cluster in Pull mode, inside that cluster
+    ///
+    /// It connects to the hub, applies the Works of its cluster and reports their state; the hub needs no connection to the
+    /// cluster. In a pod, without --kubeconfig and --context, Works are applied on the cluster that the pod runs in.
+    Agent(Box<agent::AgentArgs>),
     /// Measure a control plane on real API servers
     Bench(Box<bench::BenchArgs>),
     /// Run the controllers against a hub
@@ -131,6 +137,7 @@ impl Cli {
     pub fn worker_threads(&self) -> usize {
         match &self.command {
             Command::Controllers(args) => args.worker_threads.into(),
+            Command::Agent(args) => args.worker_threads.into(),
             _ => 2,
         }
     }
@@ -142,6 +149,7 @@ impl Cli {
     pub async fn run(self) -> Result<ExitCode> {
         let out = &mut std::io::stdout();
         let done = match self.command {
+            Command::Agent(args) => agent::run(*args).await,
             Command::Bench(args) => bench::run(*args, out).await,
             Command::Controllers(args) => controllers::run(args).await,
             Command::Cordon(args) => cordon::run(args, out).await,
@@ -229,6 +237,8 @@ mod tests {
 
     /// Command lines that the documentation shows, or might.
     const LINES: &[&str] = &[
+        "entourage agent --cluster-name member1 --hub-kubeconfig hub.yaml",
+        "entourage agent --cluster-name m1 --hub-kubeconfig hub.yaml --hub-context pull --kubeconfig m1.yaml --health-addr off",
         "entourage bench all --kubeconfig hub.yaml --member m1=m1.yaml --member m2=m2.yaml --json report.json",
         "entourage controllers --kubeconfig hub.yaml --feature-gates PropagateDeps=false --health-addr off",
         "entourage controllers --leader-elect true --log-format json --log-level debug",
@@ -282,6 +292,9 @@ mod tests {
         }
         for line in [
             "entourage",
+            "entourage agent --cluster-name m1",
+            "entourage agent --hub-kubeconfig hub.yaml",
+            "entourage agent --cluster-name M1 --hub-kubeconfig hub.yaml",
             "entourage join",
             "entourage join M1 --cluster-kubeconfig m1.yaml",
             "entourage join m1",

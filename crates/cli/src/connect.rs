@@ -13,7 +13,7 @@ mod kubeconfig;
 
 use errors::{NoAnswer, naming, unreachable};
 pub use errors::{explain, is_not_found};
-pub use kubeconfig::{config, member_config};
+pub use kubeconfig::{config, hub_config, member_config};
 
 /// The deadline of a request that is not a watch.
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -69,6 +69,12 @@ struct Flags {
 const HUB: Flags = Flags {
     context: "--context",
     file: "--kubeconfig",
+};
+
+/// The flags for the hub of an agent.
+const AGENT_HUB: Flags = Flags {
+    context: "--hub-context",
+    file: "--hub-kubeconfig",
 };
 
 /// The flags for a member.

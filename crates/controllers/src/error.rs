@@ -319,6 +319,8 @@ pub fn holds_data(gvk: &Gvk) -> bool {
     (gvk.group.is_empty() && matches!(&*gvk.kind, "Secret" | "ConfigMap"))
         // A distribution contains one.
         || (&*gvk.group == "apps.kruise.io" && &*gvk.kind == "ResourceDistribution")
+        // A Work may carry one.
+        || (&*gvk.group == "work.karmada.io" && &*gvk.kind == "Work")
 }
 
 fn is_about_credentials(error: &kube::Error) -> bool {

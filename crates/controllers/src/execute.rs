@@ -30,11 +30,11 @@ mod distribute;
 pub mod events;
 mod execution_namespace;
 mod hub;
-mod namespace;
+pub(crate) mod namespace;
 mod quota;
 mod remove;
 mod rendering;
-mod send;
+pub(crate) mod send;
 mod work;
 
 use events::Events;

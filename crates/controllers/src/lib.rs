@@ -13,6 +13,7 @@
 //! | [`runtime`] | the control loop, the one task that owns the Engine: observes, queues keys, plans |
 //! | [`watch`] | one list-and-watch |
 //! | [`execute`] | executes a plan |
+//! | [`agent`] | the process in a member in Pull mode: its control loop, its requests, its Lease |
 //! | [`source`] | templates' payloads, fetched for a delivery |
 //! | [`members`] | clients and probes of the members |
 //! | [`client`], [`limiter`], [`error`] | one request to one API server; the concurrency limit; the class of a failure |
@@ -37,6 +38,7 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 use tracing::{debug, info, warn};
 
+pub mod agent;
 pub mod client;
 pub mod clock;
 pub mod controllers;

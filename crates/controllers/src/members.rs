@@ -24,10 +24,10 @@ use crate::{
 };
 
 mod connect;
-mod definitions;
+pub(crate) mod definitions;
 mod discovery;
-mod keeper;
-mod probe;
+pub(crate) mod keeper;
+pub(crate) mod probe;
 
 use keeper::Keeper;
 

@@ -33,6 +33,7 @@ use crate::{
     lease::Leadership,
     members::{Member, Members},
     metrics::Metrics,
+    watch::Scope,
 };
 
 mod act;
@@ -41,7 +42,7 @@ pub mod queue;
 pub mod retries;
 pub mod scout;
 pub mod timers;
-mod watches;
+pub(crate) mod watches;
 
 pub use crate::inbox::{INBOX, Message};
 pub use decide::Decide;
@@ -81,7 +82,7 @@ pub struct BrainOptions<D> {
 /// the outcome of a request is unknown, and it may still be executed.
 pub async fn run<D: Decide>(options: BrainOptions<D>, stop: CancellationToken) -> bool {
     let watches = Watches::new(
-        options.hub.clone(),
+        Scope::Hub(options.hub.clone()),
         options.hands.interpreters.clone(),
         options.hands.brain.clone(),
     );

@@ -25,7 +25,7 @@ use std::{collections::BTreeSet, time::Duration};
 use entourage_core::{
     delivery::render::wipe,
     interpreter::Interpretation,
-    object::{Gvk, ResourceId, Str, revision},
+    object::{Gvk, ResourceId, revision},
     observation::{self, Observation, Watch, misread},
 };
 use http_body_util::BodyExt as _;
@@ -52,7 +52,10 @@ mod hook_calls;
 mod lines;
 mod list;
 mod outage;
+mod scope;
 mod state;
+
+pub use scope::Scope;
 
 use hook_calls::{HookRetries, WatchEvent};
 use lines::Lines;
@@ -83,8 +86,7 @@ const ASK_AGAIN: Duration = Duration::from_secs(60);
 /// A running list-and-watch.
 pub struct Watcher {
     api: Api,
-    /// The id of this hub.
-    hub: Str,
+    scope: Scope,
     watch: Watch,
     /// The interpretations by which objects are read.
     interpreters: InterpreterSnapshot,
@@ -128,16 +130,16 @@ fn form(watch: &Watch, interpretation: &Interpretation) -> Form {
 }
 
 impl Watcher {
-    /// A watch on this server; `hub` is the id of this hub, which copies on members have as a label.
+    /// A watch on this server.
     #[must_use]
-    pub fn new(api: Api, watch: Watch, run: u64, hub: &Str, brain: mpsc::Sender<Message>) -> Self {
+    pub fn new(api: Api, watch: Watch, run: u64, scope: &Scope, brain: mpsc::Sender<Message>) -> Self {
         let interpretation = Interpretation::default();
         let form = form(&watch, &interpretation);
-        let list = list::listed(&watch, hub);
+        let list = scope.listed(&watch);
         let missing = matches!(&watch, Watch::Copies(_, gvk) if !path::is_built_in(gvk));
         Self {
             api,
-            hub: hub.clone(),
+            scope: scope.clone(),
             watch,
             interpreters: InterpreterSnapshot::default(),
             interpretation,
@@ -240,27 +242,13 @@ impl Watcher {
         let (Watch::Templates(gvk) | Watch::Copies(_, gvk)) = &self.watch else {
             return Ok(());
         };
-        self.list = list::listed(&self.watch, &self.hub);
+        self.list = self.scope.listed(&self.watch);
         let is_doubtful = self.missing && self.failures > 0;
         if path::is_built_in(gvk) || (path::is_known(gvk) && !is_doubtful) {
             return Ok(());
         }
-        let answer = match self.api.get(&Path::group_version(gvk), Form::Whole).await {
-            // Then the list shows whether the known plural is right.
-            Err(_) if path::is_known(gvk) => return Ok(()),
-            Err(failure) if failure.class() == Class::Missing => return Err(Failure::not_served(gvk)),
-            answer => answer?,
-        };
-        let resources = answer["resources"].as_array().into_iter().flatten();
-        let plural = resources
-            .filter(|each| each["kind"] == *gvk.kind)
-            .filter_map(|each| each["name"].as_str())
-            .find(|name| !name.contains('/'));
-        let Some(plural) = plural else {
-            return Err(Failure::not_served(gvk));
-        };
-        path::learn(gvk, plural);
-        self.list = list::listed(&self.watch, &self.hub);
+        self.api.learn_plural(gvk).await?;
+        self.list = self.scope.listed(&self.watch);
         Ok(())
     }
 
@@ -403,7 +391,7 @@ impl Watcher {
             {
                 wipe(object);
             }
-            Watch::Distributions => wipe(object),
+            Watch::Distributions | Watch::Works => wipe(object),
             _ => {}
         }
     }

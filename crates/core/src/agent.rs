@@ -35,8 +35,10 @@ mod tests;
 pub use outcome::{Applied, Outcome, Removed};
 pub use plan::{ApplyOrder, HubWrite, ObjectOrder, Plan, RemovalOrder, Sent, Step};
 
+pub use state::Source;
+
 use cluster::ClusterState;
-use state::{Source, WorkState};
+use state::WorkState;
 
 /// The settings of an agent.
 #[derive(Clone, Debug)]
@@ -60,6 +62,12 @@ pub enum Key {
     Cluster,
     /// A Work, by its name.
     Work(Str),
+}
+
+/// The version of a Work's spec, of a whole Work.
+#[must_use]
+pub fn source_of(work: &serde_json::Value) -> Source {
+    Source::of(&crate::object::Meta::of(work))
 }
 
 /// The consequence of an observation.

@@ -244,7 +244,7 @@ pub(super) async fn stop_on((mut interrupt, mut terminate): (Signal, Signal), st
     }
 }
 
-fn health_address(text: &str) -> Result<HealthAddress, String> {
+pub(super) fn health_address(text: &str) -> Result<HealthAddress, String> {
     match text {
         "off" => Ok(HealthAddress(None)),
         _ => text

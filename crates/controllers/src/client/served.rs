@@ -51,6 +51,29 @@ impl Api {
         Ok(named || self.served(&id.gvk).await? == Served::Nowhere)
     }
 
+    /// Asks for the plural of a kind, and records it. A kind whose plural is known keeps it if the server does not respond: then the
+    /// next request shows whether it is right.
+    ///
+    /// # Errors
+    /// [`Failure`]; [`Failure::not_served`] if the server does not serve this version of the kind.
+    pub async fn learn_plural(&self, gvk: &Gvk) -> Result<(), Failure> {
+        let answer = match self.get(&Path::group_version(gvk), Form::Whole).await {
+            Err(_) if path::is_known(gvk) => return Ok(()),
+            Err(failure) if failure.class() == Class::Missing => return Err(Failure::not_served(gvk)),
+            answer => answer?,
+        };
+        let resources = answer["resources"].as_array().into_iter().flatten();
+        let plural = resources
+            .filter(|each| each["kind"] == *gvk.kind)
+            .filter_map(|each| each["name"].as_str())
+            .find(|name| !name.contains('/'));
+        let Some(plural) = plural else {
+            return Err(Failure::not_served(gvk));
+        };
+        path::learn(gvk, plural);
+        Ok(())
+    }
+
     /// The served version of a kind. Cost: a request for the groups, one for each version of the group, and if the kind is in
     /// none of them one for the definitions and one for each of the group.
     ///

@@ -118,7 +118,7 @@ impl Executor {
 }
 
 /// The delivery of one copy to one member.
-pub(super) struct Delivery<'a> {
+pub(crate) struct Delivery<'a> {
     order: &'a Order,
     member: &'a Member,
     source: &'a Source,

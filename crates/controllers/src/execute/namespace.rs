@@ -74,7 +74,7 @@ async fn merge(
 
 /// Records on a namespace that was just created that it is this object, and returns the result. If that fails it returns the
 /// namespace as it was created: it is then kept when the hub deletes its own.
-pub(super) async fn prove(api: &Api, (hub, cluster): (&str, &str), made: Value, form: Form) -> Value {
+pub(crate) async fn prove(api: &Api, (hub, cluster): (&str, &str), made: Value, form: Form) -> Value {
     let meta = &made["metadata"];
     let (Some(name), Some(uid)) = (meta["name"].as_str(), meta["uid"].as_str()) else {
         return made;

@@ -20,19 +20,19 @@ use crate::{
 };
 
 /// The object that a task is about.
-pub(super) struct Target<'a> {
+pub(crate) struct Target<'a> {
     /// Its server.
-    pub(super) api: &'a Api,
+    pub(crate) api: &'a Api,
     /// The member that the server is; `None` is the hub.
-    pub(super) cluster: Option<&'a Str>,
-    pub(super) id: &'a ResourceId,
+    pub(crate) cluster: Option<&'a Str>,
+    pub(crate) id: &'a ResourceId,
     /// The form in which all requests but a read return it.
-    pub(super) form: Form,
-    pub(super) sort: Sort<'a>,
+    pub(crate) form: Form,
+    pub(crate) sort: Sort<'a>,
 }
 
 /// The sort of object: what its requests take beyond sending them.
-pub(super) enum Sort<'a> {
+pub(crate) enum Sort<'a> {
     /// A copy of a binding that is applied: it is rendered here, and a missing namespace is created.
     Delivered(&'a Delivery<'a>),
     /// A copy of a binding that is removed: a 404 that does not name it is proven by discovery.
@@ -41,6 +41,8 @@ pub(super) enum Sort<'a> {
     Distributed,
     /// A ResourceQuota of a quota.
     Quota,
+    /// An object of a Work, which its agent applies.
+    Manifest,
 }
 
 impl Executor {
@@ -78,7 +80,7 @@ impl Executor {
                 Subject::Distributed(cluster.cloned(), id.clone(), ObservedObject::of(&live.0))
             }
             // No copy of a binding is on a hub, and the outcome of a quota's task has all that is to be known.
-            (Sort::Delivered(_) | Sort::Removed, None) | (Sort::Quota, _) => return,
+            (Sort::Delivered(_) | Sort::Removed, None) | (Sort::Quota | Sort::Manifest, _) => return,
             (Sort::Delivered(_) | Sort::Removed, Some(cluster)) => {
                 let (interpreters, interpretation) = (&self.interpreters, self.interpreters.of(&id.gvk));
                 let copy = interpreters
@@ -93,7 +95,7 @@ impl Executor {
 }
 
 impl Target<'_> {
-    pub(super) async fn send(&self, request: Request) -> Answer {
+    pub(crate) async fn send(&self, request: Request) -> Answer {
         let (api, form, path) = (self.api, self.form, Path::object(self.id));
         let result = match request {
             Request::Read => api.get(&path, Form::Whole).await,
@@ -132,7 +134,7 @@ impl Target<'_> {
 }
 
 /// The form in which a copy of a binding is requested: what the cache keeps of its kind, so that no Secret is returned.
-pub(super) fn form_of_copy(interpretation: &Interpretation, gvk: &Gvk) -> Form {
+pub(crate) fn form_of_copy(interpretation: &Interpretation, gvk: &Gvk) -> Form {
     if interpretation.is_copied_whole(gvk) {
         Form::Whole
     } else {
@@ -141,7 +143,7 @@ pub(super) fn form_of_copy(interpretation: &Interpretation, gvk: &Gvk) -> Form {
 }
 
 /// The response to a request about an object.
-pub(super) fn answer(result: Result<Value, Failure>, id: &ResourceId) -> Answer {
+pub(crate) fn answer(result: Result<Value, Failure>, id: &ResourceId) -> Answer {
     match result {
         Ok(object) => Answer::Object(Fetched(object)),
         Err(failure) => Answer::Failed(class(&failure, id), failure.text(&id.gvk)),

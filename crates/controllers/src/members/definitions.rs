@@ -52,7 +52,7 @@ const AGAIN_REFUSED: Duration = Duration::from_secs(300);
 const DEADLINE: Duration = Duration::from_secs(5);
 
 /// The definitions of one member, and the time at which their changes require discovery.
-pub(super) struct Definitions {
+pub(crate) struct Definitions {
     state: Arc<WatchState>,
     task: Option<AbortOnDropHandle<()>>,
     /// The earliest time of the next attempt to watch.
@@ -75,7 +75,7 @@ struct WatchState {
 }
 
 impl Definitions {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let now = Instant::now();
         Self {
             state: Arc::default(),
@@ -88,7 +88,7 @@ impl Definitions {
     }
 
     /// Opens the watch if there is none. Discovery is then due at once, as the changes before were not seen.
-    pub(super) async fn watch(&mut self, api: &Api) {
+    pub(crate) async fn watch(&mut self, api: &Api) {
         let now = Instant::now();
         if self.state.is_open.load(Ordering::Relaxed) || now < self.again {
             return;
@@ -116,13 +116,13 @@ impl Definitions {
     }
 
     /// Ends the watch: its client is not used any more.
-    pub(super) fn stop(&mut self) {
+    pub(crate) fn stop(&mut self) {
         let ran = self.ran;
         *self = Self { ran, ..Self::new() };
     }
 
     /// Waits until discovery is due, because of a change or because the watch has ended. May be dropped half way.
-    pub(super) async fn wait(&mut self) {
+    pub(crate) async fn wait(&mut self) {
         while !self.is_due() {
             let due = self.due;
             tokio::select! {
@@ -144,12 +144,12 @@ impl Definitions {
     }
 
     /// True if a change requires discovery now.
-    pub(super) fn is_due(&self) -> bool {
+    pub(crate) fn is_due(&self) -> bool {
         self.due.is_some_and(|due| due <= Instant::now())
     }
 
     /// Discovery runs now.
-    pub(super) fn runs(&mut self) {
+    pub(crate) fn runs(&mut self) {
         self.ran = Instant::now();
         self.due = self.changed.and_then(|changed| next(self.ran, changed));
     }

@@ -18,13 +18,13 @@ use super::{
 use crate::inbox::Message;
 
 /// The minimum time between two probes, also when calls to the member fail; less only if the interval is.
-pub(super) const LEAST: Duration = Duration::from_secs(1);
+pub(crate) const LEAST: Duration = Duration::from_secs(1);
 /// The interval of discovery, and of reads of the Secret.
-pub(super) const DISCOVERY: Duration = Duration::from_secs(300);
+pub(crate) const DISCOVERY: Duration = Duration::from_secs(300);
 /// The same after discovery failed.
-pub(super) const DISCOVERY_AGAIN: Duration = Duration::from_secs(30);
+pub(crate) const DISCOVERY_AGAIN: Duration = Duration::from_secs(30);
 /// The number of probes in a row without a response after which the client is dropped.
-pub(super) const SILENT: u32 = 2;
+pub(crate) const SILENT: u32 = 2;
 
 /// The task of one member.
 pub(super) struct Keeper {

@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// The time that a probe waits for its response.
-pub(super) const DEADLINE: Duration = Duration::from_secs(5);
+pub(crate) const DEADLINE: Duration = Duration::from_secs(5);
 /// The time that a probe waits for a member that did not respond before: a response after [`DEADLINE`] is too late to be of use,
 /// and means that the member is slow, not down.
 pub(super) const PATIENCE: Duration = Duration::from_secs(15);
@@ -28,7 +28,7 @@ const DESCRIBED: Duration = Duration::from_secs(10);
 
 /// The consequence of a probe for the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Health {
+pub(crate) enum Health {
     /// It reports to be healthy.
     Healthy,
     /// It responds, and reports not to be healthy.
@@ -42,9 +42,9 @@ pub(super) enum Health {
 }
 
 /// The result of a probe, for the connection and for the core.
-pub(super) struct Probed {
-    pub(super) health: Health,
-    pub(super) found: Probe,
+pub(crate) struct Probed {
+    pub(crate) health: Health,
+    pub(crate) found: Probe,
 }
 
 impl From<Refused> for Probed {
@@ -67,7 +67,7 @@ impl Probed {
 
 /// The time between two probes of a healthy member: a tenth more or less than usual, by its name. So members are not probed at
 /// the same time, and a member at a constant interval.
-pub(super) fn interval(usual: Duration, cluster: &str) -> Duration {
+pub(crate) fn interval(usual: Duration, cluster: &str) -> Duration {
     // FNV-1a.
     let hash = cluster.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
@@ -77,7 +77,7 @@ pub(super) fn interval(usual: Duration, cluster: &str) -> Duration {
 }
 
 /// Probes the member. `was_unresponsive`: it did not respond to the probes before.
-pub(super) async fn probe(api: &Api, was_unresponsive: bool) -> Probed {
+pub(crate) async fn probe(api: &Api, was_unresponsive: bool) -> Probed {
     let began = Instant::now();
     let deadline = if was_unresponsive { PATIENCE } else { DEADLINE };
     match ready(api, deadline).await {
@@ -109,7 +109,7 @@ pub(super) async fn probe(api: &Api, was_unresponsive: bool) -> Probed {
 }
 
 /// Adds the version and the APIs to the result; those that cannot be read now are omitted.
-pub(super) async fn describe(api: &Api, found: &mut Probe) {
+pub(crate) async fn describe(api: &Api, found: &mut Probe) {
     let described = async {
         found.kubernetes_version = discovery::version(api).await.ok();
         found.api_enablements = discovery::apis(api).await.ok();
@@ -141,7 +141,7 @@ async fn get(api: &Api, path: &'static str, deadline: Duration) -> Result<(), Fa
 }
 
 /// The result for a member that responds, and whose identity cannot be read.
-pub(super) fn unidentified(failure: &Failure) -> Probed {
+pub(crate) fn unidentified(failure: &Failure) -> Probed {
     match failure.class() {
         Class::Unknown | Class::Unauthorized => failed(failure),
         _ => {

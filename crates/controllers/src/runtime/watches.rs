@@ -21,12 +21,12 @@ use crate::{
     error::Failure,
     interpreter_snapshot::InterpreterSnapshot,
     supervise::supervise,
-    watch::Watcher,
+    watch::{Scope, Watcher},
 };
 
 /// The running watches. Dropping it ends them.
-pub(super) struct Watches {
-    hub: Str,
+pub(crate) struct Watches {
+    scope: Scope,
     interpreters: InterpreterSnapshot,
     brain: mpsc::Sender<Message>,
     demanded: BTreeSet<Watch>,
@@ -56,11 +56,11 @@ enum Report {
 }
 
 impl Watches {
-    /// Creates an empty set; `hub` is the id of this hub.
-    pub(super) fn new(hub: Str, interpreters: InterpreterSnapshot, brain: mpsc::Sender<Message>) -> Self {
+    /// Creates an empty set; `scope` says whose objects are watched.
+    pub(crate) fn new(scope: Scope, interpreters: InterpreterSnapshot, brain: mpsc::Sender<Message>) -> Self {
         let (running, waiting, runs) = (BTreeMap::new(), BTreeMap::new(), HashSet::new());
         Self {
-            hub,
+            scope,
             interpreters,
             brain,
             demanded: BTreeSet::new(),
@@ -73,18 +73,18 @@ impl Watches {
     }
 
     /// True if a message is from a current watch, and not a late one of an ended watch.
-    pub(super) fn is_current(&self, run: u64) -> bool {
+    pub(crate) fn is_current(&self, run: u64) -> bool {
         self.runs.contains(&run)
     }
 
     /// True if the demand may differ from the one that was applied: its number of changes differs.
-    pub(super) fn is_outdated(&self, changes: u64) -> bool {
+    pub(crate) fn is_outdated(&self, changes: u64) -> bool {
         self.changes != Some(changes)
     }
 
     /// Starts newly demanded watches that have a client, and ends those no longer demanded; `changes` is the number of changes
     /// of the demand. Cost: O(watches).
-    pub(super) fn demand(
+    pub(crate) fn demand(
         &mut self,
         changes: u64,
         demand: &BTreeSet<Watch>,
@@ -114,8 +114,13 @@ impl Watches {
         self.look();
     }
 
+    /// The demand as last applied.
+    pub(crate) const fn demanded(&self) -> &BTreeSet<Watch> {
+        &self.demanded
+    }
+
     /// Applies the discovery results for waiting kinds. Returns the resulting observations. Cost: O(these kinds).
-    pub(super) fn looked(&mut self, server: &Server, run: u64, found: Found) -> Vec<Observation> {
+    pub(crate) fn looked(&mut self, server: &Server, run: u64, found: Found) -> Vec<Observation> {
         let Some(waiting) = self.waiting.get_mut(server).filter(|each| each.scout.run == run) else {
             return Vec::new();
         };
@@ -147,7 +152,7 @@ impl Watches {
     }
 
     /// The server reported that it does not serve the kind of a watch: the watch ends, and waits until it does.
-    pub(super) fn unserved(&mut self, watch: &Watch, other: Option<&Str>, api: Option<Api>) {
+    pub(crate) fn unserved(&mut self, watch: &Watch, other: Option<&Str>, api: Option<Api>) {
         let (Watch::Templates(gvk) | Watch::Copies(_, gvk)) = watch else {
             return;
         };
@@ -241,10 +246,10 @@ impl Watches {
         self.runs.insert(run);
         // The current interpretation: a change of it restarts the watch.
         let (interpreters, interpretation) = (self.interpreters.clone(), self.interpreters.to(&watch));
-        let (hub, brain, kept) = (self.hub.clone(), self.brain.clone(), watch.clone());
+        let (scope, brain, kept) = (self.scope.clone(), self.brain.clone(), watch.clone());
         let task = async move {
             let make = || {
-                Watcher::new(api.clone(), kept.clone(), run, &hub, brain.clone())
+                Watcher::new(api.clone(), kept.clone(), run, &scope, brain.clone())
                     .interpreting(interpreters.clone(), interpretation.clone())
                     .run()
             };

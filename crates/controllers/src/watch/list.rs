@@ -2,19 +2,17 @@
 
 use std::collections::BTreeSet;
 
-use entourage_api::keys::label;
 use entourage_core::{
-    object::{Str, revision},
+    object::revision,
     observation::{self, ObjectRef, Observation, Watch},
 };
 use serde_json::Value;
 use tracing::warn;
 
-use super::{End, PAGE, PAGE_WHOLE, Reported, Watcher, hook_calls::WatchEvent, is_secret};
+use super::{End, PAGE, PAGE_WHOLE, Reported, Watcher, hook_calls::WatchEvent};
 use crate::{
     client::{
         Call, Form,
-        path::Path,
         read::{self, ListMeta},
     },
     error::Failure,
@@ -180,19 +178,5 @@ impl Watcher {
                 .or_insert_with(|| gvk.api_version().into());
             fields.entry("kind").or_insert_with(|| (*gvk.kind).into());
         }
-    }
-}
-
-/// The address and query of a watch.
-pub(super) fn listed(watch: &Watch, hub: &Str) -> Path {
-    let all = Path::watched(watch);
-    match watch {
-        Watch::Templates(gvk) if is_secret(gvk) => {
-            all.query("fieldSelector", "type!=kubernetes.io/service-account-token")
-        }
-        Watch::Copies(..) => all.query("labelSelector", &format!("{}={hub}", label::HUB)),
-        Watch::QuotaCopies(_) => all.query("labelSelector", &format!("{}={hub}", label::FEDERATED_QUOTA)),
-        Watch::Distributed(_, _, name) => all.query("fieldSelector", &format!("metadata.name={name}")),
-        _ => all,
     }
 }

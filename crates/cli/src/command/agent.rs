@@ -1,0 +1,157 @@
+//! `entourage agent`: applies the Works of a cluster in Pull mode, from inside that cluster, until SIGINT or SIGTERM.
+
+use std::{path::PathBuf, time::Duration};
+
+use anyhow::{Context as _, Result};
+use clap::Args;
+use entourage_controllers::agent::Options;
+use kube::Config;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+use super::controllers::{HealthAddress, IN_POD, default_threads, health_address, stop_on};
+use crate::{
+    args::{self, CLUSTER_NAMESPACE},
+    connect,
+    logging::{self, LogArgs},
+};
+
+/// Flags of `entourage agent`.
+#[derive(Args, Clone, Debug)]
+pub struct AgentArgs {
+    /// Name of the Cluster on the hub
+    #[arg(long, value_name = "NAME", value_parser = args::cluster_name)]
+    pub cluster_name: String,
+
+    /// Kubeconfig of the hub
+    #[arg(long, value_name = "FILE")]
+    pub hub_kubeconfig: PathBuf,
+
+    /// Context in that kubeconfig (default: current context)
+    #[arg(long, value_name = "NAME")]
+    pub hub_context: Option<String>,
+
+    /// Kubeconfig of the cluster that Works are applied on (default: in a pod the cluster that it runs in, else $KUBECONFIG or
+    /// ~/.kube/config)
+    #[arg(long, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+
+    /// Context in that kubeconfig (default: current context)
+    #[arg(long, value_name = "NAME")]
+    pub context: Option<String>,
+
+    /// Namespace on the hub with the Lease of the cluster
+    #[arg(long, value_name = "NAMESPACE", default_value = CLUSTER_NAMESPACE)]
+    pub namespace: String,
+
+    /// Time for which a renewal of the Lease is valid; it is renewed four times in that time
+    #[arg(long, value_name = "DURATION", value_parser = args::duration, default_value = "40s")]
+    pub cluster_lease_duration: Duration,
+
+    /// Time between two probes of the cluster, after which its status is written if it changed
+    #[arg(long, value_name = "DURATION", value_parser = args::duration, default_value = "10s")]
+    pub cluster_status_update_frequency: Duration,
+
+    /// Time for which the cluster must fail its probes before it is not ready
+    #[arg(long, value_name = "DURATION", value_parser = args::duration, default_value = "30s")]
+    pub cluster_failure_threshold: Duration,
+
+    /// Time for which a cluster that was not ready must pass its probes before it is ready
+    #[arg(long, value_name = "DURATION", value_parser = args::duration, default_value = "0s")]
+    pub cluster_success_threshold: Duration,
+
+    /// Collect the capacity of the cluster from its nodes and pods, for policies that divide replicas by room
+    #[arg(long, value_name = "BOOL", default_value_t = true, default_missing_value = "true", num_args = 0..=1,
+        action = clap::ArgAction::Set)]
+    pub enable_cluster_resource_modeling: bool,
+
+    /// Address that serves /healthz, /readyz and /metrics, or off
+    #[arg(long, value_name = "ADDRESS", value_parser = health_address, default_value = "127.0.0.1:8080")]
+    pub health_addr: HealthAddress,
+
+    /// Number of executor threads; more than two have no benefit, and each costs memory
+    #[arg(long, hide = true, value_name = "COUNT", default_value_t = default_threads(),
+        value_parser = clap::value_parser!(u16).range(1..))]
+    pub worker_threads: u16,
+
+    /// Logging.
+    #[command(flatten)]
+    pub log: LogArgs,
+}
+
+/// Runs the agent until it ends.
+///
+/// # Errors
+/// A server cannot be reached with this configuration, or the agent ends with an error.
+pub async fn run(args: AgentArgs) -> Result<()> {
+    logging::init(&args.log)?;
+    let in_pod = std::env::var_os(IN_POD).is_some();
+    let hub = connect::hub_config(&args.hub_kubeconfig, args.hub_context.as_deref()).await?;
+    let member = if in_pod && args.kubeconfig.is_none() && args.context.is_none() {
+        Config::incluster().context("this pod has no usable service account; mount one, or give --kubeconfig")?
+    } else {
+        connect::config(args.kubeconfig.as_deref(), args.context.as_deref())
+            .await?
+            .config
+    };
+    let stop = CancellationToken::new();
+    let signals = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    tokio::spawn(stop_on(signals, stop.clone()));
+    let clients = entourage_controllers::plain_clients();
+    entourage_controllers::agent::run(options(&args), hub.config, member, clients, stop)
+        .await
+        .context("the agent stopped")
+}
+
+/// The flags as options of the agent.
+fn options(args: &AgentArgs) -> Options {
+    Options {
+        lease_namespace: args.namespace.clone(),
+        lease_duration: args.cluster_lease_duration,
+        model_resources: args.enable_cluster_resource_modeling,
+        failure_threshold: args.cluster_failure_threshold,
+        success_threshold: args.cluster_success_threshold,
+        probe_interval: args.cluster_status_update_frequency,
+        health_addr: args.health_addr.0,
+        ..Options::new(&args.cluster_name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+    use crate::command::{Cli, Command};
+
+    fn options_of(line: &str) -> Options {
+        let line = format!("entourage agent --cluster-name m1 --hub-kubeconfig hub.yaml {line}");
+        match Cli::try_parse_from(line.split_whitespace()).unwrap().command {
+            Command::Agent(args) => options(&args),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn without_flags_the_defaults_are_karmadas() {
+        let options = options_of("");
+        assert_eq!((&*options.cluster, &*options.lease_namespace), ("m1", "karmada-cluster"));
+        assert_eq!(options.lease_duration, Duration::from_secs(40));
+        assert_eq!(options.probe_interval, Duration::from_secs(10));
+        assert_eq!(options.failure_threshold, Duration::from_secs(30));
+        assert!(options.model_resources);
+    }
+
+    #[test]
+    fn flags_reach_the_agent() {
+        let options = options_of(
+            "--namespace fleet --cluster-lease-duration 8s --cluster-status-update-frequency 1s --health-addr off \
+             --cluster-failure-threshold 5s --cluster-success-threshold 6s --enable-cluster-resource-modeling=false",
+        );
+        assert_eq!((&*options.lease_namespace, options.lease_duration), ("fleet", Duration::from_secs(8)));
+        assert_eq!(options.probe_interval, Duration::from_secs(1));
+        let thresholds = (options.failure_threshold, options.success_threshold);
+        assert_eq!(thresholds, (Duration::from_secs(5), Duration::from_secs(6)));
+        assert!(!options.model_resources && options.health_addr.is_none());
+    }
+}
