@@ -9,6 +9,7 @@
 //! nothing happens is checked by a bounded quiet window ([`Scene::quiet`]), which is as long as the longest delay that the
 //! controllers put on purpose between an observation and a write.
 
+mod agent;
 mod bed;
 mod canary;
 mod capture;
@@ -31,6 +32,7 @@ mod space;
 mod versions;
 mod witness;
 
+pub use agent::Agent;
 pub use bed::{Bed, MEMBERS};
 pub use canary::Canary;
 pub use capture::Capture;

@@ -18,6 +18,8 @@ use std::process::ExitCode;
 
 use entourage_e2e::harness;
 
+#[path = "e2e/agent.rs"]
+mod agent;
 #[path = "e2e/bad_input.rs"]
 mod bad_input;
 #[path = "e2e/claims.rs"]
@@ -215,6 +217,7 @@ fn main() -> ExitCode {
         taint_policies::tests(),
         waits::tests(),
         works::tests(),
+        agent::tests(),
         webhook::tests(),
     ];
     let tests: Vec<harness::Test> = subjects.into_iter().flatten().collect();

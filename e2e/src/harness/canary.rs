@@ -4,7 +4,7 @@ use anyhow::{Result, ensure};
 use k8s_openapi::ByteString;
 use serde_json::{Value, json};
 
-use super::{Scene, Server};
+use super::{Capture, Scene, Server};
 
 /// A value that only Secrets contain. It is searched for in plain text, in base64 and in hexadecimal.
 pub struct Canary {
@@ -41,18 +41,7 @@ impl Canary {
     /// # Errors
     /// Says where it was found, not what.
     pub async fn assert_kept(&self, scene: &Scene) -> Result<()> {
-        for needle in &self.needles {
-            let lines = scene.bed.log.with(needle);
-            ensure!(
-                lines.is_empty(),
-                "{} lines of the log hold the canary",
-                lines.len()
-            );
-        }
-        ensure!(
-            !scene.bed.log.panics().iter().any(|panic| self.is_in(panic)),
-            "a panic holds the canary"
-        );
+        self.assert_not_logged(&scene.bed.log)?;
         ensure!(
             !self.is_in(&scene.controllers()?.metrics().await?),
             "the metrics hold the canary"
@@ -70,6 +59,26 @@ impl Canary {
         for kind in ["ResourceBinding", "PropagationPolicy", "Cluster"] {
             self.assert_not_on(&scene.hub, kind).await?;
         }
+        Ok(())
+    }
+
+    /// Searches a log and its panics.
+    ///
+    /// # Errors
+    /// Says how often it was found, not what.
+    pub fn assert_not_logged(&self, log: &Capture) -> Result<()> {
+        for needle in &self.needles {
+            let lines = log.with(needle);
+            ensure!(
+                lines.is_empty(),
+                "{} lines of the log hold the canary",
+                lines.len()
+            );
+        }
+        ensure!(
+            !log.panics().iter().any(|panic| self.is_in(panic)),
+            "a panic holds the canary"
+        );
         Ok(())
     }
 

@@ -21,7 +21,7 @@ use super::eventually::eventually;
 use crate::faults::{Faults, client_factory};
 
 /// The longest time that an orderly stop may take: five seconds for what is in flight, and as much as a busy machine needs.
-const STOP: Duration = Duration::from_secs(30);
+pub(super) const STOP: Duration = Duration::from_secs(30);
 
 /// Controllers that run. Dropping them kills them.
 pub struct Controllers {
@@ -112,20 +112,23 @@ impl Controllers {
     }
 
     async fn ask(&self, path: &str) -> Result<(u16, String)> {
-        let mut stream = TcpStream::connect(self.address).await?;
-        let request = format!("GET {path} HTTP/1.1\r\nHost: entourage\r\nConnection: close\r\n\r\n");
-        stream.write_all(request.as_bytes()).await?;
-        let mut answer = String::new();
-        timeout(Duration::from_secs(5), stream.read_to_string(&mut answer)).await??;
-        let code = answer.split(' ').nth(1).and_then(|code| code.parse().ok());
-        let code = code.with_context(|| format!("{path}: {answer:?}"))?;
-        Ok((
-            code,
-            answer
-                .split_once("\r\n\r\n")
-                .map_or_else(String::new, |(_, body)| body.to_owned()),
-        ))
+        ask(self.address, path).await
     }
+}
+
+/// One GET of the health endpoint: the status and the body.
+pub(super) async fn ask(address: SocketAddr, path: &str) -> Result<(u16, String)> {
+    let mut stream = TcpStream::connect(address).await?;
+    let request = format!("GET {path} HTTP/1.1\r\nHost: entourage\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await?;
+    let mut answer = String::new();
+    timeout(Duration::from_secs(5), stream.read_to_string(&mut answer)).await??;
+    let code = answer.split(' ').nth(1).and_then(|code| code.parse().ok());
+    let code = code.with_context(|| format!("{path}: {answer:?}"))?;
+    let body = answer
+        .split_once("\r\n\r\n")
+        .map_or_else(String::new, |(_, body)| body.to_owned());
+    Ok((code, body))
 }
 
 impl Drop for Controllers {

@@ -88,7 +88,8 @@ pub async fn run(args: AgentArgs) -> Result<()> {
     let in_pod = std::env::var_os(IN_POD).is_some();
     let hub = connect::hub_config(&args.hub_kubeconfig, args.hub_context.as_deref()).await?;
     let member = if in_pod && args.kubeconfig.is_none() && args.context.is_none() {
-        Config::incluster().context("this pod has no usable service account; mount one, or give --kubeconfig")?
+        Config::incluster()
+            .context("this pod has no usable service account; mount one, or give --kubeconfig")?
     } else {
         connect::config(args.kubeconfig.as_deref(), args.context.as_deref())
             .await?
@@ -135,7 +136,10 @@ mod tests {
     #[test]
     fn without_flags_the_defaults_are_karmadas() {
         let options = options_of("");
-        assert_eq!((&*options.cluster, &*options.lease_namespace), ("m1", "karmada-cluster"));
+        assert_eq!(
+            (&*options.cluster, &*options.lease_namespace),
+            ("m1", "karmada-cluster")
+        );
         assert_eq!(options.lease_duration, Duration::from_secs(40));
         assert_eq!(options.probe_interval, Duration::from_secs(10));
         assert_eq!(options.failure_threshold, Duration::from_secs(30));
@@ -148,7 +152,10 @@ mod tests {
             "--namespace fleet --cluster-lease-duration 8s --cluster-status-update-frequency 1s --health-addr off \
              --cluster-failure-threshold 5s --cluster-success-threshold 6s --enable-cluster-resource-modeling=false",
         );
-        assert_eq!((&*options.lease_namespace, options.lease_duration), ("fleet", Duration::from_secs(8)));
+        assert_eq!(
+            (&*options.lease_namespace, options.lease_duration),
+            ("fleet", Duration::from_secs(8))
+        );
         assert_eq!(options.probe_interval, Duration::from_secs(1));
         let thresholds = (options.failure_threshold, options.success_threshold);
         assert_eq!(thresholds, (Duration::from_secs(5), Duration::from_secs(6)));

@@ -1,0 +1,517 @@
+//! `entourage agent` against a hub whose Works are made by hand, as Karmada's makes them.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use entourage_controllers::agent::Options;
+use entourage_e2e::harness::{Agent, Canary, Lane, Scene, Server, Test, eventually, manifests};
+use k8s_openapi::ByteString;
+use serde_json::{Value, json};
+
+/// The cluster in Pull mode. Its API server is that of the third member.
+const CLUSTER: &str = "pulled";
+/// The namespace of its Works.
+const WORKS: &str = "karmada-es-pulled";
+/// The namespace of the objects.
+const SHOP: &str = "shop";
+
+/// The tests of this module.
+pub(crate) fn tests() -> Vec<Test> {
+    macro_rules! all {
+        ($($name:ident),* $(,)?) => {
+            vec![$(Test::new(
+                concat!(module_path!(), "::", stringify!($name)),
+                |scene| Box::pin($name(scene)),
+            )
+            .only(&[Lane::Embedded])
+            .plain()),*]
+        };
+    }
+    all![
+        a_work_is_applied_kept_and_removed,
+        a_restart_writes_nothing,
+        an_object_of_another_is_left_alone,
+        a_suspended_work_waits_and_a_preserving_one_leaves_its_object,
+        the_status_of_a_deployment_is_reported,
+        the_cluster_is_ready_and_its_lease_is_renewed,
+        an_outage_of_the_hub_is_survived,
+        a_secret_is_seen_by_nobody_on_its_way,
+        nothing_is_applied_in_push_mode_or_on_another_cluster,
+    ]
+}
+
+fn member(scene: &Scene) -> &Server {
+    &scene.members[2]
+}
+
+fn options() -> Options {
+    Options {
+        lease_duration: Duration::from_secs(4),
+        probe_interval: Duration::from_millis(500),
+        ..Options::new(CLUSTER)
+    }
+}
+
+fn start(scene: &Scene) -> Result<Agent> {
+    let fleet = &scene.bed.fleet;
+    let (hub, member) = (fleet.hub.config(), fleet.members[2].config());
+    Agent::start(options(), hub, member, scene.bed.log.thread())
+}
+
+/// What a hub has when a cluster in Pull mode was registered, and the Work of a namespace.
+async fn registered(scene: &Scene, mode: &str) -> Result<()> {
+    let cluster = json!({"apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster",
+        "metadata": {"name": CLUSTER}, "spec": {"syncMode": mode}});
+    scene.hub.create(&cluster).await?;
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": WORKS}});
+    scene.hub.create(&namespace).await?;
+    let shop = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SHOP}});
+    create(scene, "shop", shop).await
+}
+
+async fn begin(scene: &Scene) -> Result<Agent> {
+    registered(scene, "Pull").await?;
+    let agent = start(scene)?;
+    agent.ready().await?;
+    applied(scene, "shop").await?;
+    Ok(agent)
+}
+
+fn path(name: &str) -> String {
+    format!("/apis/work.karmada.io/v1alpha1/namespaces/{WORKS}/works/{name}")
+}
+
+/// A Work as Karmada's hub makes it.
+async fn create(scene: &Scene, name: &str, mut manifest: Value) -> Result<()> {
+    if manifest["kind"] != "Namespace" {
+        manifest["metadata"]["namespace"] = json!(SHOP);
+    }
+    manifest["metadata"]["labels"]["karmada.io/managed"] = json!("true");
+    manifest["metadata"]["annotations"]["work.karmada.io/namespace"] = json!(WORKS);
+    manifest["metadata"]["annotations"]["work.karmada.io/name"] = json!(name);
+    let work = json!({"apiVersion": "work.karmada.io/v1alpha1", "kind": "Work",
+        "metadata": {"name": name, "namespace": WORKS, "finalizers": ["karmada.io/execution-controller"]},
+        "spec": {"workload": {"manifests": [manifest]}}});
+    let path = path("");
+    scene
+        .hub
+        .call("POST", path.trim_end_matches('/'), Some(&work))
+        .await?;
+    Ok(())
+}
+
+async fn work(scene: &Scene, name: &str) -> Result<Value> {
+    scene.hub.call("GET", &path(name), None).await
+}
+
+/// The hub edits a Work, which may be written meanwhile.
+async fn edit(scene: &Scene, name: &str, change: impl Fn(&mut Value)) -> Result<()> {
+    eventually("the Work is edited", async || {
+        let mut held = work(scene, name).await?;
+        change(&mut held);
+        scene.hub.call("PUT", &path(name), Some(&held)).await
+    })
+    .await?;
+    Ok(())
+}
+
+async fn delete(scene: &Scene, name: &str) -> Result<()> {
+    scene.hub.call("DELETE", &path(name), None).await?;
+    eventually("the Work is gone", async || {
+        let held = work(scene, name).await;
+        ensure!(held.is_err(), "{}", held?["metadata"]);
+        Ok(())
+    })
+    .await
+}
+
+fn condition<'a>(object: &'a Value, type_: &str) -> &'a Value {
+    let all = object["status"]["conditions"].as_array();
+    let found = all.and_then(|all| all.iter().find(|each| each["type"] == type_));
+    found.unwrap_or(&Value::Null)
+}
+
+/// Waits until a condition of a Work has this status for its present generation.
+async fn until(scene: &Scene, name: &str, type_: &str, status: &str) -> Result<Value> {
+    eventually(&format!("{type_} of Work {name} is {status}"), async || {
+        let found = work(scene, name).await?;
+        let condition = condition(&found, type_);
+        let is_current = condition["observedGeneration"] == found["metadata"]["generation"];
+        ensure!(condition["status"] == status && is_current, "{}", found["status"]);
+        Ok(condition.clone())
+    })
+    .await
+}
+
+async fn applied(scene: &Scene, name: &str) -> Result<()> {
+    let condition = until(scene, name, "Applied", "True").await?;
+    ensure!(condition["reason"] == "AppliedSuccessful", "{condition}");
+    Ok(())
+}
+
+fn config(value: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "config"}, "data": {"k": value}})
+}
+
+/// Waits until the ConfigMap on the member has this value; `None`: until there is none.
+async fn has(scene: &Scene, value: Option<&str>) -> Result<()> {
+    eventually("the object is as it should be", async || {
+        let found = member(scene).get("ConfigMap", SHOP, "config").await?;
+        let found = found
+            .as_ref()
+            .map(|found| found["data"]["k"].as_str().unwrap_or_default());
+        ensure!(found == value, "{found:?}");
+        Ok(())
+    })
+    .await
+}
+
+/// Waits until nothing was written for a while; returns the writes.
+async fn quiet(agent: &Agent) -> Result<Vec<String>> {
+    let mut before = agent.writes();
+    loop {
+        tokio::time::sleep(Duration::from_millis(2_500)).await;
+        let now = agent.writes();
+        if now.len() == before.len() {
+            return Ok(now);
+        }
+        before = now;
+    }
+}
+
+async fn end(scene: &Scene, agent: Agent) -> Result<()> {
+    agent.stop().await?;
+    let panics = scene.bed.log.panics();
+    ensure!(panics.is_empty(), "the agent panicked: {panics:#?}");
+    Ok(())
+}
+
+async fn a_work_is_applied_kept_and_removed(scene: &mut Scene) -> Result<()> {
+    // The ConfigMap's Work is there before that of its namespace.
+    let agent = begin(scene).await?;
+    create(scene, "config", config("1")).await?;
+    applied(scene, "config").await?;
+    has(scene, Some("1")).await?;
+    let found = work(scene, "config").await?;
+    ensure!(
+        found["status"]["manifestStatuses"]
+            == json!([{"identifier": {"ordinal": 0, "version": "v1", "kind": "ConfigMap", "resource": "configmaps",
+                "namespace": SHOP, "name": "config"}, "health": "Healthy"}]),
+        "{}",
+        found["status"]
+    );
+
+    // Drift is undone.
+    let drift = |live: &mut Value| live["data"]["k"] = json!("drifted");
+    member(scene).edit("ConfigMap", SHOP, "config", drift).await?;
+    has(scene, Some("1")).await?;
+    member(scene).delete("ConfigMap", SHOP, "config").await?;
+    has(scene, Some("1")).await?;
+    // What others set beside it stays.
+    let label = |live: &mut Value| live["metadata"]["labels"]["others"] = json!("x");
+    member(scene).edit("ConfigMap", SHOP, "config", label).await?;
+    edit(scene, "config", |work| {
+        work["spec"]["workload"]["manifests"][0]["data"]["k"] = json!("2")
+    })
+    .await?;
+    has(scene, Some("2")).await?;
+    applied(scene, "config").await?;
+    let live = member(scene)
+        .get("ConfigMap", SHOP, "config")
+        .await?
+        .context("it exists")?;
+    ensure!(
+        live["metadata"]["labels"]["others"] == "x",
+        "{}",
+        live["metadata"]
+    );
+
+    delete(scene, "config").await?;
+    has(scene, None).await?;
+    // The agent created the namespace, so it goes too.
+    delete(scene, "shop").await?;
+    eventually("the namespace is gone", async || {
+        let left = member(scene).get("Namespace", "", SHOP).await?;
+        ensure!(left.is_none(), "{left:?}");
+        Ok(())
+    })
+    .await?;
+    end(scene, agent).await
+}
+
+async fn a_restart_writes_nothing(scene: &mut Scene) -> Result<()> {
+    let agent = begin(scene).await?;
+    create(scene, "config", config("1")).await?;
+    create(scene, "web", manifests::deployment("web", &["config"])).await?;
+    applied(scene, "config").await?;
+    applied(scene, "web").await?;
+    quiet(&agent).await?;
+    agent.stop().await?;
+    let agent = start(scene)?;
+    agent.ready().await?;
+    let writes = quiet(&agent).await?;
+    ensure!(writes.is_empty(), "{writes:#?}");
+    end(scene, agent).await
+}
+
+async fn an_object_of_another_is_left_alone(scene: &mut Scene) -> Result<()> {
+    let agent = begin(scene).await?;
+    let mut theirs = config("theirs");
+    theirs["metadata"]["namespace"] = json!(SHOP);
+    member(scene).create(&theirs).await?;
+    create(scene, "config", config("1")).await?;
+    let condition = until(scene, "config", "Applied", "False").await?;
+    let message = condition["message"].as_str().unwrap_or_default();
+    ensure!(condition["reason"] == "AppliedFailed", "{condition}");
+    for part in [
+        "(0/1)",
+        "already exists on pulled",
+        "delete it there",
+        "conflictResolution Overwrite",
+    ] {
+        ensure!(message.contains(part), "{part}: {message}");
+    }
+    // A Work that is deleted does not delete it either.
+    delete(scene, "config").await?;
+    has(scene, Some("theirs")).await?;
+    create(scene, "config", config("1")).await?;
+    until(scene, "config", "Applied", "False").await?;
+    let overwrite = "work.karmada.io/conflict-resolution";
+    edit(scene, "config", |work| {
+        work["spec"]["workload"]["manifests"][0]["metadata"]["annotations"][overwrite] = json!("overwrite");
+    })
+    .await?;
+    applied(scene, "config").await?;
+    has(scene, Some("1")).await?;
+    end(scene, agent).await
+}
+
+async fn a_suspended_work_waits_and_a_preserving_one_leaves_its_object(scene: &mut Scene) -> Result<()> {
+    let agent = begin(scene).await?;
+    create(scene, "config", config("1")).await?;
+    applied(scene, "config").await?;
+    edit(scene, "config", |work| {
+        work["spec"]["suspendDispatching"] = json!(true);
+        work["spec"]["workload"]["manifests"][0]["data"]["k"] = json!("2");
+    })
+    .await?;
+    let condition = until(scene, "config", "Dispatching", "False").await?;
+    ensure!(condition["reason"] == "SuspendDispatching", "{condition}");
+    quiet(&agent).await?;
+    has(scene, Some("1")).await?;
+    edit(scene, "config", |work| {
+        work["spec"]["suspendDispatching"] = json!(false);
+        work["spec"]["preserveResourcesOnDeletion"] = json!(true);
+    })
+    .await?;
+    applied(scene, "config").await?;
+    has(scene, Some("2")).await?;
+
+    delete(scene, "config").await?;
+    has(scene, Some("2")).await?;
+    let live = member(scene)
+        .get("ConfigMap", SHOP, "config")
+        .await?
+        .context("it is kept")?;
+    let meta = live["metadata"].to_string();
+    ensure!(!meta.contains("karmada.io"), "{meta}");
+    end(scene, agent).await
+}
+
+async fn the_status_of_a_deployment_is_reported(scene: &mut Scene) -> Result<()> {
+    let agent = begin(scene).await?;
+    create(scene, "web", manifests::deployment("web", &[])).await?;
+    applied(scene, "web").await?;
+    let replicas = |live: &mut Value| {
+        let generation = live["metadata"]["generation"].clone();
+        live["status"] = json!({"observedGeneration": generation, "replicas": 2, "updatedReplicas": 2,
+            "readyReplicas": 2, "availableReplicas": 2});
+    };
+    member(scene)
+        .edit_status("Deployment", SHOP, "web", replicas)
+        .await?;
+    eventually("the status is reported", async || {
+        let found = work(scene, "web").await?;
+        let reported = &found["status"]["manifestStatuses"][0];
+        ensure!(reported["identifier"]["resource"] == "deployments", "{reported}");
+        ensure!(reported["status"]["readyReplicas"] == 2, "{reported}");
+        ensure!(reported["health"].is_string(), "{reported}");
+        Ok(())
+    })
+    .await?;
+    end(scene, agent).await
+}
+
+async fn the_cluster_is_ready_and_its_lease_is_renewed(scene: &mut Scene) -> Result<()> {
+    let agent = begin(scene).await?;
+    eventually("the Cluster is ready", async || {
+        let cluster = scene
+            .hub
+            .get("Cluster", "", CLUSTER)
+            .await?
+            .context("it exists")?;
+        ensure!(
+            condition(&cluster, "Ready")["status"] == "True",
+            "{}",
+            cluster["status"]
+        );
+        ensure!(
+            condition(&cluster, "CompleteAPIEnablements")["status"] == "True",
+            "{}",
+            cluster["status"]
+        );
+        let version = cluster["status"]["kubernetesVersion"]
+            .as_str()
+            .unwrap_or_default();
+        ensure!(version.starts_with('v'), "{version}");
+        let served = cluster["status"]["apiEnablements"].to_string();
+        ensure!(served.contains("\"apps/v1\""), "{served}");
+        ensure!(
+            cluster["status"]["nodeSummary"].is_object(),
+            "{}",
+            cluster["status"]
+        );
+        ensure!(
+            cluster["status"]["resourceSummary"].is_object(),
+            "{}",
+            cluster["status"]
+        );
+        Ok(())
+    })
+    .await?;
+    let path = format!("/apis/coordination.k8s.io/v1/namespaces/karmada-cluster/leases/{CLUSTER}");
+    let renewed = async || -> Result<String> {
+        let lease = scene.hub.call("GET", &path, None).await?;
+        ensure!(lease["spec"]["holderIdentity"] == CLUSTER, "{lease}");
+        ensure!(lease["spec"]["leaseDurationSeconds"] == 4, "{lease}");
+        let owner = &lease["metadata"]["ownerReferences"][0];
+        ensure!(owner["kind"] == "Cluster" && owner["name"] == CLUSTER, "{lease}");
+        Ok(lease["spec"]["renewTime"]
+            .as_str()
+            .context("renewTime")?
+            .to_owned())
+    };
+    let first = eventually("there is a Lease", renewed).await?;
+    eventually("it is renewed", async || {
+        let now = renewed().await?;
+        ensure!(now > first, "{now}");
+        Ok(())
+    })
+    .await?;
+
+    // A hub that gave the cluster up is reported that it is there.
+    let gone = |live: &mut Value| {
+        for each in live["status"]["conditions"].as_array_mut().into_iter().flatten() {
+            if each["type"] == "Ready" {
+                each["status"] = json!("Unknown");
+            }
+        }
+    };
+    scene.hub.edit_status("Cluster", "", CLUSTER, gone).await?;
+    scene.until_cluster(CLUSTER, "True", "").await?;
+    end(scene, agent).await
+}
+
+async fn an_outage_of_the_hub_is_survived(scene: &mut Scene) -> Result<()> {
+    let agent = begin(scene).await?;
+    create(scene, "config", config("1")).await?;
+    applied(scene, "config").await?;
+    let hub = &scene.bed.fleet.hub;
+    hub.stop_apiserver();
+    let drift = |live: &mut Value| live["data"]["k"] = json!("drifted");
+    member(scene).edit("ConfigMap", SHOP, "config", drift).await?;
+    hub.start_apiserver().await?;
+    has(scene, Some("1")).await?;
+    edit(scene, "config", |work| {
+        work["spec"]["workload"]["manifests"][0]["data"]["k"] = json!("2")
+    })
+    .await?;
+    has(scene, Some("2")).await?;
+    applied(scene, "config").await?;
+    end(scene, agent).await
+}
+
+async fn a_secret_is_seen_by_nobody_on_its_way(scene: &mut Scene) -> Result<()> {
+    scene.bed.log.everything();
+    let canary = Canary::new("agent");
+    let agent = begin(scene).await?;
+    // As Karmada's hub has read it.
+    let data = json!({"key": ByteString(canary.value.as_bytes().to_vec())});
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "keys"}, "type": "Opaque", "data": data});
+    create(scene, "keys", secret).await?;
+    applied(scene, "keys").await?;
+    let live = member(scene)
+        .get("Secret", SHOP, "keys")
+        .await?
+        .context("it exists")?;
+    ensure!(live["data"] == data, "it is another");
+    canary.assert_only_in_data(&live)?;
+    // Drift, and a server that refuses the Secret and may quote it.
+    let drift = |live: &mut Value| live["data"] = json!({});
+    member(scene).edit("Secret", SHOP, "keys", drift).await?;
+    eventually("it is put back", async || {
+        let live = member(scene)
+            .get("Secret", SHOP, "keys")
+            .await?
+            .context("it exists")?;
+        ensure!(live["data"] == data, "it is not");
+        Ok(())
+    })
+    .await?;
+    edit(scene, "keys", |work| {
+        work["spec"]["workload"]["manifests"][0]["type"] = json!("kubernetes.io/tls");
+    })
+    .await?;
+    until(scene, "keys", "Applied", "False").await?;
+    let mut found = work(scene, "keys").await?;
+    found["spec"] = json!(null);
+    ensure!(
+        !canary.is_in(&found.to_string()),
+        "the status of the Work holds the canary"
+    );
+    ensure!(
+        !canary.is_in(&agent.metrics().await?),
+        "the metrics hold the canary"
+    );
+    canary.assert_not_logged(&scene.bed.log)?;
+    delete(scene, "keys").await?;
+    canary.assert_not_logged(&scene.bed.log)?;
+    end(scene, agent).await
+}
+
+async fn nothing_is_applied_in_push_mode_or_on_another_cluster(scene: &mut Scene) -> Result<()> {
+    registered(scene, "Push").await?;
+    let agent = start(scene)?;
+    agent.ready().await?;
+    eventually("it says so", async || {
+        ensure!(
+            !scene.bed.log.with("is in Push mode").is_empty(),
+            "{}",
+            scene.bed.log.tail(20)
+        );
+        Ok(())
+    })
+    .await?;
+    let pull = |live: &mut Value| {
+        live["spec"]["syncMode"] = json!("Pull");
+        live["spec"]["id"] = json!("another");
+    };
+    scene.hub.edit("Cluster", "", CLUSTER, pull).await?;
+    eventually("it says so", async || {
+        ensure!(
+            !scene.bed.log.with("runs against another cluster").is_empty(),
+            "{}",
+            scene.bed.log.tail(20)
+        );
+        Ok(())
+    })
+    .await?;
+    let writes = quiet(&agent).await?;
+    ensure!(writes.is_empty(), "{writes:#?}");
+    scene
+        .hub
+        .edit("Cluster", "", CLUSTER, |live| live["spec"]["id"] = json!(""))
+        .await?;
+    applied(scene, "shop").await?;
+    end(scene, agent).await
+}
