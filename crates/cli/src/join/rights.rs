@@ -112,6 +112,17 @@ pub fn rules(extras: &[Extra]) -> Value {
     Value::Array(rules)
 }
 
+/// The rules of the agent's ClusterRole on its own cluster: those of the controllers on a member, and namespaces, which come with
+/// Works of their own.
+#[must_use]
+pub fn rules_of_agent() -> Value {
+    let namespaces = Extra {
+        group: String::new(),
+        resource: "namespaces".to_owned(),
+    };
+    rules(&[namespaces])
+}
+
 /// Rules that allow everything.
 #[must_use]
 pub fn everything() -> Value {

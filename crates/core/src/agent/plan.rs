@@ -113,11 +113,11 @@ impl Plan {
     }
 }
 
-/// When an object is to be applied.
+/// The time at which an object is to be applied.
 enum Due {
     Now(ObjectOrder),
     At(Time),
-    /// When something changes.
+    /// As soon as something changes.
     Later,
 }
 
