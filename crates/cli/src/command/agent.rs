@@ -160,7 +160,8 @@ mod tests {
         if std::env::var_os("UPDATE_GOLDEN").is_some() {
             std::fs::write(&file, serde_saphyr::to_string(&role).unwrap()).unwrap();
         }
-        let written: serde_json::Value = serde_saphyr::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
+        let written: serde_json::Value =
+            serde_saphyr::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
         assert_eq!(written, role, "UPDATE_GOLDEN=1 cargo test -p entourage agent");
     }
 

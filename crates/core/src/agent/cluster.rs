@@ -94,6 +94,12 @@ impl Agent {
         if object.spec.sync_mode == SyncMode::Push {
             return Plan::wait(None, "its status is the controllers'");
         }
+        // While no cluster has responded yet, that is reported; what another one says never is.
+        if state.identity.is_some()
+            && let Some(why) = self.objection()
+        {
+            return Plan::wait(None, why);
+        }
         if let Some(failure) = state.hub_failure.as_ref().filter(|each| now < each.retry_at) {
             return Plan::wait(Some(failure.retry_at), failure.message.clone());
         }

@@ -466,6 +466,12 @@ fn nothing_is_sent_to_a_cluster_that_may_not_be_the_right_one() {
         world.list(Watch::Clusters, &clusters, 9);
         world.see_work(deleted);
         assert_eq!(world.step(), "-", "{sentence}");
+        let healthy = Probe {
+            healthy: true,
+            ..Probe::default()
+        };
+        world.see(Observation::Probed("m1".into(), healthy));
+        assert_eq!(ready(&world), None, "{sentence}");
         let objection = world.agent.objection().unwrap_or_default();
         assert!(objection.contains(says), "{sentence}: {objection}");
         world.see_object(&Watch::Clusters, &{
