@@ -113,14 +113,18 @@ pub fn rules(extras: &[Extra]) -> Value {
 }
 
 /// The rules of the agent's ClusterRole on its own cluster: those of the controllers on a member, and namespaces, which come with
-/// Works of their own.
+/// Works of their own. It looks into no namespace.
 #[must_use]
 pub fn rules_of_agent() -> Value {
     let namespaces = Extra {
         group: String::new(),
         resource: "namespaces".to_owned(),
     };
-    rules(&[namespaces])
+    let Value::Array(mut all) = rules(&[namespaces]) else {
+        return Value::Null;
+    };
+    all.retain(|rule| rule["verbs"] != json!(["list"]));
+    Value::Array(all)
 }
 
 /// Rules that allow everything.
