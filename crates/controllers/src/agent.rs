@@ -45,7 +45,7 @@ mod probe;
 mod steps;
 
 use control::Control;
-use steps::Hands;
+use steps::StepExecutor;
 
 /// The settings of an agent.
 #[derive(Clone, Debug)]
@@ -186,13 +186,13 @@ pub async fn run(
         failure_threshold: crate::millis(options.failure_threshold),
         success_threshold: crate::millis(options.success_threshold),
     });
-    let hands = Hands {
+    let executor = StepExecutor {
         cluster,
         hub,
         member,
         interpreters: InterpreterSnapshot::default(),
     };
-    Control::new(agent, hands, namespace.as_str().into(), brain, metrics)
+    Control::new(agent, executor, namespace.as_str().into(), brain, metrics)
         .run(inbox, (&synced, &acts), &stop)
         .await;
     drop((probing, renewing, served));

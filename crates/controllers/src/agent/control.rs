@@ -23,7 +23,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
-use super::steps::Hands;
+use super::steps::StepExecutor;
 use crate::{clock, inbox::Message, metrics::Metrics, runtime::watches::Watches, watch::Scope};
 
 /// The time that a stop waits for running steps.
@@ -32,7 +32,7 @@ const LAST_WORDS: Duration = Duration::from_secs(5);
 /// The control loop.
 pub(super) struct Control {
     agent: Agent,
-    hands: Hands,
+    executor: StepExecutor,
     watches: Watches,
     metrics: Metrics,
     dirty: BTreeSet<Key>,
@@ -48,19 +48,19 @@ pub(super) struct Control {
 impl Control {
     pub(super) fn new(
         agent: Agent,
-        hands: Hands,
+        executor: StepExecutor,
         namespace: Str,
         brain: mpsc::Sender<Message>,
         metrics: Metrics,
     ) -> Self {
         let scope = Scope::Agent {
-            cluster: hands.cluster.clone(),
+            cluster: executor.cluster.clone(),
             namespace,
         };
         Self {
-            watches: Watches::new(scope, hands.interpreters.clone(), brain),
+            watches: Watches::new(scope, executor.interpreters.clone(), brain),
             agent,
-            hands,
+            executor,
             metrics,
             dirty: BTreeSet::new(),
             running: BTreeSet::new(),
@@ -125,7 +125,7 @@ impl Control {
                     .collect::<Vec<_>>()
                 {
                     if let Observation::Unserved { watch, other, .. } = &each {
-                        let api = Some(self.hands.member.clone());
+                        let api = Some(self.executor.member.clone());
                         self.watches.unserved(watch, other.as_ref(), api);
                     }
                     self.observe(each);
@@ -148,7 +148,7 @@ impl Control {
 
     fn note(&mut self, observed: Observed) {
         for note in observed.notes {
-            warn!(cluster = %self.hands.cluster, "{note}");
+            warn!(cluster = %self.executor.cluster, "{note}");
         }
         self.dirty.extend(observed.dirty);
     }
@@ -160,7 +160,7 @@ impl Control {
             return;
         }
         self.demands += 1;
-        let (hub, member) = (self.hands.hub.clone(), self.hands.member.clone());
+        let (hub, member) = (self.executor.hub.clone(), self.executor.member.clone());
         self.watches.demand(self.demands, &demand, |server| match server {
             Server::Hub => Some(hub.clone()),
             Server::Member(_) => Some(member.clone()),
@@ -184,9 +184,9 @@ impl Control {
             return;
         }
         match &objection {
-            Some(why) if is_synced => warn!(cluster = %self.hands.cluster, "nothing is applied: {why}"),
+            Some(why) if is_synced => warn!(cluster = %self.executor.cluster, "nothing is applied: {why}"),
             Some(_) => {}
-            None => info!(cluster = %self.hands.cluster, "the Works of this cluster are applied"),
+            None => info!(cluster = %self.executor.cluster, "the Works of this cluster are applied"),
         }
         self.objection = objection;
     }
@@ -201,7 +201,7 @@ impl Control {
             .cloned()
             .collect();
         for key in idle {
-            if self.running.len() >= self.hands.member.limit() {
+            if self.running.len() >= self.executor.member.limit() {
                 return;
             }
             self.dirty.remove(&key);
@@ -210,9 +210,9 @@ impl Control {
             let Some(step) = plan.step else { continue };
             debug!(%step, why = plan.why, "planned");
             self.running.insert(key.clone());
-            let hands = self.hands.clone();
+            let executor = self.executor.clone();
             self.tasks.spawn(async move {
-                let carried_out = AssertUnwindSafe(hands.carry_out(step)).catch_unwind().await;
+                let carried_out = AssertUnwindSafe(executor.carry_out(step)).catch_unwind().await;
                 // The panic's message is not logged: it may quote data.
                 let failed = |_| Outcome::HubFailed("the step ended unexpectedly".to_owned());
                 (key, carried_out.unwrap_or_else(failed))

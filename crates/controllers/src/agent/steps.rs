@@ -33,7 +33,7 @@ use crate::{
 
 /// The dependencies of a step. Cheap to clone.
 #[derive(Clone)]
-pub(super) struct Hands {
+pub(super) struct StepExecutor {
     /// The name of the Cluster.
     pub(super) cluster: Str,
     pub(super) hub: Api,
@@ -42,7 +42,7 @@ pub(super) struct Hands {
     pub(super) interpreters: InterpreterSnapshot,
 }
 
-impl Hands {
+impl StepExecutor {
     pub(super) async fn carry_out(&self, step: Step) -> Outcome {
         match step {
             Step::Apply(order) => self.apply(order).await,

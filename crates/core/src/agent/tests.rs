@@ -269,7 +269,7 @@ fn a_new_version_is_applied_and_an_old_event_changes_nothing() {
 }
 
 #[test]
-fn drift_is_corrected_at_once_and_then_ever_more_rarely() {
+fn drift_is_corrected_at_once_and_then_with_back_off() {
     let mut world = World::settled();
     let copies = world.agent.copies_of(&config_map().gvk);
     let mut waits = Vec::new();
