@@ -55,7 +55,7 @@ pub struct Config {
     pub success_threshold: i64,
 }
 
-/// What a plan is made for.
+/// The subject of a plan.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Key {
     /// The status of the Cluster.
@@ -75,7 +75,7 @@ pub fn source_of(work: &serde_json::Value) -> Source {
 pub struct Observed {
     /// The keys to plan again.
     pub dirty: BTreeSet<Key>,
-    /// What a user should read in the log.
+    /// Messages for the log.
     pub notes: Vec<String>,
 }
 

@@ -43,7 +43,7 @@ impl WorkOwner {
         namespaces::Seen::of(namespace).is_proven(self.creator(), &self.cluster)
     }
 
-    /// What stands for the hub in the record of a namespace's creation.
+    /// The name that stands for the hub in the record of a namespace's creation.
     #[must_use]
     pub fn creator(&self) -> &str {
         &self.work.namespace

@@ -58,7 +58,7 @@ fn start(scene: &Scene) -> Result<Agent> {
     Agent::start(options(), hub, member, scene.bed.log.thread())
 }
 
-/// What a hub has when a cluster in Pull mode was registered, and the Work of a namespace.
+/// The objects of a hub with a registered cluster in Pull mode, and the Work of a namespace.
 async fn registered(scene: &Scene, mode: &str) -> Result<()> {
     let cluster = json!({"apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster",
         "metadata": {"name": CLUSTER}, "spec": {"syncMode": mode}});

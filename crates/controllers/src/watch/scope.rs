@@ -1,4 +1,4 @@
-//! Which objects of a kind are watched: those of a hub's controllers, or those of the agent of one cluster.
+//! The owner of the objects that are watched: the controllers of a hub, or the agent of one cluster.
 
 use entourage_api::keys::{self, label};
 use entourage_core::{object::Str, observation::Watch};
@@ -6,7 +6,7 @@ use entourage_core::{object::Str, observation::Watch};
 use super::is_secret;
 use crate::client::path::Path;
 
-/// Whose objects are watched.
+/// The owner of the objects that are watched.
 #[derive(Clone, Debug)]
 pub enum Scope {
     /// Those of the controllers of the hub with this id, which copies on members have as a label.

@@ -314,7 +314,7 @@ impl Agent {
         }
     }
 
-    /// What a watch delivered is kept, and proves nothing.
+    /// The objects that a watch delivered are kept, and prove nothing.
     fn lost(&mut self, watch: &Watch) {
         if let Some((watch, revision)) = self.synced.remove_entry(watch) {
             // The lists of the agent's own state are not lost while the hub does not respond: a plan made from them is still valid.

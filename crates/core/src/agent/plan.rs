@@ -80,11 +80,11 @@ pub struct HubWrite {
     pub is_status: bool,
     /// The patch.
     pub patch: Value,
-    /// What it sets.
+    /// The fields that it sets.
     pub sent: Sent,
 }
 
-/// What a write sets.
+/// The fields that a write sets.
 #[derive(Clone, Debug)]
 pub enum Sent {
     /// The finalizers of a Work.

@@ -14,7 +14,7 @@ use crate::{
     rendered::Rendered,
 };
 
-/// What is to be done with the object that was looked at.
+/// The decision about the object that was looked at.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Decision {
     /// It is removed.

@@ -1,4 +1,4 @@
-//! What an agent remembers of a Work and its objects.
+//! The memory of an agent about a Work and its objects.
 
 use crate::{
     drift::DriftBackoff,

@@ -1,4 +1,4 @@
-//! When the capacity of a Cluster is reported: `nodeSummary` and `resourceSummary`, from the nodes and pods of the member.
+//! The reports of the capacity of a Cluster: `nodeSummary` and `resourceSummary`, from the nodes and pods of the member.
 //!
 //! A report is written when it differs, but not more often than [`INTERVAL`]; the plans of a Cluster follow its
 //! probes, so no event of a pod costs a plan. Source: Karmada reference 4.1 (cluster status).
