@@ -55,7 +55,7 @@ impl Renewal {
 
     async fn renew(&self) -> Result<(), Failure> {
         let id = ResourceId::new(lease(), &self.namespace, &self.cluster);
-        let body = self.body(clock_now());
+        let body = self.body(&clock_now());
         match self.api.merge(&path(&id, true), &body, Form::Metadata).await {
             Err(failure) if failure.class() == Class::Missing => {}
             result => return result.map(drop),
@@ -71,7 +71,7 @@ impl Renewal {
             .map(drop)
     }
 
-    fn body(&self, now: Value) -> Value {
+    fn body(&self, now: &Value) -> Value {
         json!({
             "apiVersion": "coordination.k8s.io/v1",
             "kind": "Lease",

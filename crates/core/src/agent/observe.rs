@@ -28,7 +28,7 @@ impl Agent {
                 watch,
                 present,
                 revision,
-            } => self.listed(watch, &present, revision, &mut out),
+            } => self.listed(&watch, &present, revision, &mut out),
             Observation::Lost { watch, .. } | Observation::Unserved { watch, .. } => {
                 self.lost(&watch);
                 self.cluster.refused.remove(&watch);
@@ -44,11 +44,9 @@ impl Agent {
                 self.cluster.probed(probe, now);
                 out.dirty.insert(Key::Cluster);
             }
-            Observation::Identified(_, id) => {
-                if self.cluster.identity.as_ref() != Some(&id) {
-                    self.cluster.identity = Some(id);
-                    self.all(&mut out);
-                }
+            Observation::Identified(_, id) if self.cluster.identity.as_ref() != Some(&id) => {
+                self.cluster.identity = Some(id);
+                self.all(&mut out);
             }
             _ => {}
         }
@@ -250,10 +248,10 @@ impl Agent {
         }
     }
 
-    fn listed(&mut self, watch: Watch, present: &BTreeSet<ObjectRef>, at: u64, out: &mut Observed) {
+    fn listed(&mut self, watch: &Watch, present: &BTreeSet<ObjectRef>, at: u64, out: &mut Observed) {
         let was_synced = self.synced.insert(watch.clone(), at).is_some();
-        self.reached.remove(&watch);
-        match &watch {
+        self.reached.remove(watch);
+        match watch {
             Watch::Works => {
                 let gone = |name: &Str, state: &WorkState| {
                     let named = crate::object::NamespacedName::new(&self.config.namespace, name);
@@ -291,8 +289,8 @@ impl Agent {
                 }
             }
             Watch::Nodes(cluster) | Watch::Pods(cluster) => {
-                self.cluster.refused.remove(&watch);
-                let held = match &watch {
+                self.cluster.refused.remove(watch);
+                let held = match watch {
                     Watch::Nodes(_) => self.cluster.usage.held_nodes(cluster),
                     _ => self.cluster.usage.held_pods(cluster),
                 };
