@@ -193,7 +193,7 @@ mod tests {
         }
     }
 
-    fn manifest(annotations: Value) -> Value {
+    fn manifest(annotations: &Value) -> Value {
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "ns",
             "labels": {"app": "x"}, "annotations": annotations}, "data": {"k": "v"}})
     }
@@ -208,7 +208,7 @@ mod tests {
 
     #[test]
     fn a_manifest_made_by_hand_gets_the_ownership_metadata() {
-        let made = rendered(&manifest(json!({})), None);
+        let made = rendered(&manifest(&json!({})), None);
         let meta = Meta::of(made.object());
         assert!(owner().owns(&meta));
         assert_eq!(
@@ -220,7 +220,7 @@ mod tests {
 
     #[test]
     fn a_complete_manifest_is_applied_as_it_is() {
-        let mut complete = manifest(json!({
+        let mut complete = manifest(&json!({
             annotation::WORK_NAMESPACE: "karmada-es-m1", annotation::WORK_NAME: "a-work",
             annotation::MANAGED_LABELS: "app", annotation::MANAGED_ANNOTATIONS: "none",
         }));
@@ -231,11 +231,11 @@ mod tests {
 
     #[test]
     fn what_others_set_stays_and_what_the_manifest_no_longer_has_goes() {
-        let mut live = rendered(&manifest(json!({"old": "1"})), None).object().clone();
+        let mut live = rendered(&manifest(&json!({"old": "1"})), None).object().clone();
         live["metadata"]["annotations"]["others"] = json!("2");
         live["metadata"]["uid"] = json!("u");
         live["metadata"]["resourceVersion"] = json!("7");
-        let made = rendered(&manifest(json!({})), Some(&live));
+        let made = rendered(&manifest(&json!({})), Some(&live));
         let annotations = &made.object()["metadata"]["annotations"];
         assert_eq!(
             (&annotations["others"], &annotations["old"]),
@@ -247,7 +247,7 @@ mod tests {
 
     #[test]
     fn whose_an_object_is() {
-        let mut ours = rendered(&manifest(json!({})), None).object().clone();
+        let mut ours = rendered(&manifest(&json!({})), None).object().clone();
         ours["metadata"]["uid"] = json!("u");
         let plain = json!({"metadata": {"name": "a", "uid": "u"}});
         let mut other_work = ours.clone();
@@ -286,9 +286,9 @@ mod tests {
                 Standing::Foreign,
             ),
         ] {
-            let abort = standing(&owner(), &manifest(json!({})), live, applied);
+            let abort = standing(&owner(), &manifest(&json!({})), live, applied);
             assert_eq!(abort, expected, "{sentence}");
-            let taken = standing(&owner(), &manifest(overwrite.clone()), live, applied);
+            let taken = standing(&owner(), &manifest(&overwrite), live, applied);
             assert_ne!(taken, Standing::Foreign, "{sentence}");
             assert_eq!(
                 release(&owner(), live).is_some(),
