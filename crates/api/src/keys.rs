@@ -54,6 +54,9 @@ table! {
         DISTRIBUTED_BY = "entourage.dev/distributed-by";
         /// Ours. On a ResourceQuota that a FederatedResourceQuota made on a member: the id of the hub.
         FEDERATED_QUOTA = "entourage.dev/federated-quota";
+        /// Ours. On a Work of a cluster in Pull mode: the kind of its object and its API group, as `Deployment.apps`; a hash of both
+        /// if that is too long.
+        WORK_KIND = "entourage.dev/work-kind";
     }
 }
 

@@ -33,6 +33,7 @@ use crate::{
 mod body;
 pub mod catalog;
 mod identity;
+pub(crate) mod lines;
 pub mod path;
 mod pauses;
 pub mod read;

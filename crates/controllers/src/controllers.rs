@@ -315,6 +315,27 @@ pub const CONTROLLERS: &[Controller] = &[
         )],
     },
     Controller {
+        name: "pull",
+        summary: "reads and writes the copies of members in Pull mode, which are Works",
+        module: "entourage_controllers::pull",
+        gate: None,
+        rules: &[
+            rule(
+                Resources::Of(WORK, &["works"]),
+                &["create", "delete", "get", "list", "patch", "watch"],
+                "what the agent of a cluster in Pull mode applies",
+            ),
+            Rule {
+                within: Within::Namespace(CLUSTER_NAMESPACE),
+                ..rule(
+                    Resources::Of("coordination.k8s.io", &["leases"]),
+                    &["list", "watch"],
+                    "whether an agent lives",
+                )
+            },
+        ],
+    },
+    Controller {
         name: "quotas",
         summary: "makes the ResourceQuotas of FederatedResourceQuotas on members, and reports their use",
         module: "entourage_core::quotas",
@@ -582,6 +603,7 @@ mod tests {
             Watch::Quotas,
             Watch::PriorityClasses,
             Watch::Works,
+            Watch::Leases,
         ];
         for watch in watches {
             // A new kind of watch has no arm here, which is a reminder to add it above if it is one of the hub.
@@ -608,7 +630,8 @@ mod tests {
                 | Watch::Quotas
                 | Watch::PriorityClasses
                 | Watch::QuotaCopies(_)
-                | Watch::Works => {}
+                | Watch::Works
+                | Watch::Leases => {}
             }
             let group = kind_read_by(&watch).group;
             let resource = Path::watched(&watch).resource;

@@ -16,6 +16,7 @@
 //! | [`agent`] | the process in a member in Pull mode: its control loop, its requests, its Lease |
 //! | [`source`] | templates' payloads, fetched for a delivery |
 //! | [`members`] | clients and probes of the members |
+//! | `pull` | the client of a member in Pull mode: its copies as Works |
 //! | [`client`], [`limiter`], [`error`] | one request to one API server; the concurrency limit; the class of a failure |
 //! | [`hooks`] | calls to interpreter webhooks |
 //! | [`controllers`] | all controllers: their purpose, their rights on the hub |
@@ -53,6 +54,7 @@ pub mod limiter;
 pub mod member;
 pub mod members;
 pub mod metrics;
+mod pull;
 pub mod runtime;
 pub mod scripts;
 pub mod serve;
@@ -90,6 +92,10 @@ pub struct Options {
     pub cluster_failure_threshold: Duration,
     /// The time that a member that was not ready must pass its probes before its Cluster is ready.
     pub cluster_success_threshold: Duration,
+    /// The time that the agent of a cluster in Pull mode may fail to renew its Lease before Ready is Unknown.
+    pub cluster_monitor_grace: Duration,
+    /// The same for the first Lease of a new Cluster.
+    pub cluster_startup_grace: Duration,
     /// The usual time between two probes of a member. One that does not respond is probed at least as often.
     pub probe_interval: Duration,
     /// The number of copies that may be deleted on a member in a minute, whatever explains it; see [`entourage_core::governor`].
@@ -136,6 +142,8 @@ impl Default for Options {
             dependency_wait: Duration::from_secs(30),
             cluster_failure_threshold: Duration::from_secs(30),
             cluster_success_threshold: Duration::ZERO,
+            cluster_monitor_grace: Duration::from_secs(40),
+            cluster_startup_grace: Duration::from_secs(60),
             probe_interval: members::PROBE_INTERVAL,
             removal_budget: None,
             model_resources: false,
@@ -264,6 +272,8 @@ pub async fn run(
             config.dependency_wait = millis(dependency_wait);
             config.cluster_failure_threshold = millis(options.cluster_failure_threshold);
             config.cluster_success_threshold = millis(options.cluster_success_threshold);
+            config.cluster_monitor_grace = millis(options.cluster_monitor_grace);
+            config.cluster_startup_grace = millis(options.cluster_startup_grace);
             config.removal_budget = options.removal_budget;
             config.model_resources = options.model_resources;
             config.mirror_works = options.mirror_works;

@@ -20,6 +20,7 @@ use crate::{
     lease::Leadership,
     limiter::Bounds,
     metrics::Metrics,
+    pull::Facts,
     supervise::supervise,
 };
 
@@ -69,14 +70,33 @@ struct Reach {
     secret: Option<NamespacedName>,
     insecure: bool,
     proxy: String,
+    /// The mode. In Pull mode the fields above, but for uid and id, do not count.
+    mode: SyncMode,
+    /// In Pull mode: true if the agent has reported. Until then nothing is written.
+    is_reported: bool,
 }
 
 impl Reach {
-    /// Returns `None` for a cluster that is not in Push mode.
-    fn of(cluster: &Cluster) -> Option<Self> {
+    fn of(cluster: &Cluster) -> Self {
         let spec = &cluster.spec;
-        (spec.sync_mode == SyncMode::Push).then(|| Self {
-            uid: cluster.metadata.uid.clone().unwrap_or_default(),
+        let (uid, mode) = (
+            cluster.metadata.uid.clone().unwrap_or_default(),
+            spec.sync_mode,
+        );
+        if mode == SyncMode::Pull {
+            return Self {
+                uid,
+                id: spec.id.clone(),
+                endpoint: String::new(),
+                secret: None,
+                insecure: false,
+                proxy: String::new(),
+                mode,
+                is_reported: Facts::of(cluster).is_reported(),
+            };
+        }
+        Self {
+            uid,
             id: spec.id.clone(),
             endpoint: spec.api_endpoint.clone(),
             secret: spec
@@ -85,7 +105,13 @@ impl Reach {
                 .map(|each| NamespacedName::new(&each.namespace, &each.name)),
             insecure: spec.insecure_skip_tls_verification,
             proxy: spec.proxy_url.clone(),
-        })
+            mode,
+            is_reported: false,
+        }
+    }
+
+    fn is_pull(&self) -> bool {
+        self.mode == SyncMode::Pull
     }
 
     /// True if a client built from one is valid for the other, too: all but the id is the same.
@@ -110,9 +136,10 @@ pub async fn config_of(
     deadline: Duration,
 ) -> Result<kube::Config, String> {
     let name: Str = cluster.metadata.name.as_deref().unwrap_or_default().into();
-    let Some(reach) = Reach::of(cluster) else {
+    let reach = Reach::of(cluster);
+    if reach.is_pull() {
         return Err("it is in pull mode: its agent connects to the hub".to_owned());
-    };
+    }
     let (_never, may_write) = watch::channel(false);
     let hub = Api::new(
         hub,
@@ -139,6 +166,8 @@ struct Task {
     /// Distinguishes this task's messages from those of an earlier one of the same name.
     run: u64,
     reach: watch::Sender<Reach>,
+    /// What the Cluster says of a member in Pull mode.
+    facts: watch::Sender<Facts>,
     #[expect(dead_code, reason = "held until dropped")]
     handle: AbortOnDropHandle<()>,
 }
@@ -163,13 +192,20 @@ impl Members {
     /// Applies a Cluster, or its absence. Returns true if the member's task ended: the caller must then drop its client. Must be
     /// called within a runtime.
     pub fn ensure(&mut self, name: &Str, cluster: Option<&Cluster>) -> bool {
-        let Some(reach) = cluster.and_then(Reach::of) else {
+        let Some(cluster) = cluster else {
             self.options.metrics.forget(name);
             return self.tasks.remove(name).is_some();
         };
+        let (reach, facts) = (Reach::of(cluster), facts_of(cluster));
         if let Some(task) = self.tasks.get(name)
             && task.reach.borrow().uid == reach.uid
         {
+            // Before the task looks at it.
+            task.facts.send_if_modified(|standing| {
+                let changed = *standing != facts;
+                *standing = facts;
+                changed
+            });
             task.reach.send_if_modified(|standing| {
                 let changed = *standing != reach;
                 *standing = reach;
@@ -177,16 +213,17 @@ impl Members {
             });
             return false;
         }
-        let task = self.begin(name, reach);
+        let task = self.begin(name, reach, facts);
         self.tasks.insert(name.clone(), task).is_some()
     }
 
-    fn begin(&mut self, name: &Str, reach: Reach) -> Task {
+    fn begin(&mut self, name: &Str, reach: Reach, facts: Facts) -> Task {
         self.runs += 1;
         let (run, name, options) = (self.runs, name.clone(), self.options.clone());
         let (reach, receiver) = watch::channel(reach);
+        let (facts, known) = watch::channel(facts);
         let keeping = async move {
-            let make = || Keeper::new(name.clone(), run, options.clone(), receiver.clone()).keep();
+            let make = || Keeper::new(name.clone(), run, options.clone(), (receiver.clone(), known.clone())).keep();
             let report = || async {
                 let (name, member) = (name.clone(), None);
                 // A failure means that the process ends.
@@ -197,6 +234,7 @@ impl Members {
         Task {
             run,
             reach,
+            facts,
             handle: AbortOnDropHandle::new(tokio::spawn(keeping)),
         }
     }
@@ -211,9 +249,26 @@ impl Members {
             secret: None,
             insecure: false,
             proxy: String::new(),
+            mode: SyncMode::Push,
+            is_reported: false,
         });
+        let (facts, _) = watch::channel(Facts::default());
         let handle = AbortOnDropHandle::new(tokio::spawn(std::future::pending()));
-        self.tasks.insert(name.into(), Task { run, reach, handle });
+        let task = Task {
+            run,
+            reach,
+            facts,
+            handle,
+        };
+        self.tasks.insert(name.into(), task);
+    }
+}
+
+/// What a Cluster says of its member; nothing of one in Push mode, which is asked itself.
+fn facts_of(cluster: &Cluster) -> Facts {
+    match cluster.spec.sync_mode {
+        SyncMode::Pull => Facts::of(cluster),
+        SyncMode::Push => Facts::default(),
     }
 }
 

@@ -40,6 +40,7 @@ use tracing::{debug, warn};
 use crate::{
     client::{
         Api, Form,
+        lines::Lines,
         path::{self, Path},
         read,
     },
@@ -49,7 +50,6 @@ use crate::{
 };
 
 mod hook_calls;
-mod lines;
 mod list;
 mod outage;
 mod scope;
@@ -58,7 +58,6 @@ mod state;
 pub use scope::Scope;
 
 use hook_calls::{HookRetries, WatchEvent};
-use lines::Lines;
 use outage::{LONGEST, pause};
 use state::{End, Reported};
 

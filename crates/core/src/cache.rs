@@ -7,6 +7,7 @@ mod contest;
 mod copies;
 mod copy_state;
 mod freshness;
+mod leases;
 pub(crate) mod namespaces;
 mod resource_state;
 mod revisions;
@@ -26,6 +27,7 @@ pub use copies::Copies;
 pub use copy_state::{CopyState, PendingWrite, Problem, ProblemKind};
 pub use freshness::Freshness;
 pub(crate) use freshness::{Deletion, Held};
+pub(crate) use leases::{HeldLease, Leases};
 use namespaces::Namespaces;
 pub use resource_state::{Binding, BindingMeta, Member, Policy, ResourceState, Tombstone};
 pub(crate) use resource_state::{Copied, TaintPolicy, bound, meta_of, referred};
@@ -73,6 +75,8 @@ pub(crate) struct Cache {
     pub(crate) hooks: BTreeMap<(Contract, Str), Arc<Configured>>,
     /// Works, if copies are mirrored.
     pub(crate) works: BTreeMap<NamespacedName, HeldWork>,
+    /// The Leases of the agents of clusters in Pull mode.
+    pub(crate) leases: Leases,
     /// Objects on members that carry our metadata and are not managed.
     pub(crate) copied: BTreeMap<Str, Copied>,
 }

@@ -5,7 +5,7 @@
 
 use entourage_api::{
     cluster::{Cluster, ClusterStatus, SyncMode},
-    keys::{condition, event, finalizer, reason},
+    keys::{condition, finalizer, reason},
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::{Value, json};
@@ -14,6 +14,7 @@ mod capacity;
 mod copied;
 pub mod credentials;
 pub mod identity;
+mod pull;
 mod ready;
 mod taint_policies;
 mod taints;
@@ -29,10 +30,6 @@ use crate::{
     readiness::is_ready,
 };
 
-/// The message for a cluster in Pull mode.
-const PULL: &str = "spec.syncMode Pull is stored and has no effect in this version: nothing is delivered; join the cluster in Push \
-                    mode";
-
 /// The maximum number of refused kinds that are reported with the member's message.
 const MAX_NAMED: usize = 3;
 
@@ -42,18 +39,13 @@ pub fn plan(fleet: &Fleet, name: &Str, now: Time) -> Plan {
     let Some(member) = fleet.cache.members.get(name) else {
         return Plan::nothing();
     };
-    if member.object.spec.sync_mode == SyncMode::Pull {
-        if let Some(plan) = hold(fleet, name, member) {
-            return plan;
-        }
-        // Its agent writes the conditions that its taints follow from.
-        return tainted(fleet, name, member, report_pull_mode(name, member, now), now);
-    }
+    let is_pull = member.object.spec.sync_mode == SyncMode::Pull;
+    let report = if is_pull { pull::plan } else { ready::plan };
     if member.meta.deleting.is_some() {
         let mut plan = leave(fleet, name, member, now);
         // While it waits, Ready still reports the state of the member.
         if plan.changes.is_empty() && member.meta.has_finalizer(finalizer::CLUSTER) {
-            let reported = ready::plan(fleet, name, member, now);
+            let reported = report(fleet, name, member, now);
             if !reported.changes.is_empty() {
                 return reported;
             }
@@ -64,37 +56,21 @@ pub fn plan(fleet: &Fleet, name: &Str, now: Time) -> Plan {
     if !member.meta.has_finalizer(finalizer::CLUSTER) {
         return with_finalizer(name, member);
     }
-    if let Some(plan) = identity::fill_in(name, member) {
+    // An agent states which cluster it is in.
+    if !is_pull && let Some(plan) = identity::fill_in(name, member) {
         return plan;
     }
     let copied = copied::report(fleet, name, member, now);
     if !copied.changes.is_empty() {
         return copied;
     }
-    let mut plan = ready::plan(fleet, name, member, now);
+    let mut plan = report(fleet, name, member, now);
     plan.again_at = plan.again_at.into_iter().chain(copied.again_at).min();
     plan = tainted(fleet, name, member, plan, now);
     if plan.changes.is_empty() {
         plan.awaits = plan.awaits.or(copied.awaits);
     }
     plan
-}
-
-/// The finalizer of a Cluster in Pull mode: it waits for nothing but its execution namespace.
-fn hold(fleet: &Fleet, name: &Str, member: &Member) -> Option<Plan> {
-    match (
-        member.meta.deleting,
-        member.meta.has_finalizer(finalizer::CLUSTER),
-    ) {
-        (None, false) => Some(with_finalizer(name, member)),
-        (Some(_), true) => Some(without_finalizer(
-            fleet,
-            name,
-            member,
-            "its agent removes its copies",
-        )),
-        _ => None,
-    }
 }
 
 fn with_finalizer(name: &Str, member: &Member) -> Plan {
@@ -116,32 +92,6 @@ fn tainted(fleet: &Fleet, name: &Str, member: &Member, plan: Plan, now: Time) ->
         },
         None => plan,
     }
-}
-
-/// Reports that nothing is delivered to a cluster in Pull mode. Its agent owns the rest of the status.
-fn report_pull_mode(name: &Str, member: &Member, now: Time) -> Plan {
-    let mut status = member.object.status.clone().unwrap_or_default();
-    let before = status.conditions.clone();
-    let turned = conditions::set(
-        &mut status.conditions,
-        Condition {
-            type_: condition::EFFECTIVE.into(),
-            status: "False".into(),
-            reason: reason::PARTS_WITHOUT_EFFECT.into(),
-            message: PULL.into(),
-            observed_generation: member.meta.generation,
-            last_transition_time: now.to_k8s(),
-        },
-    );
-    if member.meta.deleting.is_some() || status.conditions == before {
-        return Plan::wait("an agent takes care of it");
-    }
-    let mut plan = write_status(name, member, &status, "nothing is delivered in Pull mode");
-    if turned {
-        plan.changes
-            .push(warning(name, member, event::PARTS_WITHOUT_EFFECT, PULL.into()));
-    }
-    plan
 }
 
 fn warning(name: &Str, member: &Member, reason: &'static str, message: String) -> Change {
@@ -215,8 +165,11 @@ fn without_finalizer(fleet: &Fleet, name: &Str, member: &Member, why: &str) -> P
     merge(name, member, json!({ "finalizers": rest }), why)
 }
 
-/// True if a member has not responded for the failure threshold.
+/// True if a member has not responded for the failure threshold, or its agent is absent.
 fn is_unresponsive(fleet: &Fleet, member: &Member, now: Time) -> bool {
+    if member.object.spec.sync_mode == SyncMode::Pull {
+        return !is_ready(&member.object);
+    }
     let lasts = |since: Time| since.plus(fleet.config.cluster_failure_threshold) <= now;
     let fails = member.probe.as_ref().is_some_and(|probe| !probe.healthy);
     fails && (!is_ready(&member.object) || member.failing_since.is_some_and(lasts))

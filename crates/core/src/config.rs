@@ -35,6 +35,11 @@ pub struct Config {
     pub cluster_failure_threshold: i64,
     /// The time that a member whose Ready condition is False must pass its probes before it turns True. Default 0.
     pub cluster_success_threshold: i64,
+    /// The time that the agent of a cluster in Pull mode may fail to renew its Lease before its Ready condition turns Unknown.
+    /// Default 40,000.
+    pub cluster_monitor_grace: i64,
+    /// The same for the first Lease of a new Cluster. Default 60,000.
+    pub cluster_startup_grace: i64,
     /// The feature gate ResourceDistributionGate (docs/concepts.md, "The feature gates"). Default: off.
     pub distribute: bool,
     /// The namespaces reserved for the system besides `kube-*` and Karmada's own: those of the clusters and of the Lease.
@@ -80,6 +85,8 @@ impl Config {
             status_interval: 1_000,
             cluster_failure_threshold: 30_000,
             cluster_success_threshold: 0,
+            cluster_monitor_grace: 40_000,
+            cluster_startup_grace: 60_000,
             distribute: false,
             reserved: BTreeSet::new(),
             hub_has_nodes: false,

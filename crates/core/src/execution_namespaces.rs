@@ -73,6 +73,9 @@ fn end(fleet: &Fleet, cluster: &Str, member: &Member) -> Plan {
     if fleet.holds_works(cluster) {
         return Plan::wait("the Works in its execution namespace are deleted first");
     }
+    if fleet.is_pull(cluster) && fleet.resources().any(|(id, _)| fleet.may_exist(id, cluster)) {
+        return Plan::wait("the copies there, which are Works, are removed first");
+    }
     if !fleet.is_base_synced() {
         return Plan::wait_for(
             SyncRequirement::Base,

@@ -141,9 +141,14 @@ impl Fleet {
     pub fn is_synced(&self) -> bool {
         let watched = self.cache.watches.all_synced(|cluster| self.answers(cluster));
         // A probe ends within its deadline, one way or the other.
-        let probed =
-            |member: &Member| member.probe.is_some() || member.object.spec.sync_mode == SyncMode::Pull;
+        let probed = |member: &Member| member.probe.is_some();
         watched && self.cache.members.values().all(probed)
+    }
+
+    /// True if a Cluster is in Pull mode: its copies are Works, which its agent applies. Cost: O(log Clusters).
+    pub(crate) fn is_pull(&self, cluster: &str) -> bool {
+        let member = self.cache.members.get(cluster);
+        member.is_some_and(|member| member.object.spec.sync_mode == SyncMode::Pull)
     }
 
     /// True if a member's last probe found it healthy, and it may be used. A member that was never probed does not respond.
@@ -155,12 +160,12 @@ impl Fleet {
             && identities::objection(self, cluster).is_none()
     }
 
-    /// True if a member was probed since this process began; one in pull mode never is.
+    /// True if a member was probed since this process began.
     pub(crate) fn was_probed(&self, cluster: &str) -> bool {
         self.cache
             .members
             .get(cluster)
-            .is_none_or(|member| member.probe.is_some() || member.object.spec.sync_mode == SyncMode::Pull)
+            .is_none_or(|member| member.probe.is_some())
     }
 
     /// True if the copies of a kind on a member are synced.

@@ -64,6 +64,7 @@ pub mod namespaces;
 pub mod observation;
 pub mod override_effect;
 pub mod plan;
+pub mod pulled;
 pub mod quotas;
 mod readiness;
 pub mod rebalancer;

@@ -21,6 +21,16 @@ pub(super) fn unresponsive(cluster: &str) -> String {
     format!("{cluster} does not respond; it is applied when it does (see the Ready condition of the Cluster)")
 }
 
+/// The message for a copy that the agent of its cluster has not applied yet.
+pub(super) fn awaits_agent(cluster: &str) -> String {
+    format!("the agent of {cluster} has not applied it yet")
+}
+
+/// The message for a copy that the agent of its cluster could not apply.
+pub(super) fn not_applied(cluster: &str, why: &str) -> String {
+    format!("the agent of {cluster} could not apply it: {why}")
+}
+
 /// The message for a member whose identity is not the expected one, or that another Cluster also points to.
 pub(super) fn unused(cluster: &str, why: &str) -> String {
     format!("{cluster} is not used: {why}")

@@ -25,6 +25,9 @@ use crate::{
 /// Plans one namespace of one member. Cost: O(labels and annotations).
 #[must_use]
 pub fn plan(fleet: &Fleet, name: &Str, cluster: &Str, now: Time) -> Plan {
+    if let Some(plan) = end::of_leaving_agent(fleet, name, cluster) {
+        return plan;
+    }
     if !fleet.cache.namespaces.hub.contains_key(name) {
         return end::plan(fleet, name, cluster, now);
     }

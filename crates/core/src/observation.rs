@@ -5,6 +5,7 @@
 mod copied;
 mod hooked;
 mod interpreted;
+mod lease;
 mod meta;
 pub mod misread;
 mod object_ref;
@@ -39,19 +40,21 @@ use crate::{
     member_namespace::{self, content::Contents},
     object::{Gvk, Meta, NamespacedName, ResourceId, Str, Time},
     places::Place,
+    pulled::Applied,
 };
 
 pub use copied::copy;
 pub use hooked::{Configured, questions, with_unused};
 pub(crate) use interpreted::named;
 pub use meta::{CopyMeta, owner_hash};
+pub use lease::Lease;
 pub use object_ref::ObjectRef;
 pub use outcome::{Delivered, Removed, Wrote};
 pub use priority_class::PriorityClass;
 pub use quota::{AssignedQuota, QuotaOutcome, assignment};
 pub use usage::{Node, Pod};
 pub use uses::{Use, Used, Uses};
-pub use watch::{Watch, is_whole, kind_read_by};
+pub use watch::{LEASES, Watch, is_whole, kind_read_by};
 pub use work::{Work, digest, gvk as work_gvk};
 
 pub use crate::{interpreter::template_meta, server::Server};
@@ -124,9 +127,17 @@ pub struct Copy {
     pub interpretation: Interpretation,
     /// The operations whose interpretation failed; the field keeps its earlier value then.
     pub failed_operations: Box<[InterpretError]>,
+    /// On a member in Pull mode, whose copies are Works: what its agent reports. Boxed: few copies have it.
+    pub by_agent: Option<Box<Applied>>,
 }
 
 impl Copy {
+    /// True if the copy is on its member, as far as is known: always where this control plane writes it itself.
+    #[must_use]
+    pub fn is_carried_out(&self) -> bool {
+        self.by_agent.as_deref().is_none_or(|applied| *applied == Applied::Done)
+    }
+
     /// The error of the interpretation of this operation, or `None` if it did not fail.
     #[must_use]
     pub fn lacks(&self, operation: Operation) -> Option<&InterpretError> {
@@ -185,6 +196,8 @@ pub enum Subject {
     PriorityClass(Str, Box<PriorityClass>),
     /// A Work.
     Work(NamespacedName, Box<Work>),
+    /// The Lease of the agent of a cluster in Pull mode, by the name of the cluster.
+    Lease(Str, Lease),
     /// A node of a member.
     Node(Str, Str, Box<Node>),
     /// A pod of a member, by its number.
@@ -378,6 +391,10 @@ pub fn project(watch: &Watch, interpretation: &Interpretation, object: &Value) -
             ),
             Box::new(Work::of(object)),
         )),
+        Watch::Leases => Some(Subject::Lease(
+            object["metadata"]["name"].as_str()?.into(),
+            Lease::of(object),
+        )),
         Watch::Nodes(cluster) => Some(Subject::Node(
             cluster.clone(),
             object["metadata"]["name"].as_str()?.into(),
@@ -426,6 +443,7 @@ pub fn which(watch: &Watch, object: &Value) -> Option<ObjectRef> {
         }
         Watch::PriorityClasses => ObjectRef::PriorityClass(name.into()),
         Watch::Works => ObjectRef::Work(NamespacedName::new(namespace, name)),
+        Watch::Leases => ObjectRef::Lease(name.into()),
         Watch::Nodes(cluster) => ObjectRef::Node(cluster.clone(), name.into()),
         Watch::Pods(cluster) => ObjectRef::Pod(cluster.clone(), usage::number(namespace, name)),
     })
@@ -529,6 +547,7 @@ mod tests {
             Watch::QuotaCopies("m1".into()),
             Watch::Works,
             Watch::PriorityClasses,
+            Watch::Leases,
             Watch::Nodes("m1".into()),
             Watch::Pods("m1".into()),
         ];

@@ -10,7 +10,7 @@ use std::{
 use entourage_core::{
     interpreter::hook::Contract,
     object::{Gvk, NamespacedName, ResourceId},
-    observation::Watch,
+    observation::{LEASES, Watch},
     plan::HubObject,
     rights,
 };
@@ -61,13 +61,19 @@ impl Path {
         Self::build("/api/v1", Cow::Borrowed("namespaces"), "", name)
     }
 
+    /// The address of a Work.
+    #[must_use]
+    pub fn work(name: &NamespacedName) -> Self {
+        Self::build(WORKS, Cow::Borrowed("works"), &name.namespace, Some(&name.name))
+    }
+
     /// The address of the Works of a namespace.
     #[must_use]
     pub fn works(namespace: &str) -> Self {
         Self::build(WORKS, Cow::Borrowed("works"), namespace, None)
     }
 
-    /// The address that a watch reads, over all namespaces.
+    /// The address that a watch reads, over all namespaces but for Leases.
     #[must_use]
     pub fn watched(watch: &Watch) -> Self {
         match watch {
@@ -111,6 +117,7 @@ impl Path {
             Watch::QuotaCopies(_) => Self::build("/api/v1", Cow::Borrowed("resourcequotas"), "", None),
             Watch::PriorityClasses => Self::build(SCHEDULING, Cow::Borrowed("priorityclasses"), "", None),
             Watch::Works => Self::works(""),
+            Watch::Leases => Self::build("/apis/coordination.k8s.io/v1", Cow::Borrowed("leases"), LEASES, None),
             Watch::Nodes(_) => Self::build("/api/v1", Cow::Borrowed("nodes"), "", None),
             Watch::Pods(_) => Self::build("/api/v1", Cow::Borrowed("pods"), "", None),
         }

@@ -11,12 +11,13 @@ use entourage_core::{
 use k8s_openapi::ByteString;
 use kube::Config;
 use serde_json::{Value, json};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 use super::{Member, MembersOptions, Reach};
 use crate::{
     client::{Api, ApiOptions, Form, path::Path},
     error::Class,
+    pull::{self, Facts},
 };
 
 /// The maximum duration of a connection attempt.
@@ -61,10 +62,14 @@ fn resource_version(object: &Value) -> Option<String> {
 /// Builds the connection to a member; also returns the resourceVersion of its Secret.
 pub(super) async fn connect(
     name: &Str,
-    reach: &Reach,
+    (reach, facts): (&Reach, &watch::Receiver<Facts>),
     options: &MembersOptions,
     suspect: &Arc<Notify>,
 ) -> Result<(Member, Option<String>), Refused> {
+    if reach.is_pull() {
+        let client = pull::client(options.hub.client().clone(), name, facts.clone());
+        return Ok((member(name, client, options, suspect), None));
+    }
     let mut credentials = credentials(name, reach, &options.hub, &options.cluster_namespace).await?;
     let mut config = config(reach, &credentials)?;
     permit(name, reach, &mut credentials, Some(&options.hub)).await?;
@@ -76,7 +81,12 @@ pub(super) async fn connect(
         message: "a client cannot be built; check spec.apiEndpoint, spec.proxyURL and the key caBundle of the Secret"
             .into(),
     })?;
-    let api = Api::new(
+    let version = credentials.version.take();
+    Ok((member(name, client, options, suspect), version))
+}
+
+fn member(name: &Str, client: kube::Client, options: &MembersOptions, suspect: &Arc<Notify>) -> Member {
+    Member::new(Api::new(
         client,
         ApiOptions {
             server: Server::Member(name.clone()),
@@ -86,8 +96,7 @@ pub(super) async fn connect(
             suspect: suspect.clone(),
             may_write: options.may_write.clone(),
         },
-    );
-    Ok((Member::new(api), credentials.version))
+    ))
 }
 
 /// The connection settings of a member, read once: for a read-only command.
@@ -289,6 +298,8 @@ fn certificates(pem: &[u8]) -> Option<Vec<Vec<u8>>> {
 
 #[cfg(test)]
 mod tests {
+    use entourage_api::cluster::SyncMode;
+
     use super::*;
 
     fn reach(endpoint: &str) -> Reach {
@@ -299,6 +310,8 @@ mod tests {
             secret: None,
             insecure: false,
             proxy: String::new(),
+            mode: SyncMode::Push,
+            is_reported: false,
         }
     }
 

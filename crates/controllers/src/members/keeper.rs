@@ -15,7 +15,7 @@ use super::{
     definitions::Definitions,
     probe::{self, Health, Probed},
 };
-use crate::inbox::Message;
+use crate::{inbox::Message, pull::Facts};
 
 /// The minimum time between two probes, also when calls to the member fail; less only if the interval is.
 pub(crate) const LEAST: Duration = Duration::from_secs(1);
@@ -32,6 +32,7 @@ pub(super) struct Keeper {
     run: u64,
     options: MembersOptions,
     reach: watch::Receiver<Reach>,
+    facts: watch::Receiver<Facts>,
     suspect: Arc<Notify>,
     member: Option<Arc<Member>>,
     /// The settings that the client was built from.
@@ -52,13 +53,19 @@ pub(super) struct Keeper {
 }
 
 impl Keeper {
-    pub(super) fn new(name: Str, run: u64, options: MembersOptions, reach: watch::Receiver<Reach>) -> Self {
+    pub(super) fn new(
+        name: Str,
+        run: u64,
+        options: MembersOptions,
+        (reach, facts): (watch::Receiver<Reach>, watch::Receiver<Facts>),
+    ) -> Self {
         let suspect = Arc::new(Notify::new());
         Self {
             name,
             run,
             options,
             reach,
+            facts,
             suspect,
             member: None,
             connected: None,
@@ -144,7 +151,9 @@ impl Keeper {
             Health::Unresponsive | Health::Unauthorized | Health::Unknown => self.take_back().await?,
         }
         // After the client was sent: discovery may take long, and nothing waits for it.
-        if probe.health == Health::Healthy {
+        // An agent reports them itself.
+        let is_pull = self.reach.borrow().is_pull();
+        if probe.health == Health::Healthy && !is_pull {
             self.describe(&mut probe.found).await;
         }
         self.log(&probe.found);
@@ -156,6 +165,7 @@ impl Keeper {
         .await?;
         // After the result was sent: nothing waits for the watch.
         if probe.health == Health::Healthy
+            && !is_pull
             && let Some(member) = self.member.clone()
         {
             self.definitions.watch(&member.api).await;
@@ -226,7 +236,7 @@ impl Keeper {
             return Ok(member.clone());
         }
         let reach = self.reach.borrow_and_update().clone();
-        let (member, version) = connect::connect(&self.name, &reach, &self.options, &self.suspect).await?;
+        let (member, version) = connect::connect(&self.name, (&reach, &self.facts), &self.options, &self.suspect).await?;
         let member = Arc::new(member);
         self.member = Some(member.clone());
         self.connected = Some(reach);

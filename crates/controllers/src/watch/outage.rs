@@ -138,5 +138,6 @@ const fn may_be_undefined(watch: &Watch) -> bool {
             | Watch::Quotas
             | Watch::PriorityClasses
             | Watch::Works
+            | Watch::Leases
     )
 }

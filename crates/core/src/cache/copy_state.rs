@@ -199,12 +199,14 @@ impl CopyState {
             }
     }
 
-    /// True if the copy exists and will continue to, as far as this process knows: it is not being deleted, and its removal is
-    /// not in flight. For copies that others rely on, never for one that is to be deleted.
+    /// True if the copy exists and will continue to, as far as this process knows: an agent, where there is one, has applied it, it
+    /// is not being deleted, and its removal is not in flight. For copies that others rely on, never for one that is to be deleted.
     #[must_use]
     pub fn is_lasting(&self) -> bool {
         self.live.as_ref().is_some_and(|live| {
-            live.meta.deleting.is_none() && self.removing.as_ref() != Some(&live.meta.uid)
+            live.meta.deleting.is_none()
+                && self.removing.as_ref() != Some(&live.meta.uid)
+                && live.is_carried_out()
         })
     }
 

@@ -412,6 +412,7 @@ impl WatchTable {
             | Watch::TaintPolicies
             | Watch::Quotas
             | Watch::Works
+            | Watch::Leases
             | Watch::Distributions => true,
             _ => false,
         };

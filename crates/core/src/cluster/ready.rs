@@ -108,7 +108,7 @@ fn report(fleet: &Fleet, name: &Str, member: &Member, probe: &Probe, now: Time) 
 /// Reports the kinds that a member that responds does not list, when that has lasted; returns the time to check again. A kind
 /// that was never granted, and so was never written there, is not reported. While not all kinds are known, the stored report is
 /// kept: a restart takes nothing back. Cost: O(kinds); that of [`Fleet::is_unwritten`] for those that do not list.
-fn say_what_is_not_watched(
+pub(super) fn say_what_is_not_watched(
     fleet: &Fleet,
     name: &Str,
     member: &Member,

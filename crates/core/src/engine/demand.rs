@@ -1,5 +1,7 @@
 //! The list-and-watches that must run: demand-driven, by the kinds in use and the members that exist.
 
+use entourage_api::cluster::SyncMode;
+
 use crate::{
     fleet::Fleet,
     object::{Gvk, Str},
@@ -78,7 +80,8 @@ impl Fleet {
         if self.memory.quotas.looks_at_members() {
             self.cache.watches.demand(Watch::QuotaCopies(cluster.clone()));
         }
-        if self.config.model_resources {
+        let is_pull = self.cache.members.get(cluster).map(|member| &member.object.spec.sync_mode) == Some(&SyncMode::Pull);
+        if self.config.model_resources && !is_pull {
             self.cache.watches.demand(Watch::Nodes(cluster.clone()));
             self.cache.watches.demand(Watch::Pods(cluster.clone()));
         }

@@ -20,6 +20,7 @@ mod hooks;
 mod lacking;
 mod late_writes;
 mod leading;
+mod leases;
 mod lists;
 mod looking;
 mod members;
@@ -176,6 +177,7 @@ impl Fleet {
             Subject::QuotaCopy(cluster, name, copy) => self.quota_copy_seen(&cluster, &name, *copy, dirty),
             Subject::PriorityClass(name, class) => self.priority_class_seen(&name, *class, dirty),
             Subject::Work(name, work) => self.work_seen(&name, *work, now, dirty),
+            Subject::Lease(name, lease) => self.lease_seen(&name, lease, now, dirty),
             Subject::Node(cluster, name, node) => self.node_seen(&cluster, &name, *node),
             Subject::Pod(cluster, number, pod) => self.pod_seen(&cluster, number, pod),
         }
@@ -202,6 +204,7 @@ impl Fleet {
             ObjectRef::QuotaCopy(cluster, name) => self.quota_copy_gone(cluster, name, deletion, now, dirty),
             ObjectRef::PriorityClass(name) => self.priority_class_gone(name, deletion, now, dirty),
             ObjectRef::Work(name) => self.work_gone(name, deletion, now, dirty),
+            ObjectRef::Lease(name) => self.lease_gone(name, deletion, now, dirty),
             ObjectRef::Node(cluster, name) => self.cache.usage.node_gone(cluster, name),
             ObjectRef::Pod(cluster, number) => self.cache.usage.pod_gone(cluster, *number),
         }

@@ -26,6 +26,9 @@ use crate::{
     plan::{Change, Event, Plan, Preconditions, Regarding, RemovalMode, SyncRequirement},
 };
 
+/// The reason why a namespace of a member in Pull mode is kept.
+const BY_AGENT: &str = "what else it contains cannot be known from the hub, and its agent would delete all of it";
+
 /// The number of checks, with back-off, whether remaining objects are gone, or a failed request succeeds: some minutes in all.
 const LOOKS: u32 = 9;
 
@@ -85,6 +88,9 @@ pub(super) fn plan(fleet: &Fleet, name: &Str, cluster: &Str, now: Time) -> Plan 
         governor::hold(fleet, cluster, counts, now)
             .unwrap_or_else(|| end(fleet, at, preconditions, mode, why))
     };
+    if fleet.is_pull(cluster) {
+        return end(RemovalMode::Release, BY_AGENT);
+    }
     if !seen.is_proven(hub, cluster) {
         return end(RemovalMode::Release, UNPROVEN);
     }
@@ -109,6 +115,36 @@ pub(super) fn plan(fleet: &Fleet, name: &Str, cluster: &Str, now: Time) -> Plan 
         return Plan::wait_until(due, why);
     }
     look(fleet, at)
+}
+
+/// Plans a namespace of a cluster in Pull mode that leaves: its Work is deleted, and the namespace is kept, as the agent would delete
+/// all that is in it. `None` for any other.
+pub(super) fn of_leaving_agent(fleet: &Fleet, name: &Str, cluster: &Str) -> Option<Plan> {
+    let member = fleet.cache.members.get(cluster)?;
+    if member.meta.deleting.is_none() || !fleet.is_pull(cluster) {
+        return None;
+    }
+    let seen = fleet.cache.namespaces.on(cluster, name);
+    let Some(seen) = seen.filter(|seen| !seen.deleting && seen.is_of(&fleet.config.hub, cluster)) else {
+        return Some(Plan::nothing());
+    };
+    if !fleet.is_base_synced() {
+        let why = "the hub is not synced yet";
+        return Some(Plan::wait_for(SyncRequirement::Base, why));
+    }
+    let change = Change::EndNamespace {
+        cluster: cluster.clone(),
+        name: name.clone(),
+        preconditions: Preconditions {
+            uid: seen.uid.clone(),
+            resource_version: seen.resource_version.clone(),
+        },
+        copies: BTreeSet::new(),
+        // Whether the hub has it does not matter.
+        mode: RemovalMode::HandOver,
+        event: None,
+    };
+    Some(Plan::one(change, "the cluster leaves, and its agent keeps the namespace"))
 }
 
 fn not_known(words: &str) -> String {

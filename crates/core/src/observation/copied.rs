@@ -8,6 +8,7 @@ use super::{Copy, CopyMeta, interpreted, unhealthy};
 use crate::{
     interpreter::{self, Health, Interpretation},
     object::{Gvk, Time},
+    pulled::{self, Applied},
 };
 
 /// Projects a copy.
@@ -17,10 +18,37 @@ pub fn copy(interpretation: &Interpretation, gvk: &Gvk, object: &Value) -> Copy 
     if !interpretation.version().is_empty() {
         interpreted::interpret_copy(interpretation, object, &mut copy);
     }
-    if copy.health == Some(Health::Unhealthy) {
+    if let Some(applied) = pulled::applied(object) {
+        report_of_agent(&mut copy, interpretation, gvk, object, applied);
+    } else if copy.health == Some(Health::Unhealthy) {
         copy.why_unhealthy = Some(unhealthy::reason(object).into());
     }
     copy
+}
+
+/// The agent of a member in Pull mode interprets what is there, as Karmada's does: its status and health are passed on. Without a
+/// report the health of a kind that has one is unknown, and so is that of a copy that is not there yet.
+fn report_of_agent(
+    copy: &mut Copy,
+    interpretation: &Interpretation,
+    gvk: &Gvk,
+    object: &Value,
+    applied: Applied,
+) {
+    copy.failed_operations = Box::default();
+    let is_whole = interpretation.is_copied_whole(gvk);
+    copy.status = object.get("status").filter(|status| is_whole && status.is_object()).cloned();
+    copy.health = match object[pulled::REPORT]["health"].as_str() {
+        Some("Healthy") if applied == Applied::Done => Some(Health::Healthy),
+        Some("Unhealthy") => Some(Health::Unhealthy),
+        None if applied == Applied::Done && !is_whole => None,
+        _ => Some(Health::Unknown),
+    };
+    copy.why_unhealthy = match copy.health {
+        Some(Health::Unhealthy) => Some("the agent of the cluster reports that it is not healthy".into()),
+        _ => None,
+    };
+    copy.by_agent = Some(Box::new(applied));
 }
 
 /// Projects a copy by its native interpreter.

@@ -43,6 +43,8 @@ pub enum ObjectRef {
     PriorityClass(Str),
     /// A Work.
     Work(NamespacedName),
+    /// The Lease of the agent of a cluster in Pull mode.
+    Lease(Str),
     /// A node of a member.
     Node(Str, Str),
     /// A pod of a member, by a number made of its namespace and name.
@@ -77,6 +79,7 @@ impl ObjectRef {
             Self::QuotaCopy(cluster, _) => Watch::QuotaCopies(cluster.clone()),
             Self::PriorityClass(_) => Watch::PriorityClasses,
             Self::Work(_) => Watch::Works,
+            Self::Lease(_) => Watch::Leases,
             Self::Node(cluster, _) => Watch::Nodes(cluster.clone()),
             Self::Pod(cluster, _) => Watch::Pods(cluster.clone()),
         }

@@ -13,6 +13,9 @@ use crate::{
     server::Server,
 };
 
+/// The namespace of the hub with the Leases of agents. Source: Karmada reference 4.1; its agents know no other.
+pub const LEASES: &str = "karmada-cluster";
+
 /// One list-and-watch. The engine returns those it needs ([`crate::fleet::Fleet::demand`]); the shell keeps them open. Watches of
 /// two versions of a kind differ.
 #[derive(Clone, Debug)]
@@ -64,6 +67,8 @@ pub enum Watch {
     /// Works of the hub, whole objects, reduced at once to their metadata and a digest of their status; see
     /// [`crate::config::Config::mirror_works`].
     Works,
+    /// Leases of the agents of clusters in Pull mode: those of the namespace [`LEASES`] of the hub, whole objects.
+    Leases,
     /// Nodes of a member, whole objects; see [`crate::config::Config::model_resources`].
     Nodes(Str),
     /// Pods of a member, whole objects, reduced at once to their requests.
@@ -122,6 +127,7 @@ impl Watch {
             }
             Self::Rebalancers => (17, "", None, ""),
             Self::Works => (22, "", None, ""),
+            Self::Leases => (23, "", None, ""),
             Self::Nodes(cluster) => (18, cluster, None, ""),
             Self::Pods(cluster) => (19, cluster, None, ""),
             Self::Quotas => (20, "", None, ""),
@@ -167,6 +173,7 @@ pub fn kind_read_by(watch: &Watch) -> Gvk {
         Watch::QuotaCopies(_) => kinds::resource_quota(),
         Watch::PriorityClasses => super::priority_class::gvk(),
         Watch::Works => super::work::gvk(),
+        Watch::Leases => Gvk::new("coordination.k8s.io/v1", "Lease"),
         Watch::Nodes(_) => Gvk::new("v1", "Node"),
         Watch::Pods(_) => Gvk::new("v1", "Pod"),
     }

@@ -10,6 +10,7 @@ use crate::{
     eviction::data,
     fleet::Fleet,
     object::{ResourceId, Str, Time},
+    observation::Copy,
     plan::SyncRequirement,
     rights,
 };
@@ -163,6 +164,7 @@ pub(super) fn dependencies_ready(
                     && state.record.is_some()
                     && state.outdated_since.is_none()
                     && (state.live.is_some() || !place.answers)
+                    && state.live.as_ref().is_none_or(Copy::is_carried_out)
             });
             if !stands {
                 let problem = state.and_then(|state| state.problem.as_ref());

@@ -8,6 +8,7 @@ use crate::{
     fleet::{Fleet, current::is_current, suspension::is_suspended, wanted::wants},
     messages,
     object::{ResourceId, Str, Time},
+    pulled::Applied,
     stored_binding::{is_held_back_from, purge},
 };
 
@@ -50,7 +51,7 @@ impl Place<'_> {
     pub(super) fn is_pending(&self) -> bool {
         self.wanted
             && self.answers
-            && !self.current
+            && (!self.current || self.by_agent() == Some(&Applied::Awaited))
             && self.problem.is_none()
             && self.unlistable.is_none()
             && !self.suspended
@@ -83,7 +84,17 @@ impl Place<'_> {
     pub(super) fn stands(&self) -> bool {
         let is_there = self.state.live.is_some() || !self.answers;
         let is_kept_back = self.unlistable.is_some() && !self.current;
-        self.problem.is_none() && self.state.record.is_some() && is_there && !is_kept_back
+        self.problem.is_none()
+            && self.state.record.is_some()
+            && is_there
+            && !is_kept_back
+            && self.by_agent().is_none()
+    }
+
+    /// The report of the member's agent, unless it has applied the copy; `None` also where there is no agent.
+    fn by_agent(&self) -> Option<&Applied> {
+        let applied = self.state.live.as_ref()?.by_agent.as_deref()?;
+        (*applied != Applied::Done).then_some(applied)
     }
 
     /// True if the copy was written, or observed, in the current version of the template (I9), whether or not the member
@@ -104,6 +115,12 @@ impl Place<'_> {
             _ if self.suspended => Some((NotAppliedReason::Suspended, messages::SUSPENDED.into())),
             (None, Some(why)) => Some((NotAppliedReason::Unknown, messages::unused(self.cluster, why))),
             _ if !self.answers => Some((NotAppliedReason::Unknown, messages::unresponsive(self.cluster))),
+            _ if self.current => Some(match self.by_agent() {
+                Some(Applied::Failed(why)) => {
+                    (NotAppliedReason::Refused, messages::not_applied(self.cluster, why))
+                }
+                _ => (NotAppliedReason::Pending, messages::awaits_agent(self.cluster)),
+            }),
             _ => Some((NotAppliedReason::Pending, messages::PENDING.into())),
         }
     }

@@ -61,6 +61,8 @@ impl Executor {
             _ => None,
         };
         let found = match found {
+            // Its cluster leaves: it is only no longer managed.
+            Ok(Contents::Nothing) if mode == RemovalMode::HandOver => Ok(Contents::Nothing),
             Ok(Contents::Nothing) => self.is_on_hub(&name).await.map(|is_there| match is_there {
                 true => Contents::OnHub,
                 false => Contents::Nothing,

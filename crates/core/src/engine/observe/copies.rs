@@ -70,15 +70,17 @@ impl Fleet {
         let reported = before.as_ref().map(report_of) != live.map(report_of);
         let appeared = before.is_none();
         let restored = |copy: &Copy| copy.data_restored_at.clone();
+        let by_agent = |copy: &Copy| copy.by_agent.clone();
+        let is_tried = before.as_ref().map(by_agent) != live.map(by_agent);
         let is_filled = before.as_ref().map(restored) != live.map(restored);
         self.note_health(cluster, id, now);
-        if appeared || reported {
+        if appeared || reported || is_tried {
             self.answered(id, now);
             self.route(Changed::Report(id), dirty);
         }
         self.route(Changed::Health(id), dirty);
         self.route(Changed::Copy(id, cluster), dirty);
-        if appeared || is_filled || was_pending {
+        if appeared || is_filled || is_tried || was_pending {
             self.route(Changed::Existence(id, cluster), dirty);
         }
         self.settle_on_standby(id, now, dirty);
@@ -178,6 +180,7 @@ impl Fleet {
             .is_some_and(|member| member.meta.deleting.is_some())
         {
             self.route(Changed::Cluster(cluster), dirty);
+            self.route(Changed::ExecutionNamespace(cluster), dirty);
         }
         self.forget_if_empty(id, now);
     }

@@ -121,6 +121,7 @@ impl Fleet {
             | Subject::MemberNamespace(..)
             | Subject::Distributed(..)
             | Subject::Work(..)
+            | Subject::Lease(..)
             | Subject::Node(..)
             | Subject::Pod(..) => {
                 return Origin::Other;

@@ -115,6 +115,7 @@ impl Fleet {
             Watch::Quotas => self.quotas_listed(dirty),
             Watch::QuotaCopies(cluster) => self.quotas_on(cluster, dirty),
             Watch::PriorityClasses => self.route(Changed::PriorityClass(None), dirty),
+            Watch::Leases => self.leases_listed(now, dirty),
             Watch::Works if was_synced => {}
             Watch::Works => self.works_listed(dirty),
             Watch::TaintPolicies => self.route(Changed::TaintPolicies, dirty),
@@ -338,6 +339,7 @@ impl Fleet {
                 names.map(ObjectRef::PriorityClass).collect()
             }
             Watch::Works => self.cache.works.keys().cloned().map(ObjectRef::Work).collect(),
+            Watch::Leases => self.cache.leases.held.keys().cloned().map(ObjectRef::Lease).collect(),
             Watch::Nodes(cluster) => self.cache.usage.held_nodes(cluster),
             Watch::Pods(cluster) => self.cache.usage.held_pods(cluster),
             Watch::Rebalancers => self

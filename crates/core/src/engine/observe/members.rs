@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use entourage_api::cluster::Cluster;
+use entourage_api::cluster::{Cluster, SyncMode};
 
 use super::Dirty;
 use crate::{
@@ -62,6 +62,11 @@ impl Fleet {
             self.room_reported(&name, now, dirty);
         }
         self.use_member(&name);
+        let is_pull = |member: &Member| member.object.spec.sync_mode == SyncMode::Pull;
+        let was_pull = before.as_ref().is_some_and(is_pull);
+        if was_pull != self.cache.members.get(&name).is_some_and(is_pull) {
+            self.mode_changed(&name);
+        }
         self.identify(&name, was_used, now, dirty);
         self.route(Changed::Cluster(&name), dirty);
         self.route(Changed::ExecutionNamespace(&name), dirty);
@@ -72,6 +77,7 @@ impl Fleet {
             self.dirty_overrides(now, dirty);
             if going {
                 self.route(Changed::CopiesOf(&name), dirty);
+                self.route(Changed::NamespacesOf(&name), dirty);
             } else if self.graph.override_index.look_at_clusters() {
                 self.reconsider_copies_on(&name, dirty);
             }
@@ -110,12 +116,16 @@ impl Fleet {
         let Some(held) = self.cache.members.get(name) else {
             return;
         };
+        let held_in_pull_mode = held.object.spec.sync_mode == SyncMode::Pull;
         let which = ObjectRef::Cluster(name.clone());
         let held_as = (&*held.meta.uid, held.meta.revision());
         if self.cache.revisions.end(which, held_as, deletion, now).is_none() {
             return;
         }
         let before = self.cache.members.remove(name);
+        if held_in_pull_mode {
+            self.mode_changed(name);
+        }
         self.cache.copied.remove(name);
         self.identify(name, true, now, dirty);
         self.look_for_a_cut_off(now, dirty);

@@ -12,7 +12,11 @@ impl Fleet {
     /// Plans again the keys that waited for a requirement that is met now. To be called after every event of a watch that may meet one.
     pub(super) fn wake(&mut self, watch: &Watch, now: Time, dirty: &mut Dirty) {
         let concerned: Vec<SyncRequirement> = match watch {
-            Watch::MemberNamespaces(_) | Watch::Nodes(_) | Watch::Pods(_) | Watch::QuotaCopies(_) => {
+            Watch::MemberNamespaces(_)
+            | Watch::Nodes(_)
+            | Watch::Pods(_)
+            | Watch::QuotaCopies(_)
+            | Watch::Leases => {
                 Vec::new()
             }
             Watch::Copies(cluster, gvk) => vec![SyncRequirement::Copies(cluster.clone(), gvk.clone())],

@@ -37,6 +37,7 @@ fn watches() -> Vec<Watch> {
         Watch::QuotaCopies("m1".into()),
         Watch::PriorityClasses,
         Watch::Works,
+        Watch::Leases,
     ]
 }
 
@@ -211,6 +212,7 @@ fn held(fleet: &Fleet, watch: &Watch) -> Vec<(String, u64)> {
             let held = &fleet.cache.works[name];
             (name.name.to_string(), held.work.meta.revision())
         }
+        ObjectRef::Lease(name) => (name.to_string(), fleet.cache.leases.held[name].lease.revision()),
         ObjectRef::Node(..) | ObjectRef::Pod(..) => unreachable!("forgotten until they are listed again"),
     };
     fleet.held(watch).iter().map(revision).collect()

@@ -2,7 +2,7 @@
 
 /// The bytes received and not read yet.
 #[derive(Debug, Default)]
-pub(super) struct Lines {
+pub(crate) struct Lines {
     bytes: Vec<u8>,
     /// The start of the unread part.
     start: usize,
@@ -17,7 +17,7 @@ const LONGEST: usize = 8 << 20;
 
 impl Lines {
     /// Adds received bytes.
-    pub(super) fn push(&mut self, data: &[u8]) {
+    pub(crate) fn push(&mut self, data: &[u8]) {
         if self.start > 0 {
             self.bytes.drain(..self.start);
             self.searched -= self.start;
@@ -30,12 +30,12 @@ impl Lines {
     }
 
     /// True if the unread part is longer than a line may be.
-    pub(super) fn is_too_long(&self) -> bool {
+    pub(crate) fn is_too_long(&self) -> bool {
         self.bytes.len() - self.start > LONGEST
     }
 
     /// The next complete line that is not empty, or `None`.
-    pub(super) fn next(&mut self) -> Option<&[u8]> {
+    pub(crate) fn next(&mut self) -> Option<&[u8]> {
         loop {
             let Some(length) = self.bytes[self.searched..].iter().position(|byte| *byte == b'\n') else {
                 self.searched = self.bytes.len();

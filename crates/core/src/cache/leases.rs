@@ -1,0 +1,26 @@
+//! The Leases of agents as observed, with the times when this process saw them renewed.
+
+use std::collections::BTreeMap;
+
+use crate::{
+    object::{Str, Time},
+    observation::Lease,
+};
+
+/// A Lease as observed.
+#[derive(Clone, Debug)]
+pub(crate) struct HeldLease {
+    pub(crate) lease: Lease,
+    /// The time when this process observed its last renewal.
+    pub(crate) since: Time,
+}
+
+/// The Leases of agents, by the names of their clusters.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Leases {
+    pub(crate) held: BTreeMap<Str, HeldLease>,
+    /// The times when Leases were deleted that do not exist again.
+    pub(crate) ended: BTreeMap<Str, Time>,
+    /// The time of the last list: what happened in the gap before it was not observed, so every grace begins anew.
+    pub(crate) listed: Option<Time>,
+}

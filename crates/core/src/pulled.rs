@@ -1,0 +1,315 @@
+//! Copies of a member in Pull mode: each is the manifest of a Work on the hub, which an agent on the member applies.
+//!
+//! For the engine such a member is one more API server. The shell translates each request about an object into one about its
+//! Work, and each Work into the object, with the functions of this module. Invariants:
+//!
+//! - uid, resourceVersion, generation and deletionTimestamp of the object are those of its Work, so that preconditions carry over
+//!   and a change of the Work's status alone is no change of the copy. Its status is the one that the agent reports.
+//! - An object is released, and a Namespace is deleted, by a Work that preserves: the agent never deletes what is not only ours.
+//! - The words of an agent about a Secret or ConfigMap are left out: they may quote its content.
+
+use entourage_api::{
+    keys::{TRUE, annotation, finalizer, label},
+    names,
+};
+use serde_json::{Map, Value, json};
+
+use crate::object::{Gvk, NamespacedName, ResourceId};
+
+/// The field, beside `metadata`, with the agent's report in an object as the shell reads it from a Work. No field of a kind can
+/// have this name: it has a slash.
+pub const REPORT: &str = "entourage.dev/report";
+
+/// The maximum length of an agent's message that is passed on, in characters.
+const LONGEST: usize = 512;
+
+/// The labels by which objects on a member are listed, and that say whose they are: a Work has those of its manifest.
+const SELECTED: [&str; 3] = [label::HUB, label::FEDERATED_QUOTA, label::DISTRIBUTED_BY];
+
+/// Other labels of a manifest that its Work has, too.
+const BINDINGS: [&str; 2] = [
+    label::RESOURCE_BINDING_ID,
+    label::CLUSTER_RESOURCE_BINDING_ID,
+];
+
+/// The annotations of a manifest that its Work has, too.
+pub(crate) const REPEATED: [&str; 6] = [
+    annotation::RESOURCE_BINDING_NAMESPACE,
+    annotation::RESOURCE_BINDING_NAME,
+    annotation::CLUSTER_RESOURCE_BINDING_NAME,
+    annotation::CONFLICT_RESOLUTION,
+    annotation::APPLIED_OVERRIDES,
+    annotation::APPLIED_CLUSTER_OVERRIDES,
+];
+
+/// The metadata that API servers set: a manifest has none of it.
+const SERVED: [&str; 11] = [
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "managedFields",
+    "selfLink",
+    "finalizers",
+    "ownerReferences",
+    "generateName",
+];
+
+/// The state of a copy on its member, as an agent reports it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Applied {
+    /// The agent has not reported yet.
+    Awaited,
+    /// It is there.
+    Done,
+    /// The agent could not apply it; its message.
+    Failed(Box<str>),
+}
+
+/// The value of the label [`label::WORK_KIND`] of the Works of a kind: readable where it fits.
+#[must_use]
+pub fn kind_label(gvk: &Gvk) -> String {
+    let readable = match &*gvk.group {
+        "" => gvk.kind.to_string(),
+        group => format!("{}.{group}", gvk.kind),
+    };
+    if readable.len() <= 63 {
+        readable
+    } else {
+        names::permanent_id(&[&gvk.group, &gvk.kind])
+    }
+}
+
+/// The namespace and name of the Work of an object.
+#[must_use]
+pub fn name_of(id: &ResourceId, cluster: &str) -> NamespacedName {
+    let name = names::work_name(&id.namespace, &id.name, &id.gvk.kind);
+    NamespacedName::new(&names::execution_namespace(cluster), &name)
+}
+
+/// True if the object has a mark of a hub. One that is written without is released.
+#[must_use]
+pub fn is_owned(object: &Value) -> bool {
+    let meta = &object["metadata"];
+    let is_record =
+        |key: &String| key == annotation::CREATED_BY || key.starts_with(annotation::MANAGED_BY_PREFIX);
+    SELECTED.iter().any(|key| meta["labels"][*key].is_string())
+        || meta["annotations"]
+            .as_object()
+            .is_some_and(|all| all.keys().any(is_record))
+}
+
+/// The Work of a new object. It may hold a Secret: to be wiped. Cost: O(size of the object).
+#[must_use]
+pub fn work(id: &ResourceId, cluster: &str, object: &Value) -> Value {
+    let name = name_of(id, cluster);
+    let manifest = manifest(id, &name, object);
+    let (mut labels, annotations) = marks(&manifest);
+    let permanent_id = names::permanent_id(&["Work", &name.namespace, &name.name]);
+    labels.insert(label::WORK_ID.into(), json!(permanent_id));
+    labels.insert(label::WORK_KIND.into(), json!(kind_label(&id.gvk)));
+    json!({
+        "apiVersion": "work.karmada.io/v1alpha1", "kind": "Work",
+        "metadata": {
+            "namespace": &*name.namespace, "name": &*name.name,
+            "labels": labels, "annotations": annotations, "finalizers": [finalizer::EXECUTION],
+        },
+        "spec": {"workload": {"manifests": [manifest]}},
+    })
+}
+
+/// The merge patch of a Work that replaces its object by this one, which has uid and resourceVersion. One without a mark of a hub
+/// is released: the Work preserves it from now on, is listed no more, and is to be deleted. It may hold a Secret: to be wiped.
+/// Cost: O(size of the object).
+#[must_use]
+pub fn patch(id: &ResourceId, cluster: &str, object: &Value) -> Value {
+    let manifest = manifest(id, &name_of(id, cluster), object);
+    let (mut labels, mut annotations) = marks(&manifest);
+    for key in SELECTED {
+        labels.entry(key).or_insert(Value::Null);
+    }
+    labels.insert(label::WORK_KIND.into(), json!(kind_label(&id.gvk)));
+    for key in REPEATED {
+        annotations.entry(key).or_insert(Value::Null);
+    }
+    let mut patch = json!({
+        "metadata": {"labels": labels, "annotations": annotations},
+        "spec": {"workload": {"manifests": [manifest]}},
+    });
+    for field in ["uid", "resourceVersion"] {
+        if let Some(value) = object["metadata"].get(field) {
+            patch["metadata"][field] = value.clone();
+        }
+    }
+    patch["spec"]["preserveResourcesOnDeletion"] = match is_owned(object) {
+        true => Value::Null,
+        false => json!(true),
+    };
+    patch
+}
+
+/// The object that a Work carries: its metadata and the agent's report, or with `whole` all of it. `None` if the Work carries
+/// another object, or several. The Work is consumed. Cost: O(size of the Work).
+#[must_use]
+pub fn object(gvk: &Gvk, mut work: Value, whole: bool) -> Option<Value> {
+    let report = report(gvk, &work);
+    let status = work["status"]["manifestStatuses"][0]["status"].take();
+    let carried = carried(gvk, &mut work);
+    let mut object = match carried {
+        Some(object) => object,
+        None => {
+            crate::rendered::wipe(&mut work);
+            return None;
+        }
+    };
+    let served = work["metadata"].take();
+    crate::rendered::wipe(&mut work);
+    if !object["metadata"]["labels"][label::HUB].is_string() {
+        for (field, key) in ADDED {
+            if let Some(all) = object["metadata"].get_mut(field).and_then(Value::as_object_mut) {
+                all.remove(key);
+            }
+        }
+    }
+    for field in [
+        "uid",
+        "resourceVersion",
+        "generation",
+        "creationTimestamp",
+        "deletionTimestamp",
+    ] {
+        if let Some(value) = served.get(field) {
+            object["metadata"][field] = value.clone();
+        }
+    }
+    // While it ends it is held by the agent, as an object is by a finalizer.
+    if served["deletionTimestamp"].is_string() {
+        object["metadata"]["finalizers"] = served["finalizers"].clone();
+    }
+    if whole {
+        if let Some(all) = object.as_object_mut() {
+            all.remove("status");
+        }
+        if !status.is_null() {
+            object["status"] = status;
+        }
+        object[REPORT] = report;
+        return Some(object);
+    }
+    let metadata = object["metadata"].take();
+    crate::rendered::wipe(&mut object);
+    Some(json!({
+        "apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": metadata, REPORT: report,
+    }))
+}
+
+/// The state of a copy by the report in it; `None` for an object that was not read from a Work.
+#[must_use]
+pub fn applied(object: &Value) -> Option<Applied> {
+    let report = object.get(REPORT)?;
+    Some(match report["applied"].as_str() {
+        Some("True") => Applied::Done,
+        Some("False") => Applied::Failed(report["message"].as_str().unwrap_or_default().into()),
+        _ => Applied::Awaited,
+    })
+}
+
+/// What an object that is no copy of a binding gets in its manifest, so that the agent finds its Work and may change it, and loses
+/// when it is read.
+const ADDED: [(&str, &str); 4] = [
+    ("labels", label::MANAGED),
+    ("annotations", annotation::WORK_NAMESPACE),
+    ("annotations", annotation::WORK_NAME),
+    ("annotations", annotation::CONFLICT_RESOLUTION),
+];
+
+/// The manifest of an object.
+fn manifest(id: &ResourceId, work: &NamespacedName, object: &Value) -> Value {
+    let mut manifest = object.clone();
+    if let Some(all) = manifest.as_object_mut() {
+        all.remove("status");
+        all.remove(REPORT);
+    }
+    manifest["apiVersion"] = json!(id.gvk.api_version());
+    manifest["kind"] = json!(&*id.gvk.kind);
+    if let Some(meta) = manifest["metadata"].as_object_mut() {
+        for field in SERVED {
+            meta.remove(field);
+        }
+    }
+    if !manifest["metadata"]["labels"][label::HUB].is_string() && is_owned(object) {
+        // A namespace that is there already is adopted: it gets labels and annotations, and nothing of it is replaced.
+        let resolution = if id.gvk.is_namespace() {
+            "overwrite"
+        } else {
+            "abort"
+        };
+        let values = [TRUE, &*work.namespace, &*work.name, resolution];
+        for ((field, key), value) in ADDED.into_iter().zip(values) {
+            if !manifest["metadata"][field].is_object() {
+                manifest["metadata"][field] = json!({});
+            }
+            manifest["metadata"][field][key] = json!(value);
+        }
+    }
+    manifest
+}
+
+/// The labels and annotations that a Work has of its manifest.
+fn marks(manifest: &Value) -> (Map<String, Value>, Map<String, Value>) {
+    let meta = &manifest["metadata"];
+    let of = |field: &str, keys: &[&str]| {
+        let found = keys
+            .iter()
+            .filter_map(|key| Some(((*key).to_owned(), meta[field].get(*key)?.clone())));
+        found.collect::<Map<_, _>>()
+    };
+    let mut labels = of("labels", &SELECTED);
+    labels.extend(of("labels", &BINDINGS));
+    (labels, of("annotations", &REPEATED))
+}
+
+/// The only manifest of a Work, if it is of this kind.
+fn carried(gvk: &Gvk, work: &mut Value) -> Option<Value> {
+    let manifests = work["spec"]["workload"]["manifests"].as_array_mut()?;
+    let [manifest] = manifests.as_mut_slice() else {
+        return None;
+    };
+    let api_version = manifest["apiVersion"].as_str()?;
+    let group = api_version.split_once('/').map_or("", |(group, _)| group);
+    let is_it = *group == *gvk.group && manifest["kind"] == *gvk.kind && manifest["metadata"].is_object();
+    is_it.then(|| manifest.take())
+}
+
+fn report(gvk: &Gvk, work: &Value) -> Value {
+    let status = &work["status"];
+    let mut conditions = status["conditions"].as_array().into_iter().flatten();
+    let condition = conditions.find(|each| each["type"] == "Applied");
+    // An agent that names the generation has not seen a later one.
+    let is_of_now = |condition: &&Value| {
+        let observed = condition["observedGeneration"].as_i64().unwrap_or_default();
+        observed == 0 || observed >= work["metadata"]["generation"].as_i64().unwrap_or_default()
+    };
+    let Some(condition) = condition.filter(is_of_now) else {
+        return json!({"health": status["manifestStatuses"][0]["health"]});
+    };
+    let reason = condition["reason"].as_str().unwrap_or_default();
+    let message = condition["message"].as_str().unwrap_or_default();
+    let is_private = gvk.group.is_empty() && matches!(&*gvk.kind, "Secret" | "ConfigMap");
+    let words = match (reason, message) {
+        (reason, message) if is_private || message.is_empty() => reason.to_owned(),
+        ("", message) => message.chars().take(LONGEST).collect(),
+        (reason, message) => {
+            let message: String = message.chars().take(LONGEST).collect();
+            format!("{reason}: {message}")
+        }
+    };
+    json!({
+        "applied": condition["status"], "message": words, "health": status["manifestStatuses"][0]["health"],
+    })
+}
+
+#[cfg(test)]
+mod tests;
