@@ -116,6 +116,8 @@ mod placement;
 mod plan;
 #[path = "e2e/policies.rs"]
 mod policies;
+#[path = "e2e/pull.rs"]
+mod pull;
 #[path = "e2e/quotas.rs"]
 mod quotas;
 #[path = "e2e/rebalancer.rs"]
@@ -172,6 +174,7 @@ fn main() -> ExitCode {
         volumes::tests(),
         policies::tests(),
         placement::tests(),
+        pull::tests(),
         quotas::tests(),
         rebalancer::tests(),
         cluster_policies::tests(),

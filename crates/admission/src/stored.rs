@@ -5,17 +5,6 @@ use serde_json::Value;
 
 use crate::request::items;
 
-/// Nothing is delivered to a cluster in Pull mode.
-pub(super) fn pull(object: &Value, warnings: &mut Vec<Problem>) {
-    if object["spec"]["syncMode"] == "Pull" {
-        warnings.push(Problem::new(
-            "spec.syncMode",
-            "Pull is stored and has no effect in this version: nothing is delivered to the cluster",
-            "join it in Push mode",
-        ));
-    }
-}
-
 /// Placements that cannot select any cluster.
 pub(super) fn excluded(object: &Value, warnings: &mut Vec<Problem>) {
     let placement = &object["spec"]["placement"];

@@ -280,8 +280,6 @@ pub const RULES: &[Rule] = &[
     rule("state-path", POLICIES, Act::Warn(failover::paths),
         "the paths of statePreservation are supported", "a workload that relies on another path \
          would start without its state"),
-    rule("stored-pull", Kinds::These(&[CLUSTER]), Act::Warn(stored::pull),
-        "syncMode Pull is stored and has no effect in this version", "nothing is delivered to such a cluster"),
     rule("override-nothing", OVERRIDES, Act::Warn(stored::override_nothing),
         "an override policy without overriders, or with a rule that excludes all of its clusterNames, is named", "it changes no copy"),
     rule("excluded-all", POLICIES, Act::Warn(stored::excluded),

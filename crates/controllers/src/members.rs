@@ -79,10 +79,7 @@ struct Reach {
 impl Reach {
     fn of(cluster: &Cluster) -> Self {
         let spec = &cluster.spec;
-        let (uid, mode) = (
-            cluster.metadata.uid.clone().unwrap_or_default(),
-            spec.sync_mode,
-        );
+        let (uid, mode) = (cluster.metadata.uid.clone().unwrap_or_default(), spec.sync_mode);
         if mode == SyncMode::Pull {
             return Self {
                 uid,
@@ -114,8 +111,11 @@ impl Reach {
         self.mode == SyncMode::Pull
     }
 
-    /// True if a client built from one is valid for the other, too: all but the id is the same.
+    /// True if a client built from one is valid for the other, too: all but the id is the same. In Pull mode the client says the id.
     fn leads_to(&self, other: &Self) -> bool {
+        if self.is_pull() {
+            return self == other;
+        }
         let same = Self {
             id: other.id.clone(),
             ..self.clone()
@@ -223,7 +223,15 @@ impl Members {
         let (reach, receiver) = watch::channel(reach);
         let (facts, known) = watch::channel(facts);
         let keeping = async move {
-            let make = || Keeper::new(name.clone(), run, options.clone(), (receiver.clone(), known.clone())).keep();
+            let make = || {
+                Keeper::new(
+                    name.clone(),
+                    run,
+                    options.clone(),
+                    (receiver.clone(), known.clone()),
+                )
+                .keep()
+            };
             let report = || async {
                 let (name, member) = (name.clone(), None);
                 // A failure means that the process ends.

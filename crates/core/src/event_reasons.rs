@@ -111,7 +111,7 @@ pub const ALL: &[EventReason] = &[
     warning(event::APPLY_POLICY_FAILED, &[Policy], "`Matched` turned False.", Condition("Matched")),
     warning(event::APPLY_POLICY_FAILED, &[Template], "The hub refuses the claim of its policy; the message has the server's words.", Refusal),
     normal(event::PREEMPT_POLICY_SUCCEED, &[Template], "A policy with `preemption: Always` took it over from another one.", Written("the claim")),
-    ours(warning(event::PARTS_WITHOUT_EFFECT, &[Policy, Cluster], "`Effective` turned False.", Condition("Effective"))),
+    ours(warning(event::PARTS_WITHOUT_EFFECT, &[Policy], "`Effective` turned False.", Condition("Effective"))),
     ours(warning(event::PARTS_WITHOUT_EFFECT, &[OverridePolicy], "It changes no copy (any more): it has no overriders, its rules are for no cluster of the hub, or nothing that it selects is propagated to one of them. Their kinds have no status, as in Karmada: `entourage get overrides` says it at any time.", Refusal)),
     warning(event::GET_REPLICAS_FAILED, &[Template], "Its replicas or components cannot be interpreted (any more).", Condition("Interpreted")),
     normal(event::GET_REPLICAS_SUCCEED, &[Template], "They can be again.", Observed),

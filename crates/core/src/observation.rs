@@ -46,8 +46,8 @@ use crate::{
 pub use copied::copy;
 pub use hooked::{Configured, questions, with_unused};
 pub(crate) use interpreted::named;
-pub use meta::{CopyMeta, owner_hash};
 pub use lease::Lease;
+pub use meta::{CopyMeta, owner_hash};
 pub use object_ref::ObjectRef;
 pub use outcome::{Delivered, Removed, Wrote};
 pub use priority_class::PriorityClass;
@@ -135,7 +135,9 @@ impl Copy {
     /// True if the copy is on its member, as far as is known: always where this control plane writes it itself.
     #[must_use]
     pub fn is_carried_out(&self) -> bool {
-        self.by_agent.as_deref().is_none_or(|applied| *applied == Applied::Done)
+        self.by_agent
+            .as_deref()
+            .is_none_or(|applied| *applied == Applied::Done)
     }
 
     /// The error of the interpretation of this operation, or `None` if it did not fail.

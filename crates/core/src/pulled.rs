@@ -27,10 +27,7 @@ const LONGEST: usize = 512;
 const SELECTED: [&str; 3] = [label::HUB, label::FEDERATED_QUOTA, label::DISTRIBUTED_BY];
 
 /// Other labels of a manifest that its Work has, too.
-const BINDINGS: [&str; 2] = [
-    label::RESOURCE_BINDING_ID,
-    label::CLUSTER_RESOURCE_BINDING_ID,
-];
+const BINDINGS: [&str; 2] = [label::RESOURCE_BINDING_ID, label::CLUSTER_RESOURCE_BINDING_ID];
 
 /// The annotations of a manifest that its Work has, too.
 pub(crate) const REPEATED: [&str; 6] = [

@@ -37,7 +37,8 @@ pub fn name_of(order: &WorkOrder) -> NamespacedName {
 /// Plans the Work of a copy. Cost: O(labels and annotations + size of its reported status).
 #[must_use]
 pub fn plan(fleet: &Fleet, id: &ResourceId, cluster: &Str, now: Time) -> Plan {
-    if !fleet.config.mirror_works {
+    // In Pull mode a Work is the copy itself.
+    if !fleet.config.mirror_works || fleet.is_pull(cluster) {
         return Plan::nothing();
     }
     if !fleet.cache.watches.is_listed(&Watch::Works) {

@@ -16,7 +16,6 @@ tests![
     a_policy_waits_for_the_overrides_that_it_depends_on,
     an_override_in_both_forms_is_refused_by_the_hub,
     an_override_policy_that_changes_no_copy_is_reported_by_an_event_and_by_get,
-    a_cluster_in_pull_mode_says_that_nothing_is_delivered,
 ];
 
 const CONFIG: &str = r#"
@@ -447,36 +446,4 @@ async fn an_override_policy_that_changes_no_copy_is_reported_by_an_event_and_by_
     scene.apply(config).await?;
     ensure!(listed(scene, "overrides", "config").await?["copies"] == 1);
     Ok(())
-}
-
-async fn a_cluster_in_pull_mode_says_that_nothing_is_delivered(scene: &mut Scene) -> Result<()> {
-    scene.start().await?;
-    scene
-        .hub
-        .create(
-            &json!({"apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster",
-            "metadata": {"name": "zz-pull"}, "spec": {"syncMode": "Pull"}}),
-        )
-        .await?;
-    let why = "spec.syncMode Pull is stored and has no effect in this version";
-    eventually("the Cluster says that it has no effect", async || {
-        let cluster = scene.hub.get("Cluster", "", "zz-pull").await?.unwrap_or_default();
-        let reported = condition(&cluster, "Effective");
-        let message = reported["message"].as_str().unwrap_or_default();
-        ensure!(
-            reported["status"] == "False" && message.contains(why),
-            "{reported}"
-        );
-        Ok(())
-    })
-    .await?;
-    let row = listed(scene, "clusters", "zz-pull").await?;
-    let problem = row["problem"].as_str().unwrap_or_default();
-    ensure!(problem.contains(why), "{row}");
-    scene.hub.delete("Cluster", "", "zz-pull").await?;
-    eventually("the Cluster is gone", async || {
-        ensure!(scene.hub.get("Cluster", "", "zz-pull").await?.is_none());
-        Ok(())
-    })
-    .await
 }

@@ -57,6 +57,14 @@ pub struct ControllersArgs {
     #[arg(long, value_name = "DURATION", value_parser = args::duration, default_value = "0s")]
     pub cluster_success_threshold: Duration,
 
+    /// Time for which the agent of a cluster in Pull mode must not renew its Lease before its Cluster's Ready is Unknown
+    #[arg(long, value_name = "DURATION", value_parser = args::duration, default_value = "40s")]
+    pub cluster_monitor_grace_period: Duration,
+
+    /// The same for an agent that has made no Lease yet
+    #[arg(long, value_name = "DURATION", value_parser = args::duration, default_value = "60s")]
+    pub cluster_startup_grace_period: Duration,
+
     /// Maximum number of copies that may be deleted on a member in a minute, even if a user's edit explains it; beyond that,
     /// deletions there pause until `entourage resume`. Without it only deletions that no edit explains are limited
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
@@ -200,6 +208,8 @@ fn options(args: &ControllersArgs) -> Options {
         dependency_wait: args.dependency_wait,
         cluster_failure_threshold: args.cluster_failure_threshold,
         cluster_success_threshold: args.cluster_success_threshold,
+        cluster_monitor_grace: args.cluster_monitor_grace_period,
+        cluster_startup_grace: args.cluster_startup_grace_period,
         probe_interval: PROBE_INTERVAL,
         removal_budget: args.removal_budget,
         model_resources: args.enable_cluster_resource_modeling,
@@ -280,6 +290,8 @@ mod tests {
         assert_eq!(options.dependency_wait, Duration::from_secs(30));
         assert_eq!(options.cluster_failure_threshold, Duration::from_secs(30));
         assert_eq!(options.cluster_success_threshold, Duration::ZERO);
+        assert_eq!(options.cluster_monitor_grace, Duration::from_secs(40));
+        assert_eq!(options.cluster_startup_grace, Duration::from_secs(60));
         assert_eq!(
             options.health_addr,
             Some(SocketAddr::from(([127, 0, 0, 1], 8080)))
@@ -289,7 +301,8 @@ mod tests {
     #[test]
     fn flags_reach_the_controllers() {
         let line = "--feature-gates PropagateDeps=false --dependency-deletion-grace 500ms --dependency-wait 1m \
-                    --cluster-failure-threshold 20s --cluster-success-threshold 10s --leader-elect false --leader-elect-lease-duration 3s --leader-elect-renew-deadline 2s \
+                    --cluster-failure-threshold 20s --cluster-success-threshold 10s --cluster-monitor-grace-period 41s \
+                    --cluster-startup-grace-period 61s --leader-elect false --leader-elect-lease-duration 3s --leader-elect-renew-deadline 2s \
                     --leader-elect-retry-period 500ms --health-addr off --cluster-namespace fleet --enable-cluster-resource-modeling=false";
         let options = options(&args(line));
         assert!(!options.propagate_deps && !options.leader_election && !options.model_resources);
@@ -299,6 +312,8 @@ mod tests {
         assert_eq!(options.dependency_wait, Duration::from_secs(60));
         assert_eq!(options.cluster_failure_threshold, Duration::from_secs(20));
         assert_eq!(options.cluster_success_threshold, Duration::from_secs(10));
+        assert_eq!(options.cluster_monitor_grace, Duration::from_secs(41));
+        assert_eq!(options.cluster_startup_grace, Duration::from_secs(61));
         assert_eq!(
             super::options(&args("--events warnings")).events,
             Recorded::Warnings

@@ -117,7 +117,12 @@ impl Path {
             Watch::QuotaCopies(_) => Self::build("/api/v1", Cow::Borrowed("resourcequotas"), "", None),
             Watch::PriorityClasses => Self::build(SCHEDULING, Cow::Borrowed("priorityclasses"), "", None),
             Watch::Works => Self::works(""),
-            Watch::Leases => Self::build("/apis/coordination.k8s.io/v1", Cow::Borrowed("leases"), LEASES, None),
+            Watch::Leases => Self::build(
+                "/apis/coordination.k8s.io/v1",
+                Cow::Borrowed("leases"),
+                LEASES,
+                None,
+            ),
             Watch::Nodes(_) => Self::build("/api/v1", Cow::Borrowed("nodes"), "", None),
             Watch::Pods(_) => Self::build("/api/v1", Cow::Borrowed("pods"), "", None),
         }

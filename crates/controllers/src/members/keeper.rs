@@ -236,7 +236,8 @@ impl Keeper {
             return Ok(member.clone());
         }
         let reach = self.reach.borrow_and_update().clone();
-        let (member, version) = connect::connect(&self.name, (&reach, &self.facts), &self.options, &self.suspect).await?;
+        let (member, version) =
+            connect::connect(&self.name, (&reach, &self.facts), &self.options, &self.suspect).await?;
         let member = Arc::new(member);
         self.member = Some(member.clone());
         self.connected = Some(reach);

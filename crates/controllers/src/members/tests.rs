@@ -733,13 +733,42 @@ async fn what_cannot_be_recorded_is_not_used() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_connects_to_a_pull_cluster_or_to_one_that_left() {
+async fn a_pull_cluster_is_reached_through_the_hub_once_its_agent_has_reported() {
     let mut bench = bench(healthy);
     let mut cluster = cluster("karmada-cluster");
     bench.ensure(&cluster);
     bench.probe().await;
+    let (built, asked) = (bench.built.load(Ordering::SeqCst), bench.hub.lines().len());
     cluster.spec.sync_mode = SyncMode::Pull;
-    assert!(bench.members.ensure(&"m1".into(), Some(&cluster)));
+    cluster.spec.id = "id-m1".into();
+    bench.ensure(&cluster);
+    let (probe, clients) = bench.probe().await;
+    assert!(
+        !probe.healthy && probe.message.contains("the agent has not reported"),
+        "{probe:?}"
+    );
+    let lent = clients.last().and_then(Option::as_ref).expect("a client");
+    assert_eq!(lent.api.id().map(|id| &**id), Some("id-m1"));
+    let mut status = cluster.status.clone().unwrap_or_default();
+    status.kubernetes_version = "v1.33.0".into();
+    cluster.status = Some(status);
+    let before = Instant::now();
+    bench.ensure(&cluster);
+    let (probe, _) = bench.probe().await;
+    assert!(probe.healthy && probe.api_enablements.is_none(), "{probe:?}");
+    assert_eq!(before.elapsed(), Duration::ZERO, "at once");
+    assert_eq!(
+        (bench.built.load(Ordering::SeqCst), bench.hub.lines().len()),
+        (built, asked)
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_connects_to_a_cluster_that_left() {
+    let mut bench = bench(healthy);
+    bench.ensure(&cluster("karmada-cluster"));
+    bench.probe().await;
+    assert!(bench.members.ensure(&"m1".into(), None));
     assert!(!bench.members.ensure(&"m1".into(), None));
     assert!(bench.members.tasks.is_empty());
 }

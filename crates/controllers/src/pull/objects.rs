@@ -72,10 +72,7 @@ impl Pull {
             name: object["metadata"]["name"].as_str().unwrap_or_default().into(),
             ..target.id.clone()
         };
-        let target = Target {
-            id,
-            ..target.clone()
-        };
+        let target = Target { id, ..target.clone() };
         if !self.has_namespace(&target.id.namespace).await? {
             let namespace = &*target.id.namespace;
             let words = format!("namespaces {namespace:?} not found");
@@ -206,7 +203,9 @@ impl Pull {
             Answer::Object(work) => work,
             Answer::Failed(404, ..) => return Ok(false),
             Answer::Failed(code, ..) => {
-                return Err(format!("the hub responds with {code} to a GET of the Work of a namespace").into());
+                return Err(
+                    format!("the hub responds with {code} to a GET of the Work of a namespace").into(),
+                );
             }
         };
         let object = pulled::object(&id.gvk, work, false);

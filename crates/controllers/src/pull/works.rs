@@ -4,11 +4,7 @@ use std::fmt::Write as _;
 
 use bytes::Bytes;
 use entourage_api::keys::label;
-use entourage_core::{
-    observation::work_gvk,
-    pulled,
-    rendered::wipe,
-};
+use entourage_core::{observation::work_gvk, pulled, rendered::wipe};
 use futures::{StreamExt as _, stream};
 use http::{Method, Request, Response, header};
 use http_body::Frame;
@@ -79,7 +75,8 @@ impl Pull {
             "PartialObjectMetadataList"
         };
         let meta = json!({"resourceVersion": meta.resource_version, "continue": meta.next});
-        let mut list = format!(r#"{{"kind":"{kind}","apiVersion":"v1","metadata":{meta},"items":["#).into_bytes();
+        let mut list =
+            format!(r#"{{"kind":"{kind}","apiVersion":"v1","metadata":{meta},"items":["#).into_bytes();
         list.append(&mut items);
         list.extend(b"]}");
         Ok(bytes(200, list))
@@ -135,7 +132,10 @@ impl Pull {
 /// The object that a Work carries, if it is of this kind, in this namespace, and of the name that a selector asks for.
 fn carried(target: &Target, work: Value, whole: bool) -> Option<Value> {
     let mut object = pulled::object(&target.id.gvk, work, whole)?;
-    let name = target.query.get("fieldSelector").and_then(|fields| fields.strip_prefix("metadata.name="));
+    let name = target
+        .query
+        .get("fieldSelector")
+        .and_then(|fields| fields.strip_prefix("metadata.name="));
     let meta = &object["metadata"];
     let is_meant = name.is_none_or(|name| meta["name"] == name)
         && (target.id.namespace.is_empty() || meta["namespace"] == *target.id.namespace);

@@ -80,7 +80,12 @@ impl Fleet {
         if self.memory.quotas.looks_at_members() {
             self.cache.watches.demand(Watch::QuotaCopies(cluster.clone()));
         }
-        let is_pull = self.cache.members.get(cluster).map(|member| &member.object.spec.sync_mode) == Some(&SyncMode::Pull);
+        let is_pull = self
+            .cache
+            .members
+            .get(cluster)
+            .map(|member| &member.object.spec.sync_mode)
+            == Some(&SyncMode::Pull);
         if self.config.model_resources && !is_pull {
             self.cache.watches.demand(Watch::Nodes(cluster.clone()));
             self.cache.watches.demand(Watch::Pods(cluster.clone()));

@@ -27,7 +27,8 @@ use crate::{
 };
 
 /// The reason why a namespace of a member in Pull mode is kept.
-const BY_AGENT: &str = "what else it contains cannot be known from the hub, and its agent would delete all of it";
+const BY_AGENT: &str =
+    "what else it contains cannot be known from the hub, and its agent would delete all of it";
 
 /// The number of checks, with back-off, whether remaining objects are gone, or a failed request succeeds: some minutes in all.
 const LOOKS: u32 = 9;
@@ -144,7 +145,10 @@ pub(super) fn of_leaving_agent(fleet: &Fleet, name: &Str, cluster: &Str) -> Opti
         mode: RemovalMode::HandOver,
         event: None,
     };
-    Some(Plan::one(change, "the cluster leaves, and its agent keeps the namespace"))
+    Some(Plan::one(
+        change,
+        "the cluster leaves, and its agent keeps the namespace",
+    ))
 }
 
 fn not_known(words: &str) -> String {

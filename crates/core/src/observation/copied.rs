@@ -37,7 +37,10 @@ fn report_of_agent(
 ) {
     copy.failed_operations = Box::default();
     let is_whole = interpretation.is_copied_whole(gvk);
-    copy.status = object.get("status").filter(|status| is_whole && status.is_object()).cloned();
+    copy.status = object
+        .get("status")
+        .filter(|status| is_whole && status.is_object())
+        .cloned();
     copy.health = match object[pulled::REPORT]["health"].as_str() {
         Some("Healthy") if applied == Applied::Done => Some(Health::Healthy),
         Some("Unhealthy") => Some(Health::Unhealthy),

@@ -37,7 +37,10 @@ fn a_copy_comes_back_from_its_work_with_the_identity_of_the_work() {
     assert_eq!(work["metadata"]["labels"][label::HUB], "hub");
     assert_eq!(work["metadata"]["labels"][label::WORK_KIND], "Deployment.apps");
     assert_eq!(work["metadata"]["labels"][label::RESOURCE_BINDING_ID], "p");
-    assert_eq!(work["metadata"]["annotations"][annotation::CONFLICT_RESOLUTION], "abort");
+    assert_eq!(
+        work["metadata"]["annotations"][annotation::CONFLICT_RESOLUTION],
+        "abort"
+    );
     let read = object(&id.gvk, stored(work, Value::Null), true).unwrap();
     let mut wanted = copy("Deployment");
     for (field, value) in [
@@ -55,7 +58,8 @@ fn a_copy_comes_back_from_its_work_with_the_identity_of_the_work() {
 #[test]
 fn what_the_agent_reports_is_read_with_the_object() {
     let condition = |status: &str, more: Value| {
-        let mut condition = json!({"type": "Applied", "status": status, "reason": "AppliedFailed", "message": "no room"});
+        let mut condition =
+            json!({"type": "Applied", "status": status, "reason": "AppliedFailed", "message": "no room"});
         condition
             .as_object_mut()
             .unwrap()
@@ -103,7 +107,11 @@ fn what_the_agent_reports_is_read_with_the_object() {
         assert_eq!(applied(&part), Some(wanted), "{kind} {status}");
         assert!(part.get("spec").is_none() && part.get("status").is_none());
     }
-    assert_eq!(applied(&copy("Deployment")), None, "it is of a member in Push mode");
+    assert_eq!(
+        applied(&copy("Deployment")),
+        None,
+        "it is of a member in Push mode"
+    );
 }
 
 #[test]
@@ -136,11 +144,20 @@ fn a_namespace_gets_what_an_agent_needs_and_is_read_without_it() {
     let work = work(&id, "m1", &namespace);
     let manifest = work["spec"]["workload"]["manifests"][0].clone();
     assert_eq!(manifest["metadata"]["labels"][label::MANAGED], "true");
-    assert_eq!(manifest["metadata"]["annotations"][annotation::WORK_NAME], work["metadata"]["name"]);
-    assert_eq!(manifest["metadata"]["annotations"][annotation::CONFLICT_RESOLUTION], "overwrite");
+    assert_eq!(
+        manifest["metadata"]["annotations"][annotation::WORK_NAME],
+        work["metadata"]["name"]
+    );
+    assert_eq!(
+        manifest["metadata"]["annotations"][annotation::CONFLICT_RESOLUTION],
+        "overwrite"
+    );
     let mut read = object(&id.gvk, stored(work, Value::Null), true).unwrap();
     assert_eq!(read["metadata"]["labels"], json!({"team": "a"}));
-    assert_eq!(read["metadata"]["annotations"], namespace["metadata"]["annotations"]);
+    assert_eq!(
+        read["metadata"]["annotations"],
+        namespace["metadata"]["annotations"]
+    );
     assert!(is_owned(&read));
     read["metadata"]["annotations"] = json!({});
     assert!(!is_owned(&read));

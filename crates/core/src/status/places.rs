@@ -116,9 +116,10 @@ impl Place<'_> {
             (None, Some(why)) => Some((NotAppliedReason::Unknown, messages::unused(self.cluster, why))),
             _ if !self.answers => Some((NotAppliedReason::Unknown, messages::unresponsive(self.cluster))),
             _ if self.current => Some(match self.by_agent() {
-                Some(Applied::Failed(why)) => {
-                    (NotAppliedReason::Refused, messages::not_applied(self.cluster, why))
-                }
+                Some(Applied::Failed(why)) => (
+                    NotAppliedReason::Refused,
+                    messages::not_applied(self.cluster, why),
+                ),
                 _ => (NotAppliedReason::Pending, messages::awaits_agent(self.cluster)),
             }),
             _ => Some((NotAppliedReason::Pending, messages::PENDING.into())),

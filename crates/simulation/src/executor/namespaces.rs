@@ -123,7 +123,9 @@ pub(super) fn end(
     let contents = contents(servers, cluster, name, copies);
     let is_in_the_way = match mode {
         RemovalMode::Delete => contents != Contents::Nothing,
-        _ => contents == Contents::OnHub,
+        // Its cluster leaves.
+        RemovalMode::HandOver => false,
+        RemovalMode::Release => contents == Contents::OnHub,
     };
     if is_in_the_way {
         return Outcome::done([Observation::LookedInto(cluster.clone(), name.clone(), contents)]);

@@ -42,6 +42,7 @@ mod placement;
 mod policies;
 mod problems;
 mod proof;
+mod pull;
 mod quotas;
 mod rebalancer;
 mod restored;

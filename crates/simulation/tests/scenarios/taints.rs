@@ -313,6 +313,10 @@ fn a_hub_that_does_not_know_taint_policies_or_does_not_show_them_stops_nothing()
 #[test]
 fn a_member_with_an_agent_is_tainted_by_what_the_agent_says() {
     let mut world = settled();
+    // Its Lease is another matter.
+    world.process.engine.config_mut().cluster_startup_grace = i64::MAX / 4;
+    world.restart();
+    assert!(world.settle());
     let mut pulling = cluster(&world, "member3").clone();
     pulling["spec"]["syncMode"] = json!("Pull");
     world.replace(pulling);

@@ -751,6 +751,7 @@ const KINDS: &[(&str, &str, &str)] = &[
         "Namespace Node PersistentVolume",
     ),
     ("apps/v1", "Deployment StatefulSet", ""),
+    ("coordination.k8s.io/v1", "Lease", ""),
     ("batch/v1", "CronJob Job", ""),
     ("autoscaling/v2", "HorizontalPodAutoscaler", ""),
     ("discovery.k8s.io/v1", "EndpointSlice", ""),

@@ -55,11 +55,6 @@ fn row(seen: &Seen, cluster: &Value, now: Time) -> Row {
         "True" => ("True", ""),
         status => (status, text(ready, "/message")),
     };
-    let effective = condition_of(cluster, condition::EFFECTIVE);
-    let problem = match text(effective, "/status") {
-        "False" => text(effective, "/message"),
-        _ => problem,
-    };
     let leaving = !text(cluster, "/metadata/deletionTimestamp").is_empty();
     let problem = if leaving {
         "it is being removed from the hub"

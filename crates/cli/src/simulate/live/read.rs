@@ -184,7 +184,7 @@ fn read_kind(question: &Question) -> Gvk {
 /// True if the simulation is impossible without the response.
 fn is_base(question: &Question) -> bool {
     matches!(question, Question::List(watch)
-        if !matches!(watch, Watch::Templates(_) | Watch::Distributed(..) | Watch::Rebalancers | Watch::Works | Watch::Nodes(_) | Watch::Pods(_) | Watch::Quotas | Watch::QuotaCopies(_) | Watch::PriorityClasses))
+        if !matches!(watch, Watch::Templates(_) | Watch::Distributed(..) | Watch::Rebalancers | Watch::Works | Watch::Leases | Watch::Nodes(_) | Watch::Pods(_) | Watch::Quotas | Watch::QuotaCopies(_) | Watch::PriorityClasses))
 }
 
 fn member_of(question: &Question) -> Option<Str> {

@@ -19,8 +19,7 @@ impl Fleet {
         let before = leases.held.get(name);
         let held = before.map(|held| Held {
             revision: held.lease.revision(),
-            is_same: (&held.lease.uid, &held.lease.resource_version)
-                == (&lease.uid, &lease.resource_version),
+            is_same: (&held.lease.uid, &held.lease.resource_version) == (&lease.uid, &lease.resource_version),
         });
         let which = ObjectRef::Lease(name.clone());
         if self.cache.revisions.see(&which, held, lease.revision()).is_none() {

@@ -339,7 +339,14 @@ impl Fleet {
                 names.map(ObjectRef::PriorityClass).collect()
             }
             Watch::Works => self.cache.works.keys().cloned().map(ObjectRef::Work).collect(),
-            Watch::Leases => self.cache.leases.held.keys().cloned().map(ObjectRef::Lease).collect(),
+            Watch::Leases => self
+                .cache
+                .leases
+                .held
+                .keys()
+                .cloned()
+                .map(ObjectRef::Lease)
+                .collect(),
             Watch::Nodes(cluster) => self.cache.usage.held_nodes(cluster),
             Watch::Pods(cluster) => self.cache.usage.held_pods(cluster),
             Watch::Rebalancers => self

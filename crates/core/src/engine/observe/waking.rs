@@ -16,9 +16,7 @@ impl Fleet {
             | Watch::Nodes(_)
             | Watch::Pods(_)
             | Watch::QuotaCopies(_)
-            | Watch::Leases => {
-                Vec::new()
-            }
+            | Watch::Leases => Vec::new(),
             Watch::Copies(cluster, gvk) => vec![SyncRequirement::Copies(cluster.clone(), gvk.clone())],
             _ => {
                 let of_hub = |proof: &&SyncRequirement| !matches!(proof, SyncRequirement::Copies(..));

@@ -1,0 +1,201 @@
+//! Clusters in Pull mode: what follows from the Lease of the agent, and from what it reports of copies.
+
+use entourage_core::pulled::REPORT;
+use serde_json::{Value, json};
+
+use crate::{
+    condition, config_map, policy, settled,
+    world::{World, id},
+};
+
+const UNREACHABLE: &str = "cluster.karmada.io/unreachable";
+
+/// The example, with member2 in Pull mode: its agent has reported, and renewed its Lease.
+fn pulled() -> World {
+    let mut world = settled();
+    let mut cluster = cluster(&world).clone();
+    cluster["spec"]["syncMode"] = json!("Pull");
+    renew(&mut world);
+    world.replace(cluster);
+    assert!(world.settle());
+    world
+}
+
+fn cluster(world: &World) -> &Value {
+    world.hub_object("Cluster", "member2").expect("Cluster")
+}
+
+fn ready(world: &World) -> String {
+    let all = cluster(world)["status"]["conditions"].as_array();
+    let found = all.and_then(|all| all.iter().find(|each| each["type"] == "Ready"));
+    let text = |field: &str| found.and_then(|each| each[field].as_str()).unwrap_or_default();
+    format!("{} {}", text("status"), text("reason"))
+}
+
+fn is_tainted(world: &World) -> bool {
+    let taints = cluster(world)["spec"]["taints"].as_array();
+    taints.is_some_and(|all| all.iter().any(|each| each["key"] == UNREACHABLE))
+}
+
+/// The agent renews its Lease.
+fn renew(world: &mut World) {
+    let spec = json!({"holderIdentity": "member2", "renewTime": format!("at {}", world.now.0)});
+    world.apply(json!({
+        "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+        "metadata": {"namespace": "karmada-cluster", "name": "member2"}, "spec": spec,
+    }));
+}
+
+/// The agent writes that its cluster is ready.
+fn tell_ready(world: &mut World) {
+    let mut reported = cluster(world).clone();
+    for each in reported["status"]["conditions"].as_array_mut().expect("conditions") {
+        if each["type"] == "Ready" {
+            (each["status"], each["reason"]) = (json!("True"), json!("ClusterReady"));
+        }
+    }
+    world.replace(reported);
+}
+
+/// So many milliseconds pass, also when nothing is to be done in them.
+fn pass(world: &mut World, millis: i64) {
+    let until = world.now.plus(millis);
+    assert!(world.settle_for(millis));
+    world.now = world.now.max(until);
+}
+
+#[test]
+fn an_agent_that_does_not_renew_its_lease_is_absent_after_the_grace_and_not_before() {
+    let mut world = pulled();
+    for _ in 0..12 {
+        renew(&mut world);
+        let wrote = world.writes.len();
+        pass(&mut world, 10_000);
+        assert_eq!(world.writes[wrote..], [""; 0], "a renewal is no reason to write");
+    }
+    assert_eq!(ready(&world), "True ClusterReady");
+    pass(&mut world, 28_000);
+    assert_eq!(ready(&world), "True ClusterReady", "38 s after the last renewal");
+    pass(&mut world, 10_000);
+    assert_eq!(ready(&world), "Unknown ClusterStatusUnknown");
+    assert!(is_tainted(&world));
+    let reported = world.events.iter();
+    let reported =
+        reported.filter(|event| event.starts_with("ClusterNotReady Cluster member2: the agent of member2"));
+    assert_eq!(reported.count(), 1, "{:?}", world.events);
+    let wrote = world.writes.len();
+    pass(&mut world, 120_000);
+    world.restart();
+    pass(&mut world, 120_000);
+    assert_eq!(world.writes[wrote..], [""; 0]);
+    renew(&mut world);
+    tell_ready(&mut world);
+    pass(&mut world, 20_000);
+    assert_eq!(ready(&world), "True ClusterReady");
+    assert!(!is_tainted(&world));
+}
+
+#[test]
+fn what_happened_while_leases_were_not_watched_is_held_against_nobody() {
+    let mut world = pulled();
+    world.lose(entourage_core::observation::Watch::Leases);
+    pass(&mut world, 120_000);
+    assert_eq!(ready(&world), "True ClusterReady");
+    world.restart();
+    pass(&mut world, 30_000);
+    assert_eq!(ready(&world), "True ClusterReady", "the grace begins anew");
+    pass(&mut world, 20_000);
+    assert_eq!(ready(&world), "Unknown ClusterStatusUnknown");
+}
+
+#[test]
+fn a_cluster_without_a_lease_has_the_longer_grace() {
+    let mut world = pulled();
+    world.delete_at(&id("Lease", "karmada-cluster", "member2"));
+    pass(&mut world, 55_000);
+    assert_eq!(ready(&world), "True ClusterReady");
+    pass(&mut world, 10_000);
+    assert_eq!(ready(&world), "Unknown ClusterStatusUnknown");
+}
+
+#[test]
+fn in_push_mode_again_the_lease_does_not_matter() {
+    let mut world = pulled();
+    let mut pushed = cluster(&world).clone();
+    pushed["spec"]["syncMode"] = json!("Push");
+    world.replace(pushed);
+    pass(&mut world, 120_000);
+    assert_eq!(ready(&world), "True ClusterReady");
+}
+
+/// The agent reports what became of a copy.
+fn report(world: &mut World, kind: &str, name: &str, report: &Value) {
+    renew(world);
+    world.meddle("member2", kind, name, |mut copy| {
+        copy[REPORT] = report.clone();
+        Some(copy)
+    });
+    assert!(world.settle());
+}
+
+#[test]
+fn a_copy_that_the_agent_did_not_apply_is_not_applied_and_says_why() {
+    let mut world = pulled();
+    let reported = |world: &World| {
+        let condition = condition(world, "myapp-deployment", "FullyApplied");
+        let text = |field: &str| condition[field].as_str().unwrap_or_default().to_owned();
+        format!("{} {}: {}", text("status"), text("reason"), text("message"))
+    };
+    let item = |world: &World| {
+        let binding = world
+            .hub_object("ResourceBinding", "myapp-deployment")
+            .expect("it");
+        binding["status"]["aggregatedStatus"][1].clone()
+    };
+    let failed = json!({"applied": "False", "message": "AppliedFailed: no room"});
+    report(&mut world, "Deployment", "myapp", &failed);
+    let words = reported(&world);
+    assert!(words.starts_with("False FullyAppliedFailed"), "{words}");
+    assert!(
+        words.contains("member2: the agent of member2 could not apply it: AppliedFailed: no room"),
+        "{words}"
+    );
+    assert_eq!(item(&world)["applied"], json!(null), "false is left out");
+    assert_eq!(item(&world)["health"], "Unknown");
+    let wrote = world.writes.len();
+    renew(&mut world);
+    world.restart();
+    assert!(world.settle());
+    assert_eq!(world.writes[wrote..], [""; 0]);
+    report(&mut world, "Deployment", "myapp", &json!({"health": null}));
+    assert!(reported(&world).starts_with("False Delivering"), "{}", reported(&world));
+    let done = json!({"applied": "True", "health": "Unhealthy"});
+    report(&mut world, "Deployment", "myapp", &done);
+    assert!(reported(&world).starts_with("True "), "{}", reported(&world));
+    assert_eq!(item(&world)["health"], "Unhealthy");
+    // A dependency that is not applied there is not present.
+    report(&mut world, "ConfigMap", "my-config", &failed);
+    let ready = condition(&world, "myapp-deployment", "DependenciesReady");
+    assert_eq!(ready["status"], "False", "{ready}");
+}
+
+#[test]
+fn copies_leave_with_their_cluster_and_namespaces_stay() {
+    let mut world = pulled();
+    world.apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}));
+    assert!(world.settle());
+    let namespace = id("Namespace", "", "shop");
+    let record = |world: &World| {
+        let held = world.at("member2", &namespace).expect("it stays");
+        held["metadata"]["annotations"]["entourage.dev/created-by"].clone()
+    };
+    assert!(record(&world).is_string());
+    world.apply(policy(&["member1"]));
+    world.apply(config_map("my-config", "two"));
+    assert!(world.settle());
+    world.delete("Cluster", "member2");
+    assert!(world.settle());
+    assert!(world.hub_object("Cluster", "member2").is_none());
+    assert!(world.on("member2", "Deployment", "myapp").is_none());
+    assert!(record(&world).is_null());
+}
