@@ -19,20 +19,23 @@ mod objects;
 mod route;
 mod works;
 
-use std::{collections::BTreeSet, convert::Infallible, sync::Mutex};
+use std::{
+    collections::BTreeSet,
+    convert::Infallible,
+    sync::{Arc, Mutex},
+};
 
 use bytes::Bytes;
 use entourage_api::cluster::{ApiEnablement, Cluster};
 use entourage_core::object::Str;
-use http::{Request, Response, header};
+use http::{Request, Response, Uri, header};
 use http_body_util::{BodyExt as _, Full, combinators::UnsyncBoxBody};
 use kube::client::Body;
 use serde_json::{Value, json};
-use std::sync::Arc;
 use tokio::sync::watch;
 use tower::BoxError;
 
-use route::{Route, route};
+use route::{Route, Target, route};
 
 /// The body of a response.
 type Reply = Response<UnsyncBoxBody<Bytes, BoxError>>;
@@ -94,39 +97,46 @@ pub(crate) fn client(hub: kube::Client, cluster: &Str, facts: watch::Receiver<Fa
 }
 
 impl Pull {
-    /// Answers one request. An error means that the hub gave no response.
+    /// Answers one request. An error means that the hub gave no response that can be read.
     async fn answer(&self, request: Request<Body>) -> Result<Reply, BoxError> {
         let (parts, body) = request.into_parts();
-        let facts = self.facts.borrow().clone();
-        match route(&parts.uri, &facts) {
-            Route::Ready if facts.is_reported() => Ok(text(200, "ok")),
-            Route::Ready => Ok(status(
+        let target = match self.report(&parts.uri) {
+            Ok(reply) => return Ok(reply),
+            Err(target) => target,
+        };
+        let accept = parts.headers.get(header::ACCEPT);
+        let accept = accept.and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let whole = !accept.contains("as=PartialObjectMetadata");
+        self.objects(&parts.method, &target, whole, body).await
+    }
+
+    /// What the Cluster says; or the objects that the request is about.
+    fn reported(&self, uri: &Uri) -> Result<Reply, Target> {
+        let facts = self.facts.borrow();
+        Ok(match route(uri, &facts) {
+            Route::Ready if facts.is_reported() => text(200, "ok"),
+            Route::Ready => status(
                 503,
                 "ServiceUnavailable",
                 "the agent has not reported the version of the cluster yet",
                 None,
-            )),
-            Route::Version => Ok(reply(200, &json!({"gitVersion": facts.version}))),
-            Route::Discovery(answer) => Ok(reply(200, &answer)),
+            ),
+            Route::Version => reply(200, &json!({"gitVersion": facts.version})),
+            Route::Discovery(answer) => reply(200, &answer),
             // Its uid is the identity of a cluster.
-            Route::Identity => Ok(reply(
+            Route::Identity => reply(
                 200,
                 &json!({"apiVersion": "v1", "kind": "Namespace",
                     "metadata": {"name": "kube-system", "uid": facts.id, "resourceVersion": "1"}}),
-            )),
-            Route::Objects(target) => {
-                let accept = parts.headers.get(header::ACCEPT);
-                let accept = accept.and_then(|value| value.to_str().ok()).unwrap_or_default();
-                let whole = !accept.contains("as=PartialObjectMetadata");
-                self.objects(&parts.method, &target, whole, body).await
-            }
-            Route::Nothing => Ok(status(
+            ),
+            Route::Objects(target) => return Err(target),
+            Route::Nothing => status(
                 404,
                 "NotFound",
                 "the server could not find the requested resource",
                 None,
-            )),
-        }
+            ),
+        })
     }
 }
 

@@ -76,6 +76,9 @@ fn end(fleet: &Fleet, cluster: &Str, member: &Member) -> Plan {
     if fleet.is_pull(cluster) && fleet.resources().any(|(id, _)| fleet.may_exist(id, cluster)) {
         return Plan::wait("the copies there, which are Works, are removed first");
     }
+    if fleet.is_pull(cluster) && fleet.holds_namespaces(cluster) {
+        return Plan::wait("the namespaces there, which are Works, are released first");
+    }
     if !fleet.is_base_synced() {
         return Plan::wait_for(
             SyncRequirement::Base,

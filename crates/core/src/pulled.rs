@@ -152,7 +152,8 @@ pub fn patch(id: &ResourceId, cluster: &str, object: &Value) -> Value {
 #[must_use]
 pub fn object(gvk: &Gvk, mut work: Value, whole: bool) -> Option<Value> {
     let report = report(gvk, &work);
-    let status = work["status"]["manifestStatuses"][0]["status"].take();
+    let status = work.pointer_mut("/status/manifestStatuses/0/status");
+    let status = status.map(Value::take).unwrap_or_default();
     let carried = carried(gvk, &mut work);
     let mut object = match carried {
         Some(object) => object,

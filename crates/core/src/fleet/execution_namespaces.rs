@@ -16,6 +16,12 @@ impl Fleet {
             .get(names::execution_namespace(cluster).as_str())
     }
 
+    /// True if a cluster has a namespace of this hub, or one that is being deleted. Cost: O(namespaces there).
+    pub(crate) fn holds_namespaces(&self, cluster: &str) -> bool {
+        let mut all = self.cache.namespaces.members.get(cluster).into_iter().flatten();
+        all.any(|(_, seen)| seen.deleting || seen.is_of(&self.config.hub, cluster))
+    }
+
     /// True if a Cluster that leaves must wait for its execution namespace: it has the label of the system, so that it is deleted
     /// with the Cluster, or whether it exists is not known yet. Cost: O(log namespaces).
     pub(crate) fn awaits_execution_namespace(&self, cluster: &str) -> bool {

@@ -10,18 +10,9 @@ use crate::{
     fleet::works::work_of,
     object::WHOLE_OBJECTS,
     plan::{Verb, WorkOrder},
+    pulled::REPEATED,
     scope,
 };
-
-/// The annotations of a copy that its Work carries, too.
-const REPEATED: [&str; 6] = [
-    annotation::RESOURCE_BINDING_NAMESPACE,
-    annotation::RESOURCE_BINDING_NAME,
-    annotation::CLUSTER_RESOURCE_BINDING_NAME,
-    annotation::CONFLICT_RESOLUTION,
-    annotation::APPLIED_OVERRIDES,
-    annotation::APPLIED_CLUSTER_OVERRIDES,
-];
 
 /// The write of the Work of a rendered copy: it is created, or an existing one is changed. Cost: O(size of the copy).
 #[must_use]

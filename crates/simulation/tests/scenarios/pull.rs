@@ -1,6 +1,6 @@
 //! Clusters in Pull mode: what follows from the Lease of the agent, and from what it reports of copies.
 
-use entourage_core::pulled::REPORT;
+use entourage_core::{observation::Watch, pulled::REPORT};
 use serde_json::{Value, json};
 
 use crate::{
@@ -98,9 +98,10 @@ fn an_agent_that_does_not_renew_its_lease_is_absent_after_the_grace_and_not_befo
 #[test]
 fn what_happened_while_leases_were_not_watched_is_held_against_nobody() {
     let mut world = pulled();
-    world.lose(entourage_core::observation::Watch::Leases);
+    world.lose(Watch::Leases);
     pass(&mut world, 120_000);
     assert_eq!(ready(&world), "True ClusterReady");
+    world.shut.remove(&Watch::Leases);
     world.restart();
     pass(&mut world, 30_000);
     assert_eq!(ready(&world), "True ClusterReady", "the grace begins anew");

@@ -78,6 +78,9 @@ impl Fleet {
             self.answered(id, now);
             self.route(Changed::Report(id), dirty);
         }
+        if is_tried {
+            self.route(Changed::Problem(id), dirty);
+        }
         self.route(Changed::Health(id), dirty);
         self.route(Changed::Copy(id, cluster), dirty);
         if appeared || is_filled || is_tried || was_pending {

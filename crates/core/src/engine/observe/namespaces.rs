@@ -94,6 +94,15 @@ impl Fleet {
         self.namespace_changed(&on_member(cluster, name), &labels, now, dirty);
         self.quotas_in(cluster, name, dirty);
         self.route(Changed::Namespace(name, cluster), dirty);
+        self.left_behind_changed(cluster, dirty);
+    }
+
+    /// A namespace of a member changed: the execution namespace of one that leaves may wait for it. Cost: O(log Clusters).
+    fn left_behind_changed(&self, cluster: &Str, dirty: &mut Dirty) {
+        let member = self.cache.members.get(cluster);
+        if member.is_some_and(|member| member.meta.deleting.is_some()) {
+            self.route(Changed::ExecutionNamespace(cluster), dirty);
+        }
     }
 
     /// A namespace was deleted. Cost: O(1).
@@ -158,6 +167,7 @@ impl Fleet {
                     .endings
                     .remove(&(cluster.clone(), name.clone()));
                 self.route(Changed::Namespace(name, cluster), dirty);
+                self.left_behind_changed(cluster, dirty);
             }
         }
     }
