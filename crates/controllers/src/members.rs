@@ -166,7 +166,7 @@ struct Task {
     /// Distinguishes this task's messages from those of an earlier one of the same name.
     run: u64,
     reach: watch::Sender<Reach>,
-    /// What the Cluster says of a member in Pull mode.
+    /// The facts of a member in Pull mode, from its Cluster.
     facts: watch::Sender<Facts>,
     #[expect(dead_code, reason = "held until dropped")]
     handle: AbortOnDropHandle<()>,
@@ -272,7 +272,7 @@ impl Members {
     }
 }
 
-/// What a Cluster says of its member; nothing of one in Push mode, which is asked itself.
+/// The facts of a member in Pull mode; none of one in Push mode, which is asked itself.
 fn facts_of(cluster: &Cluster) -> Facts {
     match cluster.spec.sync_mode {
         SyncMode::Pull => Facts::of(cluster),

@@ -40,7 +40,7 @@ use route::{Route, Target, route};
 /// The body of a response.
 type Reply = Response<UnsyncBoxBody<Bytes, BoxError>>;
 
-/// What the Cluster of a member in Pull mode says of it.
+/// The facts of a member in Pull mode, from its Cluster.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Facts {
     /// The identity of the physical cluster: `spec.id`, or the uid of the Cluster if the agent has not set it.
@@ -110,8 +110,8 @@ impl Pull {
         self.objects(&parts.method, &target, whole, body).await
     }
 
-    /// What the Cluster says; or the objects that the request is about.
-    fn reported(&self, uri: &Uri) -> Result<Reply, Target> {
+    /// The response by the facts of the Cluster; or the objects that the request is about.
+    fn reported(&self, uri: &Uri) -> Result<Reply, Box<Target>> {
         let facts = self.facts.borrow();
         Ok(match route(uri, &facts) {
             Route::Ready if facts.is_reported() => text(200, "ok"),
@@ -129,7 +129,7 @@ impl Pull {
                 &json!({"apiVersion": "v1", "kind": "Namespace",
                     "metadata": {"name": "kube-system", "uid": facts.id, "resourceVersion": "1"}}),
             ),
-            Route::Objects(target) => return Err(target),
+            Route::Objects(target) => return Err(Box::new(target)),
             Route::Nothing => status(
                 404,
                 "NotFound",

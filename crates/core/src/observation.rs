@@ -117,7 +117,7 @@ pub struct Copy {
     pub status: Option<Value>,
     /// Its health; kinds without a health rule count as healthy.
     pub health: Option<Health>,
-    /// The reason in its status why it is not healthy. Boxed: few copies have it.
+    /// The reason in its status why it is not healthy, or the words of an agent that could not apply it. Boxed: few copies have it.
     pub why_unhealthy: Option<Box<str>>,
     /// True if it holds data that exists nowhere else: a PersistentVolumeClaim that was bound.
     pub holds_data: bool,
@@ -127,36 +127,8 @@ pub struct Copy {
     pub interpretation: Interpretation,
     /// The operations whose interpretation failed; the field keeps its earlier value then.
     pub failed_operations: Box<[InterpretError]>,
-    /// On a member in Pull mode, whose copies are Works: what its agent reports. Boxed: few copies have it.
-    pub by_agent: Option<Box<Applied>>,
-}
-
-impl Copy {
-    /// True if the copy is on its member, as far as is known: always where this control plane writes it itself.
-    #[must_use]
-    pub fn is_carried_out(&self) -> bool {
-        self.by_agent
-            .as_deref()
-            .is_none_or(|applied| *applied == Applied::Done)
-    }
-
-    /// The error of the interpretation of this operation, or `None` if it did not fail.
-    #[must_use]
-    pub fn lacks(&self, operation: Operation) -> Option<&InterpretError> {
-        self.failed_operations
-            .iter()
-            .find(|each| each.operation == operation)
-    }
-
-    /// True if it is known to be healthy, or is of a kind without a health rule. False while its health is still to be
-    /// interpreted.
-    #[must_use]
-    pub fn is_known_healthy(&self) -> bool {
-        match self.health {
-            Some(health) => health == Health::Healthy,
-            None => self.lacks(Operation::Health).is_none(),
-        }
-    }
+    /// On a member in Pull mode, whose copies are Works: the state that its agent reports.
+    pub by_agent: Option<Applied>,
 }
 
 /// An object as projected.

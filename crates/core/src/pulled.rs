@@ -55,14 +55,14 @@ const SERVED: [&str; 11] = [
 ];
 
 /// The state of a copy on its member, as an agent reports it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Applied {
     /// The agent has not reported yet.
     Awaited,
     /// It is there.
     Done,
-    /// The agent could not apply it; its message.
-    Failed(Box<str>),
+    /// The agent could not apply it.
+    Failed,
 }
 
 /// The value of the label [`label::WORK_KIND`] of the Works of a kind: readable where it fits.
@@ -203,18 +203,19 @@ pub fn object(gvk: &Gvk, mut work: Value, whole: bool) -> Option<Value> {
     }))
 }
 
-/// The state of a copy by the report in it; `None` for an object that was not read from a Work.
+/// The state of a copy by the report in it, and the agent's words; `None` for an object that was not read from a Work.
 #[must_use]
-pub fn applied(object: &Value) -> Option<Applied> {
+pub fn applied(object: &Value) -> Option<(Applied, &str)> {
     let report = object.get(REPORT)?;
-    Some(match report["applied"].as_str() {
+    let applied = match report["applied"].as_str() {
         Some("True") => Applied::Done,
-        Some("False") => Applied::Failed(report["message"].as_str().unwrap_or_default().into()),
+        Some("False") => Applied::Failed,
         _ => Applied::Awaited,
-    })
+    };
+    Some((applied, report["message"].as_str().unwrap_or_default()))
 }
 
-/// What an object that is no copy of a binding gets in its manifest, so that the agent finds its Work and may change it, and loses
+/// The metadata that an object that is no copy of a binding gets in its manifest, so that the agent finds its Work and may change it, and loses
 /// when it is read.
 const ADDED: [(&str, &str); 4] = [
     ("labels", label::MANAGED),

@@ -6,10 +6,36 @@ use serde_json::Value;
 
 use super::{Copy, CopyMeta, interpreted, unhealthy};
 use crate::{
-    interpreter::{self, Health, Interpretation},
+    interpreter::{self, Health, Interpretation, operations::Operation, question::InterpretError},
     object::{Gvk, Time},
     pulled::{self, Applied},
 };
+
+impl Copy {
+    /// True if the copy is on its member, as far as is known: always where this control plane writes it itself.
+    #[must_use]
+    pub fn is_carried_out(&self) -> bool {
+        self.by_agent.is_none_or(|applied| applied == Applied::Done)
+    }
+
+    /// The error of the interpretation of this operation, or `None` if it did not fail.
+    #[must_use]
+    pub fn lacks(&self, operation: Operation) -> Option<&InterpretError> {
+        self.failed_operations
+            .iter()
+            .find(|each| each.operation == operation)
+    }
+
+    /// True if it is known to be healthy, or is of a kind without a health rule. False while its health is still to be
+    /// interpreted.
+    #[must_use]
+    pub fn is_known_healthy(&self) -> bool {
+        match self.health {
+            Some(health) => health == Health::Healthy,
+            None => self.lacks(Operation::Health).is_none(),
+        }
+    }
+}
 
 /// Projects a copy.
 #[must_use]
@@ -18,8 +44,8 @@ pub fn copy(interpretation: &Interpretation, gvk: &Gvk, object: &Value) -> Copy 
     if !interpretation.version().is_empty() {
         interpreted::interpret_copy(interpretation, object, &mut copy);
     }
-    if let Some(applied) = pulled::applied(object) {
-        report_of_agent(&mut copy, interpretation, gvk, object, applied);
+    if let Some(report) = pulled::applied(object) {
+        report_of_agent(&mut copy, interpretation.is_copied_whole(gvk), object, report);
     } else if copy.health == Some(Health::Unhealthy) {
         copy.why_unhealthy = Some(unhealthy::reason(object).into());
     }
@@ -28,15 +54,8 @@ pub fn copy(interpretation: &Interpretation, gvk: &Gvk, object: &Value) -> Copy 
 
 /// The agent of a member in Pull mode interprets what is there, as Karmada's does: its status and health are passed on. Without a
 /// report the health of a kind that has one is unknown, and so is that of a copy that is not there yet.
-fn report_of_agent(
-    copy: &mut Copy,
-    interpretation: &Interpretation,
-    gvk: &Gvk,
-    object: &Value,
-    applied: Applied,
-) {
+fn report_of_agent(copy: &mut Copy, is_whole: bool, object: &Value, (applied, words): (Applied, &str)) {
     copy.failed_operations = Box::default();
-    let is_whole = interpretation.is_copied_whole(gvk);
     copy.status = object
         .get("status")
         .filter(|status| is_whole && status.is_object())
@@ -48,10 +67,11 @@ fn report_of_agent(
         _ => Some(Health::Unknown),
     };
     copy.why_unhealthy = match copy.health {
+        _ if applied == Applied::Failed => Some(words.into()),
         Some(Health::Unhealthy) => Some("the agent of the cluster reports that it is not healthy".into()),
         _ => None,
     };
-    copy.by_agent = Some(Box::new(applied));
+    copy.by_agent = Some(applied);
 }
 
 /// Projects a copy by its native interpreter.

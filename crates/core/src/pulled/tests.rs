@@ -50,7 +50,7 @@ fn a_copy_comes_back_from_its_work_with_the_identity_of_the_work() {
     ] {
         wanted["metadata"][field] = value;
     }
-    assert_eq!(applied(&read), Some(Applied::Awaited));
+    assert_eq!(applied(&read), Some((Applied::Awaited, "")));
     wanted[REPORT] = read[REPORT].clone();
     assert_eq!(read, wanted);
 }
@@ -67,41 +67,45 @@ fn what_the_agent_reports_is_read_with_the_object() {
         json!({"conditions": [condition], "manifestStatuses": [{"status": {"replicas": 2}, "health": "Unhealthy"}]})
     };
     let table = [
-        ("Deployment", condition("True", json!({})), Applied::Done),
+        (
+            "Deployment",
+            condition("True", json!({})),
+            (Applied::Done, "AppliedFailed: no room"),
+        ),
         (
             "Deployment",
             condition("False", json!({})),
-            Applied::Failed("AppliedFailed: no room".into()),
+            (Applied::Failed, "AppliedFailed: no room"),
         ),
         // It may quote the data.
         (
             "Secret",
             condition("False", json!({})),
-            Applied::Failed("AppliedFailed".into()),
+            (Applied::Failed, "AppliedFailed"),
         ),
         (
             "Deployment",
             condition("False", json!({"message": ""})),
-            Applied::Failed("AppliedFailed".into()),
+            (Applied::Failed, "AppliedFailed"),
         ),
         // Of the generation before.
         (
             "Deployment",
             condition("True", json!({"observedGeneration": 1})),
-            Applied::Awaited,
+            (Applied::Awaited, ""),
         ),
         (
             "Deployment",
             condition("True", json!({"observedGeneration": 2})),
-            Applied::Done,
+            (Applied::Done, "AppliedFailed: no room"),
         ),
-        ("Deployment", json!({}), Applied::Awaited),
+        ("Deployment", json!({}), (Applied::Awaited, "")),
     ];
     for (kind, status, wanted) in table {
         let id = id(kind);
         let work = stored(work(&id, "m1", &copy(kind)), status.clone());
         let whole = object(&id.gvk, work.clone(), true).unwrap();
-        assert_eq!(applied(&whole), Some(wanted.clone()), "{kind} {status}");
+        assert_eq!(applied(&whole), Some(wanted), "{kind} {status}");
         assert_eq!(whole["status"], status["manifestStatuses"][0]["status"]);
         let part = object(&id.gvk, work, false).unwrap();
         assert_eq!(applied(&part), Some(wanted), "{kind} {status}");

@@ -51,7 +51,7 @@ impl Place<'_> {
     pub(super) fn is_pending(&self) -> bool {
         self.wanted
             && self.answers
-            && (!self.current || self.by_agent() == Some(&Applied::Awaited))
+            && (!self.current || self.awaits_agent())
             && self.problem.is_none()
             && self.unlistable.is_none()
             && !self.suspended
@@ -91,10 +91,15 @@ impl Place<'_> {
             && self.by_agent().is_none()
     }
 
-    /// The report of the member's agent, unless it has applied the copy; `None` also where there is no agent.
-    fn by_agent(&self) -> Option<&Applied> {
-        let applied = self.state.live.as_ref()?.by_agent.as_deref()?;
-        (*applied != Applied::Done).then_some(applied)
+    /// The report of the member's agent and its words, unless it has applied the copy; `None` also where there is no agent.
+    fn by_agent(&self) -> Option<(Applied, &str)> {
+        let live = self.state.live.as_ref()?;
+        let applied = live.by_agent.filter(|applied| *applied != Applied::Done)?;
+        Some((applied, live.why_unhealthy.as_deref().unwrap_or_default()))
+    }
+
+    fn awaits_agent(&self) -> bool {
+        matches!(self.by_agent(), Some((Applied::Awaited, _)))
     }
 
     /// True if the copy was written, or observed, in the current version of the template (I9), whether or not the member
@@ -116,7 +121,7 @@ impl Place<'_> {
             (None, Some(why)) => Some((NotAppliedReason::Unknown, messages::unused(self.cluster, why))),
             _ if !self.answers => Some((NotAppliedReason::Unknown, messages::unresponsive(self.cluster))),
             _ if self.current => Some(match self.by_agent() {
-                Some(Applied::Failed(why)) => (
+                Some((Applied::Failed, why)) => (
                     NotAppliedReason::Refused,
                     messages::not_applied(self.cluster, why),
                 ),

@@ -70,7 +70,7 @@ impl Fleet {
         let reported = before.as_ref().map(report_of) != live.map(report_of);
         let appeared = before.is_none();
         let restored = |copy: &Copy| copy.data_restored_at.clone();
-        let by_agent = |copy: &Copy| copy.by_agent.clone();
+        let by_agent = |copy: &Copy| copy.by_agent;
         let is_tried = before.as_ref().map(by_agent) != live.map(by_agent);
         let is_filled = before.as_ref().map(restored) != live.map(restored);
         self.note_health(cluster, id, now);
