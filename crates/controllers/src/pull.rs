@@ -100,7 +100,7 @@ impl Pull {
     /// Answers one request. An error means that the hub gave no response that can be read.
     async fn answer(&self, request: Request<Body>) -> Result<Reply, BoxError> {
         let (parts, body) = request.into_parts();
-        let target = match self.report(&parts.uri) {
+        let target = match self.reported(&parts.uri) {
             Ok(reply) => return Ok(reply),
             Err(target) => target,
         };

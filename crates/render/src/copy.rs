@@ -241,8 +241,8 @@ pub(crate) fn retained(
 /// The metadata of an object to be sent, with what is kept of the live one.
 pub(crate) fn metadata_of(
     id: &ResourceId,
-    labels: &BTreeMap<Str, Str>,
-    annotations: &BTreeMap<Str, Str>,
+    labels: &StrMap,
+    annotations: &StrMap,
     live: Option<&Value>,
 ) -> Value {
     let mut meta = Map::new();

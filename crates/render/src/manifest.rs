@@ -5,15 +5,13 @@
 //! ownership metadata that a Work made by hand lacks. A manifest that has all of it is applied as it is, so that an agent that
 //! takes over from Karmada's writes nothing.
 
-use std::collections::BTreeMap;
-
 use entourage_api::keys::{self, annotation, label};
 use serde_json::Value;
 
 use entourage_interpreter::{self as interpreter, Interpretation};
 use entourage_model::{
     member_namespace as namespaces,
-    object::{Meta, NamespacedName, ResourceId, Str, WHOLE_OBJECTS},
+    object::{Meta, NamespacedName, ResourceId, Str, StrMap, WHOLE_OBJECTS},
 };
 
 use crate::copy::{self, Refusal, Rendered, Standing, Step};
@@ -145,7 +143,7 @@ fn marks(
     id: &ResourceId,
     manifest: &Value,
     is_new: bool,
-) -> (BTreeMap<Str, Str>, BTreeMap<Str, Str>) {
+) -> (StrMap, StrMap) {
     let Meta {
         mut labels,
         mut annotations,
@@ -153,7 +151,7 @@ fn marks(
     } = Meta::of(manifest);
     annotations.retain(|key, _| !WHOLE_OBJECTS.contains(&&**key) && &**key != annotation::CREATED_BY);
     let is_recorded =
-        |map: &BTreeMap<Str, Str>, key: &str, value: &str| map.get(key).is_some_and(|held| **held == *value);
+        |map: &StrMap, key: &str, value: &str| map.get(key).is_some_and(|held| **held == *value);
     let (namespace, name) = (&owner.work.namespace, &owner.work.name);
     let is_complete = is_recorded(&labels, label::MANAGED, keys::TRUE)
         && is_recorded(&annotations, annotation::WORK_NAMESPACE, namespace)
@@ -166,7 +164,7 @@ fn marks(
         annotations.insert(annotation::WORK_NAME.into(), name.clone());
         annotations.insert(annotation::MANAGED_LABELS.into(), "".into());
         annotations.insert(annotation::MANAGED_ANNOTATIONS.into(), "".into());
-        let keys = |map: &BTreeMap<Str, Str>| map.keys().map(|key| &**key).collect::<Vec<_>>().join(",");
+        let keys = |map: &StrMap| map.keys().map(|key| &**key).collect::<Vec<_>>().join(",");
         let (of_labels, of_annotations) = (keys(&labels), keys(&annotations));
         annotations.insert(annotation::MANAGED_LABELS.into(), of_labels.into());
         annotations.insert(annotation::MANAGED_ANNOTATIONS.into(), of_annotations.into());
