@@ -127,7 +127,7 @@ impl Watch {
             }
             Self::Rebalancers => (17, "", None, ""),
             Self::Works => (22, "", None, ""),
-            Self::Leases => (23, "", None, ""),
+            Self::Leases => (24, "", None, ""),
             Self::Nodes(cluster) => (18, cluster, None, ""),
             Self::Pods(cluster) => (19, cluster, None, ""),
             Self::Quotas => (20, "", None, ""),

@@ -50,7 +50,9 @@ fn row(seen: &Seen, cluster: &Value, now: Time) -> Row {
         .iter()
         .filter_map(|zone| zone.as_str().map(str::to_owned))
         .collect();
+    let spec = |field: &str| text(cluster, &format!("/spec/{field}")).to_owned();
     let (status, problem) = match text(ready, "/status") {
+        "" if spec("syncMode") == "Pull" => ("Unknown", "its agent has not reported yet: is it running?"),
         "" => ("Unknown", "not synced yet: are the controllers running?"),
         "True" => ("True", ""),
         status => (status, text(ready, "/message")),
@@ -62,7 +64,6 @@ fn row(seen: &Seen, cluster: &Value, now: Time) -> Row {
         problem
     };
     let since = since(text(ready, "/lastTransitionTime"), now);
-    let spec = |field: &str| text(cluster, &format!("/spec/{field}")).to_owned();
     let version = text(cluster, "/status/kubernetesVersion");
     Row {
         name: format!("cluster.cluster.karmada.io/{name}"),
