@@ -165,6 +165,13 @@ impl ResourceState {
         copied.is_some_and(|copied| copied.meta.names_cluster(cluster))
     }
 
+    /// True if there is no template, and no copy is there or may be.
+    #[must_use]
+    pub fn has_nothing_left(&self) -> bool {
+        let mut copies = self.copies.values();
+        self.template.is_none() && copies.all(|state| state.is_absent() && state.copied.is_none())
+    }
+
     /// The binding, or the one that was deleted.
     #[must_use]
     pub fn last_binding(&self) -> Option<&Binding> {

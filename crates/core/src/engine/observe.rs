@@ -150,6 +150,7 @@ impl Fleet {
             self.distributions_reported(&watch, now, &mut dirty);
         }
         self.dirty_works(reported.as_ref(), &mut dirty);
+        dirty.append(&mut self.memory.raised);
         dirty
     }
 

@@ -28,7 +28,7 @@ pub(super) fn companions(
         };
         let binding = fleet
             .resource(other)
-            .and_then(|resource| resource.binding.as_ref());
+            .and_then(|resource| resource.last_binding());
         let placement = binding.and_then(|binding| binding.object.spec.placement.as_ref());
         let tolerations = placement.map_or(&[][..], |placement| &placement.cluster_tolerations);
         match stay(&member.object, tolerations) {

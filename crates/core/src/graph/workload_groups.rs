@@ -74,6 +74,11 @@ impl WorkloadGroups {
         self.of.get(id)
     }
 
+    /// All members.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = &ResourceId> {
+        self.of.keys()
+    }
+
     /// The members of a group. Cost: O(log groups) to start.
     pub(crate) fn members(
         &self,

@@ -101,6 +101,26 @@ fn a_burst_of_workloads_that_avoid_each_other_gets_a_cluster_each() {
 }
 
 #[test]
+fn a_binding_that_is_deleted_keeps_its_cluster_until_it_is_made_again() {
+    let mut world = world();
+    propagate(&mut world, "db-a", &json!({"app": "db"}), &["member1"]);
+    assert!(world.settle());
+    propagate(&mut world, "db-b", &json!({"app": "db"}), &["member1"]);
+    assert!(world.settle());
+    for patience in [0, 1_000] {
+        world.delete("ResourceBinding", "db-a-deployment");
+        assert!(world.settle_for(patience));
+        assert!(world.settle());
+        assert_eq!(clusters(&world, "db-a"), ["member1"]);
+        assert_eq!(clusters(&world, "db-b"), [""; 0]);
+    }
+    world.delete("ResourceBinding", "db-a-deployment");
+    world.delete("Deployment", "db-a");
+    assert!(world.settle());
+    assert_eq!(clusters(&world, "db-b"), ["member1"]);
+}
+
+#[test]
 fn workloads_of_a_group_go_where_the_first_one_is() {
     let mut world = world();
     propagate(&mut world, "web", &json!({"team": "a"}), &["member2"]);

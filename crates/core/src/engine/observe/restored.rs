@@ -89,6 +89,7 @@ impl Fleet {
                         (resource.binding_freshness, resource.vanished) = (Freshness::default(), None);
                     }
                 }
+                self.regrouped(cluster_scoped);
                 for (id, known) in &mut self.cache.tombstones {
                     if id.namespace.is_empty() == cluster_scoped {
                         known.binding = Freshness::default();

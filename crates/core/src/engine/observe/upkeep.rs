@@ -189,12 +189,13 @@ impl Fleet {
         let Some(resource) = self.cache.resources.get(id) else {
             return;
         };
-        let idle = |state: &CopyState| state.is_absent() && state.copied.is_none();
-        let empty = resource.template.is_none()
-            && resource.binding.is_none()
-            && !self.graph.links.of(id).is_held()
-            && resource.copies.values().all(idle);
-        if !empty {
+        if resource.binding.is_some() || !resource.has_nothing_left() {
+            return;
+        }
+        let mut raised = std::mem::take(&mut self.memory.raised);
+        self.grouped(id, &mut raised);
+        self.memory.raised = raised;
+        if self.graph.links.of(id).is_held() {
             return;
         }
         let Some(resource) = self.cache.resources.remove(id) else {
