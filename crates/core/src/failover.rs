@@ -181,11 +181,13 @@ fn decide_by(
         .collect();
     let (mut open, mut back) = (Vec::new(), Vec::new());
     let failed = failed(held, placement, now);
+    let companions = companions::companions(fleet, id, template, placement, now);
     for stored in &spec.graceful_eviction_tasks {
         match task::progress(fleet, id, resource, held, stored, placement) {
             Progress::Over => {}
-            Progress::Recovered => back.push(stored),
-            Progress::Open => open.push(task::dated(stored, now)),
+            // The scheduler takes a recovered cluster as one that is scheduled, which the workload groups do not keep from it.
+            Progress::Recovered if companions.permit(&stored.from_cluster) => back.push(stored),
+            Progress::Recovered | Progress::Open => open.push(task::dated(stored, now)),
         }
     }
     let Ways {
@@ -193,6 +195,9 @@ fn decide_by(
         mut closed,
         mut again_at,
     } = home::ways(fleet, id, held, placement, now);
+    let is_open = |task: &GracefulEvictionTask| companions.permit(&task.from_cluster);
+    let shut = homes.extract_if(.., |task| !is_open(task));
+    closed.extend(shut.map(|task| Str::from(task.from_cluster.as_str())));
     // Clusters with a later slot are kept until then, for evictions and for fail-back.
     let later = spec
         .clusters
@@ -206,7 +211,6 @@ fn decide_by(
         again_at = later.values().flatten().copied().chain(again_at).min();
         closed.extend(homes.drain(..).map(|task| Str::from(task.from_cluster.as_str())));
     }
-    let companions = companions::companions(fleet, id, template, placement, now);
     let choose = |current: &[TargetCluster], evicted: &[Str]| {
         let others = (current, evicted, &companions);
         scheduling::schedule(fleet, id, template, placement, held, others, now)

@@ -41,6 +41,14 @@ pub(crate) struct Companions {
     pub(crate) apart: Option<(String, BTreeSet<Str>)>,
 }
 
+impl Companions {
+    /// True if a workload may be scheduled to a cluster where it is not yet. Cost: O(log clusters).
+    pub(crate) fn permit(&self, cluster: &str) -> bool {
+        let has = |(_, clusters): &(String, BTreeSet<Str>)| clusters.contains(cluster);
+        self.beside.as_ref().is_none_or(has) && !self.apart.as_ref().is_some_and(has)
+    }
+}
+
 /// The groups of a template by a placement: `key=value` of the labels that it names; `None` if the template has none of them.
 pub(crate) fn groups_of(placement: &Placement, meta: &Meta) -> Option<WorkloadAffinityGroups> {
     let wanted = placement.workload_affinity.as_ref()?;

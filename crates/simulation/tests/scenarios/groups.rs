@@ -227,6 +227,74 @@ fn workloads_that_share_a_cluster_move_together_when_it_fails() {
     assert_eq!(clusters(&world, "api"), ["member2"]);
 }
 
+/// The policy of a workload that returns home.
+fn returning(name: &str, wait: &str, clusters: &[&str]) -> Value {
+    let mut policy = policy(name, clusters);
+    policy["metadata"]["annotations"] = json!({"entourage.dev/fail-back": wait});
+    policy
+}
+
+/// The copies of workloads on a member become healthy.
+fn healthy_on(world: &mut World, member: &str, names: &[&str]) {
+    for name in names {
+        report_of(world, member, name, 1);
+    }
+    assert!(world.settle());
+}
+
+#[test]
+fn nobody_goes_home_to_another_workload_of_its_anti_affinity_group() {
+    let mut world = world();
+    world.apply(workload("db-a", &json!({"app": "db"})));
+    world.apply(returning("db-a", "10m", &MEMBERS));
+    assert!(world.settle());
+    healthy_on(&mut world, "member1", &["db-a"]);
+    let broken = no_execute(&world);
+    taint(&mut world, "member1", &broken);
+    assert!(world.settle());
+    healthy_on(&mut world, "member2", &["db-a"]);
+    assert_eq!(clusters(&world, "db-a"), ["member2"]);
+    taint(&mut world, "member1", &json!([]));
+    propagate(&mut world, "db-b", &json!({"app": "db"}), &["member1"]);
+    assert!(world.settle());
+    assert_eq!(clusters(&world, "db-b"), ["member1"]);
+    assert!(world.settle_for(3_600_000));
+    assert_eq!(clusters(&world, "db-a"), ["member2"]);
+    // Home is free again.
+    world.delete("Deployment", "db-b");
+    assert!(world.settle_for(3_600_000));
+    assert_eq!(clusters(&world, "db-a"), ["member1"]);
+}
+
+#[test]
+fn nobody_goes_home_or_back_without_the_others_of_its_affinity_group() {
+    let mut world = world();
+    for name in ["web", "api"] {
+        world.apply(workload(name, &json!({"team": "a"})));
+    }
+    world.apply(returning("web", "0s", &MEMBERS));
+    world.apply(policy("api", &MEMBERS));
+    assert!(world.settle());
+    healthy_on(&mut world, "member1", &["web", "api"]);
+    let broken = no_execute(&world);
+    taint(&mut world, "member1", &broken);
+    assert!(world.settle());
+    // The cluster recovers before the replacement of one of them is healthy: that one may not return alone.
+    healthy_on(&mut world, "member2", &["api"]);
+    taint(&mut world, "member1", &json!([]));
+    assert!(world.settle());
+    let all = |world: &World| ["web", "api"].map(|name| clusters(world, name));
+    assert_eq!(all(&world), [["member2"], ["member2"]]);
+    // Nor may one go home alone.
+    healthy_on(&mut world, "member2", &["web"]);
+    assert!(world.settle_for(3_600_000));
+    assert_eq!(all(&world), [["member2"], ["member2"]]);
+    // Without the other one it may.
+    world.delete("Deployment", "api");
+    assert!(world.settle_for(3_600_000));
+    assert_eq!(clusters(&world, "web"), ["member1"]);
+}
+
 /// Whatever order templates, policies and labels come in, and wherever the process crashes, no two workloads of an anti-affinity group
 /// are on one cluster, all workloads of an affinity group are on one, and who has none has a reason.
 #[test]

@@ -32,7 +32,13 @@ impl Fleet {
     /// As [`Self::grouped`], for all members of cluster-scoped or of namespaced groups. Cost: that of it, for each member.
     pub(super) fn regrouped(&mut self, cluster_scoped: bool) {
         let of_scope = |id: &&ResourceId| id.namespace.is_empty() == cluster_scoped;
-        let ids: Vec<ResourceId> = self.graph.workload_groups.ids().filter(of_scope).cloned().collect();
+        let ids: Vec<ResourceId> = self
+            .graph
+            .workload_groups
+            .ids()
+            .filter(of_scope)
+            .cloned()
+            .collect();
         let mut raised = std::mem::take(&mut self.memory.raised);
         for id in ids {
             self.grouped(&id, &mut raised);
