@@ -181,7 +181,7 @@ fn decide_by(
         .collect();
     let (mut open, mut back) = (Vec::new(), Vec::new());
     let failed = failed(held, placement, now);
-    let companions = companions::companions(fleet, id, template, placement, now);
+    let (companions, others_leave) = companions::companions(fleet, id, template, placement, now);
     for stored in &spec.graceful_eviction_tasks {
         match task::progress(fleet, id, resource, held, stored, placement) {
             Progress::Over => {}
@@ -195,6 +195,7 @@ fn decide_by(
         mut closed,
         mut again_at,
     } = home::ways(fleet, id, held, placement, now);
+    again_at = again_at.into_iter().chain(others_leave).min();
     let is_open = |task: &GracefulEvictionTask| companions.permit(&task.from_cluster);
     let shut = homes.extract_if(.., |task| !is_open(task));
     closed.extend(shut.map(|task| Str::from(task.from_cluster.as_str())));
@@ -242,7 +243,7 @@ fn decide_by(
         };
     let mut due = Vec::new();
     for target in &spec.clusters {
-        match leave(fleet, resource, target, (placement, failover), now) {
+        match leave(fleet, resource, &target.name, (placement, failover), now) {
             Leave::No => {}
             Leave::At(time) => again_at = again_at.into_iter().chain([time]).min(),
             Leave::Now(cause) => due.push((target, cause)),
@@ -441,21 +442,22 @@ fn staying(
     all
 }
 
+/// Whether a workload has to leave a cluster. Cost: O(taints).
 fn leave(
     fleet: &Fleet,
     resource: &ResourceState,
-    target: &TargetCluster,
+    cluster: &str,
     (placement, failover): (&Placement, Option<&FailoverBehavior>),
     now: Time,
 ) -> Leave {
-    let Some(member) = fleet.cache.members.get(target.name.as_str()) else {
+    let Some(member) = fleet.cache.members.get(cluster) else {
         return Leave::No;
     };
     // While delivery is suspended nothing changes, and a Cluster that is being deleted waits for its copies.
     let is_held = resource
         .binding
         .as_ref()
-        .is_some_and(|binding| is_held_back_from(&binding.object.spec, &target.name));
+        .is_some_and(|binding| is_held_back_from(&binding.object.spec, cluster));
     if !fleet.config.failover || is_held || member.meta.deleting.is_some() {
         return Leave::No;
     }
@@ -470,9 +472,9 @@ fn leave(
         .map(|application| application.decision_conditions.toleration_seconds);
     let since = resource
         .copies
-        .get(target.name.as_str())
+        .get(cluster)
         .and_then(|state| state.unhealthy_since)
-        .filter(|_| fleet.answers(&target.name));
+        .filter(|_| fleet.answers(cluster));
     let failing = seconds.zip(since).map(|(seconds, since)| {
         let ends = since.plus(i64::from(seconds.max(0)) * 1_000);
         (ends, seconds)

@@ -3,6 +3,8 @@
 //! [`Fleet::route`] is the table. An observer states the change, and the table determines the keys that depend on it; the reach
 //! of a change follows the relations of the fleet, below the table. Code that names a key beside the table names its own.
 
+use std::collections::BTreeSet;
+
 use entourage_api::policy::{Preemption, PropagationSpec};
 
 use crate::{
@@ -201,7 +203,7 @@ impl Fleet {
     }
 
     /// The keys that depend on the health of a workload's copies: its eviction tasks, the copies that are to be deleted or wait
-    /// for that, and an application that fails. Cost: O(1) without either; O(copies).
+    /// for that, and an application that fails. Cost: O(1) without either; O(copies + members of its affinity group).
     fn dirty_failover(&self, id: &ResourceId, dirty: &mut Dirty) {
         let Some(resource) = self.cache.resources.get(id) else {
             return;
@@ -218,6 +220,9 @@ impl Fleet {
         }
         dirty.push(Key::Binding(id.clone()));
         dirty.push(Key::BindingStatus(id.clone()));
+        if watches && let Some(group) = self.affinity_group(id) {
+            self.dirty_confined(&group, dirty);
+        }
         if !spec.graceful_eviction_tasks.is_empty() {
             let clusters = resource.copies.keys().cloned();
             dirty.extend(clusters.map(|cluster| Key::Copy(id.clone(), cluster)));
@@ -340,13 +345,14 @@ impl Fleet {
     }
 
     /// The bindings whose scheduling result, or its report, a change of a Cluster can change, as the scheduler determines.
-    /// Cost: O(bindings × what their placements list); only those are planned.
+    /// Cost: O(bindings × what their placements list), and O(members) for each affinity group with one there; only those are planned.
     fn dirty_scheduled(&self, name: &Str, before: Option<&Member>, dirty: &mut Dirty) {
         let after = self.cache.members.get(name);
         let change = ClusterChange::new(
             before.map(|member| member.candidate(name)),
             after.map(|member| member.candidate(name)),
         );
+        let mut groups = BTreeSet::new();
         for (id, resource) in &self.cache.resources {
             let Some(binding) = &resource.binding else {
                 continue;
@@ -363,7 +369,19 @@ impl Fleet {
             {
                 dirty.push(Key::Binding(id.clone()));
                 dirty.push(Key::BindingStatus(id.clone()));
+                groups.extend(self.affinity_group(id).filter(|_| is_target));
             }
+        }
+        for group in &groups {
+            self.dirty_confined(group, dirty);
+        }
+    }
+
+    /// The members of an affinity group: whether one of them has to leave a cluster, where it confines nobody then, may have changed.
+    /// Cost: O(members).
+    fn dirty_confined(&self, group: &(Str, String), dirty: &mut Dirty) {
+        for id in self.affinity_members(group) {
+            self.route(Changed::Companions(id), dirty);
         }
     }
 

@@ -94,6 +94,23 @@ impl Fleet {
             .collect()
     }
 
+    /// The affinity group of a binding, with its namespace; `None` without one. Cost: O(its clusters).
+    pub(crate) fn affinity_group(&self, id: &ResourceId) -> Option<(Str, String)> {
+        let standing = self.standing(id);
+        let group = GroupRule::Affinity.group(&standing.groups)?;
+        Some((id.namespace.clone(), group.to_owned()))
+    }
+
+    /// The members of an affinity group, as stored. Cost: O(log groups) to start.
+    pub(crate) fn affinity_members(
+        &self,
+        (namespace, group): &(Str, String),
+    ) -> impl Iterator<Item = &ResourceId> {
+        self.graph
+            .workload_groups
+            .members(GroupRule::Affinity, namespace, group)
+    }
+
     /// True if the status of a binding, as stored, says that nothing fits.
     fn is_refused(&self, id: &ResourceId) -> bool {
         let resource = self.cache.resources.get(id);

@@ -295,6 +295,71 @@ fn nobody_goes_home_or_back_without_the_others_of_its_affinity_group() {
     assert_eq!(clusters(&world, "web"), ["member1"]);
 }
 
+/// The policy of a workload whose application fails over after 30 s.
+fn failing_over(name: &str, clusters: &[&str]) -> Value {
+    let mut policy = policy(name, clusters);
+    policy["spec"]["failover"] = json!({"application": {
+        "decisionConditions": {"tolerationSeconds": 30}, "purgeMode": "Gracefully", "gracePeriodSeconds": 60,
+    }});
+    policy
+}
+
+#[test]
+fn applications_that_share_a_cluster_move_together_when_all_of_them_fail_there() {
+    for suspended in [false, true] {
+        let mut world = world();
+        for name in ["web", "api"] {
+            world.apply(workload(name, &json!({"team": "a"})));
+            world.apply(failing_over(name, &MEMBERS));
+        }
+        assert!(world.settle());
+        healthy_on(&mut world, "member1", &["web", "api"]);
+        if suspended {
+            let mut object = binding(&world, "api-deployment").clone();
+            object["spec"]["suspension"] = json!({"scheduling": true});
+            world.apply(object);
+        }
+        report_of(&mut world, "member1", "web", 0);
+        assert!(world.settle_for(50_000));
+        let all = |world: &World| ["web", "api"].map(|name| clusters(world, name));
+        assert_eq!(
+            all(&world),
+            [["member1"], ["member1"]],
+            "one alone stays beside the other"
+        );
+        report_of(&mut world, "member1", "api", 0);
+        assert!(world.settle_for(20_000));
+        assert_eq!(all(&world), [["member1"], ["member1"]]);
+        assert!(world.settle_for(50_000));
+        let to = if suspended { "member1" } else { "member2" };
+        assert_eq!(all(&world), [[to], [to]]);
+    }
+}
+
+#[test]
+fn who_waits_beside_a_workload_is_scheduled_when_that_has_to_leave() {
+    for is_application in [false, true] {
+        let mut world = world();
+        world.apply(workload("web", &json!({"team": "a"})));
+        world.apply(failing_over("web", &["member1"]));
+        assert!(world.settle());
+        healthy_on(&mut world, "member1", &["web"]);
+        propagate(&mut world, "api", &json!({"team": "a"}), &["member2"]);
+        assert!(world.settle_for(3_600_000));
+        assert_eq!(clusters(&world, "api"), [""; 0]);
+        // No other cluster fits: it stays where it is, and holds nobody back.
+        if is_application {
+            report_of(&mut world, "member1", "web", 0);
+        } else {
+            let broken = no_execute(&world);
+            taint(&mut world, "member1", &broken);
+        }
+        assert!(world.settle_for(40_000));
+        assert_eq!(clusters(&world, "web"), ["member1"]);
+        assert_eq!(clusters(&world, "api"), ["member2"]);
+    }
+}
+
 /// Whatever order templates, policies and labels come in, and wherever the process crashes, no two workloads of an anti-affinity group
 /// are on one cluster, all workloads of an affinity group are on one, and who has none has a reason.
 #[test]
