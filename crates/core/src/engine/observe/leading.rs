@@ -17,15 +17,20 @@ use crate::{
     cache::ResourceState,
     engine::routes::Changed,
     fleet::Fleet,
+    graph::WorkloadGroups,
     object::{ResourceId, Str, Time},
     observation::Copy,
     plan::Key,
 };
 
 impl Fleet {
-    /// This process may write from now on, or must not any more. Cost: O(1); that of [`Self::take_over`] when it begins to lead.
+    /// This process may write from now on, or must not any more. Cost: O(members of workload groups that are about to be stored); that of [`Self::take_over`] when it begins to lead.
     pub(super) fn leads(&mut self, leads: bool, now: Time, dirty: &mut Dirty) {
         let led = std::mem::replace(&mut self.leading, leads);
+        if leads != led {
+            // What this process was about to store is not stored, or it is observed as such.
+            self.memory.planned_groups = WorkloadGroups::default();
+        }
         if leads && !led {
             self.take_over(now, dirty);
         }
@@ -114,4 +119,37 @@ fn entries(binding: &ResourceBinding) -> &[AggregatedStatusItem] {
         .status
         .as_ref()
         .map_or(&[], |status| &status.aggregated_status)
+}
+
+#[cfg(test)]
+mod tests {
+    use entourage_api::work::WorkloadAffinityGroups;
+
+    use super::*;
+    use crate::{config::Config, graph::Membership, object::Gvk, observation::Observation};
+
+    #[test]
+    fn what_was_about_to_be_stored_does_not_count_in_another_term() {
+        let id = ResourceId::new(Gvk::new("apps/v1", "Deployment"), "ns", "a");
+        let membership = Membership {
+            groups: WorkloadAffinityGroups {
+                anti_affinity_group: "app=db".into(),
+                ..WorkloadAffinityGroups::default()
+            },
+            clusters: ["m1".into()].into(),
+            ..Membership::default()
+        };
+        let mut fleet = Fleet::new(Config::new("hub"));
+        fleet.observe(Observation::Leads(true), Time(1));
+        for leads in [false, true] {
+            fleet.memory.planned_groups.set(&id, Some(membership.clone()));
+            fleet.observe(Observation::Leads(!leads), Time(1));
+            fleet.memory.planned_groups.set(&id, Some(membership.clone()));
+            fleet.observe(Observation::Leads(leads), Time(1));
+            assert_eq!(fleet.memory.planned_groups.of(&id), None, "{leads}");
+        }
+        fleet.memory.planned_groups.set(&id, Some(membership));
+        fleet.observe(Observation::Leads(true), Time(1));
+        assert!(fleet.memory.planned_groups.of(&id).is_some(), "it leads already");
+    }
 }
