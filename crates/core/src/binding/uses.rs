@@ -41,14 +41,13 @@ pub(super) fn exceeds_quota(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::Failed { reason, .. } if *reason == reason::QUOTA_EXCEEDED)
 }
 
-/// Fills in the priority that the policy asks for; while it is pending, the stored one is kept.
+/// Fills in the priority that the policy asks for; while it is not known, the stored one is kept.
 pub(super) fn prioritize(fleet: &Fleet, policy: &PropagationSpec, spec: &mut ResourceBindingSpec) {
     match fleet.priority_by(policy) {
         None => spec.schedule_priority = None,
         Some(asked) => {
-            if let Some(priority) = asked.value() {
-                spec.schedule_priority = Some(SchedulePriority { priority });
-            }
+            let stored = spec.schedule_priority.as_ref().map(|stored| stored.priority);
+            spec.schedule_priority = asked.value(stored).map(|priority| SchedulePriority { priority });
         }
     }
 }

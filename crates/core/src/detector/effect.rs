@@ -45,9 +45,8 @@ pub(super) fn fill(fleet: &Fleet, policy: &Policy, all: &mut Vec<Condition>, now
 fn parts_without_effect(fleet: &Fleet, policy: &Policy) -> Vec<String> {
     let spec = &policy.object.spec;
     let mut all = Vec::new();
-    if let Some(Priority::Unknown(why)) = fleet.priority_by(spec) {
-        all.push(why);
-    }
+    let priority = fleet.priority_by(spec);
+    all.extend(priority.as_ref().and_then(Priority::objection).map(str::to_owned));
     let placement = &spec.placement;
     let affinities = affinities(placement);
     for (path, affinity) in &affinities {

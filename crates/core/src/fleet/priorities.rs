@@ -18,15 +18,26 @@ pub(crate) enum Priority {
     Pending,
     /// There is no such PriorityClass: the priority is 0, for this reason.
     Unknown(String),
+    /// The hub refuses to list PriorityClasses: the stored priority is kept, and 0 without one, for this reason.
+    Unlistable(String),
 }
 
 impl Priority {
-    /// The number that counts while it is known as far as it can be; `None` while it is pending.
-    pub(crate) const fn value(&self) -> Option<i32> {
+    /// The number that counts, by the stored one; `None` while it is pending and there is none.
+    pub(crate) fn value(&self, stored: Option<i32>) -> Option<i32> {
         match self {
             Self::Known(value) => Some(*value),
             Self::Unknown(_) => Some(0),
-            Self::Pending => None,
+            Self::Unlistable(_) => stored.or(Some(0)),
+            Self::Pending => stored,
+        }
+    }
+
+    /// The reason why it is not that of its PriorityClass; `None` if it is, or while it is pending.
+    pub(crate) fn objection(&self) -> Option<&str> {
+        match self {
+            Self::Unknown(why) | Self::Unlistable(why) => Some(why),
+            Self::Known(_) | Self::Pending => None,
         }
     }
 }
@@ -44,20 +55,23 @@ impl Fleet {
                 "PriorityClass {name:?} not found, so the priority is 0; create it on the hub, or correct spec.schedulePriority of the \
                  policy"
             ))
-        } else if let Some(why) = watches.unlistable(watch) {
-            Priority::Unknown(format!(
-                "PriorityClasses cannot be listed, so the priority is 0 ({why}); grant the controllers list and watch of \
-                 priorityclasses on the hub"
+        } else if self.are_priorities_known() {
+            let why = watches.refused(watch).or_else(|| watches.unlistable(watch));
+            let why = why.map_or("", String::as_str);
+            Priority::Unlistable(format!(
+                "PriorityClasses cannot be listed, so the priority stays what it was, and is 0 without one ({why}); grant the \
+                 controllers list and watch of priorityclasses on the hub"
             ))
         } else {
             Priority::Pending
         })
     }
 
-    /// True if PriorityClasses were listed, or cannot be.
+    /// True if PriorityClasses were listed, or the hub refuses that or does not serve them. An error that may be over soon does not
+    /// count.
     pub(crate) fn are_priorities_known(&self) -> bool {
-        let watch = &Watch::PriorityClasses;
-        self.cache.watches.is_listed(watch) || self.cache.watches.is_unlistable(watch)
+        let (watches, watch) = (&self.cache.watches, &Watch::PriorityClasses);
+        watches.is_listed(watch) || watches.refused(watch).is_some() || watches.is_unserved(watch)
     }
 
     /// The rank of a key among those of bindings that are to be planned: the highest is planned first. The stored priority of the
@@ -83,6 +97,6 @@ impl Fleet {
         let template = resource.template.as_ref();
         let claim = template.and_then(|template| claimed_by(self, id, &template.meta));
         let asked = claim.and_then(|(_, policy)| self.priority_by(&policy.object.spec));
-        asked.and_then(|asked| asked.value()).unwrap_or(0)
+        asked.and_then(|asked| asked.value(None)).unwrap_or(0)
     }
 }

@@ -92,9 +92,10 @@ pub(super) fn fill(
             (false, reason, message)
         }
     };
-    if let Some(Priority::Unknown(why)) = fleet.priority_by(&policy.object.spec) {
+    let priority = fleet.priority_by(&policy.object.spec);
+    if let Some(why) = priority.as_ref().and_then(Priority::objection) {
         message.push_str(if good { " " } else { "; " });
-        message.push_str(&why);
+        message.push_str(why);
     }
     let generation = stored.meta.generation;
     conditions::set(

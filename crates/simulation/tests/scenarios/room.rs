@@ -369,6 +369,46 @@ fn of_a_burst_and_of_those_that_wait_the_highest_priority_gets_the_room() {
 }
 
 #[test]
+fn a_priority_stays_while_the_classes_are_not_listed_and_a_new_one_waits_for_them() {
+    let mut world = world(&[("member1", 8)]);
+    world.apply(priority_class("high", 7));
+    propagate_with(&mut world, "web", "high");
+    assert!(world.settle());
+    assert_eq!(priority(&world, "web"), json!(7));
+    // The first list after a restart fails, as it may.
+    world.restart();
+    world.shut.insert(Watch::PriorityClasses);
+    assert!(world.settle_for(0));
+    world.lose(Watch::PriorityClasses);
+    propagate_with(&mut world, "new", "high");
+    assert!(world.settle());
+    assert_eq!(priority(&world, "web"), json!(7));
+    assert!(world.hub_object("ResourceBinding", "new-deployment").is_none());
+    world.shut.remove(&Watch::PriorityClasses);
+    assert!(world.settle());
+    assert_eq!(priority(&world, "new"), json!(7));
+    // They are refused: that counts.
+    world.restart();
+    world.forbidden.insert(Watch::PriorityClasses);
+    propagate_with(&mut world, "newer", "high");
+    assert!(world.settle());
+    assert_eq!(
+        ["web", "newer"].map(|name| priority(&world, name)),
+        [json!(7), json!(0)]
+    );
+    let scheduled = &condition(&world, "web-deployment", "Scheduled")["message"];
+    assert!(
+        scheduled.to_string().contains("PriorityClasses cannot be listed"),
+        "{scheduled}"
+    );
+    world.forbidden.clear();
+    assert!(world.settle());
+    assert_eq!(priority(&world, "newer"), json!(7));
+    let scheduled = &condition(&world, "web-deployment", "Scheduled")["message"];
+    assert!(!scheduled.to_string().contains("PriorityClasses"), "{scheduled}");
+}
+
+#[test]
 fn a_priority_class_that_is_not_there_is_reported_and_counts_once_it_is() {
     let mut world = world(&[("member1", 8)]);
     propagate_with(&mut world, "web", "high");

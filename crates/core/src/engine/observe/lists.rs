@@ -114,7 +114,8 @@ impl Fleet {
             | Watch::Rebalancers => {}
             Watch::Quotas => self.quotas_listed(dirty),
             Watch::QuotaCopies(cluster) => self.quotas_on(cluster, dirty),
-            Watch::PriorityClasses => self.route(Changed::PriorityClass(None), dirty),
+            Watch::PriorityClasses if is_first => self.route(Changed::PriorityClass(None), dirty),
+            Watch::PriorityClasses => {}
             Watch::Leases => self.leases_listed(now, dirty),
             Watch::Works if was_synced => {}
             Watch::Works => self.works_listed(dirty),
@@ -184,9 +185,6 @@ impl Fleet {
             return;
         }
         self.route(Changed::Listing(watch), dirty);
-        if *watch == Watch::PriorityClasses {
-            self.route(Changed::PriorityClass(None), dirty);
-        }
         // The keys that waited for the list wait in vain.
         if let Watch::Templates(gvk) | Watch::Copies(_, gvk) = watch {
             self.route(Changed::Kind(gvk), dirty);
@@ -216,6 +214,14 @@ impl Fleet {
         .contains(watch);
         if (INTERPRETER_WATCHES.contains(watch) || may_be_undefined) && other.is_none() {
             return self.says_nothing(watch, now, dirty);
+        }
+        if *watch == Watch::PriorityClasses && self.cache.watches.is_demanded(watch) {
+            let was_unserved = self.cache.watches.is_unserved(watch);
+            self.cache.watches.is_not_served(watch, why);
+            if !was_unserved {
+                self.route(Changed::PriorityClass(None), dirty);
+            }
+            return;
         }
         let (Watch::Templates(gvk) | Watch::Copies(_, gvk)) = watch else {
             return self.lost(watch, why, now, dirty);

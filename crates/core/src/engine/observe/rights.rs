@@ -55,6 +55,9 @@ impl Fleet {
         if is_first && *watch == Watch::Works {
             self.works_listed(dirty);
         }
+        if is_first && *watch == Watch::PriorityClasses {
+            self.route(Changed::PriorityClass(None), dirty);
+        }
         self.search_records(watch);
         if let Watch::Copies(cluster, gvk) = watch {
             self.route(Changed::Rights(cluster, gvk), dirty);
@@ -68,6 +71,9 @@ impl Fleet {
     /// from then on its refusals and unserved kinds count. Cost: O(objects of such kinds) then, else O(1).
     pub(super) fn not_refused(&mut self, watch: &Watch, dirty: &mut Dirty) {
         let was_refused = self.cache.watches.is_not_refused(watch);
+        if *watch == Watch::PriorityClasses && was_refused {
+            self.route(Changed::PriorityClass(None), dirty);
+        }
         if let Watch::Copies(cluster, gvk) = watch
             && was_refused
         {
