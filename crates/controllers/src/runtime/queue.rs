@@ -46,7 +46,12 @@ struct Position {
     rank: i32,
     /// The time since when it waits.
     since: Time,
+    /// Of a binding: its place in the order of arrival.
+    arrival: u64,
 }
+
+/// The interval, in turns of bindings, at which the one that waits longest goes first whatever its rank: so that none starves.
+const OLDEST_TURN: u32 = 8;
 
 /// A turn in the order of arrival: that of a key, or of whichever binding has the highest rank then. So bindings are ordered among
 /// themselves, and no other key waits longer for that.
@@ -56,19 +61,57 @@ enum Turn {
     Binding,
 }
 
-/// Bindings by rank, the highest first, and arrival.
-type ByRank = BTreeMap<(Reverse<i32>, u64), Arc<Key>>;
+/// The bindings that wait with one priority.
+#[derive(Debug, Default)]
+struct Bindings {
+    /// By rank, the highest first, and arrival.
+    by_rank: BTreeMap<(Reverse<i32>, u64), Arc<Key>>,
+    /// Arrival → rank.
+    by_arrival: BTreeMap<u64, i32>,
+    /// The number of turns that they had.
+    turns: u32,
+}
+
+impl Bindings {
+    fn insert(&mut self, rank: i32, arrival: u64, key: Arc<Key>) {
+        self.by_rank.insert((Reverse(rank), arrival), key);
+        self.by_arrival.insert(arrival, rank);
+    }
+
+    fn remove(&mut self, rank: i32, arrival: u64) -> Option<Arc<Key>> {
+        self.by_arrival.remove(&arrival);
+        self.by_rank.remove(&(Reverse(rank), arrival))
+    }
+
+    /// The one whose turn it is. Cost: O(log bindings).
+    fn take(&mut self) -> Option<Arc<Key>> {
+        self.turns = self.turns.wrapping_add(1);
+        let (rank, arrival) = if self.turns.is_multiple_of(OLDEST_TURN) {
+            let (arrival, rank) = self.by_arrival.first_key_value()?;
+            (*rank, *arrival)
+        } else {
+            let ((rank, arrival), _) = self.by_rank.first_key_value()?;
+            (rank.0, *arrival)
+        };
+        self.remove(rank, arrival)
+    }
+
+    fn clear(&mut self) {
+        self.by_rank.clear();
+        self.by_arrival.clear();
+    }
+}
 
 /// The queue of one API server.
 ///
-/// A key waits at most once; pushed again with a higher priority it moves up. Two keys with the same [`Key::serialization_key`]
+/// A key waits at most once; pushed again with a higher priority, or a binding with a higher rank, it moves up. Two keys with the same [`Key::serialization_key`]
 /// are never in flight together: the later one is parked until the first ends.
 #[derive(Debug, Default)]
 pub struct Queue {
     /// A key may be in more than one of these; only the priority in `waiting` counts.
     ready: [VecDeque<Turn>; PRIORITIES],
-    /// The bindings that wait, by rank and arrival; as many as turns of bindings.
-    bindings: [ByRank; PRIORITIES],
+    /// The bindings that wait; no more than turns of bindings.
+    bindings: [Bindings; PRIORITIES],
     /// The number of bindings that arrived.
     arrived: u64,
     waiting: HashMap<Arc<Key>, Position>,
@@ -89,21 +132,36 @@ impl Queue {
             priority,
             rank,
             since: now,
+            arrival: 0,
         };
         self.wait(key, position);
     }
 
-    fn wait(&mut self, key: Key, position: Position) {
-        let held = self.waiting.get(&key);
-        if held.is_some_and(|held| held.priority <= position.priority) {
-            return;
+    fn wait(&mut self, key: Key, mut position: Position) {
+        let is_binding = matches!(key, Key::Binding(_));
+        if let Some(held) = self.waiting.get_mut(&key) {
+            let bindings = &mut self.bindings[held.priority as usize];
+            if held.priority > position.priority {
+                bindings.remove(held.rank, held.arrival);
+            } else {
+                if is_binding
+                    && position.rank > held.rank
+                    && let Some(key) = bindings.remove(held.rank, held.arrival)
+                {
+                    held.rank = position.rank;
+                    bindings.insert(held.rank, held.arrival, key);
+                }
+                return;
+            }
         }
         let key = Arc::new(key);
         let class = position.priority as usize;
-        if let Key::Binding(_) = *key {
-            self.arrived += 1;
-            let place = (Reverse(position.rank), self.arrived);
-            self.bindings[class].insert(place, key.clone());
+        if is_binding {
+            if position.arrival == 0 {
+                self.arrived += 1;
+                position.arrival = self.arrived;
+            }
+            self.bindings[class].insert(position.rank, position.arrival, key.clone());
             self.ready[class].push_back(Turn::Binding);
         } else {
             self.ready[class].push_back(Turn::Key(key.clone()));
@@ -111,11 +169,17 @@ impl Queue {
         self.waiting.insert(key, position);
     }
 
-    /// The key whose turn it is, or was.
+    /// The key whose turn it is, or was. A binding that moved up leaves a turn behind, which another one gets, or none.
     fn turn(&mut self, priority: Priority) -> Option<Arc<Key>> {
-        match self.ready[priority as usize].pop_front()? {
-            Turn::Key(key) => Some(key),
-            Turn::Binding => self.bindings[priority as usize].pop_first().map(|(_, key)| key),
+        loop {
+            match self.ready[priority as usize].pop_front()? {
+                Turn::Key(key) => return Some(key),
+                Turn::Binding => {
+                    if let Some(key) = self.bindings[priority as usize].take() {
+                        return Some(key);
+                    }
+                }
+            }
         }
     }
 
@@ -195,7 +259,7 @@ impl Queue {
     /// Drops the waiting keys; running ones continue.
     pub fn forget(&mut self) {
         self.ready.iter_mut().for_each(VecDeque::clear);
-        self.bindings.iter_mut().for_each(BTreeMap::clear);
+        self.bindings.iter_mut().for_each(Bindings::clear);
         self.waiting.clear();
         self.serialization_keys.values_mut().for_each(Vec::clear);
     }
@@ -226,6 +290,7 @@ fn park(parked: &mut Vec<Parked>, (key, position): Parked) {
                 priority: held.priority.min(position.priority),
                 rank: position.rank,
                 since: held.since.min(position.since),
+                arrival: held.arrival.min(position.arrival),
             };
         }
         None => parked.push((key, position)),
@@ -321,12 +386,12 @@ mod tests {
         assert_eq!(
             drain(&mut queue),
             [
+                binding("b"),
                 binding("e"),
                 binding("c"),
-                binding("d"),
                 copy,
-                binding("a"),
-                binding("b")
+                binding("d"),
+                binding("a")
             ]
         );
         // What moves up leaves a turn behind, and nobody loses one.
@@ -334,6 +399,48 @@ mod tests {
         queue.push(binding("b"), Priority::Timer, 1, Time(0));
         queue.push(binding("a"), Priority::Live, 0, Time(0));
         assert_eq!(drain(&mut queue), [binding("a"), binding("b")]);
+    }
+
+    #[test]
+    fn a_binding_whose_rank_rises_while_it_waits_moves_up() {
+        use Priority::{Live, Timer};
+        // What is pushed, in this order, and what comes out.
+        type Case<'a> = (&'a [(&'a str, Priority, i32)], &'a [&'a str]);
+        let cases: [Case<'_>; 4] = [
+            (&[("a", Live, 5), ("b", Live, 0), ("b", Live, 9)], &["b", "a"]),
+            // The better priority stays, and the higher rank counts.
+            (&[("a", Live, 5), ("b", Live, 0), ("b", Timer, 9)], &["b", "a"]),
+            (&[("a", Live, 5), ("b", Live, 9), ("b", Live, 0)], &["b", "a"]),
+            (
+                &[("a", Live, 5), ("b", Timer, 9), ("b", Live, 0), ("c", Timer, 0)],
+                &["a", "b", "c"],
+            ),
+        ];
+        for (pushes, want) in cases {
+            let mut queue = Queue::default();
+            for (name, priority, rank) in pushes {
+                queue.push(binding(name), *priority, *rank, Time(0));
+            }
+            let want: Vec<Key> = want.iter().map(|name| binding(name)).collect();
+            assert_eq!(drain(&mut queue), want, "{pushes:?}");
+        }
+    }
+
+    #[test]
+    fn no_rank_starves_under_constant_load_of_higher_ones() {
+        for priority in [Priority::Live, Priority::Listed, Priority::Timer] {
+            let mut queue = Queue::default();
+            queue.push(binding("low"), priority, -1, Time(0));
+            for pop in 0.. {
+                for name in ["high-a", "high-b"] {
+                    queue.push(binding(name), priority, 1_000, Time(0));
+                }
+                if queue.pop(Time(0)) == Some(binding("low")) {
+                    break;
+                }
+                assert!(pop < 20, "{priority:?}");
+            }
+        }
     }
 
     #[test]

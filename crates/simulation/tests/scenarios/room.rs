@@ -1,9 +1,12 @@
 //! Scheduling by room: what members report of their nodes and pods, where replicas go by it, bursts, and who waits.
 
-use entourage_core::observation::Watch;
+use entourage_core::{observation::Watch, plan::Key};
 use serde_json::{Value, json};
 
-use super::{binding, condition, deployment, policy_of, world::World};
+use super::{
+    binding, condition, config_map, deployment, policy_of,
+    world::{World, id},
+};
 
 /// A node that offers so many CPUs.
 fn node(cpu: i64) -> Value {
@@ -406,6 +409,35 @@ fn a_priority_stays_while_the_classes_are_not_listed_and_a_new_one_waits_for_the
     assert_eq!(priority(&world, "newer"), json!(7));
     let scheduled = &condition(&world, "web-deployment", "Scheduled")["message"];
     assert!(!scheduled.to_string().contains("PriorityClasses"), "{scheduled}");
+}
+
+#[test]
+fn what_a_workload_needs_has_its_rank() {
+    let mut world = World::new(&["member1"]);
+    for (class, value) in [("low", -3), ("high", 7)] {
+        world.apply(priority_class(class, value));
+    }
+    world.apply(config_map("settings", "one"));
+    world.apply(config_map("shared", "one"));
+    let rank = |world: &World, name: &str| {
+        let key = Key::Binding(id("ConfigMap", "default", name));
+        world.process.engine.rank(&key)
+    };
+    for (name, class, needs) in [
+        ("a", "low", vec!["settings", "shared"]),
+        ("b", "high", vec!["shared"]),
+    ] {
+        let mut policy = policy_of(name, "apps/v1", "Deployment", name, &["member1"]);
+        policy["spec"]["schedulePriority"] =
+            json!({"priorityClassSource": "KubePriorityClass", "priorityClassName": class});
+        world.apply(policy);
+        world.apply(deployment(name, &needs));
+    }
+    assert!(world.settle());
+    assert_eq!(["settings", "shared"].map(|name| rank(&world, name)), [-3, 7]);
+    world.delete("Deployment", "b");
+    assert!(world.settle());
+    assert_eq!(rank(&world, "shared"), -3);
 }
 
 #[test]
