@@ -92,7 +92,10 @@ pub(super) fn divide(
         let all = holders;
         holders = spread::choose(constraints, all.clone()).map_err(|why| (reason::SCHEDULER_ERROR, why))?;
         if enough(request, &holders, wanted, unresponsive).is_err() {
-            holders = roomiest(round, all)?;
+            holders = match exchanged(request, &all, &holders, wanted) {
+                Some(holders) => holders,
+                None => roomiest(round, all)?,
+            };
         }
         enough(request, &holders, wanted, unresponsive)?;
     }
@@ -115,6 +118,46 @@ pub(super) fn divide(
         .collect();
     targets.sort();
     Ok(targets)
+}
+
+/// The chosen clusters, of which those of the last tiers are replaced by roomier ones until there is room for all replicas. Present
+/// targets stay; `None` if it does not suffice, or if the constraints do not hold then. Cost: O(chosen × (clusters + that of
+/// [`spread::choose`])).
+fn exchanged<'a>(
+    request: &Request<'_>,
+    all: &[Ranked<'a>],
+    chosen: &[Ranked<'a>],
+    wanted: i64,
+) -> Option<Vec<Ranked<'a>>> {
+    let constraints = &request.placement.spread_constraints;
+    let is_met = |chosen: &[Ranked<'a>]| {
+        spread::choose(constraints, chosen.to_vec()).is_ok_and(|again| again.len() == chosen.len())
+    };
+    let mut chosen = chosen.to_vec();
+    chosen.sort_by_key(|each| (Reverse(each.tier), each.weight, Reverse(each.candidate.name)));
+    for place in (0..chosen.len())
+        .filter(|place| !chosen[*place].current)
+        .collect::<Vec<_>>()
+    {
+        let held = chosen[place];
+        let mut others: Vec<&Ranked<'a>> = all
+            .iter()
+            .filter(|each| each.weight > held.weight)
+            .filter(|each| !chosen.iter().any(|one| one.candidate.name == each.candidate.name))
+            .collect();
+        others.sort_by_key(|each| (Reverse(each.weight), each.tier, each.candidate.name));
+        for other in others {
+            chosen[place] = *other;
+            if is_met(&chosen) {
+                break;
+            }
+            chosen[place] = held;
+        }
+        if enough(request, &chosen, wanted, 0).is_ok() {
+            return spread::choose(constraints, chosen).ok();
+        }
+    }
+    None
 }
 
 /// The clusters that the constraints select whatever their tier: those of the first tiers have too little room.

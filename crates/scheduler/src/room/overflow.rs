@@ -141,6 +141,32 @@ fn constraints_prefer_the_group_unless_its_room_is_too_little() {
     );
 }
 
+#[test]
+fn no_more_of_the_group_is_given_up_than_its_room_takes() {
+    let at_most = |clusters: i64| json!([{"spreadByField": "cluster", "maxGroups": clusters}]);
+    let three = [("a", 0, 50, 0), ("b", 1, 60, 0), ("c", 2, 100, 0)];
+    let four = [
+        ("a", 0, 50, 0),
+        ("b", 0, 10, 0),
+        ("c", 1, 60, 0),
+        ("d", 2, 100, 0),
+    ];
+    let cases: [(&[Cluster], i64, i32, Option<Want<'_>>); 7] = [
+        (&three, 2, 110, Some(&[("a", 50), ("b", 60)])),
+        (&three, 2, 120, Some(&[("a", 50), ("c", 70)])),
+        (&three, 2, 150, Some(&[("a", 50), ("c", 100)])),
+        // Only without any cluster of the group.
+        (&three, 2, 160, Some(&[("b", 60), ("c", 100)])),
+        (&three, 2, 161, None),
+        (&four, 2, 130, Some(&[("a", 50), ("d", 80)])),
+        (&four, 3, 200, Some(&[("a", 50), ("c", 60), ("d", 90)])),
+    ];
+    for (clusters, limit, replicas, want) in cases {
+        let shares = spread(clusters, replicas, (true, false), at_most(limit));
+        assert_eq!(shares, want.and_then(named), "{clusters:?} {limit} {replicas}");
+    }
+}
+
 fn clusters() -> impl Strategy<Value = Vec<Cluster>> {
     let one = (0..3_usize, 0..12_i64, prop_oneof![Just(0), 0..8_i32]);
     vec(one, 1..=NAMES.len()).prop_map(|all| {
