@@ -356,7 +356,13 @@ pub(crate) fn is_of_another_hub(live: &Meta, hub: &str) -> bool {
 }
 
 /// Adds the entries of the live object that were never set by us.
-pub(crate) fn keep_foreign(wanted: &mut StrMap, standing: &Value, live: &Value, managed: &str, listed: &[String]) {
+pub(crate) fn keep_foreign(
+    wanted: &mut StrMap,
+    standing: &Value,
+    live: &Value,
+    managed: &str,
+    listed: &[String],
+) {
     let set_by_us: BTreeSet<&str> = live["metadata"]["annotations"][managed]
         .as_str()
         .into_iter()

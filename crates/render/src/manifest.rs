@@ -138,12 +138,7 @@ pub fn release(owner: &WorkOwner, live: &Value) -> Option<Value> {
 }
 
 /// The labels and annotations of the manifest, and the ownership metadata that it lacks.
-fn marks(
-    owner: &WorkOwner,
-    id: &ResourceId,
-    manifest: &Value,
-    is_new: bool,
-) -> (StrMap, StrMap) {
+fn marks(owner: &WorkOwner, id: &ResourceId, manifest: &Value, is_new: bool) -> (StrMap, StrMap) {
     let Meta {
         mut labels,
         mut annotations,

@@ -40,12 +40,13 @@ pub(crate) fn leaves_at(
     now: Time,
 ) -> Option<Time> {
     let all = spec.clusters.iter();
-    let all = all.filter_map(
-        |target| match leave(fleet, resource, target, (placement, failover), now) {
-            Leave::At(time) => Some(time),
-            _ => None,
-        },
-    );
+    let all =
+        all.filter_map(
+            |target| match leave(fleet, resource, &target.name, (placement, failover), now) {
+                Leave::At(time) => Some(time),
+                _ => None,
+            },
+        );
     all.min()
 }
 
@@ -59,7 +60,7 @@ pub(crate) fn held_back(
     now: Time,
 ) -> String {
     let due = spec.clusters.iter().filter_map(|target| {
-        match leave(fleet, resource, target, (placement, failover), now) {
+        match leave(fleet, resource, &target.name, (placement, failover), now) {
             Leave::Now(cause) => Some((target, cause)),
             _ => None,
         }

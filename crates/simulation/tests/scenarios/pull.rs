@@ -49,7 +49,10 @@ fn renew(world: &mut World) {
 /// The agent writes that its cluster is ready.
 fn tell_ready(world: &mut World) {
     let mut reported = cluster(world).clone();
-    for each in reported["status"]["conditions"].as_array_mut().expect("conditions") {
+    for each in reported["status"]["conditions"]
+        .as_array_mut()
+        .expect("conditions")
+    {
         if each["type"] == "Ready" {
             (each["status"], each["reason"]) = (json!("True"), json!("ClusterReady"));
         }
@@ -169,7 +172,11 @@ fn a_copy_that_the_agent_did_not_apply_is_not_applied_and_says_why() {
     assert!(world.settle());
     assert_eq!(world.writes[wrote..], [""; 0]);
     report(&mut world, "Deployment", "myapp", &json!({"health": null}));
-    assert!(reported(&world).starts_with("False Delivering"), "{}", reported(&world));
+    assert!(
+        reported(&world).starts_with("False Delivering"),
+        "{}",
+        reported(&world)
+    );
     let done = json!({"applied": "True", "health": "Unhealthy"});
     report(&mut world, "Deployment", "myapp", &done);
     assert!(reported(&world).starts_with("True "), "{}", reported(&world));

@@ -464,7 +464,10 @@ fn a_priority_class_that_is_not_there_is_reported_and_counts_once_it_is() {
     );
     world.apply(priority_class("high", 7));
     assert!(world.settle());
-    assert_eq!((priority(&world, "web"), reported(&world)), (json!(7), [false; 2]));
+    assert_eq!(
+        (priority(&world, "web"), reported(&world)),
+        (json!(7), [false; 2])
+    );
     world.delete("PriorityClass", "high");
     assert!(world.settle());
     assert_eq!((priority(&world, "web"), reported(&world)), (json!(0), [true; 2]));
@@ -472,5 +475,8 @@ fn a_priority_class_that_is_not_there_is_reported_and_counts_once_it_is() {
     without["spec"]["schedulePriority"] = Value::Null;
     world.apply(without);
     assert!(world.settle());
-    assert_eq!((priority(&world, "web"), reported(&world)), (Value::Null, [false; 2]));
+    assert_eq!(
+        (priority(&world, "web"), reported(&world)),
+        (Value::Null, [false; 2])
+    );
 }
