@@ -330,7 +330,7 @@ fn applications_that_share_a_cluster_move_together_when_all_of_them_fail_there()
         report_of(&mut world, "member1", "api", 0);
         assert!(world.settle_for(20_000));
         assert_eq!(all(&world), [["member1"], ["member1"]]);
-        assert!(world.settle_for(50_000));
+        assert!(world.settle_for(35_000));
         let to = if suspended { "member1" } else { "member2" };
         assert_eq!(all(&world), [[to], [to]]);
     }
