@@ -33,7 +33,7 @@ mod status;
 mod tests;
 
 pub use outcome::{Applied, Outcome, Removed};
-pub use plan::{ApplyOrder, HubWrite, ObjectOrder, Plan, RemovalOrder, Sent, Step};
+pub use plan::{ApplyOrder, HubWrite, ObjectOrder, Plan, RemovalObject, RemovalOrder, Sent, Step};
 
 pub use state::Source;
 

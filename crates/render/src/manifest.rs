@@ -26,11 +26,12 @@ pub struct WorkOwner {
 }
 
 impl WorkOwner {
-    /// True if the metadata of an object on the member names exactly this Work. Proof of ownership, without which nothing is
-    /// deleted.
+    /// True if the metadata of an object on the member names exactly this Work, and no other hub than that of the manifest
+    /// ([`hub_of`]). Proof of ownership, without which nothing is deleted.
     #[must_use]
-    pub fn owns(&self, live: &Meta) -> bool {
+    pub fn owns(&self, live: &Meta, hub: &str) -> bool {
         live.label(label::MANAGED) == Some(keys::TRUE)
+            && !copy::is_of_another_hub(live, hub)
             && live.annotation(annotation::WORK_NAMESPACE) == Some(&*self.work.namespace)
             && live.annotation(annotation::WORK_NAME) == Some(&*self.work.name)
     }
@@ -54,13 +55,21 @@ pub fn overwrites(manifest: &Value) -> bool {
     manifest["metadata"]["annotations"][annotation::CONFLICT_RESOLUTION] == keys::CONFLICT_OVERWRITE
 }
 
+/// The hub that a manifest names; empty for none.
+#[must_use]
+pub fn hub_of(manifest: &Value) -> &str {
+    manifest["metadata"]["labels"][label::HUB]
+        .as_str()
+        .unwrap_or_default()
+}
+
 /// Returns the owner of an object on the member. `applied`: the uid of the object as this process last applied it.
 #[must_use]
 pub fn standing(owner: &WorkOwner, manifest: &Value, live: &Value, applied: Option<&str>) -> Standing {
     let meta = Meta::of(live);
-    let hub = manifest["metadata"]["labels"][label::HUB].as_str();
-    let is_of_another_hub = copy::is_of_another_hub(&meta, hub.unwrap_or_default());
-    if !is_of_another_hub && (owner.owns(&meta) || applied == Some(&*meta.uid)) {
+    let hub = hub_of(manifest);
+    let is_applied = applied == Some(&*meta.uid) && !copy::is_of_another_hub(&meta, hub);
+    if owner.owns(&meta, hub) || is_applied {
         Standing::Ours
     } else if overwrites(manifest) {
         Standing::Adoptable
@@ -128,10 +137,10 @@ pub fn render(
     }
 }
 
-/// The live object without ownership metadata; `None` if it is not that of this Work.
+/// The live object without ownership metadata; `None` if it is not that of this Work. `hub`: the hub of its manifest.
 #[must_use]
-pub fn release(owner: &WorkOwner, live: &Value) -> Option<Value> {
-    if !owner.owns(&Meta::of(live)) {
+pub fn release(owner: &WorkOwner, hub: &str, live: &Value) -> Option<Value> {
+    if !owner.owns(&Meta::of(live), hub) {
         return None;
     }
     copy::without_marks(live)
@@ -203,7 +212,7 @@ mod tests {
     fn a_manifest_made_by_hand_gets_the_ownership_metadata() {
         let made = rendered(&manifest(&json!({})), None);
         let meta = Meta::of(made.object());
-        assert!(owner().owns(&meta));
+        assert!(owner().owns(&meta, ""));
         assert_eq!(
             meta.annotation(annotation::MANAGED_LABELS),
             Some("app,karmada.io/managed")
@@ -250,45 +259,26 @@ mod tests {
         let mut other_hub = ours.clone();
         other_hub["metadata"]["labels"][label::HUB] = json!("h");
         let overwrite = json!({ annotation::CONFLICT_RESOLUTION: keys::CONFLICT_OVERWRITE });
-        for (sentence, live, applied, expected) in [
-            ("it names this Work", &ours, None, Standing::Ours),
-            ("nothing is known of it", &plain, None, Standing::Foreign),
-            (
-                "its metadata was removed since",
-                &plain,
-                Some("u"),
-                Standing::Ours,
-            ),
-            (
-                "another object has the name now",
-                &plain,
-                Some("v"),
-                Standing::Foreign,
-            ),
-            ("it names another Work", &other_work, None, Standing::Foreign),
-            (
-                "it was copied from another cluster",
-                &other_cluster,
-                None,
-                Standing::Foreign,
-            ),
-            (
-                "another hub has taken it over",
-                &other_hub,
-                Some("u"),
-                Standing::Foreign,
-            ),
+        use Standing::{Foreign, Ours};
+        for (sentence, live, applied, expected, at_removal) in [
+            ("it names this Work", &ours, None, Ours, "released"),
+            ("nothing is known of it", &plain, None, Foreign, "kept"),
+            ("its metadata was removed since", &plain, Some("u"), Ours, "kept"),
+            ("another has the name now", &plain, Some("v"), Foreign, "kept"),
+            ("it names another Work", &other_work, None, Foreign, "kept"),
+            ("it was copied here", &other_cluster, None, Foreign, "kept"),
+            ("another hub has it", &other_hub, Some("u"), Foreign, "kept"),
         ] {
             let abort = standing(&owner(), &manifest(&json!({})), live, applied);
             assert_eq!(abort, expected, "{sentence}");
             let taken = standing(&owner(), &manifest(&overwrite), live, applied);
-            assert_ne!(taken, Standing::Foreign, "{sentence}");
-            assert_eq!(
-                release(&owner(), live).is_some(),
-                owner().owns(&Meta::of(live)),
-                "{sentence}"
-            );
+            assert_ne!(taken, Foreign, "{sentence}");
+            let released = release(&owner(), "", live).is_some();
+            let removal = if released { "released" } else { "kept" };
+            assert_eq!(removal, at_removal, "{sentence}");
         }
+        // For the hub that its manifest names it is ours.
+        assert!(release(&owner(), "h", &other_hub).is_some());
     }
 
     #[test]

@@ -4,7 +4,7 @@
 
 use entourage_core::{
     agent::{
-        Applied, ApplyOrder, HubWrite, ObjectOrder, Outcome, RemovalOrder, Removed, Step,
+        Applied, ApplyOrder, HubWrite, ObjectOrder, Outcome, RemovalObject, RemovalOrder, Removed, Step,
         apply_task::{self, Manifest},
         removal_task::{self, Decision},
         source_of,
@@ -104,21 +104,21 @@ impl StepExecutor {
 
     async fn remove(&self, order: RemovalOrder) -> Outcome {
         let mut all = Vec::new();
-        for (ordinal, id) in &order.objects {
-            let removed = self.remove_object(&order.owner, id, order.preserves).await;
-            all.push((*ordinal, removed));
+        for object in &order.objects {
+            let removed = self.remove_object(&order.owner, object, order.preserves).await;
+            all.push((object.ordinal, removed));
         }
         Outcome::Removed(all)
     }
 
-    async fn remove_object(&self, owner: &WorkOwner, id: &ResourceId, preserves: bool) -> Removed {
+    async fn remove_object(&self, owner: &WorkOwner, object: &RemovalObject, preserves: bool) -> Removed {
         // Metadata is enough, so no Secret is returned.
-        let target = self.target(id, Form::Metadata, Sort::Removed);
+        let target = self.target(&object.id, Form::Metadata, Sort::Removed);
         let found = target.send(Request::Look).await;
-        match removal_task::decide(owner, id, preserves, &found) {
+        match removal_task::decide(owner, object, preserves, &found) {
             Decision::End(removed) => removed,
             Decision::Remove(known, mode) => {
-                let task = removal_task::remove(owner, &known, mode);
+                let task = removal_task::remove(owner, object, &known, mode);
                 // It is not rendered.
                 let render = |_: Option<&Value>| {
                     Answer::Rendered(Err(entourage_core::delivery::render::Refusal::Deleting))

@@ -65,10 +65,21 @@ pub struct ObjectOrder {
 pub struct RemovalOrder {
     /// The Work.
     pub owner: WorkOwner,
-    /// The indices and ids of the objects.
-    pub objects: Vec<(usize, ResourceId)>,
+    /// The objects.
+    pub objects: Vec<RemovalObject>,
     /// True if the objects are kept, without ownership metadata.
     pub preserves: bool,
+}
+
+/// An object of a Work to be removed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RemovalObject {
+    /// Its index in the manifests.
+    pub ordinal: usize,
+    /// Its id.
+    pub id: ResourceId,
+    /// The hub that its manifest names; empty for none.
+    pub hub: Str,
 }
 
 /// A merge patch of an object of the hub, and what follows when it was accepted.
@@ -213,7 +224,11 @@ impl Agent {
                 (Some(_), Removal::Later(time, _)) if now < time => {
                     again_at = again_at.into_iter().chain([time]).min();
                 }
-                (Some(id), _) => objects.push((ordinal, id.clone())),
+                (Some(id), _) => objects.push(RemovalObject {
+                    ordinal,
+                    id: id.clone(),
+                    hub: state.work.hub_of(ordinal).into(),
+                }),
             }
         }
         if !objects.is_empty() {

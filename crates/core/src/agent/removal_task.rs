@@ -1,15 +1,15 @@
 //! Removes one object of a Work that is being deleted: the decision from its metadata, and what is particular to it in the order of
 //! requests of [`crate::apply_task`].
 //!
-//! The object is looked at first: only one that names this very Work is deleted, and only that version of it.
+//! The object is looked at first: only one that names this very Work, and no other hub than its manifest, is deleted, and only that version of it.
 
 use serde_json::Value;
 
-use super::Removed;
+use super::{RemovalObject, Removed};
 use crate::{
     apply_task::{Answer, Applied, ApplyTask, Compared, End, Fetched, NO_OBJECT, Next, RequestError, Stage},
     manifest::{self, WorkOwner},
-    object::{Meta, ResourceId},
+    object::Meta,
     plan::{Preconditions, RemovalMode},
     rendered::Rendered,
 };
@@ -25,7 +25,7 @@ pub enum Decision {
 
 /// Decides from the response to a GET of the object's metadata.
 #[must_use]
-pub fn decide(owner: &WorkOwner, id: &ResourceId, preserves: bool, answer: &Answer) -> Decision {
+pub fn decide(owner: &WorkOwner, object: &RemovalObject, preserves: bool, answer: &Answer) -> Decision {
     let live = match answer {
         Answer::Object(live) => &live.0,
         Answer::Failed(RequestError::Gone, _) => return Decision::End(Removed::Done(None)),
@@ -36,11 +36,11 @@ pub fn decide(owner: &WorkOwner, id: &ResourceId, preserves: bool, answer: &Answ
     if meta.uid.is_empty() {
         return Decision::End(Removed::Failed(NO_OBJECT.into()));
     }
-    if !owner.owns(&meta) {
+    if !owner.owns(&meta, &object.hub) {
         let note = format!("kept: it is not managed by Work {}", owner.work);
         return Decision::End(Removed::Done(Some(note)));
     }
-    let is_kept = preserves || (id.gvk.is_namespace() && !owner.created(live));
+    let is_kept = preserves || (object.id.gvk.is_namespace() && !owner.created(live));
     if meta.deleting.is_some() && !is_kept {
         return Decision::End(Removed::Held);
     }
@@ -60,14 +60,15 @@ pub fn decide(owner: &WorkOwner, id: &ResourceId, preserves: bool, answer: &Answ
 #[must_use]
 pub fn remove<'a>(
     owner: &'a WorkOwner,
+    object: &'a RemovalObject,
     known: &Preconditions,
     mode: RemovalMode,
 ) -> (ApplyTask<Removal<'a>>, Next<Removed>) {
-    ApplyTask::remove(Removal(owner), known, mode)
+    ApplyTask::remove(Removal(owner, &object.hub), known, mode)
 }
 
 /// An object to be removed.
-pub struct Removal<'a>(&'a WorkOwner);
+pub struct Removal<'a>(&'a WorkOwner, &'a str);
 
 impl Applied for Removal<'_> {
     type Outcome = Removed;
@@ -78,7 +79,7 @@ impl Applied for Removal<'_> {
     }
 
     fn released(&self, live: &Value) -> Option<Value> {
-        manifest::release(self.0, live)
+        manifest::release(self.0, self.1, live)
     }
 
     fn outcome(&self, _stage: Stage, end: End) -> (Option<Fetched>, Removed) {

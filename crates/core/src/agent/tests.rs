@@ -390,6 +390,28 @@ fn a_deleted_work_removes_its_object_and_then_its_finalizer() {
 }
 
 #[test]
+fn a_removal_names_the_hub_of_its_manifest() {
+    for (sentence, of_work, of_manifest, expected) in [
+        ("none", None, None, ""),
+        ("both", Some("h"), Some("h"), "h"),
+        ("the manifest's counts", Some("h"), Some("i"), "i"),
+        ("the Work's is not the object's", Some("h"), None, ""),
+        ("a Work made by hand", None, Some("i"), "i"),
+    ] {
+        let mut world = World::settled();
+        world.see_work(|work| {
+            deleted(work);
+            work["metadata"]["labels"][label::HUB] = json!(of_work);
+            work["spec"]["workload"]["manifests"][0]["metadata"]["labels"][label::HUB] = json!(of_manifest);
+        });
+        let Some(Step::Remove(order)) = world.plan().step else {
+            panic!("{}", world.step());
+        };
+        assert_eq!(&*order.objects[0].hub, expected, "{sentence}");
+    }
+}
+
+#[test]
 fn deletion_goes_before_suspension_and_preserves_if_reported() {
     let mut world = World::settled();
     world.see_work(|work| {

@@ -9,7 +9,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::object::{Gvk, Meta, ResourceId, Str};
+use crate::{
+    manifest,
+    object::{Gvk, Meta, ResourceId, Str},
+};
 
 /// A Work of the hub.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -20,6 +23,8 @@ pub struct Work {
     pub id: Option<ResourceId>,
     /// The objects that it carries, in their order; `None` for a manifest that names none.
     pub manifests: Box<[Option<ResourceId>]>,
+    /// The hub that each manifest names, empty for none. No entries if all name that of the Work's own label.
+    hubs: Box<[Str]>,
     /// `spec.suspendDispatching`.
     pub suspended: bool,
     /// `spec.preserveResourcesOnDeletion`.
@@ -42,6 +47,7 @@ impl Work {
         let first = status.manifest_statuses.first();
         let manifests = manifests(object);
         Self {
+            hubs: hubs(object),
             meta: Meta::of(object),
             id: carried(object, &manifests),
             manifests,
@@ -52,6 +58,13 @@ impl Work {
             reported: digest(&status.manifest_statuses),
             conditions: status.conditions,
         }
+    }
+
+    /// The hub that a manifest names; empty for none.
+    #[must_use]
+    pub fn hub_of(&self, ordinal: usize) -> &str {
+        let own = || self.meta.label(label::HUB).unwrap_or_default();
+        self.hubs.get(ordinal).map_or_else(own, |hub| hub)
     }
 
     /// True if this hub made it or took it over. Without this mark it is never deleted.
@@ -75,6 +88,16 @@ impl Work {
 fn manifests(object: &Value) -> Box<[Option<ResourceId>]> {
     let all = object["spec"]["workload"]["manifests"].as_array();
     all.into_iter().flatten().map(named).collect()
+}
+
+fn hubs(object: &Value) -> Box<[Str]> {
+    let own = manifest::hub_of(object);
+    let all = object["spec"]["workload"]["manifests"].as_array();
+    let all = || all.into_iter().flatten().map(manifest::hub_of);
+    if all().all(|hub| hub == own) {
+        return Box::default();
+    }
+    all().map(Into::into).collect()
 }
 
 fn named(manifest: &Value) -> Option<ResourceId> {

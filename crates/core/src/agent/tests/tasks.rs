@@ -17,6 +17,14 @@ fn owner() -> WorkOwner {
     }
 }
 
+fn removal(id: ResourceId) -> RemovalObject {
+    RemovalObject {
+        ordinal: 0,
+        id,
+        hub: "".into(),
+    }
+}
+
 fn applied(manifest: &Value, may_exist: bool, answers: Vec<Answer>) -> Walk<apply_task::Outcome> {
     let (owner, interpretation) = (owner(), Interpretation::default());
     let order = ObjectOrder {
@@ -140,7 +148,11 @@ fn an_object_is_deleted_only_if_it_names_this_very_work() {
     unmanaged["metadata"]["labels"] = json!({});
     let mut leaving = object(7);
     leaving["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    let mut other_hub = object(7);
+    other_hub["metadata"]["labels"][label::HUB] = json!("h");
     for (sentence, preserves, response, expected) in [
+        ("of another hub", false, answer(other_hub.clone()), "kept"),
+        ("of another hub, preserved", true, answer(other_hub), "kept"),
         ("ours", false, answer(object(7)), "DELETE"),
         ("preserved", true, answer(object(7)), "Release"),
         ("of another Work", false, answer(other), "kept"),
@@ -151,7 +163,7 @@ fn an_object_is_deleted_only_if_it_names_this_very_work() {
         ("a proxy", false, answer(json!({})), "failed"),
     ] {
         use removal_task::Decision;
-        let words = match removal_task::decide(&owner(), &config_map(), preserves, &response) {
+        let words = match removal_task::decide(&owner(), &removal(config_map()), preserves, &response) {
             Decision::Remove(_, RemovalMode::Delete) => "DELETE",
             Decision::Remove(..) => "Release",
             Decision::End(Removed::Done(None)) => "done",
@@ -177,7 +189,7 @@ fn a_namespace_is_deleted_only_if_the_agent_created_it() {
             uid: "o".into(),
             resource_version: "7".into(),
         };
-        let decided = removal_task::decide(&owner(), &id, false, &answer(namespace.clone()));
+        let decided = removal_task::decide(&owner(), &removal(id.clone()), false, &answer(namespace.clone()));
         assert_eq!(decided, removal_task::Decision::Remove(known, mode));
     }
 }
@@ -189,7 +201,8 @@ fn what_is_released_has_no_ownership_metadata_left() {
         resource_version: "7".into(),
     };
     let owner = owner();
-    let task = removal_task::remove(&owner, &known, RemovalMode::Release);
+    let object_of_it = removal(config_map());
+    let task = removal_task::remove(&owner, &object_of_it, &known, RemovalMode::Release);
     let walked = walk(task, [answer(object(7)), answer(object(8))]);
     assert_eq!(walked.requests, "GET, PUT 7");
     assert_eq!(walked.sent["metadata"]["labels"], json!({}));
