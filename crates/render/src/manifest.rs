@@ -36,12 +36,6 @@ impl WorkOwner {
             && live.annotation(annotation::WORK_NAME) == Some(&*self.work.name)
     }
 
-    /// True if the agent of this cluster created this very namespace.
-    #[must_use]
-    pub fn created(&self, namespace: &Value) -> bool {
-        namespaces::Seen::of(namespace).is_proven(self.creator(), &self.cluster)
-    }
-
     /// The name that stands for the hub in the record of a namespace's creation.
     #[must_use]
     pub fn creator(&self) -> &str {
@@ -290,10 +284,5 @@ mod tests {
         };
         let record = &made.object()["metadata"]["annotations"][annotation::CREATED_BY];
         assert_eq!(record, "karmada-es-m1/m1");
-        let mut live = made.object().clone();
-        live["metadata"]["uid"] = json!("n");
-        assert!(!owner().created(&live), "its uid is not recorded");
-        live["metadata"]["annotations"][annotation::CREATED_BY] = json!("karmada-es-m1/m1/n");
-        assert!(owner().created(&live));
     }
 }

@@ -40,7 +40,8 @@ pub fn decide(owner: &WorkOwner, object: &RemovalObject, preserves: bool, answer
         let note = format!("kept: it is not managed by Work {}", owner.work);
         return Decision::End(Removed::Done(Some(note)));
     }
-    let is_kept = preserves || (object.id.gvk.is_namespace() && !owner.created(live));
+    // What others put into a namespace is not known: it would be deleted with it.
+    let is_kept = preserves || object.id.gvk.is_namespace();
     if meta.deleting.is_some() && !is_kept {
         return Decision::End(Removed::Held);
     }
