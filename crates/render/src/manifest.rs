@@ -36,6 +36,13 @@ impl WorkOwner {
             && live.annotation(annotation::WORK_NAME) == Some(&*self.work.name)
     }
 
+    /// True if the metadata of an object names another Work, maybe of another cluster.
+    fn is_other_than(&self, live: &Meta) -> bool {
+        let differs = |key: &str, own: &str| live.annotation(key).is_some_and(|held| held != own);
+        differs(annotation::WORK_NAMESPACE, &self.work.namespace)
+            || differs(annotation::WORK_NAME, &self.work.name)
+    }
+
     /// The name that stands for the hub in the record of a namespace's creation.
     #[must_use]
     pub fn creator(&self) -> &str {
@@ -62,7 +69,9 @@ pub fn hub_of(manifest: &Value) -> &str {
 pub fn standing(owner: &WorkOwner, manifest: &Value, live: &Value, applied: Option<&str>) -> Standing {
     let meta = Meta::of(live);
     let hub = hub_of(manifest);
-    let is_applied = applied == Some(&*meta.uid) && !copy::is_of_another_hub(&meta, hub);
+    // Its metadata may have been removed since; what names another owner by now has been taken over.
+    let is_applied =
+        applied == Some(&*meta.uid) && !copy::is_of_another_hub(&meta, hub) && !owner.is_other_than(&meta);
     if owner.owns(&meta, hub) || is_applied {
         Standing::Ours
     } else if overwrites(manifest) {
@@ -260,6 +269,8 @@ mod tests {
             ("its metadata was removed since", &plain, Some("u"), Ours, "kept"),
             ("another has the name now", &plain, Some("v"), Foreign, "kept"),
             ("it names another Work", &other_work, None, Foreign, "kept"),
+            ("another Work has it now", &other_work, Some("u"), Foreign, "kept"),
+            ("another cluster's", &other_cluster, Some("u"), Foreign, "kept"),
             ("it was copied here", &other_cluster, None, Foreign, "kept"),
             ("another hub has it", &other_hub, Some("u"), Foreign, "kept"),
         ] {
