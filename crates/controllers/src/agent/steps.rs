@@ -64,7 +64,7 @@ impl StepExecutor {
         for object in &order.objects {
             let manifest = &work.0["spec"]["workload"]["manifests"][object.ordinal];
             let applied = self.apply_object(&order.owner, object, manifest).await;
-            all.push((object.ordinal, applied));
+            all.push((object.ordinal, object.id.clone(), applied));
         }
         Outcome::Applied(order.source, all)
     }
@@ -106,9 +106,9 @@ impl StepExecutor {
         let mut all = Vec::new();
         for object in &order.objects {
             let removed = self.remove_object(&order.owner, object, order.preserves).await;
-            all.push((object.ordinal, removed));
+            all.push((object.ordinal, object.id.clone(), removed));
         }
-        Outcome::Removed(all)
+        Outcome::Removed(order.uid, all)
     }
 
     async fn remove_object(&self, owner: &WorkOwner, object: &RemovalObject, preserves: bool) -> Removed {

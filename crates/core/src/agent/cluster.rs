@@ -115,6 +115,7 @@ impl Agent {
         }
         let write = HubWrite {
             work: None,
+            uid: meta.uid.clone(),
             is_status: true,
             patch: member_status::patch(meta, object.status.as_ref(), &status),
             sent: Sent::Cluster,

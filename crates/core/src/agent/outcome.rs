@@ -2,7 +2,7 @@
 
 use super::{
     Agent, HubWrite, Key, Observed, Sent, Source, Step, Str, Time,
-    state::{Failure, Record, Removal, delay},
+    state::{Failure, ObjectState, Record, Removal, delay},
 };
 use crate::{
     drift::{DriftBackoff, Drifting},
@@ -15,12 +15,15 @@ const DELETED: &str = "metadata.deletionTimestamp";
 /// The time after which an object whose deletion was accepted is looked at again, in milliseconds: finalizers hold it.
 const HELD: i64 = 5_000;
 
+/// An object that an outcome is about: the uid of its Work, its index in the manifests, its id.
+type Which<'a> = (&'a Str, usize, &'a ResourceId);
+
 /// The outcome of a step.
 pub enum Outcome {
     /// Of [`Step::Apply`]: the outcome of each object.
-    Applied(Source, Vec<(usize, Applied)>),
-    /// Of [`Step::Remove`]: the outcome of each object.
-    Removed(Vec<(usize, Removed)>),
+    Applied(Source, Vec<(usize, ResourceId, Applied)>),
+    /// Of [`Step::Remove`]: the uid of the Work, and the outcome of each object.
+    Removed(Str, Vec<(usize, ResourceId, Removed)>),
     /// Of [`Step::Write`]: it was accepted, and this is the object's resourceVersion now.
     Written(Box<HubWrite>, Str),
     /// The object of the hub is another by now, or is gone: its watch reports that.
@@ -91,13 +94,14 @@ impl Agent {
         }
         match outcome {
             Outcome::Applied(source, all) => {
-                for (ordinal, applied) in all {
-                    self.applied(name, (ordinal, &source), applied, now, &mut out);
+                for (ordinal, id, applied) in all {
+                    let which = (&source.uid, ordinal, &id);
+                    self.applied(name, (which, &source), applied, now, &mut out);
                 }
             }
-            Outcome::Removed(all) => {
-                for (ordinal, removed) in all {
-                    self.removed(name, ordinal, removed, now, &mut out);
+            Outcome::Removed(uid, all) => {
+                for (ordinal, id, removed) in all {
+                    self.removed(name, (&uid, ordinal, &id), removed, now, &mut out);
                 }
             }
             Outcome::Written(write, version) => self.written(name, *write, version, now),
@@ -127,16 +131,15 @@ impl Agent {
     fn applied(
         &mut self,
         name: &Str,
-        (ordinal, source): (usize, &Source),
+        (which, source): (Which<'_>, &Source),
         applied: Applied,
         now: Time,
         out: &mut Observed,
     ) {
-        let state = self.works.get_mut(name);
-        let Some(object) = state.and_then(|state| state.objects.get_mut(ordinal)) else {
+        let Some(object) = self.object(name, which) else {
             return;
         };
-        let Some(id) = object.id.clone() else { return };
+        let id = which.2.clone();
         match applied {
             Applied::Done {
                 copy,
@@ -186,9 +189,15 @@ impl Agent {
         }
     }
 
-    fn removed(&mut self, name: &Str, ordinal: usize, removed: Removed, now: Time, out: &mut Observed) {
-        let state = self.works.get_mut(name);
-        let Some(object) = state.and_then(|state| state.objects.get_mut(ordinal)) else {
+    /// The object that an outcome is about; `None` if its Work is another one by now, or carries another object there.
+    fn object(&mut self, name: &Str, (uid, ordinal, id): Which<'_>) -> Option<&mut ObjectState> {
+        let state = self.works.get_mut(name).filter(|state| state.work.meta.uid == *uid)?;
+        let object = state.objects.get_mut(ordinal)?;
+        (object.id.as_ref() == Some(id)).then_some(object)
+    }
+
+    fn removed(&mut self, name: &Str, which: Which<'_>, removed: Removed, now: Time, out: &mut Observed) {
+        let Some(object) = self.object(name, which) else {
             return;
         };
         let id = object.id.as_ref().map(ResourceId::to_string).unwrap_or_default();
@@ -212,7 +221,8 @@ impl Agent {
 
     /// A write on the hub was accepted: what it set is known at once.
     fn written(&mut self, name: &Str, write: HubWrite, version: Str, now: Time) {
-        let Some(state) = self.works.get_mut(name) else {
+        let state = self.works.get_mut(name);
+        let Some(state) = state.filter(|state| state.work.meta.uid == write.uid) else {
             return;
         };
         match write.sent {

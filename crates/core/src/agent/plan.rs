@@ -65,6 +65,8 @@ pub struct ObjectOrder {
 pub struct RemovalOrder {
     /// The Work.
     pub owner: WorkOwner,
+    /// Its uid.
+    pub uid: Str,
     /// The objects.
     pub objects: Vec<RemovalObject>,
     /// True if the objects are kept, without ownership metadata.
@@ -87,6 +89,8 @@ pub struct RemovalObject {
 pub struct HubWrite {
     /// The Work; `None` is the Cluster.
     pub work: Option<Str>,
+    /// The uid of the object.
+    pub uid: Str,
     /// True if the status subresource is written.
     pub is_status: bool,
     /// The patch.
@@ -234,6 +238,7 @@ impl Agent {
         if !objects.is_empty() {
             let order = RemovalOrder {
                 owner: self.owner(name),
+                uid: state.work.meta.uid.clone(),
                 objects,
                 preserves: state.work.preserves,
             };
@@ -259,6 +264,7 @@ impl Agent {
         let names: Vec<&str> = all.iter().map(|each| &**each).collect();
         let write = HubWrite {
             work: Some(name.clone()),
+            uid: meta.uid.clone(),
             is_status: false,
             patch: json!({"metadata": {
                 "uid": &*meta.uid, "resourceVersion": &*meta.resource_version, "finalizers": names,
@@ -296,6 +302,7 @@ impl Agent {
         }
         let write = HubWrite {
             work: Some(name.clone()),
+            uid: meta.uid.clone(),
             is_status: true,
             patch,
             sent: Sent::Report(report.conditions, report.digest),

@@ -158,7 +158,7 @@ impl World {
             differed: differed.map(Into::into),
             created,
         };
-        self.end(Outcome::Applied(order.source, vec![(0, done)]));
+        self.end(Outcome::Applied(order.source, vec![(0, config_map(), done)]));
     }
 
     fn fails(&mut self, message: &str, passes: bool) {
@@ -168,7 +168,7 @@ impl World {
         let message = message.into();
         self.end(Outcome::Applied(
             order.source,
-            vec![(0, Applied::Failed { message, passes })],
+            vec![(0, config_map(), Applied::Failed { message, passes })],
         ));
     }
 
@@ -186,7 +186,7 @@ impl World {
     }
 
     fn removed(&mut self, removed: Removed) {
-        self.end(Outcome::Removed(vec![(0, removed)]));
+        self.end(Outcome::Removed("w".into(), vec![(0, config_map(), removed)]));
     }
 
     fn see_work(&mut self, edit: impl FnOnce(&mut Value)) {
@@ -583,4 +583,40 @@ fn ready_turns_after_its_threshold_and_at_once_after_the_hub_gave_it_up() {
         world.now = world.now.plus(after);
         assert_eq!(ready(&world).as_deref(), expected, "{sentence}");
     }
+}
+
+#[test]
+fn an_outcome_about_another_work_or_object_is_dropped() {
+    let mut other = config_map();
+    other.name = "b".into();
+    for (sentence, uid, id) in [
+        ("the Work was created anew", "before", config_map()),
+        ("its manifests changed", "w", other),
+    ] {
+        let mut world = World::new();
+        world.list(Watch::Works, &[work(1, 2)], 2);
+        let mut source = source_of(&work(1, 2));
+        source.uid = uid.into();
+        let done = Applied::Done {
+            copy: Box::new(copy(5)),
+            resource: "configmaps".into(),
+            differed: None,
+            created: true,
+        };
+        world.end(Outcome::Applied(source, vec![(0, id.clone(), done)]));
+        assert_eq!(world.step(), "apply read", "{sentence}: applied");
+        let mut world = World::settled();
+        world.see_work(deleted);
+        let removed = vec![(0, id, Removed::Done(None))];
+        world.end(Outcome::Removed(uid.into(), removed));
+        assert_eq!(world.step(), "remove", "{sentence}: removed");
+    }
+    let mut world = World::settled();
+    world.see_work(|work| work["metadata"]["finalizers"] = json!([]));
+    let Some(Step::Write(mut write)) = world.plan().step else {
+        panic!("{}", world.step());
+    };
+    write.uid = "before".into();
+    world.end(Outcome::Written(Box::new(write), "21".into()));
+    assert_eq!(world.step(), format!("finalizers {}", finalizer::EXECUTION), "written");
 }
