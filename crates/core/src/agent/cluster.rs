@@ -6,6 +6,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use entourage_api::cluster::{Cluster, ClusterStatus, SyncMode};
+use serde_json::json;
 
 use super::{Agent, HubWrite, Plan, Sent, Step, state::Failure};
 use crate::{
@@ -19,6 +20,8 @@ use crate::{
 
 /// The shortest time between two reports of the capacity, in milliseconds.
 const INTERVAL: i64 = 10_000;
+/// The reason of Ready of a Cluster about which no agent ever reported: Karmada's hub sets it.
+const NEVER_REPORTED: &str = "ClusterStatusNeverUpdated";
 
 /// The Cluster as observed, and what it is to report.
 #[derive(Default)]
@@ -62,6 +65,16 @@ impl ClusterState {
                     .into(),
             );
         };
+        if object.spec.id.is_empty() {
+            return Some(if is_new(object) {
+                format!("spec.id of Cluster {name} is empty: it is set to {identity} first")
+            } else {
+                format!(
+                    "spec.id of Cluster {name} is empty, and another agent has reported about it already. If this is its \
+                     cluster, set spec.id to {identity}; nothing is applied before"
+                )
+            });
+        }
         let named = identity::check(name, &object.spec.id, identity).err();
         named.map(|_| {
             format!(
@@ -85,6 +98,11 @@ impl ClusterState {
     }
 }
 
+/// True if no agent ever reported about the Cluster.
+fn is_new(object: &Cluster) -> bool {
+    stored_ready(object).is_none_or(|ready| ready.reason == NEVER_REPORTED)
+}
+
 impl Agent {
     pub(super) fn plan_cluster(&self, now: Time) -> Plan {
         let state = &self.cluster;
@@ -93,6 +111,13 @@ impl Agent {
         };
         if object.spec.sync_mode == SyncMode::Push {
             return Plan::wait(None, "its status is the controllers'");
+        }
+        if let Some(identity) = &state.identity
+            && self.is_synced()
+            && object.spec.id.is_empty()
+            && is_new(object)
+        {
+            return self.fill_in(meta, identity, now);
         }
         // While no cluster has responded yet, that is reported; what another one says never is.
         if state.identity.is_some()
@@ -123,6 +148,25 @@ impl Agent {
         let mut plan = Plan::step(Step::Write(write), "the status of the Cluster differs");
         plan.again_at = again_at;
         plan
+    }
+
+    /// Sets the id of the Cluster, if it is still as it was observed.
+    fn fill_in(&self, meta: &Meta, identity: &Str, now: Time) -> Plan {
+        let failure = self.cluster.hub_failure.as_ref();
+        if let Some(failure) = failure.filter(|each| now < each.retry_at) {
+            return Plan::wait(Some(failure.retry_at), failure.message.clone());
+        }
+        let write = HubWrite {
+            work: None,
+            uid: meta.uid.clone(),
+            is_status: false,
+            patch: json!({
+                "metadata": {"uid": &*meta.uid, "resourceVersion": &*meta.resource_version},
+                "spec": {"id": &**identity},
+            }),
+            sent: Sent::Cluster,
+        };
+        Plan::step(Step::Write(write), "which cluster it is was not stored")
     }
 
     /// The time at which a probe has lasted long enough to be reported; `None`: at once.

@@ -112,8 +112,11 @@ impl Agent {
 
     fn cluster_ended(&mut self, outcome: &Outcome, now: Time) {
         let message = match outcome {
-            Outcome::Written(..) => {
-                (self.cluster.hub_failure, self.cluster.capacity_at) = (None, Some(now));
+            Outcome::Written(write, _) => {
+                self.cluster.hub_failure = None;
+                if write.is_status {
+                    self.cluster.capacity_at = Some(now);
+                }
                 // The next plan waits for the watch: else the same would be written again.
                 "it was just written".to_owned()
             }

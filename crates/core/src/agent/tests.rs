@@ -620,3 +620,39 @@ fn an_outcome_about_another_work_or_object_is_dropped() {
     world.end(Outcome::Written(Box::new(write), "21".into()));
     assert_eq!(world.step(), format!("finalizers {}", finalizer::EXECUTION), "written");
 }
+
+#[test]
+fn an_empty_id_is_filled_in_once_and_only_for_a_cluster_that_was_never_reported() {
+    let fills = |patch: &Value| patch["spec"]["id"] == "k";
+    for (sentence, mode, id, ready, writes) in [
+        ("new", "Pull", "", None, true),
+        ("the hub missed a first report", "Pull", "", Some("ClusterStatusNeverUpdated"), true),
+        ("another agent reported", "Pull", "", Some("ClusterReady"), false),
+        ("it has it", "Pull", "k", None, false),
+        ("it has another", "Pull", "other", None, false),
+        ("it is not ours", "Push", "", None, false),
+    ] {
+        let mut world = World::new();
+        let mut object = cluster(mode, id);
+        if let Some(reason) = ready {
+            object["status"]["conditions"] = json!([{"type": "Ready", "status": "Unknown", "reason": reason,
+                "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}]);
+        }
+        world.list(Watch::Clusters, &[object], 2);
+        world.see(Observation::Probed("m1".into(), Probe { healthy: true, ..Probe::default() }));
+        world.list(Watch::Works, &[work(1, 2)], 3);
+        let step = world.agent.plan(&Key::Cluster, world.now).step;
+        let Some(Step::Write(write)) = step else {
+            assert!(!writes, "{sentence}");
+            assert_eq!(world.step(), "-", "{sentence}");
+            let says = world.agent.objection().unwrap_or_default();
+            assert_eq!(says.contains("set spec.id to k"), sentence == "another agent reported", "{says}");
+            continue;
+        };
+        assert_eq!((fills(&write.patch), !write.is_status), (writes, writes), "{sentence}");
+        if writes {
+            assert_eq!(write.patch["metadata"], json!({"uid": "c", "resourceVersion": "1"}), "{sentence}");
+            assert_eq!(world.step(), "-", "{sentence}: nothing is applied before");
+        }
+    }
+}
