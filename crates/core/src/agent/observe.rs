@@ -115,6 +115,11 @@ impl Agent {
             }
             state.reported_at = before.reported_at;
             state.is_ended = before.is_ended;
+            if state.work.meta.deleting.is_none() {
+                for object in &mut state.objects {
+                    object.removal = Removal::Pending;
+                }
+            }
         }
         for id in state.ids() {
             self.carriers.entry(id.clone()).or_default().insert(name.clone());
@@ -241,7 +246,7 @@ impl Agent {
             Watch::Clusters => self.cluster.object = None,
             Watch::Works => {
                 for state in self.works.values_mut() {
-                    state.work.meta.resource_version = "0".into();
+                    state.restored();
                 }
             }
             _ => {}

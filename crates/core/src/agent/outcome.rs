@@ -150,7 +150,7 @@ impl Agent {
                 differed,
                 created,
             } => {
-                let known = object.record.take().filter(|record| record.source == *source);
+                let known = object.record.take().filter(|record| record.is_in(source));
                 let path = match (&known, created) {
                     (Some(_), true) => Some(DELETED),
                     _ => differed.as_deref(),
@@ -171,7 +171,7 @@ impl Agent {
                 }
                 object.failure = None;
                 object.record = Some(Record {
-                    source: source.clone(),
+                    source: Some(source.clone()),
                     copy: copy.meta.clone(),
                     resource,
                 });

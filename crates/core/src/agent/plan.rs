@@ -197,7 +197,7 @@ impl Agent {
             may_exist: copy.is_some() || !is_synced,
             applied: object.record.as_ref().map(|record| record.copy.uid.clone()),
         };
-        let Some(record) = object.record.as_ref().filter(|each| each.source == source) else {
+        let Some(record) = object.record.as_ref().filter(|each| each.is_in(&source)) else {
             return Due::Now(order);
         };
         if failure.is_some() {

@@ -66,6 +66,18 @@ impl WorkState {
         Source::of(&self.work.meta)
     }
 
+    /// The hub was restored: a version may stand for another content now, and what was removed is wanted again.
+    pub(super) fn restored(&mut self) {
+        self.work.meta.resource_version = "0".into();
+        (self.hub_failure, self.is_ended) = (None, false);
+        for object in &mut self.objects {
+            (object.failure, object.removal) = (None, Removal::Pending);
+            if let Some(record) = &mut object.record {
+                record.source = None;
+            }
+        }
+    }
+
     /// The ids of its objects.
     pub(super) fn ids(&self) -> impl Iterator<Item = &ResourceId> {
         self.objects.iter().filter_map(|each| each.id.as_ref())
@@ -101,8 +113,8 @@ impl ObjectState {
 /// The record of a successful application.
 #[derive(Clone, Debug)]
 pub(super) struct Record {
-    /// The version of the Work.
-    pub(super) source: Source,
+    /// The version of the Work; `None` if the hub was restored since: it is to be compared anew.
+    pub(super) source: Option<Source>,
     /// The object as it was then.
     pub(super) copy: CopyMeta,
     /// The plural of its kind.
@@ -110,6 +122,11 @@ pub(super) struct Record {
 }
 
 impl Record {
+    /// True if it was applied in this version.
+    pub(super) fn is_in(&self, source: &Source) -> bool {
+        self.source.as_ref() == Some(source)
+    }
+
     /// True if the object is the one that was applied, unchanged since in all that its manifest determines.
     pub(super) fn is_of(&self, copy: &CopyMeta) -> bool {
         self.copy.uid == copy.uid

@@ -117,7 +117,7 @@ fn applied(agent: &Agent, state: &WorkState, now: Time) -> Option<Result<String,
             (Some(_), Some(failure)) if failure.is_reported() => failed.push(failure.message.clone()),
             (Some(_), Some(_)) => {}
             (Some(id), None) => {
-                done += usize::from(object.record.as_ref().is_some_and(|each| each.source == source));
+                done += usize::from(object.record.as_ref().is_some_and(|each| each.is_in(&source)));
                 let drift = object.drift.as_ref().filter(|drift| now < drift.over_at());
                 contended.extend(drift.and_then(|drift| drift.message(id, &agent.config.cluster)));
             }

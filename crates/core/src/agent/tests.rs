@@ -656,3 +656,33 @@ fn an_empty_id_is_filled_in_once_and_only_for_a_cluster_that_was_never_reported(
         }
     }
 }
+
+#[test]
+fn after_the_hub_was_restored_a_work_is_compared_anew_and_its_removal_begins_anew() {
+    // The same generation may be another content now.
+    let mut world = World::settled();
+    world.list(Watch::Works, &[work(1, 50)], 60);
+    assert_eq!(world.step(), "report Applied=True Dispatching=True");
+    world.list(Watch::Works, &[work(1, 2)], 2);
+    assert_eq!(world.step(), "apply read");
+
+    let mut world = World::settled();
+    world.list(Watch::Works, &[{
+        let mut leaving = work(1, 50);
+        deleted(&mut leaving);
+        leaving
+    }], 60);
+    world.removed(Removed::Done(None));
+    assert!(world.step().starts_with("finalizers"));
+    world.list(Watch::Works, &[work(1, 2)], 2);
+    assert_eq!(world.step(), "apply read");
+    world.applies(None, true, 70);
+    world.see_work(deleted);
+    assert_eq!(world.step(), "remove");
+
+    let mut world = World::new();
+    world.list(Watch::Works, &[work(1, 50)], 60);
+    world.fails("refused", false);
+    world.list(Watch::Works, &[work(1, 2)], 2);
+    assert_eq!(world.step(), "apply read", "its failure does not count");
+}
