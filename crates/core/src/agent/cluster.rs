@@ -119,10 +119,9 @@ impl Agent {
         {
             return self.fill_in(meta, identity, now);
         }
-        // While no cluster has responded yet, that is reported; what another one says never is.
-        if state.identity.is_some()
-            && let Some(why) = self.objection()
-        {
+        // What another cluster says is never reported, nor anything before it is known which one responds. Once that is known it
+        // stays known: that this cluster no longer responds is reported.
+        if let Some(why) = self.objection() {
             return Plan::wait(None, why);
         }
         if let Some(failure) = state.hub_failure.as_ref().filter(|each| now < each.retry_at) {

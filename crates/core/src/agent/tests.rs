@@ -686,3 +686,15 @@ fn after_the_hub_was_restored_a_work_is_compared_anew_and_its_removal_begins_ane
     world.list(Watch::Works, &[work(1, 2)], 2);
     assert_eq!(world.step(), "apply read", "its failure does not count");
 }
+
+#[test]
+fn nothing_is_reported_before_the_identity_is_proven_and_ready_is_false_after_it() {
+    let mut world = World::new();
+    world.agent.cluster.identity = None;
+    world.see(Observation::Probed("m1".into(), Probe::default()));
+    assert_eq!(ready(&world), None, "it may be another cluster");
+    assert!(world.agent.objection().is_some(), "the Lease is not renewed");
+    world.see(Observation::Identified("m1".into(), "k".into()));
+    assert_eq!(ready(&world).as_deref(), Some("False"));
+    assert_eq!(world.agent.objection(), None, "the Lease is renewed");
+}
