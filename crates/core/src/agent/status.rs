@@ -139,7 +139,7 @@ fn applied(agent: &Agent, state: &WorkState, now: Time) -> Option<Result<String,
 
 /// The state of the objects; `None` while that of one of them is not known.
 fn statuses(agent: &Agent, state: &WorkState) -> Option<Vec<ManifestStatus>> {
-    let mut all = Vec::new();
+    let (mut all, work) = (Vec::new(), &state.work);
     for (ordinal, object) in state.objects.iter().enumerate() {
         let Some(id) = &object.id else { continue };
         let copy = agent.copies.get(id);
@@ -148,8 +148,8 @@ fn statuses(agent: &Agent, state: &WorkState) -> Option<Vec<ManifestStatus>> {
             (Some(record), copy) if copy.is_some() || is_synced => {
                 all.push(manifest_status(ordinal, id, &record.resource, copy));
             }
-            // It is not applied: there is nothing to report of it.
-            (None, _) if object.failure.is_some() => {}
+            // It was never applied: there is nothing to report of it, and nothing of it is reported.
+            (None, None) if object.failure.is_some() && (is_synced || work.reported.is_empty()) => {}
             _ => return None,
         }
     }

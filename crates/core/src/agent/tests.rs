@@ -698,3 +698,26 @@ fn nothing_is_reported_before_the_identity_is_proven_and_ready_is_false_after_it
     assert_eq!(ready(&world).as_deref(), Some("False"));
     assert_eq!(world.agent.objection(), None, "the Lease is renewed");
 }
+
+#[test]
+fn a_failure_after_a_restart_erases_no_reported_status() {
+    let identifier = json!({"ordinal": 0, "version": "v1", "kind": "ConfigMap", "resource": "configmaps",
+        "namespace": "shop", "name": "a"});
+    let copies = Watch::Copies("m1".into(), config_map().gvk);
+    for (sentence, listed, expected) in [
+        ("the kind is not listed", None, None),
+        ("the object exists", Some(vec![object(5)]), None),
+        ("the object does not exist", Some(vec![]), Some(json!([]))),
+    ] {
+        let mut world = World::new();
+        let mut stored = work(1, 2);
+        stored["status"]["manifestStatuses"] = json!([{"identifier": identifier, "health": "Healthy"}]);
+        world.list(Watch::Works, &[stored], 2);
+        if let Some(objects) = listed {
+            world.list(copies.clone(), &objects, 6);
+        }
+        world.fails("refused", false);
+        let patch = world.accepts(3);
+        assert_eq!(patch["status"].get("manifestStatuses"), expected.as_ref(), "{sentence}");
+    }
+}
