@@ -11,12 +11,11 @@ use entourage_core::{
     },
     apply_task::{Answer, Applied as Rules, ApplyTask, Fetched, Next, Request},
     manifest::WorkOwner,
-    object::{NamespacedName, ResourceId, Str},
+    object::{Gvk, NamespacedName, ResourceId, Str},
     observation::work_gvk,
     plan::HubObject,
 };
 use serde_json::Value;
-use tracing::debug;
 
 use crate::{
     client::{
@@ -55,7 +54,7 @@ impl StepExecutor {
         let path = Path::hub(&HubObject::Work(order.owner.work.clone()));
         let work = match self.hub.get(&path, Form::Whole).await {
             Ok(work) => Fetched(work),
-            Err(failure) => return hub_failed(&failure),
+            Err(failure) => return hub_failed(&failure, &work_gvk()),
         };
         if source_of(&work.0) != order.source {
             return Outcome::Changed;
@@ -197,17 +196,20 @@ impl StepExecutor {
                 Outcome::Written(Box::new(write), version)
             }
             Err(failure) => {
-                debug!(object = ?object, error = ?failure, "a write to the hub failed");
-                hub_failed(&failure)
+                let gvk = match &write.work {
+                    Some(_) => work_gvk(),
+                    None => Gvk::new("cluster.karmada.io/v1alpha1", "Cluster"),
+                };
+                hub_failed(&failure, &gvk)
             }
         }
     }
 }
 
-fn hub_failed(failure: &Failure) -> Outcome {
+fn hub_failed(failure: &Failure, gvk: &Gvk) -> Outcome {
     match failure.class() {
         Class::Missing | Class::Conflict => Outcome::Changed,
         Class::Abandoned => Outcome::Abandoned,
-        _ => Outcome::HubFailed(failure.text(&work_gvk())),
+        _ => Outcome::HubFailed(failure.text(gvk)),
     }
 }

@@ -76,6 +76,11 @@ impl Agent {
         let name = match key {
             Key::Work(name) => name,
             Key::Cluster => {
+                if let Outcome::HubFailed(message) = &outcome
+                    && self.cluster.hub_failure.as_ref().is_none_or(|held| held.message != *message)
+                {
+                    out.notes.push(hub_note(&format!("Cluster {}", self.config.cluster), message));
+                }
                 self.cluster_ended(&outcome, now);
                 return out;
             }
@@ -87,6 +92,11 @@ impl Agent {
                 Outcome::Abandoned => Some("nothing was sent".to_owned()),
                 _ => None,
             };
+            if let Outcome::HubFailed(message) = &outcome
+                && state.hub_failure.as_ref().is_none_or(|held| held.message != *message)
+            {
+                out.notes.push(hub_note(&format!("Work {}/{name}", self.config.namespace), message));
+            }
             state.hub_failure = failed.map(|message| {
                 let source = state.source();
                 Failure::again(state.hub_failure.as_ref(), source, (message, true), now)
@@ -247,6 +257,10 @@ impl Agent {
             state.work.meta.resource_version = version;
         }
     }
+}
+
+fn hub_note(object: &str, message: &str) -> String {
+    format!("{object}: a request to the hub failed: {message}; retrying")
 }
 
 /// For logs: no payload is in a step.

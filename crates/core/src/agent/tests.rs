@@ -512,6 +512,7 @@ fn a_hub_that_fails_is_asked_again_later() {
     let waits: Vec<String> = (0..3)
         .map(|_| {
             world.end(Outcome::HubFailed("no response".into()));
+            assert_eq!(world.notes, ["Work karmada-es-m1/w: a request to the hub failed: no response; retrying"]);
             let wait = world.step();
             world.now = world.now.plus(60_000);
             wait
@@ -519,6 +520,13 @@ fn a_hub_that_fails_is_asked_again_later() {
         .collect();
     assert_eq!(waits, ["wait 1000", "wait 2000", "wait 4000"]);
     assert_eq!(world.step(), "apply read");
+    world.end(Outcome::HubFailed("forbidden".into()));
+    assert_eq!(world.notes.len(), 2, "another message is another note");
+    for _ in 0..2 {
+        let observed = { &mut world.agent }.ended(&Key::Cluster, Outcome::HubFailed("no".into()), world.now);
+        world.notes.extend(observed.notes);
+    }
+    assert_eq!(world.notes[2..], ["Cluster m1: a request to the hub failed: no; retrying"]);
 }
 
 #[test]
