@@ -77,9 +77,14 @@ impl Agent {
             Key::Work(name) => name,
             Key::Cluster => {
                 if let Outcome::HubFailed(message) = &outcome
-                    && self.cluster.hub_failure.as_ref().is_none_or(|held| held.message != *message)
+                    && self
+                        .cluster
+                        .hub_failure
+                        .as_ref()
+                        .is_none_or(|held| held.message != *message)
                 {
-                    out.notes.push(hub_note(&format!("Cluster {}", self.config.cluster), message));
+                    out.notes
+                        .push(hub_note(&format!("Cluster {}", self.config.cluster), message));
                 }
                 self.cluster_ended(&outcome, now);
                 return out;
@@ -93,9 +98,15 @@ impl Agent {
                 _ => None,
             };
             if let Outcome::HubFailed(message) = &outcome
-                && state.hub_failure.as_ref().is_none_or(|held| held.message != *message)
+                && state
+                    .hub_failure
+                    .as_ref()
+                    .is_none_or(|held| held.message != *message)
             {
-                out.notes.push(hub_note(&format!("Work {}/{name}", self.config.namespace), message));
+                out.notes.push(hub_note(
+                    &format!("Work {}/{name}", self.config.namespace),
+                    message,
+                ));
             }
             state.hub_failure = failed.map(|message| {
                 let source = state.source();
@@ -204,7 +215,10 @@ impl Agent {
 
     /// The object that an outcome is about; `None` if its Work is another one by now, or carries another object there.
     fn object(&mut self, name: &Str, (uid, ordinal, id): Which<'_>) -> Option<&mut ObjectState> {
-        let state = self.works.get_mut(name).filter(|state| state.work.meta.uid == *uid)?;
+        let state = self
+            .works
+            .get_mut(name)
+            .filter(|state| state.work.meta.uid == *uid)?;
         let object = state.objects.get_mut(ordinal)?;
         (object.id.as_ref() == Some(id)).then_some(object)
     }

@@ -512,7 +512,10 @@ fn a_hub_that_fails_is_asked_again_later() {
     let waits: Vec<String> = (0..3)
         .map(|_| {
             world.end(Outcome::HubFailed("no response".into()));
-            assert_eq!(world.notes, ["Work karmada-es-m1/w: a request to the hub failed: no response; retrying"]);
+            assert_eq!(
+                world.notes,
+                ["Work karmada-es-m1/w: a request to the hub failed: no response; retrying"]
+            );
             let wait = world.step();
             world.now = world.now.plus(60_000);
             wait
@@ -526,7 +529,10 @@ fn a_hub_that_fails_is_asked_again_later() {
         let observed = { &mut world.agent }.ended(&Key::Cluster, Outcome::HubFailed("no".into()), world.now);
         world.notes.extend(observed.notes);
     }
-    assert_eq!(world.notes[2..], ["Cluster m1: a request to the hub failed: no; retrying"]);
+    assert_eq!(
+        world.notes[2..],
+        ["Cluster m1: a request to the hub failed: no; retrying"]
+    );
 }
 
 #[test]
@@ -626,7 +632,11 @@ fn an_outcome_about_another_work_or_object_is_dropped() {
     };
     write.uid = "before".into();
     world.end(Outcome::Written(Box::new(write), "21".into()));
-    assert_eq!(world.step(), format!("finalizers {}", finalizer::EXECUTION), "written");
+    assert_eq!(
+        world.step(),
+        format!("finalizers {}", finalizer::EXECUTION),
+        "written"
+    );
 }
 
 #[test]
@@ -634,7 +644,13 @@ fn an_empty_id_is_filled_in_once_and_only_for_a_cluster_that_was_never_reported(
     let fills = |patch: &Value| patch["spec"]["id"] == "k";
     for (sentence, mode, id, ready, writes) in [
         ("new", "Pull", "", None, true),
-        ("the hub missed a first report", "Pull", "", Some("ClusterStatusNeverUpdated"), true),
+        (
+            "the hub missed a first report",
+            "Pull",
+            "",
+            Some("ClusterStatusNeverUpdated"),
+            true,
+        ),
         ("another agent reported", "Pull", "", Some("ClusterReady"), false),
         ("it has it", "Pull", "k", None, false),
         ("it has another", "Pull", "other", None, false),
@@ -647,19 +663,37 @@ fn an_empty_id_is_filled_in_once_and_only_for_a_cluster_that_was_never_reported(
                 "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}]);
         }
         world.list(Watch::Clusters, &[object], 2);
-        world.see(Observation::Probed("m1".into(), Probe { healthy: true, ..Probe::default() }));
+        world.see(Observation::Probed(
+            "m1".into(),
+            Probe {
+                healthy: true,
+                ..Probe::default()
+            },
+        ));
         world.list(Watch::Works, &[work(1, 2)], 3);
         let step = world.agent.plan(&Key::Cluster, world.now).step;
         let Some(Step::Write(write)) = step else {
             assert!(!writes, "{sentence}");
             assert_eq!(world.step(), "-", "{sentence}");
             let says = world.agent.objection().unwrap_or_default();
-            assert_eq!(says.contains("set spec.id to k"), sentence == "another agent reported", "{says}");
+            assert_eq!(
+                says.contains("set spec.id to k"),
+                sentence == "another agent reported",
+                "{says}"
+            );
             continue;
         };
-        assert_eq!((fills(&write.patch), !write.is_status), (writes, writes), "{sentence}");
+        assert_eq!(
+            (fills(&write.patch), !write.is_status),
+            (writes, writes),
+            "{sentence}"
+        );
         if writes {
-            assert_eq!(write.patch["metadata"], json!({"uid": "c", "resourceVersion": "1"}), "{sentence}");
+            assert_eq!(
+                write.patch["metadata"],
+                json!({"uid": "c", "resourceVersion": "1"}),
+                "{sentence}"
+            );
             assert_eq!(world.step(), "-", "{sentence}: nothing is applied before");
         }
     }
@@ -675,11 +709,15 @@ fn after_the_hub_was_restored_a_work_is_compared_anew_and_its_removal_begins_ane
     assert_eq!(world.step(), "apply read");
 
     let mut world = World::settled();
-    world.list(Watch::Works, &[{
-        let mut leaving = work(1, 50);
-        deleted(&mut leaving);
-        leaving
-    }], 60);
+    world.list(
+        Watch::Works,
+        &[{
+            let mut leaving = work(1, 50);
+            deleted(&mut leaving);
+            leaving
+        }],
+        60,
+    );
     world.removed(Removed::Done(None));
     assert!(world.step().starts_with("finalizers"));
     world.list(Watch::Works, &[work(1, 2)], 2);
@@ -726,6 +764,10 @@ fn a_failure_after_a_restart_erases_no_reported_status() {
         }
         world.fails("refused", false);
         let patch = world.accepts(3);
-        assert_eq!(patch["status"].get("manifestStatuses"), expected.as_ref(), "{sentence}");
+        assert_eq!(
+            patch["status"].get("manifestStatuses"),
+            expected.as_ref(),
+            "{sentence}"
+        );
     }
 }

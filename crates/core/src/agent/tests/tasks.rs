@@ -179,14 +179,21 @@ fn an_object_is_deleted_only_if_it_names_this_very_work() {
 fn a_namespace_is_released_and_never_deleted() {
     let id = ResourceId::new(Gvk::new("v1", "Namespace"), "", "shop");
     let mut namespace = object(7);
-    for record in [json!(null), json!("karmada-es-m1/m1"), json!("karmada-es-m1/m1/o")] {
+    for record in [
+        json!(null),
+        json!("karmada-es-m1/m1"),
+        json!("karmada-es-m1/m1/o"),
+    ] {
         namespace["metadata"]["annotations"][annotation::CREATED_BY] = record;
         let known = Preconditions {
             uid: "o".into(),
             resource_version: "7".into(),
         };
         let decided = removal_task::decide(&owner(), &removal(id.clone()), false, &answer(namespace.clone()));
-        assert_eq!(decided, removal_task::Decision::Remove(known, RemovalMode::Release));
+        assert_eq!(
+            decided,
+            removal_task::Decision::Remove(known, RemovalMode::Release)
+        );
     }
 }
 
