@@ -114,6 +114,7 @@ impl Agent {
                 ));
             }
             state.reported_at = before.reported_at;
+            state.has_reported = before.has_reported;
             state.is_ended = before.is_ended;
             if state.work.meta.deleting.is_none() {
                 for object in &mut state.objects {

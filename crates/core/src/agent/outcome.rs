@@ -264,6 +264,7 @@ impl Agent {
             Sent::Report(conditions, digest) => {
                 (state.work.conditions, state.work.reported) = (conditions, digest);
                 state.reported_at = Some(now);
+                state.has_reported |= write.patch["status"].get("manifestStatuses").is_some();
             }
             Sent::Cluster => return,
         }

@@ -46,6 +46,8 @@ pub(super) struct WorkState {
     pub(super) hub_failure: Option<Failure>,
     /// The time of the last report.
     pub(super) reported_at: Option<Time>,
+    /// True if the states of its objects that are reported are those that this process wrote.
+    pub(super) has_reported: bool,
     /// True if this process removed its finalizer: its end is no surprise.
     pub(super) is_ended: bool,
 }
@@ -58,6 +60,7 @@ impl WorkState {
             objects,
             hub_failure: None,
             reported_at: None,
+            has_reported: false,
             is_ended: false,
         }
     }
@@ -69,7 +72,7 @@ impl WorkState {
     /// The hub was restored: a version may stand for another content now, and what was removed is wanted again.
     pub(super) fn restored(&mut self) {
         self.work.meta.resource_version = "0".into();
-        (self.hub_failure, self.is_ended) = (None, false);
+        (self.hub_failure, self.is_ended, self.has_reported) = (None, false, false);
         for object in &mut self.objects {
             (object.failure, object.removal) = (None, Removal::Pending);
             if let Some(record) = &mut object.record {

@@ -139,7 +139,8 @@ fn applied(agent: &Agent, state: &WorkState, now: Time) -> Option<Result<String,
 
 /// The state of the objects; `None` while that of one of them is not known.
 fn statuses(agent: &Agent, state: &WorkState) -> Option<Vec<ManifestStatus>> {
-    let (mut all, work) = (Vec::new(), &state.work);
+    let mut all = Vec::new();
+    let is_ours = state.has_reported || state.work.reported.is_empty();
     for (ordinal, object) in state.objects.iter().enumerate() {
         let Some(id) = &object.id else { continue };
         let copy = agent.copies.get(id);
@@ -148,8 +149,9 @@ fn statuses(agent: &Agent, state: &WorkState) -> Option<Vec<ManifestStatus>> {
             (Some(record), copy) if copy.is_some() || is_synced => {
                 all.push(manifest_status(ordinal, id, &record.resource, copy));
             }
-            // It was never applied: there is nothing to report of it, and nothing of it is reported.
-            (None, None) if object.failure.is_some() && (is_synced || work.reported.is_empty()) => {}
+            // This process never applied it: there is nothing to report of it. What an earlier one reported stays, unless the object
+            // does not exist.
+            (None, copy) if object.failure.is_some() && (is_ours || (is_synced && copy.is_none())) => {}
             _ => return None,
         }
     }
