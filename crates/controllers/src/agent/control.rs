@@ -194,31 +194,35 @@ impl Control {
     /// Plans dirty keys, as long as the cluster has capacity, and starts their steps.
     fn dispatch(&mut self) {
         let now = clock::now();
-        let idle: Vec<Key> = self
-            .dirty
-            .iter()
-            .filter(|key| !self.running.contains(key))
-            .cloned()
-            .collect();
-        for key in idle {
-            if self.running.len() >= self.executor.member.limit() {
+        loop {
+            let room = self.executor.member.limit().saturating_sub(self.running.len());
+            let idle = first_idle(&self.dirty, &self.running, room);
+            if idle.is_empty() {
                 return;
             }
-            self.dirty.remove(&key);
-            let plan = self.agent.plan(&key, now);
-            self.timers.set(&key, plan.again_at);
-            let Some(step) = plan.step else { continue };
-            debug!(%step, why = plan.why, "planned");
-            self.running.insert(key.clone());
-            let executor = self.executor.clone();
-            self.tasks.spawn(async move {
-                let carried_out = AssertUnwindSafe(executor.carry_out(step)).catch_unwind().await;
-                // The panic's message is not logged: it may quote data.
-                let failed = |_| Outcome::HubFailed("the step ended unexpectedly".to_owned());
-                (key, carried_out.unwrap_or_else(failed))
-            });
+            for key in idle {
+                self.dirty.remove(&key);
+                let plan = self.agent.plan(&key, now);
+                self.timers.set(&key, plan.again_at);
+                let Some(step) = plan.step else { continue };
+                debug!(%step, why = plan.why, "planned");
+                self.running.insert(key.clone());
+                let executor = self.executor.clone();
+                self.tasks.spawn(async move {
+                    let carried_out = AssertUnwindSafe(executor.carry_out(step)).catch_unwind().await;
+                    // The panic's message is not logged: it may quote data.
+                    let failed = |_| Outcome::HubFailed("the step ended unexpectedly".to_owned());
+                    (key, carried_out.unwrap_or_else(failed))
+                });
+            }
         }
     }
+}
+
+/// The first dirty keys without a running step, as many as there is room for. Cost: O(running + room).
+fn first_idle(dirty: &BTreeSet<Key>, running: &BTreeSet<Key>, room: usize) -> Vec<Key> {
+    let idle = dirty.iter().filter(|key| !running.contains(key));
+    idle.take(room).cloned().collect()
 }
 
 /// The times at which keys are planned again. One for each key.
@@ -264,6 +268,17 @@ impl Timers {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_more_keys_are_collected_than_there_is_room_for() {
+        let key = |name: &str| Key::Work(name.into());
+        let dirty = BTreeSet::from(["a", "b", "c", "d"].map(key));
+        let running = BTreeSet::from([key("a")]);
+        for (room, expected) in [(0, vec![]), (2, vec!["b", "c"]), (9, vec!["b", "c", "d"])] {
+            let expected: Vec<Key> = expected.into_iter().map(key).collect();
+            assert_eq!(first_idle(&dirty, &running, room), expected);
+        }
+    }
 
     #[test]
     fn a_key_has_one_timer() {
