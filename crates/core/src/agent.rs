@@ -86,6 +86,8 @@ pub struct Agent {
     works: BTreeMap<Str, WorkState>,
     /// The Works that carry an object.
     carriers: BTreeMap<ResourceId, BTreeSet<Str>>,
+    /// The number of such objects of each kind.
+    kinds: BTreeMap<Gvk, usize>,
     /// The objects on the cluster that some control plane manages, of the kinds that Works carry.
     copies: BTreeMap<ResourceId, Copy>,
     /// The watches that list, and the revision that each has reached.
@@ -103,13 +105,14 @@ impl Agent {
             config,
             works: BTreeMap::new(),
             carriers: BTreeMap::new(),
+            kinds: BTreeMap::new(),
             copies: BTreeMap::new(),
             synced: BTreeMap::new(),
             reached: BTreeMap::new(),
         }
     }
 
-    /// The watches that it needs. Cost: O(objects of Works).
+    /// The watches that it needs. Cost: O(kinds).
     #[must_use]
     pub fn demand(&self) -> BTreeSet<Watch> {
         let cluster = &self.config.cluster;
@@ -117,9 +120,7 @@ impl Agent {
         if self.config.collects_capacity {
             all.extend([Watch::Nodes(cluster.clone()), Watch::Pods(cluster.clone())]);
         }
-        let mut kinds: Vec<&Gvk> = self.carriers.keys().map(|id| &id.gvk).collect();
-        kinds.dedup();
-        all.extend({ kinds }.into_iter().map(|gvk| self.copies_of(gvk)));
+        all.extend(self.kinds.keys().map(|gvk| self.copies_of(gvk)));
         all
     }
 

@@ -153,7 +153,7 @@ impl Control {
         self.dirty.extend(observed.dirty);
     }
 
-    /// Starts and ends watches as the agent needs them. Cost: O(objects of Works).
+    /// Starts and ends watches as the agent needs them. Cost: O(kinds).
     fn watch(&mut self) {
         let demand = self.agent.demand();
         if self.watches.demanded() == &demand && self.demands > 0 {

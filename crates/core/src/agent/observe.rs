@@ -123,7 +123,11 @@ impl Agent {
             }
         }
         for id in state.ids() {
-            self.carriers.entry(id.clone()).or_default().insert(name.clone());
+            let names = self.carriers.entry(id.clone()).or_insert_with(|| {
+                *self.kinds.entry(id.gvk.clone()).or_default() += 1;
+                BTreeSet::new()
+            });
+            names.insert(name.clone());
         }
         self.works.insert(name.clone(), state);
         out.dirty.insert(Key::Work(name.clone()));
@@ -136,6 +140,12 @@ impl Agent {
                 names.remove(name);
                 if names.is_empty() {
                     self.carriers.remove(id);
+                    if let Some(count) = self.kinds.get_mut(&id.gvk) {
+                        *count -= 1;
+                        if *count == 0 {
+                            self.kinds.remove(&id.gvk);
+                        }
+                    }
                 }
             }
         }

@@ -540,6 +540,17 @@ fn the_kinds_of_works_are_watched_and_forgotten() {
     let mut world = World::settled();
     let copies = world.agent.copies_of(&config_map().gvk);
     assert!(world.agent.demand().contains(&copies));
+    // Two Works carry one object of the kind, and one of them another.
+    let mut second = work(1, 21);
+    (second["metadata"]["name"], second["metadata"]["uid"]) = (json!("v"), json!("v"));
+    world.see_object(&Watch::Works, &second);
+    let mut other = manifest();
+    other["metadata"]["name"] = json!("b");
+    world.see_work(|work| work["spec"]["workload"]["manifests"] = json!([manifest(), other]));
+    assert_eq!(world.agent.kinds[&config_map().gvk], 2);
+    world.gone(ObjectRef::Work(NamespacedName::new(NAMESPACE, "w")));
+    assert_eq!(world.agent.kinds[&config_map().gvk], 1);
+    assert!(world.agent.demand().contains(&copies));
     world.list(Watch::Works, &[], 30);
     assert!(!world.agent.demand().contains(&copies));
     world.agent.forget_unwatched();
