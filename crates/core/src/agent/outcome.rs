@@ -2,7 +2,7 @@
 
 use super::{
     Agent, HubWrite, Key, Observed, Sent, Source, Step, Str, Time,
-    state::{Failure, ObjectState, Record, Removal, delay},
+    state::{Equal, Failure, ObjectState, Record, Removal, delay},
 };
 use crate::{
     drift::{DriftBackoff, Drifting},
@@ -190,6 +190,11 @@ impl Agent {
                     out.notes
                         .push(format!("{id} was changed on the cluster at {path}: corrected"));
                 }
+                // Its resourceVersion is all that says whether it changed: a writer of anything else must not cause a read each time.
+                object.equal = match (&known, path, copy.meta.generation) {
+                    (Some(_), None, None) => Some(Equal::again(object.equal, now)),
+                    _ => None,
+                };
                 object.failure = None;
                 object.record = Some(Record {
                     source: Some(source.clone()),

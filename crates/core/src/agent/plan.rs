@@ -213,7 +213,10 @@ impl Agent {
             None if !is_synced => return Due::Later,
             _ => {}
         }
-        match object.drift.as_ref().map(|drift| drift.retry_at()) {
+        let is_same = copy.is_some_and(|copy| copy.meta.uid == record.copy.uid);
+        let equal = object.equal.as_ref().filter(|_| is_same);
+        let drift = object.drift.as_ref().map(|drift| drift.retry_at());
+        match drift.max(equal.map(|equal| equal.retry_at())) {
             Some(retry_at) if now < retry_at => Due::At(retry_at),
             _ => Due::Now(order),
         }

@@ -95,6 +95,8 @@ pub(super) struct ObjectState {
     /// The last successful application.
     pub(super) record: Option<Record>,
     pub(super) drift: Option<Box<DriftBackoff>>,
+    /// Reads that found it equal although it had changed, of a kind without generation.
+    pub(super) equal: Option<Equal>,
     /// The failure of the last attempt to apply it.
     pub(super) failure: Option<Failure>,
     /// The state of its removal.
@@ -107,6 +109,7 @@ impl ObjectState {
             id: id.clone(),
             record: None,
             drift: None,
+            equal: None,
             failure: None,
             removal: Removal::Pending,
         }
@@ -137,6 +140,29 @@ impl Record {
                 (Some(then), Some(now)) => then == now && self.copy.marks == copy.marks,
                 _ => self.copy.resource_version == copy.resource_version,
             }
+    }
+}
+
+/// Reads in a row that found an object equal.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Equal {
+    last: Time,
+    count: u32,
+}
+
+impl Equal {
+    /// One more; after a while without any they are forgotten.
+    pub(super) fn again(held: Option<Self>, now: Time) -> Self {
+        let held = held.filter(|held| now < held.last.plus(2 * LONGEST_DELAY));
+        Self {
+            last: now,
+            count: held.map_or(0, |held| held.count).saturating_add(1),
+        }
+    }
+
+    /// The time before which it is not read again.
+    pub(super) fn retry_at(&self) -> Time {
+        self.last.plus(delay(self.count.saturating_sub(1)))
     }
 }
 

@@ -782,3 +782,28 @@ fn a_failure_after_a_restart_erases_no_reported_status() {
         );
     }
 }
+
+#[test]
+fn reads_that_find_an_object_equal_are_delayed_more_and_more() {
+    let mut world = World::settled();
+    let copies = world.agent.copies_of(&config_map().gvk);
+    let mut waits = Vec::new();
+    for version in 1..5_u64 {
+        world.see_object(&copies, &object(10 * version));
+        waits.push(world.step());
+        world.now = world.plan().again_at.unwrap_or(world.now);
+        world.applies(None, false, 10 * version);
+    }
+    assert_eq!(waits, ["apply read", "wait 1000", "wait 2000", "wait 4000"]);
+    // A deletion is no such change.
+    world.see_object(&copies, &object(90));
+    assert_eq!(world.step(), "wait 8000");
+    world.gone(ObjectRef::Copy("m1".into(), config_map()));
+    assert_eq!(world.step(), "apply");
+    // After a while without any it begins anew.
+    world.see_object(&copies, &object(110));
+    world.now = world.now.plus(120_000);
+    world.applies(None, false, 110);
+    world.see_object(&copies, &object(120));
+    assert_eq!(world.step(), "wait 1000");
+}
