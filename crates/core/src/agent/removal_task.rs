@@ -1,7 +1,8 @@
 //! Removes one object of a Work that is being deleted: the decision from its metadata, and what is particular to it in the order of
 //! requests of [`crate::apply_task`].
 //!
-//! The object is looked at first: only one that names this very Work, and no other hub than its manifest, is deleted, and only that version of it.
+//! The object is looked at first: only one that names this very Work, and no other hub than its manifest, is deleted, and only that
+//! version of it. A namespace is never deleted.
 
 use serde_json::Value;
 

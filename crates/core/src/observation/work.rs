@@ -64,7 +64,7 @@ impl Work {
     #[must_use]
     pub fn hub_of(&self, ordinal: usize) -> &str {
         let own = || self.meta.label(label::HUB).unwrap_or_default();
-        self.hubs.get(ordinal).map_or_else(own, |hub| hub)
+        self.hubs.get(ordinal).map_or_else(own, |hub| &**hub)
     }
 
     /// True if this hub made it or took it over. Without this mark it is never deleted.
