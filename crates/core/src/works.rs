@@ -51,6 +51,10 @@ pub fn plan(fleet: &Fleet, id: &ResourceId, cluster: &Str, now: Time) -> Plan {
             .as_ref()
             .is_none_or(|other| other.gvk.group != id.gvk.group)
     };
+    // Whatever the mode is now, and whether the Cluster exists: to end or rewrite it would delete or change the copy.
+    if held.is_some_and(|held| held.work.is_copy(&fleet.config.hub)) {
+        return Plan::wait("the Work is the copy of a member in Pull mode");
+    }
     if held.is_some_and(is_other) {
         return Plan::wait("the Work of this name carries another object");
     }

@@ -1,7 +1,7 @@
 //! Works as observed: the fields that decisions need, without the manifests.
 
 use entourage_api::{
-    keys::{annotation, label},
+    keys::{annotation, finalizer, label},
     names,
     work::{ManifestStatus, ResourceHealth, WorkStatus},
 };
@@ -71,6 +71,14 @@ impl Work {
     #[must_use]
     pub fn is_of(&self, hub: &str) -> bool {
         self.meta.label(label::HUB) == Some(hub)
+    }
+
+    /// True if it is a copy of a member in Pull mode, and no view of one: by its label, or by the finalizer of an agent on a Work of
+    /// this hub. A view has neither; a Work of Karmada that is taken over has the finalizer, and not the mark of this hub.
+    #[must_use]
+    pub fn is_copy(&self, hub: &str) -> bool {
+        self.meta.label(label::WORK_KIND).is_some()
+            || (self.is_of(hub) && self.meta.has_finalizer(finalizer::EXECUTION))
     }
 
     /// True if a user suspended it: by its field, not by the suspension of its binding, which is marked.

@@ -213,6 +213,32 @@ fn a_work_that_karmada_left_is_taken_over_and_keeps_the_finalizers_of_others() {
 }
 
 #[test]
+fn the_copy_of_a_member_in_pull_mode_is_no_view_whatever_its_cluster_says() {
+    let marks: [fn(&mut Value); 2] = [
+        |meta| meta["labels"]["entourage.dev/work-kind"] = json!("Deployment.apps"),
+        |meta| meta["finalizers"] = json!(["karmada.io/execution-controller"]),
+    ];
+    for mark in marks {
+        let mut world = settled();
+        let mut copy = work(&world, "member1", "Deployment", "myapp")
+            .expect("a Work")
+            .clone();
+        mark(&mut copy["metadata"]);
+        world.replace(copy);
+        world.restart();
+        assert!(world.settle());
+        let before = work(&world, "member1", "Deployment", "myapp").cloned();
+        // Its copy changes, and then is on this cluster no more.
+        world.apply(deployment("myapp", &[]));
+        assert!(world.settle());
+        world.apply(policy(&["member2"]));
+        assert!(world.settle());
+        assert!(world.on("member1", "Deployment", "myapp").is_none());
+        assert_eq!(work(&world, "member1", "Deployment", "myapp").cloned(), before);
+    }
+}
+
+#[test]
 fn a_cluster_that_leaves_takes_its_works_and_their_namespace_along() {
     let mut world = mirroring(&["member1", "member2"]);
     world.apply(config_map("my-config", "one"));
