@@ -97,6 +97,9 @@ table! {
         WORK_SOURCE = "entourage.dev/work-source";
         /// Ours. On a Work that mirrors a copy: it is suspended because its binding is, not by a user.
         WORK_SUSPENDED_BY_BINDING = "entourage.dev/suspended-by-binding";
+        /// Ours. On a Work of a cluster in Pull mode: this control plane set its `preserveResourcesOnDeletion`, not a user; it is
+        /// deleted next.
+        WORK_RELEASED = "entourage.dev/released";
         /// On a template (a request), a Work and a copy: [`super::CONFLICT_OVERWRITE`] or [`super::CONFLICT_ABORT`].
         CONFLICT_RESOLUTION = "work.karmada.io/conflict-resolution";
         /// On a copy: uid of its template.

@@ -6,6 +6,7 @@
 //! - uid, resourceVersion, generation and deletionTimestamp of the object are those of its Work, so that preconditions carry over
 //!   and a change of the Work's status alone is no change of the copy. Its status is the one that the agent reports.
 //! - An object is released, and a Namespace is deleted, by a Work that preserves: the agent never deletes what is not only ours.
+//!   Until the Work is deleted it keeps our marks, so that what was interrupted is done again.
 //! - The words of an agent about a Secret or ConfigMap are left out: they may quote its content.
 
 use entourage_api::{
@@ -117,9 +118,8 @@ pub fn work(id: &ResourceId, cluster: &str, object: &Value) -> Value {
     })
 }
 
-/// The merge patch of a Work that replaces its object by this one, which has uid and resourceVersion. One without a mark of a hub
-/// is released: the Work preserves it from now on, is listed no more, and is to be deleted. It may hold a Secret: to be wiped.
-/// Cost: O(size of the object).
+/// The merge patch of a Work that replaces its object by this one, which has uid and resourceVersion. It may hold a Secret: to be
+/// wiped. Cost: O(size of the object).
 #[must_use]
 pub fn patch(id: &ResourceId, cluster: &str, object: &Value) -> Value {
     let manifest = manifest(id, &name_of(id, cluster), object);
@@ -135,23 +135,61 @@ pub fn patch(id: &ResourceId, cluster: &str, object: &Value) -> Value {
         "metadata": {"labels": labels, "annotations": annotations},
         "spec": {"workload": {"manifests": [manifest]}},
     });
+    identify(&mut patch, &object["metadata"]);
+    patch
+}
+
+/// The merge patch of a Work whose object is released: the Work preserves it from now on, and is to be deleted. All else stays, so
+/// that a release that is interrupted is recognised as one of ours, and is done again. A Work that a user made preserve is not
+/// marked as made so by us.
+#[must_use]
+pub fn release(gvk: &Gvk, object: &Value) -> Value {
+    let mut patch = json!({"metadata": {}, "spec": {"preserveResourcesOnDeletion": true}});
+    if !gvk.is_namespace() && object[REPORT]["preserves"] != true {
+        patch["metadata"]["annotations"] = json!({annotation::WORK_RELEASED: TRUE});
+    }
+    identify(&mut patch, &object["metadata"]);
+    patch
+}
+
+/// True if the Work preserves its object when it is deleted.
+#[must_use]
+pub fn preserves(work: &Value) -> bool {
+    work["spec"]["preserveResourcesOnDeletion"] == true
+}
+
+/// The merge patch that ends a release that was not completed, of a Work whose object is managed again; `None` if there is none.
+#[must_use]
+pub fn unreleased(work: &Value) -> Option<Value> {
+    let meta = &work["metadata"];
+    if !meta["annotations"][annotation::WORK_RELEASED].is_string() || meta["deletionTimestamp"].is_string() {
+        return None;
+    }
+    let mut patch = json!({
+        "metadata": {"annotations": {annotation::WORK_RELEASED: null}},
+        "spec": {"preserveResourcesOnDeletion": null},
+    });
+    identify(&mut patch, meta);
+    Some(patch)
+}
+
+/// The patch is of exactly this version of exactly this object.
+fn identify(patch: &mut Value, meta: &Value) {
     for field in ["uid", "resourceVersion"] {
-        if let Some(value) = object["metadata"].get(field) {
+        if let Some(value) = meta.get(field) {
             patch["metadata"][field] = value.clone();
         }
     }
-    patch["spec"]["preserveResourcesOnDeletion"] = match is_owned(object) {
-        true => Value::Null,
-        false => json!(true),
-    };
-    patch
 }
 
 /// The object that a Work carries: its metadata and the agent's report, or with `whole` all of it. `None` if the Work carries
 /// another object, or several. The Work is consumed. Cost: O(size of the Work).
 #[must_use]
 pub fn object(gvk: &Gvk, mut work: Value, whole: bool) -> Option<Value> {
-    let report = report(gvk, &work);
+    let mut report = report(gvk, &work);
+    if preserves(&work) && !work["metadata"]["annotations"][annotation::WORK_RELEASED].is_string() {
+        report["preserves"] = json!(true);
+    }
     let status = work.pointer_mut("/status/manifestStatuses/0/status");
     let status = status.map(Value::take).unwrap_or_default();
     let carried = carried(gvk, &mut work);

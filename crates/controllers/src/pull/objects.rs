@@ -7,7 +7,7 @@ use entourage_core::{
     pulled,
     rendered::wipe,
 };
-use http::Method;
+use http::{Method, StatusCode};
 use http_body_util::BodyExt as _;
 use kube::client::Body;
 use serde_json::{Value, json};
@@ -23,6 +23,9 @@ use crate::client::path::Path;
 
 const JSON: &str = "application/json";
 const MERGE: &str = "application/merge-patch+json";
+
+/// The number of requests about one Work that its agent keeps changing.
+const ROUNDS: usize = 5;
 
 /// The namespaces that every cluster has.
 const ALWAYS: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
@@ -107,14 +110,74 @@ impl Pull {
 
     async fn replace(&self, target: &Target, whole: bool, mut object: Value) -> Result<Reply, BoxError> {
         let is_released = !pulled::is_owned(&object);
-        let patch = pulled::patch(&target.id, &self.cluster, &object);
+        let patch = match is_released {
+            true => pulled::release(&target.id.gvk, &object),
+            false => pulled::patch(&target.id, &self.cluster, &object),
+        };
         wipe(&mut object);
-        let path = self.work(&target.id);
-        match self.ask(Method::PATCH, &path, Some((MERGE, patch))).await? {
-            Answer::Object(work) if is_released => self.end(target, whole, work).await,
-            Answer::Object(work) => Ok(shown(target, work, whole).unwrap_or_else(|| absent(target))),
-            answer => failed(answer, target),
+        match self.patched(target, patch).await? {
+            Ok(work) if is_released => self.end(target, whole, work).await,
+            Ok(work) => match self.completed(target, work, pulled::unreleased).await? {
+                Ok(work) => Ok(shown(target, work, whole).unwrap_or_else(|| absent(target))),
+                Err(reply) => Ok(reply),
+            },
+            Err(reply) => Ok(reply),
         }
+    }
+
+    /// Patches the Work of an object; or the response that says why not.
+    async fn patched(&self, target: &Target, patch: Value) -> Result<Result<Value, Reply>, BoxError> {
+        let answer = self
+            .ask(Method::PATCH, &self.work(&target.id), Some((MERGE, patch)))
+            .await?;
+        match answer {
+            Answer::Object(work) => Ok(Ok(work)),
+            answer => failed(answer, target).map(Err),
+        }
+    }
+
+    /// Reads exactly this Work again, as it was changed meanwhile; or the response that says why not.
+    async fn again(&self, target: &Target, mut before: Value) -> Result<Result<Value, Reply>, BoxError> {
+        let uid = before["metadata"]["uid"].take();
+        wipe(&mut before);
+        match self.ask(Method::GET, &self.work(&target.id), None).await? {
+            Answer::Object(work) if work["metadata"]["uid"] == uid => Ok(Ok(work)),
+            Answer::Object(mut other) => {
+                wipe(&mut other);
+                Ok(Err(modified(target)))
+            }
+            answer => failed(answer, target).map(Err),
+        }
+    }
+
+    /// Patches a Work of ours as long as it lacks something. Its agent may write its status meanwhile.
+    async fn completed(
+        &self,
+        target: &Target,
+        mut work: Value,
+        lacking: fn(&Value) -> Option<Value>,
+    ) -> Result<Result<Value, Reply>, BoxError> {
+        for _ in 0..ROUNDS {
+            let Some(patch) = lacking(&work) else {
+                return Ok(Ok(work));
+            };
+            let next = match self.patched(target, patch).await? {
+                Err(reply) if reply.status() == StatusCode::CONFLICT => self.again(target, work).await?,
+                next => {
+                    wipe(&mut work);
+                    next
+                }
+            };
+            work = match next {
+                Ok(next) => next,
+                Err(reply) => return Ok(Err(reply)),
+            };
+        }
+        if lacking(&work).is_none() {
+            return Ok(Ok(work));
+        }
+        wipe(&mut work);
+        Ok(Err(modified(target)))
     }
 
     /// The merge patch of an object: it is read, patched and replaced.
@@ -126,71 +189,89 @@ impl Pull {
         let Some(mut object) = pulled::object(&target.id.gvk, work, true) else {
             return Ok(absent(target));
         };
-        let about = Some((&*target.plural, &*target.id.name));
-        for field in ["uid", "resourceVersion"] {
-            let meant = &patch["metadata"][field];
-            if meant.is_string() && *meant != object["metadata"][field] {
-                wipe(&mut object);
-                return Ok(status(409, "Conflict", "the object has been modified", about));
-            }
+        if !is_meant(&patch["metadata"], &object["metadata"]) {
+            wipe(&mut object);
+            return Ok(modified(target));
         }
         merged(&mut object, patch);
         self.replace(target, whole, object).await
     }
 
     async fn delete(&self, target: &Target, whole: bool, options: Value) -> Result<Reply, BoxError> {
-        let path = self.work(&target.id);
-        if !target.id.gvk.is_namespace() {
-            return self.deleted(target, whole, &path, options).await;
+        if target.id.gvk.is_namespace() {
+            let meta = json!({"metadata": options["preconditions"]});
+            let patch = pulled::release(&target.id.gvk, &meta);
+            return match self.patched(target, patch).await? {
+                Ok(work) => self.end(target, whole, work).await,
+                Err(reply) => Ok(reply),
+            };
         }
-        let patch = json!({
-            "metadata": options["preconditions"], "spec": {"preserveResourcesOnDeletion": true},
-        });
-        match self.ask(Method::PATCH, &path, Some((MERGE, patch))).await? {
-            Answer::Object(work) => self.end(target, whole, work).await,
-            answer => failed(answer, target),
+        let mut work = match self.ask(Method::GET, &self.work(&target.id), None).await? {
+            Answer::Object(work) => work,
+            answer => return failed(answer, target),
+        };
+        if !is_meant(&options["preconditions"], &work["metadata"]) {
+            wipe(&mut work);
+            return Ok(modified(target));
         }
+        let work = match self.completed(target, work, pulled::unreleased).await? {
+            Ok(work) => work,
+            Err(reply) => return Ok(reply),
+        };
+        self.ended(target, whole, work, false).await
     }
 
     /// Deletes exactly this Work, which preserves its object.
-    async fn end(&self, target: &Target, whole: bool, mut work: Value) -> Result<Reply, BoxError> {
+    async fn end(&self, target: &Target, whole: bool, work: Value) -> Result<Reply, BoxError> {
         if target.id.gvk.is_namespace() {
             let mut known = self.namespaces.lock().unwrap_or_else(PoisonError::into_inner);
             known.remove(&target.id.name);
         }
-        let meta = &work["metadata"];
-        let preconditions = json!({"uid": meta["uid"], "resourceVersion": meta["resourceVersion"]});
-        let options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": preconditions});
-        let path = self.work(&target.id);
-        match self.ask(Method::DELETE, &path, Some((JSON, options))).await? {
-            Answer::Object(mut status) if status["kind"] == "Status" => {
-                wipe(&mut status);
-                // It had no finalizer: it is gone, and this is its last state.
-                Ok(shown(target, work, whole).unwrap_or_else(|| absent(target)))
-            }
-            Answer::Object(ending) => {
-                wipe(&mut work);
-                Ok(shown(target, ending, whole).unwrap_or_else(|| absent(target)))
-            }
-            answer => {
-                wipe(&mut work);
-                failed(answer, target)
-            }
-        }
+        self.ended(target, whole, work, true).await
     }
 
-    async fn deleted(
+    /// Deletes exactly this version of a Work; one that `preserves` also a later version that still does, as its agent may write
+    /// its status meanwhile.
+    async fn ended(
         &self,
         target: &Target,
         whole: bool,
-        path: &Path,
-        options: Value,
+        mut work: Value,
+        preserves: bool,
     ) -> Result<Reply, BoxError> {
-        match self.ask(Method::DELETE, path, Some((JSON, options))).await? {
-            Answer::Object(status) if status["kind"] == "Status" => Ok(reply(200, &status)),
-            Answer::Object(work) => Ok(shown(target, work, whole).unwrap_or_else(|| absent(target))),
-            answer => failed(answer, target),
+        let path = self.work(&target.id);
+        for round in 1.. {
+            let meta = &work["metadata"];
+            let preconditions = json!({"uid": meta["uid"], "resourceVersion": meta["resourceVersion"]});
+            let options =
+                json!({"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": preconditions});
+            match self.ask(Method::DELETE, &path, Some((JSON, options))).await? {
+                Answer::Object(mut status) if status["kind"] == "Status" => {
+                    wipe(&mut status);
+                    // It had no finalizer: it is gone, and this is its last state.
+                    return Ok(shown(target, work, whole).unwrap_or_else(|| absent(target)));
+                }
+                Answer::Object(ending) => {
+                    wipe(&mut work);
+                    return Ok(shown(target, ending, whole).unwrap_or_else(|| absent(target)));
+                }
+                Answer::Failed(409, ..) if preserves && round < ROUNDS => {
+                    work = match self.again(target, work).await? {
+                        Ok(next) if pulled::preserves(&next) => next,
+                        Ok(mut other) => {
+                            wipe(&mut other);
+                            return Ok(modified(target));
+                        }
+                        Err(reply) => return Ok(reply),
+                    };
+                }
+                answer => {
+                    wipe(&mut work);
+                    return failed(answer, target);
+                }
+            }
         }
+        Ok(modified(target))
     }
 
     /// True if a namespace has a Work, or every cluster has it.
@@ -233,6 +314,17 @@ fn shown(target: &Target, work: Value, whole: bool) -> Option<Reply> {
     let reply = reply(200, &object);
     wipe(&mut object);
     Some(reply)
+}
+
+/// True if the preconditions, if there are any, are about this version of this object.
+fn is_meant(preconditions: &Value, meta: &Value) -> bool {
+    let mut fields = ["uid", "resourceVersion"].into_iter();
+    fields.all(|field| !preconditions[field].is_string() || preconditions[field] == meta[field])
+}
+
+fn modified(target: &Target) -> Reply {
+    let about = Some((&*target.plural, &*target.id.name));
+    status(409, "Conflict", "the object has been modified", about)
 }
 
 fn absent(target: &Target) -> Reply {

@@ -105,6 +105,7 @@ async fn a_copy_is_created_read_replaced_and_deleted_as_its_work() {
         format!("POST {WORKS}"),
         format!("GET {line}"),
         format!("PATCH {line}"),
+        format!("GET {line}"),
         format!("DELETE {line}"),
     ];
     assert_eq!(log.lines(), wanted);
@@ -116,7 +117,7 @@ async fn a_copy_is_created_read_replaced_and_deleted_as_its_work() {
     assert_eq!(all[2].body["metadata"]["resourceVersion"], "7");
     assert_eq!(all[2].body["spec"]["preserveResourcesOnDeletion"], Value::Null);
     assert_eq!(
-        all[3].body["preconditions"],
+        all[4].body["preconditions"],
         json!({"uid": "u", "resourceVersion": "7"})
     );
 }
@@ -125,9 +126,19 @@ async fn a_copy_is_created_read_replaced_and_deleted_as_its_work() {
 async fn a_copy_without_marks_is_released_and_so_is_a_namespace_that_is_deleted() {
     let namespace = ResourceId::new(Gvk::new("v1", "Namespace"), "", "shop");
     for id in [deployment("default"), namespace] {
-        let of_hub = id.clone();
-        let (api, log) = pulled_by(facts(), move |_| {
-            Scripted::Json(200, stored(&of_hub, &copy(&of_hub)))
+        let (of_hub, line) = (id.clone(), line_of(&id));
+        let (get, delete) = (format!("GET {line}"), format!("DELETE {line}"));
+        let (api, log) = pulled_by(facts(), move |asked| {
+            let mut work = stored(&of_hub, &copy(&of_hub));
+            work["spec"]["preserveResourcesOnDeletion"] = json!(true);
+            // The agent wrote its status between the patch and the deletion.
+            if asked.line == get {
+                work["metadata"]["resourceVersion"] = json!("8");
+            }
+            match asked.line == delete && asked.body["preconditions"]["resourceVersion"] == "7" {
+                true => refused(409, "Conflict"),
+                false => Scripted::Json(200, work),
+            }
         });
         if id.gvk.is_namespace() {
             api.delete(&Path::object(&id), "u", "7", Form::Whole)
@@ -141,12 +152,14 @@ async fn a_copy_without_marks_is_released_and_so_is_a_namespace_that_is_deleted(
                 .await
                 .unwrap();
         }
-        let line = line_of(&id);
-        assert_eq!(log.lines(), [format!("PATCH {line}"), format!("DELETE {line}")]);
+        let wanted = ["PATCH", "DELETE", "GET", "DELETE"].map(|verb| format!("{verb} {line}"));
+        assert_eq!(log.lines(), wanted);
         let all = log.all();
-        assert_eq!(all[0].body["spec"]["preserveResourcesOnDeletion"], true, "{id}");
+        assert_eq!(all[0].body["spec"], json!({"preserveResourcesOnDeletion": true}), "{id}");
+        assert_eq!(all[0].body["metadata"].get("labels"), None, "its marks stay");
         assert_eq!(all[0].body["metadata"]["resourceVersion"], "7");
-        assert_eq!(all[1].body["preconditions"]["uid"], "u");
+        let last = &all[3].body["preconditions"];
+        assert_eq!(*last, json!({"uid": "u", "resourceVersion": "8"}));
     }
 }
 

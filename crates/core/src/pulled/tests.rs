@@ -119,25 +119,42 @@ fn what_the_agent_reports_is_read_with_the_object() {
 }
 
 #[test]
-fn an_object_without_a_mark_is_released() {
+fn a_work_that_is_released_keeps_its_marks_until_it_is_deleted() {
     let id = id("Deployment");
-    let mut owned = copy("Deployment");
-    owned["metadata"]["resourceVersion"] = json!("7");
-    owned["metadata"]["uid"] = json!("u");
-    let kept = patch(&id, "m1", &owned);
+    let read = |work: &Value| object(&id.gvk, work.clone(), true).unwrap();
+    let owned = stored(work(&id, "m1", &copy("Deployment")), Value::Null);
+    let kept = patch(&id, "m1", &read(&owned));
     assert_eq!(kept["metadata"]["resourceVersion"], "7");
     assert_eq!(kept["metadata"]["labels"][label::HUB], "hub");
-    assert_eq!(kept["spec"]["preserveResourcesOnDeletion"], Value::Null);
-    assert!(is_owned(&owned));
+    assert_eq!(
+        kept["spec"].get("preserveResourcesOnDeletion"),
+        None,
+        "a user may have set it"
+    );
+    let mut stripped = read(&owned);
     for field in ["labels", "annotations"] {
-        owned["metadata"][field] = json!({});
+        stripped["metadata"][field] = json!({});
     }
-    assert!(!is_owned(&owned));
-    let released = patch(&id, "m1", &owned);
-    assert_eq!(released["metadata"]["labels"].get(label::HUB), Some(&Value::Null));
-    assert_eq!(released["spec"]["preserveResourcesOnDeletion"], true);
-    let manifest = &released["spec"]["workload"]["manifests"][0];
-    assert_eq!(manifest["metadata"].get("resourceVersion"), None);
+    assert!(is_owned(&read(&owned)) && !is_owned(&stripped));
+    let released = json!({
+        "metadata": {"uid": "u", "resourceVersion": "7", "annotations": {annotation::WORK_RELEASED: "true"}},
+        "spec": {"preserveResourcesOnDeletion": true},
+    });
+    assert_eq!(release(&id.gvk, &stripped), released);
+    // It was interrupted: the object is managed, and may be released or managed again.
+    let mut interrupted = owned.clone();
+    interrupted["metadata"]["annotations"][annotation::WORK_RELEASED] = json!("true");
+    interrupted["spec"]["preserveResourcesOnDeletion"] = json!(true);
+    assert!(is_owned(&read(&interrupted)));
+    assert_eq!(release(&id.gvk, &read(&interrupted)), released);
+    let again = unreleased(&interrupted).unwrap();
+    assert_eq!(again["spec"]["preserveResourcesOnDeletion"], Value::Null);
+    assert_eq!(again["metadata"]["resourceVersion"], "7");
+    // A user set it.
+    let mut users = owned;
+    users["spec"]["preserveResourcesOnDeletion"] = json!(true);
+    assert_eq!(unreleased(&users), None);
+    assert_eq!(release(&id.gvk, &read(&users))["metadata"].get("annotations"), None);
 }
 
 #[test]
