@@ -20,7 +20,9 @@ use crate::{
 };
 
 /// The reason why an execution namespace is not deleted.
-pub const HOLDS_WORKS: &str = "it holds a Work; delete the Works in it first";
+pub const HOLDS_WORKS: &str = "it holds a Work that is not managed by this hub. While an agent follows it, deleting the Work deletes \
+                               its object on the cluster, and with a Namespace all that is in it, unless \
+                               spec.preserveResourcesOnDeletion of the Work is set first";
 
 /// Plans the execution namespace of a Cluster. Cost: O(log namespaces).
 #[must_use]

@@ -108,14 +108,23 @@ pub fn work(id: &ResourceId, cluster: &str, object: &Value) -> Value {
     let permanent_id = names::permanent_id(&["Work", &name.namespace, &name.name]);
     labels.insert(label::WORK_ID.into(), json!(permanent_id));
     labels.insert(label::WORK_KIND.into(), json!(kind_label(&id.gvk)));
-    json!({
+    let mut work = json!({
         "apiVersion": "work.karmada.io/v1alpha1", "kind": "Work",
         "metadata": {
             "namespace": &*name.namespace, "name": &*name.name,
             "labels": labels, "annotations": annotations, "finalizers": [finalizer::EXECUTION],
         },
         "spec": {"workload": {"manifests": [manifest]}},
-    })
+    });
+    preserve(&mut work, &id.gvk);
+    work
+}
+
+/// The Work of a Namespace preserves it from the beginning: whoever deletes the Work does not delete all that is in it.
+fn preserve(work: &mut Value, gvk: &Gvk) {
+    if gvk.is_namespace() {
+        work["spec"]["preserveResourcesOnDeletion"] = json!(true);
+    }
 }
 
 /// The merge patch of a Work that replaces its object by this one, which has uid and resourceVersion. It may hold a Secret: to be
@@ -135,6 +144,7 @@ pub fn patch(id: &ResourceId, cluster: &str, object: &Value) -> Value {
         "metadata": {"labels": labels, "annotations": annotations},
         "spec": {"workload": {"manifests": [manifest]}},
     });
+    preserve(&mut patch, &id.gvk);
     identify(&mut patch, &object["metadata"]);
     patch
 }

@@ -155,7 +155,11 @@ async fn a_copy_without_marks_is_released_and_so_is_a_namespace_that_is_deleted(
         let wanted = ["PATCH", "DELETE", "GET", "DELETE"].map(|verb| format!("{verb} {line}"));
         assert_eq!(log.lines(), wanted);
         let all = log.all();
-        assert_eq!(all[0].body["spec"], json!({"preserveResourcesOnDeletion": true}), "{id}");
+        assert_eq!(
+            all[0].body["spec"],
+            json!({"preserveResourcesOnDeletion": true}),
+            "{id}"
+        );
         assert_eq!(all[0].body["metadata"].get("labels"), None, "its marks stay");
         assert_eq!(all[0].body["metadata"]["resourceVersion"], "7");
         let last = &all[3].body["preconditions"];

@@ -126,7 +126,7 @@ pub(super) fn of_leaving_agent(fleet: &Fleet, name: &Str, cluster: &Str) -> Opti
         return None;
     }
     let seen = fleet.cache.namespaces.on(cluster, name);
-    let Some(seen) = seen.filter(|seen| !seen.deleting && seen.is_of(&fleet.config.hub, cluster)) else {
+    let Some(seen) = seen.filter(|seen| !seen.deleting && fleet.is_left_with(seen, cluster)) else {
         return Some(Plan::nothing());
     };
     if !fleet.is_base_synced() {

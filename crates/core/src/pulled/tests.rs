@@ -154,7 +154,10 @@ fn a_work_that_is_released_keeps_its_marks_until_it_is_deleted() {
     let mut users = owned;
     users["spec"]["preserveResourcesOnDeletion"] = json!(true);
     assert_eq!(unreleased(&users), None);
-    assert_eq!(release(&id.gvk, &read(&users))["metadata"].get("annotations"), None);
+    assert_eq!(
+        release(&id.gvk, &read(&users))["metadata"].get("annotations"),
+        None
+    );
 }
 
 #[test]
@@ -163,6 +166,12 @@ fn a_namespace_gets_what_an_agent_needs_and_is_read_without_it() {
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop",
         "labels": {"team": "a"}, "annotations": {annotation::CREATED_BY: "hub/m1"}}});
     let work = work(&id, "m1", &namespace);
+    assert_eq!(
+        work["spec"]["preserveResourcesOnDeletion"], true,
+        "whoever deletes it"
+    );
+    let again = patch(&id, "m1", &namespace);
+    assert_eq!(again["spec"]["preserveResourcesOnDeletion"], true);
     let manifest = work["spec"]["workload"]["manifests"][0].clone();
     assert_eq!(manifest["metadata"]["labels"][label::MANAGED], "true");
     assert_eq!(
