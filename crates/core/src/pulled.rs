@@ -183,6 +183,27 @@ pub fn unreleased(work: &Value) -> Option<Value> {
     Some(patch)
 }
 
+/// The merge patch that adds the finalizer of an agent to a Work without it: deleted without, the Work would be gone at once, and its
+/// object would stay. `None` if it has it, or is being deleted.
+#[must_use]
+pub fn unheld(work: &Value) -> Option<Value> {
+    let meta = &work["metadata"];
+    let mut all = meta["finalizers"].as_array().cloned().unwrap_or_default();
+    if meta["deletionTimestamp"].is_string() || all.iter().any(|each| each == finalizer::EXECUTION) {
+        return None;
+    }
+    all.push(json!(finalizer::EXECUTION));
+    let mut patch = json!({"metadata": {"finalizers": all}});
+    identify(&mut patch, meta);
+    Some(patch)
+}
+
+/// The patch of [`unheld`], or else that of [`unreleased`].
+#[must_use]
+pub fn lacking(work: &Value) -> Option<Value> {
+    unheld(work).or_else(|| unreleased(work))
+}
+
 /// The patch is of exactly this version of exactly this object.
 fn identify(patch: &mut Value, meta: &Value) {
     for field in ["uid", "resourceVersion"] {

@@ -117,7 +117,7 @@ impl Pull {
         wipe(&mut object);
         match self.patched(target, patch).await? {
             Ok(work) if is_released => self.end(target, whole, work).await,
-            Ok(work) => match self.completed(target, work, pulled::unreleased).await? {
+            Ok(work) => match self.completed(target, work, pulled::lacking).await? {
                 Ok(work) => Ok(shown(target, work, whole).unwrap_or_else(|| absent(target))),
                 Err(reply) => Ok(reply),
             },
@@ -214,7 +214,7 @@ impl Pull {
             wipe(&mut work);
             return Ok(modified(target));
         }
-        let work = match self.completed(target, work, pulled::unreleased).await? {
+        let work = match self.completed(target, work, pulled::lacking).await? {
             Ok(work) => work,
             Err(reply) => return Ok(reply),
         };
@@ -227,7 +227,14 @@ impl Pull {
             let mut known = self.namespaces.lock().unwrap_or_else(PoisonError::into_inner);
             known.remove(&target.id.name);
         }
-        self.ended(target, whole, work, true).await
+        match self.completed(target, work, pulled::unheld).await? {
+            Ok(work) if pulled::preserves(&work) => self.ended(target, whole, work, true).await,
+            Ok(mut other) => {
+                wipe(&mut other);
+                Ok(modified(target))
+            }
+            Err(reply) => Ok(reply),
+        }
     }
 
     /// Deletes exactly this version of a Work; one that `preserves` also a later version that still does, as its agent may write

@@ -168,6 +168,26 @@ async fn a_copy_without_marks_is_released_and_so_is_a_namespace_that_is_deleted(
 }
 
 #[tokio::test]
+async fn a_work_that_lost_the_finalizer_gets_it_before_it_is_deleted() {
+    let (id, line) = (deployment("default"), line_of(&deployment("default")));
+    let of_hub = id.clone();
+    let (api, log) = pulled_by(facts(), move |asked| {
+        let mut work = stored(&of_hub, &copy(&of_hub));
+        if asked.line.starts_with("GET") {
+            work["metadata"]["finalizers"] = json!([]);
+        }
+        Scripted::Json(200, work)
+    });
+    api.delete(&Path::object(&id), "u", "7", Form::Whole)
+        .await
+        .unwrap();
+    let wanted = ["GET", "PATCH", "DELETE"].map(|verb| format!("{verb} {line}"));
+    assert_eq!(log.lines(), wanted);
+    let finalizers = &log.all()[1].body["metadata"]["finalizers"];
+    assert_eq!(*finalizers, json!(["karmada.io/execution-controller"]));
+}
+
+#[tokio::test]
 async fn a_namespace_without_a_work_is_missing_and_is_looked_for_once_when_it_has_one() {
     let id = deployment("shop");
     let namespace = ResourceId::new(Gvk::new("v1", "Namespace"), "", "shop");

@@ -206,6 +206,20 @@ fn a_work_that_ends_holds_its_object_until_the_agent_is_done() {
 }
 
 #[test]
+fn a_work_without_the_finalizer_of_an_agent_gets_it_and_keeps_those_of_others() {
+    let id = id("Deployment");
+    let mut held = stored(work(&id, "m1", &copy("Deployment")), Value::Null);
+    assert_eq!(lacking(&held), None);
+    held["metadata"]["finalizers"] = json!(["example.com/backup"]);
+    let patch = json!({"metadata": {
+        "uid": "u", "resourceVersion": "7", "finalizers": ["example.com/backup", finalizer::EXECUTION],
+    }});
+    assert_eq!(lacking(&held), Some(patch));
+    held["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    assert_eq!(lacking(&held), None);
+}
+
+#[test]
 fn a_work_of_another_object_is_none_of_this_kind() {
     let gvk = Gvk::new("apps/v1", "Deployment");
     let mut other = work(&id("Deployment"), "m1", &copy("Deployment"));
