@@ -286,11 +286,13 @@ pub fn applied(object: &Value) -> Option<(Applied, &str)> {
 
 /// The metadata that an object that is no copy of a binding gets in its manifest, so that the agent finds its Work and may change it, and loses
 /// when it is read.
-const ADDED: [(&str, &str); 4] = [
+const ADDED: [(&str, &str); 6] = [
     ("labels", label::MANAGED),
     ("annotations", annotation::WORK_NAMESPACE),
     ("annotations", annotation::WORK_NAME),
     ("annotations", annotation::CONFLICT_RESOLUTION),
+    ("annotations", annotation::MANAGED_LABELS),
+    ("annotations", annotation::MANAGED_ANNOTATIONS),
 ];
 
 /// The manifest of an object.
@@ -314,15 +316,31 @@ fn manifest(id: &ResourceId, work: &NamespacedName, object: &Value) -> Value {
         } else {
             "abort"
         };
-        let values = [TRUE, &*work.namespace, &*work.name, resolution];
+        // The last two list all keys, so that the agent takes off what is not set any more.
+        let values = [TRUE, &*work.namespace, &*work.name, resolution, "", ""];
         for ((field, key), value) in ADDED.into_iter().zip(values) {
             if !manifest["metadata"][field].is_object() {
                 manifest["metadata"][field] = json!({});
             }
             manifest["metadata"][field][key] = json!(value);
         }
+        let meta = &mut manifest["metadata"];
+        let (labels, annotations) = (keys(&meta["labels"]), keys(&meta["annotations"]));
+        meta["annotations"][annotation::MANAGED_LABELS] = json!(labels);
+        meta["annotations"][annotation::MANAGED_ANNOTATIONS] = json!(annotations);
     }
     manifest
+}
+
+/// The keys of a map, sorted and separated by commas.
+fn keys(map: &Value) -> String {
+    let mut all: Vec<&str> = map
+        .as_object()
+        .into_iter()
+        .flat_map(|map| map.keys().map(String::as_str))
+        .collect();
+    all.sort_unstable();
+    all.join(",")
 }
 
 /// The labels and annotations that a Work has of its manifest.

@@ -182,6 +182,21 @@ fn a_namespace_gets_what_an_agent_needs_and_is_read_without_it() {
         manifest["metadata"]["annotations"][annotation::CONFLICT_RESOLUTION],
         "overwrite"
     );
+    let listed = |key: &str| {
+        manifest["metadata"]["annotations"][key]
+            .as_str()
+            .unwrap_or_default()
+    };
+    assert_eq!(
+        listed(annotation::MANAGED_LABELS),
+        format!("{},team", label::MANAGED)
+    );
+    let annotations: Vec<&str> = listed(annotation::MANAGED_ANNOTATIONS).split(',').collect();
+    assert!(annotations.is_sorted() && annotations.contains(&annotation::MANAGED_ANNOTATIONS));
+    assert_eq!(
+        annotations.len(),
+        manifest["metadata"]["annotations"].as_object().unwrap().len()
+    );
     let mut read = object(&id.gvk, stored(work, Value::Null), true).unwrap();
     assert_eq!(read["metadata"]["labels"], json!({"team": "a"}));
     assert_eq!(
