@@ -14,6 +14,7 @@
 
 use serde_json::Value;
 
+mod cluster;
 pub mod configuration;
 mod distribution;
 mod failover;

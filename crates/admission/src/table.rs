@@ -4,7 +4,8 @@ use entourage_model::problem::Problem;
 use serde_json::Value;
 
 use crate::{
-    distribution, failover, hooks, interpreter, overrides, placement, policy, protection, quota, readable,
+    cluster, distribution, failover, hooks, interpreter, overrides, placement, policy, protection, quota,
+    readable,
     request::{Around, Operation, Request},
     scripts, spread, stored, taints, warnings,
 };
@@ -248,6 +249,8 @@ pub const RULES: &[Rule] = &[
         "the declarative rules of a customization can be followed", "a path with a mistake finds nothing"),
     rule("customization-scripts", Kinds::These(&[CUSTOMIZATION]), Act::CheckIn(scripts::compile),
         "the scripts of a customization compile", "one that does not compile fails every operation of its kind"),
+    rule("sync-mode", Kinds::These(&[CLUSTER]), Act::Freeze(cluster::same_mode),
+        "syncMode of a Cluster does not change", "what was written in one mode is neither removed nor managed in the other"),
     rule("interpreter-names", WEBHOOKS, Act::Check(interpreter::names),
         "interpreter webhooks have full names of their own", "errors and events name them"),
     rule("interpreter-clients", WEBHOOKS, Act::CheckIn(interpreter::clients),
