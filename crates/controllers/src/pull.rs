@@ -72,13 +72,15 @@ impl Facts {
     }
 }
 
+/// The namespaces that were found to have a Work, each looked for once until its Work is deleted.
+type Namespaces = Arc<Mutex<BTreeSet<Str>>>;
+
 /// A member in Pull mode.
 struct Pull {
     hub: kube::Client,
     cluster: Str,
     facts: watch::Receiver<Facts>,
-    /// The namespaces that were found to have a Work: each is looked for once.
-    namespaces: Mutex<BTreeSet<Str>>,
+    namespaces: Namespaces,
 }
 
 /// Returns the client of a member in Pull mode, over the client of the hub.
@@ -87,7 +89,7 @@ pub(crate) fn client(hub: kube::Client, cluster: &Str, facts: watch::Receiver<Fa
         hub,
         cluster: cluster.clone(),
         facts,
-        namespaces: Mutex::default(),
+        namespaces: Namespaces::default(),
     });
     let service = tower::service_fn(move |request: Request<Body>| {
         let pull = pull.clone();

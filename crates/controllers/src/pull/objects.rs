@@ -90,6 +90,10 @@ impl Pull {
         match answer {
             Answer::Object(work) => Ok(shown(&target, work, whole).unwrap_or_else(|| absent(&target))),
             Answer::Failed(409, ..) => self.taken(&target).await,
+            Answer::Failed(404, status, after) => {
+                self.forget(&target.id.namespace);
+                failed(Answer::Failed(404, status, after), &target)
+            }
             answer => failed(answer, &target),
         }
     }
@@ -224,8 +228,7 @@ impl Pull {
     /// Deletes exactly this Work, which preserves its object.
     async fn end(&self, target: &Target, whole: bool, work: Value) -> Result<Reply, BoxError> {
         if target.id.gvk.is_namespace() {
-            let mut known = self.namespaces.lock().unwrap_or_else(PoisonError::into_inner);
-            known.remove(&target.id.name);
+            self.forget(&target.id.name);
         }
         match self.completed(target, work, pulled::unheld).await? {
             Ok(work) if pulled::preserves(&work) => self.ended(target, whole, work, true).await,
@@ -303,6 +306,12 @@ impl Pull {
             known.insert(namespace.into());
         }
         Ok(stays)
+    }
+
+    /// The Work of a namespace is looked for again.
+    fn forget(&self, namespace: &str) {
+        let mut known = self.namespaces.lock().unwrap_or_else(PoisonError::into_inner);
+        known.remove(namespace);
     }
 
     fn is_known(&self, namespace: &str) -> bool {

@@ -215,6 +215,31 @@ async fn a_namespace_without_a_work_is_missing_and_is_looked_for_once_when_it_ha
 }
 
 #[tokio::test]
+async fn a_namespace_whose_work_is_deleted_by_others_is_looked_for_again() {
+    let id = deployment("shop");
+    let namespace = ResourceId::new(Gvk::new("v1", "Namespace"), "", "shop");
+    let (of_hub, of_namespace) = (id.clone(), namespace.clone());
+    let (api, log) = pulled_by(facts(), move |asked| {
+        let work = stored(&of_namespace, &json!({"metadata": {"name": "shop"}}));
+        match &*asked.line {
+            line if line.contains("watch=true") => {
+                Scripted::Lines(vec![json!({"type": "DELETED", "object": work})], false)
+            }
+            line if line.starts_with("GET") => Scripted::Json(200, work),
+            _ => Scripted::Json(201, stored(&of_hub, &copy(&of_hub))),
+        }
+    });
+    let (path, object) = (Path::collection(&id), copy(&id));
+    api.create(&path, &object, Form::Whole).await.unwrap();
+    let watch = Path::namespace(None).query("watch", "true");
+    let body = api.open(&watch, Form::Metadata.accept()).await.unwrap();
+    body.collect().await.unwrap();
+    api.create(&path, &object, Form::Whole).await.unwrap();
+    let looked = format!("GET {}", line_of(&namespace));
+    assert_eq!(log.lines().iter().filter(|line| **line == looked).count(), 2);
+}
+
+#[tokio::test]
 async fn errors_are_about_the_object() {
     let id = deployment("default");
     let (api, _) = pulled_by(facts(), |_| gone("works"));

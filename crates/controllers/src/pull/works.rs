@@ -1,6 +1,6 @@
 //! Requests about Works to the hub, and the translation of its errors.
 
-use std::fmt::Write as _;
+use std::{fmt::Write as _, sync::PoisonError};
 
 use bytes::Bytes;
 use entourage_api::keys::label;
@@ -13,7 +13,7 @@ use kube::client::Body;
 use serde_json::{Value, json};
 use tower::BoxError;
 
-use super::{Pull, Reply, bytes, route::Target, status};
+use super::{Namespaces, Pull, Reply, bytes, route::Target, status};
 use crate::client::{lines::Lines, path::Path, read};
 
 /// The number of Works per page: each is in memory as a whole.
@@ -68,7 +68,9 @@ impl Pull {
                 items.extend(serde_json::to_vec(&object).unwrap_or_default());
                 wipe(&mut object);
             }
-        })?;
+        })
+        // serde's words may quote the page.
+        .map_err(|_| "the response of the hub is not a list")?;
         let kind = if whole {
             "List"
         } else {
@@ -93,6 +95,7 @@ impl Pull {
             lines: Lines::default(),
             target,
             whole,
+            namespaces: self.namespaces.clone(),
         };
         let frames = stream::unfold(Some(follow), |follow| async {
             let mut follow = follow?;
@@ -152,6 +155,7 @@ struct Follow {
     lines: Lines,
     target: Target,
     whole: bool,
+    namespaces: Namespaces,
 }
 
 impl Follow {
@@ -160,7 +164,7 @@ impl Follow {
         loop {
             let mut events = Vec::new();
             while let Some(line) = self.lines.next() {
-                match translated(line, &self.target, self.whole) {
+                match translated(line, (&self.target, &self.namespaces), self.whole) {
                     Ok(mut event) => events.append(&mut event),
                     Err(error) => return Some(Err(error)),
                 }
@@ -184,7 +188,11 @@ impl Follow {
 }
 
 /// An event about a Work as one about its object; empty if it is about another one.
-fn translated(line: &[u8], target: &Target, whole: bool) -> Result<Vec<u8>, BoxError> {
+fn translated(
+    line: &[u8],
+    (target, namespaces): (&Target, &Namespaces),
+    whole: bool,
+) -> Result<Vec<u8>, BoxError> {
     // serde's words may quote the line.
     let (kind, object) = read::event(line).map_err(|_| "an event of the hub cannot be read")?;
     let object = match kind.as_str() {
@@ -195,6 +203,11 @@ fn translated(line: &[u8], target: &Target, whole: bool) -> Result<Vec<u8>, BoxE
     let Some(object) = object else {
         return Ok(Vec::new());
     };
+    if target.id.gvk.is_namespace() && kind == "DELETED" {
+        let name = object["metadata"]["name"].as_str().unwrap_or_default();
+        let mut known = namespaces.lock().unwrap_or_else(PoisonError::into_inner);
+        known.remove(name);
+    }
     let mut event = json!({"type": kind, "object": object});
     let mut line = serde_json::to_vec(&event)?;
     wipe(&mut event);
