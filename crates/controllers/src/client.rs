@@ -132,6 +132,8 @@ pub struct ApiOptions {
     pub metrics: Metrics,
     /// Notified when the server does not respond or refuses the credentials.
     pub suspect: Arc<Notify>,
+    /// True if the discovery of the server is what somebody reports of it: it proves the absence of nothing.
+    pub is_reported: bool,
     /// True while this process may write. A plan that outlives leadership makes no further write (architecture 2.10).
     pub may_write: Leadership,
 }

@@ -255,6 +255,7 @@ pub async fn run(
             bounds: options.concurrency,
             metrics: metrics.clone(),
             suspect: Arc::new(Notify::new()),
+            is_reported: false,
             may_write: leading.clone(),
         },
     );

@@ -149,6 +149,7 @@ pub async fn config_of(
             bounds: Bounds::default(),
             metrics: Metrics::new(),
             suspect: Arc::default(),
+            is_reported: false,
             may_write: may_write.into(),
         },
     );
@@ -196,10 +197,15 @@ impl Members {
             self.options.metrics.forget(name);
             return self.tasks.remove(name).is_some();
         };
-        let (reach, facts) = (Reach::of(cluster), facts_of(cluster));
+        let (mut reach, mut facts) = (Reach::of(cluster), facts_of(cluster));
         if let Some(task) = self.tasks.get(name)
             && task.reach.borrow().uid == reach.uid
         {
+            let known = task.facts.borrow().version.clone();
+            if reach.is_pull() && !facts.is_reported() && !known.is_empty() {
+                // An agent that could not read it once.
+                (facts.version, reach.is_reported) = (known, true);
+            }
             // Before the task looks at it.
             task.facts.send_if_modified(|standing| {
                 let changed = *standing != facts;

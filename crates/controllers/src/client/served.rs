@@ -109,10 +109,15 @@ impl Api {
         if let Some(failure) = malformed {
             return Err(failure);
         }
-        if gvk.group.is_empty() || self.may_be_defined(gvk).await? {
+        if self.is_reported() || gvk.group.is_empty() || self.may_be_defined(gvk).await? {
             return Ok(Served::Withheld);
         }
         Ok(Served::Nowhere)
+    }
+
+    /// True if what the server serves is only reported: see [`super::ApiOptions::is_reported`].
+    pub(super) fn is_reported(&self) -> bool {
+        self.0.options.is_reported
     }
 
     /// The versions in which the server serves the group of a kind, the requested one first if it is among them.

@@ -173,6 +173,7 @@ pub(crate) fn options(server: Server) -> ApiOptions {
         bounds: Bounds::default(),
         metrics: Metrics::new(),
         suspect: Arc::new(Notify::new()),
+        is_reported: false,
         may_write: always(),
     }
 }
@@ -330,6 +331,7 @@ async fn who_does_not_lead_writes_nothing() {
     let api = Api::new(
         client,
         ApiOptions {
+            is_reported: false,
             may_write: may_write.into(),
             ..options(Server::Hub)
         },

@@ -360,6 +360,7 @@ async fn who_does_not_lead_any_more_blames_nobody() {
     let (leading, may_write) = tokio::sync::watch::channel(true);
     let (client, log) = crate::client::tests::client(|_| Reply::Json(200, json!({})));
     let options = crate::client::ApiOptions {
+        is_reported: false,
         may_write: may_write.into(),
         ..crate::client::tests::options(Server::Member("m1".into()))
     };

@@ -68,7 +68,7 @@ pub(super) async fn connect(
 ) -> Result<(Member, Option<String>), Refused> {
     if reach.is_pull() {
         let client = pull::client(options.hub.client().clone(), name, facts.clone());
-        return Ok((member(name, client, options, suspect), None));
+        return Ok((member(name, (client, true), options, suspect), None));
     }
     let mut credentials = credentials(name, reach, &options.hub, &options.cluster_namespace).await?;
     let mut config = config(reach, &credentials)?;
@@ -82,10 +82,15 @@ pub(super) async fn connect(
             .into(),
     })?;
     let version = credentials.version.take();
-    Ok((member(name, client, options, suspect), version))
+    Ok((member(name, (client, false), options, suspect), version))
 }
 
-fn member(name: &Str, client: kube::Client, options: &MembersOptions, suspect: &Arc<Notify>) -> Member {
+fn member(
+    name: &Str,
+    (client, is_reported): (kube::Client, bool),
+    options: &MembersOptions,
+    suspect: &Arc<Notify>,
+) -> Member {
     Member::new(Api::new(
         client,
         ApiOptions {
@@ -94,6 +99,7 @@ fn member(name: &Str, client: kube::Client, options: &MembersOptions, suspect: &
             bounds: options.bounds,
             metrics: options.metrics.clone(),
             suspect: suspect.clone(),
+            is_reported,
             may_write: options.may_write.clone(),
         },
     ))

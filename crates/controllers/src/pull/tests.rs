@@ -48,7 +48,11 @@ fn pulled_by(facts: Facts, hub: impl Fn(&Asked) -> Scripted + Send + Sync + 'sta
     let (hub, log) = scripted(hub);
     let (_sender, facts) = watch::channel(facts);
     let client = client(hub, &"m1".into(), facts);
-    (Api::new(client, options(Server::Member("m1".into()))), log)
+    let options = crate::client::ApiOptions {
+        is_reported: true,
+        ..options(Server::Member("m1".into()))
+    };
+    (Api::new(client, options), log)
 }
 
 fn deployment(namespace: &str) -> ResourceId {
@@ -339,16 +343,7 @@ async fn a_watch_is_translated_line_by_line() {
 
 #[tokio::test]
 async fn what_is_no_copy_is_what_the_agent_reports() {
-    let (api, log) = pulled_by(facts(), |asked| {
-        let of_definitions = asked
-            .line
-            .contains("CustomResourceDefinition.apiextensions.k8s.io");
-        assert!(of_definitions, "{}", asked.line);
-        Scripted::Json(
-            200,
-            json!({"kind": "WorkList", "metadata": {"resourceVersion": "9"}, "items": []}),
-        )
-    });
+    let (api, log) = pulled_by(facts(), |_| Scripted::Broken);
     assert_eq!(&*api.identify().await.unwrap(), "id-m1");
     let version = api
         .get(&Path::raw("/version", "version"), Form::Whole)
@@ -363,8 +358,10 @@ async fn what_is_no_copy_is_what_the_agent_reports() {
     let served = api.served(&Gvk::new("apps/v1", "Deployment")).await.unwrap();
     assert_eq!(served, Served::In("v1".into()));
     let served = api.served(&Gvk::new("example.com/v1", "Widget")).await.unwrap();
-    assert_eq!(served, Served::Nowhere);
-    assert!(log.lines().len() <= 2);
+    assert_eq!(served, Served::Withheld, "an agent may have failed to read it");
+    let widget = catalog.find(&Gvk::new("example.com/v1", "Widget"));
+    assert_eq!(widget, Some(Served::Withheld));
+    assert!(log.lines().is_empty());
     api.get(&Path::raw("/readyz", "readyz"), Form::Whole)
         .await
         .unwrap_err();

@@ -677,6 +677,7 @@ async fn a_member_without_a_connection_fails_and_who_may_not_write_any_more_blam
     let (leading, may_write) = tokio::sync::watch::channel(true);
     let (client, log) = crate::client::tests::client(|_| ok(distribution()));
     let options = crate::client::ApiOptions {
+        is_reported: false,
         may_write: may_write.into(),
         ..crate::client::tests::options(Server::Hub)
     };
