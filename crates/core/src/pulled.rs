@@ -357,15 +357,22 @@ fn marks(manifest: &Value) -> (Map<String, Value>, Map<String, Value>) {
     (labels, of("annotations", &REPEATED))
 }
 
-/// The only manifest of a Work, if it is of this kind.
+/// The only manifest of a Work, if it is of this kind, and the Work has the name that follows from it.
 fn carried(gvk: &Gvk, work: &mut Value) -> Option<Value> {
+    let name = work["metadata"]["name"].take();
     let manifests = work["spec"]["workload"]["manifests"].as_array_mut()?;
     let [manifest] = manifests.as_mut_slice() else {
         return None;
     };
     let api_version = manifest["apiVersion"].as_str()?;
     let group = api_version.split_once('/').map_or("", |(group, _)| group);
-    let is_it = *group == *gvk.group && manifest["kind"] == *gvk.kind && manifest["metadata"].is_object();
+    let meta = &manifest["metadata"];
+    let named = names::work_name(
+        meta["namespace"].as_str().unwrap_or_default(),
+        meta["name"].as_str()?,
+        &gvk.kind,
+    );
+    let is_it = *group == *gvk.group && manifest["kind"] == *gvk.kind && name == *named;
     is_it.then(|| manifest.take())
 }
 

@@ -17,7 +17,7 @@ use super::{
     Pull, Reply, reply,
     route::Target,
     status,
-    works::{Answer, failed},
+    works::{Answer, failed, other},
 };
 use crate::client::path::Path;
 
@@ -60,7 +60,7 @@ impl Pull {
 
     async fn get(&self, target: &Target, whole: bool) -> Result<Reply, BoxError> {
         match self.ask(Method::GET, &self.work(&target.id), None).await? {
-            Answer::Object(work) => Ok(shown(target, work, whole).unwrap_or_else(|| absent(target))),
+            Answer::Object(work) => Ok(shown(target, work, whole).unwrap_or_else(|| self.other(target))),
             answer => failed(answer, target),
         }
     }
@@ -88,7 +88,7 @@ impl Pull {
             .ask(Method::POST, &Path::works(&namespace), Some((JSON, work)))
             .await?;
         match answer {
-            Answer::Object(work) => Ok(shown(&target, work, whole).unwrap_or_else(|| absent(&target))),
+            Answer::Object(work) => Ok(shown(&target, work, whole).unwrap_or_else(|| self.other(&target))),
             Answer::Failed(409, ..) => self.taken(&target).await,
             Answer::Failed(404, status, after) => {
                 self.forget(&target.id.namespace);
@@ -104,9 +104,7 @@ impl Pull {
         if let Answer::Object(work) = self.ask(Method::GET, &self.work(&target.id), None).await?
             && shown(target, work, false).is_none()
         {
-            let name = pulled::name_of(&target.id, &self.cluster).name;
-            let words = format!("the Work {name} carries another object: it must be deleted first");
-            return Ok(status(422, "Invalid", &words, about));
+            return Ok(self.other(target));
         }
         let words = format!("{} {:?} already exists", target.plural, &*target.id.name);
         Ok(status(409, "AlreadyExists", &words, about))
@@ -122,7 +120,7 @@ impl Pull {
         match self.patched(target, patch).await? {
             Ok(work) if is_released => self.end(target, whole, work).await,
             Ok(work) => match self.completed(target, work, pulled::lacking).await? {
-                Ok(work) => Ok(shown(target, work, whole).unwrap_or_else(|| absent(target))),
+                Ok(work) => Ok(shown(target, work, whole).unwrap_or_else(|| self.other(target))),
                 Err(reply) => Ok(reply),
             },
             Err(reply) => Ok(reply),
@@ -191,7 +189,7 @@ impl Pull {
             answer => return failed(answer, target),
         };
         let Some(mut object) = pulled::object(&target.id.gvk, work, true) else {
-            return Ok(absent(target));
+            return Ok(self.other(target));
         };
         if !is_meant(&patch["metadata"], &object["metadata"]) {
             wipe(&mut object);
@@ -259,11 +257,11 @@ impl Pull {
                 Answer::Object(mut status) if status["kind"] == "Status" => {
                     wipe(&mut status);
                     // It had no finalizer: it is gone, and this is its last state.
-                    return Ok(shown(target, work, whole).unwrap_or_else(|| absent(target)));
+                    return Ok(shown(target, work, whole).unwrap_or_else(|| self.other(target)));
                 }
                 Answer::Object(ending) => {
                     wipe(&mut work);
-                    return Ok(shown(target, ending, whole).unwrap_or_else(|| absent(target)));
+                    return Ok(shown(target, ending, whole).unwrap_or_else(|| self.other(target)));
                 }
                 Answer::Failed(409, ..) if preserves && round < ROUNDS => {
                     work = match self.again(target, work).await? {
@@ -308,6 +306,12 @@ impl Pull {
         Ok(stays)
     }
 
+    /// The Work of this name cannot be read as this object: that is no proof that the object is gone.
+    fn other(&self, target: &Target) -> Reply {
+        let work = pulled::name_of(&target.id, &self.cluster);
+        other(target, &format!("{}/{}", work.namespace, work.name))
+    }
+
     /// The Work of a namespace is looked for again.
     fn forget(&self, namespace: &str) {
         let mut known = self.namespaces.lock().unwrap_or_else(PoisonError::into_inner);
@@ -327,6 +331,13 @@ impl Pull {
 /// The object of a Work as the response; `None` if the Work carries another one.
 fn shown(target: &Target, work: Value, whole: bool) -> Option<Reply> {
     let mut object = pulled::object(&target.id.gvk, work, whole)?;
+    let meta = &object["metadata"];
+    let is_it = meta["name"] == *target.id.name
+        && meta["namespace"].as_str().unwrap_or_default() == &*target.id.namespace;
+    if !is_it {
+        wipe(&mut object);
+        return None;
+    }
     let reply = reply(200, &object);
     wipe(&mut object);
     Some(reply)
@@ -341,11 +352,6 @@ fn is_meant(preconditions: &Value, meta: &Value) -> bool {
 fn modified(target: &Target) -> Reply {
     let about = Some((&*target.plural, &*target.id.name));
     status(409, "Conflict", "the object has been modified", about)
-}
-
-fn absent(target: &Target) -> Reply {
-    let words = format!("{} {:?} not found", target.plural, &*target.id.name);
-    status(404, "NotFound", &words, Some((&target.plural, &target.id.name)))
 }
 
 /// Reads the body of a request.

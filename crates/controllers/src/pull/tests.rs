@@ -288,8 +288,7 @@ async fn a_list_selects_works_by_kind_and_shows_objects_without_payload() {
     let id = secret();
     let of_hub = id.clone();
     let (api, log) = pulled_by(facts(), move |_| {
-        let other = deployment("default");
-        let items = json!([stored(&of_hub, &copy(&of_hub)), stored(&other, &copy(&other))]);
+        let items = json!([stored(&of_hub, &copy(&of_hub))]);
         let list = json!({"kind": "WorkList", "metadata": {"resourceVersion": "9", "continue": "c"}, "items": items});
         Scripted::Json(200, list)
     });
@@ -311,10 +310,8 @@ async fn a_watch_is_translated_line_by_line() {
     let of_hub = id.clone();
     let (api, _) = pulled_by(facts(), move |_| {
         let event = |kind: &str, object: Value| json!({"type": kind, "object": object});
-        let other = deployment("default");
         Scripted::Lines(
             vec![
-                event("ADDED", stored(&other, &copy(&other))),
                 event("MODIFIED", stored(&of_hub, &copy(&of_hub))),
                 event(
                     "BOOKMARK",
@@ -339,6 +336,39 @@ async fn a_watch_is_translated_line_by_line() {
     assert_eq!(lines[0]["object"]["metadata"]["uid"], "u");
     assert_eq!(lines[1]["object"]["metadata"]["resourceVersion"], "12");
     assert_eq!(lines[2]["object"]["code"], 410);
+}
+
+#[tokio::test]
+async fn a_work_that_cannot_be_read_proves_nothing_to_be_gone() {
+    let id = secret();
+    let of_hub = id.clone();
+    let (api, _) = pulled_by(facts(), move |asked| {
+        let mut work = stored(&of_hub, &copy(&of_hub));
+        work["spec"]["workload"]["manifests"][0]["metadata"]["name"] = json!("other");
+        match &*asked.line {
+            line if line.contains("watch=true") => {
+                Scripted::Lines(vec![json!({"type": "MODIFIED", "object": work})], false)
+            }
+            line if line.contains('?') => Scripted::Json(
+                200,
+                json!({"kind": "WorkList", "metadata": {"resourceVersion": "9"}, "items": [work]}),
+            ),
+            _ => Scripted::Json(200, work),
+        }
+    });
+    let all = Path::of("/api/v1/secrets", "secrets".into());
+    for path in [Path::object(&id), all.clone()] {
+        let failure = api.get(&path, Form::Whole).await.unwrap_err();
+        assert_eq!(failure.class(), Class::Refused, "{}", path.uri);
+    }
+    let body = api
+        .open(&all.query("watch", "true"), Form::Whole.accept())
+        .await
+        .unwrap();
+    let bytes = body.collect().await.unwrap().to_bytes();
+    let text = std::str::from_utf8(&bytes).unwrap();
+    assert!(text.contains("ERROR") && text.contains(&pulled::name_of(&id, "m1").name[..]));
+    assert!(!text.contains(CANARY));
 }
 
 #[tokio::test]

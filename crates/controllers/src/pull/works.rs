@@ -59,9 +59,14 @@ impl Pull {
             return failed(read_answer(answer).await?, target);
         }
         let page = answer.into_body().collect().await?.to_bytes();
-        let mut items = Vec::new();
+        let (mut items, mut unread) = (Vec::new(), None);
         let meta = read::list(&page, &mut |work| {
-            if let Some(mut object) = carried(target, work, whole) {
+            let name = name_of(&work);
+            let Some(object) = carried(target, work, whole) else {
+                unread = Some(name);
+                return;
+            };
+            if let Some(mut object) = object {
                 if !items.is_empty() {
                     items.push(b',');
                 }
@@ -71,6 +76,9 @@ impl Pull {
         })
         // serde's words may quote the page.
         .map_err(|_| "the response of the hub is not a list")?;
+        if let Some(name) = unread {
+            return Ok(other(target, &name));
+        }
         let kind = if whole {
             "List"
         } else {
@@ -132,8 +140,29 @@ impl Pull {
     }
 }
 
-/// The object that a Work carries, if it is of this kind, in this namespace, and of the name that a selector asks for.
-fn carried(target: &Target, work: Value, whole: bool) -> Option<Value> {
+/// The namespace and name of a Work.
+fn name_of(work: &Value) -> String {
+    let text = |field: &str| work["metadata"][field].as_str().unwrap_or_default();
+    format!("{}/{}", text("namespace"), text("name"))
+}
+
+/// What a Work cannot be read as: no proof that the object is gone.
+fn unreadable(target: &Target, work: &str) -> String {
+    let kind = &target.id.gvk.kind;
+    format!(
+        "the Work {work} does not carry the one {kind} that follows from its name: it must be corrected or deleted first"
+    )
+}
+
+/// The response if a Work cannot be read as an object of this kind, or as the one of its name.
+pub(super) fn other(target: &Target, work: &str) -> Reply {
+    let about = Some((&*target.plural, &*target.id.name));
+    status(422, "Invalid", &unreadable(target, work), about)
+}
+
+/// The object that a Work carries, if it is in this namespace, and of the name that a selector asks for; `None` if the Work cannot be
+/// read as an object of this kind.
+fn carried(target: &Target, work: Value, whole: bool) -> Option<Option<Value>> {
     let mut object = pulled::object(&target.id.gvk, work, whole)?;
     let name = target
         .query
@@ -143,10 +172,10 @@ fn carried(target: &Target, work: Value, whole: bool) -> Option<Value> {
     let is_meant = name.is_none_or(|name| meta["name"] == name)
         && (target.id.namespace.is_empty() || meta["namespace"] == *target.id.namespace);
     if is_meant {
-        return Some(object);
+        return Some(Some(object));
     }
     wipe(&mut object);
-    None
+    Some(None)
 }
 
 /// A watch that is translated line by line.
@@ -195,13 +224,24 @@ fn translated(
 ) -> Result<Vec<u8>, BoxError> {
     // serde's words may quote the line.
     let (kind, object) = read::event(line).map_err(|_| "an event of the hub cannot be read")?;
+    let name = name_of(&object);
+    let (mut kind, mut object) = (kind, object);
+    if !matches!(kind.as_str(), "BOOKMARK" | "ERROR") {
+        match carried(target, object, whole) {
+            Some(Some(held)) => object = held,
+            Some(None) => return Ok(Vec::new()),
+            // A Work that is gone shows nothing.
+            None if kind == "DELETED" => return Ok(Vec::new()),
+            None => {
+                let words = unreadable(target, &name);
+                object = json!({"kind": "Status", "code": 422, "reason": "Invalid", "message": words});
+                "ERROR".clone_into(&mut kind);
+            }
+        }
+    }
     let object = match kind.as_str() {
-        "BOOKMARK" => Some(json!({"metadata": {"resourceVersion": object["metadata"]["resourceVersion"]}})),
-        "ERROR" => Some(object),
-        _ => carried(target, object, whole),
-    };
-    let Some(object) = object else {
-        return Ok(Vec::new());
+        "BOOKMARK" => json!({"metadata": {"resourceVersion": object["metadata"]["resourceVersion"]}}),
+        _ => object,
     };
     if target.id.gvk.is_namespace() && kind == "DELETED" {
         let name = object["metadata"]["name"].as_str().unwrap_or_default();

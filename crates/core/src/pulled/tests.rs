@@ -243,6 +243,11 @@ fn a_work_of_another_object_is_none_of_this_kind() {
     other["spec"]["workload"]["manifests"] = json!([first.clone(), first]);
     assert!(object(&gvk, other, true).is_none());
     assert!(object(&gvk, json!({}), true).is_none());
+    for field in ["namespace", "name"] {
+        let mut moved = work(&id("Deployment"), "m1", &copy("Deployment"));
+        moved["spec"]["workload"]["manifests"][0]["metadata"][field] = json!("other");
+        assert!(object(&gvk, moved, true).is_none(), "{field}");
+    }
 }
 
 #[test]
