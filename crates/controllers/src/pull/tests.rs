@@ -367,7 +367,7 @@ async fn a_work_that_cannot_be_read_proves_nothing_to_be_gone() {
         .unwrap();
     let bytes = body.collect().await.unwrap().to_bytes();
     let text = std::str::from_utf8(&bytes).unwrap();
-    assert!(text.contains("ERROR") && text.contains(&pulled::name_of(&id, "m1").name[..]));
+    assert!(text.contains("ERROR") && text.contains(&*pulled::name_of(&id, "m1").name));
     assert!(!text.contains(CANARY));
 }
 

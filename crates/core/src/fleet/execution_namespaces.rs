@@ -5,7 +5,7 @@ use entourage_api::{
     names,
 };
 
-use crate::{fleet::Fleet, namespaces::Seen, object::Meta, observation::Watch};
+use crate::{fleet::Fleet, member_namespace::Seen, object::Meta, observation::Watch};
 
 impl Fleet {
     /// The execution namespace of a Cluster, if it exists. Cost: O(log namespaces).
