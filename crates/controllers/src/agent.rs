@@ -133,6 +133,7 @@ pub async fn run(
                 metrics: metrics.clone(),
                 suspect,
                 may_write: may_write.clone(),
+                is_reported: false,
             },
         ))
     };
