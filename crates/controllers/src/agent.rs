@@ -28,6 +28,7 @@ use tracing::info;
 use crate::{
     ClientFactory, Error,
     client::{Api, ApiOptions},
+    clock,
     error::Failure,
     inbox::INBOX,
     interpreter_snapshot::InterpreterSnapshot,
@@ -184,8 +185,8 @@ pub async fn run(
         cluster: cluster.clone(),
         namespace: namespace.as_str().into(),
         collects_capacity: options.model_resources,
-        failure_threshold: crate::millis(options.failure_threshold),
-        success_threshold: crate::millis(options.success_threshold),
+        failure_threshold: clock::millis(options.failure_threshold),
+        success_threshold: clock::millis(options.success_threshold),
     });
     let executor = StepExecutor {
         cluster,

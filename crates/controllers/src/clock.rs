@@ -21,6 +21,12 @@ pub fn now() -> Time {
     Time(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
+/// A duration in milliseconds.
+#[must_use]
+pub fn millis(duration: std::time::Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
+}
+
 /// The instant at which [`now`] will be `time`; the current one for a time in the past.
 #[must_use]
 pub fn instant(time: Time) -> Instant {

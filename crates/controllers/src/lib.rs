@@ -269,12 +269,12 @@ pub async fn run(
             config.propagate_deps = propagate_deps;
             config.distribute = options.distribute;
             config.kinds_per_namespace = options.kinds_per_namespace;
-            config.deletion_grace = millis(deletion_grace);
-            config.dependency_wait = millis(dependency_wait);
-            config.cluster_failure_threshold = millis(options.cluster_failure_threshold);
-            config.cluster_success_threshold = millis(options.cluster_success_threshold);
-            config.cluster_monitor_grace = millis(options.cluster_monitor_grace);
-            config.cluster_startup_grace = millis(options.cluster_startup_grace);
+            config.deletion_grace = clock::millis(deletion_grace);
+            config.dependency_wait = clock::millis(dependency_wait);
+            config.cluster_failure_threshold = clock::millis(options.cluster_failure_threshold);
+            config.cluster_success_threshold = clock::millis(options.cluster_success_threshold);
+            config.cluster_monitor_grace = clock::millis(options.cluster_monitor_grace);
+            config.cluster_startup_grace = clock::millis(options.cluster_startup_grace);
             config.removal_budget = options.removal_budget;
             config.model_resources = options.model_resources;
             config.mirror_works = options.mirror_works;
@@ -282,7 +282,7 @@ pub async fn run(
             config.failover = options.failover;
             config.enforce_quotas = options.enforce_quotas;
             config.eviction_budget = options.eviction_budget;
-            config.eviction_timeout = millis(options.eviction_timeout);
+            config.eviction_timeout = clock::millis(options.eviction_timeout);
             config.hub_has_nodes = has_nodes(&hub).await;
             config.reserved = [&cluster_namespace, &options.lease_namespace]
                 .map(|name| name.as_str().into())
@@ -445,10 +445,6 @@ async fn has_nodes(hub: &Api) -> bool {
         );
     }
     found
-}
-
-fn millis(duration: Duration) -> i64 {
-    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]

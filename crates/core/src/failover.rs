@@ -442,7 +442,7 @@ fn staying(
     all
 }
 
-/// Whether a workload has to leave a cluster. Cost: O(taints).
+/// The decision if and when a workload has to leave a cluster. Cost: O(taints).
 fn leave(
     fleet: &Fleet,
     resource: &ResourceState,

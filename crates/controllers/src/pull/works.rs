@@ -146,7 +146,7 @@ fn name_of(work: &Value) -> String {
     format!("{}/{}", text("namespace"), text("name"))
 }
 
-/// What a Work cannot be read as: no proof that the object is gone.
+/// The message about a Work that cannot be read as its object: no proof that the object is gone.
 fn unreadable(target: &Target, work: &str) -> String {
     let kind = &target.id.gvk.kind;
     format!(

@@ -16,7 +16,7 @@ const DELETED: &str = "metadata.deletionTimestamp";
 const HELD: i64 = 5_000;
 
 /// An object that an outcome is about: the uid of its Work, its index in the manifests, its id.
-type Which<'a> = (&'a Str, usize, &'a ResourceId);
+type ManifestRef<'a> = (&'a Str, usize, &'a ResourceId);
 
 /// The outcome of a step.
 pub enum Outcome {
@@ -155,7 +155,7 @@ impl Agent {
     fn applied(
         &mut self,
         name: &Str,
-        (which, source): (Which<'_>, &Source),
+        (which, source): (ManifestRef<'_>, &Source),
         applied: Applied,
         now: Time,
         out: &mut Observed,
@@ -219,7 +219,7 @@ impl Agent {
     }
 
     /// The object that an outcome is about; `None` if its Work is another one by now, or carries another object there.
-    fn object(&mut self, name: &Str, (uid, ordinal, id): Which<'_>) -> Option<&mut ObjectState> {
+    fn object(&mut self, name: &Str, (uid, ordinal, id): ManifestRef<'_>) -> Option<&mut ObjectState> {
         let state = self
             .works
             .get_mut(name)
@@ -228,7 +228,14 @@ impl Agent {
         (object.id.as_ref() == Some(id)).then_some(object)
     }
 
-    fn removed(&mut self, name: &Str, which: Which<'_>, removed: Removed, now: Time, out: &mut Observed) {
+    fn removed(
+        &mut self,
+        name: &Str,
+        which: ManifestRef<'_>,
+        removed: Removed,
+        now: Time,
+        out: &mut Observed,
+    ) {
         let Some(object) = self.object(name, which) else {
             return;
         };

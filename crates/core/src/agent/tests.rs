@@ -1,3 +1,5 @@
+//! What the agent plans for Works and copies, as tables.
+
 use std::collections::BTreeSet;
 
 use entourage_api::keys::{annotation, finalizer, label};
