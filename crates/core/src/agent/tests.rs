@@ -1,4 +1,4 @@
-//! What the agent plans for Works and copies, as tables.
+//! The plans of the agent for Works and copies, as tables.
 
 use std::collections::BTreeSet;
 
