@@ -279,6 +279,7 @@ fn a_webhook_that_is_down_stops_what_is_new_and_nothing_that_is_there() {
         "resourceinterpreterwebhookconfigurations",
         "resourceexploringwebhookconfigurations",
         "resourcedistributions",
+        "clusters",
     ];
     for at in [0, 1] {
         assert_eq!(listed(hooks[at], "resources"), filled);

@@ -17,9 +17,7 @@ use serde_json::{Map, Value, json};
 
 use crate::object::{Gvk, NamespacedName, ResourceId};
 
-/// The field, beside `metadata`, with the agent's report in an object as the shell reads it from a Work. No field of a kind can
-/// have this name: it has a slash.
-pub const REPORT: &str = "entourage.dev/report";
+pub use entourage_model::rendered::REPORT;
 
 /// The maximum length of an agent's message that is passed on, in characters.
 const LONGEST: usize = 512;

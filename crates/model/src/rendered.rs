@@ -3,6 +3,10 @@
 use serde_json::Value;
 use zeroize::Zeroize as _;
 
+/// The field, beside `metadata`, with the agent's report in an object as the shell reads it from a Work. No field of a kind can
+/// have this name: it has a slash.
+pub const REPORT: &str = "entourage.dev/report";
+
 /// A copy ready to be sent. It may hold a Secret: no `Debug`, no `Clone`, wiped on drop.
 pub struct Rendered(pub Value);
 

@@ -16,6 +16,7 @@ use entourage_model::{
     marks::{RELEASED_ANNOTATIONS, RELEASED_LABELS},
     member_namespace as namespaces,
     object::{Gvk, Meta, ResourceId, StrMap},
+    rendered::REPORT,
 };
 
 use crate::{
@@ -291,7 +292,17 @@ pub fn difference(rendered: &Rendered, live: &Value) -> Option<String> {
             return Some(format!("metadata.{field}"));
         }
     }
-    interpreter::difference(&rendered.0, live)
+    if live.get(REPORT).is_none() {
+        return interpreter::difference(&rendered.0, live);
+    }
+    // What the agent of a member reports is read beside the object, and is no part of it.
+    let mut live = live.clone();
+    if let Some(all) = live.as_object_mut() {
+        all.remove(REPORT);
+    }
+    let difference = interpreter::difference(&rendered.0, &live);
+    wipe(&mut live);
+    difference
 }
 
 /// The live object without our ownership metadata, ready for a PUT: the release of a copy (architecture 2.14). A claim that

@@ -6,6 +6,7 @@ use entourage_core::{
     interpreter::{self, Interpretation},
     object::{ResourceId, Str},
     observation::{self, Subject, Watch, kind_read_by},
+    pulled::REPORT,
 };
 use serde_json::{Value, json};
 
@@ -47,8 +48,12 @@ pub fn project(
     if observation::is_whole(watch, &engine.interpretation_of(watch)) {
         return observation::project(watch, interpretation, object);
     }
-    let metadata = json!({
+    let mut metadata = json!({
         "apiVersion": object["apiVersion"], "kind": object["kind"], "metadata": object["metadata"],
     });
+    // The API of a member in Pull mode has it beside the metadata.
+    if let Some(report) = object.get(REPORT) {
+        metadata[REPORT] = report.clone();
+    }
     observation::project(watch, interpretation, &metadata)
 }

@@ -12,6 +12,7 @@ use crate::{
     object::{ResourceId, Str, Time},
     observation::Copy,
     plan::SyncRequirement,
+    pulled::Applied,
     rights,
 };
 
@@ -168,7 +169,9 @@ pub(super) fn dependencies_ready(
             });
             if !stands {
                 let problem = state.and_then(|state| state.problem.as_ref());
-                let is_bad = problem.is_some() || !place.answers;
+                let live = state.and_then(|state| state.live.as_ref());
+                let is_refused = live.is_some_and(|copy| copy.by_agent == Some(Applied::Failed));
+                let is_bad = problem.is_some() || is_refused || !place.answers;
                 failed |= is_bad;
                 since.extend(state.and_then(|state| state.outdated_since.or(state.wanted_since)));
                 let why = problem.map_or_else(|| format!("{id}"), |problem| problem.message.clone());

@@ -141,6 +141,9 @@ pub(super) fn end(
             for each in std::iter::once(id).chain(inside) {
                 writes::store(servers, &server, &each, None);
             }
+        } else if mode == RemovalMode::HandOver {
+            // What the API of a member in Pull mode serves is its Work, which goes; the namespace stays with the agent.
+            writes::store(servers, &server, &id, None);
         } else {
             let mut next = held;
             let hub = &servers.engine().config.hub;

@@ -188,16 +188,13 @@ fn a_copy_that_the_agent_did_not_apply_is_not_applied_and_says_why() {
 }
 
 #[test]
-fn copies_leave_with_their_cluster_and_namespaces_stay() {
+fn copies_leave_with_their_cluster_and_namespaces_are_handed_over() {
     let mut world = pulled();
     world.apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}));
     assert!(world.settle());
     let namespace = id("Namespace", "", "shop");
-    let record = |world: &World| {
-        let held = world.at("member2", &namespace).expect("it stays");
-        held["metadata"]["annotations"]["entourage.dev/created-by"].clone()
-    };
-    assert!(record(&world).is_string());
+    let held = world.at("member2", &namespace).expect("it is there");
+    assert!(held["metadata"]["annotations"]["entourage.dev/created-by"].is_string());
     world.apply(policy(&["member1"]));
     world.apply(config_map("my-config", "two"));
     assert!(world.settle());
@@ -205,5 +202,10 @@ fn copies_leave_with_their_cluster_and_namespaces_stay() {
     assert!(world.settle());
     assert!(world.hub_object("Cluster", "member2").is_none());
     assert!(world.on("member2", "Deployment", "myapp").is_none());
-    assert!(record(&world).is_null());
+    assert!(world.at("member2", &namespace).is_none(), "its Work is deleted");
+    let handed_over = world
+        .writes
+        .iter()
+        .filter(|write| write.contains("HandOver") && write.contains("shop"));
+    assert_eq!(handed_over.count(), 1, "{:?}", world.writes);
 }

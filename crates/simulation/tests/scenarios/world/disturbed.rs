@@ -162,16 +162,24 @@ impl World {
         let held = self.at(cluster, &executor::namespace(name));
         if let Some(held) = held.filter(|held| is_exactly(held, preconditions)) {
             let creator = &held["metadata"]["annotations"][annotation::CREATED_BY];
-            let creator = creator.as_str().expect("it is not ours");
-            assert!(
-                creator.starts_with(&namespaces::creator(HUB_ID, cluster)),
-                "{creator}"
-            );
-            let proof = namespaces::proof(HUB_ID, cluster, &preconditions.uid);
-            assert!(
-                mode == RemovalMode::Release || creator == proof,
-                "{name}: {creator}"
-            );
+            let cluster_object = self.hub_object("Cluster", cluster);
+            let is_pull = cluster_object.is_some_and(|object| object["spec"]["syncMode"] == "Pull");
+            match creator.as_str() {
+                Some(creator) => {
+                    assert!(
+                        creator.starts_with(&namespaces::creator(HUB_ID, cluster)),
+                        "{creator}"
+                    );
+                    let proof = namespaces::proof(HUB_ID, cluster, &preconditions.uid);
+                    let is_release = mode == RemovalMode::Release;
+                    assert!(is_release || creator == proof, "{name}: {creator}");
+                }
+                // A namespace of a member in Pull mode is a Work: one without a record is released when its Cluster leaves.
+                None => assert!(
+                    is_pull && mode == RemovalMode::Release,
+                    "{name} is not ours: {mode:?}, {is_pull}"
+                ),
+            }
         }
         let is_down = self.down.contains(cluster);
         is_down.then(|| Fault::Unreachable("down".into()))
