@@ -228,14 +228,15 @@ async fn a_work_is_applied_kept_and_removed(scene: &mut Scene) -> Result<()> {
 
     delete(scene, "config").await?;
     has(scene, None).await?;
-    // The agent created the namespace, so it goes too.
+    // A namespace is released: what others have in it stays.
     delete(scene, "shop").await?;
-    eventually("the namespace is gone", async || {
-        let left = member(scene).get("Namespace", "", SHOP).await?;
-        ensure!(left.is_none(), "{left:?}");
-        Ok(())
-    })
-    .await?;
+    let left = member(scene).get("Namespace", "", SHOP).await?;
+    let left = left.context("the namespace stays")?;
+    let labels = &left["metadata"]["labels"];
+    ensure!(
+        labels["karmada.io/managed"].is_null() && left["metadata"]["deletionTimestamp"].is_null(),
+        "{left}"
+    );
     end(scene, agent).await
 }
 
