@@ -64,7 +64,11 @@ impl Agent {
         let kind = manifest["kind"].as_str().unwrap_or_default();
         let (status, reason, message) = match self.refuses.contains(&kind) {
             true => ("False", "AppliedFailed", "there is no room"),
-            false => ("True", "AppliedSuccessful", ""),
+            false => (
+                "True",
+                "AppliedSuccessful",
+                "Manifest has been successfully applied",
+            ),
         };
         if condition(&work, "Applied")["status"] == status {
             return Ok(());
