@@ -169,7 +169,7 @@ impl Fleet {
         }
     }
 
-    /// Reserves the room that the plan of a binding uses, or notes that it waits for room. Cost: that of [`Rooms::planned`].
+    /// Reserves the room that the plan of a binding uses, or notes that it waits for room. Cost: that of `Rooms::planned`.
     fn note_room(&mut self, id: &ResourceId, plan: &mut Plan, now: Time) {
         let binding = self
             .cache
