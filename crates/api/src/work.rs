@@ -178,6 +178,15 @@ pub struct TargetCluster {
     pub components: Vec<TargetComponent>,
 }
 
+impl TargetCluster {
+    /// The entry of a cluster. Cost: O(log targets) if it is there and they are sorted by name, as this control plane stores them;
+    /// else O(targets).
+    #[must_use]
+    pub fn find<'a>(all: &'a [Self], cluster: &str) -> Option<&'a Self> {
+        find(all, |target| &target.name, cluster)
+    }
+}
+
 /// A binding whose template refers to this binding's template, and its scheduling result.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BindingSnapshot {
@@ -297,6 +306,12 @@ pub struct DependentObjectReference {
     /// Labels of the objects that are referred to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label_selector: Option<LabelSelector>,
+}
+
+fn find<'a, T>(all: &'a [T], name_of: impl Fn(&T) -> &String, name: &str) -> Option<&'a T> {
+    let found = all.binary_search_by(|each| name_of(each).as_str().cmp(name));
+    let in_order = found.ok().map(|at| &all[at]);
+    in_order.or_else(|| all.iter().find(|each| name_of(each) == name))
 }
 
 #[cfg(test)]

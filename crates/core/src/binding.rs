@@ -8,10 +8,12 @@ mod desired;
 mod uses;
 mod write;
 
+use std::collections::BTreeSet;
+
 use desired::{desired, identity, resume};
 use entourage_api::{
     policy::ReplicaSchedulingType,
-    work::{ResourceBinding, ResourceBindingSpec},
+    work::{AggregatedStatusItem, ResourceBinding, ResourceBindingSpec},
 };
 use write::{create, delete, disown, evicted, finish, note_former, release, write};
 
@@ -325,12 +327,7 @@ fn replace(
     // The durable record of the clusters with a copy must never lose one: its status entry is stored first (architecture 2.3).
     let status = before.status.as_ref();
     let recorded = |place: &Str| {
-        status.is_some_and(|status| {
-            status
-                .aggregated_status
-                .iter()
-                .any(|item| item.cluster_name == **place)
-        })
+        status.is_some_and(|status| AggregatedStatusItem::find(&status.aggregated_status, place).is_some())
     };
     if let Some(place) = leaving
         .iter()
@@ -362,15 +359,18 @@ fn only_view_differs(before: &ResourceBinding, wanted: &ResourceBinding) -> bool
     same == before.spec && before.metadata.finalizers == wanted.metadata.finalizers
 }
 
-fn places(spec: &ResourceBindingSpec) -> std::collections::BTreeSet<Str> {
+fn places(spec: &ResourceBindingSpec) -> BTreeSet<Str> {
+    named(spec).map(Str::from).collect()
+}
+
+/// The clusters that a spec names.
+fn named(spec: &ResourceBindingSpec) -> impl Iterator<Item = &str> {
     let evicted = spec.graceful_eviction_tasks.iter();
     spec.clusters
         .iter()
         .chain(spec.required_by.iter().flat_map(|each| &each.clusters))
-        .map(|target| &target.name)
-        .chain(evicted.map(|task| &task.from_cluster))
-        .map(|name| name.as_str().into())
-        .collect()
+        .map(|target| target.name.as_str())
+        .chain(evicted.map(|task| task.from_cluster.as_str()))
 }
 
 // --- the own part

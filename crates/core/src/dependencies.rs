@@ -304,8 +304,7 @@ pub fn referrers_preserve(fleet: &Fleet, resource: &ResourceState, cluster: &str
         return true;
     }
     let spec = &binding.object.spec;
-    let on_cluster =
-        |snapshot: &&BindingSnapshot| snapshot.clusters.iter().any(|target| target.name == cluster);
+    let on_cluster = |snapshot: &&BindingSnapshot| TargetCluster::find(&snapshot.clusters, cluster).is_some();
     spec.required_by.iter().filter(on_cluster).any(|snapshot| {
         let referrer = fleet.by_binding(&NamespacedName::new(&snapshot.namespace, &snapshot.name));
         let referrer = referrer

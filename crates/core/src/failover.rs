@@ -172,7 +172,7 @@ fn decide_by(
         matches!(
             stay(&member.object, &placement.cluster_tolerations),
             Stay::Until(time, _) if time <= now
-        ) && !spec.clusters.iter().any(|target| target.name == **name)
+        ) && TargetCluster::find(&spec.clusters, name).is_none()
     };
     let members = fleet.cache.members.iter();
     let over: Vec<Str> = members
@@ -227,7 +227,7 @@ fn decide_by(
             evicted.extend(due.iter().map(|(target, _)| Str::from(target.name.as_str())));
             evicted.extend(over.iter().cloned());
             let without_failed = evicted.len();
-            let stays = |cluster: &&Str| !current.iter().any(|target| target.name == ***cluster);
+            let stays = |cluster: &&Str| TargetCluster::find(current, cluster).is_none();
             evicted.extend(failed.iter().chain(&closed).filter(stays).cloned());
             let without_surplus = evicted.len();
             evicted.extend(names(surplus));
@@ -253,7 +253,7 @@ fn decide_by(
     due.retain(|(target, _)| !later.contains_key(&target.name));
     let decision = |outcome, mut tasks: Vec<GracefulEvictionTask>, leaves, blocked, again_at| {
         let chosen = &clusters_of(&outcome, &spec.clusters);
-        let is_chosen = |cluster: &str| chosen.iter().any(|target| target.name == *cluster);
+        let is_chosen = |cluster: &str| TargetCluster::find(chosen, cluster).is_some();
         tasks.retain(|task| task.producer != RETURN || !is_chosen(&task.from_cluster));
         if chosen.is_empty() {
             // No replacement is to come.
@@ -262,8 +262,7 @@ fn decide_by(
             });
         }
         // A cluster that is scheduled again in the meantime is as new as any other: it waits for the purge.
-        let comes =
-            |name: &String| is_chosen(name) && !spec.clusters.iter().any(|target| target.name == *name);
+        let comes = |name: &String| is_chosen(name) && TargetCluster::find(&spec.clusters, name).is_none();
         for task in tasks.iter_mut().filter(|task| purge::is_direct(task)) {
             task.clusters_before_failover.retain(|name| !comes(name));
         }
@@ -293,7 +292,7 @@ fn decide_by(
         match schedule(&staying(&spec.clusters, &due, &returning), &open, &due) {
             Outcome::Placed { clusters, .. } => homes
                 .iter()
-                .all(|task| clusters.iter().any(|target| target.name == task.from_cluster)),
+                .all(|task| TargetCluster::find(&clusters, &task.from_cluster).is_some()),
             Outcome::Failed { .. } => false,
         }
     };
@@ -318,7 +317,7 @@ fn decide_by(
             affinity,
             note,
         } => {
-            let has = |name: &str| clusters.iter().any(|target| target.name == name);
+            let has = |name: &str| TargetCluster::find(&clusters, name).is_some();
             let mut tasks = open;
             // Clusters that could not be scheduled again are still being evicted.
             let stays = back.iter().filter(|task| !has(&task.from_cluster));

@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 
 use entourage_api::{
     keys::{condition, reason},
-    work::ResourceBindingStatus,
+    work::{AggregatedStatusItem, ResourceBindingStatus},
 };
 use failed_operations::failed_operations;
 use item::item;
@@ -205,13 +205,7 @@ fn fill(
     let held = std::mem::take(&mut status.aggregated_status);
     status.aggregated_status = places
         .iter()
-        .map(|place| {
-            item(
-                id,
-                place,
-                held.iter().find(|item| item.cluster_name == **place.cluster),
-            )
-        })
+        .map(|place| item(id, place, AggregatedStatusItem::find(&held, place.cluster)))
         .collect();
     let lacking: Vec<String> = places
         .iter()

@@ -35,12 +35,17 @@ impl Demand {
         Self(all)
     }
 
-    /// The demand of so many replicas, with their pods. Cost: O(resources).
+    /// The amounts of one replica and its pod, by resource. Cost: O(resources).
     #[must_use]
-    pub fn times(&self, replicas: i64) -> Amounts {
-        let each = |amount: i128| amount.saturating_mul(i128::from(replicas));
-        let resources = self.0.iter().map(|(name, amount)| (name.clone(), each(*amount)));
-        resources.chain([(PODS.into(), each(ONE))]).collect()
+    pub fn with_pod(&self) -> Amounts {
+        let each = |(name, amount): (&str, i128)| (name.into(), amount);
+        self.of_pod().map(each).collect()
+    }
+
+    /// As [`Self::with_pod`], without allocation.
+    fn of_pod(&self) -> impl Iterator<Item = (&str, i128)> {
+        let resources = self.0.iter().map(|(name, amount)| (&**name, *amount));
+        resources.chain([(PODS, ONE)])
     }
 }
 
@@ -84,19 +89,24 @@ impl Capacity {
         })
     }
 
-    /// Adds amounts to those reserved. Cost: O(resources).
-    pub fn reserve(&mut self, more: &Amounts) {
-        for (name, amount) in more {
-            let held = self.reserved.entry(name.clone()).or_default();
-            *held = held.saturating_add(*amount);
+    /// Reserves the demand of so many replicas, with their pods. Cost: O(resources).
+    pub fn reserve(&mut self, demand: &Demand, replicas: i64) {
+        for (name, amount) in demand.of_pod() {
+            let more = amount.saturating_mul(i128::from(replicas));
+            match self.reserved.get_mut(name) {
+                Some(held) => *held = held.saturating_add(more),
+                None => {
+                    self.reserved.insert(name.into(), more);
+                }
+            }
         }
     }
 
-    /// Takes amounts from those reserved. Cost: O(resources).
-    pub fn release(&mut self, less: &Amounts) {
-        for (name, amount) in less {
+    /// Takes the demand of so many replicas from what is reserved. Cost: O(resources).
+    pub fn release(&mut self, demand: &Demand, replicas: i64) {
+        for (name, amount) in demand.of_pod() {
             if let Some(held) = self.reserved.get_mut(name) {
-                *held = held.saturating_sub(*amount);
+                *held = held.saturating_sub(amount.saturating_mul(i128::from(replicas)));
             }
         }
         self.reserved.retain(|_, amount| *amount > 0);
@@ -315,10 +325,10 @@ mod tests {
         let summary = json!({"allocatable": {"cpu": "10", "pods": "20"}});
         let mut capacity = Capacity::of(&cluster(&json!([]), &summary)).unwrap();
         let (small, large) = (demand(&json!({"cpu": "1"})), demand(&json!({"cpu": "2"})));
-        capacity.reserve(&large.times(3));
+        capacity.reserve(&large, 3);
         assert_eq!(capacity.replicas(&small, 0), 4);
         assert_eq!(capacity.replicas(&large, 3), 5, "its own do not count");
-        capacity.release(&large.times(3));
+        capacity.release(&large, 3);
         assert_eq!(capacity.replicas(&small, 0), 10);
         assert_eq!(capacity.reserved, Amounts::new());
     }
@@ -333,7 +343,7 @@ mod tests {
         let mut capacity = Capacity::of(&cluster(&models, &summary)).unwrap();
         let demand = demand(&json!({"cpu": "2"}));
         assert_eq!(capacity.replicas(&demand, 0), 4);
-        capacity.reserve(&demand.times(3));
+        capacity.reserve(&demand, 3);
         assert_eq!(capacity.replicas(&demand, 0), 1);
         assert_eq!(capacity.replicas(&demand, 3), 4);
     }

@@ -101,13 +101,9 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// True if the cluster is a present target. Cost: O(log targets) if it is and they are sorted by name, as those of this scheduler
-    /// are; else O(targets).
+    /// True if the cluster is a present target. Cost: as [`TargetCluster::find`].
     pub(crate) fn is_current(&self, cluster: &str) -> bool {
-        let found = self
-            .current
-            .binary_search_by(|target| (*target.name).cmp(cluster));
-        found.is_ok() || self.current.iter().any(|target| target.name == cluster)
+        TargetCluster::find(self.current, cluster).is_some()
     }
 }
 

@@ -180,12 +180,7 @@ fn held(request: &Request<'_>, cluster: &str) -> i64 {
 }
 
 fn of(targets: &[TargetCluster], cluster: &str) -> i64 {
-    let found = targets
-        .binary_search_by(|target| (*target.name).cmp(cluster))
-        .ok()
-        .map(|place| &targets[place])
-        .or_else(|| targets.iter().find(|target| target.name == cluster));
-    found.map_or(0, |target| i64::from(target.replicas.max(0)))
+    TargetCluster::find(targets, cluster).map_or(0, |target| i64::from(target.replicas.max(0)))
 }
 
 /// The capacity that a cluster reports, if it does.

@@ -79,6 +79,14 @@ pub struct AggregatedStatusItem {
     pub applied_reason: Option<NotAppliedReason>,
 }
 
+impl AggregatedStatusItem {
+    /// The entry of a cluster. Cost: as [`super::TargetCluster::find`].
+    #[must_use]
+    pub fn find<'a>(all: &'a [Self], cluster: &str) -> Option<&'a Self> {
+        super::find(all, |item| &item.cluster_name, cluster)
+    }
+}
+
 /// The reason why a copy is not applied. Never read from `appliedMessage`, which is for people.
 #[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotAppliedReason {

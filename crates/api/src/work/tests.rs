@@ -151,3 +151,24 @@ fn a_work_survives_unchanged_and_never_shows_what_it_carries() {
     assert!(shown.contains("v1 Secret shop/token"), "{shown}");
     assert!(!shown.contains("aHVudGVyMg"), "{shown}");
 }
+
+#[test]
+fn the_entry_of_a_cluster_is_found_in_any_order() {
+    let targets = |names: &[&str]| -> Vec<TargetCluster> {
+        let each = |name: &&str| TargetCluster {
+            name: (*name).into(),
+            ..TargetCluster::default()
+        };
+        names.iter().map(each).collect()
+    };
+    for order in [["m1", "m2", "m3"], ["m3", "m1", "m2"], ["m2", "m3", "m1"]] {
+        let all = targets(&order);
+        for name in order {
+            let found = TargetCluster::find(&all, name);
+            assert_eq!(found.map(|target| target.name.as_str()), Some(name), "{order:?}");
+        }
+        for missing in ["", "m0", "m4"] {
+            assert_eq!(TargetCluster::find(&all, missing), None, "{order:?}");
+        }
+    }
+}

@@ -41,7 +41,7 @@ impl Executor {
         match result {
             Ok(answer) => {
                 match &verb {
-                    Verb::Delete { uid, .. } if is_deleted(&answer) => {
+                    Verb::Delete { uid, .. } if is_deleted(&answer, uid) => {
                         let (which, uid) = (which(object), Some(uid.clone()));
                         self.tell(Observation::Gone {
                             which,
@@ -201,16 +201,19 @@ impl Executor {
     }
 }
 
-/// True if a DELETE removed the object: it returns a Status then, and the object if finalizers keep it. Those of a namespace are
-/// in its spec.
-fn is_deleted(answer: &Value) -> bool {
+/// True if the response to a DELETE of the object with this uid proves that it is gone: a Status, or the object itself unless
+/// finalizers keep it. Those of a namespace are in its spec. Anything else, as of a proxy, proves nothing; the watch follows.
+pub(super) fn is_deleted(answer: &Value, uid: &str) -> bool {
     let is_held = |part: &str| {
         let finalizers = answer[part]["finalizers"].as_array();
         finalizers.is_some_and(|all| !all.is_empty())
     };
-    answer["kind"] == "Status"
-        || answer["metadata"]["deletionTimestamp"].is_null()
-        || !(is_held("metadata") || (answer["kind"] == "Namespace" && is_held("spec")))
+    let is_kept = !answer["metadata"]["deletionTimestamp"].is_null()
+        && (is_held("metadata") || (answer["kind"] == "Namespace" && is_held("spec")));
+    match answer["kind"] == "Status" {
+        true => answer["status"] != "Failure",
+        false => answer["metadata"]["uid"] == uid && !is_kept,
+    }
 }
 
 fn which(object: &HubObject) -> ObjectRef {
@@ -239,5 +242,40 @@ fn gvk_of(object: &HubObject) -> Gvk {
         HubObject::Quota(_) => Gvk::new(scope::POLICY_API, "FederatedResourceQuota"),
         HubObject::Namespace(_) => Gvk::new("v1", "Namespace"),
         HubObject::Work(_) => observation::work_gvk(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_deletion_is_proven_by_a_status_or_by_the_object_without_what_keeps_it() {
+        let object = |finalizers: &[&str], in_spec: &[&str], uid: &str| {
+            json!({"kind": "Namespace", "spec": {"finalizers": in_spec},
+                "metadata": {"uid": uid, "deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": finalizers}})
+        };
+        let at_once = json!({"kind": "Cluster", "metadata": {"uid": "u"}});
+        let rows = [
+            ("a Status", json!({"kind": "Status", "status": "Success"}), true),
+            ("a Status without a word", json!({"kind": "Status"}), true),
+            ("a failure", json!({"kind": "Status", "status": "Failure"}), false),
+            ("the object as it was", at_once, true),
+            ("the object, held by nothing", object(&[], &[], "u"), true),
+            ("the object, held", object(&["ours"], &[], "u"), false),
+            (
+                "a namespace with content",
+                object(&[], &["kubernetes"], "u"),
+                false,
+            ),
+            ("another object", object(&[], &[], "other"), false),
+            ("nothing", json!({}), false),
+            ("no object", Value::Null, false),
+        ];
+        for (response, answer, is_proof) in rows {
+            assert_eq!(is_deleted(&answer, "u"), is_proof, "{response}");
+        }
     }
 }

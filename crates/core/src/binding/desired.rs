@@ -267,7 +267,7 @@ fn evict(
         !stored.iter().any(is_of_it) || spec.clusters.iter().any(is_scheduled)
     });
     let is_left = |target: &TargetCluster| {
-        let is_placed = spec.clusters.iter().any(|each| each.name == target.name);
+        let is_placed = TargetCluster::find(&spec.clusters, &target.name).is_some();
         let is_home = || home::is_home(binding, &placement, &target.name, now);
         stored.iter().any(|task| task.from_cluster == target.name) || (!is_placed && is_home())
     };

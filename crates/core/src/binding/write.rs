@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use entourage_api::{
     keys::{annotation, event, finalizer},
-    work::{GracefulEvictionTask, ResourceBinding, ResourceBindingSpec},
+    work::{AggregatedStatusItem, GracefulEvictionTask, ResourceBinding, ResourceBindingSpec},
 };
 
-use super::places;
+use super::named;
 use crate::{
     cache::{Binding, BindingMeta, ResourceState},
     fleet::{
@@ -135,24 +135,27 @@ pub(super) fn note_former(
     stored: Option<&Binding>,
     wanted: &mut ResourceBinding,
 ) {
-    let accounted = places(&wanted.spec);
+    let accounted: BTreeSet<&str> = named(&wanted.spec).collect();
     let status = stored.and_then(|stored| stored.object.status.as_ref());
-    let recorded = |cluster: &Str| {
-        let mut items = status.iter().flat_map(|status| &status.aggregated_status);
-        items.any(|item| item.cluster_name == **cluster && item.copy.is_some())
+    let recorded = |cluster: &str| {
+        let item = status.and_then(|status| AggregatedStatusItem::find(&status.aggregated_status, cluster));
+        item.is_some_and(|item| item.copy.is_some())
     };
-    let clusters: BTreeSet<Str> = match stored {
+    let is_missed = |cluster: &&str| !accounted.contains(cluster) && !recorded(cluster);
+    let missed: BTreeSet<&str> = match stored {
         Some(stored) => {
-            let former = stored.former_clusters().map(Str::from);
-            former.chain(places(&stored.object.spec)).collect()
+            let all = stored.former_clusters().chain(named(&stored.object.spec));
+            all.filter(is_missed).collect()
         }
-        None => resource.copies.keys().cloned().collect(),
+        None => resource
+            .copies
+            .keys()
+            .map(|name| &**name)
+            .filter(is_missed)
+            .collect(),
     };
-    let left: Vec<&str> = clusters
-        .iter()
-        .filter(|cluster| fleet.may_stand(id, cluster) && !accounted.contains(*cluster) && !recorded(cluster))
-        .map(|cluster| &**cluster)
-        .collect();
+    let may_stand = |cluster: &&str| fleet.may_stand(id, &Str::from(*cluster));
+    let left: Vec<&str> = missed.into_iter().filter(may_stand).collect();
     if !left.is_empty() {
         let annotations = wanted.metadata.annotations.get_or_insert_default();
         annotations.insert(annotation::FORMER_CLUSTERS.into(), left.join(","));

@@ -10,7 +10,7 @@ use entourage_api::{
     cluster::Cluster,
     keys::{annotation, condition, label},
     policy::{ClusterTaintPolicy, PropagationPolicy},
-    work::{DependentObjectReference, ResourceBinding, TargetCluster},
+    work::{AggregatedStatusItem, DependentObjectReference, ResourceBinding, TargetCluster},
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
@@ -271,11 +271,7 @@ impl Binding {
     /// True if the binding has a cluster among its own, committed ones.
     #[must_use]
     pub fn is_placed_on(&self, cluster: &str) -> bool {
-        self.object
-            .spec
-            .clusters
-            .iter()
-            .any(|target| target.name == cluster)
+        TargetCluster::find(&self.object.spec.clusters, cluster).is_some()
     }
 
     /// True if the workload needs its dependencies on a cluster: it is scheduled there, or it is being evicted from there and
@@ -326,18 +322,9 @@ impl Binding {
     /// True if the binding accounts for a copy on a cluster: own, being evicted, required, or of the previous binding.
     #[must_use]
     pub fn accounts_for(&self, cluster: &str) -> bool {
-        let required = self
-            .object
-            .spec
-            .required_by
-            .iter()
-            .flat_map(|snapshot| &snapshot.clusters);
-        self.object
-            .spec
-            .clusters
-            .iter()
-            .chain(required)
-            .any(|target| target.name == cluster)
+        let mut required = self.object.spec.required_by.iter();
+        self.is_placed_on(cluster)
+            || required.any(|snapshot| TargetCluster::find(&snapshot.clusters, cluster).is_some())
             || eviction_from(&self.object.spec, cluster).is_some()
             || self.former_clusters().any(|name| name == cluster)
     }
@@ -345,9 +332,13 @@ impl Binding {
     /// True if a copy on a cluster may be from this binding, as stored: it accounts for the cluster, or its status lists it.
     #[must_use]
     pub fn may_have_left(&self, cluster: &str) -> bool {
-        let status = self.object.status.iter();
-        let mut reported = status.flat_map(|status| &status.aggregated_status);
-        self.accounts_for(cluster) || reported.any(|item| item.cluster_name == cluster)
+        self.accounts_for(cluster) || self.status_on(cluster).is_some()
+    }
+
+    /// The state of the copy on a cluster, as stored. Cost: as [`AggregatedStatusItem::find`].
+    pub(crate) fn status_on(&self, cluster: &str) -> Option<&AggregatedStatusItem> {
+        let status = self.object.status.as_ref()?;
+        AggregatedStatusItem::find(&status.aggregated_status, cluster)
     }
 
     /// True if the status, as stored, has a scheduling result. Cost: O(conditions).

@@ -1,6 +1,9 @@
 //! The clusters where data is awaited from now on: see [`crate::eviction`].
 
-use entourage_api::{policy::Placement, work::ResourceBinding};
+use entourage_api::{
+    policy::Placement,
+    work::{ResourceBinding, TargetCluster},
+};
 
 use super::{home, records::Exchange};
 use crate::{
@@ -20,7 +23,7 @@ pub(super) fn awaited(
         return Awaited::new();
     }
     let mut all = stored(held);
-    all.retain(|cluster, _| exchange.chosen.iter().any(|target| target.name == **cluster));
+    all.retain(|cluster, _| TargetCluster::find(exchange.chosen, cluster).is_some());
     let moves = |name: &str| !exchange.made.is_empty() || home::is_home(held, placement, name, now);
     let new = exchange.new.iter();
     let new = new.filter(|name| eviction_from(&held.spec, name).is_none() && moves(name));

@@ -12,7 +12,7 @@ use entourage_api::{
     cluster::Cluster,
     keys::annotation,
     policy::Placement,
-    work::{GracefulEvictionTask, ResourceBinding},
+    work::{GracefulEvictionTask, ResourceBinding, TargetCluster},
 };
 use k8s_openapi::api::core::v1::Taint;
 use serde::{Deserialize, Serialize};
@@ -73,7 +73,7 @@ pub(super) fn ways(
     };
     let spec = &held.spec;
     for (name, home) in stored(held, placement, now) {
-        let is_placed = spec.clusters.iter().any(|target| target.name == *name);
+        let is_placed = TargetCluster::find(&spec.clusters, &name).is_some();
         let Some(member) = fleet.cache.members.get(&name).filter(|_| !is_placed) else {
             continue;
         };
@@ -149,7 +149,7 @@ pub(super) fn remembered(
     }
     homes.extend(left);
     homes.retain(|name, _| {
-        fleet.cache.members.contains_key(name) && !exchange.chosen.iter().any(|target| target.name == **name)
+        fleet.cache.members.contains_key(name) && TargetCluster::find(exchange.chosen, name).is_none()
     });
     homes
 }

@@ -49,7 +49,7 @@ pub(super) struct Exchange<'a> {
 impl<'a> Exchange<'a> {
     fn of(held: &ResourceBinding, tasks: &'a [GracefulEvictionTask], chosen: &'a [TargetCluster]) -> Self {
         let spec = &held.spec;
-        let was_there = |name: &str| spec.clusters.iter().any(|target| target.name == *name);
+        let was_there = |name: &str| TargetCluster::find(&spec.clusters, name).is_some();
         let names = chosen.iter().map(|target| target.name.as_str());
         let made = tasks
             .iter()

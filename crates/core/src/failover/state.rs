@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use entourage_api::{
     policy::{StatePreservation, StatePreservationRule},
-    work::ResourceBinding,
+    work::{ResourceBinding, TargetCluster},
 };
 use serde_json::Value;
 
@@ -77,7 +77,7 @@ fn read(rule: &StatePreservationRule, status: Option<&Value>) -> Result<String, 
 /// now. If the replacements are not one for one, no cluster gets a label specific to another. Cost: O(tasks × clusters).
 pub(super) fn handed_on(held: &ResourceBinding, exchange: &Exchange<'_>) -> BTreeMap<Str, Labels> {
     let mut all = preserved_labels(held);
-    all.retain(|cluster, _| exchange.chosen.iter().any(|target| target.name == **cluster));
+    all.retain(|cluster, _| TargetCluster::find(exchange.chosen, cluster).is_some());
     for task in &exchange.made {
         let labels = &task.preserved_label_state;
         if let Some(cluster) = exchange.place_of(task).filter(|_| !labels.is_empty()) {

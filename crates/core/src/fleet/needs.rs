@@ -58,9 +58,7 @@ pub(crate) fn is_required_on(fleet: &Fleet, id: &ResourceId, cluster: &str) -> b
             .into_iter()
             .flat_map(|resource| &resource.binding)
             .flat_map(|binding| &binding.object.spec.required_by);
-        return stored
-            .flat_map(|snapshot| &snapshot.clusters)
-            .any(|target| target.name == cluster);
+        return { stored }.any(|snapshot| TargetCluster::find(&snapshot.clusters, cluster).is_some());
     }
     followers(fleet, id).any(|(_, _, binding)| binding.needs_on(cluster))
 }
@@ -98,7 +96,7 @@ pub(crate) fn needed_by<'a>(
                 resource.standing().is_some()
                     && holds_as_former(fleet, referrer_id, &cluster)
                     && (is_observed(referrer, &cluster)
-                        || stored.iter().any(|stored| stored.name == target.name))
+                        || TargetCluster::find(&stored, &target.name).is_some())
             };
             let held: Vec<TargetCluster> = binding.needed_on().into_iter().filter(is_held).collect();
             (!held.is_empty() && referrer_id != id).then_some((binding, held))

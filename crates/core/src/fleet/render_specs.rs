@@ -45,10 +45,7 @@ pub(crate) fn render_spec(
                 .replicas
                 .is_some_and(|replicas| replicas != target.replicas)
     };
-    let replicas = spec
-        .clusters
-        .iter()
-        .find(|target| target.name == *cluster)
+    let replicas = TargetCluster::find(&spec.clusters, cluster)
         .filter(|target| (divided || is_held_back(target)) && template.replicas.is_some())
         .map(|target| share(&binding.object, target));
     let completions = replicas

@@ -56,10 +56,9 @@ fn records_copy(resource: &ResourceState, cluster: &Str) -> bool {
     let traces = |state: &CopyState| {
         state.live.is_some() || state.record.is_some() || state.in_flight || state.pending.is_some()
     };
-    let stored = resource
+    let recorded = resource
         .last_binding()
-        .and_then(|binding| binding.object.status.as_ref());
-    let mut recorded = stored.into_iter().flat_map(|status| &status.aggregated_status);
+        .and_then(|binding| binding.status_on(cluster));
     resource.copies.get(cluster).is_some_and(traces)
-        || recorded.any(|item| *item.cluster_name == **cluster && (item.copy.is_some() || item.applied))
+        || recorded.is_some_and(|item| item.copy.is_some() || item.applied)
 }

@@ -1,5 +1,7 @@
 //! The clusters where a copy is wanted, and the bindings that record that or are about to.
 
+use entourage_api::work::TargetCluster;
+
 use crate::{
     cache::{Binding, ResourceState},
     fleet::{
@@ -52,7 +54,7 @@ pub(crate) fn is_committed(binding: &Binding, cluster: &str) -> bool {
             .spec
             .required_by
             .iter()
-            .any(|snapshot| snapshot.clusters.iter().any(|target| target.name == *cluster))
+            .any(|snapshot| TargetCluster::find(&snapshot.clusters, cluster).is_some())
 }
 
 /// True if an object without a binding is about to get one: a policy that does not wait for its next change claims or selects

@@ -8,7 +8,8 @@
 use std::{
     borrow::Cow,
     cmp::Reverse,
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, HashSet},
+    sync::Arc,
 };
 
 use entourage_api::work::TargetCluster;
@@ -16,7 +17,7 @@ use entourage_api::work::TargetCluster;
 use crate::{
     object::{ResourceId, Str, Time},
     plan::RoomUse,
-    scheduler::estimate::{Amounts, Capacity, Demand},
+    scheduler::estimate::{Capacity, Demand},
 };
 
 /// The time, in milliseconds, after which a report of a member contains the pods of what was scheduled: they are created, and the
@@ -40,10 +41,10 @@ pub(crate) struct Rooms {
     capacities: BTreeMap<Str, Capacity>,
     /// The recent results by room, by binding and cluster.
     recent: BTreeMap<ResourceId, BTreeMap<Str, Recent>>,
-    /// The bindings with recent results, by cluster.
-    by_cluster: BTreeMap<Str, BTreeSet<ResourceId>>,
-    /// The latest end of each recent result.
-    ends: BTreeSet<(Time, ResourceId, Str)>,
+    /// The bindings with recent results, by cluster. Their order decides nothing.
+    by_cluster: BTreeMap<Str, HashSet<ResourceId>>,
+    /// The times when recent results of bindings end at the latest.
+    ends: BTreeSet<(Time, ResourceId)>,
     /// The time when each capacity was reported.
     reported: BTreeMap<Str, Time>,
     /// The bindings that wait for room.
@@ -67,10 +68,17 @@ struct Recent {
     base: i32,
     /// The replicas that are scheduled to it.
     replicas: i32,
-    /// The amounts that are reserved for the difference.
-    amounts: Amounts,
+    /// The demand of a replica; that of the difference is reserved.
+    demand: Arc<Demand>,
     /// The time of the result.
     since: Time,
+}
+
+impl Recent {
+    /// The number of replicas for which room is reserved.
+    fn reserved(&self) -> i32 {
+        self.replicas.saturating_sub(self.base).max(0)
+    }
 }
 
 impl Rooms {
@@ -107,7 +115,7 @@ impl Rooms {
     pub(crate) fn reserved_by(&self, id: &ResourceId) -> Vec<TargetCluster> {
         let recent = self.recent.get(id).into_iter().flatten();
         recent
-            .map(|(cluster, each)| target(cluster, (each.replicas - each.base).max(0)))
+            .map(|(cluster, each)| target(cluster, each.reserved()))
             .collect()
     }
 
@@ -140,7 +148,7 @@ impl Rooms {
         };
         let ids = self.by_cluster.get(cluster).into_iter().flatten();
         for recent in ids.filter_map(|id| self.recent.get(id)?.get(cluster)) {
-            capacity.reserve(&recent.amounts);
+            capacity.reserve(&recent.demand, i64::from(recent.reserved()));
         }
         let gains = |wait: &Wait| capacity.replicas(&wait.demand, 0) > before.replicas(&wait.demand, 0);
         let mut due: Vec<(&ResourceId, &Wait)> =
@@ -209,51 +217,60 @@ impl Rooms {
         stored: &[TargetCluster],
         now: Time,
     ) {
-        let recent = self.recent.get(id).cloned().unwrap_or_default();
-        let mut names: BTreeSet<Str> = recent.keys().cloned().collect();
-        names.extend(
-            clusters
-                .iter()
-                .chain(stored)
-                .map(|each| Str::from(each.name.as_str())),
-        );
+        let before = self.recent.get(id).cloned().unwrap_or_default();
+        let targets = clusters.iter().chain(stored);
+        let mut names: Vec<&str> = targets.map(|each| each.name.as_str()).collect();
+        names.extend(before.keys().map(|name| &**name));
+        names.sort_unstable();
+        names.dedup();
+        let demand = Arc::new(demand.clone());
+        let mut taken: BTreeMap<Str, Recent> = BTreeMap::new();
         for name in names {
-            let held = recent.get(&name);
-            let base = held.map_or_else(|| replicas(stored, &name), |each| each.base);
-            let after = replicas(clusters, &name);
-            if held.is_some_and(|each| each.replicas == after) {
+            let held = before.get_key_value(name);
+            let base = held.map_or_else(|| replicas(stored, name), |(_, each)| each.base);
+            let after = replicas(clusters, name);
+            if held.is_some_and(|(_, each)| each.replicas == after) {
                 continue;
             }
-            self.end(id, &name);
+            if let Some((cluster, _)) = held {
+                self.end(id, cluster);
+            }
             if after == base {
                 continue;
             }
-            let amounts = demand.times(i64::from((after - base).max(0)));
-            if let Some(capacity) = self.capacities.get_mut(&name) {
-                capacity.reserve(&amounts);
-            }
-            self.ends.insert((now.plus(LONGEST), id.clone(), name.clone()));
-            self.by_cluster
-                .entry(name.clone())
-                .or_default()
-                .insert(id.clone());
             let result = Recent {
                 base,
                 replicas: after,
-                amounts,
+                demand: Arc::clone(&demand),
                 since: now,
             };
-            self.recent.entry(id.clone()).or_default().insert(name, result);
+            if let Some(capacity) = self.capacities.get_mut(name) {
+                capacity.reserve(&demand, i64::from(result.reserved()));
+            }
+            let known = self.capacities.get_key_value(name).map(|(known, _)| known);
+            let name = known.map_or_else(|| Str::from(name), Clone::clone);
+            let there = self.by_cluster.entry(name.clone()).or_default();
+            there.insert(id.clone());
+            taken.insert(name, result);
+        }
+        if !taken.is_empty() {
+            self.ends.insert((now.plus(LONGEST), id.clone()));
+            self.recent.entry(id.clone()).or_default().extend(taken);
         }
     }
 
     /// Ends the results that are recent no more. Cost: O(those); O(1) for none.
     pub(crate) fn expire(&mut self, now: Time) {
-        while let Some((until, ..)) = self.ends.first()
+        while let Some((until, _)) = self.ends.first()
             && *until <= now
-            && let Some((_, id, cluster)) = self.ends.pop_first()
+            && let Some((_, id)) = self.ends.pop_first()
         {
-            self.end(&id, &cluster);
+            let all = self.recent.get(&id).into_iter().flatten();
+            let over = all.filter(|(_, each)| each.since.plus(LONGEST) <= now);
+            let over: Vec<Str> = over.map(|(cluster, _)| cluster.clone()).collect();
+            for cluster in over {
+                self.end(&id, &cluster);
+            }
         }
     }
 
@@ -262,11 +279,13 @@ impl Rooms {
             return;
         };
         let Some(ended) = all.remove(cluster) else { return };
+        let is_last_of_then = !all.values().any(|each| each.since == ended.since);
         if all.is_empty() {
             self.recent.remove(id);
         }
-        self.ends
-            .remove(&(ended.since.plus(LONGEST), id.clone(), cluster.clone()));
+        if is_last_of_then {
+            self.ends.remove(&(ended.since.plus(LONGEST), id.clone()));
+        }
         if let Some(ids) = self.by_cluster.get_mut(cluster) {
             ids.remove(id);
             if ids.is_empty() {
@@ -274,7 +293,7 @@ impl Rooms {
             }
         }
         if let Some(capacity) = self.capacities.get_mut(cluster) {
-            capacity.release(&ended.amounts);
+            capacity.release(&ended.demand, i64::from(ended.reserved()));
         }
     }
 }
@@ -288,7 +307,7 @@ fn target(cluster: &Str, replicas: i32) -> TargetCluster {
 }
 
 fn replicas(targets: &[TargetCluster], cluster: &str) -> i32 {
-    let found = targets.iter().find(|target| target.name == cluster);
+    let found = TargetCluster::find(targets, cluster);
     found.map_or(0, |target| target.replicas)
 }
 

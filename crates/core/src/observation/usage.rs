@@ -55,7 +55,7 @@ impl Pod {
             .filter(|name| !name.is_empty());
         let requests = || {
             let of_pod = requirements::of_pod("", &object["spec"]);
-            Arc::new(Demand::of(of_pod.as_ref()).times(1))
+            Arc::new(Demand::of(of_pod.as_ref()).with_pod())
         };
         Self {
             revision: version(object),

@@ -253,8 +253,8 @@ pub(super) fn removals(
     after: &ResourceBindingStatus,
 ) -> Vec<Event> {
     let is_reported = |item: &AggregatedStatusItem| {
-        let mut held = before.aggregated_status.iter();
-        held.any(|old| old.cluster_name == item.cluster_name && old.applied_message == item.applied_message)
+        let old = AggregatedStatusItem::find(&before.aggregated_status, &item.cluster_name);
+        old.is_some_and(|old| old.applied_message == item.applied_message)
     };
     let items = after.aggregated_status.iter();
     let begun = items.filter(|item| {
@@ -300,10 +300,7 @@ pub(super) fn overrides(
 ) -> Vec<Event> {
     let mut all = Vec::new();
     for item in &after.aggregated_status {
-        let old = before
-            .aggregated_status
-            .iter()
-            .find(|old| old.cluster_name == item.cluster_name);
+        let old = AggregatedStatusItem::find(&before.aggregated_status, &item.cluster_name);
         let rules = |item: &AggregatedStatusItem| {
             let source = item.copy.as_ref().map(|copy| copy.source.as_str());
             source.and_then(overrides_of).map(ToOwned::to_owned)

@@ -22,9 +22,7 @@ pub(crate) type Shares = BTreeMap<String, i32>;
 pub(crate) fn purged(spec: &ResourceBindingSpec) -> impl Iterator<Item = &GracefulEvictionTask> {
     spec.graceful_eviction_tasks.iter().filter(|task| {
         let from = &task.from_cluster;
-        is_direct(task)
-            && !spec.clusters.iter().any(|target| target.name == *from)
-            && !is_required(spec, from)
+        is_direct(task) && TargetCluster::find(&spec.clusters, from).is_none() && !is_required(spec, from)
     })
 }
 
@@ -35,8 +33,8 @@ pub(crate) fn is_direct(task: &GracefulEvictionTask) -> bool {
 
 /// True if another object requires the copy on a cluster. Cost: O(dependents).
 pub(crate) fn is_required(spec: &ResourceBindingSpec, cluster: &str) -> bool {
-    let mut required = spec.required_by.iter().flat_map(|each| &each.clusters);
-    required.any(|target| target.name == cluster)
+    let mut required = spec.required_by.iter();
+    required.any(|each| TargetCluster::find(&each.clusters, cluster).is_some())
 }
 
 /// The shares that are stored from now on: those that the clusters have when a copy begins to be purged. `held` is the stored
@@ -57,8 +55,7 @@ pub(crate) fn remembered(
         return stored(held);
     }
     let share = |target: &TargetCluster| {
-        let mut before = spec.clusters.iter();
-        let before = before.find(|before| before.name == target.name);
+        let before = TargetCluster::find(&spec.clusters, &target.name);
         // A copy that was being evicted from there has replicas, too.
         let evicted = || eviction_from(spec, &target.name)?.replicas;
         let share = before.map(|before| share(held, before)).or_else(evicted)?;
@@ -114,8 +111,7 @@ pub(crate) fn share(binding: &ResourceBinding, target: &TargetCluster) -> i32 {
 /// Cost: O(1) without eviction tasks, else O(clusters) and that of [`share`].
 pub(crate) fn lacking(binding: &ResourceBinding, cluster: &str) -> Option<String> {
     purged(&binding.spec).next()?;
-    let mut targets = binding.spec.clusters.iter();
-    let target = targets.find(|target| target.name == *cluster)?;
+    let target = TargetCluster::find(&binding.spec.clusters, cluster)?;
     let share = share(binding, target);
     let from: Vec<&str> = purged(&binding.spec)
         .map(|task| task.from_cluster.as_str())

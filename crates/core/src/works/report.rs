@@ -28,12 +28,7 @@ pub(super) fn status(
     (binding, held): (&Binding, &HeldWork),
     now: Time,
 ) -> Option<(WorkStatus, Vec<Event>)> {
-    let items = binding
-        .object
-        .status
-        .iter()
-        .flat_map(|status| &status.aggregated_status);
-    let item = { items }.find(|item| item.cluster_name == **cluster);
+    let item = binding.status_on(cluster);
     let work = &held.work;
     let manifest_statuses: Vec<ManifestStatus> = item
         .map(|item| manifest_status(fleet, id, cluster, item))

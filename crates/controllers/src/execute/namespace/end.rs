@@ -10,12 +10,13 @@ use entourage_core::{
 };
 
 use super::{
-    super::{Executor, Outcome, outcome_of},
+    super::{Executor, Outcome, hub::is_deleted, outcome_of},
     look::look,
 };
 use crate::{
     client::{Api, Form, path::Path},
     error::{Class, Failure},
+    failure_kind::FailureKind,
     members::Member,
 };
 
@@ -102,7 +103,17 @@ impl Executor {
                     self.tell(Observation::Seen(subject)).await;
                 }
             }
-            Ok(_) => self.tell(gone(&cluster, &name, preconditions)).await,
+            Ok(status) if is_deleted(&status, &preconditions.uid) => {
+                self.tell(gone(&cluster, &name, preconditions)).await;
+            }
+            // Neither an object nor its end, as of a proxy: it proves nothing.
+            Ok(_) => {
+                let outcome = Outcome::Failed {
+                    failure_kind: FailureKind::NoResponse,
+                    asked: None,
+                };
+                return (outcome, released);
+            }
             Err(failure) if failure.class() == Class::Missing && failure.is_about("namespaces") => {
                 self.tell(gone(&cluster, &name, preconditions)).await;
             }

@@ -336,6 +336,27 @@ async fn exactly_this_namespace_is_deleted_and_one_that_changed_is_reported() {
 }
 
 #[tokio::test]
+async fn a_response_to_the_deletion_that_shows_no_end_of_the_namespace_proves_nothing() {
+    let gone = json!({"kind": "Status", "status": "Success"});
+    let failed = json!({"kind": "Status", "status": "Failure"});
+    for (reply, is_proof) in [(gone, true), (failed, false), (json!({}), false)] {
+        let mut bench = bench_with(move |line| line.starts_with("DELETE").then(|| ok(reply.clone())));
+        let (outcome, observed) = ended(&mut bench, RemovalMode::Delete).await;
+        match is_proof {
+            true => assert!(
+                matches!(
+                    &observed[..],
+                    [Observation::Gone { .. }, Observation::NamespaceEnded(..)]
+                ),
+                "{observed:?}"
+            ),
+            false => assert_eq!(observed, []),
+        }
+        assert_eq!(outcome == Outcome::Done, is_proof, "{outcome:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_release_takes_our_records_off_and_deletes_nothing() {
     let mut bench = bench_with(|line| line.starts_with("PATCH").then(|| ok(namespace())));
     let (outcome, _) = ended(&mut bench, RemovalMode::Release).await;

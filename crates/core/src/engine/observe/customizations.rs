@@ -295,11 +295,8 @@ impl Fleet {
                 }
             }
             None if stale => {
-                let stored = resource
-                    .last_binding()
-                    .and_then(|binding| binding.object.status.as_ref());
-                let mut items = stored.iter().flat_map(|status| &status.aggregated_status);
-                let item = items.find(|item| *item.cluster_name == **cluster);
+                let binding = resource.last_binding();
+                let item = binding.and_then(|binding| binding.status_on(cluster));
                 copy.status = item.and_then(|item| item.status.clone());
             }
             // The stored status of the binding stays: [`crate::status`].
