@@ -96,7 +96,7 @@ pub(crate) fn needed_by<'a>(
                 resource.standing().is_some()
                     && holds_as_former(fleet, referrer_id, &cluster)
                     && (is_observed(referrer, &cluster)
-                        || TargetCluster::find(&stored, &target.name).is_some())
+                        || TargetCluster::find(stored, &target.name).is_some())
             };
             let held: Vec<TargetCluster> = binding.needed_on().into_iter().filter(is_held).collect();
             (!held.is_empty() && referrer_id != id).then_some((binding, held))

@@ -8,7 +8,7 @@
 use std::{
     borrow::Cow,
     cmp::Reverse,
-    collections::{BTreeMap, BTreeSet, HashSet},
+    collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
 
@@ -41,8 +41,8 @@ pub(crate) struct Rooms {
     capacities: BTreeMap<Str, Capacity>,
     /// The recent results by room, by binding and cluster.
     recent: BTreeMap<ResourceId, BTreeMap<Str, Recent>>,
-    /// The bindings with recent results, by cluster. Their order decides nothing.
-    by_cluster: BTreeMap<Str, HashSet<ResourceId>>,
+    /// The bindings with recent results, by cluster.
+    by_cluster: BTreeMap<Str, BTreeSet<ResourceId>>,
     /// The times when recent results of bindings end at the latest.
     ends: BTreeSet<(Time, ResourceId)>,
     /// The time when each capacity was reported.
