@@ -244,13 +244,14 @@ fn alone() -> Result<Outcome> {
         cargo(&["check", "--quiet", "--package", name])?;
         println!("{name}: {:.1} s", start.elapsed().as_secs_f64());
     }
-    // The binary of a container, without the embedded server.
+    // The binary of a container, without the embedded server, and its tests.
     let lean = [
         "clippy",
         "--quiet",
         "--package",
         "entourage",
         "--no-default-features",
+        "--all-targets",
     ];
     cargo(&[&lean[..], &["--", "-D", "warnings"]].concat())?;
     Ok(Outcome::Done(names.join(", ")))
