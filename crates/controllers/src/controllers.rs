@@ -329,7 +329,7 @@ pub const CONTROLLERS: &[Controller] = &[
                 within: Within::Namespace(CLUSTER_NAMESPACE),
                 ..rule(
                     Resources::Of("coordination.k8s.io", &["leases"]),
-                    &["list", "watch"],
+                    &["get", "list", "watch"],
                     "whether an agent lives",
                 )
             },

@@ -24,6 +24,7 @@ use crate::{
     source::Sources,
 };
 
+mod agent_lease;
 mod aggregate;
 mod deliver;
 mod distribute;
@@ -169,6 +170,7 @@ impl Executor {
                     event,
                 } => self.end_execution_namespace(name, preconditions, *event).await,
                 Change::GetTemplate(id) => self.need(&id).await,
+                Change::GetLease(cluster) => self.read_lease(cluster).await,
                 Change::Aggregate {
                     id,
                     interpretation,

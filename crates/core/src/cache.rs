@@ -27,7 +27,7 @@ pub use copies::Copies;
 pub use copy_state::{CopyState, PendingWrite, Problem, ProblemKind};
 pub use freshness::Freshness;
 pub(crate) use freshness::{Deletion, Held};
-pub(crate) use leases::{HeldLease, Leases};
+pub(crate) use leases::{HeldLease, LeaseRead, Leases};
 use namespaces::Namespaces;
 pub use resource_state::{Binding, BindingMeta, Member, Policy, ResourceState, Tombstone};
 pub(crate) use resource_state::{Copied, TaintPolicy, bound, meta_of, referred};

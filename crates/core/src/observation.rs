@@ -46,7 +46,7 @@ use crate::{
 pub use copied::copy;
 pub use hooked::{Configured, questions, with_unused};
 pub(crate) use interpreted::named;
-pub use lease::Lease;
+pub use lease::{Lease, LeaseAnswer};
 pub use meta::{CopyMeta, owner_hash};
 pub use object_ref::ObjectRef;
 pub use outcome::{Delivered, Removed, Wrote};
@@ -289,6 +289,8 @@ pub enum Observation {
     LookedInto(Str, Str, Contents),
     /// [`crate::plan::Change::EndNamespace`] was executed, or another object has that name now: the member, the namespace.
     NamespaceEnded(Str, Str),
+    /// The outcome of [`crate::plan::Change::GetLease`]: the cluster, the response.
+    LeaseRead(Str, LeaseAnswer),
     /// A member was probed.
     Probed(Str, Probe),
     /// True if this process may write from now on, false if another one does. Until the first of these it may.

@@ -435,6 +435,9 @@ pub enum Change {
     /// Find out whether this template exists on the hub: a point GET of its metadata. Its outcome is `Absent`, `NotPropagatable`,
     /// or `Found`.
     GetTemplate(ResourceId),
+    /// Find out whether the agent of a cluster in Pull mode has renewed its Lease, although no watch reported that: a point GET of
+    /// the Lease on the hub. Its outcome is `LeaseRead`.
+    GetLease(Str),
     /// Aggregate the status of a template by an interpretation that needs the whole object: the template is read, interpreted,
     /// and its status written if it differs ([`crate::status::template::aggregated`]). Its outcome is `Aggregated`.
     Aggregate {

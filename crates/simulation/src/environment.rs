@@ -29,6 +29,8 @@ pub enum Request<'a> {
     GetCopy(&'a Str),
     /// A GET of a template.
     GetTemplate(&'a ResourceId),
+    /// A GET of the Lease of this member's agent.
+    GetLease(&'a Str),
     /// A POST on the hub.
     Create(&'a ResourceId),
     /// A merge into the metadata of a template.
@@ -57,7 +59,7 @@ impl<'a> Request<'a> {
                 Server::Member(cluster) => Some(cluster),
                 Server::Hub => None,
             },
-            Self::GetTemplate(_) | Self::Create(_) | Self::Claim(_) => None,
+            Self::GetTemplate(_) | Self::GetLease(_) | Self::Create(_) | Self::Claim(_) => None,
         }
     }
 }

@@ -10,14 +10,15 @@ mod task;
 use entourage_core::{
     delivery::apply_task::Order,
     interpreter::{self, question::Question},
-    observation::{self, Observation, Server, Watch},
+    object::ResourceId,
+    observation::{self, LEASES, Lease, LeaseAnswer, Observation, Server, Watch, kind_read_by},
     plan::{Change, HubObject},
     status,
 };
 pub use hub::id_of;
 pub use namespaces::namespace;
 
-use crate::environment::{Environment, Request};
+use crate::environment::{Environment, Fault, Request};
 
 /// The outcome of a change.
 #[derive(Debug, Default)]
@@ -137,6 +138,19 @@ pub fn carry_out(servers: &mut impl Environment, change: Change) -> Outcome {
                     Observation::Found(id, template)
                 }
             }])
+        }
+        Change::GetLease(cluster) => {
+            let id = ResourceId::new(kind_read_by(&Watch::Leases), LEASES, &cluster);
+            let answer = match (
+                servers.fault(Request::GetLease(&cluster)),
+                servers.object(&Server::Hub, &id),
+            ) {
+                (Some(Fault::Rejected(why)), _) => LeaseAnswer::Refused(why),
+                (Some(_), _) => return Outcome::failed([]),
+                (None, Some(lease)) => LeaseAnswer::Found(Lease::of(lease)),
+                (None, None) => LeaseAnswer::Absent,
+            };
+            Outcome::done([Observation::LeaseRead(cluster, answer)])
         }
         Change::Aggregate {
             id,

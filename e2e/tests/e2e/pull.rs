@@ -5,16 +5,21 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use entourage_api::names;
 use entourage_e2e::{
+    faults::FaultPlan,
     harness::{Canary, Scene, Server, condition, eventually, manifests, status_code},
     tests,
 };
 use serde_json::{Value, json};
+
+use super::distribution_rights::{granted, roles, unlimit};
 
 tests![
     a_deployment_travels_with_its_configmap_and_secret_as_works,
     what_the_agent_cannot_apply_is_reported_on_the_binding,
     a_copy_is_removed_when_the_agent_has_removed_it,
     an_agent_that_does_not_renew_its_lease_is_absent,
+    an_agent_that_renews_is_present_although_no_watch_reports_it,
+    leases_that_may_not_be_listed_are_reported_and_nothing_else_follows,
 ];
 
 const CLUSTER: &str = "zz-pull";
@@ -170,6 +175,14 @@ impl Agent {
 
 /// Starts controllers, and an agent whose cluster is ready.
 async fn start(scene: &mut Scene) -> Result<Agent> {
+    let agent = register(scene).await?;
+    scene.start().await?;
+    until_ready(scene, &agent).await?;
+    Ok(agent)
+}
+
+/// A Cluster without a status, and its agent with a Lease.
+async fn register(scene: &mut Scene) -> Result<Agent> {
     // The tests do nothing for longer on slow machines, where the cluster comes and goes: nothing waits for it.
     scene.options.cluster_monitor_grace = Duration::from_secs(4);
     let agent = Agent {
@@ -185,15 +198,17 @@ async fn start(scene: &mut Scene) -> Result<Agent> {
         )
         .await?;
     agent.renew().await?;
-    scene.start().await?;
+    Ok(agent)
+}
+
+async fn until_ready(scene: &Scene, agent: &Agent) -> Result<()> {
     eventually("the agent has reported", async || {
         agent.round().await?;
         let cluster = scene.hub.get("Cluster", "", CLUSTER).await?.context("it")?;
         ensure!(condition(&cluster, "Ready")["status"] == "True", "{cluster}");
         Ok(())
     })
-    .await?;
-    Ok(agent)
+    .await
 }
 
 /// The Cluster leaves, and its execution namespace with it.
@@ -382,4 +397,118 @@ async fn an_agent_that_does_not_renew_its_lease_is_absent(scene: &mut Scene) -> 
     })
     .await?;
     end(scene, &mut agent).await
+}
+
+/// The number of GETs of a Lease by the controllers.
+async fn gets_of_leases(scene: &Scene) -> Result<u64> {
+    let metrics = scene.controllers()?.metrics().await?;
+    let of_leases = metrics.lines().filter_map(|line| {
+        let rest =
+            line.strip_prefix(r#"entourage_api_requests_total{server="hub",verb="get",resource="leases","#)?;
+        rest.rsplit_once(' ')?.1.parse::<u64>().ok()
+    });
+    Ok(of_leases.sum())
+}
+
+async fn an_agent_that_renews_is_present_although_no_watch_reports_it(scene: &mut Scene) -> Result<()> {
+    let mut agent = register(scene).await?;
+    agent.report().await?;
+    // No event of any watch of the hub arrives.
+    let mut mute: FaultPlan = "watch-drop=100%".parse()?;
+    mute.only = vec!["hub".into()];
+    scene.launch(mute)?;
+    scene.controllers()?.ready().await?;
+    // A patience of several graces passes between two GETs.
+    eventually("its Lease is read for the third time", async || {
+        agent.renew().await?;
+        let cluster = scene.hub.get("Cluster", "", CLUSTER).await?.context("it")?;
+        let ready = condition(&cluster, "Ready");
+        assert_eq!(ready["status"], "True", "{ready}");
+        let count = gets_of_leases(scene).await?;
+        ensure!(count >= 3, "{count} GETs");
+        Ok(())
+    })
+    .await?;
+    eventually("its absence is reported", async || {
+        let cluster = scene.hub.get("Cluster", "", CLUSTER).await?.context("it")?;
+        ensure!(condition(&cluster, "Ready")["status"] == "Unknown");
+        Ok(())
+    })
+    .await?;
+    scene.kill();
+    scene.start().await?;
+    until_ready(scene, &agent).await?;
+    end(scene, &mut agent).await
+}
+
+const DEFAULT: &str = include_str!("../../../config/rbac/role.yaml");
+const SECRETS: &str = include_str!("../../../config/rbac-kinds/secrets/role.yaml");
+
+async fn leases_that_may_not_be_listed_are_reported_and_nothing_else_follows(
+    scene: &mut Scene,
+) -> Result<()> {
+    let (mut rules, all) = roles(DEFAULT)?;
+    rules.extend(roles(SECRETS)?.0);
+    let mut without = all.clone();
+    for (namespace, rules) in &mut without {
+        let lacks = |rule: &Value| !rule["resources"].to_string().contains("leases");
+        if namespace == "karmada-cluster"
+            && let Some(rules) = rules.as_array_mut()
+        {
+            rules.retain(lacks);
+        }
+    }
+    let mut agent = register(scene).await?;
+    agent.report().await?;
+    let made = granted(scene, &rules, without).await?;
+    let reported = async {
+        scene.start().await?;
+        // The agent renews nothing, for longer than the grace.
+        eventually("it is reported", async || {
+            let cluster = scene.hub.get("Cluster", "", CLUSTER).await?.context("it")?;
+            let reported = condition(&cluster, "AgentWatched");
+            let message = reported["message"].as_str().unwrap_or_default();
+            ensure!(
+                reported["status"] == "False" && reported["reason"] == "RightsMissing",
+                "{}",
+                cluster["status"]["conditions"]
+            );
+            for part in [
+                "list and watch leases.coordination.k8s.io",
+                "namespace karmada-cluster",
+                "forbidden",
+            ] {
+                ensure!(message.contains(part), "{part}: {message}");
+            }
+            Ok(())
+        })
+        .await?;
+        scene.quiet().await?;
+        let cluster = scene.hub.get("Cluster", "", CLUSTER).await?.context("it")?;
+        ensure!(condition(&cluster, "Ready")["status"] == "True", "{cluster}");
+        ensure!(!cluster["spec"]["taints"].is_array(), "{cluster}");
+        Ok(())
+    };
+    let reported = reported.await;
+    unlimit(scene, &made).await?;
+    scene.kill();
+    reported?;
+    // With the rights that config/rbac grants.
+    let made = granted(scene, &rules, all).await?;
+    let ended = async {
+        scene.start().await?;
+        eventually("it is reported no more", async || {
+            agent.round().await?;
+            let cluster = scene.hub.get("Cluster", "", CLUSTER).await?.context("it")?;
+            let reported = condition(&cluster, "AgentWatched");
+            ensure!(reported.is_null(), "{reported}");
+            Ok(())
+        })
+        .await?;
+        end(scene, &mut agent).await
+    };
+    let ended = ended.await;
+    unlimit(scene, &made).await?;
+    scene.kill();
+    ended
 }

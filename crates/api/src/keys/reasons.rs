@@ -92,7 +92,7 @@ table! {
         /// CompleteAPIEnablements is False: no group could be discovered.
         EMPTY_API_ENABLEMENTS = "EmptyAPIEnablements";
         /// Ours. Released of a Cluster is False: the member does not allow our account to read kinds that may have copies
-        /// there.
+        /// there. AgentWatched of a Cluster is False: the hub does not allow our account to read Leases.
         RIGHTS_MISSING = "RightsMissing";
         /// Ours. Released of a Cluster is False: the member does not respond, so its copies are not accounted for.
         COPIES_UNKNOWN = "CopiesUnknown";

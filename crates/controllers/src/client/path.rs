@@ -22,6 +22,8 @@ pub struct Path {
     pub uri: String,
     /// The plural.
     pub resource: Cow<'static, str>,
+    /// The kind, if it is one of users.
+    pub gvk: Option<Gvk>,
 }
 
 impl Path {
@@ -31,6 +33,7 @@ impl Path {
         Self {
             uri: uri.into(),
             resource: Cow::Borrowed(resource),
+            gvk: None,
         }
     }
 
@@ -40,6 +43,7 @@ impl Path {
         Self {
             uri: uri.into(),
             resource: Cow::Owned(plural),
+            gvk: None,
         }
     }
 
@@ -71,6 +75,12 @@ impl Path {
     #[must_use]
     pub fn works(namespace: &str) -> Self {
         Self::build(WORKS, Cow::Borrowed("works"), namespace, None)
+    }
+
+    /// The address of the Lease of an agent.
+    #[must_use]
+    pub fn lease(cluster: &str) -> Self {
+        Self::build(COORDINATION, Cow::Borrowed("leases"), LEASES, Some(cluster))
     }
 
     /// The address that a watch reads, over all namespaces but for Leases.
@@ -117,12 +127,7 @@ impl Path {
             Watch::QuotaCopies(_) => Self::build("/api/v1", Cow::Borrowed("resourcequotas"), "", None),
             Watch::PriorityClasses => Self::build(SCHEDULING, Cow::Borrowed("priorityclasses"), "", None),
             Watch::Works => Self::works(""),
-            Watch::Leases => Self::build(
-                "/apis/coordination.k8s.io/v1",
-                Cow::Borrowed("leases"),
-                LEASES,
-                None,
-            ),
+            Watch::Leases => Self::build(COORDINATION, Cow::Borrowed("leases"), LEASES, None),
             Watch::Nodes(_) => Self::build("/api/v1", Cow::Borrowed("nodes"), "", None),
             Watch::Pods(_) => Self::build("/api/v1", Cow::Borrowed("pods"), "", None),
         }
@@ -198,7 +203,10 @@ impl Path {
     }
 
     fn within(gvk: &Gvk, namespace: &str, name: Option<&str>) -> Self {
-        Self::build(&root(gvk), plural(gvk), namespace, name)
+        Self {
+            gvk: Some(gvk.clone()),
+            ..Self::build(&root(gvk), plural(gvk), namespace, name)
+        }
     }
 
     fn build(prefix: &str, resource: Cow<'static, str>, namespace: &str, name: Option<&str>) -> Self {
@@ -214,7 +222,11 @@ impl Path {
             uri.push('/');
             escape(&mut uri, name);
         }
-        Self { uri, resource }
+        Self {
+            uri,
+            resource,
+            gvk: None,
+        }
     }
 }
 
@@ -227,6 +239,7 @@ const KRUISE: &str = "/apis/apps.kruise.io/v1alpha1";
 const DISTRIBUTIONS: &str = "resourcedistributions";
 const APPS: &str = "/apis/apps.karmada.io/v1alpha1";
 const REBALANCERS: &str = "workloadrebalancers";
+const COORDINATION: &str = "/apis/coordination.k8s.io/v1";
 const SCHEDULING: &str = "/apis/scheduling.k8s.io/v1";
 const QUOTAS: &str = "federatedresourcequotas";
 

@@ -15,6 +15,7 @@ use crate::{
     metrics::Metrics,
 };
 
+mod agent_lease;
 mod distribute;
 mod hooked;
 mod namespaces;

@@ -82,6 +82,8 @@ fn report(fleet: &Fleet, name: &Str, member: &Member, probe: &Probe, now: Time) 
     let before = status.clone();
     let turned = describe(&mut status, probe, generation, now);
     conditions::remove(&mut status.conditions, condition::EFFECTIVE);
+    // Of the time in Pull mode.
+    conditions::remove(&mut status.conditions, condition::AGENT_WATCHED);
     let again_at = if probe.healthy {
         say_what_is_not_watched(fleet, name, member, &mut status.conditions, now)
     } else {

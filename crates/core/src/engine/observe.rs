@@ -131,6 +131,7 @@ impl Fleet {
                 self.cache.namespaces.forget_contents(&cluster, &name);
                 self.route(Changed::Namespace(&name, &cluster), &mut dirty);
             }
+            Observation::LeaseRead(cluster, answer) => self.lease_read(&cluster, answer, now, &mut dirty),
             Observation::Probed(cluster, probe) => self.probed(&cluster, probe, now, &mut dirty),
             Observation::Leads(leads) => self.leads(leads, now, &mut dirty),
             Observation::Tick => {}

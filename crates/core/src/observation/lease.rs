@@ -33,3 +33,14 @@ impl Lease {
         revision(&self.resource_version)
     }
 }
+
+/// The response to a GET of the Lease of an agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LeaseAnswer {
+    /// It exists.
+    Found(Lease),
+    /// It does not exist.
+    Absent,
+    /// The hub refused the request to our account, with this message.
+    Refused(String),
+}

@@ -113,6 +113,120 @@ fn what_happened_while_leases_were_not_watched_is_held_against_nobody() {
 }
 
 #[test]
+fn an_agent_that_renews_is_present_also_while_no_event_reports_it() {
+    let mut world = pulled();
+    world.hold_back("Lease");
+    for _ in 0..30 {
+        renew(&mut world);
+        let wrote = world.writes.len();
+        pass(&mut world, 10_000);
+        assert_eq!(world.writes[wrote..], [""; 0]);
+    }
+    assert_eq!(ready(&world), "True ClusterReady");
+    assert!(!is_tainted(&world));
+    // One GET for each grace of 40 s, and none while the watch reports.
+    assert!(
+        (6..=8).contains(&world.asked_for_lease),
+        "{}",
+        world.asked_for_lease
+    );
+    pass(&mut world, 90_000);
+    assert_eq!(
+        ready(&world),
+        "Unknown ClusterStatusUnknown",
+        "no GET shows a renewal"
+    );
+    let asked = world.asked_for_lease;
+    pass(&mut world, 600_000);
+    assert_eq!(world.asked_for_lease, asked, "nothing is left to decide");
+}
+
+#[test]
+fn what_old_events_of_the_lease_report_late_is_no_renewal() {
+    let mut world = pulled();
+    world.hold_back("Lease");
+    for _ in 0..6 {
+        renew(&mut world);
+        pass(&mut world, 10_000);
+    }
+    world.tell_all_late();
+    pass(&mut world, 90_000);
+    assert_eq!(ready(&world), "Unknown ClusterStatusUnknown");
+}
+
+/// The condition about the Leases: its status, its reason and its message.
+fn watched(world: &World) -> String {
+    let all = cluster(world)["status"]["conditions"].as_array();
+    let found = all.and_then(|all| all.iter().find(|each| each["type"] == "AgentWatched"));
+    let text = |field: &str| found.and_then(|each| each[field].as_str()).unwrap_or_default();
+    format!("{} {} {}", text("status"), text("reason"), text("message"))
+}
+
+#[test]
+fn leases_that_the_hub_refuses_are_reported_and_nobody_is_absent_because_of_it() {
+    for (sentence, verb) in [
+        ("the watch is refused", "list and watch"),
+        ("the GET is refused", "get"),
+    ] {
+        let mut world = pulled();
+        let refuse = |world: &mut World, is_refused: bool| {
+            if verb == "get" {
+                world.forbids_lease = is_refused;
+            } else if is_refused {
+                world.forbidden.insert(Watch::Leases);
+            } else {
+                world.forbidden.remove(&Watch::Leases);
+            }
+        };
+        refuse(&mut world, true);
+        pass(&mut world, 300_000);
+        let reported = watched(&world);
+        let wanted = format!(
+            "does not let the controllers {verb} leases.coordination.k8s.io in namespace karmada-cluster (forbidden). Grant that"
+        );
+        assert!(
+            reported.starts_with("False RightsMissing") && reported.contains(&wanted),
+            "{sentence}: {reported}"
+        );
+        assert_eq!(ready(&world), "True ClusterReady", "{sentence}");
+        assert!(!is_tainted(&world), "{sentence}");
+        let wrote = world.writes.len();
+        world.restart();
+        renew(&mut world);
+        pass(&mut world, 30_000);
+        assert_eq!(
+            watched(&world),
+            reported,
+            "{sentence}: a restart takes nothing back"
+        );
+        assert_eq!(world.writes[wrote..], [""; 0], "{sentence}");
+        refuse(&mut world, false);
+        for _ in 0..6 {
+            renew(&mut world);
+            pass(&mut world, 10_000);
+        }
+        assert_eq!(watched(&world), "  ", "{sentence}");
+        assert_eq!(ready(&world), "True ClusterReady", "{sentence}");
+        pass(&mut world, 60_000);
+        assert_eq!(ready(&world), "Unknown ClusterStatusUnknown", "{sentence}");
+    }
+}
+
+#[test]
+fn an_agent_that_reports_and_cannot_renew_its_lease_is_no_reason_for_a_write_each_moment() {
+    let mut world = pulled();
+    let wrote = world.writes.len();
+    for _ in 0..12 {
+        pass(&mut world, 10_000);
+        if ready(&world) != "True ClusterReady" {
+            tell_ready(&mut world);
+        }
+    }
+    // Ready and the taint, each turned once in 40 s.
+    assert!(world.writes.len() - wrote <= 12, "{:#?}", &world.writes[wrote..]);
+}
+
+#[test]
 fn a_cluster_without_a_lease_has_the_longer_grace() {
     let mut world = pulled();
     world.delete_at(&id("Lease", "karmada-cluster", "member2"));

@@ -113,6 +113,10 @@ pub(crate) struct World {
     /// Watches that a server refuses to our account.
     pub(crate) forbidden: BTreeSet<Watch>,
     refused: BTreeSet<Watch>,
+    /// The hub lets our account get no Lease.
+    pub(crate) forbids_lease: bool,
+    /// The number of GETs of a Lease.
+    pub(crate) asked_for_lease: usize,
     /// The kind of which the hub lets our account claim no template.
     pub(crate) unclaimable: Option<&'static str>,
     /// Members carry out no write and do not answer it either; their watches go on.
@@ -560,7 +564,7 @@ impl World {
         writes::store(self, &server, &id, Some(copy));
     }
 
-    /// From now on, the events of templates of a kind, or of policies, come late: one with each [`Self::tell_late`], none after a restart.
+    /// From now on, the events of templates of a kind, of policies, bindings or Leases, come late: one with each [`Self::tell_late`], none after a restart.
     pub(crate) fn hold_back(&mut self, kind: &'static str) {
         self.slow = Some(kind);
     }

@@ -4,11 +4,12 @@ use entourage_api::cluster::SyncMode;
 
 use super::Dirty;
 use crate::{
-    cache::{Deletion, Held, HeldLease, Leases},
+    cache::{Deletion, Held, HeldLease, LeaseRead, Leases, Member},
     engine::routes::Changed,
     fleet::Fleet,
     object::{Str, Time},
-    observation::{Lease, ObjectRef, Watch},
+    observation::{Lease, LeaseAnswer, ObjectRef, Watch},
+    readiness::stored_ready,
 };
 
 impl Fleet {
@@ -53,25 +54,62 @@ impl Fleet {
         }
     }
 
+    /// A Lease was read: what the response shows counts as if it was watched. Cost: O(log Leases).
+    pub(super) fn lease_read(&mut self, name: &Str, answer: LeaseAnswer, now: Time, dirty: &mut Dirty) {
+        if !self.cache.members.get(name).is_some_and(is_pull) {
+            return;
+        }
+        let refused = match answer {
+            LeaseAnswer::Found(lease) => {
+                self.lease_seen(name, lease, now, dirty);
+                None
+            }
+            LeaseAnswer::Absent => {
+                self.lease_gone(name, &Deletion::default(), now, dirty);
+                None
+            }
+            LeaseAnswer::Refused(why) => Some(why),
+        };
+        let read = LeaseRead { at: now, refused };
+        self.cache.leases.read.insert(name.clone(), read);
+        self.route(Changed::Cluster(name), dirty);
+    }
+
+    /// The Ready condition of a Cluster in Pull mode was observed, after another one. Cost: O(log members).
+    pub(super) fn agent_reported(&mut self, name: &Str, before: Option<&Member>, now: Time) {
+        let is_unknown =
+            |member: &Member| stored_ready(&member.object).is_some_and(|ready| ready.status == "Unknown");
+        let is_another = |member: &Member| stored_ready(&member.object).is_some() && !is_unknown(member);
+        if before.is_some_and(is_unknown) && self.cache.members.get(name).is_some_and(is_another) {
+            self.cache.leases.returned.insert(name.clone(), now);
+        }
+    }
+
     /// The Leases are listed. Cost: O(members).
     pub(super) fn leases_listed(&mut self, now: Time, dirty: &mut Dirty) {
         self.cache.leases.listed = Some(now);
-        for (name, member) in &self.cache.members {
-            if member.object.spec.sync_mode == SyncMode::Pull {
-                self.route(Changed::Cluster(name), dirty);
-            }
+        self.leases_changed(dirty);
+    }
+
+    /// Whether the Leases are watched may have changed. Cost: O(members).
+    pub(super) fn leases_changed(&self, dirty: &mut Dirty) {
+        for (name, _) in self.cache.members.iter().filter(|(_, member)| is_pull(member)) {
+            self.route(Changed::Cluster(name), dirty);
         }
     }
 
     /// A Cluster began or ceased to be in Pull mode: Leases are watched while there is one in it, and nodes and pods only of those
     /// that are not. Cost: O(members).
     pub(super) fn mode_changed(&mut self, name: &Str) {
-        let is_pull = |member: &crate::cache::Member| member.object.spec.sync_mode == SyncMode::Pull;
         if self.cache.members.values().any(is_pull) {
             self.cache.watches.demand(Watch::Leases);
         } else if self.cache.watches.is_demanded(&Watch::Leases) {
             self.cache.watches.forget(&Watch::Leases);
             self.cache.leases = Leases::default();
+        }
+        if !self.cache.members.get(name).is_some_and(is_pull) {
+            self.cache.leases.read.remove(name);
+            self.cache.leases.returned.remove(name);
         }
         let Some(member) = self.cache.members.get(name) else {
             self.cache.leases.ended.remove(name);
@@ -85,4 +123,8 @@ impl Fleet {
             }
         }
     }
+}
+
+fn is_pull(member: &Member) -> bool {
+    member.object.spec.sync_mode == SyncMode::Pull
 }

@@ -66,6 +66,8 @@ impl Fleet {
         let was_pull = before.as_ref().is_some_and(is_pull);
         if was_pull != self.cache.members.get(&name).is_some_and(is_pull) {
             self.mode_changed(&name);
+        } else if was_pull {
+            self.agent_reported(&name, before.as_ref(), now);
         }
         self.identify(&name, was_used, now, dirty);
         self.route(Changed::Cluster(&name), dirty);

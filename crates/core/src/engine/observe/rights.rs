@@ -55,6 +55,9 @@ impl Fleet {
         if is_first && *watch == Watch::Works {
             self.works_listed(dirty);
         }
+        if is_first && *watch == Watch::Leases {
+            self.leases_changed(dirty);
+        }
         if is_first && *watch == Watch::PriorityClasses {
             self.route(Changed::PriorityClass(None), dirty);
         }

@@ -262,6 +262,10 @@ impl Environment for World {
                 let is_forbidden = self.forbidden.contains(&Watch::Templates(id.gvk.clone()));
                 is_forbidden.then(|| Fault::Rejected("forbidden".into()))
             }
+            Request::GetLease(_) => {
+                self.asked_for_lease += 1;
+                self.forbids_lease.then(|| Fault::Rejected("forbidden".into()))
+            }
             Request::Create(_) => self.terminating.then(|| Fault::Rejected("terminating".into())),
             Request::Claim(id) => {
                 let is_refused = self.unclaimable == Some(&*id.gvk.kind);
@@ -336,6 +340,7 @@ impl Environment for World {
             } => Some(&*id.gvk.kind),
             Observation::Seen(Subject::Policy(_)) => Some("PropagationPolicy"),
             Observation::Seen(Subject::Binding(_)) => Some("ResourceBinding"),
+            Observation::Seen(Subject::Lease(..)) => Some("Lease"),
             _ => None,
         };
         let is_late = kind.is_some() && kind == self.slow;
