@@ -144,6 +144,13 @@ impl Agent {
         self.cluster.objection(&self.config.cluster, self.is_synced())
     }
 
+    /// True while the first response is awaited that an objection is made of: the lists of the Works and of the Cluster, and which
+    /// cluster responds. Until then an objection is nothing to report.
+    #[must_use]
+    pub fn is_starting(&self) -> bool {
+        !self.is_synced() || (self.cluster.identity.is_none() && self.cluster.probe.is_none())
+    }
+
     /// The next step of a key. Cost: O(objects of the Work); of the Cluster O(nodes + kinds).
     #[must_use]
     pub fn plan(&self, key: &Key, now: Time) -> Plan {

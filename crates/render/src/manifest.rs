@@ -9,10 +9,7 @@ use entourage_api::keys::{self, annotation, label};
 use serde_json::Value;
 
 use entourage_interpreter::{self as interpreter, Interpretation};
-use entourage_model::{
-    member_namespace as namespaces,
-    object::{Meta, NamespacedName, ResourceId, Str, StrMap, WHOLE_OBJECTS},
-};
+use entourage_model::object::{Meta, NamespacedName, ResourceId, Str, StrMap, WHOLE_OBJECTS};
 
 use crate::copy::{self, Refusal, Rendered, Standing, Step};
 
@@ -41,12 +38,6 @@ impl WorkOwner {
         let differs = |key: &str, own: &str| live.annotation(key).is_some_and(|held| held != own);
         differs(annotation::WORK_NAMESPACE, &self.work.namespace)
             || differs(annotation::WORK_NAME, &self.work.name)
-    }
-
-    /// The name that stands for the hub in the record of a namespace's creation.
-    #[must_use]
-    pub fn creator(&self) -> &str {
-        &self.work.namespace
     }
 }
 
@@ -97,7 +88,7 @@ pub fn step(
     if interpreter::not_propagatable(manifest) {
         return Err(Refusal::Token);
     }
-    let (mut labels, mut annotations) = marks(owner, id, manifest, live.is_none());
+    let (mut labels, mut annotations) = marks(owner, manifest);
     let mut object = manifest.clone();
     interpreter::common_prune(&mut object);
     if let Some(native) = interpreter::native(&id.gvk.group, &id.gvk.version, &id.gvk.kind) {
@@ -150,12 +141,13 @@ pub fn release(owner: &WorkOwner, hub: &str, live: &Value) -> Option<Value> {
 }
 
 /// The labels and annotations of the manifest, and the ownership metadata that it lacks.
-fn marks(owner: &WorkOwner, id: &ResourceId, manifest: &Value, is_new: bool) -> (StrMap, StrMap) {
+fn marks(owner: &WorkOwner, manifest: &Value) -> (StrMap, StrMap) {
     let Meta {
         mut labels,
         mut annotations,
         ..
     } = Meta::of(manifest);
+    // The record of a namespace that is deleted with that of the hub: an agent deletes none.
     annotations.retain(|key, _| !WHOLE_OBJECTS.contains(&&**key) && &**key != annotation::CREATED_BY);
     let is_recorded =
         |map: &StrMap, key: &str, value: &str| map.get(key).is_some_and(|held| **held == *value);
@@ -175,10 +167,6 @@ fn marks(owner: &WorkOwner, id: &ResourceId, manifest: &Value, is_new: bool) -> 
         let (of_labels, of_annotations) = (keys(&labels), keys(&annotations));
         annotations.insert(annotation::MANAGED_LABELS.into(), of_labels.into());
         annotations.insert(annotation::MANAGED_ANNOTATIONS.into(), of_annotations.into());
-    }
-    if is_new && id.gvk.is_namespace() {
-        let creator = namespaces::creator(owner.creator(), &owner.cluster);
-        annotations.insert(annotation::CREATED_BY.into(), creator.into());
     }
     (labels, annotations)
 }
@@ -287,13 +275,14 @@ mod tests {
     }
 
     #[test]
-    fn a_namespace_records_that_the_agent_created_it() {
+    fn a_namespace_has_no_record_of_its_creator() {
         let id = ResourceId::new(Gvk::new("v1", "Namespace"), "", "shop");
-        let manifest = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}});
+        let metadata = json!({"name": "shop", "annotations": {annotation::CREATED_BY: "hub/m1"}});
+        let manifest = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata});
         let Ok(Step::Done(made)) = step(&owner(), &Interpretation::default(), &id, &manifest, None) else {
             panic!("it is rendered");
         };
         let record = &made.object()["metadata"]["annotations"][annotation::CREATED_BY];
-        assert_eq!(record, "karmada-es-m1/m1");
+        assert_eq!(*record, Value::Null);
     }
 }

@@ -112,8 +112,8 @@ pub fn rules(extras: &[Extra]) -> Value {
     Value::Array(rules)
 }
 
-/// The rules of the agent's ClusterRole on its own cluster: those of the controllers on a member, and namespaces, which come with
-/// Works of their own. It looks into no namespace.
+/// The rules of the agent's ClusterRole on its own cluster: those of the controllers on a member, with namespaces among the kinds, as
+/// they come with Works of their own. It looks into no namespace, and keeps no record on it.
 #[must_use]
 pub fn rules_of_agent() -> Value {
     let namespaces = Extra {
@@ -123,7 +123,7 @@ pub fn rules_of_agent() -> Value {
     let Value::Array(mut all) = rules(&[namespaces]) else {
         return Value::Null;
     };
-    all.retain(|rule| rule["verbs"] != json!(["list"]));
+    all.retain(|rule| rule["verbs"] != json!(["list"]) && rule["resources"] != json!(["namespaces"]));
     Value::Array(all)
 }
 

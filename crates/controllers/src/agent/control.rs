@@ -39,8 +39,8 @@ pub(super) struct Control {
     running: BTreeSet<Key>,
     timers: Timers,
     tasks: JoinSet<(Key, Outcome)>,
-    /// The last message about why nothing is written; empty for none.
-    objection: Option<String>,
+    /// The last report: that Works are applied, or why not.
+    reported: Option<Result<(), String>>,
     /// The number of changes of what is watched.
     demands: u64,
 }
@@ -66,7 +66,7 @@ impl Control {
             running: BTreeSet::new(),
             timers: Timers::default(),
             tasks: JoinSet::new(),
-            objection: None,
+            reported: None,
             demands: 0,
         }
     }
@@ -180,15 +180,15 @@ impl Control {
         let objection = self.agent.objection();
         let may_act = objection.is_none();
         acts.send_if_modified(|held| std::mem::replace(held, may_act) != may_act);
-        if self.objection == objection {
+        let report = objection.map_or(Ok(()), Err);
+        if self.agent.is_starting() || self.reported.as_ref() == Some(&report) {
             return;
         }
-        match &objection {
-            Some(why) if is_synced => warn!(cluster = %self.executor.cluster, "nothing is applied: {why}"),
-            Some(_) => {}
-            None => info!(cluster = %self.executor.cluster, "the Works of this cluster are applied"),
+        match &report {
+            Err(why) => warn!(cluster = %self.executor.cluster, "nothing is applied: {why}"),
+            Ok(()) => info!(cluster = %self.executor.cluster, "the Works of this cluster are applied"),
         }
-        self.objection = objection;
+        self.reported = Some(report);
     }
 
     /// Plans dirty keys, as long as the cluster has capacity, and starts their steps.

@@ -23,10 +23,7 @@ use crate::{
         path::{self, Path},
     },
     error::{Class, Failure},
-    execute::{
-        namespace::prove,
-        send::{Sort, Target, answer, form_of_copy},
-    },
+    execute::send::{Sort, Target, answer, form_of_copy},
     interpreter_snapshot::InterpreterSnapshot,
 };
 
@@ -86,7 +83,7 @@ impl StepExecutor {
         };
         let target = self.target(id, form_of_copy(&interpretation, &id.gvk), Sort::Manifest);
         let render = |live: Option<&Value>| Answer::Rendered(object.render(live));
-        match self.run(apply_task::apply(&object), &target, owner, render).await {
+        match self.run(apply_task::apply(&object), &target, render).await {
             apply_task::Outcome::Applied(live, differed, created) => Applied::Done {
                 copy: Box::new(
                     self.interpreters
@@ -122,7 +119,7 @@ impl StepExecutor {
                 let render = |_: Option<&Value>| {
                     Answer::Rendered(Err(entourage_core::delivery::render::Refusal::Deleting))
                 };
-                self.run(task, &target, owner, render).await
+                self.run(task, &target, render).await
             }
         }
     }
@@ -142,7 +139,6 @@ impl StepExecutor {
         &self,
         (mut task, mut next): (ApplyTask<A>, Next<A::Outcome>),
         target: &Target<'_>,
-        owner: &WorkOwner,
         render: impl Fn(Option<&Value>) -> Answer,
     ) -> A::Outcome {
         loop {
@@ -152,21 +148,17 @@ impl StepExecutor {
             };
             let answer = match request {
                 Request::Render => render(task.live()),
-                Request::Create(object) => self.create(target, owner, object.object()).await,
+                Request::Create(object) => self.create(target, object.object()).await,
                 request => target.send(request).await,
             };
             next = task.answered(answer).next;
         }
     }
 
-    async fn create(&self, target: &Target<'_>, owner: &WorkOwner, object: &Value) -> Answer {
+    async fn create(&self, target: &Target<'_>, object: &Value) -> Answer {
         let (id, form) = (target.id, target.form);
         let made = self.member.create(&Path::collection(id), object, form).await;
         match made {
-            Ok(made) if id.gvk.is_namespace() => {
-                let creator = (owner.creator(), &*self.cluster);
-                Answer::Object(Fetched(prove(&self.member, creator, made, form).await))
-            }
             Err(failure) if failure.is_namespace_missing() => {
                 let message = format!(
                     "namespace {} does not exist on {} yet: the hub delivers it with a Work of its own",

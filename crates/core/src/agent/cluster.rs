@@ -59,11 +59,13 @@ impl ClusterState {
             ));
         }
         let Some(identity) = &self.identity else {
-            return Some(
-                "which cluster this is is not known yet: the agent's account on it needs the verb get on the namespace \
-                 kube-system"
-                    .into(),
-            );
+            return Some(match &self.probe {
+                None => "which cluster the agent runs against was not read yet".into(),
+                Some(probe) => format!(
+                    "which cluster the agent runs against is unknown, as the uid of its namespace kube-system cannot be read: {}",
+                    probe.message
+                ),
+            });
         };
         if object.spec.id.is_empty() {
             return Some(if is_new(object) {

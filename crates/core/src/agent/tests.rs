@@ -759,6 +759,51 @@ fn nothing_is_reported_before_the_identity_is_proven_and_ready_is_false_after_it
 }
 
 #[test]
+fn an_objection_is_reported_when_the_responses_are_there_that_it_is_made_of() {
+    let unreadable = Probe {
+        message: "get of the namespace kube-system failed: forbidden".into(),
+        ..Probe::default()
+    };
+    let probed = Observation::Probed("m1".into(), unreadable);
+    let identified = Observation::Identified("m1".into(), "k".into());
+    for (sentence, is_listed, seen, expected) in [
+        ("nothing is known", false, vec![], None),
+        ("the hub has not responded", false, vec![identified.clone()], None),
+        ("the cluster has not responded", true, vec![], None),
+        (
+            "it cannot be read",
+            true,
+            vec![probed.clone()],
+            Some("kube-system failed: forbidden"),
+        ),
+        (
+            "it was read before the first probe ended",
+            true,
+            vec![identified.clone()],
+            Some(""),
+        ),
+        ("it could be read once", true, vec![identified, probed], Some("")),
+    ] {
+        let mut world = World::new();
+        (world.agent.cluster.identity, world.agent.cluster.probe) = (None, None);
+        if !is_listed {
+            world.agent.synced.clear();
+        }
+        for each in seen {
+            world.see(each);
+        }
+        let objection = world.agent.objection().unwrap_or_default();
+        let reported = (!world.agent.is_starting()).then_some(objection);
+        assert_eq!(reported.is_some(), expected.is_some(), "{sentence}: {reported:?}");
+        let says = |words: &str| match expected {
+            Some("") => words.is_empty(),
+            expected => words.contains(expected.unwrap_or_default()),
+        };
+        assert!(reported.is_none_or(|words| says(&words)), "{sentence}");
+    }
+}
+
+#[test]
 fn a_failure_after_a_restart_erases_no_reported_status() {
     let identifier = json!({"ordinal": 0, "version": "v1", "kind": "ConfigMap", "resource": "configmaps",
         "namespace": "shop", "name": "a"});
