@@ -27,7 +27,7 @@ use tracing::info;
 
 use crate::{
     ClientFactory, Error,
-    client::{Api, ApiOptions},
+    client::{Api, ApiOptions, capacity::Capacity},
     clock,
     error::Failure,
     inbox::INBOX,
@@ -130,7 +130,7 @@ pub async fn run(
             ApiOptions {
                 server,
                 deadline,
-                bounds: options.concurrency,
+                capacity: Capacity::new(options.concurrency),
                 metrics: metrics.clone(),
                 suspect,
                 may_write: may_write.clone(),

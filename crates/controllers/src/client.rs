@@ -18,7 +18,7 @@ use entourage_core::observation::Server;
 use http::{Method, Request, Response, StatusCode, header};
 use kube::client::Body;
 use tokio::{
-    sync::{Notify, Semaphore, SemaphorePermit},
+    sync::{Notify, SemaphorePermit},
     time::Instant,
 };
 
@@ -26,11 +26,12 @@ use crate::{
     clock,
     error::{Answer, Class, Failure},
     lease::Leadership,
-    limiter::{Bounds, CallOutcome, Limiter},
+    limiter::CallOutcome,
     metrics::{Metrics, Verb},
 };
 
 mod body;
+pub mod capacity;
 pub mod catalog;
 mod identity;
 pub(crate) mod lines;
@@ -44,6 +45,7 @@ pub(crate) mod trust;
 mod verbs;
 
 use body::collect;
+use capacity::Capacity;
 use identity::Identity;
 use path::Path;
 use pauses::Pauses;
@@ -55,8 +57,6 @@ const LARGEST: usize = 8 << 20;
 const LARGEST_ERROR: usize = 64 << 10;
 /// The maximum duration of a page of a list while bytes arrive.
 const LONGEST_LIST: Duration = Duration::from_secs(300);
-/// The maximum number of concurrent lists: each buffers a page in memory.
-const LISTS: usize = 2;
 
 /// Builds the client of a server: the scope is "hub" or the name of a member. Tests inject faults here.
 pub type ClientFactory = Arc<dyn Fn(&str, kube::Config) -> kube::Result<kube::Client> + Send + Sync>;
@@ -126,8 +126,8 @@ pub struct ApiOptions {
     pub server: Server,
     /// The deadline of every call without its own.
     pub deadline: Duration,
-    /// The range of the concurrency limit.
-    pub bounds: Bounds,
+    /// The number of requests at a time. Clients that reach the same server share it.
+    pub capacity: Capacity,
     /// The metrics for calls.
     pub metrics: Metrics,
     /// Notified when the server does not respond or refuses the credentials.
@@ -145,9 +145,6 @@ pub struct Api(Arc<Inner>);
 struct Inner {
     client: kube::Client,
     options: ApiOptions,
-    limiter: Mutex<Limiter>,
-    in_flight: AtomicUsize,
-    lists: Semaphore,
     /// The paths for which the server asked to retry later.
     pauses: Mutex<Pauses>,
     /// The time that lists and watches take to begin.
@@ -163,13 +160,9 @@ impl Api {
     /// Wraps a client that does not retry by itself.
     #[must_use]
     pub fn new(client: kube::Client, options: ApiOptions) -> Self {
-        let limiter = Mutex::new(Limiter::new(options.bounds));
         Self(Arc::new(Inner {
             client,
             options,
-            limiter,
-            in_flight: AtomicUsize::new(0),
-            lists: Semaphore::new(LISTS),
             pauses: Mutex::default(),
             response_limits: Mutex::default(),
             doubted: AtomicBool::new(false),
@@ -187,20 +180,21 @@ impl Api {
         }
     }
 
-    /// The number of plans that may be executed on this server at a time.
+    /// The number of plans that may be executed on this server at a time, by all of its clients.
     #[must_use]
     pub fn limit(&self) -> usize {
-        self.0
-            .limiter
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .limit()
+        self.capacity().limiter(|limiter| limiter.limit())
+    }
+
+    /// The capacity of the server.
+    pub(crate) fn capacity(&self) -> &Capacity {
+        &self.0.options.capacity
     }
 
     /// True while a request is running; watches do not count.
     #[must_use]
     pub fn is_busy(&self) -> bool {
-        self.0.in_flight.load(Ordering::Relaxed) > 0
+        self.capacity().requests() > 0
     }
 
     /// A kind is served that was not, so the discovery results are out of date: discovery runs again soon.
@@ -231,8 +225,7 @@ impl Api {
 
     /// Waits for a permit to list: a list needs much memory.
     pub async fn list_turn(&self) -> Option<SemaphorePermit<'_>> {
-        // The semaphore is never closed.
-        self.0.lists.acquire().await.ok()
+        self.capacity().list_turn().await
     }
 
     /// The client below, for callers that need kube's typed layer.
@@ -268,7 +261,7 @@ impl Api {
         }
         self.is_paused(path)?;
         let began = Instant::now();
-        let in_flight = InFlight::new(&self.0.in_flight);
+        let in_flight = self.capacity().request();
         let result = if verb == Verb::List {
             self.list(call).await
         } else {
@@ -295,8 +288,9 @@ impl Api {
                 Err(failure) if failure.is_overload() => CallOutcome::Overloaded,
                 _ => CallOutcome::Answered,
             };
-            let mut limiter = self.0.limiter.lock().unwrap_or_else(PoisonError::into_inner);
-            limiter.record(clock::now(), took, in_flight.count, outcome);
+            let (now, count) = (clock::now(), in_flight.count);
+            self.capacity()
+                .limiter(|limiter| limiter.record(now, took, count, outcome));
         }
         self.account(verb, path, result.as_ref().err(), took);
         result
@@ -399,6 +393,10 @@ impl Api {
             .method(method)
             .uri(&call.path.uri)
             .header(header::ACCEPT, call.accept);
+        // For a client that is no connection: see `pull`.
+        if let Some(gvk) = &call.path.gvk {
+            request = request.extension(gvk.clone());
+        }
         let body = match call.body {
             Some((media, bytes)) => {
                 request = request.header(header::CONTENT_TYPE, media);
@@ -471,27 +469,6 @@ struct Begun {
 /// The key of a list or watch for its usual response time.
 fn request(call: &Call<'_>) -> String {
     format!("{:?} {}", call.verb, call.path.resource)
-}
-
-/// Counts a call for as long as it exists, also when it is dropped half way.
-struct InFlight<'a> {
-    counter: &'a AtomicUsize,
-    count: usize,
-}
-
-impl<'a> InFlight<'a> {
-    fn new(counter: &'a AtomicUsize) -> Self {
-        Self {
-            counter,
-            count: counter.fetch_add(1, Ordering::Relaxed) + 1,
-        }
-    }
-}
-
-impl Drop for InFlight<'_> {
-    fn drop(&mut self) {
-        self.counter.fetch_sub(1, Ordering::Relaxed);
-    }
 }
 
 #[cfg(test)]

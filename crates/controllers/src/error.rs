@@ -204,6 +204,18 @@ impl Failure {
         }))
     }
 
+    /// The agent of a member in Pull mode does not report that its cluster serves a kind.
+    #[must_use]
+    pub fn not_reported(gvk: &Gvk, cluster: &str) -> Self {
+        let what = format!("{} {}", gvk.api_version(), gvk.kind);
+        Self::Answer(Box::new(Answer {
+            code: 404,
+            reason: "NotFound".to_owned(),
+            message: not_reported(&what, cluster),
+            ..Answer::default()
+        }))
+    }
+
     /// The class of the failure.
     #[must_use]
     pub fn class(&self) -> Class {
@@ -321,6 +333,14 @@ pub fn holds_data(gvk: &Gvk) -> bool {
         || (&*gvk.group == "apps.kruise.io" && &*gvk.kind == "ResourceDistribution")
         // A Work may carry one.
         || (&*gvk.group == "work.karmada.io" && &*gvk.kind == "Work")
+}
+
+/// The message about a kind that the agent of a member in Pull mode does not report.
+pub(crate) fn not_reported(what: &str, cluster: &str) -> String {
+    format!(
+        "{what} is not among the APIs that the agent of {cluster} reports in status.apiEnablements of its Cluster: install its \
+         CustomResourceDefinition there, or let the agent discover it; it reports within 5 minutes"
+    )
 }
 
 fn is_about_credentials(error: &kube::Error) -> bool {

@@ -65,7 +65,7 @@ pub mod watch;
 pub use client::{ClientFactory, plain_clients};
 pub use error::Error;
 
-use client::{Api, ApiOptions, Form, path::Path};
+use client::{Api, ApiOptions, Form, capacity::Capacity, path::Path};
 use execute::{Executor, events};
 use hooks::Hooks;
 use interpreter_snapshot::InterpreterSnapshot;
@@ -252,7 +252,7 @@ pub async fn run(
         ApiOptions {
             server: Server::Hub,
             deadline: options.hub_deadline.min(longest),
-            bounds: options.concurrency,
+            capacity: Capacity::new(options.concurrency),
             metrics: metrics.clone(),
             suspect: Arc::new(Notify::new()),
             is_reported: false,
@@ -297,6 +297,7 @@ pub async fn run(
                 deadline: options.member_deadline.min(longest),
                 probe_interval: options.probe_interval,
                 bounds: options.concurrency,
+                pulled: Capacity::shared(options.concurrency),
                 metrics: metrics.clone(),
                 may_write: leading.clone(),
                 brain: brain.clone(),

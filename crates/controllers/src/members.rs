@@ -15,7 +15,7 @@ use tokio::sync::{mpsc, watch};
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::{
-    client::{Api, ApiOptions, ClientFactory},
+    client::{Api, ApiOptions, ClientFactory, capacity::Capacity},
     inbox::Message,
     lease::Leadership,
     limiter::Bounds,
@@ -52,6 +52,8 @@ pub struct MembersOptions {
     pub probe_interval: Duration,
     /// The range of each member's concurrency limit.
     pub bounds: Bounds,
+    /// The capacity of the hub for all members in Pull mode together, which are reached through it.
+    pub pulled: Capacity,
     /// The metrics for calls.
     pub metrics: Metrics,
     /// The right of this process to write.
@@ -146,7 +148,7 @@ pub async fn config_of(
         ApiOptions {
             server: Server::Hub,
             deadline,
-            bounds: Bounds::default(),
+            capacity: Capacity::new(Bounds::default()),
             metrics: Metrics::new(),
             suspect: Arc::default(),
             is_reported: false,

@@ -27,7 +27,7 @@ use std::{
 
 use bytes::Bytes;
 use entourage_api::cluster::{ApiEnablement, Cluster};
-use entourage_core::object::Str;
+use entourage_core::object::{Gvk, Str};
 use http::{Request, Response, Uri, header};
 use http_body_util::{BodyExt as _, Full, combinators::UnsyncBoxBody};
 use kube::client::Body;
@@ -35,6 +35,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use tower::BoxError;
 
+use crate::error::not_reported;
 use route::{Route, Target, route};
 
 /// The body of a response.
@@ -102,7 +103,7 @@ impl Pull {
     /// Answers one request. An error means that the hub gave no response that can be read.
     async fn answer(&self, request: Request<Body>) -> Result<Reply, BoxError> {
         let (parts, body) = request.into_parts();
-        let target = match self.reported(&parts.uri) {
+        let target = match self.reported(&parts.uri, parts.extensions.get()) {
             Ok(reply) => return Ok(reply),
             Err(target) => target,
         };
@@ -112,8 +113,8 @@ impl Pull {
         self.objects(&parts.method, &target, whole, body).await
     }
 
-    /// The response by the facts of the Cluster; or the objects that the request is about.
-    fn reported(&self, uri: &Uri) -> Result<Reply, Box<Target>> {
+    /// The response by the facts of the Cluster; or the objects that the request is about. `gvk`: their kind, if it is known.
+    fn reported(&self, uri: &Uri, gvk: Option<&Gvk>) -> Result<Reply, Box<Target>> {
         let facts = self.facts.borrow();
         Ok(match route(uri, &facts) {
             Route::Ready if facts.is_reported() => text(200, "ok"),
@@ -132,6 +133,10 @@ impl Pull {
                     "metadata": {"name": "kube-system", "uid": facts.id, "resourceVersion": "1"}}),
             ),
             Route::Objects(target) => return Err(Box::new(target)),
+            Route::Unreported(resource) => {
+                let what = gvk.map_or(resource, |gvk| format!("{} {}", gvk.api_version(), gvk.kind));
+                status(404, "NotFound", &not_reported(&what, &self.cluster), None)
+            }
             Route::Nothing => status(
                 404,
                 "NotFound",

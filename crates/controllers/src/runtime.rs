@@ -96,6 +96,7 @@ pub async fn run<D: Decide>(options: BrainOptions<D>, stop: CancellationToken) -
         carried: HashMap::new(),
         published: Time(0),
         leads: true,
+        shared_turn: Server::Hub,
         options,
     };
     brain.think(&stop).await;
@@ -116,6 +117,8 @@ struct ControlLoop<D> {
     published: Time,
     /// The right to act, as last sent to the core.
     leads: bool,
+    /// Of the members that share a capacity, the last of which a plan was begun.
+    shared_turn: Server,
 }
 
 impl<D: Decide> ControlLoop<D> {

@@ -59,7 +59,7 @@ impl Api {
     pub async fn learn_plural(&self, gvk: &Gvk) -> Result<(), Failure> {
         let answer = match self.get(&Path::group_version(gvk), Form::Whole).await {
             Err(_) if path::is_known(gvk) => return Ok(()),
-            Err(failure) if failure.class() == Class::Missing => return Err(Failure::not_served(gvk)),
+            Err(failure) if failure.class() == Class::Missing => return Err(self.not_served(gvk)),
             answer => answer?,
         };
         let resources = answer["resources"].as_array().into_iter().flatten();
@@ -68,7 +68,7 @@ impl Api {
             .filter_map(|each| each["name"].as_str())
             .find(|name| !name.contains('/'));
         let Some(plural) = plural else {
-            return Err(Failure::not_served(gvk));
+            return Err(self.not_served(gvk));
         };
         path::learn(gvk, plural);
         Ok(())
@@ -113,6 +113,22 @@ impl Api {
             return Ok(Served::Withheld);
         }
         Ok(Served::Nowhere)
+    }
+
+    /// The failure if the server does not serve this version of a kind.
+    fn not_served(&self, gvk: &Gvk) -> Failure {
+        match self.is_reported() {
+            true => Failure::not_reported(gvk, self.name()),
+            false => Failure::not_served(gvk),
+        }
+    }
+
+    /// The failure of [`Served::Withheld`].
+    pub(crate) fn withheld(&self, gvk: &Gvk) -> Failure {
+        match self.is_reported() {
+            true => Failure::not_reported(gvk, self.name()),
+            false => Failure::withheld(gvk),
+        }
     }
 
     /// True if what the server serves is only reported: see [`super::ApiOptions::is_reported`].

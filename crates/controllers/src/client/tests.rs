@@ -11,6 +11,7 @@ use std::convert::Infallible;
 use tokio::sync::watch;
 
 use super::*;
+use crate::limiter::Bounds;
 
 type Bytes_ = UnsyncBoxBody<Bytes, Infallible>;
 
@@ -170,7 +171,7 @@ pub(crate) fn options(server: Server) -> ApiOptions {
     ApiOptions {
         server,
         deadline: Duration::from_secs(10),
-        bounds: Bounds::default(),
+        capacity: Capacity::new(Bounds::default()),
         metrics: Metrics::new(),
         suspect: Arc::new(Notify::new()),
         is_reported: false,

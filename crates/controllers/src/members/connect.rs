@@ -15,7 +15,7 @@ use tokio::sync::{Notify, watch};
 
 use super::{Member, MembersOptions, Reach};
 use crate::{
-    client::{Api, ApiOptions, Form, path::Path},
+    client::{Api, ApiOptions, Form, capacity::Capacity, path::Path},
     error::Class,
     pull::{self, Facts},
 };
@@ -68,7 +68,12 @@ pub(super) async fn connect(
 ) -> Result<(Member, Option<String>), Refused> {
     if reach.is_pull() {
         let client = pull::client(options.hub.client().clone(), name, facts.clone());
-        return Ok((member(name, (client, true), options, suspect), None));
+        let api = api_options(name, options.pulled.clone(), options, suspect);
+        let api = ApiOptions {
+            is_reported: true,
+            ..api
+        };
+        return Ok((Member::new(Api::new(client, api)), None));
     }
     let mut credentials = credentials(name, reach, &options.hub, &options.cluster_namespace).await?;
     let mut config = config(reach, &credentials)?;
@@ -82,27 +87,25 @@ pub(super) async fn connect(
             .into(),
     })?;
     let version = credentials.version.take();
-    Ok((member(name, (client, false), options, suspect), version))
+    let api = api_options(name, Capacity::new(options.bounds), options, suspect);
+    Ok((Member::new(Api::new(client, api)), version))
 }
 
-fn member(
+fn api_options(
     name: &Str,
-    (client, is_reported): (kube::Client, bool),
+    capacity: Capacity,
     options: &MembersOptions,
     suspect: &Arc<Notify>,
-) -> Member {
-    Member::new(Api::new(
-        client,
-        ApiOptions {
-            server: Server::Member(name.clone()),
-            deadline: options.deadline,
-            bounds: options.bounds,
-            metrics: options.metrics.clone(),
-            suspect: suspect.clone(),
-            is_reported,
-            may_write: options.may_write.clone(),
-        },
-    ))
+) -> ApiOptions {
+    ApiOptions {
+        server: Server::Member(name.clone()),
+        deadline: options.deadline,
+        capacity,
+        metrics: options.metrics.clone(),
+        suspect: suspect.clone(),
+        is_reported: false,
+        may_write: options.may_write.clone(),
+    }
 }
 
 /// The connection settings of a member, read once: for a read-only command.

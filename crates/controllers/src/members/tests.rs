@@ -6,7 +6,10 @@ use std::sync::{
 };
 
 use entourage_api::cluster::{ClusterSpec, LocalSecretReference};
-use entourage_core::observation::{Probe, Server};
+use entourage_core::{
+    object::Gvk,
+    observation::{Observation, Probe, Server, Watch},
+};
 use futures::FutureExt as _;
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -15,7 +18,13 @@ use super::{
     keeper::{DISCOVERY, LEAST},
     *,
 };
-use crate::client::tests::{Asked, Log, Reply, always, api, client, status};
+use crate::{
+    client::{
+        capacity::LISTS,
+        tests::{Asked, Log, Reply, always, api, client, status},
+    },
+    watch::Watcher,
+};
 
 /// The members under test, the inbox of the control loop, the hub's requests, and the number of clients built.
 struct Bench {
@@ -79,6 +88,7 @@ fn bench_probed(probe_interval: Duration, member: impl Fn(&Asked) -> Reply + Sen
         deadline: Duration::from_secs(10),
         probe_interval,
         bounds: Bounds::default(),
+        pulled: Capacity::shared(Bounds::default()),
         metrics: Metrics::new(),
         may_write: always(),
         brain,
@@ -761,6 +771,80 @@ async fn a_pull_cluster_is_reached_through_the_hub_once_its_agent_has_reported()
         (bench.built.load(Ordering::SeqCst), bench.hub.lines().len()),
         (built, asked)
     );
+}
+
+/// A hub that takes a while to return each list, and its watches that report nothing: the number of lists that run, and their
+/// highest number.
+fn slow_hub() -> (Api, Arc<Mutex<(usize, usize)>>) {
+    let lists = Arc::new(Mutex::new((0, 0)));
+    let counted = lists.clone();
+    let service = tower::service_fn(move |request: http::Request<kube::client::Body>| {
+        let counted = counted.clone();
+        async move {
+            if request.uri().query().unwrap_or_default().contains("watch=true") {
+                return std::future::pending().await;
+            }
+            {
+                let mut counted = counted.lock().unwrap();
+                counted.0 += 1;
+                counted.1 = counted.1.max(counted.0);
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            counted.lock().unwrap().0 -= 1;
+            let list = json!({"kind": "WorkList", "metadata": {"resourceVersion": "9"}, "items": []});
+            let body = http_body_util::Full::from(list.to_string());
+            Ok::<_, tower::BoxError>(http::Response::new(body))
+        }
+    });
+    let hub = kube::Client::new(service, "default");
+    (Api::new(hub, crate::client::tests::options(Server::Hub)), lists)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hundred_pull_clusters_have_the_lists_of_one_member_at_a_time() {
+    const CLUSTERS: usize = 100;
+    let (hub, lists) = slow_hub();
+    let mut bench = bench(healthy);
+    bench.members.options.hub = hub;
+    let mut cluster = cluster("karmada-cluster");
+    cluster.spec.sync_mode = SyncMode::Pull;
+    cluster.status = Some(serde_json::from_value(json!({"kubernetesVersion": "v1.33.0"})).unwrap());
+    let mut apis = Vec::new();
+    for number in 0..CLUSTERS {
+        let name = format!("m{number}");
+        (cluster.metadata.name, cluster.spec.id) = (Some(name.clone()), name.clone());
+        bench.members.ensure(&name.as_str().into(), Some(&cluster));
+    }
+    while apis.len() < CLUSTERS {
+        match bench.inbox.recv().await {
+            Some(Message::Member { name, member, .. }) => {
+                apis.push((name, member.expect("a client").api.clone()))
+            }
+            Some(Message::Probed { .. }) => {}
+            _ => panic!("something else was reported"),
+        }
+    }
+    let (brain, mut inbox) = mpsc::channel(10_000);
+    let mut watches = tokio::task::JoinSet::new();
+    for (name, api) in apis {
+        for kind in ["Secret", "ConfigMap"] {
+            let watch = Watch::Copies(name.clone(), Gvk::new("v1", kind));
+            watches.spawn(Watcher::new(api.clone(), watch, 1, &"hub".into(), brain.clone()).run());
+        }
+    }
+    let mut listed = 0;
+    while listed < 2 * CLUSTERS {
+        let Some(Message::Watched { seen, .. }) = inbox.recv().await else {
+            panic!("something else was reported");
+        };
+        let is_list = |each: &&Observation| matches!(each, Observation::Listed { .. });
+        listed += seen.iter().filter(is_list).count();
+        assert!(
+            !seen.iter().any(|each| matches!(each, Observation::Lost { .. })),
+            "{seen:?}"
+        );
+    }
+    assert_eq!(lists.lock().unwrap().1, LISTS);
 }
 
 #[tokio::test(start_paused = true)]

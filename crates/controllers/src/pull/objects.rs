@@ -19,7 +19,7 @@ use super::{
     status,
     works::{Answer, failed, other},
 };
-use crate::client::path::Path;
+use crate::{client::path::Path, error::not_reported};
 
 const JSON: &str = "application/json";
 const MERGE: &str = "application/merge-patch+json";
@@ -68,8 +68,9 @@ impl Pull {
     /// An object is created in its Work; its namespace must have one.
     async fn create(&self, target: &Target, whole: bool, mut object: Value) -> Result<Reply, BoxError> {
         if !target.is_served {
-            let words = "the agent does not report that the cluster serves this kind";
-            return Ok(status(404, "NotFound", words, None));
+            let what = format!("{} {}", target.id.gvk.api_version(), target.id.gvk.kind);
+            let words = not_reported(&what, &self.cluster);
+            return Ok(status(404, "NotFound", &words, None));
         }
         let id = ResourceId {
             name: object["metadata"]["name"].as_str().unwrap_or_default().into(),

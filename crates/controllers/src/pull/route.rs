@@ -21,7 +21,9 @@ pub(super) enum Route {
     /// The namespace whose uid is the identity of the cluster.
     Identity,
     Objects(Target),
-    /// The cluster does not serve it.
+    /// Objects of a kind that the agent does not report: the plural and the group version.
+    Unreported(String),
+    /// No API server has it.
     Nothing,
 }
 
@@ -78,7 +80,7 @@ pub(super) fn route(uri: &Uri, facts: &Facts) -> Route {
     let served = served_kind(group, version, plural, facts);
     let is_served = served.is_some();
     let Some(kind) = served.or_else(|| known_kind(group, plural)) else {
-        return Route::Nothing;
+        return Route::Unreported(format!("{plural} of {}", group_version(group, version)));
     };
     let gvk = Gvk {
         group: group.into(),

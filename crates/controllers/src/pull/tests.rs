@@ -16,7 +16,7 @@ use crate::{
         served::Served,
         tests::{Asked, Log, Reply as Scripted, client as scripted, gone, options, status as refused},
     },
-    error::Class,
+    error::{Class, Failure},
 };
 
 const WORKS: &str = "/apis/work.karmada.io/v1alpha1/namespaces/karmada-es-m1/works";
@@ -272,14 +272,55 @@ async fn errors_are_about_the_object() {
             .unwrap_err();
         assert_eq!(failure.class(), class, "{group}");
     }
-    // A kind that the agent does not report.
-    let widget = ResourceId::new(Gvk::new("example.com/v1", "Widget"), "default", "a");
+}
+
+#[tokio::test]
+async fn a_kind_that_the_agent_does_not_report_is_named_with_what_to_do() {
     let (api, log) = pulled_by(facts(), |_| Scripted::Broken);
-    let failure = api
-        .create(&Path::collection(&widget), &copy(&widget), Form::Whole)
-        .await
-        .unwrap_err();
-    assert_eq!(failure.class(), Class::Missing);
+    let named = |gvk: &Gvk, failure: &Failure| {
+        assert_eq!(failure.class(), Class::Missing, "{gvk}");
+        let words = failure.text(gvk);
+        let wanted = format!("{} {} is not among the APIs", gvk.api_version(), gvk.kind);
+        assert!(words.starts_with(&wanted), "{words}");
+        for part in [
+            "agent of m1",
+            "status.apiEnablements",
+            "CustomResourceDefinition",
+            "within 5 minutes",
+        ] {
+            assert!(words.contains(part), "{part}: {words}");
+        }
+    };
+    for gvk in [
+        Gvk::new("unreported.example.com/v1", "Gizmo"),
+        Gvk::new("batch/v1", "Job"),
+    ] {
+        let id = ResourceId::new(gvk.clone(), "default", "a");
+        let made = api.create(&Path::collection(&id), &copy(&id), Form::Whole).await;
+        named(&gvk, &made.unwrap_err());
+    }
+    let gizmo = ResourceId::new(Gvk::new("unreported.example.com/v1", "Gizmo"), "default", "a");
+    let path = Path::object(&gizmo);
+    for failure in [
+        api.get(&path, Form::Whole).await.unwrap_err(),
+        api.replace(&path, &copy(&gizmo), Form::Whole).await.unwrap_err(),
+        api.delete(&path, "u", "7", Form::Whole).await.unwrap_err(),
+        api.learn_plural(&gizmo.gvk).await.unwrap_err(),
+        api.withheld(&gizmo.gvk),
+    ] {
+        named(&gizmo.gvk, &failure);
+    }
+    // Without a kind, its address.
+    let address = Path::raw(
+        "/apis/unreported.example.com/v1/namespaces/default/gizmos/a",
+        "gizmos",
+    );
+    let failure = api.get(&address, Form::Whole).await.unwrap_err();
+    let words = failure.text(&gizmo.gvk);
+    assert!(
+        words.starts_with("gizmos of unreported.example.com/v1 is not among the APIs"),
+        "{words}"
+    );
     assert!(log.lines().is_empty());
 }
 

@@ -9,13 +9,37 @@ use tokio::time::{Instant, timeout_at};
 use tracing::{error, trace, warn};
 
 use super::{ControlLoop, Decide, Ended, INBOX, LAST_WORDS, PLANS, PUBLISH, queue::Priority};
-use crate::{clock, execute::Outcome, failure_kind::FailureKind, metrics};
+use crate::{
+    client::{Api, capacity::Capacity},
+    clock,
+    execute::Outcome,
+    failure_kind::FailureKind,
+    metrics,
+};
 
 impl<D: Decide> ControlLoop<D> {
     /// Plans and executes keys where there is capacity. Returns true if keys were left although there is capacity.
     pub(super) fn dispatch(&mut self, now: Time) -> bool {
-        let mut more = false;
         let mut raised = Vec::new();
+        // Members that share a capacity get it in turns: those after the last that got any, then the others.
+        let after = self.shared_turn.clone();
+        let mut more = self.dispatch_those(|shared, server| !shared || *server > after, now, &mut raised);
+        more |= self.dispatch_those(|shared, server| shared && *server <= after, now, &mut raised);
+        more |= !raised.is_empty();
+        for key in raised {
+            self.push(key, Priority::Live, now);
+        }
+        more
+    }
+
+    /// As [`Self::dispatch`], for some servers: the first argument is true if the server shares its capacity.
+    fn dispatch_those(
+        &mut self,
+        is_meant: impl Fn(bool, &Server) -> bool,
+        now: Time,
+        raised: &mut Vec<Key>,
+    ) -> bool {
+        let mut more = false;
         for (server, queue) in &mut self.serialization_keys {
             let mut left = PLANS;
             let member = match server {
@@ -26,9 +50,13 @@ impl<D: Decide> ControlLoop<D> {
                 Server::Hub => Some(&self.options.hands.hub),
                 Server::Member(_) => member.map(|member| &member.api),
             };
+            let capacity = api.map(Api::capacity);
+            if !is_meant(capacity.is_some_and(Capacity::is_shared), server) {
+                continue;
+            }
             // Without a client its plans end at once: no request is sent.
-            let limit = api.map_or(1, crate::client::Api::limit);
-            while queue.in_flight() < limit {
+            let limit = api.map_or(1, Api::limit);
+            while queue.in_flight().max(capacity.map_or(0, Capacity::plans)) < limit {
                 if left == 0 {
                     more = true;
                     break;
@@ -75,16 +103,18 @@ impl<D: Decide> ControlLoop<D> {
                             .observe(Observation::Started(cluster.clone(), id.clone()), now);
                     }
                 }
+                if capacity.is_some_and(Capacity::is_shared) {
+                    self.shared_turn = server.clone();
+                }
                 let (hands, member) = (self.options.hands.clone(), member.cloned());
-                let task = self
-                    .tasks
-                    .spawn(async move { hands.carry_out(plan, member.as_ref()).await });
+                let counted = capacity.map(Capacity::plan);
+                let task = self.tasks.spawn(async move {
+                    let outcome = hands.carry_out(plan, member.as_ref()).await;
+                    drop(counted);
+                    outcome
+                });
                 self.carried.insert(task.id(), key);
             }
-        }
-        more |= !raised.is_empty();
-        for key in raised {
-            self.push(key, Priority::Live, now);
         }
         more
     }

@@ -13,7 +13,7 @@ use entourage_core::{
     fleet::Stats,
     object::{Gvk, NamespacedName, ResourceId},
     observation::{Probe, Template, Watch},
-    plan::{Event, HubObject, Plan, Verb},
+    plan::{Change, Event, HubObject, Plan, Verb},
 };
 use serde_json::json;
 
@@ -21,7 +21,8 @@ use super::*;
 use crate::{
     client::{
         Api,
-        tests::{Asked, Log, Reply, always, api, client, status},
+        capacity::Capacity,
+        tests::{self, Asked, Log, Reply, always, api, client, status},
     },
     execute::events,
     limiter::Bounds,
@@ -54,6 +55,9 @@ struct Script {
     changes: u64,
     ended: BTreeSet<Watch>,
 }
+
+/// The members with a task.
+const MEMBERS: [&str; 3] = ["m1", "m2", "m3"];
 
 const CHANGED: &str = "changed";
 const ENDED: &str = "ended";
@@ -89,6 +93,9 @@ impl Decide for Shared {
             ),
             Observation::Leads(false) => ("stands by".into(), vec![]),
             Observation::Probed(name, _) => ("probed".into(), vec![Key::Cluster(name)]),
+            Observation::NamespaceEnded(cluster, name) => {
+                ("ended".into(), vec![Key::Namespace(name, cluster)])
+            }
             _ => ("other".into(), vec![]),
         };
         script.diary.note(text);
@@ -145,7 +152,7 @@ fn id(name: &str) -> ResourceId {
 fn name(key: &Key) -> &str {
     match key {
         Key::Template(id) | Key::Binding(id) | Key::BindingStatus(id) => &id.name,
-        Key::Cluster(name) => name,
+        Key::Cluster(name) | Key::Namespace(_, name) => name,
         _ => "?",
     }
 }
@@ -178,11 +185,14 @@ fn start(
         deadline: Duration::from_secs(10),
         probe_interval: crate::members::PROBE_INTERVAL,
         bounds: Bounds::default(),
+        pulled: Capacity::shared(Bounds::default()),
         metrics: Metrics::new(),
         may_write: always(),
         brain: brain.clone(),
     });
-    members.pretend("m1", 1);
+    for name in MEMBERS {
+        members.pretend(name, 1);
+    }
     let sources = Sources::new(hub_api.clone());
     let hands = Executor {
         hub: hub_api,
@@ -459,6 +469,72 @@ async fn the_members_plans_do_not_wait_for_a_hub_that_hangs() {
         bench.diary.all().contains(&"probed".to_owned()),
         "the brain goes on"
     );
+}
+
+/// Connects all members with one capacity of four requests, and makes a key for each of eight namespaces of each. Returns the
+/// requests of all.
+async fn share(bench: &Bench, reply: fn(&Asked) -> Reply) -> Log {
+    let bounds = Bounds {
+        least: 4,
+        start: 4,
+        most: 4,
+    };
+    let (client, log) = client(reply);
+    let capacity = Capacity::shared(bounds);
+    for name in MEMBERS.map(Str::from) {
+        let options = crate::client::ApiOptions {
+            capacity: capacity.clone(),
+            ..tests::options(Server::Member(name.clone()))
+        };
+        let member = Some(Arc::new(Member::new(Api::new(client.clone(), options))));
+        let (run, name) = (1, name);
+        bench.brain.send(Message::Member { name, run, member }).await.ok();
+    }
+    for name in MEMBERS.map(Str::from) {
+        for number in 0..8 {
+            let namespace = format!("{name}-{number}").as_str().into();
+            let seen = Observation::NamespaceEnded(name.clone(), namespace);
+            bench.brain.send(Message::Seen(Box::new(seen))).await.ok();
+        }
+    }
+    log
+}
+
+fn write_namespace(key: &Key, _: Time) -> Plan {
+    let Key::Namespace(name, cluster) = key else {
+        return Plan::nothing();
+    };
+    let change = Change::Namespace {
+        cluster: cluster.clone(),
+        name: name.clone(),
+        labels: Default::default(),
+        annotations: Default::default(),
+    };
+    Plan::one(change, "a test")
+}
+
+#[tokio::test(start_paused = true)]
+async fn members_that_share_a_capacity_have_no_more_of_it_together_than_one() {
+    let bench = start(&[], write_namespace, |_| Reply::Silence);
+    let log = share(&bench, |_| Reply::Silence).await;
+    bench.wait(24 + 4).await;
+    tokio::time::sleep(Duration::from_millis(10)).await;
+    assert_eq!(log.lines().len(), 4, "{:?}", log.lines());
+}
+
+#[tokio::test(start_paused = true)]
+async fn members_that_share_a_capacity_take_turns() {
+    let bench = start(&[], write_namespace, |_| Reply::Silence);
+    let found = |_: &Asked| Reply::Json(200, json!({"metadata": {"name": "a", "uid": "u"}}));
+    let log = share(&bench, found).await;
+    // Each is dirtied, planned, and observed.
+    let all = bench.wait(3 * 24).await;
+    let planned: Vec<&String> = all.iter().filter(|entry| entry.starts_with("plan")).collect();
+    assert_eq!((planned.len(), log.lines().len()), (24, 24));
+    for name in MEMBERS {
+        let first = planned.iter().position(|entry| entry.ends_with(name));
+        assert!(first.is_some_and(|first| first <= 8), "{planned:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

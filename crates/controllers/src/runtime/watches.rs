@@ -139,7 +139,7 @@ impl Watches {
             }
             let report = served_there.map_or(Report::Unknown, Report::Served);
             if reported.as_ref() != Some(&report) {
-                seen.push(observation(watch, &gvk, &report));
+                seen.push(observation(watch, &gvk, &report, &waiting.api));
                 *reported = Some(report);
             }
         }
@@ -290,10 +290,10 @@ fn waits(watch: &Watch) -> bool {
     }
 }
 
-fn observation(watch: Watch, gvk: &Gvk, report: &Report) -> Observation {
+fn observation(watch: Watch, gvk: &Gvk, report: &Report, api: &Api) -> Observation {
     let (other, failure) = match report {
         Report::Served(Served::In(version)) => (Some(version.clone()), Failure::served_in(gvk, version)),
-        Report::Served(Served::Withheld) => (Some(gvk.version.clone()), Failure::withheld(gvk)),
+        Report::Served(Served::Withheld) => (Some(gvk.version.clone()), api.withheld(gvk)),
         Report::Served(Served::Nowhere) => (None, Failure::not_served(gvk)),
         Report::Unknown => {
             let why = format!(

@@ -42,7 +42,7 @@ impl Watcher {
         };
         let why = match &report {
             Reported::Other(version) => Failure::served_in(&gvk, version).text(&gvk),
-            Reported::Withheld => Failure::withheld(&gvk).text(&gvk),
+            Reported::Withheld => self.api.withheld(&gvk).text(&gvk),
             Reported::NoSuchKind => Failure::not_served(&gvk).text(&gvk),
             _ => failure.text(&gvk),
         };
