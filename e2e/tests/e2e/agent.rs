@@ -3,17 +3,11 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
+use entourage_api::names;
 use entourage_controllers::agent::Options;
-use entourage_e2e::harness::{Agent, Canary, Lane, Scene, Server, Test, eventually, manifests};
+use entourage_e2e::harness::{Agent, Canary, Scene, Server, Test, eventually, manifests, status_code};
 use k8s_openapi::ByteString;
 use serde_json::{Value, json};
-
-/// The cluster in Pull mode. Its API server is that of the third member.
-const CLUSTER: &str = "pulled";
-/// The namespace of its Works.
-const WORKS: &str = "karmada-es-pulled";
-/// The namespace of the objects.
-const SHOP: &str = "shop";
 
 /// The tests of this module.
 pub(crate) fn tests() -> Vec<Test> {
@@ -23,7 +17,6 @@ pub(crate) fn tests() -> Vec<Test> {
                 concat!(module_path!(), "::", stringify!($name)),
                 |scene| Box::pin($name(scene)),
             )
-            .only(&[Lane::Embedded])
             .plain()),*]
         };
     }
@@ -44,32 +37,50 @@ fn member(scene: &Scene) -> &Server {
     &scene.members[2]
 }
 
-fn options() -> Options {
+/// The name of the cluster in Pull mode, and of the namespace of the objects: on the real lane servers are those of other tests, too.
+/// Its API server is that of the third member.
+fn cluster(scene: &Scene) -> &str {
+    &scene.ns
+}
+
+/// The namespace of its Works.
+fn works(scene: &Scene) -> String {
+    names::execution_namespace(cluster(scene))
+}
+
+fn lease(scene: &Scene) -> String {
+    let all = "/apis/coordination.k8s.io/v1/namespaces/karmada-cluster/leases";
+    format!("{all}/{}", cluster(scene))
+}
+
+fn options(scene: &Scene) -> Options {
     Options {
         lease_duration: Duration::from_secs(4),
         probe_interval: Duration::from_millis(500),
-        ..Options::new(CLUSTER)
+        ..Options::new(cluster(scene))
     }
 }
 
 fn start(scene: &Scene) -> Result<Agent> {
     let fleet = &scene.bed.fleet;
     let (hub, member) = (fleet.hub.config(), fleet.members[2].config());
-    Agent::start(options(), hub, member, scene.bed.log.thread())
+    Agent::start(options(scene), hub, member, scene.bed.log.thread())
 }
 
 /// The objects of a hub with a registered cluster in Pull mode, and the Work of a namespace.
-async fn registered(scene: &Scene, mode: &str) -> Result<()> {
-    let cluster = json!({"apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster",
-        "metadata": {"name": CLUSTER}, "spec": {"syncMode": mode}});
-    scene.hub.create(&cluster).await?;
-    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": WORKS}});
+async fn registered(scene: &mut Scene, mode: &str) -> Result<()> {
+    // Deleted with the test.
+    let works = scene.space_of(&works(scene)).ns;
+    let object = json!({"apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster",
+        "metadata": {"name": cluster(scene)}, "spec": {"syncMode": mode}});
+    scene.hub.create(&object).await?;
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": works}});
     scene.hub.create(&namespace).await?;
-    let shop = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SHOP}});
+    let shop = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": scene.ns}});
     create(scene, "shop", shop).await
 }
 
-async fn begin(scene: &Scene) -> Result<Agent> {
+async fn begin(scene: &mut Scene) -> Result<Agent> {
     registered(scene, "Pull").await?;
     let agent = start(scene)?;
     agent.ready().await?;
@@ -77,31 +88,29 @@ async fn begin(scene: &Scene) -> Result<Agent> {
     Ok(agent)
 }
 
-fn path(name: &str) -> String {
-    format!("/apis/work.karmada.io/v1alpha1/namespaces/{WORKS}/works/{name}")
+fn path(scene: &Scene, name: &str) -> String {
+    let (works, slash) = (works(scene), if name.is_empty() { "" } else { "/" });
+    format!("/apis/work.karmada.io/v1alpha1/namespaces/{works}/works{slash}{name}")
 }
 
 /// A Work as Karmada's hub makes it.
 async fn create(scene: &Scene, name: &str, mut manifest: Value) -> Result<()> {
     if manifest["kind"] != "Namespace" {
-        manifest["metadata"]["namespace"] = json!(SHOP);
+        manifest["metadata"]["namespace"] = json!(scene.ns);
     }
+    let works = works(scene);
     manifest["metadata"]["labels"]["karmada.io/managed"] = json!("true");
-    manifest["metadata"]["annotations"]["work.karmada.io/namespace"] = json!(WORKS);
+    manifest["metadata"]["annotations"]["work.karmada.io/namespace"] = json!(works);
     manifest["metadata"]["annotations"]["work.karmada.io/name"] = json!(name);
     let work = json!({"apiVersion": "work.karmada.io/v1alpha1", "kind": "Work",
-        "metadata": {"name": name, "namespace": WORKS, "finalizers": ["karmada.io/execution-controller"]},
+        "metadata": {"name": name, "namespace": works, "finalizers": ["karmada.io/execution-controller"]},
         "spec": {"workload": {"manifests": [manifest]}}});
-    let path = path("");
-    scene
-        .hub
-        .call("POST", path.trim_end_matches('/'), Some(&work))
-        .await?;
+    scene.hub.call("POST", &path(scene, ""), Some(&work)).await?;
     Ok(())
 }
 
 async fn work(scene: &Scene, name: &str) -> Result<Value> {
-    scene.hub.call("GET", &path(name), None).await
+    scene.hub.call("GET", &path(scene, name), None).await
 }
 
 /// The hub edits a Work, which may be written meanwhile.
@@ -109,14 +118,14 @@ async fn edit(scene: &Scene, name: &str, change: impl Fn(&mut Value)) -> Result<
     eventually("the Work is edited", async || {
         let mut held = work(scene, name).await?;
         change(&mut held);
-        scene.hub.call("PUT", &path(name), Some(&held)).await
+        scene.hub.call("PUT", &path(scene, name), Some(&held)).await
     })
     .await?;
     Ok(())
 }
 
 async fn delete(scene: &Scene, name: &str) -> Result<()> {
-    scene.hub.call("DELETE", &path(name), None).await?;
+    scene.hub.call("DELETE", &path(scene, name), None).await?;
     eventually("the Work is gone", async || {
         let held = work(scene, name).await;
         ensure!(held.is_err(), "{}", held?["metadata"]);
@@ -156,7 +165,7 @@ fn config(value: &str) -> Value {
 /// Waits until the ConfigMap on the member has this value; `None`: until there is none.
 async fn has(scene: &Scene, value: Option<&str>) -> Result<()> {
     eventually("the object is as it should be", async || {
-        let found = member(scene).get("ConfigMap", SHOP, "config").await?;
+        let found = member(scene).get("ConfigMap", &scene.ns, "config").await?;
         let found = found
             .as_ref()
             .map(|found| found["data"]["k"].as_str().unwrap_or_default());
@@ -179,8 +188,19 @@ async fn quiet(agent: &Agent) -> Result<Vec<String>> {
     }
 }
 
+/// The agent removes what is left, and stops; then its cluster leaves the hub.
 async fn end(scene: &Scene, agent: Agent) -> Result<()> {
+    let left = scene.hub.call("GET", &path(scene, ""), None).await?;
+    for work in left["items"].as_array().into_iter().flatten() {
+        delete(scene, work["metadata"]["name"].as_str().unwrap_or_default()).await?;
+    }
     agent.stop().await?;
+    scene.hub.delete("Cluster", "", cluster(scene)).await?;
+    // It may be gone with its owner.
+    match scene.hub.call("DELETE", &lease(scene), None).await {
+        Err(error) if status_code(&error) == 404 => {}
+        result => drop(result?),
+    }
     let panics = scene.bed.log.panics();
     ensure!(panics.is_empty(), "the agent panicked: {panics:#?}");
     Ok(())
@@ -196,20 +216,24 @@ async fn a_work_is_applied_kept_and_removed(scene: &mut Scene) -> Result<()> {
     ensure!(
         found["status"]["manifestStatuses"]
             == json!([{"identifier": {"ordinal": 0, "version": "v1", "kind": "ConfigMap", "resource": "configmaps",
-                "namespace": SHOP, "name": "config"}, "health": "Healthy"}]),
+                "namespace": &scene.ns, "name": "config"}, "health": "Healthy"}]),
         "{}",
         found["status"]
     );
 
     // Drift is undone.
     let drift = |live: &mut Value| live["data"]["k"] = json!("drifted");
-    member(scene).edit("ConfigMap", SHOP, "config", drift).await?;
+    member(scene)
+        .edit("ConfigMap", &scene.ns, "config", drift)
+        .await?;
     has(scene, Some("1")).await?;
-    member(scene).delete("ConfigMap", SHOP, "config").await?;
+    member(scene).delete("ConfigMap", &scene.ns, "config").await?;
     has(scene, Some("1")).await?;
     // What others set beside it stays.
     let label = |live: &mut Value| live["metadata"]["labels"]["others"] = json!("x");
-    member(scene).edit("ConfigMap", SHOP, "config", label).await?;
+    member(scene)
+        .edit("ConfigMap", &scene.ns, "config", label)
+        .await?;
     edit(scene, "config", |work| {
         work["spec"]["workload"]["manifests"][0]["data"]["k"] = json!("2")
     })
@@ -217,7 +241,7 @@ async fn a_work_is_applied_kept_and_removed(scene: &mut Scene) -> Result<()> {
     has(scene, Some("2")).await?;
     applied(scene, "config").await?;
     let live = member(scene)
-        .get("ConfigMap", SHOP, "config")
+        .get("ConfigMap", &scene.ns, "config")
         .await?
         .context("it exists")?;
     ensure!(
@@ -230,7 +254,7 @@ async fn a_work_is_applied_kept_and_removed(scene: &mut Scene) -> Result<()> {
     has(scene, None).await?;
     // A namespace is released: what others have in it stays.
     delete(scene, "shop").await?;
-    let left = member(scene).get("Namespace", "", SHOP).await?;
+    let left = member(scene).get("Namespace", "", &scene.ns).await?;
     let left = left.context("the namespace stays")?;
     let labels = &left["metadata"]["labels"];
     ensure!(
@@ -252,13 +276,18 @@ async fn a_restart_writes_nothing(scene: &mut Scene) -> Result<()> {
     agent.ready().await?;
     let writes = quiet(&agent).await?;
     ensure!(writes.is_empty(), "{writes:#?}");
+    // What is only awaited is no reason for a warning.
+    for words in ["was not read yet", "are not listed on the hub yet"] {
+        let warned = scene.bed.log.with(words);
+        ensure!(warned.is_empty(), "{warned:#?}");
+    }
     end(scene, agent).await
 }
 
 async fn an_object_of_another_is_left_alone(scene: &mut Scene) -> Result<()> {
     let agent = begin(scene).await?;
     let mut theirs = config("theirs");
-    theirs["metadata"]["namespace"] = json!(SHOP);
+    theirs["metadata"]["namespace"] = json!(&scene.ns);
     member(scene).create(&theirs).await?;
     create(scene, "config", config("1")).await?;
     let condition = until(scene, "config", "Applied", "False").await?;
@@ -266,7 +295,7 @@ async fn an_object_of_another_is_left_alone(scene: &mut Scene) -> Result<()> {
     ensure!(condition["reason"] == "AppliedFailed", "{condition}");
     for part in [
         "(0/1)",
-        "already exists on pulled",
+        &*format!("already exists on {}", cluster(scene)),
         "delete it there",
         "conflictResolution Overwrite",
     ] {
@@ -311,7 +340,7 @@ async fn a_suspended_work_waits_and_a_preserving_one_leaves_its_object(scene: &m
     delete(scene, "config").await?;
     has(scene, Some("2")).await?;
     let live = member(scene)
-        .get("ConfigMap", SHOP, "config")
+        .get("ConfigMap", &scene.ns, "config")
         .await?
         .context("it is kept")?;
     let meta = live["metadata"].to_string();
@@ -329,7 +358,7 @@ async fn the_status_of_a_deployment_is_reported(scene: &mut Scene) -> Result<()>
             "readyReplicas": 2, "availableReplicas": 2});
     };
     member(scene)
-        .edit_status("Deployment", SHOP, "web", replicas)
+        .edit_status("Deployment", &scene.ns, "web", replicas)
         .await?;
     eventually("the status is reported", async || {
         let found = work(scene, "web").await?;
@@ -348,7 +377,7 @@ async fn the_cluster_is_ready_and_its_lease_is_renewed(scene: &mut Scene) -> Res
     eventually("the Cluster is ready", async || {
         let cluster = scene
             .hub
-            .get("Cluster", "", CLUSTER)
+            .get("Cluster", "", cluster(scene))
             .await?
             .context("it exists")?;
         ensure!(
@@ -380,13 +409,16 @@ async fn the_cluster_is_ready_and_its_lease_is_renewed(scene: &mut Scene) -> Res
         Ok(())
     })
     .await?;
-    let path = format!("/apis/coordination.k8s.io/v1/namespaces/karmada-cluster/leases/{CLUSTER}");
+    let path = lease(scene);
     let renewed = async || -> Result<String> {
         let lease = scene.hub.call("GET", &path, None).await?;
-        ensure!(lease["spec"]["holderIdentity"] == CLUSTER, "{lease}");
+        ensure!(lease["spec"]["holderIdentity"] == cluster(scene), "{lease}");
         ensure!(lease["spec"]["leaseDurationSeconds"] == 4, "{lease}");
         let owner = &lease["metadata"]["ownerReferences"][0];
-        ensure!(owner["kind"] == "Cluster" && owner["name"] == CLUSTER, "{lease}");
+        ensure!(
+            owner["kind"] == "Cluster" && owner["name"] == cluster(scene),
+            "{lease}"
+        );
         Ok(lease["spec"]["renewTime"]
             .as_str()
             .context("renewTime")?
@@ -408,8 +440,8 @@ async fn the_cluster_is_ready_and_its_lease_is_renewed(scene: &mut Scene) -> Res
             }
         }
     };
-    scene.hub.edit_status("Cluster", "", CLUSTER, gone).await?;
-    scene.until_cluster(CLUSTER, "True", "").await?;
+    scene.hub.edit_status("Cluster", "", cluster(scene), gone).await?;
+    scene.until_cluster(cluster(scene), "True", "").await?;
     end(scene, agent).await
 }
 
@@ -420,7 +452,9 @@ async fn an_outage_of_the_hub_is_survived(scene: &mut Scene) -> Result<()> {
     let hub = &scene.bed.fleet.hub;
     hub.stop_apiserver();
     let drift = |live: &mut Value| live["data"]["k"] = json!("drifted");
-    member(scene).edit("ConfigMap", SHOP, "config", drift).await?;
+    member(scene)
+        .edit("ConfigMap", &scene.ns, "config", drift)
+        .await?;
     hub.start_apiserver().await?;
     has(scene, Some("1")).await?;
     edit(scene, "config", |work| {
@@ -442,17 +476,17 @@ async fn a_secret_is_seen_by_nobody_on_its_way(scene: &mut Scene) -> Result<()> 
     create(scene, "keys", secret).await?;
     applied(scene, "keys").await?;
     let live = member(scene)
-        .get("Secret", SHOP, "keys")
+        .get("Secret", &scene.ns, "keys")
         .await?
         .context("it exists")?;
     ensure!(live["data"] == data, "it is another");
     canary.assert_only_in_data(&live)?;
     // Drift, and a server that refuses the Secret and may quote it.
     let drift = |live: &mut Value| live["data"] = json!({});
-    member(scene).edit("Secret", SHOP, "keys", drift).await?;
+    member(scene).edit("Secret", &scene.ns, "keys", drift).await?;
     eventually("it is put back", async || {
         let live = member(scene)
-            .get("Secret", SHOP, "keys")
+            .get("Secret", &scene.ns, "keys")
             .await?
             .context("it exists")?;
         ensure!(live["data"] == data, "it is not");
@@ -497,7 +531,7 @@ async fn nothing_is_applied_in_push_mode_or_on_another_cluster(scene: &mut Scene
         live["spec"]["syncMode"] = json!("Pull");
         live["spec"]["id"] = json!("another");
     };
-    scene.hub.edit("Cluster", "", CLUSTER, pull).await?;
+    scene.hub.edit("Cluster", "", cluster(scene), pull).await?;
     eventually("it says so", async || {
         ensure!(
             !scene.bed.log.with("runs against another cluster").is_empty(),
@@ -511,7 +545,9 @@ async fn nothing_is_applied_in_push_mode_or_on_another_cluster(scene: &mut Scene
     ensure!(writes.is_empty(), "{writes:#?}");
     scene
         .hub
-        .edit("Cluster", "", CLUSTER, |live| live["spec"]["id"] = json!(""))
+        .edit("Cluster", "", cluster(scene), |live| {
+            live["spec"]["id"] = json!("")
+        })
         .await?;
     applied(scene, "shop").await?;
     end(scene, agent).await
