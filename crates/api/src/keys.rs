@@ -403,7 +403,7 @@ table! {
         RELEASED = "Released";
         /// Ours. On a Cluster: False while the copies of some kinds cannot be listed there.
         COPIES_WATCHED = "CopiesWatched";
-        /// Ours. On a Cluster in Pull mode: False while the control plane cannot find out whether its agent lives.
+        /// Ours. On a Cluster in Pull mode: False while the hub does not permit the control plane to read its agent's Lease.
         AGENT_WATCHED = "AgentWatched";
         /// Ours. On a Cluster: True while deletions of its copies wait for a user to resume them.
         REMOVALS_PAUSED = "RemovalsPaused";

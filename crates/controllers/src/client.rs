@@ -2,7 +2,7 @@
 //!
 //! Requests go through [`kube::Client::send`] (authentication, TLS, connection pool) but not through its typed layer: responses
 //! are read once into the JSON that the core projects, without `managedFields`, which are half of most objects. Every call has a
-//! deadline (a list: an idle timeout), and its latency goes to the server's [`Limiter`].
+//! deadline (a list: an idle timeout), and its latency goes to the server's [`crate::limiter::Limiter`].
 
 use std::{
     fmt,
@@ -283,7 +283,9 @@ impl Api {
             }
         };
         let took = began.elapsed();
-        if verb != Verb::List {
+        // What the Cluster object responds to says nothing about the hub.
+        let is_sent = !self.is_reported() || path.gvk.is_some();
+        if verb != Verb::List && is_sent {
             let outcome = match &result {
                 Err(failure) if failure.is_overload() => CallOutcome::Overloaded,
                 _ => CallOutcome::Answered,

@@ -79,10 +79,11 @@ fn with_finalizer(name: &Str, member: &Member) -> Plan {
     merge(name, member, json!({ "finalizers": all }), "it is new")
 }
 
-/// Returns the plan, or that of the taints if it changes nothing: taints follow from the stored status, so the status is written
-/// first.
+/// Returns the plan, or that of the taints if it changes nothing on the hub: taints follow from the stored status, so the status is
+/// written first. Taints do not wait for a Lease that cannot be read.
 fn tainted(fleet: &Fleet, name: &Str, member: &Member, plan: Plan, now: Time) -> Plan {
-    if !plan.changes.is_empty() || member.meta.deleting.is_some() {
+    let is_writing = !matches!(plan.changes.as_slice(), [] | [Change::GetLease(_)]);
+    if is_writing || member.meta.deleting.is_some() {
         return plan;
     }
     match taints::keep(fleet, name, member, now) {

@@ -412,6 +412,8 @@ async fn gets_of_leases(scene: &Scene) -> Result<u64> {
 
 async fn an_agent_that_renews_is_present_although_no_watch_reports_it(scene: &mut Scene) -> Result<()> {
     let mut agent = register(scene).await?;
+    // Longer than a busy machine holds up a renewal.
+    scene.options.cluster_monitor_grace = Duration::from_secs(10);
     agent.report().await?;
     // No event of any watch of the hub arrives.
     let mut mute: FaultPlan = "watch-drop=100%".parse()?;
@@ -419,13 +421,13 @@ async fn an_agent_that_renews_is_present_although_no_watch_reports_it(scene: &mu
     scene.launch(mute)?;
     scene.controllers()?.ready().await?;
     // A patience of several graces passes between two GETs.
-    eventually("its Lease is read for the third time", async || {
+    eventually("its Lease is read for the second time", async || {
         agent.renew().await?;
         let cluster = scene.hub.get("Cluster", "", CLUSTER).await?.context("it")?;
         let ready = condition(&cluster, "Ready");
         assert_eq!(ready["status"], "True", "{ready}");
         let count = gets_of_leases(scene).await?;
-        ensure!(count >= 3, "{count} GETs");
+        ensure!(count >= 2, "{count} GETs");
         Ok(())
     })
     .await?;

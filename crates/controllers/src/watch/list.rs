@@ -57,6 +57,10 @@ impl Watcher {
                 self.page(&bytes, &mut present)?
             };
             drop(bytes);
+            if api.capacity().is_shared() {
+                // The next page waits behind the lists of the other members.
+                drop(turn.take());
+            }
             let mut seen = Vec::with_capacity(items.len() + 2);
             if next.is_empty() {
                 seen.push(Observation::Listing {

@@ -30,10 +30,20 @@ pub(crate) struct Leases {
     pub(crate) held: BTreeMap<Str, HeldLease>,
     /// The last GET of each that had been read at all.
     pub(crate) read: BTreeMap<Str, LeaseRead>,
-    /// The times when Ready turned from Unknown to another status: that is the agent's doing, so it lives.
+    /// The times from which the grace counts anew: Ready turned from Unknown to another status, which is the agent's doing, or the
+    /// Cluster was made anew.
     pub(crate) returned: BTreeMap<Str, Time>,
     /// The times when Leases were deleted that do not exist again.
     pub(crate) ended: BTreeMap<Str, Time>,
     /// The time of the last list: what happened in the gap before it was not observed, so every grace begins anew.
     pub(crate) listed: Option<Time>,
+}
+
+impl Leases {
+    /// Forgets what is known of the agent of a Cluster, apart from the Lease itself.
+    pub(crate) fn forget(&mut self, cluster: &str) {
+        self.read.remove(cluster);
+        self.returned.remove(cluster);
+        self.ended.remove(cluster);
+    }
 }

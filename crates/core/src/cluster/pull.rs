@@ -12,7 +12,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::{ready::say_what_is_not_watched, warning, write_status};
 use crate::{
-    cache::Member,
+    cache::{LeaseRead, Member},
     condition as conditions,
     fleet::Fleet,
     governor,
@@ -36,10 +36,6 @@ enum Presence {
 /// Plans the status of a Cluster in Pull mode. Cost: O(kinds in use).
 pub(super) fn plan(fleet: &Fleet, name: &Str, member: &Member, now: Time) -> Plan {
     let presence = presence(fleet, name, member, now);
-    if presence == Presence::Doubtful {
-        let why = "its agent may have renewed its Lease without an event";
-        return Plan::one(Change::GetLease(name.clone()), why);
-    }
     let mut status = member.object.status.clone().unwrap_or_default();
     let before = status.conditions.clone();
     let mut turned = None;
@@ -68,6 +64,10 @@ pub(super) fn plan(fleet: &Fleet, name: &Str, member: &Member, now: Time) -> Pla
         Presence::Doubtful | Presence::Refuted => None,
     };
     let again_at = decides_at.into_iter().chain(watched_at).chain(counts_at).min();
+    if status.conditions == before && presence == Presence::Doubtful {
+        let why = "its agent may have renewed its Lease without an event";
+        return Plan::one(Change::GetLease(name.clone()), why);
+    }
     if status.conditions == before {
         let why = "its agent may stop renewing its Lease";
         return again_at.map_or_else(Plan::nothing, |until| Plan::wait_until(until, why));
@@ -107,8 +107,9 @@ fn presence(fleet: &Fleet, name: &Str, member: &Member, now: Time) -> Presence {
     if now < due {
         return Presence::Assumed(Some(due));
     }
+    let is_fresh = |read: &LeaseRead| now <= read.at.plus(fleet.config.cluster_monitor_grace);
     match read {
-        Some(read) if read.at >= due => Presence::Refuted,
+        Some(read) if read.at >= due && is_fresh(read) => Presence::Refuted,
         // Nothing is decided.
         _ if is_unknown(member) => Presence::Assumed(None),
         _ => Presence::Doubtful,

@@ -33,8 +33,12 @@ fn ready(world: &World) -> String {
 }
 
 fn is_tainted(world: &World) -> bool {
+    has_taint(world, UNREACHABLE)
+}
+
+fn has_taint(world: &World, key: &str) -> bool {
     let taints = cluster(world)["spec"]["taints"].as_array();
-    taints.is_some_and(|all| all.iter().any(|each| each["key"] == UNREACHABLE))
+    taints.is_some_and(|all| all.iter().any(|each| each["key"] == key))
 }
 
 /// The agent renews its Lease.
@@ -48,13 +52,18 @@ fn renew(world: &mut World) {
 
 /// The agent writes that its cluster is ready.
 fn tell_ready(world: &mut World) {
+    tell(world, ("True", "ClusterReady"));
+}
+
+/// The agent writes the status and the reason of Ready.
+fn tell(world: &mut World, (status, reason): (&str, &str)) {
     let mut reported = cluster(world).clone();
     for each in reported["status"]["conditions"]
         .as_array_mut()
         .expect("conditions")
     {
         if each["type"] == "Ready" {
-            (each["status"], each["reason"]) = (json!("True"), json!("ClusterReady"));
+            (each["status"], each["reason"]) = (json!(status), json!(reason));
         }
     }
     world.replace(reported);
@@ -210,6 +219,22 @@ fn leases_that_the_hub_refuses_are_reported_and_nobody_is_absent_because_of_it()
         pass(&mut world, 60_000);
         assert_eq!(ready(&world), "Unknown ClusterStatusUnknown", "{sentence}");
     }
+}
+
+#[test]
+fn a_lease_that_cannot_be_read_holds_nothing_else_up() {
+    let mut world = pulled();
+    world.hold_back("Lease");
+    world.mute_lease = true;
+    pass(&mut world, 120_000);
+    assert_eq!(ready(&world), "True ClusterReady", "nothing is proven");
+    assert!(world.asked_for_lease > 1, "it is requested again");
+    tell(&mut world, ("False", "ClusterNotReachable"));
+    pass(&mut world, 60_000);
+    assert!(has_taint(&world, "cluster.karmada.io/not-ready"));
+    world.mute_lease = false;
+    pass(&mut world, 90_000);
+    assert_eq!(ready(&world), "Unknown ClusterStatusUnknown");
 }
 
 #[test]

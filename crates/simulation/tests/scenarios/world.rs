@@ -115,6 +115,8 @@ pub(crate) struct World {
     refused: BTreeSet<Watch>,
     /// The hub lets our account get no Lease.
     pub(crate) forbids_lease: bool,
+    /// The hub has no response to the GET of a Lease.
+    pub(crate) mute_lease: bool,
     /// The number of GETs of a Lease.
     pub(crate) asked_for_lease: usize,
     /// The kind of which the hub lets our account claim no template.

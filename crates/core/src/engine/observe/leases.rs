@@ -75,8 +75,15 @@ impl Fleet {
         self.route(Changed::Cluster(name), dirty);
     }
 
-    /// The Ready condition of a Cluster in Pull mode was observed, after another one. Cost: O(log members).
+    /// A Cluster in Pull mode was observed after another version of it, or after another one of this name: what the agent of that
+    /// one did proves nothing. Cost: O(log members).
     pub(super) fn agent_reported(&mut self, name: &Str, before: Option<&Member>, now: Time) {
+        let uid = |member: &Member| member.meta.uid.clone();
+        if before.map(uid) != self.cache.members.get(name).map(uid) {
+            self.cache.leases.forget(name);
+            self.cache.leases.returned.insert(name.clone(), now);
+            return;
+        }
         let is_unknown =
             |member: &Member| stored_ready(&member.object).is_some_and(|ready| ready.status == "Unknown");
         let is_another = |member: &Member| stored_ready(&member.object).is_some() && !is_unknown(member);
@@ -91,7 +98,7 @@ impl Fleet {
         self.leases_changed(dirty);
     }
 
-    /// Whether the Leases are watched may have changed. Cost: O(members).
+    /// The watch of the Leases may have begun or ended. Cost: O(members).
     pub(super) fn leases_changed(&self, dirty: &mut Dirty) {
         for (name, _) in self.cache.members.iter().filter(|(_, member)| is_pull(member)) {
             self.route(Changed::Cluster(name), dirty);
@@ -108,11 +115,9 @@ impl Fleet {
             self.cache.leases = Leases::default();
         }
         if !self.cache.members.get(name).is_some_and(is_pull) {
-            self.cache.leases.read.remove(name);
-            self.cache.leases.returned.remove(name);
+            self.cache.leases.forget(name);
         }
         let Some(member) = self.cache.members.get(name) else {
-            self.cache.leases.ended.remove(name);
             return;
         };
         for watch in [Watch::Nodes(name.clone()), Watch::Pods(name.clone())] {

@@ -264,7 +264,10 @@ impl Environment for World {
             }
             Request::GetLease(_) => {
                 self.asked_for_lease += 1;
-                self.forbids_lease.then(|| Fault::Rejected("forbidden".into()))
+                let refusal = || Fault::Rejected("forbidden".into());
+                let no_response = || Fault::Unreachable("no response".into());
+                let refused = self.forbids_lease.then(refusal);
+                refused.or_else(|| self.mute_lease.then(no_response))
             }
             Request::Create(_) => self.terminating.then(|| Fault::Rejected("terminating".into())),
             Request::Claim(id) => {
