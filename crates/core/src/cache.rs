@@ -24,7 +24,7 @@ use entourage_api::config::ResourceInterpreterCustomization;
 
 pub use contest::Contest;
 pub use copies::Copies;
-pub use copy_state::{CopyState, PendingWrite, Problem, ProblemKind};
+pub use copy_state::{Attempt, CopyState, PendingWrite, Problem, ProblemKind};
 pub use freshness::Freshness;
 pub(crate) use freshness::{Deletion, Held};
 pub(crate) use leases::{HeldLease, LeaseRead, Leases};

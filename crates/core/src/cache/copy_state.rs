@@ -61,6 +61,22 @@ impl ProblemKind {
     }
 }
 
+/// What was tried when a problem occurred.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Attempt {
+    /// The copy was to be written from this source version: none if the template was deleted while the delivery was in flight.
+    Delivery(Option<String>),
+    /// The copy was to be removed.
+    Removal,
+}
+
+impl Attempt {
+    /// True if a delivery from this source version was tried.
+    pub(crate) fn is_delivery_from(&self, source: &str) -> bool {
+        matches!(self, Self::Delivery(Some(tried)) if tried == source)
+    }
+}
+
 /// The last attempt that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
@@ -70,11 +86,12 @@ pub struct Problem {
     pub message: String,
     /// The error of the interpreter, if that is the reason. Boxed: few problems have one.
     pub interpret_error: Option<Box<InterpretError>>,
-    /// The source version that was tried.
-    pub source: String,
+    /// What was tried.
+    pub attempt: Attempt,
     /// The number of failed attempts in a row.
     pub attempts: u32,
-    /// No retry before this time, unless the source changes.
+    /// No retry of this attempt before this time: a delivery from another source version, or a removal after a delivery, is another
+    /// attempt.
     pub retry_at: Time,
 }
 

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::{marks, source_version, volumes};
 use crate::{
-    cache::{Binding, CopyState, Member, ProblemKind, ResourceState, referred},
+    cache::{Attempt, Binding, CopyState, Member, ProblemKind, ResourceState, referred},
     dependencies,
     eviction::{self, data, task},
     fleet::{
@@ -256,7 +256,7 @@ fn end(
     why: &str,
 ) -> Plan {
     if let Some(problem) = &state.problem
-        && problem.source.is_empty()
+        && problem.attempt == Attempt::Removal
         && now < problem.retry_at
     {
         return Plan::wait_until(problem.retry_at, problem.message.clone());
@@ -354,7 +354,7 @@ fn deliver(
         return Plan::wait("delivery is suspended");
     }
     if let Some(problem) = &state.problem
-        && problem.source == source
+        && problem.attempt.is_delivery_from(&source)
         && now < problem.retry_at
     {
         return Plan::wait_until(problem.retry_at, problem.message.clone());

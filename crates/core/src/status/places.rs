@@ -213,6 +213,7 @@ mod tests {
 
     use super::*;
     use crate::{
+        cache::Attempt,
         config::Config,
         drift::{DriftBackoff, Drifting},
         interpreter::{
@@ -318,7 +319,7 @@ mod tests {
                 kind: ProblemKind::Contended,
                 message: drift.unwrap().message(&id(), "m1").unwrap(),
                 interpret_error: None,
-                source: String::new(),
+                attempt: Attempt::Delivery(None),
                 attempts: 0,
                 retry_at: Time(0),
             })),

@@ -1,9 +1,15 @@
 //! Overrides: what is changed in copies, when, and what a bad one does.
 
-use entourage_core::observation::Watch;
+use entourage_core::{
+    observation::{Delivered, Watch},
+    plan::Key,
+};
 use serde_json::{Value, json};
 
-use crate::{binding, condition, config_map, deployment, policy, settled, world::World};
+use crate::{
+    binding, condition, config_map, deployment, policy, settled,
+    world::{World, id},
+};
 
 pub(crate) fn override_policy(name: &str, rules: &Value) -> Value {
     json!({
@@ -615,4 +621,22 @@ fn a_secret_that_ends_together_with_its_policy_and_its_override_leaves_no_copy()
         let binding = world.hub_object("ResourceBinding", "s-secret");
         assert!(binding.is_none(), "seed {seed}");
     }
+}
+
+#[test]
+fn a_delivery_that_fails_while_its_template_is_deleted_does_not_hold_up_the_removal() {
+    let mut world = settled();
+    let rule =
+        json!([{"overriders": {"labelsOverrider": [{"operator": "add", "value": {"tier": "front"}}]}}]);
+    let mut tier = override_policy("tier", &rule);
+    tier["spec"]["resourceSelectors"] = json!([{"apiVersion": "apps/v1", "kind": "Deployment"}]);
+    world.apply(tier);
+    let copy = Key::Copy(id("Deployment", "default", "myapp"), "member1".into());
+    let delivery = world.settle_until_delivery(&copy);
+    world.delete("Deployment", "myapp");
+    assert!(world.settle_for(0));
+    world.land_failed(delivery, &Delivered::BadOverride("there is no such field".into()));
+    assert!(world.settle_for(1_000));
+    assert_eq!(world.holders("Deployment", "myapp"), [""; 0]);
+    assert!(world.hub_object("ResourceBinding", "myapp-deployment").is_none());
 }

@@ -4,7 +4,7 @@ use entourage_api::work::{AggregatedStatusItem, ResourceHealth};
 
 use super::Dirty;
 use crate::{
-    cache::{Deletion, ProblemKind},
+    cache::{Attempt, Deletion, ProblemKind},
     engine::routes::Changed,
     fleet::{Fleet, wanted::wants},
     interpreter::Health,
@@ -153,7 +153,7 @@ impl Fleet {
         // It refused to have that copy changed: it may accept another one.
         state
             .problem
-            .take_if(|problem| problem.kind == ProblemKind::Rejected && !problem.source.is_empty());
+            .take_if(|problem| problem.kind == ProblemKind::Rejected && problem.attempt != Attempt::Removal);
         if state.copied.take().is_some() {
             self.copied_changed(cluster, id, now, dirty);
         }

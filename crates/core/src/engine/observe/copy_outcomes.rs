@@ -4,7 +4,7 @@ use entourage_api::work::CopyRecord;
 
 use super::Dirty;
 use crate::{
-    cache::{CopyState, Problem, ProblemKind},
+    cache::{Attempt, CopyState, Problem, ProblemKind},
     drift::DriftBackoff,
     engine::routes::Changed,
     fleet::{
@@ -36,8 +36,8 @@ impl Fleet {
         if !self.cache.members.contains_key(cluster) {
             return;
         }
-        let expected = expected_source(self, id, cluster).unwrap_or_default();
-        let source = expected.clone();
+        let expected = expected_source(self, id, cluster);
+        let attempt = Attempt::Delivery(expected.clone());
         let interpretation = self.graph.interpreter.of(&id.gvk);
         let mut outcome = outcome;
         if let Delivered::Applied { copy, .. } = &mut outcome {
@@ -55,7 +55,7 @@ impl Fleet {
                 source,
                 differed,
             } => {
-                let as_planned = source == expected;
+                let as_planned = expected.as_ref() == Some(&source);
                 put_right(state, id, cluster, &source, differed.as_deref(), now);
                 state.record = Some(record(&copy, source));
                 state.pending = None;
@@ -79,7 +79,7 @@ impl Fleet {
                         let message = format!(
                             "{cluster} changes labels or annotations of {id} as they are written: look for a mutating webhook there"
                         );
-                        fail(state, ProblemKind::Rejected, message, expected, now);
+                        fail(state, ProblemKind::Rejected, message, attempt, now);
                     } else {
                         state.not_before = Some(now.plus(SETTLING));
                     }
@@ -93,33 +93,33 @@ impl Fleet {
                     "{id} already exists on {cluster} and is not managed by this hub; delete it there, or set \
                      conflictResolution: Overwrite to take it over"
                 );
-                fail(state, ProblemKind::Foreign, message, source, now);
+                fail(state, ProblemKind::Foreign, message, attempt, now);
             }
-            Delivered::BadOverride(why) => fail(state, ProblemKind::Override, why, source, now),
+            Delivered::BadOverride(why) => fail(state, ProblemKind::Override, why, attempt, now),
             Delivered::Uninterpreted(why) => {
                 let kind = match why.is_passing() {
                     true => ProblemKind::NoResponse,
                     false => ProblemKind::Interpretation,
                 };
-                fail(state, kind, why.failure(), source, now);
+                fail(state, kind, why.failure(), attempt, now);
                 if let Some(problem) = &mut state.problem {
                     problem.interpret_error = Some(Box::new(why));
                 }
             }
-            Delivered::NoSource(why) => fail(state, ProblemKind::NoSource, why, source, now),
+            Delivered::NoSource(why) => fail(state, ProblemKind::NoSource, why, attempt, now),
             Delivered::Rejected(why) => {
                 let message = format!("{cluster} refused {id}: {why}");
-                fail(state, ProblemKind::Rejected, message, source, now);
+                fail(state, ProblemKind::Rejected, message, attempt, now);
             }
             Delivered::Failed(why) => {
                 state.note_pending();
                 let message = format!("apply of {id} on {cluster} failed: {why}; retrying");
-                fail(state, ProblemKind::Failed, message, source, now);
+                fail(state, ProblemKind::Failed, message, attempt, now);
             }
             Delivered::Unreachable(why) => {
                 state.note_pending();
                 let message = format!("no response from {cluster} to the apply of {id}: {why}; retrying");
-                fail(state, ProblemKind::Unreachable, message, source, now);
+                fail(state, ProblemKind::Unreachable, message, attempt, now);
             }
         }
         if was_copied {
@@ -212,20 +212,20 @@ impl Fleet {
             }
             Removed::Rejected(why) => {
                 let message = format!("{cluster} refused to remove {id}: {why}");
-                fail(state, ProblemKind::Rejected, message, String::new(), now);
+                fail(state, ProblemKind::Rejected, message, Attempt::Removal, now);
                 self.stays(id, cluster, dirty);
             }
             Removed::Failed(why) => {
                 // A server may carry out a request that it responds to with an error.
                 state.note_pending();
                 let message = format!("{cluster} failed to remove {id}: {why}; retrying");
-                fail(state, ProblemKind::Failed, message, String::new(), now);
+                fail(state, ProblemKind::Failed, message, Attempt::Removal, now);
             }
             Removed::Unreachable(why) => {
                 // The removal may have been carried out, or may be yet.
                 state.note_pending();
                 let message = format!("no response from {cluster} to the removal of {id}: {why}; retrying");
-                fail(state, ProblemKind::Unreachable, message, String::new(), now);
+                fail(state, ProblemKind::Unreachable, message, Attempt::Removal, now);
             }
         }
         self.route(Changed::CopyTried(id, cluster), dirty);
@@ -296,7 +296,7 @@ fn put_right(
         kind: ProblemKind::Contended,
         message,
         interpret_error: None,
-        source: source.to_owned(),
+        attempt: Attempt::Delivery(Some(source.to_owned())),
         attempts: 0,
         retry_at: drift_backoff.retry_at(),
     };
@@ -304,7 +304,7 @@ fn put_right(
     state.drift_backoff = Some(drift_backoff);
 }
 
-fn fail(state: &mut CopyState, kind: ProblemKind, message: String, source: String, now: Time) {
+fn fail(state: &mut CopyState, kind: ProblemKind, message: String, attempt: Attempt, now: Time) {
     let message = match state.problem.take() {
         Some(held) => {
             let message = messages::steady(&held.message, message);
@@ -318,7 +318,7 @@ fn fail(state: &mut CopyState, kind: ProblemKind, message: String, source: Strin
         .as_ref()
         .filter(|held| {
             let is_same = held.kind == kind || (held.kind.is_passing() && kind.is_passing());
-            is_same && held.source == source
+            is_same && held.attempt == attempt
         })
         .map_or(1, |held| held.attempts.saturating_add(1));
     let longest = if kind.is_passing() {
@@ -335,7 +335,7 @@ fn fail(state: &mut CopyState, kind: ProblemKind, message: String, source: Strin
         kind,
         message,
         interpret_error: None,
-        source,
+        attempt,
         attempts,
         retry_at: now.plus(pause),
     }));

@@ -145,6 +145,18 @@ impl World {
         self.landed(flight).is_continue()
     }
 
+    /// The delivery of a plan failed before anything was written, for a reason that was found in the template as it was when it was
+    /// read: it may have changed, or be gone, since.
+    pub(crate) fn land_failed(&mut self, mut flight: Flight, outcome: &Delivered) {
+        for change in std::mem::take(&mut flight.plan.changes) {
+            let Change::Deliver { id, cluster, .. } = change else {
+                panic!("only deliveries fail so: {change:?}");
+            };
+            observe(self, Observation::Delivered(cluster, id, outcome.clone()));
+        }
+        assert!(self.land(flight));
+    }
+
     fn landed(&mut self, flight: Flight) -> ControlFlow<Crashed> {
         self.serialization_keys.remove(&flight.key.serialization_key());
         let (waiting, parked) = std::mem::take(&mut self.parked)
