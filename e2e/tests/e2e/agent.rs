@@ -546,7 +546,7 @@ async fn nothing_is_applied_in_push_mode_or_on_another_cluster(scene: &mut Scene
     scene
         .hub
         .edit("Cluster", "", cluster(scene), |live| {
-            live["spec"]["id"] = json!("")
+            live["spec"].as_object_mut().map(|spec| spec.remove("id"));
         })
         .await?;
     applied(scene, "shop").await?;
