@@ -118,6 +118,8 @@ mod plan;
 mod policies;
 #[path = "e2e/pull.rs"]
 mod pull;
+#[path = "e2e/pull_fleet.rs"]
+mod pull_fleet;
 #[path = "e2e/quotas.rs"]
 mod quotas;
 #[path = "e2e/rebalancer.rs"]
@@ -175,6 +177,7 @@ fn main() -> ExitCode {
         policies::tests(),
         placement::tests(),
         pull::tests(),
+        pull_fleet::tests(),
         quotas::tests(),
         rebalancer::tests(),
         cluster_policies::tests(),

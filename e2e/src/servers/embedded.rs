@@ -98,7 +98,9 @@ impl EmbeddedCluster {
         Client::try_from(self.config()).expect("a configuration without surprises: token and one CA")
     }
 
-    pub(super) fn config(&self) -> Config {
+    /// The configuration of a client, as admin.
+    #[must_use]
+    pub fn config(&self) -> Config {
         self.config.clone()
     }
 
