@@ -293,9 +293,9 @@ table! {
         SCHEDULE_BINDING_SUCCEED = "ScheduleBindingSucceed";
         /// Warning, on the binding and its template: it could not be scheduled.
         SCHEDULE_BINDING_FAILED = "ScheduleBindingFailed";
-        /// Normal, on the binding: replicas were taken back from clusters that cannot run them.
+        /// Normal, on the binding and its template: replicas were moved away from a cluster that cannot run them.
         DESCHEDULE_BINDING_SUCCEED = "DescheduleBindingSucceed";
-        /// Warning, on the binding: replicas could not be taken back.
+        /// Warning, on the binding: replicas could not be moved. Not used here: what no other cluster has room for stays.
         DESCHEDULE_BINDING_FAILED = "DescheduleBindingFailed";
         /// Normal, on the binding and its template: it was evicted from a cluster.
         EVICT_WORKLOAD_SUCCEED = "EvictWorkloadFromClusterSucceed";

@@ -102,6 +102,9 @@ pub struct Options {
     pub removal_budget: Option<u32>,
     /// True if the capacity of members is collected from their nodes and pods.
     pub model_resources: bool,
+    /// The time that pods must not be scheduled to a node before their replicas move to other clusters; `None` moves none. It needs
+    /// `model_resources`.
+    pub deschedule_after: Option<Duration>,
     /// True if each copy on a member in Push mode has a Work as a view; see [`entourage_core::works`].
     pub mirror_works: bool,
     /// The feature gate Failover (docs/concepts.md, "The feature gates").
@@ -147,6 +150,7 @@ impl Default for Options {
             probe_interval: members::PROBE_INTERVAL,
             removal_budget: None,
             model_resources: false,
+            deschedule_after: None,
             mirror_works: false,
             failover: true,
             enforce_quotas: false,
@@ -277,6 +281,7 @@ pub async fn run(
             config.cluster_startup_grace = clock::millis(options.cluster_startup_grace);
             config.removal_budget = options.removal_budget;
             config.model_resources = options.model_resources;
+            config.deschedule_after = options.deschedule_after.map(clock::millis);
             config.mirror_works = options.mirror_works;
             config.events_on_bindings = options.events == events::Recorded::All;
             config.failover = options.failover;

@@ -20,6 +20,7 @@ use write::{create, delete, disown, evicted, finish, note_former, release, write
 use crate::{
     cache::{Binding, Policy, ResourceState},
     dependencies::{self, Required},
+    descheduling,
     fleet::{
         Fleet, Priority,
         claims::{claimed_by, is_claim_over, is_selected},
@@ -348,6 +349,9 @@ fn replace(
     }
     let mut plan = write(stored, Verb::Replace(to_value(wanted)), "the binding differs");
     plan.changes.extend(evicted(id, template, stored, &wanted.spec));
+    let of = (resource, template, stored);
+    plan.changes
+        .extend(descheduling::events(fleet, id, of, &wanted.spec, now));
     plan.leaving = leaving.into_iter().cloned().collect();
     plan
 }

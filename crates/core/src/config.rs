@@ -55,6 +55,9 @@ pub struct Config {
     pub kinds_per_namespace: usize,
     /// True if the capacity of members is collected from their nodes and pods. Default: false.
     pub model_resources: bool,
+    /// The time that pods must not be scheduled to a node before their replicas move to other clusters; see `crate::descheduling`. It
+    /// needs `model_resources`. Default: never.
+    pub deschedule_after: Option<i64>,
     /// The feature gate FederatedQuotaEnforcement (docs/concepts.md, "The feature gates"). Default: off.
     pub enforce_quotas: bool,
     /// True if each copy on a member in Push mode has a Work as a view; see [`crate::works`]. Default: false.
@@ -94,6 +97,7 @@ impl Config {
             removal_budget: None,
             kinds_per_namespace: KINDS_PER_NAMESPACE,
             model_resources: false,
+            deschedule_after: None,
             enforce_quotas: false,
             mirror_works: false,
             events_on_bindings: false,

@@ -13,11 +13,12 @@ use std::{collections::BTreeSet, ops::Deref};
 use crate::{
     binding, cluster,
     config::Config,
-    delivery, detector, distribution, execution_namespaces,
+    delivery, descheduling, detector, distribution, execution_namespaces,
     failover::budget,
     fleet::{Fleet, quotas::used_by},
     governor,
     graph::Membership,
+    memory::descheduled::Moved,
     namespaces,
     object::{ResourceId, Time},
     observation::{Observation, Watch},
@@ -169,14 +170,18 @@ impl Fleet {
         }
     }
 
-    /// Reserves the room that the plan of a binding uses, or notes that it waits for room. Cost: that of `Rooms::planned`.
+    /// Reserves the room that the plan of a binding uses, or notes that it waits for room; notes the stuck replicas that it moves. Cost:
+    /// that of `Rooms::planned` and of [`descheduling::moved`].
     fn note_room(&mut self, id: &ResourceId, plan: &mut Plan, now: Time) {
-        let binding = self
-            .cache
-            .resources
-            .get(id)
-            .and_then(|resource| resource.binding.as_ref());
+        let resource = self.cache.resources.get(id);
+        let binding = resource.and_then(|resource| resource.binding.as_ref());
         let stored = binding.map_or(&[][..], |binding| binding.object.spec.clusters.as_slice());
+        let wanted = plan.room.as_ref().and_then(|room| room.clusters.as_deref());
+        if let (Some(resource), Some(wanted)) = (resource, wanted) {
+            for (cluster, _, left) in descheduling::moved(self, id, resource, (stored, wanted), now) {
+                self.memory.descheduled.note(id, cluster, Moved { left, at: now });
+            }
+        }
         let again_at = self.memory.rooms.planned(id, plan.room.as_deref(), stored, now);
         plan.again_at = plan.again_at.into_iter().chain(again_at).min();
     }

@@ -120,6 +120,7 @@ pub const ALL: &[EventReason] = &[
     ours(warning(event::NO_ANSWER, &[Template], "`Interpreted` turned False: the message names the customization, the line and the cause.", Condition("Interpreted"))),
     warning(event::SCHEDULE_BINDING_FAILED, &[Template, Binding], "`Scheduled` turned False, or is False for another reason.", Condition("Scheduled")),
     normal(event::SCHEDULE_BINDING_SUCCEED, &[Template, Binding], "`Scheduled` turned True: the message has the clusters and replicas. With `--events=all` on the ResourceBinding, too.", Condition("Scheduled")),
+    normal(event::DESCHEDULE_BINDING_SUCCEED, &[Template, Binding], "The [descheduler](../concepts.md#descheduler) moved replicas whose pods no node of their cluster took: the message has the cluster and the number.", Written("`spec.clusters`")),
     normal(event::EVICT_WORKLOAD_SUCCEED, &[Template, Binding], "Its [eviction](../concepts.md#failover) from a cluster began: the message has the cluster and the cause.", Written("the eviction task")),
     warning(event::EVICT_WORKLOAD_FAILED, &[Template], "`EvictionBlocked` turned True.", Condition("EvictionBlocked")),
     warning(event::APPLY_OVERRIDE_POLICY_FAILED, &[Template], "A rule of an override policy cannot be applied on a cluster, or for another reason than before.", Written("`aggregatedStatus`")),

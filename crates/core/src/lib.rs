@@ -43,6 +43,7 @@ pub mod cluster;
 pub mod config;
 pub mod delivery;
 pub mod dependencies;
+mod descheduling;
 pub mod detector;
 pub mod distribution;
 mod drift;

@@ -4,6 +4,7 @@
 
 pub(crate) mod cut_off;
 pub(crate) mod deletion_pauses;
+pub(crate) mod descheduled;
 pub(crate) mod distributions;
 pub(crate) mod identities;
 mod origin;
@@ -44,6 +45,8 @@ pub(crate) struct Memory {
     pub(crate) quotas: quotas::Quotas,
     /// The room of members, and who waits for it.
     pub(crate) rooms: room::Rooms,
+    /// The stuck replicas that were moved lately.
+    pub(crate) descheduled: descheduled::Descheduled,
     /// The members of workload groups, as plans are about to store them: a decision counts from the moment it is made.
     pub(crate) planned_groups: WorkloadGroups,
     /// The origin of the current observation.

@@ -52,7 +52,7 @@ pub use object_ref::ObjectRef;
 pub use outcome::{Delivered, Removed, Wrote};
 pub use priority_class::PriorityClass;
 pub use quota::{AssignedQuota, QuotaOutcome, assignment};
-pub use usage::{Node, Pod};
+pub use usage::{Node, Pod, Unscheduled};
 pub use uses::{Use, Used, Uses};
 pub use watch::{LEASES, Watch, is_whole, kind_read_by};
 pub use work::{Work, digest, gvk as work_gvk};

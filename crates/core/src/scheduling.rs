@@ -24,14 +24,14 @@ use crate::{
 /// a user took them out. Callers use [`crate::failover::decide`].
 ///
 /// `held` is the stored binding, with its earlier scheduling result. The other arguments are the time, the current clusters, and
-/// the clusters that it is being evicted from, and those of other workloads of its groups.
+/// the clusters that it is being evicted from, those of other workloads of its groups, and the stuck replicas.
 pub(crate) fn schedule(
     fleet: &Fleet,
     id: &ResourceId,
     template: &Template,
     placement: &Placement,
     held: &ResourceBinding,
-    (current, evicted, companions): (&[TargetCluster], &[Str], &Companions),
+    (current, evicted, companions, stuck): (&[TargetCluster], &[Str], &Companions, &[TargetCluster]),
     now: Time,
 ) -> Outcome {
     let candidates: Vec<Candidate<'_>> = fleet
@@ -66,6 +66,7 @@ pub(crate) fn schedule(
                 accounted,
                 reserved,
             }),
+            stuck,
             beside: companions.beside.as_ref().map(group),
             apart: companions.apart.as_ref().map(group),
         },

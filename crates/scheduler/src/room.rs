@@ -6,6 +6,8 @@
 //!
 //! Where the group has overflow groups, each takes only the replicas for which those before it have no room, and the last one
 //! loses replicas first. Replicas that overflowed do not return by themselves while their number stays. Source: Karmada 1.18.
+//!
+//! Replicas that are stuck on their cluster move to others, as many as these have room for. Source: Karmada's descheduler.
 
 use std::{
     cmp::{Ordering, Reverse},
@@ -63,6 +65,54 @@ pub fn is_by_room(placement: &Placement) -> bool {
 /// Cost: O(clusters × resources) for the estimates, O(clusters × log clusters) for the shares, times O(overflow groups), and that
 /// of [`spread::choose`].
 pub(super) fn divide(
+    round: &Round<'_>,
+    fitting: &[&Candidate<'_>],
+    replicas: i32,
+    preference: Preference,
+) -> Result<Vec<TargetCluster>, (&'static str, String)> {
+    if round.request.stuck.is_empty() {
+        return divided(round, fitting, replicas, preference);
+    }
+    let current = relieved(&round.request, fitting, i64::from(replicas));
+    let mut relieved = round.clone();
+    relieved.request.current = &current;
+    // What is stuck is no worse off than without a descheduler.
+    divided(&relieved, fitting, replicas, preference).or_else(|_| {
+        let mut round = round.clone();
+        round.request.stuck = &[];
+        divided(&round, fitting, replicas, preference)
+    })
+}
+
+/// True if other clusters have room for stuck replicas. Cost: O(1) without stuck replicas, else that of [`relieved`].
+pub(super) fn moves(request: &Request<'_>, fitting: &[&Candidate<'_>], replicas: i32) -> bool {
+    let is_stuck = request.stuck.iter().any(|target| target.replicas > 0);
+    is_stuck && relieved(request, fitting, i64::from(replicas)) != request.current
+}
+
+/// The present targets without the replicas that are stuck and that other clusters have room for. Cost: O(clusters × log).
+fn relieved(request: &Request<'_>, fitting: &[&Candidate<'_>], wanted: i64) -> Vec<TargetCluster> {
+    let mut relieved: Vec<TargetCluster> = request.current.to_vec();
+    for target in &mut relieved {
+        let stuck = of(request.stuck, &target.name);
+        let stays = i64::from(target.replicas).saturating_sub(stuck).max(0);
+        target.replicas = i32::try_from(stays).unwrap_or(target.replicas);
+    }
+    let room = fitting.iter().fold(0_i64, |sum, each| {
+        let held = of(&relieved, each.name);
+        sum.saturating_add(held.saturating_add(left(request, each.name, held)))
+    });
+    let mut lacking = wanted.saturating_sub(room).max(0);
+    for (target, before) in relieved.iter_mut().zip(request.current) {
+        let back = i64::from(before.replicas.saturating_sub(target.replicas)).min(lacking);
+        target.replicas = i32::try_from(i64::from(target.replicas) + back).unwrap_or(before.replicas);
+        lacking -= back;
+    }
+    relieved
+}
+
+/// As [`divide`]; the clusters where replicas are stuck get no further ones.
+fn divided(
     round: &Round<'_>,
     fitting: &[&Candidate<'_>],
     replicas: i32,
@@ -189,9 +239,12 @@ fn capacity<'a>(request: &Request<'a>, cluster: &str) -> Option<&'a Capacity> {
 }
 
 /// The number of replicas beyond the `held` ones that a cluster has room for. One that reports no capacity has room for those
-/// that are there.
+/// that are there, one where replicas are stuck for none.
 fn left(request: &Request<'_>, cluster: &str, held: i64) -> i64 {
     let Some(room) = &request.room else { return 0 };
+    if TargetCluster::find(request.stuck, cluster).is_some() {
+        return 0;
+    }
     let free = capacity(request, cluster).map_or(0, |capacity| {
         capacity.replicas(room.demand, of(room.reserved, cluster))
     });
@@ -369,5 +422,7 @@ fn fewest(holders: &[Ranked<'_>], base: &[i64], room: &[i64], seats: i64) -> Vec
 mod overflow;
 #[cfg(test)]
 mod properties;
+#[cfg(test)]
+mod stuck;
 #[cfg(test)]
 mod tests;

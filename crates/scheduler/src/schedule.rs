@@ -162,6 +162,7 @@ fn unplaced<'a>(request: &Request<'a>) -> Request<'a> {
         current: &[],
         applied: "",
         affinity: None,
+        stuck: &[],
         ..*request
     }
 }

@@ -105,6 +105,14 @@ pub struct ControllersArgs {
         action = clap::ArgAction::Set)]
     pub enable_cluster_resource_modeling: bool,
 
+    /// Move replicas that are divided by room to other members when no node of theirs takes their pods
+    #[arg(long)]
+    pub descheduler: bool,
+
+    /// Time after which the replica of a pod that no node takes is moved
+    #[arg(long, value_name = "DURATION", value_parser = args::duration, default_value = "5m", requires = "descheduler")]
+    pub unschedulable_threshold: Duration,
+
     /// Act only while holding a Lease on the hub; further processes are standbys. Without it a process starts only while no
     /// process holds the Lease
     #[arg(long, value_name = "BOOL", default_value_t = true, default_missing_value = "true", num_args = 0..=1,
@@ -213,6 +221,7 @@ fn options(args: &ControllersArgs) -> Options {
         probe_interval: PROBE_INTERVAL,
         removal_budget: args.removal_budget,
         model_resources: args.enable_cluster_resource_modeling,
+        deschedule_after: args.descheduler.then_some(args.unschedulable_threshold),
         mirror_works: args.work_objects == WorkObjects::Mirror,
         failover: args.feature_gates.is_on(features::FAILOVER),
         enforce_quotas: args.feature_gates.is_on(features::FEDERATED_QUOTA_ENFORCEMENT),

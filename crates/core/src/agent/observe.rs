@@ -85,7 +85,7 @@ impl Agent {
                 self.cluster.usage.node_seen(&cluster, &name, *node);
             }
             Subject::Pod(cluster, number, pod) if cluster == self.config.cluster => {
-                self.cluster.usage.pod_seen(&cluster, number, pod);
+                let _ = self.cluster.usage.pod_seen(&cluster, number, pod);
             }
             _ => {}
         }

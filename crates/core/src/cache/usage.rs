@@ -9,8 +9,8 @@ use std::{
 };
 
 use crate::{
-    object::Str,
-    observation::{Node, ObjectRef, Pod, Watch},
+    object::{ResourceId, Str, Time},
+    observation::{Node, ObjectRef, Pod, Unscheduled, Watch},
     scheduler::estimate::Amounts,
 };
 
@@ -29,6 +29,8 @@ pub(crate) struct MemberUsage {
     requested: BTreeMap<Str, Amounts>,
     /// The sum of the requests of pods that are not scheduled yet.
     pending: Amounts,
+    /// The pods that no node can take, by workload, with the time since which that is so.
+    unscheduled: BTreeMap<ResourceId, BTreeMap<u64, Time>>,
     /// Each list of requests that a pod has, once.
     lists: BTreeSet<Arc<Amounts>>,
 }
@@ -58,17 +60,17 @@ impl Usage {
         }
     }
 
-    /// A pod was observed. Cost: O(log pods + its resources).
-    pub(crate) fn pod_seen(&mut self, cluster: &Str, number: u64, mut pod: Pod) {
+    /// A pod was observed. Returns its workload if no node can take it, which was not so before. Cost: O(log pods + its resources).
+    pub(crate) fn pod_seen(&mut self, cluster: &Str, number: u64, mut pod: Pod) -> Option<ResourceId> {
         let member = self.members.entry(cluster.clone()).or_default();
         if member
             .pods
             .get(&number)
             .is_some_and(|held| held.revision > pod.revision)
         {
-            return;
+            return None;
         }
-        member.end(number);
+        let before = member.end(number);
         pod.requests = pod.requests.map(|requests| member.shared(requests));
         if let Some(requests) = &pod.requests {
             let sum = match &pod.node {
@@ -76,8 +78,17 @@ impl Usage {
                 None => &mut member.pending,
             };
             add(sum, requests);
+            let waits = pod.unscheduled.clone();
+            if let Some(waits) = &waits {
+                let of_workload = member.unscheduled.entry(waits.workload.clone()).or_default();
+                of_workload.insert(number, waits.since);
+            }
             member.pods.insert(number, pod);
+            return waits
+                .filter(|waits| before.as_ref() != Some(waits))
+                .map(|waits| waits.workload);
         }
+        None
     }
 
     /// A pod was deleted. Cost: O(log pods + its resources).
@@ -146,16 +157,30 @@ impl MemberUsage {
         &self.pending
     }
 
-    /// Takes a pod out of the sums.
-    fn end(&mut self, number: u64) {
+    /// The pods of a workload that no node can take, with the time since which that is so. Cost: O(log workloads).
+    pub(crate) fn unscheduled(&self, workload: &ResourceId) -> Option<&BTreeMap<u64, Time>> {
+        self.unscheduled.get(workload)
+    }
+
+    /// Takes a pod out of the sums. Returns its wait for a node.
+    fn end(&mut self, number: u64) -> Option<Box<Unscheduled>> {
         let Some(Pod {
             node,
             requests: Some(requests),
+            unscheduled,
             ..
         }) = self.pods.remove(&number)
         else {
-            return;
+            return None;
         };
+        if let Some(waits) = &unscheduled
+            && let Some(others) = self.unscheduled.get_mut(&waits.workload)
+        {
+            others.remove(&number);
+            if others.is_empty() {
+                self.unscheduled.remove(&waits.workload);
+            }
+        }
         match node {
             None => subtract(&mut self.pending, &requests),
             Some(node) => {
@@ -171,6 +196,7 @@ impl MemberUsage {
         if Arc::strong_count(&requests) <= 2 {
             self.lists.remove(&requests);
         }
+        unscheduled
     }
 
     fn shared(&mut self, requests: Arc<Amounts>) -> Arc<Amounts> {
@@ -204,13 +230,36 @@ pub(crate) fn subtract(sum: &mut Amounts, less: &Amounts) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::object::Gvk;
 
     fn pod(revision: u64, node: Option<&str>, cpu: Option<i128>) -> Pod {
         Pod {
             revision,
             node: node.map(Into::into),
             requests: cpu.map(|cpu| Arc::new([("cpu".into(), cpu)].into())),
+            unscheduled: None,
         }
+    }
+
+    #[test]
+    fn a_workload_is_named_once_for_each_pod_that_begins_to_wait() {
+        let (mut usage, cluster) = (Usage::default(), Str::from("m"));
+        let web = ResourceId::new(Gvk::new("apps/v1", "Deployment"), "shop", "web");
+        let waits = |revision, since| Pod {
+            unscheduled: Some(Box::new(Unscheduled {
+                workload: web.clone(),
+                since: Time(since),
+            })),
+            ..pod(revision, None, Some(1))
+        };
+        assert_eq!(usage.pod_seen(&cluster, 1, waits(1, 5)), Some(web.clone()));
+        assert_eq!(usage.pod_seen(&cluster, 1, waits(2, 5)), None);
+        assert_eq!(usage.pod_seen(&cluster, 2, waits(3, 6)), Some(web.clone()));
+        let waiting = |usage: &Usage| usage.of("m").unwrap().unscheduled(&web).cloned();
+        assert_eq!(waiting(&usage), Some([(1, Time(5)), (2, Time(6))].into()));
+        assert_eq!(usage.pod_seen(&cluster, 1, pod(4, Some("n"), Some(1))), None);
+        usage.pod_gone("m", 2);
+        assert_eq!(waiting(&usage), None);
     }
 
     #[test]

@@ -110,6 +110,7 @@ mod tests {
                 revision: 1,
                 node: node.map(Into::into),
                 requests: Some(Arc::new(requests)),
+                unscheduled: None,
             };
             usage.pod_seen(&cluster, number, pod);
         }

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::{
     interpreter::requirements,
-    object::{Str, revision},
+    object::{Gvk, ResourceId, Str, Time, revision},
     scheduler::estimate::{Amounts, Demand, amounts_of},
 };
 
@@ -32,6 +32,17 @@ pub struct Pod {
     pub node: Option<Str>,
     /// The resources that it requests, itself included; `None` if it has ended.
     pub requests: Option<Arc<Amounts>>,
+    /// The wait for a node, if no node can take it now. Boxed: few pods wait.
+    pub unscheduled: Option<Box<Unscheduled>>,
+}
+
+/// The wait of a pod that no node can take.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unscheduled {
+    /// The workload that the pod belongs to: its controller, or the Deployment of its ReplicaSet.
+    pub workload: ResourceId,
+    /// The time since which no node can take it, by the clock of the member.
+    pub since: Time,
 }
 
 impl Node {
@@ -61,8 +72,53 @@ impl Pod {
             revision: version(object),
             node: node.map(Into::into),
             requests: (!["Succeeded", "Failed"].contains(&phase)).then(requests),
+            unscheduled: node
+                .is_none()
+                .then(|| Unscheduled::of(object))
+                .flatten()
+                .map(Box::new),
         }
     }
+}
+
+impl Unscheduled {
+    fn of(object: &Value) -> Option<Self> {
+        let conditions = object["status"]["conditions"].as_array().into_iter().flatten();
+        let mut scheduled = conditions.filter(|each| each["type"] == "PodScheduled");
+        let refused =
+            scheduled.find(|each| each["status"] == "False" && each["reason"] == "Unschedulable")?;
+        let metadata = &object["metadata"];
+        if !metadata["deletionTimestamp"].is_null() {
+            return None;
+        }
+        Some(Self {
+            workload: workload_of(metadata)?,
+            since: Time::from_k8s(&serde_json::from_value(refused["lastTransitionTime"].clone()).ok()?),
+        })
+    }
+}
+
+/// The workload of a pod. A ReplicaSet of a Deployment has the name of the Deployment, a hyphen, and the pods' label
+/// `pod-template-hash`.
+fn workload_of(metadata: &Value) -> Option<ResourceId> {
+    let mut owners = metadata["ownerReferences"].as_array()?.iter();
+    let owner = owners.find(|each| each["controller"] == true)?;
+    let (api_version, kind, name) = (
+        owner["apiVersion"].as_str()?,
+        owner["kind"].as_str()?,
+        owner["name"].as_str()?,
+    );
+    let namespace = metadata["namespace"].as_str()?;
+    let deployment = || {
+        let hash = metadata["labels"]["pod-template-hash"].as_str()?;
+        name.strip_suffix(hash)?.strip_suffix('-')
+    };
+    Some(match (api_version, kind, deployment()) {
+        ("apps/v1", "ReplicaSet", Some(name)) => {
+            ResourceId::new(Gvk::new("apps/v1", "Deployment"), namespace, name)
+        }
+        _ => ResourceId::new(Gvk::new(api_version, kind), namespace, name),
+    })
 }
 
 /// The number that a pod is known by: members have many, and their names are long.
@@ -115,5 +171,73 @@ mod tests {
         object["status"]["phase"] = json!("Succeeded");
         assert_eq!(Pod::of(&object).requests, None);
         assert_ne!(number("a", "b"), number("b", "a"));
+    }
+
+    #[test]
+    fn a_pod_that_no_node_can_take_waits_for_its_workload() {
+        let pod = json!({
+            "metadata": {
+                "namespace": "shop", "labels": {"pod-template-hash": "5d4"},
+                "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-5d4", "controller": true}],
+            },
+            "status": {"phase": "Pending", "conditions": [{
+                "type": "PodScheduled", "status": "False", "reason": "Unschedulable", "lastTransitionTime": "1970-01-01T00:01:00Z",
+            }]},
+        });
+        let owner = "/metadata/ownerReferences/0";
+        let web = |kind: &str, name: &str| Some((kind.to_owned(), name.to_owned()));
+        let cases = [
+            ("a Deployment's", "", json!(null), web("Deployment", "web")),
+            (
+                "a ReplicaSet's own",
+                "/metadata/labels",
+                json!({}),
+                web("ReplicaSet", "web-5d4"),
+            ),
+            (
+                "a StatefulSet's",
+                owner,
+                json!({"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db", "controller": true}),
+                web("StatefulSet", "db"),
+            ),
+            (
+                "nobody's",
+                owner,
+                json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "db"}),
+                None,
+            ),
+            ("has a node", "/spec", json!({"nodeName": "n"}), None),
+            (
+                "is being deleted",
+                "/metadata/deletionTimestamp",
+                json!("1970-01-01T00:02:00Z"),
+                None,
+            ),
+            (
+                "held back by a gate",
+                "/status/conditions/0/reason",
+                json!("SchedulingGated"),
+                None,
+            ),
+            ("not looked at yet", "/status/conditions", json!([]), None),
+        ];
+        for (case, path, value, want) in cases {
+            let mut pod = pod.clone();
+            match path.rsplit_once('/') {
+                None => {}
+                Some((parent, field)) => match pod.pointer_mut(path) {
+                    Some(held) => *held = value,
+                    None => pod.pointer_mut(parent).unwrap()[field] = value,
+                },
+            }
+            let unscheduled = Pod::of(&pod).unscheduled;
+            let workload = unscheduled.as_ref().map(|each| &each.workload);
+            let named = workload.map(|id| (id.gvk.kind.to_string(), id.name.to_string()));
+            assert_eq!(named, want, "{case}");
+            assert!(
+                unscheduled.is_none_or(|each| each.since == Time(60_000)),
+                "{case}"
+            );
+        }
     }
 }

@@ -29,6 +29,11 @@ impl Case<'_> {
 
     /// The outcome with the given `clusterAffinities`.
     pub(super) fn outcome_in(&self, groups: &Value) -> Outcome {
+        self.outcome_with(groups, &[])
+    }
+
+    /// The outcome with the given `clusterAffinities`, and replicas that are stuck.
+    pub(super) fn outcome_with(&self, groups: &Value, stuck: &[(&str, i32)]) -> Outcome {
         let placement: Placement = serde_json::from_value(json!({
             "replicaScheduling": self.strategy, "spreadConstraints": self.spread, "clusterAffinities": groups,
         }))
@@ -53,12 +58,13 @@ impl Case<'_> {
                 deleting: false,
             })
             .collect();
-        let current = targets(self.current);
+        let (current, stuck) = (targets(self.current), targets(stuck));
         let (gvk, demand) = (Gvk::new("apps/v1", "Deployment"), Demand::default());
         schedule(
             &Request {
                 current: &current,
                 fresh: self.fresh,
+                stuck: &stuck,
                 room: Some(Room {
                     demand: &demand,
                     capacities: &capacities,
@@ -76,16 +82,16 @@ impl Case<'_> {
     }
 
     pub(super) fn shares_in(&self, groups: &Value) -> Option<Vec<(String, i32)>> {
-        match self.outcome_in(groups) {
-            Outcome::Placed { clusters, .. } => Some(
-                clusters
-                    .into_iter()
-                    .map(|target| (target.name, target.replicas))
-                    .collect(),
-            ),
-            Outcome::Failed { .. } => None,
-        }
+        shares_of(self.outcome_in(groups))
     }
+}
+
+pub(super) fn shares_of(outcome: Outcome) -> Option<Vec<(String, i32)>> {
+    let Outcome::Placed { clusters, .. } = outcome else {
+        return None;
+    };
+    let shares = clusters.into_iter().map(|target| (target.name, target.replicas));
+    Some(shares.collect())
 }
 
 fn cluster(pods: Option<i64>) -> Cluster {

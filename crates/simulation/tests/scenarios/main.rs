@@ -11,6 +11,7 @@ mod checks;
 mod closure;
 mod conditions;
 mod customizations;
+mod descheduler;
 mod distributions;
 mod distributions_claimed;
 mod distributions_crash;

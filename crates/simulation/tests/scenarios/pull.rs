@@ -70,7 +70,7 @@ fn tell(world: &mut World, (status, reason): (&str, &str)) {
 }
 
 /// So many milliseconds pass, also when nothing is to be done in them.
-fn pass(world: &mut World, millis: i64) {
+pub(crate) fn pass(world: &mut World, millis: i64) {
     let until = world.now.plus(millis);
     assert!(world.settle_for(millis));
     world.now = world.now.max(until);

@@ -9,7 +9,7 @@ use super::{
 };
 
 /// A node that offers so many CPUs.
-fn node(cpu: i64) -> Value {
+pub(crate) fn node(cpu: i64) -> Value {
     json!({
         "apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"},
         "status": {
@@ -28,7 +28,7 @@ fn pod(name: &str, node: Option<&str>) -> Value {
 }
 
 /// Members with one node each.
-fn world(members: &[(&str, i64)]) -> World {
+pub(crate) fn world(members: &[(&str, i64)]) -> World {
     let names: Vec<&str> = members.iter().map(|(name, _)| *name).collect();
     let mut world = World::measuring(&names);
     for (name, cpu) in members {
@@ -39,19 +39,19 @@ fn world(members: &[(&str, i64)]) -> World {
 }
 
 /// The next probe of a member, once it is due.
-fn probe(world: &mut World, member: &str) {
+pub(crate) fn probe(world: &mut World, member: &str) {
     world.set_down(member, false);
     assert!(world.settle());
 }
 
-fn workload(name: &str, replicas: i64) -> Value {
+pub(crate) fn workload(name: &str, replicas: i64) -> Value {
     let mut object = deployment(name, &[]);
     object["spec"]["replicas"] = json!(replicas);
     object["spec"]["template"]["spec"]["containers"][0]["resources"] = json!({"requests": {"cpu": "1"}});
     object
 }
 
-fn policy(name: &str, preference: &Value) -> Value {
+pub(crate) fn policy(name: &str, preference: &Value) -> Value {
     let mut policy = policy_of(name, "apps/v1", "Deployment", name, &[]);
     let mut strategy = json!({"replicaSchedulingType": "Divided"});
     for (key, value) in preference.as_object().expect("fields") {
@@ -61,11 +61,11 @@ fn policy(name: &str, preference: &Value) -> Value {
     policy
 }
 
-fn aggregated() -> Value {
+pub(crate) fn aggregated() -> Value {
     json!({"replicaDivisionPreference": "Aggregated"})
 }
 
-fn dynamic() -> Value {
+pub(crate) fn dynamic() -> Value {
     json!({
         "replicaDivisionPreference": "Weighted",
         "weightPreference": {"dynamicWeight": "AvailableReplicas"},
@@ -78,7 +78,7 @@ fn propagate(world: &mut World, name: &str, replicas: i64, preference: &Value) {
     assert!(world.settle());
 }
 
-fn shares(world: &World, name: &str) -> Vec<(String, i64)> {
+pub(crate) fn shares(world: &World, name: &str) -> Vec<(String, i64)> {
     let clusters = binding(world, &format!("{name}-deployment"))["spec"]["clusters"].as_array();
     let share = |target: &Value| {
         let cluster = target["name"].as_str().unwrap_or_default().to_owned();
@@ -87,7 +87,7 @@ fn shares(world: &World, name: &str) -> Vec<(String, i64)> {
     clusters.into_iter().flatten().map(share).collect()
 }
 
-fn named(all: &[(&str, i64)]) -> Vec<(String, i64)> {
+pub(crate) fn named(all: &[(&str, i64)]) -> Vec<(String, i64)> {
     all.iter()
         .map(|(name, replicas)| ((*name).to_owned(), *replicas))
         .collect()

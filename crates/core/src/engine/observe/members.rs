@@ -93,10 +93,15 @@ impl Fleet {
         }
     }
 
-    /// A pod of a member was observed, as [`Self::node_seen`]. Cost: O(log pods + its resources).
-    pub(super) fn pod_seen(&mut self, cluster: &Str, number: u64, pod: Pod) {
-        if self.cache.members.contains_key(cluster) {
-            self.cache.usage.pod_seen(cluster, number, pod);
+    /// A pod of a member was observed, as [`Self::node_seen`]. One that no node can take may have its workload scheduled again. Cost:
+    /// O(log pods + its resources).
+    pub(super) fn pod_seen(&mut self, cluster: &Str, number: u64, pod: Pod, dirty: &mut Dirty) {
+        if !self.cache.members.contains_key(cluster) {
+            return;
+        }
+        let waits = self.cache.usage.pod_seen(cluster, number, pod);
+        if let Some(id) = waits.filter(|_| self.config.deschedule_after.is_some()) {
+            self.route(Changed::Binding(&id), dirty);
         }
     }
 

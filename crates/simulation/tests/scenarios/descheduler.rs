@@ -1,0 +1,165 @@
+//! The descheduler: replicas whose pods no node takes move to other members.
+
+use serde_json::{Value, json};
+
+use super::{
+    pull::pass,
+    room::{dynamic, named, node, policy, shares, workload},
+    world::World,
+};
+
+/// The time after which a pod that no node takes is stuck.
+const THRESHOLD: i64 = 300_000;
+
+/// Two members with room for eight replicas each, and a workload of four whose replicas are divided.
+fn world() -> World {
+    let mut world = World::measuring(&["member1", "member2"]);
+    world.process.engine.config_mut().deschedule_after = Some(THRESHOLD);
+    for member in ["member1", "member2"] {
+        world.meddle(member, "Node", "n", |_| Some(node(8)));
+    }
+    assert!(world.settle());
+    world.apply(workload("web", 4));
+    world.apply(policy("web", &dynamic()));
+    assert!(world.settle());
+    assert_eq!(shares(&world, "web"), named(&[("member1", 2), ("member2", 2)]));
+    for member in ["member1", "member2"] {
+        report(&mut world, member, 2, 2);
+    }
+    assert!(world.settle());
+    world
+}
+
+/// The member's Deployment controller reports its pods, and those that are ready.
+fn report(world: &mut World, member: &str, replicas: i64, ready: i64) {
+    world.meddle(member, "Deployment", "web", |held| {
+        let mut held = held;
+        held["status"] = json!({
+            "observedGeneration": held["metadata"]["generation"], "replicas": replicas, "readyReplicas": ready,
+            "updatedReplicas": replicas, "availableReplicas": ready,
+        });
+        Some(held)
+    });
+}
+
+/// A pod of the workload that no node takes from now on.
+fn unscheduled(world: &World, name: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {
+            "name": name, "namespace": "default", "labels": {"pod-template-hash": "5d4"},
+            "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-5d4", "controller": true, "uid": "r"}],
+        },
+        "spec": {"containers": [{"name": "a", "resources": {"requests": {"cpu": "1"}}}]},
+        "status": {"phase": "Pending", "conditions": [{
+            "type": "PodScheduled", "status": "False", "reason": "Unschedulable", "lastTransitionTime": world.now.to_k8s(),
+        }]},
+    })
+}
+
+/// No node of the member takes one of the two pods of the workload.
+fn get_stuck(world: &mut World, member: &str) {
+    report(world, member, 2, 1);
+    let pod = unscheduled(world, "web-5d4-a");
+    world.meddle(member, "Pod", "web-5d4-a", |_| Some(pod));
+    pass(world, 1_000);
+}
+
+fn descheduled(world: &World) -> usize {
+    let events = world.events.iter();
+    events
+        .filter(|event| event.starts_with("DescheduleBindingSucceed"))
+        .count()
+}
+
+#[test]
+fn a_replica_that_no_node_takes_moves_when_its_time_is_over() {
+    let mut world = world();
+    get_stuck(&mut world, "member1");
+    pass(&mut world, THRESHOLD - 10_000);
+    assert_eq!(shares(&world, "web"), named(&[("member1", 2), ("member2", 2)]));
+    pass(&mut world, 20_000);
+    assert_eq!(shares(&world, "web"), named(&[("member1", 1), ("member2", 3)]));
+    assert_eq!(
+        descheduled(&world),
+        2,
+        "on the template and on the binding: {:#?}",
+        world.events
+    );
+    // The pod that is left behind for a moment moves nothing more, nor does a restart.
+    report(&mut world, "member1", 1, 1);
+    world.restart();
+    pass(&mut world, 2 * THRESHOLD);
+    assert_eq!(descheduled(&world), 2, "{:#?}", world.events);
+    assert_eq!(shares(&world, "web"), named(&[("member1", 1), ("member2", 3)]));
+}
+
+#[test]
+fn it_gets_no_further_replicas_for_a_while() {
+    let mut world = world();
+    get_stuck(&mut world, "member1");
+    pass(&mut world, THRESHOLD + 10_000);
+    world.meddle("member1", "Pod", "web-5d4-a", |_| None);
+    report(&mut world, "member1", 1, 1);
+    world.apply(workload("web", 6));
+    pass(&mut world, 1_000);
+    assert_eq!(shares(&world, "web"), named(&[("member1", 1), ("member2", 5)]));
+}
+
+#[test]
+fn without_room_elsewhere_it_stays_and_moves_when_there_is_some() {
+    let mut world = world();
+    world.meddle("member2", "Node", "n", |_| Some(node(0)));
+    world.set_down("member2", false);
+    pass(&mut world, 20_000);
+    get_stuck(&mut world, "member1");
+    pass(&mut world, THRESHOLD + 10_000);
+    assert_eq!(shares(&world, "web"), named(&[("member1", 2), ("member2", 2)]));
+    assert_eq!(descheduled(&world), 0);
+    world.meddle("member2", "Node", "n", |_| Some(node(8)));
+    world.set_down("member2", false);
+    pass(&mut world, 90_000);
+    assert_eq!(shares(&world, "web"), named(&[("member1", 1), ("member2", 3)]));
+}
+
+#[test]
+fn what_is_ready_or_being_rolled_out_does_not_move() {
+    for (replicas, ready) in [(2, 2), (3, 2), (3, 1)] {
+        let mut world = world();
+        get_stuck(&mut world, "member1");
+        report(&mut world, "member1", replicas, ready);
+        pass(&mut world, THRESHOLD + 120_000);
+        assert_eq!(
+            shares(&world, "web"),
+            named(&[("member1", 2), ("member2", 2)]),
+            "{replicas} {ready}"
+        );
+    }
+}
+
+#[test]
+fn without_a_descheduler_nothing_moves() {
+    let mut world = world();
+    world.process.engine.config_mut().deschedule_after = None;
+    get_stuck(&mut world, "member1");
+    pass(&mut world, 2 * THRESHOLD);
+    assert_eq!(shares(&world, "web"), named(&[("member1", 2), ("member2", 2)]));
+}
+
+#[test]
+fn a_crash_after_any_write_leads_to_the_same_end() {
+    for k in 1..=6 {
+        let mut world = world();
+        get_stuck(&mut world, "member1");
+        world.crash_in = Some(k);
+        if !world.settle_for(THRESHOLD + 10_000) {
+            world.restart();
+            assert!(world.settle_for(10_000));
+        }
+        assert_eq!(
+            shares(&world, "web"),
+            named(&[("member1", 1), ("member2", 3)]),
+            "crash after {k}"
+        );
+    }
+}
