@@ -169,7 +169,8 @@ pub(crate) fn events(
     let seconds = fleet.config.deschedule_after.unwrap_or_default() / 1_000;
     let events = moves.into_iter().flat_map(|(cluster, goes, left)| {
         let message = format!(
-            "Descheduled {goes} replicas from cluster {cluster}, where {left} stay: for {seconds} s no node there has taken their pods."
+            "Descheduled from cluster {cluster}: {goes} of {} replicas, whose pods no node there has taken for {seconds} s.",
+            goes + left
         );
         [on_template(id, template), on_binding(stored)].map(|regarding| {
             Change::Emit(Event {

@@ -11,6 +11,7 @@ tests![
     divided_replicas_come_to_rest_follow_a_scaling_and_are_divided_again_when_asked,
     a_later_group_of_clusters_is_used_while_the_first_has_no_cluster_and_is_kept,
     replicas_go_where_the_nodes_of_members_have_room_and_wait_where_there_is_none,
+    a_replica_whose_pod_no_node_takes_moves_to_another_member,
 ];
 
 fn policy(placement: &Value) -> Value {
@@ -196,6 +197,89 @@ async fn replicas_go_where_the_nodes_of_members_have_room_and_wait_where_there_i
         Ok(())
     })
     .await?;
+    for member in ["member1", "member2"] {
+        let path = format!("/api/v1/nodes/{}", scene.own("node"));
+        scene.member(member)?.call("DELETE", &path, None).await?;
+    }
+    Ok(())
+}
+
+/// A Pod of `myapp` on member1 that no node takes, as its scheduler reports it.
+async fn pod_without_a_node(scene: &Scene) -> Result<()> {
+    let member = scene.member("member1")?;
+    let labels = json!({"app": "myapp", "pod-template-hash": "5d4"});
+    let set = member
+        .create(&json!({
+            "apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"namespace": scene.ns, "name": "myapp-5d4"},
+            "spec": {"replicas": 0, "selector": {"matchLabels": labels}, "template": {
+                "metadata": {"labels": labels}, "spec": {"containers": [{"name": "app", "image": "nginx"}]},
+            }},
+        }))
+        .await?;
+    let owner = json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "myapp-5d4", "controller": true,
+        "blockOwnerDeletion": true, "uid": set["metadata"]["uid"]});
+    member
+        .create(&json!({
+            "apiVersion": "v1", "kind": "Pod",
+            "metadata": {"namespace": scene.ns, "name": "myapp-5d4-a", "labels": labels, "ownerReferences": [owner]},
+            "spec": {"containers": [{"name": "app", "image": "nginx"}], "automountServiceAccountToken": false},
+        }))
+        .await?;
+    let status = json!({"phase": "Pending", "conditions": [{
+        "type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 nodes are available",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    }]});
+    member
+        .edit_status("Pod", &scene.ns, "myapp-5d4-a", |live| {
+            live["status"] = status.clone()
+        })
+        .await?;
+    Ok(())
+}
+
+async fn a_replica_whose_pod_no_node_takes_moves_to_another_member(scene: &mut Scene) -> Result<()> {
+    scene.options.model_resources = true;
+    scene.options.deschedule_after = Some(std::time::Duration::from_secs(60));
+    for member in ["member1", "member2"] {
+        node(scene, member, 8).await?;
+    }
+    scene.start().await?;
+    let mut workload = manifests::deployment("myapp", &[]);
+    workload["spec"]["replicas"] = json!(4);
+    workload["spec"]["template"]["spec"]["containers"][0]["resources"] = json!({"requests": {"cpu": "1"}});
+    scene.apply(workload).await?;
+    scene
+        .apply(policy(&json!({
+            "clusterAffinity": {"clusterNames": ["member1", "member2"]},
+            "replicaScheduling": {"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Weighted",
+                "weightPreference": {"dynamicWeight": "AvailableReplicas"}},
+        })))
+        .await?;
+    until_divided(scene, &[("member1", 2), ("member2", 2)]).await?;
+    for (member, ready) in [("member1", 1), ("member2", 2)] {
+        let report = |live: &mut Value| {
+            live["status"] = json!({"observedGeneration": live["metadata"]["generation"], "replicas": 2,
+                "updatedReplicas": 2, "readyReplicas": ready, "availableReplicas": ready});
+        };
+        scene
+            .member(member)?
+            .edit_status("Deployment", &scene.ns, "myapp", report)
+            .await?;
+    }
+    scene.quiet().await?;
+    until_divided(scene, &[("member1", 2), ("member2", 2)]).await?;
+    pod_without_a_node(scene).await?;
+    until_divided(scene, &[("member1", 1), ("member2", 3)]).await?;
+    let event = scene
+        .until_reported_once("DescheduleBindingSucceed", "myapp")
+        .await?;
+    let message = event["message"].as_str().unwrap_or_default();
+    ensure!(
+        message.starts_with("Descheduled from cluster member1: 1 of 2 replicas"),
+        "{message}"
+    );
+    scene.quiet().await?;
+    until_divided(scene, &[("member1", 1), ("member2", 3)]).await?;
     for member in ["member1", "member2"] {
         let path = format!("/api/v1/nodes/{}", scene.own("node"));
         scene.member(member)?.call("DELETE", &path, None).await?;
