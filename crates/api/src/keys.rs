@@ -405,6 +405,8 @@ table! {
         COPIES_WATCHED = "CopiesWatched";
         /// Ours. On a Cluster in Pull mode: False while the hub does not permit the control plane to read its agent's Lease.
         AGENT_WATCHED = "AgentWatched";
+        /// Ours. On a Cluster in Push mode: False while its capacity cannot be collected.
+        CAPACITY_WATCHED = "CapacityWatched";
         /// Ours. On a Cluster: True while deletions of its copies wait for a user to resume them.
         REMOVALS_PAUSED = "RemovalsPaused";
         /// On a Work: its copy is on the member.

@@ -92,7 +92,8 @@ table! {
         /// CompleteAPIEnablements is False: no group could be discovered.
         EMPTY_API_ENABLEMENTS = "EmptyAPIEnablements";
         /// Ours. Released of a Cluster is False: the member does not allow our account to read kinds that may have copies
-        /// there. AgentWatched of a Cluster is False: the hub does not allow our account to read Leases.
+        /// there. AgentWatched of a Cluster is False: the hub does not allow our account to read Leases. CapacityWatched of a Cluster is
+        /// False: the member does not allow our account to watch nodes and pods.
         RIGHTS_MISSING = "RightsMissing";
         /// Ours. Released of a Cluster is False: the member does not respond, so its copies are not accounted for.
         COPIES_UNKNOWN = "CopiesUnknown";

@@ -56,6 +56,8 @@ pub(super) fn plan(fleet: &Fleet, name: &Str, member: &Member, now: Time) -> Pla
     }
     // Of an earlier version, which delivered nothing to such a cluster.
     conditions::remove(&mut status.conditions, condition::EFFECTIVE);
+    // Of the time in Push mode.
+    conditions::remove(&mut status.conditions, condition::CAPACITY_WATCHED);
     say_what_is_not_read(fleet, name, member, &mut status.conditions, now);
     let watched_at = say_what_is_not_watched(fleet, name, member, &mut status.conditions, now);
     let (paused, counts_at) = governor::say(fleet, name, member, &mut status.conditions, now);

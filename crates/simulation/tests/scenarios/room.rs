@@ -144,6 +144,13 @@ fn a_member_that_does_not_permit_it_reports_no_capacity_and_counts_as_full() {
     world.forbidden.insert(Watch::Nodes("member1".into()));
     assert!(world.settle());
     assert_eq!(*summary(&world, "member1"), Value::Null);
+    let reported = capacity_watched(&world, "member1");
+    assert_eq!(reported["reason"], "RightsMissing", "{reported}");
+    let message = reported["message"].as_str().expect("message");
+    assert!(
+        message.contains("list and watch nodes and pods of member1: "),
+        "{message}"
+    );
     propagate(&mut world, "web", 2, &aggregated());
     let scheduled = condition(&world, "web-deployment", "Scheduled");
     assert_eq!(scheduled["reason"], "Unschedulable", "{scheduled}");
@@ -158,6 +165,14 @@ fn a_member_that_does_not_permit_it_reports_no_capacity_and_counts_as_full() {
     probe(&mut world, "member1");
     assert!(world.settle());
     assert_eq!(shares(&world, "web"), named(&[("member1", 2)]));
+    assert_eq!(*capacity_watched(&world, "member1"), Value::Null);
+}
+
+fn capacity_watched<'a>(world: &'a World, member: &str) -> &'a Value {
+    let cluster = world.hub_object("Cluster", member).expect("Cluster");
+    let mut all = cluster["status"]["conditions"].as_array().into_iter().flatten();
+    all.find(|each| each["type"] == "CapacityWatched")
+        .unwrap_or(&Value::Null)
 }
 
 #[test]
