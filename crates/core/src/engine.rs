@@ -10,6 +10,8 @@ mod routes;
 
 use std::{collections::BTreeSet, ops::Deref};
 
+use entourage_api::work::TargetCluster;
+
 use crate::{
     binding, cluster,
     config::Config,
@@ -176,9 +178,15 @@ impl Fleet {
         let resource = self.cache.resources.get(id);
         let binding = resource.and_then(|resource| resource.binding.as_ref());
         let stored = binding.map_or(&[][..], |binding| binding.object.spec.clusters.as_slice());
-        let wanted = plan.room.as_ref().and_then(|room| room.clusters.as_deref());
-        if let (Some(resource), Some(wanted)) = (resource, wanted) {
-            for (cluster, _, left) in descheduling::moved(self, id, resource, (stored, wanted), now) {
+        // Only a result that is about to be stored.
+        let result = |body: &serde_json::Value| -> Option<Vec<TargetCluster>> {
+            serde_json::from_value(body["spec"]["clusters"].clone()).ok()
+        };
+        let is_looked_at = descheduling::may_move(self, id);
+        let wanted = written(plan).filter(|_| is_looked_at).and_then(result);
+        if let (Some(resource), Some(binding), Some(wanted)) = (resource, binding, wanted) {
+            let change = (&binding.object.spec, wanted.as_slice());
+            for (cluster, _, left) in descheduling::moved(self, id, resource, change, now) {
                 self.memory.descheduled.note(id, cluster, Moved { left, at: now });
             }
         }

@@ -40,7 +40,7 @@ use entourage_api::{
 pub use crate::eviction::tolerance;
 use crate::{
     cache::{Member, ResourceState},
-    descheduling::{Stuck, stuck},
+    descheduling::stuck,
     eviction::{
         task::{self, Progress},
         tolerance::{Stay, stay},
@@ -48,7 +48,7 @@ use crate::{
     fleet::Fleet,
     object::{ResourceId, Str, Time},
     observation::Template,
-    scheduler::{self, Outcome},
+    scheduler::Outcome,
     scheduling,
     stored_binding::{eviction_from, is_as_asked, is_held_back_from, is_scheduled_by_us, purge},
 };
@@ -213,10 +213,7 @@ fn decide_by(
         again_at = later.values().flatten().copied().chain(again_at).min();
         closed.extend(homes.drain(..).map(|task| Str::from(task.from_cluster.as_str())));
     }
-    let stuck = match scheduler::is_by_room(placement) {
-        true => stuck(fleet, id, resource, &spec.clusters, now),
-        false => Stuck::default(),
-    };
+    let stuck = stuck(fleet, id, resource, spec, now);
     again_at = again_at.into_iter().chain(stuck.again_at).min();
     let choose = |current: &[TargetCluster], evicted: &[Str]| {
         let others = (current, evicted, &companions, stuck.replicas.as_slice());

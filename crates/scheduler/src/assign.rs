@@ -80,7 +80,7 @@ fn ranked<'a>(round: &Round<'_>, candidate: &'a Candidate<'a>, weight: i64) -> s
     }
 }
 
-/// By the room of the clusters, if the present result does not stand, or stuck replicas of it can move.
+/// By the room of the clusters, if the present result does not stand. If it does, only stuck replicas move.
 fn divided_by_room(
     round: &Round<'_>,
     survey: &FilterResult<'_>,
@@ -88,8 +88,9 @@ fn divided_by_room(
     preference: room::Preference,
 ) -> Result<Vec<TargetCluster>, ScheduleError> {
     let request = &round.request;
-    if stands(request, survey, replicas) && !room::moves(request, &survey.fitting, replicas) {
-        return Ok(held(request));
+    if stands(request, survey, replicas) {
+        let relieved = room::relieve(round, &survey.fitting, replicas, preference);
+        return Ok(relieved.unwrap_or_else(|| held(request)));
     }
     let divided = room::divide(round, &survey.fitting, replicas, preference);
     divided.map_err(|(reason, why)| ScheduleError {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
-    filter::{FILTERS, Filter, FilterReason},
+    filter::{FILTERS, Filter, FilterReason, objection},
     request::{Candidate, Round},
 };
 
@@ -157,12 +157,4 @@ fn unknown<'a>(round: &Round<'a>, candidates: &[Candidate<'_>]) -> BTreeMap<Stri
         }
     }
     all
-}
-
-/// The first filter that leaves the cluster out, by its position in [`FILTERS`], and its reason; `None` if the cluster fits.
-fn objection(round: &Round<'_>, candidate: &Candidate<'_>) -> Option<(usize, FilterReason)> {
-    let verdicts = FILTERS.iter().enumerate();
-    verdicts
-        .filter_map(|(place, filter)| Some((place, (filter.check)(round, candidate).err()?)))
-        .next()
 }

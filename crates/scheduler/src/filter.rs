@@ -82,6 +82,14 @@ pub const FILTERS: &[Filter] = &[
     },
 ];
 
+/// The first filter that leaves the cluster out, by its position in [`FILTERS`], and its reason; `None` if the cluster fits.
+pub(super) fn objection(round: &Round<'_>, candidate: &Candidate<'_>) -> Option<(usize, FilterReason)> {
+    let verdicts = FILTERS.iter().enumerate();
+    verdicts
+        .filter_map(|(place, filter)| Some((place, (filter.check)(round, candidate).err()?)))
+        .next()
+}
+
 fn selected(round: &Round<'_>, candidate: &Candidate<'_>) -> Result<(), FilterReason> {
     match affinity::tier(round, candidate) {
         None => Err(FilterReason(format!("not selected by {}", round.path))),

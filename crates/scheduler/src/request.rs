@@ -52,9 +52,9 @@ pub struct Request<'a> {
     pub evicted: &'a [Str],
     /// The room of the clusters; `None` if it is unknown: then no cluster has any. Read only where replicas are divided by room.
     pub room: Option<Room<'a>>,
-    /// The replicas of present targets whose pods no node there can take, sorted by cluster: they are placed on other clusters, as
-    /// far as these have room, and the cluster gets no further ones. An entry with 0 replicas only does the latter. Read only where
-    /// replicas are divided by room.
+    /// The replicas of present targets whose pods no node there can take, sorted by cluster: while the result stands, they
+    /// move to other clusters, as far as these have room. The cluster gets no further ones if others have room for them, also by an
+    /// entry with 0 replicas. Read only where replicas are divided by room.
     pub stuck: &'a [TargetCluster],
     /// The clusters that every other member of its affinity group has, of those that are scheduled; `None` if it has no such group,
     /// or none of them is scheduled.

@@ -7,7 +7,8 @@
 //! Where the group has overflow groups, each takes only the replicas for which those before it have no room, and the last one
 //! loses replicas first. Replicas that overflowed do not return by themselves while their number stays. Source: Karmada 1.18.
 //!
-//! Replicas that are stuck on their cluster move to others, as many as these have room for. Source: Karmada's descheduler.
+//! Replicas of a standing result that are stuck on their cluster move to others, as many as these have room for. Source: Karmada's
+//! descheduler.
 
 use std::{
     cmp::{Ordering, Reverse},
@@ -24,6 +25,7 @@ use entourage_api::{
 use crate::{
     affinity,
     estimate::Capacity,
+    filter::objection,
     request::{Candidate, Request, Round},
     spread::{self, Ranked},
 };
@@ -70,45 +72,76 @@ pub(super) fn divide(
     replicas: i32,
     preference: Preference,
 ) -> Result<Vec<TargetCluster>, (&'static str, String)> {
-    if round.request.stuck.is_empty() {
-        return divided(round, fitting, replicas, preference);
-    }
-    let current = relieved(&round.request, fitting, i64::from(replicas));
-    let mut relieved = round.clone();
-    relieved.request.current = &current;
-    // What is stuck is no worse off than without a descheduler.
-    divided(&relieved, fitting, replicas, preference).or_else(|_| {
+    divided(round, fitting, replicas, preference).or_else(|failure| {
+        // A cluster where replicas are stuck is better than none.
+        if round.request.stuck.is_empty() {
+            return Err(failure);
+        }
         let mut round = round.clone();
         round.request.stuck = &[];
         divided(&round, fitting, replicas, preference)
     })
 }
 
-/// True if other clusters have room for stuck replicas. Cost: O(1) without stuck replicas, else that of [`relieved`].
-pub(super) fn moves(request: &Request<'_>, fitting: &[&Candidate<'_>], replicas: i32) -> bool {
-    let is_stuck = request.stuck.iter().any(|target| target.replicas > 0);
-    is_stuck && relieved(request, fitting, i64::from(replicas)) != request.current
+/// A result that stands, without the stuck replicas that other clusters have room for; `None` if there are none. Only what is stuck
+/// moves, and only to clusters that would be chosen anew: a present target also fits while it is tainted, not ready or being deleted.
+/// Cost: O(clusters × entries of the placement), and that of [`divide`]; O(1) without stuck replicas.
+pub(super) fn relieve(
+    round: &Round<'_>,
+    fitting: &[&Candidate<'_>],
+    replicas: i32,
+    preference: Preference,
+) -> Option<Vec<TargetCluster>> {
+    let request = &round.request;
+    if !request.stuck.iter().any(|target| target.replicas > 0) {
+        return None;
+    }
+    let mut anew = round.clone();
+    anew.request.current = &[];
+    let mut stuck = request.stuck.to_vec();
+    for candidate in fitting {
+        let is_listed = TargetCluster::find(request.stuck, candidate.name).is_some();
+        if request.is_current(candidate.name) && !is_listed && objection(&anew, candidate).is_some() {
+            stuck.push(TargetCluster {
+                name: candidate.name.into(),
+                ..TargetCluster::default()
+            });
+        }
+    }
+    stuck.sort();
+    let mut relieved = round.clone();
+    relieved.request.stuck = &stuck;
+    let current = lightened(&relieved.request, fitting, i64::from(replicas));
+    if current == request.current {
+        return None;
+    }
+    relieved.request.current = &current;
+    let shares = divided(&relieved, fitting, replicas, preference).ok()?;
+    let keeps = |target: &TargetCluster| {
+        of(&shares, &target.name) >= i64::from(target.replicas) - of(&stuck, &target.name)
+    };
+    request.current.iter().all(keeps).then_some(shares)
 }
 
 /// The present targets without the replicas that are stuck and that other clusters have room for. Cost: O(clusters × log).
-fn relieved(request: &Request<'_>, fitting: &[&Candidate<'_>], wanted: i64) -> Vec<TargetCluster> {
-    let mut relieved: Vec<TargetCluster> = request.current.to_vec();
-    for target in &mut relieved {
+fn lightened(request: &Request<'_>, fitting: &[&Candidate<'_>], wanted: i64) -> Vec<TargetCluster> {
+    let mut lightened: Vec<TargetCluster> = request.current.to_vec();
+    for target in &mut lightened {
         let stuck = of(request.stuck, &target.name);
         let stays = i64::from(target.replicas).saturating_sub(stuck).max(0);
         target.replicas = i32::try_from(stays).unwrap_or(target.replicas);
     }
     let room = fitting.iter().fold(0_i64, |sum, each| {
-        let held = of(&relieved, each.name);
+        let held = of(&lightened, each.name);
         sum.saturating_add(held.saturating_add(left(request, each.name, held)))
     });
     let mut lacking = wanted.saturating_sub(room).max(0);
-    for (target, before) in relieved.iter_mut().zip(request.current) {
+    for (target, before) in lightened.iter_mut().zip(request.current) {
         let back = i64::from(before.replicas.saturating_sub(target.replicas)).min(lacking);
         target.replicas = i32::try_from(i64::from(target.replicas) + back).unwrap_or(before.replicas);
         lacking -= back;
     }
-    relieved
+    lightened
 }
 
 /// As [`divide`]; the clusters where replicas are stuck get no further ones.

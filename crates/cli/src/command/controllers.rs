@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, time::Duration};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use clap::{Args, ValueEnum};
 use entourage_controllers::{Options, execute::events::Recorded, lease::Timing, members::PROBE_INTERVAL};
 use entourage_core::{config::KINDS_PER_NAMESPACE, failover::budget::Budget};
@@ -105,7 +105,8 @@ pub struct ControllersArgs {
         action = clap::ArgAction::Set)]
     pub enable_cluster_resource_modeling: bool,
 
-    /// Move replicas that are divided by room to other members when no node of theirs takes their pods
+    /// Move replicas of Deployments that are divided by room to other members when no node of theirs takes their pods. It needs
+    /// --enable-cluster-resource-modeling
     #[arg(long)]
     pub descheduler: bool,
 
@@ -182,9 +183,10 @@ pub struct HealthAddress(pub Option<SocketAddr>);
 /// Runs the controllers until they end.
 ///
 /// # Errors
-/// The hub cannot be reached with this configuration, or the controllers end with an error.
+/// Flags contradict each other, the hub cannot be reached with this configuration, or the controllers end with an error.
 pub async fn run(args: ControllersArgs) -> Result<()> {
     logging::init(&args.log)?;
+    check(&args)?;
     let in_pod = std::env::var_os(IN_POD).is_some();
     let hub = hub(&args.hub, in_pod).await?.config;
     let options = options(&args);
@@ -204,6 +206,19 @@ pub(super) async fn hub(args: &HubArgs, in_pod: bool) -> Result<Connection> {
             .context("this pod has no usable service account; mount one, or give --kubeconfig");
     }
     connect::config(args.kubeconfig.as_deref(), args.context.as_deref()).await
+}
+
+/// Flags that contradict each other.
+fn check(args: &ControllersArgs) -> Result<()> {
+    ensure!(
+        !args.descheduler || args.enable_cluster_resource_modeling,
+        "--descheduler needs the pods of members: leave --enable-cluster-resource-modeling=false out"
+    );
+    ensure!(
+        args.unschedulable_threshold >= Duration::from_secs(1),
+        "--unschedulable-threshold is less than a second: pods need a moment to be scheduled; the default is 5m"
+    );
+    Ok(())
 }
 
 /// The flags as options of the controllers.
@@ -308,6 +323,17 @@ mod tests {
     }
 
     #[test]
+    fn flags_that_contradict_each_other_are_refused() {
+        check(&args("--descheduler")).unwrap();
+        for line in [
+            "--descheduler --enable-cluster-resource-modeling=false",
+            "--descheduler --unschedulable-threshold 0s",
+        ] {
+            assert!(check(&args(line)).is_err(), "{line}");
+        }
+    }
+
+    #[test]
     fn flags_reach_the_controllers() {
         let line = "--feature-gates PropagateDeps=false --dependency-deletion-grace 500ms --dependency-wait 1m \
                     --cluster-failure-threshold 20s --cluster-success-threshold 10s --cluster-monitor-grace-period 41s \
@@ -328,6 +354,11 @@ mod tests {
             Recorded::Warnings
         );
         assert_eq!(args("--worker-threads 1").worker_threads, 1);
+        assert_eq!(super::options(&args("")).deschedule_after, None);
+        assert_eq!(
+            super::options(&args("--descheduler --unschedulable-threshold 2m")).deschedule_after,
+            Some(Duration::from_secs(120))
+        );
         assert_eq!(
             (options.health_addr, options.cluster_namespace.as_str()),
             (None, "fleet")

@@ -14,7 +14,7 @@ impl Agent {
     pub fn observe(&mut self, seen: Observation, now: Time) -> Observed {
         let mut out = Observed::default();
         match seen {
-            Observation::Seen(subject) => self.seen(subject, &mut out),
+            Observation::Seen(subject) => self.seen(subject, now, &mut out),
             Observation::Gone { which, uid, revision } => {
                 self.gone(&which, uid.as_deref(), revision, &mut out)
             }
@@ -58,7 +58,7 @@ impl Agent {
         out.dirty.extend(self.works.keys().cloned().map(Key::Work));
     }
 
-    fn seen(&mut self, subject: Subject, out: &mut Observed) {
+    fn seen(&mut self, subject: Subject, now: Time, out: &mut Observed) {
         match subject {
             Subject::Work(name, work) if name.namespace == self.config.namespace => {
                 self.work_seen(&name.name, *work, out);
@@ -85,7 +85,7 @@ impl Agent {
                 self.cluster.usage.node_seen(&cluster, &name, *node);
             }
             Subject::Pod(cluster, number, pod) if cluster == self.config.cluster => {
-                let _ = self.cluster.usage.pod_seen(&cluster, number, pod);
+                self.cluster.usage.pod_seen(&cluster, number, pod, now);
             }
             _ => {}
         }

@@ -29,7 +29,8 @@ pub(crate) struct MemberUsage {
     requested: BTreeMap<Str, Amounts>,
     /// The sum of the requests of pods that are not scheduled yet.
     pending: Amounts,
-    /// The pods that no node can take, by workload, with the time since which that is so.
+    /// The pods that no node can take, by workload, with the time since which that is so: that of their first observation, if the
+    /// member does not say.
     unscheduled: BTreeMap<ResourceId, BTreeMap<u64, Time>>,
     /// Each list of requests that a pod has, once.
     lists: BTreeSet<Arc<Amounts>>,
@@ -61,7 +62,13 @@ impl Usage {
     }
 
     /// A pod was observed. Returns its workload if no node can take it, which was not so before. Cost: O(log pods + its resources).
-    pub(crate) fn pod_seen(&mut self, cluster: &Str, number: u64, mut pod: Pod) -> Option<ResourceId> {
+    pub(crate) fn pod_seen(
+        &mut self,
+        cluster: &Str,
+        number: u64,
+        mut pod: Pod,
+        now: Time,
+    ) -> Option<ResourceId> {
         let member = self.members.entry(cluster.clone()).or_default();
         if member
             .pods
@@ -70,6 +77,11 @@ impl Usage {
         {
             return None;
         }
+        let held = pod
+            .unscheduled
+            .as_ref()
+            .and_then(|waits| member.unscheduled.get(&waits.workload));
+        let first = held.and_then(|held| held.get(&number).copied()).unwrap_or(now);
         let before = member.end(number);
         pod.requests = pod.requests.map(|requests| member.shared(requests));
         if let Some(requests) = &pod.requests {
@@ -81,7 +93,7 @@ impl Usage {
             let waits = pod.unscheduled.clone();
             if let Some(waits) = &waits {
                 let of_workload = member.unscheduled.entry(waits.workload.clone()).or_default();
-                of_workload.insert(number, waits.since);
+                of_workload.insert(number, waits.since.unwrap_or(first));
             }
             member.pods.insert(number, pod);
             return waits
@@ -248,16 +260,30 @@ mod tests {
         let waits = |revision, since| Pod {
             unscheduled: Some(Box::new(Unscheduled {
                 workload: web.clone(),
-                since: Time(since),
+                since,
             })),
             ..pod(revision, None, Some(1))
         };
-        assert_eq!(usage.pod_seen(&cluster, 1, waits(1, 5)), Some(web.clone()));
-        assert_eq!(usage.pod_seen(&cluster, 1, waits(2, 5)), None);
-        assert_eq!(usage.pod_seen(&cluster, 2, waits(3, 6)), Some(web.clone()));
+        assert_eq!(
+            usage.pod_seen(&cluster, 1, waits(1, Some(Time(5))), Time(9)),
+            Some(web.clone())
+        );
+        assert_eq!(
+            usage.pod_seen(&cluster, 1, waits(2, Some(Time(5))), Time(9)),
+            None
+        );
+        assert_eq!(
+            usage.pod_seen(&cluster, 2, waits(3, None), Time(6)),
+            Some(web.clone())
+        );
+        // Its time is that of the first observation.
+        assert_eq!(usage.pod_seen(&cluster, 2, waits(4, None), Time(9)), None);
         let waiting = |usage: &Usage| usage.of("m").unwrap().unscheduled(&web).cloned();
         assert_eq!(waiting(&usage), Some([(1, Time(5)), (2, Time(6))].into()));
-        assert_eq!(usage.pod_seen(&cluster, 1, pod(4, Some("n"), Some(1))), None);
+        assert_eq!(
+            usage.pod_seen(&cluster, 1, pod(5, Some("n"), Some(1)), Time(9)),
+            None
+        );
         usage.pod_gone("m", 2);
         assert_eq!(waiting(&usage), None);
     }
@@ -274,15 +300,15 @@ mod tests {
                 member.lists.len(),
             )
         };
-        usage.pod_seen(&cluster, 1, pod(1, None, Some(2)));
-        usage.pod_seen(&cluster, 2, pod(2, Some("n"), Some(2)));
-        usage.pod_seen(&cluster, 3, pod(3, Some("n"), Some(5)));
+        usage.pod_seen(&cluster, 1, pod(1, None, Some(2)), Time(0));
+        usage.pod_seen(&cluster, 2, pod(2, Some("n"), Some(2)), Time(0));
+        usage.pod_seen(&cluster, 3, pod(3, Some("n"), Some(5)), Time(0));
         assert_eq!(sums(&usage), (2, 7, 2));
-        usage.pod_seen(&cluster, 1, pod(4, Some("n"), Some(2)));
+        usage.pod_seen(&cluster, 1, pod(4, Some("n"), Some(2)), Time(0));
         assert_eq!(sums(&usage), (0, 9, 2));
-        usage.pod_seen(&cluster, 1, pod(3, None, Some(2)));
+        usage.pod_seen(&cluster, 1, pod(3, None, Some(2)), Time(0));
         assert_eq!(sums(&usage), (0, 9, 2), "outdated");
-        usage.pod_seen(&cluster, 3, pod(5, Some("n"), None));
+        usage.pod_seen(&cluster, 3, pod(5, Some("n"), None), Time(0));
         assert_eq!(sums(&usage), (0, 4, 1), "it has ended");
         assert_eq!(usage.held_pods(&cluster).len(), 2);
         for number in [1, 2, 2, 9] {

@@ -181,7 +181,7 @@ impl Fleet {
             Subject::Work(name, work) => self.work_seen(&name, *work, now, dirty),
             Subject::Lease(name, lease) => self.lease_seen(&name, lease, now, dirty),
             Subject::Node(cluster, name, node) => self.node_seen(&cluster, &name, *node),
-            Subject::Pod(cluster, number, pod) => self.pod_seen(&cluster, number, pod, dirty),
+            Subject::Pod(cluster, number, pod) => self.pod_seen(&cluster, number, pod, now, dirty),
         }
     }
 

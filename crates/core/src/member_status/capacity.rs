@@ -112,7 +112,7 @@ mod tests {
                 requests: Some(Arc::new(requests)),
                 unscheduled: None,
             };
-            usage.pod_seen(&cluster, number, pod);
+            usage.pod_seen(&cluster, number, pod, crate::object::Time(0));
         }
         usage
     }

@@ -20,7 +20,7 @@ pub(crate) struct Moved {
 #[derive(Debug, Default)]
 pub(crate) struct Descheduled {
     by_workload: BTreeMap<ResourceId, BTreeMap<Str, Moved>>,
-    /// The times of all of them, and of those that newer ones replaced.
+    /// The times of all of them.
     times: BTreeSet<(Time, ResourceId, Str)>,
 }
 
@@ -36,23 +36,32 @@ impl Descheduled {
 
     /// Notes that replicas of a workload are about to leave a cluster, and forgets what is over. Cost: O(log + those that are over).
     pub(crate) fn note(&mut self, id: &ResourceId, cluster: Str, moved: Moved) {
-        self.times.insert((moved.at, id.clone(), cluster.clone()));
-        self.by_workload
-            .entry(id.clone())
-            .or_default()
-            .insert(cluster, moved);
+        let of_workload = self.by_workload.entry(id.clone()).or_default();
+        if let Some(before) = of_workload.insert(cluster.clone(), moved) {
+            self.times.remove(&(before.at, id.clone(), cluster.clone()));
+        }
+        self.times.insert((moved.at, id.clone(), cluster));
         while let Some((at, ..)) = self.times.first()
             && at.plus(CLOSED) <= moved.at
-            && let Some((at, id, cluster)) = self.times.pop_first()
+            && let Some((_, id, cluster)) = self.times.pop_first()
         {
             let Some(held) = self.by_workload.get_mut(&id) else {
                 continue;
             };
-            held.retain(|name, moved| *name != cluster || moved.at != at);
+            held.remove(&cluster);
             if held.is_empty() {
                 self.by_workload.remove(&id);
             }
         }
+    }
+
+    /// A Cluster was deleted. Cost: O(deschedulings).
+    pub(crate) fn forget_member(&mut self, cluster: &str) {
+        self.times.retain(|(.., name)| **name != *cluster);
+        self.by_workload.retain(|_, clusters| {
+            clusters.remove(cluster);
+            !clusters.is_empty()
+        });
     }
 }
 
@@ -85,5 +94,7 @@ mod tests {
         all.note(&id("y"), b, moved(CLOSED + 20));
         assert!(!all.by_workload.contains_key(&id("x")));
         assert_eq!(all.times.len(), 2);
+        all.forget_member("a");
+        assert_eq!((all.times.len(), all.by_workload.len()), (1, 1));
     }
 }

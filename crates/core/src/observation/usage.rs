@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use k8s_openapi::apimachinery::pkg::apis::meta;
 use serde_json::Value;
 
 use crate::{
@@ -41,8 +42,8 @@ pub struct Pod {
 pub struct Unscheduled {
     /// The workload that the pod belongs to: its controller, or the Deployment of its ReplicaSet.
     pub workload: ResourceId,
-    /// The time since which no node can take it, by the clock of the member.
-    pub since: Time,
+    /// The time since which no node can take it, by the clock of the member, if it says so.
+    pub since: Option<Time>,
 }
 
 impl Node {
@@ -88,12 +89,19 @@ impl Unscheduled {
         let refused =
             scheduled.find(|each| each["status"] == "False" && each["reason"] == "Unschedulable")?;
         let metadata = &object["metadata"];
-        if !metadata["deletionTimestamp"].is_null() {
+        // A node was chosen, and others are evicted for it.
+        let is_nominated = !object["status"]["nominatedNodeName"]
+            .as_str()
+            .unwrap_or_default()
+            .is_empty();
+        if is_nominated || !metadata["deletionTimestamp"].is_null() {
             return None;
         }
+        let since: Option<meta::v1::Time> =
+            serde_json::from_value(refused["lastTransitionTime"].clone()).ok();
         Some(Self {
             workload: workload_of(metadata)?,
-            since: Time::from_k8s(&serde_json::from_value(refused["lastTransitionTime"].clone()).ok()?),
+            since: since.as_ref().map(Time::from_k8s),
         })
     }
 }
@@ -219,6 +227,12 @@ mod tests {
                 json!("SchedulingGated"),
                 None,
             ),
+            (
+                "about to get a node",
+                "/status/nominatedNodeName",
+                json!("n"),
+                None,
+            ),
             ("not looked at yet", "/status/conditions", json!([]), None),
         ];
         for (case, path, value, want) in cases {
@@ -235,7 +249,7 @@ mod tests {
             let named = workload.map(|id| (id.gvk.kind.to_string(), id.name.to_string()));
             assert_eq!(named, want, "{case}");
             assert!(
-                unscheduled.is_none_or(|each| each.since == Time(60_000)),
+                unscheduled.is_none_or(|each| each.since == Some(Time(60_000))),
                 "{case}"
             );
         }

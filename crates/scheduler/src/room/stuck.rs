@@ -71,7 +71,7 @@ fn stuck_replicas_move_where_there_is_room_and_only_they() {
             "scaled up, it goes elsewhere, too",
             &[("a", 9, 4, Some(1)), ("b", 9, 2, None)],
             8,
-            &[("a", 3), ("b", 5)],
+            &[("a", 4), ("b", 4)],
         ),
         (
             "unless there is no other room",

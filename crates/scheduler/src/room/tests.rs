@@ -59,11 +59,13 @@ impl Case<'_> {
             })
             .collect();
         let (current, stuck) = (targets(self.current), targets(stuck));
+        let applied = serde_json::to_string(&placement).unwrap();
         let (gvk, demand) = (Gvk::new("apps/v1", "Deployment"), Demand::default());
         schedule(
             &Request {
                 current: &current,
                 fresh: self.fresh,
+                applied: if stuck.is_empty() { "" } else { &applied },
                 stuck: &stuck,
                 room: Some(Room {
                     demand: &demand,

@@ -123,6 +123,7 @@ impl Fleet {
         for watch in [Watch::Nodes(name.clone()), Watch::Pods(name.clone())] {
             if is_pull(member) && self.cache.watches.is_demanded(&watch) {
                 self.cache.watches.forget(&watch);
+                self.cache.usage.forget(name, &watch);
             } else if !is_pull(member) && self.config.model_resources {
                 self.cache.watches.demand(watch);
             }

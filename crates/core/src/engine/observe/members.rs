@@ -7,6 +7,7 @@ use entourage_api::cluster::{Cluster, SyncMode};
 use super::Dirty;
 use crate::{
     cache::{Deletion, Held, Member, ResourceState, meta_of},
+    descheduling,
     engine::routes::Changed,
     fleet::{Fleet, identities::objection},
     memory::identities,
@@ -95,12 +96,12 @@ impl Fleet {
 
     /// A pod of a member was observed, as [`Self::node_seen`]. One that no node can take may have its workload scheduled again. Cost:
     /// O(log pods + its resources).
-    pub(super) fn pod_seen(&mut self, cluster: &Str, number: u64, pod: Pod, dirty: &mut Dirty) {
+    pub(super) fn pod_seen(&mut self, cluster: &Str, number: u64, pod: Pod, now: Time, dirty: &mut Dirty) {
         if !self.cache.members.contains_key(cluster) {
             return;
         }
-        let waits = self.cache.usage.pod_seen(cluster, number, pod);
-        if let Some(id) = waits.filter(|_| self.config.deschedule_after.is_some()) {
+        let waits = self.cache.usage.pod_seen(cluster, number, pod, now);
+        if let Some(id) = waits.filter(|id| descheduling::may_move(self, id)) {
             self.route(Changed::Binding(&id), dirty);
         }
     }
@@ -145,6 +146,7 @@ impl Fleet {
         self.memory.deletion_pauses.forget_member(name);
         self.memory.evictions.forget_member(name);
         self.memory.rooms.forget_member(name);
+        self.memory.descheduled.forget_member(name);
         self.cache.usage.forget_member(name);
         self.dirty_works_of(name, dirty);
         let held = self.cache.resources.iter_mut();
