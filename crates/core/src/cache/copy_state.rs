@@ -61,7 +61,7 @@ impl ProblemKind {
     }
 }
 
-/// What was tried when a problem occurred.
+/// The attempt that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Attempt {
     /// The copy was to be written from this source version: none if the template was deleted while the delivery was in flight.
@@ -86,7 +86,7 @@ pub struct Problem {
     pub message: String,
     /// The error of the interpreter, if that is the reason. Boxed: few problems have one.
     pub interpret_error: Option<Box<InterpretError>>,
-    /// What was tried.
+    /// The attempt.
     pub attempt: Attempt,
     /// The number of failed attempts in a row.
     pub attempts: u32,
