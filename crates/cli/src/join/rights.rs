@@ -108,6 +108,10 @@ pub fn rules(extras: &[Extra]) -> Value {
     rules.push(json!({
         "apiGroups": ["apiextensions.k8s.io"], "resources": ["customresourcedefinitions"], "verbs": ["get", "list", "watch"],
     }));
+    // Which kinds it serves, as soon as that changes.
+    rules.push(json!({
+        "apiGroups": ["apiregistration.k8s.io"], "resources": ["apiservices"], "verbs": ["list", "watch"],
+    }));
     rules.push(json!({"nonResourceURLs": PROBED, "verbs": ["get"]}));
     Value::Array(rules)
 }

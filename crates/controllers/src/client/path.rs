@@ -202,6 +202,13 @@ impl Path {
         Self::build("/apis/apiextensions.k8s.io/v1", resource, "", name)
     }
 
+    /// The address of the collection of APIServices.
+    #[must_use]
+    pub fn api_services() -> Self {
+        let resource = Cow::Borrowed("apiservices");
+        Self::build("/apis/apiregistration.k8s.io/v1", resource, "", None)
+    }
+
     fn within(gvk: &Gvk, namespace: &str, name: Option<&str>) -> Self {
         Self {
             gvk: Some(gvk.clone()),

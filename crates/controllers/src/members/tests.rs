@@ -321,6 +321,45 @@ async fn a_watch_of_definitions_that_ends_is_opened_again_and_followed_by_discov
 }
 
 #[tokio::test(start_paused = true)]
+async fn api_services_that_cannot_be_watched_once_are_watched_a_minute_later() {
+    let (changes, tries) = (AtomicU32::new(0), Arc::new(AtomicU32::new(0)));
+    let counted = tries.clone();
+    let mut bench = bench(move |asked| {
+        if !asked
+            .line
+            .starts_with("GET /apis/apiregistration.k8s.io/v1/apiservices?")
+        {
+            return defining(asked, false, &changes);
+        }
+        assert!(
+            asked.accept.contains("as=PartialObjectMetadata"),
+            "{}",
+            asked.accept
+        );
+        match counted.fetch_add(1, Ordering::SeqCst) {
+            0 => status(500, "InternalError"),
+            1 => Reply::Json(200, json!({"metadata": {"resourceVersion": "9"}, "items": []})),
+            _ => {
+                assert!(asked.line.contains("resourceVersion=9"), "{}", asked.line);
+                Reply::Lines(vec![], true)
+            }
+        }
+    });
+    bench.ensure(&cluster("karmada-cluster"));
+    let began = Instant::now();
+    for opened in ["without a watch", "definitions are watched"] {
+        assert!(bench.probe().await.0.api_enablements.is_some(), "{opened}");
+    }
+    while bench.probe().await.0.api_enablements.is_none() {}
+    assert!(
+        began.elapsed() <= Duration::from_secs(75),
+        "{:?}",
+        began.elapsed()
+    );
+    assert_eq!(tries.load(Ordering::SeqCst), 3);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_secret_outside_the_clusters_namespace_is_not_even_read() {
     let mut bench = bench(healthy);
     bench.ensure(&cluster("kube-system"));
