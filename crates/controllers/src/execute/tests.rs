@@ -199,7 +199,10 @@ async fn a_name_that_is_taken_by_someone_else_is_foreign_and_not_written() {
         vec![(SOURCE, ok(template()))],
         vec![(POST, status(409, "AlreadyExists")), (LIVE, ok(foreign()))],
     );
-    assert_eq!(bench.deliver("ConfigMap", None, false).await, Delivered::Foreign);
+    assert_eq!(
+        bench.deliver("ConfigMap", None, false).await,
+        Delivered::Foreign(None)
+    );
     assert_eq!(bench.on_member.lines(), [POST, LIVE]);
 }
 
@@ -703,7 +706,7 @@ async fn a_copy_that_another_hub_took_over_is_neither_released_nor_written() {
     assert!(
         matches!(
             observed.as_slice(),
-            [.., Observation::Delivered(_, _, Delivered::Foreign)]
+            [.., Observation::Delivered(_, _, Delivered::Foreign(_))]
         ),
         "{observed:?}"
     );

@@ -66,14 +66,22 @@ impl Applied for &Manifest<'_> {
         }
         match manifest::standing(self.owner, self.manifest, live, self.order.applied.as_deref()) {
             Standing::Ours | Standing::Adoptable => None,
-            Standing::Foreign => Some(failed(
-                format!(
-                    "{id} already exists on {} and is not managed by Work {}: delete it there, or have it taken over with \
-                     conflictResolution Overwrite in its policy",
-                    self.owner.cluster, self.owner.work
-                ),
-                false,
-            )),
+            Standing::Foreign => {
+                let WorkOwner { cluster, work } = self.owner;
+                let (hub, own) = (manifest::hub_of(live), manifest::hub_of(self.manifest));
+                let remedy = if hub.is_empty() || own.is_empty() || hub == own {
+                    "delete it there, or have it taken over with conflictResolution Overwrite in its policy"
+                        .to_owned()
+                } else {
+                    format!(
+                        "hub {hub} manages it; if the hub of the Work replaces that one, `entourage adopt --former-hub {hub} \
+                         --member {cluster}=FILE` takes over its copies"
+                    )
+                };
+                let message =
+                    format!("{id} already exists on {cluster} and is not managed by Work {work}: {remedy}");
+                Some(failed(message, false))
+            }
         }
     }
 

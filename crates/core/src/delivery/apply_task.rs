@@ -3,6 +3,7 @@
 //! The sender renders it, because webhooks take part. A copy that is gone is created, whichever 404 says so: a POST proves what
 //! is missing.
 
+use entourage_api::keys::label;
 use serde_json::Value;
 
 use super::{
@@ -57,7 +58,10 @@ impl Applied for &Order {
     fn left_alone(&self, live: &Value) -> Option<Outcome> {
         match render::standing(&self.render_spec, &self.cluster, live) {
             Standing::Ours | Standing::Adoptable => None,
-            Standing::Foreign => Some(Outcome::NotApplied(Delivered::Foreign)),
+            Standing::Foreign => {
+                let hub = live["metadata"]["labels"][label::HUB].as_str();
+                Some(Outcome::NotApplied(Delivered::Foreign(hub.map(Str::from))))
+            }
         }
     }
 

@@ -18,8 +18,8 @@ pub enum Delivered {
         /// was needed, or the copy was not read before.
         differed: Option<String>,
     },
-    /// An object exists that is not managed by this hub, and the policy says Abort.
-    Foreign,
+    /// An object exists that is not managed by this hub, and the policy says Abort; the id of the hub that its metadata names.
+    Foreign(Option<Str>),
     /// The template no longer exists, or must never be propagated; nothing was written.
     NoSource(String),
     /// A rule of an override policy cannot be applied to the object: the rule, the cause, and what to do. Nothing was written.

@@ -265,7 +265,7 @@ mod tests {
         };
         assert_eq!(error(Until::Changed).operation, Operation::Components);
         let table = [
-            (Delivered::Foreign, NotAppliedReason::Conflict),
+            (Delivered::Foreign(None), NotAppliedReason::Conflict),
             (
                 Delivered::Rejected("y already exists on m1 and is not managed by this hub".into()),
                 NotAppliedReason::Refused,

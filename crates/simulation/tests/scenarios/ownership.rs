@@ -69,6 +69,38 @@ fn an_object_copied_from_another_member_is_never_touched_and_is_reported() {
 }
 
 #[test]
+fn a_copy_of_a_former_hub_is_taken_up_at_once_when_its_marks_become_ours() {
+    let mut world = settled();
+    let set = |world: &mut World, hub: &Value| {
+        world.meddle("member1", "ConfigMap", "my-config", |mut object| {
+            object["metadata"]["labels"]["entourage.dev/hub"] = hub.clone();
+            Some(object)
+        });
+    };
+    let copy = world
+        .on("member1", "ConfigMap", "my-config")
+        .expect("copy")
+        .clone();
+    set(&mut world, &json!("former"));
+    world.apply(config_map("my-config", "two"));
+    // Long enough for the longest pause between two attempts.
+    assert!(world.settle_for(400_000));
+    let left = world.on("member1", "ConfigMap", "my-config").expect("copy");
+    assert_eq!(left["data"], copy["data"], "another hub's");
+    let binding = world.hub_object("ResourceBinding", "my-config-configmap");
+    let status = binding.expect("binding")["status"].to_string();
+    assert!(
+        status.contains("by hub former") && status.contains("entourage adopt --former-hub former"),
+        "{status}"
+    );
+    set(&mut world, &copy["metadata"]["labels"]["entourage.dev/hub"]);
+    assert!(world.settle_for(1_000));
+    let adopted = world.on("member1", "ConfigMap", "my-config").expect("copy");
+    assert_eq!(adopted["data"]["key"], "two");
+    assert_eq!(adopted["metadata"]["uid"], copy["metadata"]["uid"]);
+}
+
+#[test]
 fn a_copied_object_stays_when_its_original_is_moved_or_deleted() {
     let mut world = settled();
     let copied = copy(&mut world, "member1", "member3", "Deployment", "myapp");

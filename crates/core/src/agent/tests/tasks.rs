@@ -141,6 +141,26 @@ fn the_order_of_requests() {
 }
 
 #[test]
+fn an_object_of_another_hub_is_named_with_what_takes_it_over() {
+    let mut desired = manifest();
+    desired["metadata"]["labels"][label::HUB] = json!("new");
+    for (hub, remedy) in [
+        (Value::Null, "delete it there"),
+        (
+            json!("old"),
+            "hub old manages it; if the hub of the Work replaces that one, `entourage adopt --former-hub old --member m1=FILE`",
+        ),
+    ] {
+        let mut live = object(7);
+        live["metadata"]["annotations"][annotation::WORK_NAME] = json!("other");
+        live["metadata"]["labels"][label::HUB] = hub;
+        let walked = applied(&desired, false, vec![no(RequestError::Exists), answer(live)]);
+        let outcome = words(&walked.outcome);
+        assert!(outcome.contains(remedy), "{outcome}");
+    }
+}
+
+#[test]
 fn an_object_is_deleted_only_if_it_names_this_very_work() {
     let mut other = object(7);
     other["metadata"]["annotations"][annotation::WORK_NAME] = json!("other");

@@ -58,6 +58,13 @@ impl Fleet {
             return;
         }
         let before = state.live.replace(copy);
+        if let Some(problem) = &mut state.problem
+            && before.is_none()
+            && problem.kind == ProblemKind::Foreign
+        {
+            // What stood in the way is ours now: `entourage adopt`, or a user, replaced its marks.
+            problem.retry_at = now;
+        }
         let live = state.live.as_ref();
         let report_of = |copy: &Copy| {
             (

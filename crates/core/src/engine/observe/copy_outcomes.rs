@@ -43,6 +43,7 @@ impl Fleet {
         if let Delivered::Applied { copy, .. } = &mut outcome {
             self.restore_failed_results_of_copy(cluster, id, copy);
         }
+        let own_hub = self.config.hub.clone();
         let state = self.copy_state(id, cluster);
         state.in_flight = false;
         state.removing = None;
@@ -86,13 +87,21 @@ impl Fleet {
                 }
             }
             Delivered::Abandoned => {}
-            Delivered::Foreign => {
+            Delivered::Foreign(hub) => {
                 state.live = None;
                 state.pending = None;
-                let message = format!(
-                    "{id} already exists on {cluster} and is not managed by this hub; delete it there, or set \
-                     conflictResolution: Overwrite to take it over"
-                );
+                let remedy = match hub.filter(|hub| *hub != own_hub) {
+                    // The metadata of an object that was copied from elsewhere may name this hub.
+                    None => {
+                        "; delete it there, or set conflictResolution: Overwrite to take it over".to_owned()
+                    }
+                    Some(hub) => format!(
+                        ", but by hub {hub}; if this hub replaces that one, `entourage adopt --former-hub {hub}` takes over its \
+                         copies"
+                    ),
+                };
+                let message =
+                    format!("{id} already exists on {cluster} and is not managed by this hub{remedy}");
                 fail(state, ProblemKind::Foreign, message, attempt, now);
             }
             Delivered::BadOverride(why) => fail(state, ProblemKind::Override, why, attempt, now),
