@@ -26,6 +26,8 @@
 //! | [`agent`] | the objects of a member in Pull mode, and the status of its Works and its Cluster: the decisions of its agent |
 //! | [`refusal`] | the object that gets an Event when the hub refuses a write |
 //! | [`namespaces`] | the namespaces of member clusters, and their labels |
+//! | [`adoption`] | the copies of a former hub that this hub takes over, for `entourage adopt` |
+//! | [`promotion`] | the template of an object on a member, for `entourage promote` |
 //!
 //! [`inspection`] shows the state of a [`Fleet`](fleet::Fleet) to the crates above: `entourage-simulation` runs all of these planners on a
 //! model of the API servers, for `entourage plan`. Defaults and validation of objects on write are those of `entourage-admission`.
@@ -35,6 +37,7 @@
 //! that a placement selects ([`scheduler`]), and the content of a copy ([`render_spec`], [`overrides`], [`distributed`], of
 //! `entourage-render`).
 
+pub mod adoption;
 pub mod agent;
 pub mod apply_task;
 pub mod binding;
@@ -65,6 +68,7 @@ pub mod namespaces;
 pub mod observation;
 pub mod override_effect;
 pub mod plan;
+pub mod promotion;
 pub mod pulled;
 pub mod quotas;
 mod readiness;

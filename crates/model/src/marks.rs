@@ -91,6 +91,9 @@ pub fn hash<'a>(
     hasher.finish()
 }
 
+/// The labels whose value is the id of the hub that made an object.
+pub const HUB_LABELS: &[&str] = &[label::HUB, label::FEDERATED_QUOTA, label::DISTRIBUTED_BY];
+
 /// Our labels, which are removed when a copy is released.
 pub const RELEASED_LABELS: &[&str] = &[
     label::HUB,

@@ -3,6 +3,8 @@
 //! A member may belong to several hubs, and no namespace has one owner. Each hub keeps its list under its own id and removes
 //! only the keys in it.
 
+use std::collections::BTreeSet;
+
 use entourage_api::keys::annotation;
 use serde::{Deserialize, Serialize};
 
@@ -23,6 +25,7 @@ pub struct List {
 }
 
 /// The annotation with a hub's list.
+#[must_use]
 pub fn key(hub: &str) -> String {
     format!("{}{hub}", annotation::MANAGED_BY_PREFIX)
 }
@@ -46,6 +49,21 @@ impl List {
         let text = serde_json::to_string(&list).unwrap_or_default();
         marks.annotations.insert(key(hub).into(), text.into());
     }
+}
+
+/// The list of a hub that takes over what another one set: the keys of both lists.
+#[must_use]
+pub fn merged(namespace: &Meta, (hub, former): (&str, &str)) -> String {
+    let (ours, theirs) = (List::on(namespace, hub), List::on(namespace, former));
+    let union = |one: Vec<String>, other: Vec<String>| -> Vec<String> {
+        let all: BTreeSet<String> = one.into_iter().chain(other).collect();
+        all.into_iter().collect()
+    };
+    let list = List {
+        labels: union(ours.labels, theirs.labels),
+        annotations: union(ours.annotations, theirs.annotations),
+    };
+    serde_json::to_string(&list).unwrap_or_default()
 }
 
 /// For each hub that has a list on a namespace: its id, and the hash of the listed metadata in its current state, to be

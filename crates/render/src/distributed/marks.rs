@@ -186,7 +186,8 @@ fn is_marked(render_spec: &DistributionRenderSpec, live: &Value) -> bool {
 
 /// The place that a copy on a member was made for, as its annotation has it. A copy that is duplicated or restored elsewhere
 /// carries the same annotation: there it has no owner.
-pub(super) fn place(cluster: &str, namespace: &str) -> String {
+#[must_use]
+pub fn place(cluster: &str, namespace: &str) -> String {
     format!("{cluster}/{namespace}")
 }
 

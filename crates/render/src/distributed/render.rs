@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use entourage_api::keys::{TRUE, annotation, label};
 use serde_json::{Map, Value, json};
 
-pub use super::marks::{release, standing};
+pub use super::marks::{place, release, standing};
 use super::{
     hash::resource_hash,
     marks::{self, Keys, has_owner_of, owners_of_copy},
