@@ -18,6 +18,10 @@ use std::process::ExitCode;
 
 use entourage_e2e::harness;
 
+#[path = "e2e/adopt.rs"]
+mod adopt;
+#[path = "e2e/adopt_pull.rs"]
+mod adopt_pull;
 #[path = "e2e/agent.rs"]
 mod agent;
 #[path = "e2e/bad_input.rs"]
@@ -223,6 +227,8 @@ fn main() -> ExitCode {
         taint_policies::tests(),
         waits::tests(),
         works::tests(),
+        adopt::tests(),
+        adopt_pull::tests(),
         agent::tests(),
         webhook::tests(),
     ];

@@ -9,7 +9,7 @@ use kube::{
 };
 use serde_json::Value;
 
-use crate::connect::{explain, is_not_found, within};
+use crate::connect::{explain, is_not_found, missing_right, within};
 
 /// A kind that a command reads or writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -290,7 +290,7 @@ pub async fn ensure_namespace(target: &mut Target<'_>, name: &str) -> Result<()>
 }
 
 /// True if a merge patch of `desired` would not change `live`.
-fn covers(live: &Value, desired: &Value) -> bool {
+pub(crate) fn covers(live: &Value, desired: &Value) -> bool {
     match (live, desired) {
         (Value::Object(live), Value::Object(desired)) => {
             desired.iter().all(|(key, wanted)| match live.get(key) {
@@ -325,8 +325,11 @@ fn is_nothing(value: &Value) -> bool {
     }
 }
 
-/// An error about a Secret: the reason and the fields, never the server's free text.
+/// An error about a Secret: the missing right, or the reason and the fields, never the server's free text.
 pub(crate) fn without_values(error: kube::Error) -> anyhow::Error {
+    if let Some(right) = missing_right(&error) {
+        return anyhow::anyhow!("{right}");
+    }
     match error {
         kube::Error::Api(status) => {
             let causes = status
@@ -335,12 +338,13 @@ pub(crate) fn without_values(error: kube::Error) -> anyhow::Error {
                 .map(|details| details.causes.as_slice())
                 .unwrap_or_default();
             let fields: Vec<_> = causes.iter().map(|cause| cause.field.as_str()).collect();
-            anyhow::anyhow!(
+            let text = format!(
                 "the server answered {} {} {}",
                 status.code,
                 status.reason,
                 fields.join(", ")
-            )
+            );
+            anyhow::anyhow!("{}", text.trim_end())
         }
         other => explain(other),
     }
@@ -386,6 +390,20 @@ mod tests {
             error.contains("422 Invalid data[token]") && !error.contains("canary"),
             "{error}"
         );
+        let right =
+            "secrets \"login\" is forbidden: User \"jane\" cannot get resource \"secrets\" in API group \"\"";
+        for (message, expected) in [
+            (right, right),
+            (
+                "admission webhook \"x\" denied the request: canary",
+                "the server answered 403 Forbidden",
+            ),
+        ] {
+            let status =
+                serde_json::from_value(json!({"code": 403, "reason": "Forbidden", "message": message}));
+            let error = format!("{:#}", without_values(kube::Error::Api(status.unwrap())));
+            assert_eq!(error, expected);
+        }
     }
 
     #[test]

@@ -110,6 +110,17 @@ pub fn cluster_name(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
+/// Reads a member's name and its kubeconfig: `NAME=FILE`.
+///
+/// # Errors
+/// A sentence for the user.
+pub fn member(text: &str) -> Result<(String, PathBuf), String> {
+    let (name, file) = text
+        .split_once('=')
+        .ok_or("give NAME=FILE: the member's name and its kubeconfig")?;
+    Ok((cluster_name(name)?, PathBuf::from(file)))
+}
+
 fn is_label_text(text: &str) -> bool {
     let inner = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     let edge = |c: Option<char>| c.is_none_or(|c| c.is_ascii_alphanumeric());

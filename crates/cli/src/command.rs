@@ -7,6 +7,7 @@ use clap::{Parser, Subcommand};
 
 use crate::{crds, join};
 
+pub mod adopt;
 pub mod agent;
 pub mod bench;
 pub mod controllers;
@@ -44,6 +45,12 @@ pub struct Cli {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Take over the copies of a former hub, of which this one is the successor
+    ///
+    /// A hub that is rebuilt has another id: copies on the members belong to the former one and are conflicts. Objects that this
+    /// hub has and schedules to the member become its own; every other one is left alone, and nothing is deleted. Without --yes
+    /// nothing is written.
+    Adopt(adopt::AdoptArgs),
     /// Run the agent of a cluster in Pull mode, inside that cluster
     ///
     /// It connects to the hub, applies the Works of its cluster and reports their state; the hub needs no connection to the
@@ -149,6 +156,7 @@ impl Cli {
     pub async fn run(self) -> Result<ExitCode> {
         let out = &mut std::io::stdout();
         let done = match self.command {
+            Command::Adopt(args) => adopt::run(args, out).await,
             Command::Agent(args) => agent::run(*args).await,
             Command::Bench(args) => bench::run(*args, out).await,
             Command::Controllers(args) => controllers::run(args).await,
@@ -237,6 +245,8 @@ mod tests {
 
     /// Command lines that the documentation shows, or might.
     const LINES: &[&str] = &[
+        "entourage adopt --kubeconfig hub.yaml",
+        "entourage adopt --former-hub 8e34b4e6-08ff-4b04-8b94-5c02d1a3aee5 --cluster m1 --member m2=m2.yaml --yes",
         "entourage agent --cluster-name member1 --hub-kubeconfig hub.yaml",
         "entourage agent --cluster-name m1 --hub-kubeconfig hub.yaml --hub-context pull --kubeconfig m1.yaml --health-addr off",
         "entourage bench all --kubeconfig hub.yaml --member m1=m1.yaml --member m2=m2.yaml --json report.json",
@@ -292,6 +302,9 @@ mod tests {
         }
         for line in [
             "entourage",
+            "entourage adopt --yes",
+            "entourage adopt --former-hub a/b",
+            "entourage adopt --member m1",
             "entourage agent --cluster-name m1",
             "entourage agent --hub-kubeconfig hub.yaml",
             "entourage agent --cluster-name M1 --hub-kubeconfig hub.yaml",

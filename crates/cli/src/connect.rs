@@ -11,9 +11,10 @@ use tower::service_fn;
 mod errors;
 mod kubeconfig;
 
+pub(crate) use errors::missing_right;
 use errors::{NoAnswer, naming, unreachable};
 pub use errors::{explain, is_not_found};
-pub use kubeconfig::{config, hub_config, member_config};
+pub use kubeconfig::{config, hub_config, listed_member_config, member_config};
 
 /// The deadline of a request that is not a watch.
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -37,6 +38,16 @@ impl Deref for Connection {
     }
 }
 
+impl Connection {
+    /// A connection to a member with the credentials that the hub has for it.
+    #[must_use]
+    pub fn of_hub(config: Config, member: &str) -> Self {
+        let mut connection = Self::from(config);
+        connection.origin.member = Some(member.to_owned());
+        connection
+    }
+}
+
 /// A configuration without a kubeconfig.
 impl From<Config> for Connection {
     fn from(config: Config) -> Self {
@@ -56,6 +67,8 @@ struct Origin {
     context: Option<(String, String)>,
     /// The flags for another context and another file.
     flags: Flags,
+    /// The member, if the credentials are those that the hub has for it.
+    member: Option<String>,
 }
 
 /// The flags for a context and a file.
@@ -83,6 +96,12 @@ const MEMBER: Flags = Flags {
     file: "--cluster-kubeconfig",
 };
 
+/// The flags for one of several members.
+const LISTED_MEMBER: Flags = Flags {
+    context: "its current-context",
+    file: "--member NAME=FILE",
+};
+
 impl Default for Flags {
     fn default() -> Self {
         HUB
@@ -106,6 +125,17 @@ impl Origin {
                 format!("; {context} names another context, {file} another file")
             }
             None => String::new(),
+        }
+    }
+
+    /// The remedy for a caller that is refused.
+    fn remedy_of_rights(&self) -> String {
+        match &self.member {
+            Some(name) => format!(
+                "; `entourage join {name} --cluster-kubeconfig FILE` renews the hub's account there and its rights, --allow \
+                 GROUP/RESOURCE adds a kind"
+            ),
+            None => self.remedy(),
         }
     }
 }

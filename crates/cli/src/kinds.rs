@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use entourage_core::{
+    adoption::Preferred,
     interpreter::shipped::{self, Shipped},
     object::{Gvk, Str},
     rights::propagated_kind,
@@ -124,6 +125,24 @@ impl Kinds {
         Ok(())
     }
 
+    /// The first of these versions of a kind that a server serves; `None` when it serves none.
+    ///
+    /// # Errors
+    /// As [`Self::learn`].
+    pub async fn first_served(
+        &mut self,
+        client: &Client,
+        versions: &[Gvk],
+    ) -> anyhow::Result<Option<(Gvk, Served)>> {
+        for gvk in versions {
+            self.learn(client, [gvk.clone()]).await?;
+            if let Some(served) = self.get(gvk) {
+                return Ok(Some((gvk.clone(), served.clone())));
+            }
+        }
+        Ok(None)
+    }
+
     /// A kind that was asked for, in its version; `None` when it is not served.
     #[must_use]
     pub fn get(&self, gvk: &Gvk) -> Option<&Served> {
@@ -141,6 +160,22 @@ impl Kinds {
         self.get(gvk)
             .or_else(|| versions.find_map(|(_, served)| served.as_ref()))
     }
+}
+
+/// The version of each API group that a server prefers, by group.
+///
+/// # Errors
+/// When the server does not answer.
+pub async fn preferred(client: &Client) -> anyhow::Result<Preferred> {
+    let groups = within(client.list_api_groups()).await.map_err(explain)?;
+    let mut all = Preferred::from([("".into(), "v1".into())]);
+    for group in groups.groups {
+        let first = group.versions.into_iter().next();
+        if let Some(preferred) = group.preferred_version.or(first) {
+            all.insert(group.name.into(), preferred.version.into());
+        }
+    }
+    Ok(all)
 }
 
 fn key(gvk: &Gvk) -> (Str, Str, Str) {

@@ -9,6 +9,7 @@
 //! - [`kinds`]: the kinds that a server serves, and their scopes.
 //! - [`lists`]: the objects of a server, page by page.
 //! - [`manifests`]: objects in files, and applying them.
+//! - [`members`]: the members of a hub, and clients of them.
 //! - [`observe`]: the copies on clusters over time.
 //! - [`simulate`]: simulations, offline or against a hub.
 //! - [`wait`]: wait for a condition of one object by watching it.
@@ -29,6 +30,7 @@ pub mod kinds;
 pub mod lists;
 pub mod logging;
 pub mod manifests;
+pub mod members;
 #[cfg(test)]
 mod mock;
 #[cfg(feature = "embedded")]

@@ -1,12 +1,17 @@
 //! The objects of a server, page by page.
 
+use anyhow::{Context as _, Result, bail};
+use entourage_core::object::Gvk;
 use kube::{
     Api, Client,
-    api::{DynamicObject, ListParams},
+    api::{DynamicObject, ListParams, ObjectMeta},
 };
 use serde_json::Value;
 
-use crate::{connect::within, kinds::Served};
+use crate::{
+    connect::{explain, within},
+    kinds::{Kinds, Served},
+};
 
 /// The number of objects in a page of a list.
 pub const PAGE: u32 = 500;
@@ -51,4 +56,54 @@ pub async fn list(
             None => return Ok(all),
         }
     }
+}
+
+/// The metadata of all objects of a kind, page by page: no payload is transferred.
+///
+/// # Errors
+/// The server's.
+pub async fn list_metadata(
+    client: &Client,
+    served: &Served,
+    params: &ListParams,
+) -> kube::Result<Vec<ObjectMeta>> {
+    let api = api(client, served, "");
+    let mut params = params.clone();
+    let mut all = Vec::new();
+    loop {
+        let page = within(api.list_metadata(&params)).await?;
+        let next = page.metadata.continue_.clone().filter(|next| !next.is_empty());
+        all.extend(page.items.into_iter().map(|mut item| {
+            item.metadata.managed_fields = None;
+            item.metadata
+        }));
+        match next {
+            Some(next) => params.continue_token = Some(next),
+            None => return Ok(all),
+        }
+    }
+}
+
+/// All objects of a kind of the hub; none if the hub does not serve a kind that it need not.
+///
+/// # Errors
+/// The hub cannot be read, or is no hub.
+pub async fn every(hub: &Client, gvk: Gvk, required: bool) -> Result<Vec<Value>> {
+    let mut served = Kinds::default();
+    served
+        .learn(hub, [gvk.clone()])
+        .await
+        .context("cannot ask the hub which kinds it serves")?;
+    let Some(served) = served.get(&gvk) else {
+        if required {
+            bail!(
+                "the hub does not serve the kind {}: is it a hub? `entourage crds --apply` installs the definitions",
+                gvk.kind
+            );
+        }
+        return Ok(Vec::new());
+    };
+    let all = list(hub, served, "", &ListParams::default().limit(PAGE)).await;
+    all.map_err(explain)
+        .with_context(|| format!("cannot list {} on the hub", served.resource.plural))
 }

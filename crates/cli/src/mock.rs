@@ -31,6 +31,7 @@ pub(crate) struct Server {
 struct State {
     objects: BTreeMap<String, Value>,
     missing: BTreeSet<&'static str>,
+    forbidden: BTreeSet<(&'static str, &'static str)>,
     writes: Vec<String>,
     revision: u64,
     reaction: Reaction,
@@ -44,6 +45,7 @@ impl Server {
         let state = State {
             objects: BTreeMap::from([("/api/v1/namespaces/kube-system".to_owned(), system)]),
             missing: BTreeSet::new(),
+            forbidden: BTreeSet::new(),
             writes: Vec::new(),
             revision: 1,
             reaction: Box::new(|_, _, _| {}),
@@ -66,6 +68,12 @@ impl Server {
     /// Makes the server not serve paths with this prefix.
     pub(crate) fn without(self, path: &'static str) -> Self {
         self.lock().missing.insert(path);
+        self
+    }
+
+    /// Makes the server forbid a method on paths with this prefix, in the words of RBAC.
+    pub(crate) fn forbidding(self, method: &'static str, path: &'static str) -> Self {
+        self.lock().forbidden.insert((method, path));
         self
     }
 
@@ -163,6 +171,12 @@ impl State {
         if self.missing.iter().any(|missing| path.starts_with(missing)) {
             return failure(404, "NotFound");
         }
+        let is_forbidden = |(verb, prefix): &(&str, &str)| method == *verb && path.starts_with(prefix);
+        if self.forbidden.iter().any(is_forbidden) {
+            let message = format!("{path} is forbidden: User \"jane\" cannot {method} resource");
+            let status = json!({"kind": "Status", "status": "Failure", "code": 403, "reason": "Forbidden", "message": message});
+            return (403, status);
+        }
         if method != "GET" {
             self.writes.push(format!("{method} {path}"));
         }
@@ -197,6 +211,18 @@ impl State {
                 self.objects.insert(path.clone(), body.clone());
                 (self.reaction)(method, &path, &mut self.objects);
                 (201, body)
+            }
+            "PUT" => {
+                let Some(object) = self.objects.get_mut(path) else {
+                    return failure(404, "NotFound");
+                };
+                if body["metadata"]["resourceVersion"] != object["metadata"]["resourceVersion"] {
+                    return failure(409, "Conflict");
+                }
+                body["metadata"]["resourceVersion"] = json!(self.revision.to_string());
+                *object = body.clone();
+                (self.reaction)(method, path, &mut self.objects);
+                (200, body)
             }
             "PATCH" => {
                 let Some(object) = self.objects.get_mut(path) else {

@@ -156,6 +156,24 @@ impl Bed {
         Ok(String::from_utf8_lossy(&out).into_owned())
     }
 
+    /// `entourage adopt`. Returns what it printed.
+    ///
+    /// # Errors
+    /// As the command, after what it printed.
+    pub async fn adopt(&self, more: &[&str]) -> Result<String> {
+        let hub = self.fleet.hub.kubeconfig_path();
+        let mut line = vec!["adopt", "--kubeconfig", hub.to_str().context("text")?];
+        line.extend(more);
+        let Command::Adopt(args) = parse(&line)? else {
+            unreachable!()
+        };
+        let mut out = Vec::new();
+        let result = entourage::command::adopt::run(args, &mut out).await;
+        let printed = String::from_utf8_lossy(&out).into_owned();
+        result.with_context(|| printed.clone())?;
+        Ok(printed)
+    }
+
     /// `entourage taint`, `cordon`, `uncordon` or `drain`. Returns what it printed.
     ///
     /// # Errors

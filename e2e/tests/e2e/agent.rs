@@ -33,18 +33,18 @@ pub(crate) fn tests() -> Vec<Test> {
     ]
 }
 
-fn member(scene: &Scene) -> &Server {
+pub(super) fn member(scene: &Scene) -> &Server {
     &scene.members[2]
 }
 
 /// The name of the cluster in Pull mode, and of the namespace of the objects: on the real lane servers are those of other tests, too.
 /// Its API server is that of the third member.
-fn cluster(scene: &Scene) -> &str {
+pub(super) fn cluster(scene: &Scene) -> &str {
     &scene.ns
 }
 
 /// The namespace of its Works.
-fn works(scene: &Scene) -> String {
+pub(super) fn works(scene: &Scene) -> String {
     names::execution_namespace(cluster(scene))
 }
 
@@ -80,7 +80,7 @@ async fn registered(scene: &mut Scene, mode: &str) -> Result<()> {
     create(scene, "shop", shop).await
 }
 
-async fn begin(scene: &mut Scene) -> Result<Agent> {
+pub(super) async fn begin(scene: &mut Scene) -> Result<Agent> {
     registered(scene, "Pull").await?;
     let agent = start(scene)?;
     agent.ready().await?;
@@ -94,7 +94,7 @@ fn path(scene: &Scene, name: &str) -> String {
 }
 
 /// A Work as Karmada's hub makes it.
-async fn create(scene: &Scene, name: &str, mut manifest: Value) -> Result<()> {
+pub(super) async fn create(scene: &Scene, name: &str, mut manifest: Value) -> Result<()> {
     if manifest["kind"] != "Namespace" {
         manifest["metadata"]["namespace"] = json!(scene.ns);
     }
@@ -114,7 +114,7 @@ async fn work(scene: &Scene, name: &str) -> Result<Value> {
 }
 
 /// The hub edits a Work, which may be written meanwhile.
-async fn edit(scene: &Scene, name: &str, change: impl Fn(&mut Value)) -> Result<()> {
+pub(super) async fn edit(scene: &Scene, name: &str, change: impl Fn(&mut Value)) -> Result<()> {
     eventually("the Work is edited", async || {
         let mut held = work(scene, name).await?;
         change(&mut held);
@@ -141,7 +141,7 @@ fn condition<'a>(object: &'a Value, type_: &str) -> &'a Value {
 }
 
 /// Waits until a condition of a Work has this status for its present generation.
-async fn until(scene: &Scene, name: &str, type_: &str, status: &str) -> Result<Value> {
+pub(super) async fn until(scene: &Scene, name: &str, type_: &str, status: &str) -> Result<Value> {
     eventually(&format!("{type_} of Work {name} is {status}"), async || {
         let found = work(scene, name).await?;
         let condition = condition(&found, type_);
@@ -152,18 +152,18 @@ async fn until(scene: &Scene, name: &str, type_: &str, status: &str) -> Result<V
     .await
 }
 
-async fn applied(scene: &Scene, name: &str) -> Result<()> {
+pub(super) async fn applied(scene: &Scene, name: &str) -> Result<()> {
     let condition = until(scene, name, "Applied", "True").await?;
     ensure!(condition["reason"] == "AppliedSuccessful", "{condition}");
     Ok(())
 }
 
-fn config(value: &str) -> Value {
+pub(super) fn config(value: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "config"}, "data": {"k": value}})
 }
 
 /// Waits until the ConfigMap on the member has this value; `None`: until there is none.
-async fn has(scene: &Scene, value: Option<&str>) -> Result<()> {
+pub(super) async fn has(scene: &Scene, value: Option<&str>) -> Result<()> {
     eventually("the object is as it should be", async || {
         let found = member(scene).get("ConfigMap", &scene.ns, "config").await?;
         let found = found
@@ -189,7 +189,7 @@ async fn quiet(agent: &Agent) -> Result<Vec<String>> {
 }
 
 /// The agent removes what is left, and stops; then its cluster leaves the hub.
-async fn end(scene: &Scene, agent: Agent) -> Result<()> {
+pub(super) async fn end(scene: &Scene, agent: Agent) -> Result<()> {
     let left = scene.hub.call("GET", &path(scene, ""), None).await?;
     for work in left["items"].as_array().into_iter().flatten() {
         delete(scene, work["metadata"]["name"].as_str().unwrap_or_default()).await?;

@@ -28,7 +28,7 @@ pub struct BenchArgs {
     pub kubeconfig: Option<PathBuf>,
 
     /// A member: its name on the hub and its kubeconfig; give every member that takes part
-    #[arg(long, value_name = "NAME=FILE", value_parser = member, required = true)]
+    #[arg(long, value_name = "NAME=FILE", value_parser = args::member, required = true)]
     pub member: Vec<(String, PathBuf)>,
 
     /// The process of a member's API server on this machine; given for the first two members, S6 also measures the failover off
@@ -154,13 +154,6 @@ fn options(args: &BenchArgs) -> (Options, Control) {
         controllers: args.controllers.clone(),
     };
     (options, control)
-}
-
-fn member(text: &str) -> Result<(String, PathBuf), String> {
-    let (name, file) = text
-        .split_once('=')
-        .ok_or("give NAME=FILE: the member's name and its kubeconfig")?;
-    Ok((args::cluster_name(name)?, PathBuf::from(file)))
 }
 
 fn member_pid(text: &str) -> Result<(String, u32), String> {

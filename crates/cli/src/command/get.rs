@@ -32,7 +32,7 @@ mod distributed;
 mod distributions;
 mod overrides;
 mod policies;
-mod table;
+pub(super) mod table;
 
 use table::View;
 

@@ -47,6 +47,23 @@ pub fn is_not_found(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == 404)
 }
 
+/// The message of a server about a right that the caller lacks: it names the user, the verb and the resource, and quotes no value
+/// of an object.
+#[must_use]
+pub(crate) fn missing_right(error: &kube::Error) -> Option<&str> {
+    match error {
+        kube::Error::Api(status) if status.code == 403 && is_missing_right(&status.message) => {
+            Some(&status.message)
+        }
+        _ => None,
+    }
+}
+
+/// True for RBAC's own messages; others that forbid, such as admission, do so for any caller.
+fn is_missing_right(message: &str) -> bool {
+    message.contains(" is forbidden: User \"") && message.contains("\" cannot ")
+}
+
 /// Adds the server and the context to the error if there was no connection.
 pub(super) fn unreachable(error: kube::Error, origin: &Origin) -> kube::Error {
     match error {
@@ -102,11 +119,10 @@ pub(super) async fn naming(answer: Response<Body>, origin: &Origin) -> Response<
         .ok()
         .and_then(|mut status| {
             let message = status["message"].as_str()?;
-            let (server, remedy) = (origin.named(), origin.remedy());
+            let (server, remedy) = (origin.named(), origin.remedy_of_rights());
             let message = if code == StatusCode::UNAUTHORIZED {
                 format!("the credentials are not accepted by {server}{remedy}")
-            } else if message.contains("User \"") {
-                // RBAC's own message; others that forbid, such as admission, do so for any caller.
+            } else if is_missing_right(message) {
                 format!("{message} on {server}{remedy}")
             } else {
                 return None;
@@ -150,6 +166,7 @@ mod tests {
             url: "https://hub:6443".into(),
             context: Some(("hub".into(), "file".into())),
             flags: HUB,
+            member: None,
         };
         let rbac = "namespaces \"kube-system\" is forbidden: User \"jane\" cannot get resource";
         let cases = [
@@ -171,12 +188,13 @@ mod tests {
                 .body(Body::from(body.into_bytes()))
                 .unwrap()
         };
-        let message_of = async |code, message| {
-            let named = naming(answer(code, message), &origin).await;
+        let message_by = async |code, message, origin: &Origin| {
+            let named = naming(answer(code, message), origin).await;
             let bytes = named.into_body().collect().await.unwrap().to_bytes();
             let status: Value = serde_json::from_slice(&bytes).unwrap();
             status["message"].as_str().unwrap().to_owned()
         };
+        let message_of = async |code, message| message_by(code, message, &origin).await;
         for (code, message, needed) in cases {
             let message = message_of(code, message).await;
             for each in needed {
@@ -186,5 +204,17 @@ mod tests {
         // A denial by admission does not depend on the caller.
         let denied = "admission webhook \"x\" denied the request: no";
         assert_eq!(message_of(403, denied).await, denied);
+
+        let of_hub = Origin {
+            url: "https://m1:6443".into(),
+            member: Some("m1".into()),
+            ..Origin::default()
+        };
+        for (code, message) in [(403, rbac), (401, "Unauthorized")] {
+            let message = message_by(code, message, &of_hub).await;
+            for each in ["https://m1:6443", "entourage join m1", "--allow"] {
+                assert!(message.contains(each), "{each}: {message}");
+            }
+        }
     }
 }

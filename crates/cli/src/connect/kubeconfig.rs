@@ -8,7 +8,7 @@ use kube::{
     config::{KubeConfigOptions, Kubeconfig, KubeconfigError, LoadDataError},
 };
 
-use super::{AGENT_HUB, CONNECT, Connection, Flags, HUB, MEMBER};
+use super::{AGENT_HUB, CONNECT, Connection, Flags, HUB, LISTED_MEMBER, MEMBER};
 
 /// The configuration of the hub from a kubeconfig. Without a file: `$KUBECONFIG` or `~/.kube/config`.
 ///
@@ -24,6 +24,14 @@ pub async fn config(kubeconfig: Option<&Path>, context: Option<&str>) -> Result<
 /// As [`config`].
 pub async fn member_config(kubeconfig: &Path, context: Option<&str>) -> Result<Connection> {
     read(Some(kubeconfig), context, MEMBER).await
+}
+
+/// The configuration of one of several members: the current context of its file.
+///
+/// # Errors
+/// As [`config`].
+pub async fn listed_member_config(kubeconfig: &Path) -> Result<Connection> {
+    read(Some(kubeconfig), None, LISTED_MEMBER).await
 }
 
 /// The configuration of the hub of an agent, which has other flags.

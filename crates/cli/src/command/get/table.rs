@@ -11,7 +11,7 @@ const NONE: &str = "-";
 
 /// The condition for a column to be shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Shown {
+pub(in crate::command) enum Shown {
     Always,
     /// Shown with `-o wide`.
     Wide,
@@ -21,27 +21,27 @@ pub(super) enum Shown {
 
 /// Rows, and their form as a table.
 #[derive(Debug)]
-pub(super) struct View {
-    pub(super) columns: Vec<(&'static str, Shown)>,
-    pub(super) rows: Vec<Row>,
+pub(in crate::command) struct View {
+    pub(in crate::command) columns: Vec<(&'static str, Shown)>,
+    pub(in crate::command) rows: Vec<Row>,
     /// Further tables below it, for people only.
-    pub(super) more: Vec<Self>,
+    pub(in crate::command) more: Vec<Self>,
 }
 
 /// One row.
 #[derive(Debug)]
-pub(super) struct Row {
+pub(in crate::command) struct Row {
     /// `kind.group/name`.
-    pub(super) name: String,
+    pub(in crate::command) name: String,
     /// A cell for each column.
-    pub(super) cells: Vec<String>,
+    pub(in crate::command) cells: Vec<String>,
     /// The same for programs.
-    pub(super) item: Value,
+    pub(in crate::command) item: Value,
 }
 
 impl View {
     /// The rows in order of their cells, under their titles.
-    pub(super) fn table(&self, wide: bool, all_namespaces: bool) -> String {
+    pub(in crate::command) fn table(&self, wide: bool, all_namespaces: bool) -> String {
         let shown: Vec<usize> = (0..self.columns.len())
             .filter(|column| match self.columns[*column].1 {
                 Shown::Always => true,
@@ -90,7 +90,7 @@ fn cell(cells: &[String], column: usize) -> &str {
 }
 
 /// A text of an object; empty if absent.
-pub(super) fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
+pub(in crate::command) fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
     object
         .pointer(pointer)
         .and_then(Value::as_str)
@@ -98,7 +98,7 @@ pub(super) fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
 }
 
 /// A list of an object; empty if absent.
-pub(super) fn items<'a>(object: &'a Value, pointer: &str) -> &'a [Value] {
+pub(in crate::command) fn items<'a>(object: &'a Value, pointer: &str) -> &'a [Value] {
     object
         .pointer(pointer)
         .and_then(Value::as_array)
@@ -106,7 +106,7 @@ pub(super) fn items<'a>(object: &'a Value, pointer: &str) -> &'a [Value] {
 }
 
 /// A condition of an object; null if absent.
-pub(super) fn condition<'a>(object: &'a Value, type_: &str) -> &'a Value {
+pub(in crate::command) fn condition<'a>(object: &'a Value, type_: &str) -> &'a Value {
     let all = items(object, "/status/conditions");
     all.iter()
         .find(|each| each["type"] == type_)
@@ -114,7 +114,7 @@ pub(super) fn condition<'a>(object: &'a Value, type_: &str) -> &'a Value {
 }
 
 /// Names on one line: all of them, or the first three and the number of the others.
-pub(super) fn names(all: &[String], every: bool) -> String {
+pub(in crate::command) fn names(all: &[String], every: bool) -> String {
     const SHOWN: usize = 3;
     if every || all.len() <= SHOWN {
         return all.join(",");
@@ -123,7 +123,7 @@ pub(super) fn names(all: &[String], every: bool) -> String {
 }
 
 /// The time since a time of an object: `5s`, `12m`, `3h`, `9d`.
-pub(super) fn since(time: &str, now: Time) -> String {
+pub(in crate::command) fn since(time: &str, now: Time) -> String {
     let Ok(time) =
         serde_json::from_value::<k8s_openapi::apimachinery::pkg::apis::meta::v1::Time>(Value::from(time))
     else {
