@@ -120,6 +120,8 @@ mod placement;
 mod plan;
 #[path = "e2e/policies.rs"]
 mod policies;
+#[path = "e2e/promote.rs"]
+mod promote;
 #[path = "e2e/pull.rs"]
 mod pull;
 #[path = "e2e/pull_fleet.rs"]
@@ -229,6 +231,7 @@ fn main() -> ExitCode {
         works::tests(),
         adopt::tests(),
         adopt_pull::tests(),
+        promote::tests(),
         agent::tests(),
         webhook::tests(),
     ];

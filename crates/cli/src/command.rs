@@ -26,6 +26,8 @@ pub mod interpret;
 pub mod kustomize_generator;
 #[cfg(feature = "embedded")]
 pub mod plan;
+#[cfg(feature = "embedded")]
+pub mod promote;
 pub mod resume;
 pub mod taint;
 pub mod unjoin;
@@ -113,6 +115,11 @@ pub enum Command {
     /// only the files are used; with a hub, its present state and that of the members are read.
     #[cfg(feature = "embedded")]
     Plan(Box<plan::PlanArgs>),
+    /// Make an object of a member a template on the hub, without recreating it there
+    ///
+    /// A policy for that member is created with it; the controllers take the object over as it is.
+    #[cfg(feature = "embedded")]
+    Promote(Box<promote::PromoteArgs>),
     /// Resume deletions on a member that the controllers have paused
     Resume(resume::ResumeArgs),
     /// Set taints of clusters, or remove them
@@ -177,6 +184,8 @@ impl Cli {
             Command::KustomizeGenerator(args) => kustomize_generator::run(*args, out).await,
             #[cfg(feature = "embedded")]
             Command::Plan(args) => return plan::run(*args, out).await,
+            #[cfg(feature = "embedded")]
+            Command::Promote(args) => promote::run(*args, out).await,
             Command::Resume(args) => resume::run(args, out).await,
             Command::Taint(args) => taint::run(args, out).await,
             Command::Uncordon(args) => cordon::run_uncordon(args, out).await,
@@ -277,6 +286,9 @@ mod tests {
         "entourage plan -f config/samples/myapp",
         "entourage plan -f a.yaml b.yaml -f - -R --clusters m1,m2 --diff",
         "entourage plan -f chart.yaml --kubeconfig hub.yaml --members recorded -o json --exit-code",
+        "entourage promote deployment web -n shop --cluster m1 --deps --dry-run",
+        "entourage promote clusterrole viewer -C m1 --auto-create-policy=false --cluster-kubeconfig m1.yaml",
+        "entourage promote deploy web -C m1 --policy-name web --kubeconfig hub.yaml",
         "entourage unjoin m1 --kubeconfig hub.yaml --remove-copies --wait 5m",
         "entourage resume m1 --kubeconfig hub.yaml --wait 0s",
         "entourage controllers --removal-budget 100",
@@ -323,6 +335,9 @@ mod tests {
             "entourage get pods",
             "entourage get bindings -A -n shop",
             "entourage graph -o svg",
+            "entourage promote deployment web",
+            "entourage promote deployment -C m1",
+            "entourage promote deployment web -C m1 --cluster-context x",
             "entourage taint",
             "entourage taint m1 dedicated=gpu:Never",
             "entourage cordon",

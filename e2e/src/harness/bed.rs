@@ -174,6 +174,24 @@ impl Bed {
         Ok(printed)
     }
 
+    /// `entourage promote`. Returns what it printed.
+    ///
+    /// # Errors
+    /// As the command, after what it printed.
+    pub async fn promote(&self, more: &[&str]) -> Result<String> {
+        let hub = self.fleet.hub.kubeconfig_path();
+        let mut line = vec!["promote", "--kubeconfig", hub.to_str().context("text")?];
+        line.extend(more);
+        let Command::Promote(args) = parse(&line)? else {
+            unreachable!()
+        };
+        let mut out = Vec::new();
+        let result = entourage::command::promote::run(*args, &mut out).await;
+        let printed = String::from_utf8_lossy(&out).into_owned();
+        result.with_context(|| printed.clone())?;
+        Ok(printed)
+    }
+
     /// `entourage taint`, `cordon`, `uncordon` or `drain`. Returns what it printed.
     ///
     /// # Errors

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 use entourage_api::names;
 use entourage_e2e::{
     faults::FaultPlan,
@@ -20,6 +20,7 @@ tests![
     an_agent_that_does_not_renew_its_lease_is_absent,
     an_agent_that_renews_is_present_although_no_watch_reports_it,
     leases_that_may_not_be_listed_are_reported_and_nothing_else_follows,
+    an_object_of_its_cluster_is_promoted_by_a_kubeconfig,
 ];
 
 const CLUSTER: &str = "zz-pull";
@@ -515,4 +516,62 @@ async fn leases_that_may_not_be_listed_are_reported_and_nothing_else_follows(
     unlimit(scene, &made).await?;
     scene.kill();
     ended
+}
+
+async fn an_object_of_its_cluster_is_promoted_by_a_kubeconfig(scene: &mut Scene) -> Result<()> {
+    let mut agent = register(scene).await?;
+    scene
+        .apply_on("member3", manifests::config_map("conf", "one"))
+        .await?;
+    let system = scene
+        .member("member3")?
+        .get("Namespace", "", "kube-system")
+        .await?;
+    let id = system.context("a namespace")?["metadata"]["uid"].clone();
+    be(scene, &id).await?;
+    let line = ["cm", "conf", "-n", &scene.ns, "-C", CLUSTER];
+    let Err(refused) = scene.bed.promote(&line).await else {
+        bail!("it cannot be reached from the hub");
+    };
+    let refused = format!("{refused:#}");
+    ensure!(refused.contains("give --cluster-kubeconfig FILE"), "{refused}");
+    let file = scene.bed.cluster("member3")?.kubeconfig_path();
+    let file = file.to_str().context("text")?;
+    let printed = scene
+        .bed
+        .promote(&[&line[..], &["--cluster-kubeconfig", file]].concat())
+        .await?;
+    ensure!(printed.contains("configmap/conf created"), "{printed}");
+
+    // Two Clusters of one id would be one too many for the controllers.
+    be(scene, &json!("zz-pull-id")).await?;
+    scene.start().await?;
+    until_ready(scene, &agent).await?;
+    eventually("the agent is asked to take it over", async || {
+        agent.round().await?;
+        let work = agent
+            .work(&scene.ns, "ConfigMap", "conf")
+            .await?
+            .context("a Work")?;
+        let manifest = &work["spec"]["workload"]["manifests"][0];
+        ensure!(manifest["data"]["key"] == "one", "{manifest}");
+        let asked = &manifest["metadata"]["annotations"]["work.karmada.io/conflict-resolution"];
+        ensure!(asked == "overwrite", "{asked}");
+        let binding = scene.binding("conf-configmap").await?;
+        ensure!(
+            condition(&binding, "FullyApplied")["status"] == "True",
+            "{binding}"
+        );
+        Ok(())
+    })
+    .await?;
+    scene.delete("ConfigMap", "conf").await?;
+    scene.delete_on("member3", "ConfigMap", "conf").await?;
+    end(scene, &mut agent).await
+}
+
+/// Sets the id of the cluster.
+async fn be(scene: &Scene, id: &Value) -> Result<()> {
+    let set = |cluster: &mut Value| cluster["spec"]["id"] = id.clone();
+    scene.hub.edit("Cluster", "", CLUSTER, set).await.map(drop)
 }

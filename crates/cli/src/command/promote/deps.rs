@@ -1,0 +1,140 @@
+//! The dependencies of an object on a member, direct and indirect ones, by the interpreters of the hub.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::{Context as _, Result};
+use entourage_core::{
+    dependencies::drawing::{Drawing, selected_kinds},
+    object::{Gvk, ResourceId, Str},
+    rendered::{Rendered, wipe},
+};
+use kube::{Client, api::ListParams};
+use serde_json::{Value, json};
+
+use crate::{
+    connect::{explain, within},
+    kinds::Kinds,
+    lists::{PAGE, api, list_metadata},
+    simulate::interpreters::InterpreterSnapshot,
+};
+
+/// The objects of a server as far as they were read. They may hold Secrets: wiped on drop.
+#[derive(Default)]
+pub(super) struct Known(pub(super) BTreeMap<ResourceId, Value>);
+
+impl Drop for Known {
+    fn drop(&mut self) {
+        self.0.values_mut().for_each(wipe);
+    }
+}
+
+/// The dependencies of `root` that exist on the member. What is missing there, or cannot be interpreted, is noted.
+///
+/// # Errors
+/// The member cannot be read.
+pub(super) async fn of(
+    interpreters: &InterpreterSnapshot,
+    member: &Client,
+    (root, live): (&ResourceId, Rendered),
+    notes: &mut Vec<String>,
+) -> Result<Vec<(ResourceId, Rendered)>> {
+    let mut known = Known(BTreeMap::from([(root.clone(), live.into_object())]));
+    let (mut read, mut missing) = (BTreeSet::from([root.clone()]), BTreeSet::new());
+    let (mut listed, mut kinds) = (BTreeSet::new(), Kinds::default());
+    let reached = loop {
+        list_selected(member, interpreters, &read, (&mut known, &mut listed, &mut kinds)).await?;
+        let drawing = Drawing::of(known.0.iter(), |gvk| interpreters.of(gvk));
+        let reached = below(&drawing, root);
+        let open: Vec<ResourceId> = reached
+            .iter()
+            .filter(|id| !read.contains(*id) && !missing.contains(*id))
+            .cloned()
+            .collect();
+        if open.is_empty() {
+            notes.extend(drawing.remarks);
+            break reached;
+        }
+        for id in open {
+            match get(member, &mut kinds, &id).await? {
+                Some(object) => {
+                    known.0.insert(id.clone(), object);
+                    read.insert(id);
+                }
+                None => {
+                    notes.push(format!("{id} does not exist on the member"));
+                    missing.insert(id);
+                }
+            }
+        }
+    };
+    let take = |id: ResourceId| known.0.remove(&id).map(|object| (id, Rendered(object)));
+    Ok(reached
+        .into_iter()
+        .filter(|id| !missing.contains(id))
+        .filter_map(take)
+        .collect())
+}
+
+/// Everything that is reached from `root`, without itself.
+pub(super) fn below(drawing: &Drawing, root: &ResourceId) -> BTreeSet<ResourceId> {
+    let (mut reached, mut open) = (BTreeSet::new(), vec![root.clone()]);
+    while let Some(id) = open.pop() {
+        for needed in drawing.edges.get(&id).into_iter().flat_map(BTreeMap::keys) {
+            if needed != root && reached.insert(needed.clone()) {
+                open.push(needed.clone());
+            }
+        }
+    }
+    reached
+}
+
+/// Lists the kinds that the objects read so far select by label: names and labels alone.
+async fn list_selected(
+    member: &Client,
+    interpreters: &InterpreterSnapshot,
+    read: &BTreeSet<ResourceId>,
+    (known, listed, kinds): (&mut Known, &mut BTreeSet<(Gvk, Str)>, &mut Kinds),
+) -> Result<()> {
+    let objects = read.iter().filter_map(|id| Some((id, known.0.get(id)?)));
+    let wanted: BTreeSet<(Gvk, Str)> = objects
+        .flat_map(|(id, object)| selected_kinds(&interpreters.of(&id.gvk), id, object))
+        .collect();
+    for (gvk, namespace) in wanted {
+        if !listed.insert((gvk.clone(), namespace.clone())) {
+            continue;
+        }
+        kinds.learn(member, [gvk.clone()]).await?;
+        let Some(served) = kinds.get(&gvk) else { continue };
+        let all = list_metadata(member, served, &ListParams::default().limit(PAGE)).await;
+        let all = all
+            .map_err(explain)
+            .with_context(|| format!("cannot list {} on the member", served.resource.plural))?;
+        for meta in all {
+            let (name, of) = (meta.name.unwrap_or_default(), meta.namespace.unwrap_or_default());
+            if of == *namespace {
+                let stub = json!({"metadata": {"namespace": of, "name": name, "labels": meta.labels}});
+                known
+                    .0
+                    .entry(ResourceId::new(gvk.clone(), &of, &name))
+                    .or_insert(stub);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// An object of a server; `None` if it is not found, or its kind is not served.
+///
+/// # Errors
+/// The server cannot be read.
+pub(super) async fn get(server: &Client, kinds: &mut Kinds, id: &ResourceId) -> Result<Option<Value>> {
+    kinds.learn(server, [id.gvk.clone()]).await?;
+    let Some(served) = kinds.get(&id.gvk) else {
+        return Ok(None);
+    };
+    let object = within(api(server, served, &id.namespace).get_opt(&id.name)).await;
+    let object = object
+        .map_err(explain)
+        .with_context(|| format!("cannot read {id}"))?;
+    Ok(object.and_then(|object| serde_json::to_value(object).ok()))
+}
