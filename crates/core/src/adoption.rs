@@ -50,6 +50,8 @@ pub enum Decision {
     NoTemplate,
     /// Left alone: this hub has its template, and no binding of it.
     NoBinding,
+    /// Left alone: the controllers have not scheduled its binding as it is, or have not made it for the template as it is.
+    NotScheduled,
     /// Left alone: this hub has what it was made from, and does not want it on this cluster.
     NotPlaced(Origin),
     /// Left alone: its metadata names a binding, and that of its template has another name: the second one.
@@ -106,6 +108,9 @@ impl fmt::Display for Decision {
             Self::NoTemplate => f.write_str("left alone: no template on this hub"),
             Self::NoBinding => f.write_str(
                 "left alone: its template has no binding: no policy selects it, or the controllers have not made it yet",
+            ),
+            Self::NotScheduled => f.write_str(
+                "left alone: its binding is not scheduled yet: see that the controllers run, then run the command again",
             ),
             Self::NotPlaced(origin) => f.write_str(match origin {
                 Origin::Template => "left alone: its template is not scheduled to this cluster",

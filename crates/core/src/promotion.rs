@@ -21,9 +21,11 @@ use crate::{
 };
 
 pub mod claims;
+mod overriding;
 mod scaling;
 mod stored;
 
+pub use overriding::Overriding;
 pub use scaling::{SCALERS, retain_replicas, scaled_by};
 pub use stored::{Altered, altered, different, differs};
 

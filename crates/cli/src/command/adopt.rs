@@ -120,9 +120,11 @@ async fn adopt(args: &AdoptArgs, hub: Client, out: &mut (dyn Write + Send)) -> R
         more: Vec::new(),
     };
     if view.rows.is_empty() {
-        writeln!(out, "no objects of hub {former} found on {}", members_of(&scans))?;
+        if decided.result.is_ok() {
+            writeln!(out, "no objects of hub {former} found on {}", members_of(&scans))?;
+        }
         let finished = finish(out, &scans, decided.failed);
-        return decided.result.and(finished);
+        return both(decided.result, finished);
     }
     write!(out, "{}", view.table(false, true))?;
     let (adopted, left) = (objects(decided.adopted), decided.left);
@@ -138,7 +140,15 @@ async fn adopt(args: &AdoptArgs, hub: Client, out: &mut (dyn Write + Send)) -> R
         )?;
     }
     let finished = finish(out, &scans, decided.failed);
-    decided.result.and(finished)
+    both(decided.result, finished)
+}
+
+/// Both errors, if there are two.
+fn both(one: Result<()>, other: Result<()>) -> Result<()> {
+    match (one, other) {
+        (Err(one), Err(other)) => bail!("{one:#}; {other:#}"),
+        (one, other) => one.and(other),
+    }
 }
 
 /// The decisions on all objects, and the results of the writes with `--yes`.
@@ -167,14 +177,17 @@ impl Decided {
             .map(|(id, _)| id.gvk.clone())
             .collect();
         let mut state = None;
-        for scan in scans {
+        for (at, scan) in scans.iter().enumerate() {
             let Ok(member) = &scan.result else { continue };
             // Writes to a member take their time: what the hub wants is read again before the next one's.
             if state.is_none() || args.yes {
                 match hub::state(hub, &found).await {
                     Ok(read) => state = Some(read),
                     Err(error) => {
-                        all.result = Err(error);
+                        let left = scans[at..].iter().filter(|scan| scan.result.is_ok());
+                        let left: Vec<&str> = left.map(|scan| &*scan.cluster).collect();
+                        let left = format!("nothing was decided on the objects of {}", left.join(", "));
+                        all.result = Err(error.context(left));
                         break;
                     }
                 }

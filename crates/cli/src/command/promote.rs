@@ -13,8 +13,8 @@ use entourage_api::{
     keys::{TRUE, label},
 };
 use entourage_core::{
-    object::{Gvk, Meta, ResourceId},
-    promotion::{self, NotPromotable, claims},
+    object::{Gvk, Meta, ResourceId, StrMap},
+    promotion::{self, claims},
     rendered::Rendered,
 };
 use entourage_simulation::shown;
@@ -128,15 +128,24 @@ async fn promote(
     let root = Promoted::new(id.clone(), live.object(), &source.hub_id)
         .map_err(|why| source::refused(&id, &args.cluster, &why))?;
     let mut notes = Vec::new();
-    let scalers = source.scalers(namespace, &mut notes).await?;
+    let scalers = source.scalers(namespace).await?;
     let root = root.keep_replicas(&scalers, &mut notes)?;
     let mut kinds = Kinds::default();
-    let interpreters = interpreters::of_hub(&hub, &mut kinds, &mut notes).await;
+    let mut remarks = Vec::new();
+    let interpreters = interpreters::of_hub(&hub, &mut kinds, &mut remarks).await;
     let needed = if args.deps {
-        notes.extend(interpreters::hooks_of_hub(&hub, &mut kinds).await);
+        if let Some(remark) = remarks.first() {
+            bail!("cannot tell all dependencies: {remark}. Promote without --deps");
+        }
         let all = deps::of(&interpreters, &source.client, (&id, live), &mut notes).await?;
-        promoted(all, &source.hub_id, &scalers, &mut notes)?
+        // A hook may name further dependencies, which the policy would overwrite unseen.
+        let gvks: Vec<&Gvk> = all.iter().map(|(id, _)| &id.gvk).chain([&id.gvk]).collect();
+        if let Some(hook) = interpreters::hook_covering(&hub, &mut kinds, &gvks).await? {
+            bail!("cannot tell all dependencies: {hook} is not called here. Promote without --deps");
+        }
+        deps::templates(&hub, all, &source.hub_id, &scalers, &mut notes).await?
     } else {
+        notes.append(&mut remarks);
         Vec::new()
     };
     let policy = args.auto_create_policy.then(|| {
@@ -150,22 +159,14 @@ async fn promote(
         kinds: &hub_kinds,
         out: &mut *out,
     };
-    let existing = write.check(policy.as_ref(), &needed, &root).await?;
-    let new = needed.iter().filter(|each| !existing.contains(&each.id));
-    let new: Vec<&Promoted> = new.collect();
-    notes.extend(
-        where_to(
-            args,
-            &hub,
-            &interpreters,
-            policy.as_ref(),
-            (&root, new.as_slice()),
-        )
-        .await?,
-    );
+    let present = write.check(policy.as_ref(), &needed, &root).await?;
+    let is_new = |each: &&Promoted| present.iter().all(|(id, _)| *id != each.id);
+    let new: Vec<&Promoted> = needed.iter().filter(is_new).collect();
+    let templates = (&root, new.as_slice(), present.as_slice());
+    notes.extend(where_to(args, &hub, &interpreters, policy.as_ref(), templates).await?);
     if id.gvk.is_namespace() {
         notes.push(format!(
-            "{id} is created on every member, as each namespace of the hub, unless the hub's has the label {}: \"{TRUE}\"",
+            "{id} is created on every member that joins, as each namespace of the hub, unless the hub's has the label {}: \"{TRUE}\"",
             label::SKIP_AUTO_PROPAGATION
         ));
     }
@@ -193,7 +194,7 @@ async fn promote(
 }
 
 /// Evaluates where the hub's policies and referrers would take the object and the dependencies that the hub does not have yet, and
-/// returns notes for the user.
+/// returns notes for the user. `present` are those that it has, with their labels.
 ///
 /// # Errors
 /// The created policy could not keep them on their member.
@@ -202,7 +203,7 @@ async fn where_to(
     hub: &Client,
     interpreters: &InterpreterSnapshot,
     policy: Option<&Value>,
-    (root, needed): (&Promoted, &[&Promoted]),
+    (root, needed, present): (&Promoted, &[&Promoted], &[(ResourceId, StrMap)]),
 ) -> Result<Vec<String>> {
     let all = needed.iter().copied().chain([root]);
     let new: Vec<_> = all.map(|each| (&each.id, each.template.object())).collect();
@@ -218,6 +219,7 @@ async fn where_to(
         cluster: &args.cluster,
         root: (&root.id, &root_labels),
         needed: &needed,
+        present,
         policy: policy.as_ref(),
     };
     claims::check(&facts, promoted).map_err(|why| anyhow!("nothing was written: {why}"))
@@ -238,24 +240,6 @@ async fn member(args: &PromoteArgs, hub: &Client, cluster: &Cluster) -> Result<C
     )
     .await;
     client.map_err(|why| anyhow!("cannot read {}: {why}", args.cluster))
-}
-
-/// The templates of dependencies. One that this hub has already needs no note.
-fn promoted(
-    all: Vec<(ResourceId, Rendered)>,
-    hub_id: &str,
-    scalers: &[Value],
-    notes: &mut Vec<String>,
-) -> Result<Vec<Promoted>> {
-    let mut needed = Vec::new();
-    for (id, live) in all {
-        match Promoted::new(id.clone(), live.object(), hub_id) {
-            Ok(promoted) => needed.push(promoted.keep_replicas(scalers, notes)?),
-            Err(NotPromotable::Managed) => {}
-            Err(why) => notes.push(format!("{id} is not promoted: {why}")),
-        }
-    }
-    Ok(needed)
 }
 
 /// The kinds of the templates on the hub.

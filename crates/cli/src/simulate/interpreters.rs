@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use entourage_api::config::ResourceInterpreterCustomization;
 use entourage_core::{
     interpreter::{Interpretation, ask, hook::Contract},
@@ -98,6 +98,41 @@ pub async fn hooks_of_hub(hub: &Client, kinds: &mut Kinds) -> Vec<String> {
         }
     }
     remarks
+}
+
+/// A hook of a hub whose rules cover one of these kinds, as `Kind name`: the hub may then decide otherwise than is decided here.
+///
+/// # Errors
+/// The hooks cannot be listed.
+pub async fn hook_covering(hub: &Client, kinds: &mut Kinds, gvks: &[&Gvk]) -> Result<Option<String>> {
+    for contract in [Contract::Interpreter, Contract::Explorer] {
+        let kind = contract.configuration();
+        let objects = listed(hub, kinds, kind).await;
+        let objects = objects.with_context(|| format!("cannot list {kind}s on the hub"))?;
+        let covers = |object: &&Value| gvks.iter().any(|gvk| covers(object, gvk));
+        if let Some(object) = objects.iter().find(covers) {
+            let name = object["metadata"]["name"].as_str().unwrap_or_default();
+            return Ok(Some(format!("{kind} {name}")));
+        }
+    }
+    Ok(None)
+}
+
+/// True if rules of a configuration may be about a kind, in any version and for any operation. One contract names kinds, the
+/// other plurals, of which any in the group counts.
+fn covers(configuration: &Value, gvk: &Gvk) -> bool {
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    let hooks = list(&configuration["spec"]["webhooks"])
+        .into_iter()
+        .chain(list(&configuration["webhooks"]));
+    let mut rules = hooks.flat_map(|hook| list(&hook["rules"]));
+    rules.any(|rule| {
+        let names = |field: &str, wanted: &str| {
+            let all = rule[field].as_array();
+            all.is_none_or(|all| all.iter().any(|each| each == wanted || each == "*"))
+        };
+        names("apiGroups", &gvk.group) && names("kinds", &gvk.kind)
+    })
 }
 
 /// Adds a remark on the objects with hooks: a simulation does not call them.

@@ -23,25 +23,27 @@ pub(super) fn of_binding(state: &HubState, transfer: &Transfer, id: &ResourceId,
         let other = cluster_of_execution_namespace(namespace);
         return Decision::OtherCluster(other.unwrap_or(namespace).into());
     }
-    if !state.templates.contains(id) {
+    if !state.templates.contains_key(id) {
         return Decision::NoTemplate;
     }
     let Some(owner) = marks::owner(live) else {
         return Decision::NotPlaced(Origin::Template);
     };
-    let held = state.bindings.get(&owner);
-    if held.is_some_and(|placed| placed.is_wanted(id, &transfer.cluster)) {
+    let is_wanted = |name: &NamespacedName| state.is_wanted(name, id, &transfer.cluster);
+    if is_wanted(&owner) {
         return Decision::Adopt;
     }
-    let mut others = state.bindings.iter();
-    let ours = others.find(|(name, placed)| **name != owner && placed.is_wanted(id, &transfer.cluster));
-    if let Some((ours, _)) = ours {
+    let ours = state.bindings.keys().find(|name| is_wanted(name));
+    if let Some(ours) = ours {
         return Decision::OtherBinding(owner.clone(), ours.clone());
     }
-    if state.bindings.values().any(|placed| placed.resource == *id) {
-        Decision::NotPlaced(Origin::Template)
-    } else {
+    let of_it = || state.bindings.values().filter(|placed| placed.resource == *id);
+    if of_it().next().is_none() {
         Decision::NoBinding
+    } else if of_it().any(|placed| state.is_open(placed, &transfer.cluster)) {
+        Decision::NotScheduled
+    } else {
+        Decision::NotPlaced(Origin::Template)
     }
 }
 
@@ -118,7 +120,7 @@ pub(super) fn of_released_claim(
         let rest = record.split_once('/').map_or("", |(_, rest)| rest);
         return Decision::OtherCluster(cluster_of(rest));
     }
-    if state.templates.contains(id) {
+    if state.templates.contains_key(id) {
         Decision::Adopt
     } else {
         Decision::NoTemplate

@@ -18,8 +18,8 @@ use crate::{
 pub struct HubState {
     /// The bindings that are not being deleted.
     pub bindings: BTreeMap<NamespacedName, Placed>,
-    /// The templates, of the kinds that the former hub's copies have.
-    pub templates: BTreeSet<ResourceId>,
+    /// The uids of the templates, of the kinds that the former hub's copies have and of those that need these.
+    pub templates: BTreeMap<ResourceId, Str>,
     /// The namespaces that are not being deleted.
     pub namespaces: BTreeMap<Str, Meta>,
     /// The ResourceDistributions that are not being deleted.
@@ -33,14 +33,42 @@ pub struct HubState {
 pub struct Placed {
     /// The template, in the version in which copies are written.
     pub resource: ResourceId,
-    /// The clusters that it is scheduled to, or where a referrer needs it.
+    /// The clusters that it is scheduled to, or where a referrer needs it, as stored: the controllers may be about to change them.
     pub clusters: BTreeSet<Str>,
+    /// The uid of the template that it was made for.
+    owner: Str,
+    /// The clusters that its placement led to; `None` without a placement.
+    scheduled: Option<BTreeSet<Str>>,
+    /// False if the scheduler has not seen its spec as it is.
+    is_current: bool,
+    propagates_dependencies: bool,
+    /// The clusters where each referrer needs it, by the referrer's binding.
+    required: BTreeMap<NamespacedName, BTreeSet<Str>>,
 }
 
 impl Placed {
-    /// True if a copy of this object on a cluster is wanted.
-    pub(super) fn is_wanted(&self, id: &ResourceId, cluster: &str) -> bool {
-        self.resource == *id && self.clusters.contains(cluster)
+    fn of(resource: ResourceId, binding: &Value) -> Self {
+        let (meta, spec) = (&binding["metadata"], &binding["spec"]);
+        let scheduled = names(&spec["clusters"], "name");
+        let required: BTreeMap<_, _> = list(&spec["requiredBy"])
+            .map(|each| {
+                let name = NamespacedName::new(text(&each["namespace"]), text(&each["name"]));
+                (name, names(&each["clusters"], "name"))
+            })
+            .collect();
+        let clusters = required.values().chain([&scheduled]).flatten().cloned().collect();
+        let owner = list(&meta["ownerReferences"]).find(|owner| owner["controller"] == true);
+        let generation = meta["generation"].as_i64();
+        let observed = binding["status"]["schedulerObservedGeneration"].as_i64();
+        Self {
+            resource,
+            clusters,
+            owner: owner.map_or("", |owner| text(&owner["uid"])).into(),
+            scheduled: spec["placement"].is_object().then_some(scheduled),
+            is_current: generation.is_some() && generation == observed,
+            propagates_dependencies: spec["propagateDeps"] == true,
+            required,
+        }
     }
 }
 
@@ -108,8 +136,7 @@ impl HubState {
     /// Adds a binding as stored.
     pub fn add_binding(&mut self, binding: &Value) {
         let meta = &binding["metadata"];
-        let spec = &binding["spec"];
-        let resource = &spec["resource"];
+        let resource = &binding["spec"]["resource"];
         let (Some(api_version), Some(kind), Some(name)) = (
             resource["apiVersion"].as_str(),
             resource["kind"].as_str(),
@@ -121,13 +148,61 @@ impl HubState {
             return;
         }
         let resource = ResourceId::new(Gvk::new(api_version, kind), text(&resource["namespace"]), name);
-        let mut clusters = names(&spec["clusters"], "name");
-        for referrer in list(&spec["requiredBy"]) {
-            clusters.append(&mut names(&referrer["clusters"], "name"));
-        }
-        let placed = Placed { resource, clusters };
         let name = NamespacedName::new(text(&meta["namespace"]), text(&meta["name"]));
-        self.bindings.insert(name, placed);
+        self.bindings.insert(name, Placed::of(resource, binding));
+    }
+
+    /// True if the controllers want a copy of this object on a cluster, by this binding: it was made for the template as it is,
+    /// and is scheduled there by its placement, or a referrer's is that propagates dependencies. Cost: O(its referrers, direct
+    /// and indirect ones).
+    pub(super) fn is_wanted(&self, binding: &NamespacedName, id: &ResourceId, cluster: &str) -> bool {
+        let is_of = |placed: &Placed| placed.resource == *id;
+        self.bindings.get(binding).is_some_and(is_of)
+            && (self.is_scheduled(binding, cluster) || self.is_required(binding, cluster))
+    }
+
+    /// True if this hub has what a binding was made for, in the version with that uid.
+    fn is_of_its_template(&self, placed: &Placed) -> bool {
+        let uid = self.templates.get(&placed.resource);
+        uid.is_some_and(|uid| !uid.is_empty() && *uid == placed.owner)
+    }
+
+    /// True if the controllers have still to bring a binding up to date with its template or its placement, or it names the
+    /// cluster without either of the reasons for which a copy is wanted.
+    pub(super) fn is_open(&self, placed: &Placed, cluster: &str) -> bool {
+        !self.is_of_its_template(placed)
+            || placed.scheduled.is_some() && !placed.is_current
+            || placed.clusters.contains(cluster)
+    }
+
+    fn is_scheduled(&self, binding: &NamespacedName, cluster: &str) -> bool {
+        self.bindings.get(binding).is_some_and(|placed| {
+            let scheduled = placed.scheduled.as_ref();
+            let is_there = scheduled.is_some_and(|clusters| clusters.contains(cluster));
+            is_there && placed.is_current && self.is_of_its_template(placed)
+        })
+    }
+
+    fn is_required(&self, binding: &NamespacedName, cluster: &str) -> bool {
+        let (mut seen, mut open) = (BTreeSet::from([binding]), vec![binding]);
+        while let Some(name) = open.pop() {
+            let placed = self.bindings.get(name);
+            let Some(placed) = placed.filter(|placed| self.is_of_its_template(placed)) else {
+                continue;
+            };
+            for (referrer, clusters) in &placed.required {
+                if !clusters.contains(cluster) || !seen.insert(referrer) {
+                    continue;
+                }
+                let held = self.bindings.get(referrer);
+                let propagates = held.is_some_and(|held| held.propagates_dependencies);
+                if propagates && self.is_scheduled(referrer, cluster) {
+                    return true;
+                }
+                open.push(referrer);
+            }
+        }
+        false
     }
 
     /// Adds a FederatedResourceQuota as stored.
@@ -172,6 +247,14 @@ impl HubState {
             all.insert(Gvk::new("v1", "Namespace"));
         }
         all
+    }
+
+    /// The kinds of the templates that need others.
+    #[must_use]
+    pub fn kinds_of_referrers(&self) -> BTreeSet<Gvk> {
+        let referrers = self.bindings.values().flat_map(|placed| placed.required.keys());
+        let held = referrers.filter_map(|name| self.bindings.get(name));
+        held.map(|placed| placed.resource.gvk.clone()).collect()
     }
 
     /// The kinds of the bindings, in each version that one of them names.

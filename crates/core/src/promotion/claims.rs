@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use crate::{
     matching,
+    promotion::Overriding,
     object::{NamespacedName, ResourceId, Str, StrMap},
     scheduler::{Candidate, affinity},
     scope,
@@ -51,6 +52,8 @@ pub struct Hub {
     pub members: Vec<Member>,
     /// The templates that may need the new ones.
     pub referrers: Vec<Referrer>,
+    /// The policies that may change their copies.
+    pub overriding: Overriding,
 }
 
 /// New templates: the promoted object and its dependencies, and the cluster that they come from.
@@ -62,18 +65,30 @@ pub struct Promoted<'a> {
     pub root: (&'a ResourceId, &'a StrMap),
     /// Its dependencies, and their labels.
     pub needed: &'a [(ResourceId, StrMap)],
+    /// Those that the hub has already, and their labels there.
+    pub present: &'a [(ResourceId, StrMap)],
     /// The policy that is to be created; `None` if an existing one is to place the object.
     pub policy: Option<&'a Policy>,
 }
 
-/// Says where the templates go if that is not their member alone, or if they do not take over the objects there: as an error if a
-/// policy is created, which cannot keep what it is made for then; else as notes. Cost: O(templates · (policies + referrers)).
+/// Says where the templates go if that is not their member alone, or if they do not take over the objects there as they are: as
+/// an error if a policy is created, which cannot keep what it is made for then; else as notes. A namespace is an error while the
+/// hub has further members: it is created there whatever a policy says. Cost: O(templates · (policies + referrers)).
 ///
 /// # Errors
 /// The policy or the referrer, and the remedy.
 pub fn check(hub: &Hub, promoted: Promoted<'_>) -> Result<Vec<String>, String> {
+    let all = || iter::once(promoted.root.0).chain(promoted.needed.iter().map(|(id, _)| id));
+    if let Some(id) = all().find(|id| id.gvk.is_namespace())
+        && hub.members.len() > 1
+    {
+        return Err(format!(
+            "{id} would be created on every member, with its labels and annotations, as each namespace of the hub: create it on \
+             the hub yourself if that is meant"
+        ));
+    }
     let mut notes = of_root(hub, promoted)?;
-    let mut problems = Vec::new();
+    let mut problems = overridden(hub, promoted);
     for (id, labels) in promoted.needed {
         let Some(policy) = hub.claimant(promoted.policy, id, labels) else {
             continue;
@@ -93,7 +108,6 @@ pub fn check(hub: &Hub, promoted: Promoted<'_>) -> Result<Vec<String>, String> {
             ));
         }
     }
-    let all = || iter::once(promoted.root.0).chain(promoted.needed.iter().map(|(id, _)| id));
     for referrer in &hub.referrers {
         let mut others = referrer.clusters.clone();
         others.remove(promoted.cluster);
@@ -149,6 +163,16 @@ impl Member {
             cluster,
         }
     }
+
+    fn candidate(&self) -> Candidate<'_> {
+        Candidate {
+            name: &self.name,
+            labels: &self.labels,
+            cluster: &self.cluster,
+            ready: true,
+            deleting: false,
+        }
+    }
 }
 
 impl Hub {
@@ -175,18 +199,31 @@ impl Hub {
         });
         let all: Vec<_> = placement.cluster_affinity.iter().chain(groups).collect();
         let is_allowed = |member: &&Member| {
-            let candidate = Candidate {
-                name: &member.name,
-                labels: &member.labels,
-                cluster: &member.cluster,
-                ready: true,
-                deleting: false,
-            };
+            let candidate = member.candidate();
             all.is_empty() || all.iter().any(|each| affinity::selects(each, &candidate))
         };
         let allowed = self.members.iter().filter(is_allowed);
         allowed.map(|member| member.name.clone()).collect()
     }
+}
+
+/// The override policies that would change the objects on their member.
+fn overridden(hub: &Hub, promoted: Promoted<'_>) -> Vec<String> {
+    let is_it = |member: &&Member| *member.name == *promoted.cluster;
+    let Some(member) = hub.members.iter().find(is_it) else {
+        return Vec::new();
+    };
+    let others = promoted.needed.iter().chain(promoted.present);
+    let all = iter::once(promoted.root).chain(others.map(|(id, labels)| (id, labels)));
+    all.filter_map(|(id, labels)| {
+        let policy = hub.overriding.of(id, labels, &member.candidate())?;
+        Some(format!(
+            "{policy} selects {id}, and would change it on {}: narrow that policy, or give the object on the member what it sets \
+             and create the template yourself",
+            promoted.cluster
+        ))
+    })
+    .collect()
 }
 
 fn of_root(hub: &Hub, promoted: Promoted<'_>) -> Result<Vec<String>, String> {
@@ -272,6 +309,7 @@ mod tests {
             policies,
             members: vec![member("m1", "prod"), member("m2", "dev")],
             referrers,
+            overriding: Overriding::default(),
         }
     }
 
@@ -291,6 +329,10 @@ mod tests {
                 cluster: "m1",
                 root: (&root, &labels),
                 needed: &[(id("v1", "ConfigMap", "conf"), StrMap::new())],
+                present: &[(
+                    id("v1", "Secret", "login"),
+                    StrMap::from([("app".into(), "web".into())]),
+                )],
                 policy: creates.then_some(&created),
             },
         )
@@ -404,6 +446,89 @@ mod tests {
                 (Err(why), Err(part)) => assert!(why.contains(part), "{sentence}: {why}"),
                 _ => panic!("{sentence}: {result:?}"),
             }
+        }
+    }
+
+    #[test]
+    fn an_override_policy_that_would_change_an_object_is_named() {
+        let label = json!([{"op": "add", "path": "/metadata/labels/a", "value": "b"}]);
+        let rule = |clusters: Value| json!([{"targetCluster": clusters, "overriders": {"plaintext": label}}]);
+        let on_m1 = || rule(json!({"clusterNames": ["m1"]}));
+        let web = || json!([{"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}]);
+        let logins =
+            |app: &str| json!([{"apiVersion": "v1", "kind": "Secret", "labelSelector": {"matchLabels": {"app": app}}}]);
+        for (sentence, namespace, selectors, rules, expected) in [
+            (
+                "the object",
+                "shop",
+                web(),
+                on_m1(),
+                Some("OverridePolicy shop/over selects Deployment shop/web"),
+            ),
+            (
+                "everything",
+                "",
+                json!([]),
+                rule(json!({})),
+                Some("ClusterOverridePolicy over selects Deployment shop/web"),
+            ),
+            (
+                "a new dependency",
+                "",
+                json!([{"apiVersion": "v1", "kind": "ConfigMap"}]),
+                on_m1(),
+                Some("ConfigMap shop/conf"),
+            ),
+            (
+                "a dependency of the hub",
+                "shop",
+                logins("web"),
+                on_m1(),
+                Some("Secret shop/login"),
+            ),
+            ("another one", "shop", logins("api"), on_m1(), None),
+            ("another namespace", "other", web(), on_m1(), None),
+            (
+                "another cluster",
+                "shop",
+                web(),
+                rule(json!({"clusterNames": ["m2"]})),
+                None,
+            ),
+            ("no rule", "shop", web(), json!([]), None),
+        ] {
+            let over = json!({"metadata": {"namespace": namespace, "name": "over"},
+                "spec": {"resourceSelectors": selectors, "overrideRules": rules}});
+            let mut hub = hub(vec![], vec![]);
+            hub.overriding = Overriding::new(&[over]);
+            let refused = checked(&hub, true).err().unwrap_or_default();
+            assert_eq!(refused.is_empty(), expected.is_none(), "{sentence}: {refused}");
+            assert!(
+                refused.contains(expected.unwrap_or_default()),
+                "{sentence}: {refused}"
+            );
+            let notes = checked(&hub, false).unwrap_or_else(|why| panic!("{why}"));
+            let is_noted = notes.iter().any(|note| note.contains("would change it on m1"));
+            assert_eq!(is_noted, expected.is_some(), "{sentence}: {notes:?}");
+        }
+    }
+
+    #[test]
+    fn a_namespace_is_promoted_to_a_hub_with_one_member() {
+        let namespace = ResourceId::new(Gvk::new("v1", "Namespace"), "", "shop");
+        let labels = StrMap::new();
+        for (members, expected) in [(1, false), (2, true)] {
+            let mut hub = hub(vec![], vec![]);
+            hub.members.truncate(members);
+            let promoted = Promoted {
+                cluster: "m1",
+                root: (&namespace, &labels),
+                needed: &[],
+                present: &[],
+                policy: None,
+            };
+            let refused = check(&hub, promoted).err().unwrap_or_default();
+            assert_eq!(refused.contains("on every member"), expected, "{refused}");
         }
     }
 

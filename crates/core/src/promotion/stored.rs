@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde_json::Value;
 
+use entourage_model::quantity;
+
 use crate::{object::ResourceId, rendered::Rendered};
 
 /// The places of pod templates in workloads.
@@ -14,6 +16,8 @@ const POD_TEMPLATES: [&str; 2] = ["/spec/template", "/spec/jobTemplate/spec/temp
 pub enum Altered {
     /// A field that the hub would not store.
     Lost(String),
+    /// A value that the hub would store differently.
+    Changed(String),
     /// A field of the pod template that the hub would store differently.
     PodTemplate(String),
 }
@@ -26,6 +30,12 @@ impl fmt::Display for Altered {
                 "without {path}, which its API server does not know; the object on the member would lose it, and its Pods might \
                  restart"
             ),
+            Self::Changed(path) => {
+                write!(
+                    f,
+                    "with another value of {path}; the object on the member would change"
+                )
+            }
             Self::PodTemplate(path) => {
                 write!(
                     f,
@@ -36,21 +46,23 @@ impl fmt::Display for Altered {
     }
 }
 
-/// The first difference of a template and what an API server would store of it that matters. Fields with defaults may be added,
-/// except in the pod template of a workload, where each of them replaces Pods. Null and empty values count as absent. Cost:
-/// O(size).
+/// The first difference of a template and what an API server would store of it, without what belongs to that server. Fields with
+/// defaults may be added, except in the pod template of a workload, where each of them replaces Pods. Null and empty values count
+/// as absent, and quantities by their amount. Cost: O(size).
 #[must_use]
 pub fn altered(template: &Value, stored: &Value) -> Option<Altered> {
     let path = |path: String| path.trim_start_matches('.').to_owned();
-    if let Some(lost) = lost(template, stored, "") {
-        return Some(Altered::Lost(path(lost)));
+    let first = |is_other: fn(&Value, &Value) -> bool| unlike(template, stored, "", is_other).map(path);
+    if let Some(lost) = first(|_, stored| stored.is_null()) {
+        return Some(Altered::Lost(lost));
     }
     let mut pods = POD_TEMPLATES.iter().filter_map(|pointer| {
         let pods = template.pointer(pointer)?;
         pods["spec"]["containers"].as_array()?;
         different(pods, stored.pointer(pointer)?, &pointer.replace('/', "."))
     });
-    pods.next().map(path).map(Altered::PodTemplate)
+    let pods = pods.next().map(path).map(Altered::PodTemplate);
+    pods.or_else(|| first(|sent, stored| !is_equal(sent, stored)).map(Altered::Changed))
 }
 
 /// The path, below `path`, of the first difference of two values. Null and empty values count as absent. Cost: O(size).
@@ -95,19 +107,32 @@ pub fn differs(id: &ResourceId, template: &Value, held: &Value) -> Option<String
     })
 }
 
-fn lost(sent: &Value, stored: &Value, path: &str) -> Option<String> {
+/// The path of the first value sent for which `is_other` of it and the stored one is true, or list of another length.
+fn unlike(
+    sent: &Value,
+    stored: &Value,
+    path: &str,
+    is_other: fn(&Value, &Value) -> bool,
+) -> Option<String> {
     match (sent, stored) {
         (Value::Object(sent), stored) => {
             let mut given = sent.iter().filter(|(_, value)| !is_nothing(value));
-            given.find_map(|(key, value)| lost(value, &stored[key.as_str()], &format!("{path}.{key}")))
+            given.find_map(|(key, value)| {
+                unlike(value, &stored[key.as_str()], &format!("{path}.{key}"), is_other)
+            })
         }
         (Value::Array(items), Value::Array(others)) if items.len() == others.len() => {
             let mut pairs = items.iter().zip(others).enumerate();
-            pairs.find_map(|(at, (sent, stored))| lost(sent, stored, &format!("{path}[{at}]")))
+            pairs.find_map(|(at, (sent, stored))| unlike(sent, stored, &format!("{path}[{at}]"), is_other))
         }
         (Value::Array(_), _) => Some(path.to_owned()),
-        (_, stored) => stored.is_null().then(|| path.to_owned()),
+        (sent, stored) => is_other(sent, stored).then(|| path.to_owned()),
     }
+}
+
+fn is_equal(one: &Value, other: &Value) -> bool {
+    let amount = quantity::amount(one);
+    one == other || amount.is_some() && amount == quantity::amount(other)
 }
 
 fn is_nothing(value: &Value) -> bool {
@@ -141,9 +166,44 @@ mod tests {
             (json!({"a": [1, 2]}), json!({"a": [1]}), Some("a")),
             (json!({"a": [1]}), json!({"a": [1, 2]}), Some("a")),
             (json!({"a": [1]}), json!({}), Some("a")),
-            (json!({"a": "1000m"}), json!({"a": "1"}), None),
         ] {
             let expected = expected.map(|path: &str| Altered::Lost(path.to_owned()));
+            assert_eq!(altered(&sent, &stored), expected, "{sent} {stored}");
+        }
+    }
+
+    #[test]
+    fn a_value_that_the_hub_stores_differently_is_named() {
+        let service = |kind: &str, app: &str| json!({"spec": {"type": kind, "selector": {"app": app}}});
+        for (sent, stored, expected) in [
+            (
+                json!({"spec": {"replicas": 3}}),
+                json!({"spec": {"replicas": 1}}),
+                Some("spec.replicas"),
+            ),
+            (
+                service("LoadBalancer", "web"),
+                service("ClusterIP", "web"),
+                Some("spec.type"),
+            ),
+            (
+                service("ClusterIP", "web"),
+                service("ClusterIP", "api"),
+                Some("spec.selector.app"),
+            ),
+            (
+                json!({"data": {"k": "a"}}),
+                json!({"data": {"k": "b", "l": "c"}}),
+                Some("data.k"),
+            ),
+            (json!({"a": [1, {"b": 2}]}), json!({"a": [1, {"b": 3}]}), Some("a[1].b")),
+            (json!({"a": 1}), json!({"a": {"b": 1}}), Some("a")),
+            (json!({"a": true}), json!({"a": false}), Some("a")),
+            (json!({"a": "1000m"}), json!({"a": "1"}), None),
+            (json!({"a": "1Gi"}), json!({"a": "1024Mi", "b": 1}), None),
+            (json!({"a": "1Gi"}), json!({"a": "1G"}), Some("a")),
+        ] {
+            let expected = expected.map(|path: &str| Altered::Changed(path.to_owned()));
             assert_eq!(altered(&sent, &stored), expected, "{sent} {stored}");
         }
     }

@@ -45,11 +45,13 @@ pub(super) async fn state(hub: &Client, templates: &BTreeSet<Gvk>) -> Result<Hub
     Ok(state)
 }
 
-/// Adds the templates of these kinds, whatever version of a kind is named: the hub may serve another one than a member.
+/// Adds the templates of these kinds, and of those that need others, whatever version of a kind is named: the hub may serve another one than a member.
 pub(super) async fn add_templates(hub: &Client, state: &mut HubState, wanted: &BTreeSet<Gvk>) -> Result<()> {
     if wanted.is_empty() {
         return Ok(());
     }
+    let mut wanted = wanted.clone();
+    wanted.append(&mut state.kinds_of_referrers());
     let failed = "cannot ask the hub which kinds it serves";
     let preferred = kinds::preferred(hub).await.context(failed)?;
     let is_wanted = |gvk: &Gvk| wanted.contains(gvk);
@@ -67,7 +69,8 @@ pub(super) async fn add_templates(hub: &Client, state: &mut HubState, wanted: &B
         let live = all.into_iter().filter(|meta| meta.deletion_timestamp.is_none());
         state.templates.extend(live.map(|meta| {
             let text = |text: &Option<String>| text.clone().unwrap_or_default();
-            ResourceId::new(gvk.clone(), &text(&meta.namespace), &text(&meta.name))
+            let id = ResourceId::new(gvk.clone(), &text(&meta.namespace), &text(&meta.name));
+            (id, text(&meta.uid).into())
         }));
     }
     Ok(())

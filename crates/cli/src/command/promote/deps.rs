@@ -2,15 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use entourage_core::{
     dependencies::drawing::{Drawing, selected_kinds},
     object::{Gvk, ResourceId, Str},
+    promotion::NotPromotable,
     rendered::{Rendered, wipe},
 };
 use kube::{Client, api::ListParams};
 use serde_json::{Value, json};
 
+use super::source::Promoted;
 use crate::{
     connect::{explain, within},
     kinds::Kinds,
@@ -28,10 +30,10 @@ impl Drop for Known {
     }
 }
 
-/// The dependencies of `root` that exist on the member. What is missing there, or cannot be interpreted, is noted.
+/// The dependencies of `root` that exist on the member. What is missing there is noted.
 ///
 /// # Errors
-/// The member cannot be read.
+/// The member cannot be read, or an object cannot be interpreted: the hub might take over what is not checked here.
 pub(super) async fn of(
     interpreters: &InterpreterSnapshot,
     member: &Client,
@@ -51,7 +53,9 @@ pub(super) async fn of(
             .cloned()
             .collect();
         if open.is_empty() {
-            notes.extend(drawing.remarks);
+            if let Some(remark) = drawing.remarks.first() {
+                bail!("cannot tell all dependencies: {remark}. Promote without --deps");
+            }
             break reached;
         }
         for id in open {
@@ -73,6 +77,40 @@ pub(super) async fn of(
         .filter(|id| !missing.contains(id))
         .filter_map(take)
         .collect())
+}
+
+/// The templates of dependencies. One that this hub manages already needs none, nor a note; any other that is refused is a note, as
+/// long as the hub has no object of its name: the policy that overwrites the objects would replace the member's with it.
+///
+/// # Errors
+/// The hub cannot be read, or has such an object.
+pub(super) async fn templates(
+    hub: &Client,
+    all: Vec<(ResourceId, Rendered)>,
+    hub_id: &str,
+    scalers: &[Value],
+    notes: &mut Vec<String>,
+) -> Result<Vec<Promoted>> {
+    let (mut needed, mut kinds) = (Vec::new(), Kinds::default());
+    for (id, live) in all {
+        match Promoted::new(id.clone(), live.object(), hub_id) {
+            Ok(promoted) => needed.push(promoted.keep_replicas(scalers, notes)?),
+            Err(NotPromotable::Managed) => {}
+            Err(why) => {
+                let held = get(hub, &mut kinds, &id).await.context("on the hub")?;
+                if held.map(Rendered).is_some() {
+                    bail!(
+                        "{id} exists on the hub, which would overwrite the member's, and that is not promoted: {why}. Promote \
+                         without --deps"
+                    );
+                }
+                notes.push(format!(
+                    "{id} is not promoted: {why}; an object of this name on the hub would overwrite it"
+                ));
+            }
+        }
+    }
+    Ok(needed)
 }
 
 /// Everything that is reached from `root`, without itself.

@@ -7,7 +7,10 @@ use entourage_core::{
     adoption::HubState,
     dependencies::drawing::Drawing,
     object::{Gvk, ResourceId, Str},
-    promotion::claims::{Hub, Member, Policy, Referrer},
+    promotion::{
+        Overriding,
+        claims::{Hub, Member, Policy, Referrer},
+    },
     scope,
 };
 use kube::Client;
@@ -31,12 +34,17 @@ pub(super) async fn facts(
         let all = every(hub, Gvk::new(scope::POLICY_API, kind), true).await?;
         policies.extend(all.iter().filter_map(Policy::of));
     }
+    let mut overriding = Vec::new();
+    for kind in ["OverridePolicy", "ClusterOverridePolicy"] {
+        overriding.append(&mut every(hub, Gvk::new(scope::POLICY_API, kind), false).await?);
+    }
     let members = members::clusters(hub, &[]).await?;
     let elsewhere = elsewhere(hub, cluster, new).await?;
     Ok(Hub {
         policies,
         members: members.into_iter().map(Member::new).collect(),
         referrers: referrers(hub, interpreters, &elsewhere, new).await?,
+        overriding: Overriding::new(&overriding),
     })
 }
 

@@ -106,8 +106,11 @@ impl Source {
         Ok(())
     }
 
-    /// The autoscalers of a namespace. Kinds that the member does not serve, or does not let the hub read, are left out.
-    pub(super) async fn scalers(&mut self, namespace: &str, notes: &mut Vec<String>) -> Result<Vec<Value>> {
+    /// The autoscalers of a namespace. Kinds that the member does not serve are left out.
+    ///
+    /// # Errors
+    /// They cannot be read: one of them may scale what is promoted, and the hub would set its replicas again and again.
+    pub(super) async fn scalers(&mut self, namespace: &str) -> Result<Vec<Value>> {
         let mut all = Vec::new();
         if namespace.is_empty() {
             return Ok(all);
@@ -117,19 +120,14 @@ impl Source {
             let Some((_, served)) = self.kinds.first_served(&self.client, &versions).await? else {
                 continue;
             };
-            match list(&self.client, &served, namespace, &ListParams::default().limit(PAGE)).await {
-                Ok(mut scalers) => all.append(&mut scalers),
-                Err(kube::Error::Api(status)) if status.code == 403 => notes.push(format!(
-                    "may not list {} on {}: if one scales a promoted workload, give its template the label {}: \"{TRUE}\"",
-                    served.resource.plural,
-                    self.cluster,
-                    label::RETAIN_REPLICAS
-                )),
-                Err(error) => {
-                    let plural = &served.resource.plural;
-                    return Err(explain(error).context(format!("cannot list {plural} on {}", self.cluster)));
-                }
-            }
+            let scalers = list(&self.client, &served, namespace, &ListParams::default().limit(PAGE)).await;
+            let mut scalers = scalers.map_err(explain).with_context(|| {
+                format!(
+                    "cannot list {} on {}, so that one of them may scale what is promoted",
+                    served.resource.plural, self.cluster
+                )
+            })?;
+            all.append(&mut scalers);
         }
         Ok(all)
     }

@@ -1,11 +1,9 @@
 //! Creates the policy and the templates on the hub. Nothing that exists there is changed.
 
-use std::collections::BTreeSet;
-
 use anyhow::{Context as _, Result, anyhow, bail};
 use entourage_core::{
     kinds::DISTRIBUTION,
-    object::ResourceId,
+    object::{Meta, ResourceId, StrMap},
     promotion,
     rendered::{Rendered, wipe},
 };
@@ -37,7 +35,11 @@ pub(super) struct Write<'a> {
 }
 
 impl Write<'_> {
-    /// Creates all; the template of the object goes last, after the member was read again.
+    /// Creates all; the template of the object goes last. The member is read again before the first object is created, and before
+    /// the last.
+    ///
+    /// # Errors
+    /// With the objects that were created nevertheless.
     pub(super) async fn all(
         mut self,
         policy: Option<&Value>,
@@ -45,13 +47,34 @@ impl Write<'_> {
         root: &Promoted,
         source: &mut Source,
     ) -> Result<()> {
-        if let Some(policy) = policy {
-            self.policy(policy).await?;
+        for each in needed.iter().chain([root]) {
+            source.check(each).await?;
+        }
+        let mut created = Vec::new();
+        let result = self.each(policy, needed, root, source, &mut created).await;
+        result.map_err(|error| left(error, &created))
+    }
+
+    async fn each(
+        &mut self,
+        policy: Option<&Value>,
+        needed: &[Promoted],
+        root: &Promoted,
+        source: &mut Source,
+        created: &mut Vec<String>,
+    ) -> Result<()> {
+        if let Some(policy) = policy
+            && self.policy(policy).await?
+        {
+            created.extend(ResourceId::of(policy).map(|id| id.to_string()));
         }
         for each in needed {
             let verb = match self.create(each).await {
-                Ok(()) => "created",
-                Err(error) if is_conflict(&error) => {
+                Ok(()) => {
+                    created.push(each.id.to_string());
+                    "created"
+                }
+                Err(error) if is_there(&error) => {
                     self.check_existing(each).await?;
                     "exists on the hub and is not changed"
                 }
@@ -69,13 +92,13 @@ impl Write<'_> {
     }
 
     /// Fails if the hub would refuse a template or has another object of its name, or would not store all of a template: its copy
-    /// would change the object. Writes nothing. Returns the dependencies that the hub has already.
+    /// would change the object. Writes nothing. Returns the dependencies that the hub has already, with their labels there.
     pub(super) async fn check(
         &self,
         policy: Option<&Value>,
         needed: &[Promoted],
         root: &Promoted,
-    ) -> Result<BTreeSet<ResourceId>> {
+    ) -> Result<Vec<(ResourceId, StrMap)>> {
         let id = &root.id;
         let held = within(self.api(id)?.get_opt(&id.name)).await;
         let held = held.map_err(without_values)?;
@@ -83,20 +106,19 @@ impl Write<'_> {
             wipe(&mut held.data);
             bail!("{id} already exists on the hub: edit its policy to propagate it to further clusters");
         }
-        let mut existing = BTreeSet::new();
+        let mut present = Vec::new();
         for each in needed.iter().chain([root]) {
-            if self.check_one(each).await? {
-                existing.insert(each.id.clone());
-            }
+            let labels = self.check_one(each).await?;
+            present.extend(labels.map(|labels| (each.id.clone(), labels)));
         }
         if let Some(policy) = policy {
             self.existing_policy(policy).await?;
         }
-        Ok(existing)
+        Ok(present)
     }
 
-    /// True if the hub has the object already.
-    async fn check_one(&self, promoted: &Promoted) -> Result<bool> {
+    /// The labels of the object on the hub if it is there already.
+    async fn check_one(&self, promoted: &Promoted) -> Result<Option<StrMap>> {
         let id = &promoted.id;
         let dry_run = PostParams {
             dry_run: true,
@@ -107,20 +129,19 @@ impl Write<'_> {
         wipe(&mut object.data);
         let stored = match answer {
             Ok(stored) => Rendered(serde_json::to_value(stored).unwrap_or_default()),
-            Err(error) if is_conflict(&error) => {
-                self.check_existing(promoted).await?;
-                return Ok(true);
-            }
+            Err(error) if is_there(&error) => return self.check_existing(promoted).await.map(Some),
             Err(error) => return Err(refused(id, error)),
         };
+        // What a server generates for each object of its own, such as the selector of a Job, does not become part of a copy.
+        let stored = Rendered(promotion::pruned(id, stored.object()));
         if let Some(altered) = promotion::altered(promoted.template.object(), stored.object()) {
             bail!("the hub would store {id} {altered}. Update the hub, or create the template yourself");
         }
-        Ok(false)
+        Ok(None)
     }
 
-    /// Fails if the hub has another object of a dependency's name: its copy would replace the member's.
-    async fn check_existing(&self, promoted: &Promoted) -> Result<()> {
+    /// Fails if the hub has another object of a dependency's name: its copy would replace the member's. Returns its labels.
+    async fn check_existing(&self, promoted: &Promoted) -> Result<StrMap> {
         let id = &promoted.id;
         let held = within(self.api(id)?.get(&id.name)).await;
         let held = held.map_err(|error| refused(id, error))?;
@@ -131,7 +152,7 @@ impl Write<'_> {
                  equal, or promote without --deps"
             );
         }
-        Ok(())
+        Ok(Meta::of(held.object()).labels)
     }
 
     async fn create(&self, promoted: &Promoted) -> kube::Result<()> {
@@ -143,15 +164,16 @@ impl Write<'_> {
         answer.map(|mut answer| wipe(&mut answer.data))
     }
 
-    async fn policy(&mut self, policy: &Value) -> Result<()> {
+    /// True if it was created, false if the hub has it already.
+    async fn policy(&mut self, policy: &Value) -> Result<bool> {
         let id = ResourceId::of(policy).context("a policy has a name")?;
         let api = self.policies(&id).await?;
         let object: DynamicObject = serde_json::from_value(policy.clone())?;
-        let verb = match within(api.create(&apply::post(), &object)).await {
-            Ok(_) => "created",
-            Err(error) if is_conflict(&error) => {
+        let is_new = match within(api.create(&apply::post(), &object)).await {
+            Ok(_) => true,
+            Err(error) if is_there(&error) => {
                 self.existing_policy(policy).await?;
-                "unchanged"
+                false
             }
             Err(error) if id.name.len() > LONGEST_NAME => {
                 let error = refused(&id, error);
@@ -159,7 +181,8 @@ impl Write<'_> {
             }
             Err(error) => return Err(refused(&id, error)),
         };
-        self.say(&id, verb)
+        self.say(&id, if is_new { "created" } else { "unchanged" })?;
+        Ok(is_new)
     }
 
     /// Fails if the hub has another policy of this name, or one that does not propagate anything now.
@@ -213,8 +236,21 @@ fn object(promoted: &Promoted) -> Result<DynamicObject> {
         .map_err(|_| anyhow!("{} is malformed", promoted.id))
 }
 
-fn is_conflict(error: &kube::Error) -> bool {
-    matches!(error, kube::Error::Api(status) if status.code == 409)
+/// True if the server has an object of that name. Other conflicts have other reasons.
+fn is_there(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == 409 && status.reason == "AlreadyExists")
+}
+
+/// The error of a run that ended early, with what it created. Deleting that could delete what another policy has taken over since.
+fn left(error: anyhow::Error, created: &[String]) -> anyhow::Error {
+    if created.is_empty() {
+        return error;
+    }
+    anyhow!(
+        "{error:#}; this run created on the hub, and leaves there: {}. If one of them is not that of the member's any more, make \
+         them equal first",
+        created.join(", ")
+    )
 }
 
 /// The words of an error never quote a value of a Secret.
