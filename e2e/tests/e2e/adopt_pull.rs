@@ -55,12 +55,14 @@ async fn a_rebuilt_hub_adopts_what_an_agent_applied_for_its_predecessor(scene: &
     ensure!(message.contains(&remedy), "{message}");
     let mut template = config("two");
     template["metadata"]["namespace"] = json!(scene.ns);
-    scene.hub.create(&template).await?;
+    let template = scene.hub.create(&template).await?;
     scene
         .hub
         .create(&json!({"apiVersion": "work.karmada.io/v1alpha2", "kind": "ResourceBinding",
-            "metadata": {"name": "config-configmap", "namespace": scene.ns},
-            "spec": {"clusters": [{"name": cluster(scene)}],
+            "metadata": {"name": "config-configmap", "namespace": scene.ns,
+                "ownerReferences": [{"apiVersion": "v1", "kind": "ConfigMap", "name": "config", "controller": true,
+                    "uid": template["metadata"]["uid"]}]},
+            "spec": {"placement": {}, "clusters": [{"name": cluster(scene)}],
                 "resource": {"apiVersion": "v1", "kind": "ConfigMap", "namespace": scene.ns, "name": "config"}}}))
         .await?;
 
@@ -74,6 +76,19 @@ async fn a_rebuilt_hub_adopts_what_an_agent_applied_for_its_predecessor(scene: &
     let file = scene.bed.fleet.members[2].kubeconfig_path();
     let given = format!("{}={}", cluster(scene), file.display());
     let line = [&line[..], &["--member", &given]].concat();
+    let printed = scene.bed.adopt(&line).await?;
+    let decision = printed.lines().find(|line| line.contains("ConfigMap config"));
+    ensure!(
+        decision.is_some_and(|line| line.contains("not scheduled yet")),
+        "{printed}"
+    );
+    let scheduled = |binding: &mut Value| {
+        binding["status"] = json!({"schedulerObservedGeneration": binding["metadata"]["generation"]});
+    };
+    scene
+        .hub
+        .edit_status("ResourceBinding", &scene.ns, "config-configmap", scheduled)
+        .await?;
     let printed = scene.bed.adopt(&line).await?;
     let decision = printed.lines().find(|line| line.contains("ConfigMap config"));
     ensure!(

@@ -162,3 +162,33 @@ async fn listed(hub: &Client, kinds: &mut Kinds, kind: &str) -> Result<Vec<Value
     let params = ListParams::default().limit(PAGE);
     list(hub, served, "", &params).await.map_err(explain)
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_rules_of_hooks_say_which_kinds_they_cover() {
+        let by_kind = |groups: Value, kinds: Value| json!({"webhooks": [{"rules": [{"apiGroups": groups, "kinds": kinds}]}]});
+        for (configuration, expected) in [
+            (by_kind(json!(["apps"]), json!(["Deployment"])), true),
+            (by_kind(json!(["*"]), json!(["*"])), true),
+            (by_kind(json!(["apps"]), json!(["StatefulSet"])), false),
+            (by_kind(json!(["batch"]), json!(["*"])), false),
+            (
+                json!({"webhooks": [{"rules": [{"apiGroups": ["apps"], "resources": ["x"]}]}]}),
+                true,
+            ),
+            (
+                json!({"spec": {"webhooks": [{"rules": [{"apiGroups": ["apps"], "kinds": ["*"]}]}]}}),
+                true,
+            ),
+            (json!({"webhooks": []}), false),
+        ] {
+            let gvk = Gvk::new("apps/v1", "Deployment");
+            assert_eq!(covers(&configuration, &gvk), expected, "{configuration}");
+        }
+    }
+}

@@ -15,27 +15,28 @@ fn transfer() -> Transfer {
 
 fn state() -> HubState {
     let mut state = HubState::default();
-    let deployment = |name: &str| json!({"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "shop", "name": name});
+    let on = |cluster: &str| json!({"placement": {}, "clusters": [{"name": cluster}]});
+    let conf = ("v1", "ConfigMap", "conf");
     for binding in [
-        json!({"metadata": {"namespace": "shop", "name": "web-deployment"}, "spec": {
-            "resource": deployment("web"), "clusters": [{"name": "m1"}]}}),
-        json!({"metadata": {"namespace": "shop", "name": "far-deployment"}, "spec": {
-            "resource": deployment("far"), "clusters": [{"name": "m2"}]}}),
-        json!({"metadata": {"namespace": "shop", "name": "ends-deployment", "deletionTimestamp": "2026-11-26T00:00:00Z"},
-            "spec": {"resource": deployment("ends"), "clusters": [{"name": "m1"}]}}),
-        json!({"metadata": {"namespace": "shop", "name": "gone-deployment"}, "spec": {
-            "resource": deployment("gone"), "clusters": [{"name": "m1"}]}}),
-        json!({"metadata": {"namespace": "shop", "name": "conf-configmap"}, "spec": {
-            "resource": {"apiVersion": "v1", "kind": "ConfigMap", "namespace": "shop", "name": "conf"},
-            "requiredBy": [{"clusters": [{"name": "m1"}]}]}}),
+        binding(("apps/v1", "Deployment", "web"), &on("m1")),
+        binding(("apps/v1", "Deployment", "far"), &on("m2")),
+        binding(("apps/v1", "Deployment", "gone"), &on("m1")),
+        binding(conf, &required_by("web-deployment", "m1")),
     ] {
         state.add_binding(&binding);
     }
+    let mut ends = binding(("apps/v1", "Deployment", "ends"), &on("m1"));
+    ends["metadata"]["deletionTimestamp"] = json!("2026-11-26T00:00:00Z");
+    state.add_binding(&ends);
     for name in ["web", "far", "ends"] {
-        state.templates.insert(id("apps/v1", "Deployment", name));
+        let id = id("apps/v1", "Deployment", name);
+        state.templates.insert(id, format!("uid-{name}").into());
     }
-    state.templates.insert(id("v1", "ConfigMap", "conf"));
-    state.templates.insert(id("v1", "PersistentVolumeClaim", "data"));
+    state
+        .templates
+        .insert(id("v1", "ConfigMap", "conf"), "uid-conf".into());
+    let claim = id("v1", "PersistentVolumeClaim", "data");
+    state.templates.insert(claim, "uid-data".into());
     for namespace in [
         json!({"metadata": {"name": "shop", "labels": {"a": "1", "kubernetes.io/metadata.name": "shop"}, "annotations": {"x": "1"}}}),
         json!({"metadata": {"name": "alone", "labels": {"namespace.karmada.io/skip-auto-propagation": "true"}}}),
@@ -50,6 +51,24 @@ fn state() -> HubState {
     state.add_quota(&json!({"metadata": {"namespace": "shop", "name": "elsewhere"},
         "spec": {"staticAssignments": [{"clusterName": "m2"}]}}));
     state
+}
+
+/// A binding that the controllers have made for its template, and the scheduler has seen.
+fn binding((api_version, kind, name): (&str, &str, &str), spec: &Value) -> Value {
+    let mut binding = json!({
+        "metadata": {"namespace": "shop", "name": format!("{name}-{}", kind.to_lowercase()), "generation": 3,
+            "ownerReferences": [{"controller": true, "uid": format!("uid-{name}")}]},
+        "spec": spec,
+        "status": {"schedulerObservedGeneration": 3},
+    });
+    binding["spec"]["propagateDeps"] = json!(true);
+    binding["spec"]["resource"] =
+        json!({"apiVersion": api_version, "kind": kind, "namespace": "shop", "name": name});
+    binding
+}
+
+fn required_by(referrer: &str, cluster: &str) -> Value {
+    json!({"requiredBy": [{"namespace": "shop", "name": referrer, "clusters": [{"name": cluster}]}]})
 }
 
 /// A distribution of the ConfigMap `ca`.
@@ -157,6 +176,123 @@ fn a_copy_changes_hands_only_where_this_hub_wants_it() {
         &copy("old", "m1", "web-deployment"),
     );
     assert_eq!(version, Some(Adopt), "another version of the kind");
+}
+
+#[test]
+fn a_binding_counts_only_as_the_controllers_have_left_it() {
+    let web = || {
+        binding(
+            ("apps/v1", "Deployment", "web"),
+            &json!({"placement": {}, "clusters": [{"name": "m1"}]}),
+        )
+    };
+    let with = |pointer: &str, value: Value| {
+        let mut binding = web();
+        if let Some(held) = binding.pointer_mut(pointer) {
+            *held = value;
+        }
+        binding
+    };
+    for (sentence, binding, expected) in [
+        ("settled", web(), Decision::Adopt),
+        (
+            "no placement",
+            with("/spec/placement", Value::Null),
+            Decision::NotScheduled,
+        ),
+        (
+            "of a former template",
+            with("/metadata/ownerReferences/0/uid", json!("uid-former")),
+            Decision::NotScheduled,
+        ),
+        (
+            "of no template",
+            with("/metadata/ownerReferences", json!([])),
+            Decision::NotScheduled,
+        ),
+        (
+            "changed since it was scheduled",
+            with("/metadata/generation", json!(4)),
+            Decision::NotScheduled,
+        ),
+        (
+            "never scheduled",
+            with("/status", json!({})),
+            Decision::NotScheduled,
+        ),
+        (
+            "scheduled to no cluster",
+            with("/spec/clusters", json!([])),
+            Decision::NotPlaced(Origin::Template),
+        ),
+    ] {
+        let mut state = state();
+        state.add_binding(&binding);
+        let live = Meta::of(&json!({"metadata": copy("old", "m1", "web-deployment")}));
+        let decision = decide(&state, &transfer(), &id("apps/v1", "Deployment", "web"), &live);
+        assert_eq!(decision, Some(expected), "{sentence}");
+    }
+}
+
+#[test]
+fn a_dependency_is_adopted_where_a_live_referrer_is() {
+    let web = |cluster: &str, propagates: bool| {
+        let spec = json!({"placement": {}, "clusters": [{"name": cluster}]});
+        let mut binding = binding(("apps/v1", "Deployment", "web"), &spec);
+        binding["spec"]["propagateDeps"] = json!(propagates);
+        binding
+    };
+    let conf = |referrer: &str| binding(("v1", "ConfigMap", "conf"), &required_by(referrer, "m1"));
+    let through = |referrer: &str| {
+        let mut binding = binding(("apps/v1", "Deployment", "far"), &required_by(referrer, "m1"));
+        binding["spec"]["propagateDeps"] = json!(false);
+        binding
+    };
+    for (sentence, bindings, expected) in [
+        ("a referrer", vec![conf("web-deployment")], Decision::Adopt),
+        (
+            "without a binding",
+            vec![conf("nope-deployment")],
+            Decision::NotScheduled,
+        ),
+        (
+            "without a template",
+            vec![conf("gone-deployment")],
+            Decision::NotScheduled,
+        ),
+        (
+            "scheduled elsewhere",
+            vec![web("m2", true), conf("web-deployment")],
+            Decision::NotScheduled,
+        ),
+        (
+            "that propagates none",
+            vec![web("m1", false), conf("web-deployment")],
+            Decision::NotScheduled,
+        ),
+        (
+            "an indirect one",
+            vec![through("web-deployment"), conf("far-deployment")],
+            Decision::Adopt,
+        ),
+        (
+            "two that need each other",
+            vec![through("conf-configmap"), conf("far-deployment")],
+            Decision::NotScheduled,
+        ),
+    ] {
+        let mut state = state();
+        bindings.iter().for_each(|binding| state.add_binding(binding));
+        let live = Meta::of(&json!({"metadata": copy("old", "m1", "conf-configmap")}));
+        let decision = decide(&state, &transfer(), &id("v1", "ConfigMap", "conf"), &live);
+        assert_eq!(decision, Some(expected), "{sentence}");
+    }
+    let kinds: Vec<String> = state()
+        .kinds_of_referrers()
+        .iter()
+        .map(|gvk| gvk.kind.to_string())
+        .collect();
+    assert_eq!(kinds, ["Deployment"]);
 }
 
 #[test]

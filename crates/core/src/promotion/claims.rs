@@ -11,8 +11,8 @@ use serde_json::Value;
 
 use crate::{
     matching,
-    promotion::Overriding,
     object::{NamespacedName, ResourceId, Str, StrMap},
+    promotion::Overriding,
     scheduler::{Candidate, affinity},
     scope,
 };
@@ -455,8 +455,7 @@ mod tests {
         let rule = |clusters: Value| json!([{"targetCluster": clusters, "overriders": {"plaintext": label}}]);
         let on_m1 = || rule(json!({"clusterNames": ["m1"]}));
         let web = || json!([{"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}]);
-        let logins =
-            |app: &str| json!([{"apiVersion": "v1", "kind": "Secret", "labelSelector": {"matchLabels": {"app": app}}}]);
+        let logins = |app: &str| json!([{"apiVersion": "v1", "kind": "Secret", "labelSelector": {"matchLabels": {"app": app}}}]);
         for (sentence, namespace, selectors, rules, expected) in [
             (
                 "the object",

@@ -108,12 +108,7 @@ pub fn differs(id: &ResourceId, template: &Value, held: &Value) -> Option<String
 }
 
 /// The path of the first value sent for which `is_other` of it and the stored one is true, or list of another length.
-fn unlike(
-    sent: &Value,
-    stored: &Value,
-    path: &str,
-    is_other: fn(&Value, &Value) -> bool,
-) -> Option<String> {
+fn unlike(sent: &Value, stored: &Value, path: &str, is_other: fn(&Value, &Value) -> bool) -> Option<String> {
     match (sent, stored) {
         (Value::Object(sent), stored) => {
             let mut given = sent.iter().filter(|(_, value)| !is_nothing(value));
@@ -196,7 +191,11 @@ mod tests {
                 json!({"data": {"k": "b", "l": "c"}}),
                 Some("data.k"),
             ),
-            (json!({"a": [1, {"b": 2}]}), json!({"a": [1, {"b": 3}]}), Some("a[1].b")),
+            (
+                json!({"a": [1, {"b": 2}]}),
+                json!({"a": [1, {"b": 3}]}),
+                Some("a[1].b"),
+            ),
             (json!({"a": 1}), json!({"a": {"b": 1}}), Some("a")),
             (json!({"a": true}), json!({"a": false}), Some("a")),
             (json!({"a": "1000m"}), json!({"a": "1"}), None),

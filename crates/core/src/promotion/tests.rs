@@ -125,3 +125,29 @@ fn the_policy_places_one_object_on_one_cluster() {
     assert_eq!(cluster_wide["metadata"], json!({"name": name}));
     assert_eq!(cluster_wide["spec"]["propagateDeps"], false);
 }
+
+#[test]
+fn a_job_is_stored_as_it_is_but_for_what_each_server_generates() {
+    let job = |uid: &str, image: &str| {
+        let labels = json!({"app": "once", "controller-uid": uid, "batch.kubernetes.io/controller-uid": uid,
+            "job-name": "web", "batch.kubernetes.io/job-name": "web"});
+        json!({
+            "apiVersion": "batch/v1", "kind": "Job",
+            "metadata": {"name": "web", "namespace": "shop", "uid": uid, "labels": labels},
+            "spec": {
+                "parallelism": 1, "selector": {"matchLabels": {"batch.kubernetes.io/controller-uid": uid}},
+                "template": {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "a", "image": image}]}},
+            },
+        })
+    };
+    let id = id("batch/v1", "Job");
+    let template = template(&id, &job("member", "a:1"), "hub").unwrap_or_else(|why| panic!("{why}"));
+    for (image, expected) in [
+        ("a:1", None),
+        ("a:2", Some("spec.template.spec.containers[0].image")),
+    ] {
+        let stored = pruned(&id, &job("hub", image));
+        let expected = expected.map(|path: &str| Altered::PodTemplate(path.to_owned()));
+        assert_eq!(altered(template.object(), &stored), expected, "{image}");
+    }
+}

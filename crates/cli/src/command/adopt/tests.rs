@@ -154,7 +154,7 @@ fn copies_on(server: &Server, hub: &Server) -> HubState {
         (SCALER, "autoscaling/v2", "HorizontalPodAutoscaler"),
         (JOB, "batch/v1", "CronJob"),
     ] {
-        let meta = json!({"name": "web", "namespace": "shop"});
+        let meta = json!({"name": "web", "namespace": "shop", "uid": "uid-web"});
         hub.put(
             path,
             json!({"apiVersion": version, "kind": kind, "metadata": meta}),
@@ -166,9 +166,11 @@ fn copies_on(server: &Server, hub: &Server) -> HubState {
                 "resourcebinding.karmada.io/name": binding}}});
         server.put(path, copy);
         state.add_binding(
-            &json!({"metadata": {"namespace": "shop", "name": binding}, "spec": {
-            "resource": {"apiVersion": version, "kind": kind, "namespace": "shop", "name": "web"},
-            "clusters": [{"name": "m1"}]}}),
+            &json!({"metadata": {"namespace": "shop", "name": binding, "generation": 1,
+                "ownerReferences": [{"controller": true, "uid": "uid-web"}]},
+            "spec": {"resource": {"apiVersion": version, "kind": kind, "namespace": "shop", "name": "web"},
+                "placement": {}, "clusters": [{"name": "m1"}]},
+            "status": {"schedulerObservedGeneration": 1}}),
         );
     }
     state
@@ -280,4 +282,42 @@ fn a_kubeconfig_of_no_member_is_refused() {
     };
     assert_eq!(unknown(&args, &[cluster("m1"), cluster("m2")]), Some("m3"));
     assert_eq!(unknown(&args, &[cluster("m1"), cluster("m3")]), None);
+}
+
+#[tokio::test]
+async fn an_error_of_the_hub_names_the_members_without_a_decision() {
+    let hub = Server::new("new").without("/apis/work.karmada.io");
+    let line = "entourage adopt --former-hub old --yes";
+    let Command::Adopt(args) = Cli::try_parse_from(line.split(' ')).unwrap().command else {
+        panic!("{line}");
+    };
+    let unreachable = Scan {
+        cluster: "m2".into(),
+        result: Err("no response".to_owned()),
+    };
+    let scans = [
+        scan("m1", &[], &[("a", "old")]),
+        unreachable,
+        scan("m3", &[], &[]),
+    ];
+    let decided = Decided::all(&args, &hub.client(), ("new", "old"), &scans).await;
+    assert!(decided.rows.is_empty());
+    let error = both(decided.result, finish(&mut Vec::<u8>::new(), &scans, 0)).unwrap_err();
+    let error = error.to_string();
+    for part in [
+        "the objects of m1, m3",
+        "ResourceBinding",
+        "1 member was not read",
+    ] {
+        assert!(error.contains(part), "{part}: {error}");
+    }
+    for (one, other, expected) in [
+        (Ok(()), Ok(()), None),
+        (Err("a"), Ok(()), Some("a")),
+        (Ok(()), Err("b"), Some("b")),
+        (Err("a"), Err("b"), Some("a; b")),
+    ] {
+        let result = both(one.map_err(anyhow::Error::msg), other.map_err(anyhow::Error::msg));
+        assert_eq!(result.err().map(|error| error.to_string()).as_deref(), expected);
+    }
 }

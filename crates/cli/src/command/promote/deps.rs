@@ -176,3 +176,54 @@ pub(super) async fn get(server: &Client, kinds: &mut Kinds, id: &ResourceId) -> 
         .with_context(|| format!("cannot read {id}"))?;
     Ok(object.and_then(|object| serde_json::to_value(object).ok()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mock::Server;
+
+    const CONF: &str = "/api/v1/namespaces/shop/configmaps/conf";
+
+    /// A server with ConfigMaps.
+    fn serving() -> Server {
+        let server = Server::new("hub");
+        let resource = json!({"name": "configmaps", "singularName": "", "namespaced": true, "kind": "ConfigMap", "verbs": ["get"]});
+        let list = json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "v1", "resources": [resource]});
+        server.put("/api/v1", list);
+        server
+    }
+
+    #[tokio::test]
+    async fn a_dependency_that_is_refused_must_not_be_overwritten_by_the_hubs() {
+        let owned = || json!({"ownerReferences": [{"kind": "App", "name": "a", "controller": true}]});
+        let by = |hub: &str| json!({"labels": {"entourage.dev/hub": hub}});
+        for (metadata, is_on_hub, expected) in [
+            (owned(), true, Err("it belongs to App a")),
+            (owned(), false, Ok(1)),
+            (by("other"), true, Err("hub other manages it")),
+            (by("other"), false, Ok(1)),
+            (by("hub"), true, Ok(0)),
+        ] {
+            let hub = serving();
+            if is_on_hub {
+                let held = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "conf", "namespace": "shop"}});
+                hub.put(CONF, held);
+            }
+            let mut live = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata});
+            live["metadata"]["name"] = json!("conf");
+            live["metadata"]["namespace"] = json!("shop");
+            let id = ResourceId::new(Gvk::new("v1", "ConfigMap"), "shop", "conf");
+            let (all, mut notes) = (vec![(id, Rendered(live))], Vec::new());
+            let result = templates(&hub.client(), all, "hub", &[], &mut notes).await;
+            match (result, expected) {
+                (Ok(templates), Ok(count)) => assert_eq!((templates.len(), notes.len()), (0, count)),
+                (Err(why), Err(part)) => {
+                    let why = why.to_string();
+                    assert!(why.contains(part) && why.contains("without --deps"), "{why}");
+                }
+                (Ok(_), Err(part)) => panic!("not refused: {part}"),
+                (Err(why), Ok(_)) => panic!("{why:#}"),
+            }
+        }
+    }
+}

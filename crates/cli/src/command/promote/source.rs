@@ -120,7 +120,13 @@ impl Source {
             let Some((_, served)) = self.kinds.first_served(&self.client, &versions).await? else {
                 continue;
             };
-            let scalers = list(&self.client, &served, namespace, &ListParams::default().limit(PAGE)).await;
+            let scalers = list(
+                &self.client,
+                &served,
+                namespace,
+                &ListParams::default().limit(PAGE),
+            )
+            .await;
             let mut scalers = scalers.map_err(explain).with_context(|| {
                 format!(
                     "cannot list {} on {}, so that one of them may scale what is promoted",
@@ -143,6 +149,40 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::mock::Server;
+
+    #[tokio::test]
+    async fn autoscalers_that_cannot_be_read_end_the_promotion() {
+        const SCALERS: &str = "/apis/autoscaling/v2/namespaces/shop/horizontalpodautoscalers";
+        let serving = || {
+            let server = Server::new("member").without("/apis/keda.sh/v1alpha1");
+            let resource = json!({"name": "horizontalpodautoscalers", "singularName": "", "namespaced": true,
+                "kind": "HorizontalPodAutoscaler", "verbs": ["list"]});
+            let list = json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "autoscaling/v2",
+                "resources": [resource]});
+            server.put("/apis/autoscaling/v2", list);
+            server
+        };
+        for (server, is_refused) in [(serving(), false), (serving().forbidding("GET", SCALERS), true)] {
+            let mut source = Source {
+                client: server.client(),
+                cluster: "m1".into(),
+                hub_id: "hub".into(),
+                kinds: Kinds::default(),
+            };
+            let result = source.scalers("shop").await;
+            assert_eq!(result.is_err(), is_refused, "{result:?}");
+            if let Err(why) = result {
+                let why = format!("{why:#}");
+                for part in [
+                    "cannot list horizontalpodautoscalers on m1",
+                    "\"jane\" cannot GET",
+                ] {
+                    assert!(why.contains(part), "{part}: {why}");
+                }
+            }
+        }
+    }
 
     fn deployment(meta: &Value, replicas: i32) -> Value {
         let mut object = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "shop"},

@@ -277,6 +277,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::mock::Server;
 
     #[test]
     fn a_policy_that_exists_must_do_what_the_new_one_would() {
@@ -322,6 +323,96 @@ mod tests {
             let id = ResourceId::new(Gvk::new(api_version, kind), "", "login");
             let error = format!("{:#}", refused(&id, kube::Error::Api(status.unwrap())));
             assert_eq!(error.contains("canary"), quotes, "{error}");
+        }
+    }
+
+    #[test]
+    fn only_an_object_of_that_name_is_there() {
+        for (code, reason, expected) in [
+            (409, "AlreadyExists", true),
+            (409, "Conflict", false),
+            (404, "NotFound", false),
+        ] {
+            let status = serde_json::from_value(json!({"code": code, "reason": reason, "message": "m"}));
+            assert_eq!(
+                is_there(&kube::Error::Api(status.unwrap())),
+                expected,
+                "{code} {reason}"
+            );
+        }
+    }
+
+    /// A ConfigMap of the member.
+    fn conf(name: &str, version: &str, value: &str) -> Value {
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"key": value},
+            "metadata": {"name": name, "namespace": "shop", "uid": name, "resourceVersion": version}})
+    }
+
+    #[tokio::test]
+    async fn what_changed_on_the_member_is_noticed_before_anything_is_written_and_what_was_written_is_named()
+    {
+        const ROOT: &str = "/api/v1/namespaces/shop/configmaps/root";
+        let serving = |id: &str| {
+            let server = Server::new(id);
+            let resource = json!({"name": "configmaps", "singularName": "", "namespaced": true, "kind": "ConfigMap", "verbs": ["get"]});
+            let list = json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "v1", "resources": [resource]});
+            server.put("/api/v1", list);
+            server
+        };
+        for (when, expected) in [
+            ("before", vec![]),
+            ("between", vec!["POST /api/v1/namespaces/shop/configmaps"]),
+        ] {
+            let (member, hub) = (serving("member"), serving("hub"));
+            let mut promoted = Vec::new();
+            for name in ["needed", "root"] {
+                member.put(
+                    &format!("/api/v1/namespaces/shop/configmaps/{name}"),
+                    conf(name, "1", "a"),
+                );
+                let id = ResourceId::new(Gvk::new("v1", "ConfigMap"), "shop", name);
+                promoted.push(
+                    Promoted::new(id, &conf(name, "1", "a"), "hub").unwrap_or_else(|why| panic!("{why}")),
+                );
+            }
+            let change = {
+                let member = member.clone();
+                move || member.put(ROOT, conf("root", "2", "b"))
+            };
+            let hub = if when == "before" {
+                change();
+                hub
+            } else {
+                hub.reacting(move |method, _, _| {
+                    if method == "POST" {
+                        change();
+                    }
+                })
+            };
+            let mut kinds = Kinds::default();
+            let gvk = Gvk::new("v1", "ConfigMap");
+            kinds.learn(&hub.client(), [gvk]).await.unwrap();
+            let mut source = Source {
+                client: member.client(),
+                cluster: "m1".into(),
+                hub_id: "hub".into(),
+                kinds: Kinds::default(),
+            };
+            let (client, mut out) = (hub.client(), Vec::new());
+            let write = Write {
+                hub: &client,
+                kinds: &kinds,
+                out: &mut out,
+            };
+            let error = write.all(None, &promoted[..1], &promoted[1], &mut source).await;
+            let error = error.unwrap_err().to_string();
+            assert!(
+                error.contains("ConfigMap shop/root changed on m1 meanwhile"),
+                "{error}"
+            );
+            let is_named = error.contains("created on the hub, and leaves there: ConfigMap shop/needed");
+            assert_eq!(is_named, when == "between", "{error}");
+            assert_eq!(hub.take_writes(), expected, "{when}");
         }
     }
 }
