@@ -42,6 +42,9 @@ async fn a_rebuilt_hub_adopts_the_copies_of_its_predecessor_and_nothing_else(
     let conflict = scene
         .until_condition("my-config-configmap", "FullyApplied", "False", "--former-hub")
         .await?;
+    scene
+        .until_condition("myapp-deployment", "FullyApplied", "False", "--former-hub")
+        .await?;
     let message = conflict["message"].as_str().unwrap_or_default();
     ensure!(
         message.contains("member1") && message.contains(&format!("entourage adopt --former-hub {FORMER}")),
