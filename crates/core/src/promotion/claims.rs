@@ -451,7 +451,7 @@ mod tests {
 
     #[test]
     fn an_override_policy_that_would_change_an_object_is_named() {
-        let label = json!([{"op": "add", "path": "/metadata/labels/a", "value": "b"}]);
+        let label = json!([{"operator": "add", "path": "/metadata/labels/a", "value": "b"}]);
         let rule = |clusters: Value| json!([{"targetCluster": clusters, "overriders": {"plaintext": label}}]);
         let on_m1 = || rule(json!({"clusterNames": ["m1"]}));
         let web = || json!([{"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}]);
