@@ -252,7 +252,7 @@ fn an_object_that_is_not_managed_is_read_and_not_written_unless_the_policy_overw
             "abort",
             order(),
             vec![no(RequestError::Exists), theirs()],
-            "POST, GET: Foreign",
+            "POST, GET: Foreign(None)",
         ),
         (
             "overwrite",
