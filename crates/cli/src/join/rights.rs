@@ -236,7 +236,7 @@ mod tests {
         wanted.extend([Some(""), Some("")]);
         let looked: Vec<_> = LOOKED_INTO.iter().map(|(group, _)| Some(*group)).collect();
         wanted.extend(looked.chunk_by(|a, b| a == b).map(|each| each[0]));
-        wanted.extend([Some("apiextensions.k8s.io"), None]);
+        wanted.extend([Some("apiextensions.k8s.io"), Some("apiregistration.k8s.io"), None]);
         assert_eq!(groups, wanted);
     }
 
