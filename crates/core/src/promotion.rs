@@ -25,7 +25,7 @@ mod overriding;
 mod scaling;
 mod stored;
 
-pub use overriding::Overriding;
+pub use overriding::OverridePolicies;
 pub use scaling::{SCALERS, retain_replicas, scaled_by};
 pub use stored::{Altered, altered, different, differs};
 

@@ -35,7 +35,7 @@ pub(super) fn of_binding(state: &HubState, transfer: &Transfer, id: &ResourceId,
     }
     let ours = state.bindings.keys().find(|name| is_wanted(name));
     if let Some(ours) = ours {
-        return Decision::OtherBinding(owner.clone(), ours.clone());
+        return Decision::OtherBinding(owner, ours.clone());
     }
     let of_it = || state.bindings.values().filter(|placed| placed.resource == *id);
     if of_it().next().is_none() {

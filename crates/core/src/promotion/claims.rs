@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::{
     matching,
     object::{NamespacedName, ResourceId, Str, StrMap},
-    promotion::Overriding,
+    promotion::OverridePolicies,
     scheduler::{Candidate, affinity},
     scope,
 };
@@ -53,7 +53,7 @@ pub struct Hub {
     /// The templates that may need the new ones.
     pub referrers: Vec<Referrer>,
     /// The policies that may change their copies.
-    pub overriding: Overriding,
+    pub overriding: OverridePolicies,
 }
 
 /// New templates: the promoted object and its dependencies, and the cluster that they come from.
@@ -309,7 +309,7 @@ mod tests {
             policies,
             members: vec![member("m1", "prod"), member("m2", "dev")],
             referrers,
-            overriding: Overriding::default(),
+            overriding: OverridePolicies::default(),
         }
     }
 
@@ -499,7 +499,7 @@ mod tests {
             let over = json!({"metadata": {"namespace": namespace, "name": "over"},
                 "spec": {"resourceSelectors": selectors, "overrideRules": rules}});
             let mut hub = hub(vec![], vec![]);
-            hub.overriding = Overriding::new(&[over]);
+            hub.overriding = OverridePolicies::new(&[over]);
             let refused = checked(&hub, true).err().unwrap_or_default();
             assert_eq!(refused.is_empty(), expected.is_none(), "{sentence}: {refused}");
             assert!(

@@ -12,9 +12,9 @@ use crate::{
 
 /// The OverridePolicies and ClusterOverridePolicies of a hub.
 #[derive(Clone, Debug, Default)]
-pub struct Overriding(Vec<(NamespacedName, Policy)>);
+pub struct OverridePolicies(Vec<(NamespacedName, Policy)>);
 
-impl Overriding {
+impl OverridePolicies {
     /// Reads the policies as stored. One that cannot be read has no effect; one that is being deleted has it until it is gone.
     #[must_use]
     pub fn new(policies: &[Value]) -> Self {

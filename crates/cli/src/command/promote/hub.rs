@@ -8,7 +8,7 @@ use entourage_core::{
     dependencies::drawing::Drawing,
     object::{Gvk, ResourceId, Str},
     promotion::{
-        Overriding,
+        OverridePolicies,
         claims::{Hub, Member, Policy, Referrer},
     },
     scope,
@@ -44,7 +44,7 @@ pub(super) async fn facts(
         policies,
         members: members.into_iter().map(Member::new).collect(),
         referrers: referrers(hub, interpreters, &elsewhere, new).await?,
-        overriding: Overriding::new(&overriding),
+        overriding: OverridePolicies::new(&overriding),
     })
 }
 
