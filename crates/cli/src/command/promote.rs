@@ -128,7 +128,7 @@ async fn promote(
     let root = Promoted::new(id.clone(), live.object(), &source.hub_id)
         .map_err(|why| source::refused(&id, &args.cluster, &why))?;
     let mut notes = Vec::new();
-    let scalers = source.scalers(namespace).await?;
+    let scalers = source.scalers(namespace, &mut notes).await?;
     let root = root.keep_replicas(&scalers, &mut notes)?;
     let mut kinds = Kinds::default();
     let mut remarks = Vec::new();
@@ -137,7 +137,7 @@ async fn promote(
         if let Some(remark) = remarks.first() {
             bail!("cannot tell all dependencies: {remark}. Promote without --deps");
         }
-        let all = deps::of(&interpreters, &source.client, (&id, live), &mut notes).await?;
+        let all = deps::of(&interpreters, (&hub, &source.client), (&id, live), &mut notes).await?;
         // A hook may name further dependencies, which the policy would overwrite unseen.
         let gvks: Vec<&Gvk> = all.iter().map(|(id, _)| &id.gvk).chain([&id.gvk]).collect();
         if let Some(hook) = interpreters::hook_covering(&hub, &mut kinds, &gvks).await? {

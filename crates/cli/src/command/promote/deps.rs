@@ -16,7 +16,7 @@ use super::source::Promoted;
 use crate::{
     connect::{explain, within},
     kinds::Kinds,
-    lists::{PAGE, api, list_metadata},
+    lists::{PAGE, api, every, list_metadata},
     simulate::interpreters::InterpreterSnapshot,
 };
 
@@ -30,17 +30,21 @@ impl Drop for Known {
     }
 }
 
-/// The dependencies of `root` that exist on the member. What is missing there is noted.
+/// The dependencies of `root` that exist on the member, also those in namespaces that consent on the hub. What is missing there is
+/// noted.
 ///
 /// # Errors
-/// The member cannot be read, or an object cannot be interpreted: the hub might take over what is not checked here.
+/// The hub or the member cannot be read, an object cannot be interpreted, or the hub has one that the member lacks: the hub might
+/// take over, or create, what is not checked here.
 pub(super) async fn of(
     interpreters: &InterpreterSnapshot,
-    member: &Client,
+    (hub, member): (&Client, &Client),
     (root, live): (&ResourceId, Rendered),
     notes: &mut Vec<String>,
 ) -> Result<Vec<(ResourceId, Rendered)>> {
-    let mut known = Known(BTreeMap::from([(root.clone(), live.into_object())]));
+    let mut known = Known(namespaces(hub).await?);
+    known.0.insert(root.clone(), live.into_object());
+    let mut hub_kinds = Kinds::default();
     let (mut read, mut missing) = (BTreeSet::from([root.clone()]), BTreeSet::new());
     let (mut listed, mut kinds) = (BTreeSet::new(), Kinds::default());
     let reached = loop {
@@ -65,6 +69,12 @@ pub(super) async fn of(
                     read.insert(id);
                 }
                 None => {
+                    let held = get(hub, &mut hub_kinds, &id).await.context("on the hub")?;
+                    if held.map(Rendered).is_some() {
+                        bail!(
+                            "{id} exists on the hub and not on the member, where the hub would create it. Promote without --deps"
+                        );
+                    }
                     notes.push(format!("{id} does not exist on the member"));
                     missing.insert(id);
                 }
@@ -77,6 +87,20 @@ pub(super) async fn of(
         .filter(|id| !missing.contains(id))
         .filter_map(take)
         .collect())
+}
+
+/// The namespaces of the hub: they say from which others dependencies in them may be propagated.
+///
+/// # Errors
+/// The hub cannot be read.
+pub(super) async fn namespaces(hub: &Client) -> Result<BTreeMap<ResourceId, Value>> {
+    let gvk = Gvk::new("v1", "Namespace");
+    let all = every(hub, gvk.clone(), false).await?;
+    let named = all.into_iter().filter_map(|namespace| {
+        let name = namespace["metadata"]["name"].as_str()?.to_owned();
+        Some((ResourceId::new(gvk.clone(), "", &name), namespace))
+    });
+    Ok(named.collect())
 }
 
 /// The templates of dependencies. One that this hub manages already needs none, nor a note; any other that is refused is a note, as
@@ -191,6 +215,33 @@ mod tests {
         let list = json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "v1", "resources": [resource]});
         server.put("/api/v1", list);
         server
+    }
+
+    #[tokio::test]
+    async fn a_dependency_that_only_the_hub_has_would_be_created_on_the_member() {
+        let id = ResourceId::new(Gvk::new("apps/v1", "Deployment"), "shop", "web");
+        let container =
+            json!({"name": "a", "envFrom": [{"configMapRef": {"name": "conf", "optional": true}}]});
+        let live = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "shop"},
+            "spec": {"template": {"spec": {"containers": [container]}}}});
+        for is_on_hub in [true, false] {
+            let (hub, member) = (serving(), serving());
+            if is_on_hub {
+                let held = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "conf", "namespace": "shop"}});
+                hub.put(CONF, held);
+            }
+            let mut notes = Vec::new();
+            let clients = (&hub.client(), &member.client());
+            let root = (&id, Rendered(live.clone()));
+            let result = of(&InterpreterSnapshot::default(), clients, root, &mut notes).await;
+            match result {
+                Ok(all) => assert!(!is_on_hub && all.is_empty() && notes.len() == 1, "{notes:?}"),
+                Err(why) => assert!(
+                    is_on_hub && format!("{why:#}").contains("exists on the hub and not on the member"),
+                    "{why:#}"
+                ),
+            }
+        }
     }
 
     #[tokio::test]

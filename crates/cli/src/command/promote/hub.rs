@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use anyhow::Result;
+use entourage_api::keys::annotation;
 use entourage_core::{
     adoption::HubState,
     dependencies::drawing::Drawing,
@@ -49,17 +50,25 @@ pub(super) async fn facts(
 }
 
 /// The bindings with dependencies that are scheduled to other clusters, and whose templates may refer to a new one: it is in
-/// their namespace, or in none.
+/// their namespace, in none, or in one that consents to others.
 async fn elsewhere(hub: &Client, cluster: &str, new: &[(&ResourceId, &Value)]) -> Result<HubState> {
     let mut state = HubState::default();
+    let namespaces = deps::namespaces(hub).await?;
+    let consents = |name: &Str| {
+        let id = ResourceId::new(Gvk::new("v1", "Namespace"), "", name);
+        let namespace = namespaces.get(&id);
+        namespace.is_some_and(|held| !held["metadata"]["annotations"][annotation::REFERENCES_FROM].is_null())
+    };
+    let is_for_all = new
+        .iter()
+        .any(|(id, _)| id.namespace.is_empty() || consents(&id.namespace));
     for kind in [scope::BINDING.kind, scope::CLUSTER_BINDING.kind] {
         for binding in every(hub, Gvk::new(scope::BINDING_API, kind), true).await? {
             let namespace = binding["metadata"]["namespace"].as_str().unwrap_or_default();
             let spec = &binding["spec"];
             let has_dependencies = spec["propagateDeps"] == true || spec["requiredBy"].is_array();
-            let is_near =
-                |(id, _): &(&ResourceId, &Value)| id.namespace.is_empty() || *id.namespace == *namespace;
-            if has_dependencies && (namespace.is_empty() || new.iter().any(is_near)) {
+            let is_near = |(id, _): &(&ResourceId, &Value)| *id.namespace == *namespace;
+            if has_dependencies && (is_for_all || namespace.is_empty() || new.iter().any(is_near)) {
                 state.add_binding(&binding);
             }
         }
@@ -77,7 +86,7 @@ async fn referrers(
     new: &[(&ResourceId, &Value)],
 ) -> Result<Vec<Referrer>> {
     let mut kinds = Kinds::default();
-    let mut known = Known::default();
+    let mut known = Known(deps::namespaces(hub).await?);
     for placed in bindings.bindings.values() {
         if let Some(template) = deps::get(hub, &mut kinds, &placed.resource).await? {
             known.0.insert(placed.resource.clone(), template);

@@ -106,11 +106,12 @@ impl Source {
         Ok(())
     }
 
-    /// The autoscalers of a namespace. Kinds that the member does not serve are left out.
+    /// The autoscalers of a namespace. Kinds that the member does not serve are left out. ScaledObjects that may not be listed are
+    /// noted: KEDA makes a HorizontalPodAutoscaler for each that is active.
     ///
     /// # Errors
     /// They cannot be read: one of them may scale what is promoted, and the hub would set its replicas again and again.
-    pub(super) async fn scalers(&mut self, namespace: &str) -> Result<Vec<Value>> {
+    pub(super) async fn scalers(&mut self, namespace: &str, notes: &mut Vec<String>) -> Result<Vec<Value>> {
         let mut all = Vec::new();
         if namespace.is_empty() {
             return Ok(all);
@@ -127,6 +128,18 @@ impl Source {
                 &ListParams::default().limit(PAGE),
             )
             .await;
+            if *kind == "ScaledObject"
+                && let Err(kube::Error::Api(status)) = &scalers
+                && status.code == 403
+            {
+                notes.push(format!(
+                    "{} on {} may not be listed: if one of them scales a promoted workload, give its template the label {}: \"{TRUE}\"",
+                    served.resource.plural,
+                    self.cluster,
+                    label::RETAIN_REPLICAS
+                ));
+                continue;
+            }
             let mut scalers = scalers.map_err(explain).with_context(|| {
                 format!(
                     "cannot list {} on {}, so that one of them may scale what is promoted",
@@ -170,7 +183,7 @@ mod tests {
                 hub_id: "hub".into(),
                 kinds: Kinds::default(),
             };
-            let result = source.scalers("shop").await;
+            let result = source.scalers("shop", &mut Vec::new()).await;
             assert_eq!(result.is_err(), is_refused, "{result:?}");
             if let Err(why) = result {
                 let why = format!("{why:#}");
@@ -182,6 +195,35 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[tokio::test]
+    async fn scaled_objects_that_may_not_be_listed_are_a_note() {
+        const SCALED: &str = "/apis/keda.sh/v1alpha1/namespaces/shop/scaledobjects";
+        let server = Server::new("member")
+            .without("/apis/autoscaling/v2")
+            .without("/apis/autoscaling/v1")
+            .forbidding("GET", SCALED);
+        let resource = json!({"name": "scaledobjects", "singularName": "", "namespaced": true, "kind": "ScaledObject", "verbs": ["list"]});
+        let list = json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "keda.sh/v1alpha1", "resources": [resource]});
+        server.put("/apis/keda.sh/v1alpha1", list);
+        let mut source = Source {
+            client: server.client(),
+            cluster: "m1".into(),
+            hub_id: "hub".into(),
+            kinds: Kinds::default(),
+        };
+        let mut notes = Vec::new();
+        assert!(
+            source
+                .scalers("shop", &mut notes)
+                .await
+                .is_ok_and(|all| all.is_empty())
+        );
+        assert!(
+            notes[0].starts_with("scaledobjects on m1 may not be listed"),
+            "{notes:?}"
+        );
     }
 
     fn deployment(meta: &Value, replicas: i32) -> Value {
