@@ -15,6 +15,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     }
     let cluster = Cluster::new(Options {
         admin_token: "admintoken".to_owned(),
+        authority: Some(authority.clone()),
         ..Options::default()
     });
     let stop = CancellationToken::new();

@@ -1,8 +1,9 @@
 //! The admission plugins of a cluster, which act on writes beside the rules of each kind: limit ranges, quotas, pod
-//! security, policies and webhooks.
+//! security, certificates, policies and webhooks.
 //!
 //! Costs: one list of the limit ranges or the quotas of the namespace for each create.
 
+pub(crate) mod certificates;
 mod limits;
 pub(crate) mod policies;
 mod quota;

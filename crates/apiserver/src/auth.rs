@@ -1,7 +1,7 @@
 //! Authentication and authorization of requests.
 //!
 //! Authentication, of which the first that is present counts: client certificates of the cluster's authority, the admin's
-//! token, further static tokens, tokens of service accounts; a request without any is `system:anonymous`. Authorization:
+//! token, further static tokens, bootstrap tokens, tokens of service accounts; a request without any is `system:anonymous`. Authorization:
 //! `system:masters` may do everything, all others what RBAC grants.
 
 use std::{
@@ -19,6 +19,7 @@ use crate::{
 };
 
 pub(crate) mod about;
+pub(crate) mod bootstrap;
 pub(crate) mod certificate;
 pub(crate) mod escalation;
 pub(crate) mod impersonate;
@@ -159,7 +160,7 @@ impl Auth {
     }
 
     /// The user of a token that is good for one of `audiences` (none named: for this server), and for which of them it is;
-    /// otherwise why it is not. Static tokens are good for this server alone.
+    /// otherwise why it is not. Static and bootstrap tokens are good for this server alone.
     pub(crate) fn of_token(
         &self,
         store: &Store,
@@ -169,7 +170,8 @@ impl Auth {
     ) -> std::result::Result<(User, Vec<String>), String> {
         let server = [token::ISSUER.to_owned()];
         let wanted = if audiences.is_empty() { &server } else { audiences };
-        let Some(user) = self.of_static_token(token) else {
+        let user = self.of_static_token(token);
+        let Some(user) = user.or_else(|| bootstrap::user(store, now, token)) else {
             return token::user(self, store, now, token, wanted);
         };
         let good = common(wanted, &server);

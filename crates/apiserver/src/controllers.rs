@@ -1,4 +1,4 @@
-//! The controllers of a cluster: they empty namespaces, collect dependents and create service accounts.
+//! The controllers of a cluster: they empty namespaces, collect dependents, create service accounts and sign certificates.
 //!
 //! One task reads the store's changes and passes each to every controller of the table; then each works on its queue. A
 //! controller keeps an index and a queue, both synchronous; it reads the store's current state only while it works on its
@@ -16,16 +16,19 @@ use tokio::{sync::watch, time::Instant};
 use crate::{
     admission,
     auth::token,
+    authority::Authority,
     resource::Kinds,
     store::{Entry, Happened, Reader, Revision},
 };
 
 mod accounts;
+mod bootstrap;
 mod definitions;
 mod garbage;
 mod namespaces;
 mod protection;
 mod roles;
+mod signing;
 mod tokens;
 
 /// The number of items of work that are done before other tasks get a turn.
@@ -63,8 +66,8 @@ pub(crate) trait Context: admission::Context {
     /// The key that signs tokens of service accounts.
     fn token_key(&self) -> &token::Key;
 
-    /// The certificate of the cluster's authority, PEM.
-    fn authority(&self) -> Option<&str>;
+    /// The cluster's authority.
+    fn authority(&self) -> Option<&Authority>;
 
     /// True if the cluster has the controllers `pvc-protection` and `pv-protection`.
     fn storage_protection(&self) -> bool;
@@ -103,10 +106,12 @@ pub(crate) trait Controller: Send {
 fn controllers() -> Vec<Box<dyn Controller>> {
     vec![
         Box::new(accounts::Accounts::default()),
+        Box::new(bootstrap::Tokens::default()),
         Box::new(garbage::Garbage::default()),
         Box::new(namespaces::Namespaces::default()),
         Box::new(protection::Protection::default()),
         Box::new(roles::Roles::default()),
+        Box::new(signing::Signing::default()),
         Box::new(tokens::Tokens::default()),
     ]
 }

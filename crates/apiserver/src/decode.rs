@@ -20,6 +20,7 @@ mod time;
 mod typed;
 
 use envelope::{Gvk, unrecognized};
+pub(crate) use time::read as read_time;
 use typed::{Typed, Voice};
 
 /// The treatment of unknown and duplicate fields.

@@ -17,6 +17,7 @@
 
 mod admission;
 mod auth;
+mod authority;
 mod call;
 mod cluster;
 mod controllers;
@@ -40,6 +41,7 @@ mod server;
 mod store;
 mod table;
 mod watch;
+mod x509;
 
 // Parts of the server that are used without one: for checks before anything is sent, and by fuzz targets.
 pub mod apply;

@@ -22,11 +22,10 @@ use crate::{
     http::{Certified, answer},
 };
 
-mod authority;
 mod kubeconfig;
 mod patient;
 
-pub use authority::{Authority, ClientCertificate};
+pub use crate::authority::{Authority, ClientCertificate};
 pub use kubeconfig::{Access, kubeconfig};
 use patient::Patient;
 

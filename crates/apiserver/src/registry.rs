@@ -198,6 +198,7 @@ pub(crate) async fn change(
             new: Some(&new),
             old: Some(&old),
         };
+        admission::certificates::check(cluster.access(), &request, states)?;
         warnings.extend(admission::policies::validate(&request, states)?);
         warnings.extend(admission::webhooks::validate(&request, states).await?);
         if system::is_finished(resource, &new, &old) {

@@ -13,6 +13,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use crate::{
     admission,
     auth::{Access, Auth, User, policy, token},
+    authority::Authority,
     controllers, kinds,
     object::Object,
     openapi::Documents,
@@ -31,8 +32,9 @@ pub struct Options {
     pub admin_token: String,
     /// Further bearer tokens and their users.
     pub tokens: Vec<(String, User)>,
-    /// Certificate of the authority that signs the server's, PEM: Secrets with tokens carry it.
-    pub authority: Option<String>,
+    /// The authority that signs the server's certificate: Secrets with tokens carry its own, and it signs what approved
+    /// CertificateSigningRequests ask for. Without one nothing is signed.
+    pub authority: Option<Authority>,
     /// True if claims and volumes that are being deleted are released once they are unused, as by the controllers
     /// `pvc-protection` and `pv-protection`, which an API server alone lacks. Default: false.
     pub storage_protection: bool,
@@ -209,8 +211,8 @@ impl controllers::Context for Server {
         self.auth.key(&self.store)
     }
 
-    fn authority(&self) -> Option<&str> {
-        self.options.authority.as_deref()
+    fn authority(&self) -> Option<&Authority> {
+        self.options.authority.as_ref()
     }
 
     fn storage_protection(&self) -> bool {

@@ -388,7 +388,7 @@ async fn machine(
     let cluster = Cluster::open(entourage_apiserver::Options {
         name: name.to_owned(),
         admin_token: token.expose().to_owned(),
-        authority: Some(authority.certificate.clone()),
+        authority: Some(authority.clone()),
         storage_protection: true,
         data: kept.store(name),
         ..entourage_apiserver::Options::default()

@@ -58,7 +58,7 @@ impl EmbeddedCluster {
         let cluster = Cluster::new(Options {
             name: name.to_owned(),
             admin_token: TOKEN.to_owned(),
-            authority: Some(authority.certificate.clone()),
+            authority: Some(authority.clone()),
             storage_protection: name == HUB,
             ..Options::default()
         });

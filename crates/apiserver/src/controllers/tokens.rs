@@ -119,7 +119,7 @@ fn datum<'a>(secret: &'a Object, key: &str) -> Option<&'a str> {
 /// True if the Secret has the cluster's current authority: that may be newer than the Secret's content.
 fn has_authority(cluster: &dyn Context, secret: &Object) -> bool {
     let wanted = cluster.authority();
-    wanted.is_none_or(|wanted| datum(secret, AUTHORITY) == Some(&BASE64_STANDARD.encode(wanted)))
+    wanted.is_none_or(|wanted| datum(secret, AUTHORITY) == Some(&BASE64_STANDARD.encode(&wanted.certificate)))
 }
 
 fn fill(cluster: &dyn Context, key: &str, secret: &Object, namespace: &str, name: &str, uid: &str) {
@@ -149,7 +149,7 @@ fn fill(cluster: &dyn Context, key: &str, secret: &Object, namespace: &str, name
         }
         data["namespace"] = BASE64_STANDARD.encode(namespace).into();
         if let Some(authority) = cluster.authority() {
-            data[AUTHORITY] = BASE64_STANDARD.encode(authority).into();
+            data[AUTHORITY] = BASE64_STANDARD.encode(&authority.certificate).into();
         }
         let annotations = metadata_mut(secret)
             .entry("annotations")
@@ -159,7 +159,8 @@ fn fill(cluster: &dyn Context, key: &str, secret: &Object, namespace: &str, name
     });
 }
 
-fn delete(cluster: &dyn Context, secret: &Object) {
+/// Deletes a Secret if it is still this one.
+pub(super) fn delete(cluster: &dyn Context, secret: &Object) {
     let kinds = cluster.kinds();
     let Some(resource) = kinds.find("", "v1", SECRETS) else {
         return;

@@ -14,7 +14,7 @@ const MICROS: &[&str] = &[
 ///
 /// # Errors
 /// Go's text for what is no time of this layout.
-pub(super) fn read(text: &str, micro: bool) -> Result<Option<String>, String> {
+pub(crate) fn read(text: &str, micro: bool) -> Result<Option<String>, String> {
     let timestamp = Parse::new(text, micro).run().map_err(|error| {
         let layout = if micro { MICROS } else { SECONDS };
         format!("parsing time {}{error}", quoted(text)).replace("{layout}", &quoted(&layout.concat()))

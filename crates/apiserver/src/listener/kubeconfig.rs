@@ -3,7 +3,7 @@
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
 
-use super::authority::{Authority, ClientCertificate};
+use crate::authority::{Authority, ClientCertificate};
 
 /// The credentials of the user of a kubeconfig.
 #[derive(Clone, Copy)]

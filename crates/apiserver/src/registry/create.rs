@@ -106,6 +106,7 @@ async fn create_named(
     let name = field(&object, "name").to_owned();
     let request = asked(cluster, call, terms, "CREATE", &name);
     resource.rules.prepare_create(&mut object, cluster)?;
+    admission::certificates::name_user(resource, &mut object, &call.user);
     let mut errors = meta::validate(resource, &object);
     errors.extend(resource.rules.validate(&object));
     if errors.is_empty() {
@@ -142,6 +143,7 @@ async fn create_named(
         new: Some(&object),
         old: None,
     };
+    admission::certificates::check(cluster.access(), &request, states)?;
     warnings.extend(admission::policies::validate(&request, states)?);
     warnings.extend(admission::webhooks::validate(&request, states).await?);
     let key = resource.key(&call.namespace, &name);

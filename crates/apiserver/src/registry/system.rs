@@ -208,13 +208,13 @@ pub(super) fn keep_system_fields(new: &mut Object, old: &Object) {
     }
 }
 
-/// Status is changed through its subresource only, and little else through it: nothing of a custom resource, of a built-in
-/// kind its metadata (what more it keeps is up to its rules).
+/// Status is changed through its subresource only (and through approval, which is a part of it), and little else through it:
+/// nothing of a custom resource, of a built-in kind its metadata (what more it keeps is up to its rules).
 pub(super) fn keep_other_part(resource: &Resource, subresource: &str, new: &mut Object, old: &Object) {
     if !resource.rules.has_status() {
         return;
     }
-    if subresource != "status" {
+    if !matches!(subresource, "status" | "approval") {
         set_back(new, old, |name| name == "status");
         return;
     }

@@ -1,44 +1,30 @@
-//! CertificateSigningRequests: stored, and never signed here.
+//! CertificateSigningRequests: the request never changes, approval changes its conditions, and signing its certificate.
 
-use serde_json::Value;
+use std::{collections::BTreeMap, sync::Arc};
+
+use serde_json::{Value, json};
 
 use crate::{
-    kinds::kind_def::{KindDef, empty_status, fields},
+    kinds::kind_def::{KindDef, fields},
+    names,
     object::{
         Object,
-        tree::{Errors, below, list, made, number, same, text},
+        tree::{below, default, list, made, text},
     },
     printer::{AGE, NAME, NONE, Printer, View, duration, words},
+    resource::{Rules, Surroundings},
+    status::{FieldError, Result},
 };
 
-/// The shortest lifetime that a certificate may have, in seconds.
-const SHORTEST: i64 = 600;
+mod validate;
+
+/// The conditions by which a request is decided: only approval changes them.
+const DECISIONS: [&str; 2] = ["Approved", "Denied"];
 
 pub(super) static DEF: KindDef = KindDef {
     short: &["csr"],
     subresources: &["approval", "status"],
-    defaults: |request| {
-        made(request, "spec");
-    },
-    created: empty_status,
-    updated: |subresource, new, old| {
-        // The request itself never changes; approval changes the conditions.
-        if let Some(spec) = old.get("spec") {
-            new.insert("spec".to_owned(), spec.clone());
-        }
-        if subresource == "approval" && !same(new.get("status"), old.get("status")) {
-            let conditions = below(new, "status").get("conditions").cloned();
-            let mut status = below(old, "status").clone();
-            match conditions {
-                Some(conditions) => status.insert("conditions".to_owned(), conditions),
-                None => status.remove("conditions"),
-            };
-            new.insert("status".to_owned(), Value::Object(status));
-        }
-    },
-    errors,
-    changes: Some(|_, _, _| {}),
-    selectable: Some(|request| fields([("spec.signerName", text(below(request, "spec"), "signerName"))])),
+    rules: Some(|| Arc::new(Requests)),
     printer: Printer::new(
         &[
             NAME,
@@ -63,25 +49,118 @@ pub(super) static DEF: KindDef = KindDef {
     ..KindDef::of::<k8s_openapi::api::certificates::v1::CertificateSigningRequest>()
 };
 
-fn errors(request: &Object, errors: &mut Errors) {
-    let spec = below(request, "spec");
-    if text(spec, "request").is_empty() {
-        errors.invalid("spec.request", "", "PEM block type must be CERTIFICATE REQUEST");
+/// The rules of a CertificateSigningRequest.
+#[derive(Debug)]
+struct Requests;
+
+impl Rules for Requests {
+    fn defaults(&self, request: &mut Object) {
+        made(request, "spec");
     }
-    if list(spec, "usages").is_empty() {
-        errors.required("spec.usages", "usages must be provided");
+
+    fn has_status(&self) -> bool {
+        true
     }
-    match text(spec, "signerName") {
-        "" => errors.required("spec.signerName", ""),
-        name if name.split('/').count() != 2 => {
-            let detail = "must be a fully qualified domain and path of the form 'example.com/signer-name'";
-            errors.invalid("spec.signerName", name, detail);
+
+    fn name_problems(&self, name: &str, prefix: bool) -> Vec<String> {
+        names::path_segment(name, prefix)
+    }
+
+    fn prepare_create(&self, request: &mut Object, _: &dyn Surroundings) -> Result<()> {
+        request.insert("status".to_owned(), json!({}));
+        Ok(())
+    }
+
+    fn prepare_update(
+        &self,
+        subresource: &str,
+        new: &mut Object,
+        old: &Object,
+        around: &dyn Surroundings,
+    ) -> Result<()> {
+        if let Some(spec) = old.get("spec") {
+            new.insert("spec".to_owned(), spec.clone());
         }
-        _ => {}
+        match subresource {
+            "approval" => {
+                date_conditions(new, old, &around.now());
+                let conditions = below(new, "status").get("conditions").cloned();
+                let mut status = below(old, "status").clone();
+                match conditions {
+                    Some(conditions) => status.insert("conditions".to_owned(), conditions),
+                    None => status.remove("conditions"),
+                };
+                new.insert("status".to_owned(), Value::Object(status));
+            }
+            "status" => {
+                keep_decisions(new, old);
+                date_conditions(new, old, &around.now());
+            }
+            _ => {}
+        }
+        Ok(())
     }
-    if let Some(seconds) = number(spec, "expirationSeconds").filter(|seconds| *seconds < SHORTEST) {
-        let detail = "may not specify a duration less than 600 seconds (10 minutes)";
-        errors.invalid("spec.expirationSeconds", seconds, detail);
+
+    fn validate(&self, request: &Object) -> Vec<FieldError> {
+        validate::create(request)
+    }
+
+    fn validate_update(&self, subresource: &str, new: &Object, old: &Object) -> Vec<FieldError> {
+        validate::update(subresource, new, old)
+    }
+
+    fn selectable(&self, request: &Object) -> Option<BTreeMap<String, String>> {
+        Some(fields([(
+            "spec.signerName",
+            text(below(request, "spec"), "signerName"),
+        )]))
+    }
+}
+
+/// The conditions of a request.
+fn conditions(request: &Object) -> &[Value] {
+    list(below(request, "status"), "conditions")
+}
+
+/// The conditions of a type.
+fn of_type<'a>(request: &'a Object, kind: &str) -> Vec<&'a Value> {
+    let all = conditions(request).iter();
+    all.filter(|condition| condition["type"] == kind).collect()
+}
+
+/// Conditions to change.
+fn conditions_mut(request: &mut Object) -> impl Iterator<Item = &mut Object> {
+    let all = made(request, "status").get_mut("conditions");
+    let all = all.and_then(Value::as_array_mut);
+    all.into_iter().flatten().filter_map(Value::as_object_mut)
+}
+
+/// Conditions without times get them: `lastTransitionTime` that of the same condition before, if there was one.
+fn date_conditions(new: &mut Object, old: &Object, now: &str) {
+    for condition in conditions_mut(new) {
+        default(condition, "lastUpdateTime", now);
+        let before = conditions(old).iter().find(|before| {
+            let same = |name: &str| before.get(name) == condition.get(name);
+            same("type") && same("status") && before["lastTransitionTime"].is_string()
+        });
+        let since = before.map_or_else(|| now.into(), |before| before["lastTransitionTime"].clone());
+        default(condition, "lastTransitionTime", since);
+    }
+}
+
+/// Decisions keep what they said, unless one is added or removed, which is refused later.
+fn keep_decisions(new: &mut Object, old: &Object) {
+    for kind in DECISIONS {
+        let before = of_type(old, kind);
+        if before.len() != of_type(new, kind).len() {
+            continue;
+        }
+        let meant = conditions_mut(new).filter(|condition| text(condition, "type") == kind);
+        for (condition, before) in meant.zip(before) {
+            if let Value::Object(before) = before {
+                condition.clone_from(before);
+            }
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
-    KeyUsagePurpose, PKCS_ECDSA_P256_SHA256, date_time_ymd,
+    KeyUsagePurpose, PKCS_ECDSA_P256_SHA256, PublicKeyData as _, SigningKey as _, date_time_ymd,
 };
 use rustls::{
     RootCertStore, ServerConfig,
@@ -13,14 +13,20 @@ use rustls::{
     server::WebPkiClientVerifier,
 };
 
+use crate::x509::{
+    certificate::{Leaf, Names, Root, name, signed},
+    pem,
+};
+
 /// Errors of making certificates: none is expected with the parameters used here.
-pub(super) type Error = Box<dyn std::error::Error + Send + Sync>;
+pub(crate) type Error = Box<dyn std::error::Error + Send + Sync>;
 
 /// A certificate authority with the certificate of servers on loopback.
 #[derive(Clone)]
 pub struct Authority {
     /// Its certificate, PEM.
     pub certificate: String,
+    root: Arc<Root>,
     issuer: Arc<Issuer<'static, KeyPair>>,
     config: Arc<ServerConfig>,
     #[cfg(test)]
@@ -54,12 +60,15 @@ const NAMES: [&str; 3] = ["127.0.0.1", "::1", "localhost"];
 /// The lifetime of a certificate, in years.
 const YEARS: i16 = 10;
 
+/// The time from which on a certificate is valid: clocks may differ.
+const BEFORE: SignedDuration = SignedDuration::from_hours(24);
+
 /// The beginnings of a certificate for these names that is valid since yesterday, for [`YEARS`]. Strict verifiers want an
 /// end, and clocks may differ.
 fn dated(names: Vec<String>) -> Result<CertificateParams, Error> {
     let mut params = CertificateParams::new(names)?;
     params.distinguished_name = rcgen::DistinguishedName::new();
-    let yesterday = (Timestamp::now() - SignedDuration::from_hours(24)).to_zoned(TimeZone::UTC);
+    let yesterday = (Timestamp::now() - BEFORE).to_zoned(TimeZone::UTC);
     let at = |year: i16| {
         let month = yesterday.month().unsigned_abs();
         // No month lacks the 28th.
@@ -99,7 +108,11 @@ impl Authority {
     }
 
     fn with(certificate: String, key: KeyPair) -> Result<Self, Error> {
-        let root = CertificateDer::from_pem_slice(certificate.as_bytes())?;
+        let certified = CertificateDer::from_pem_slice(certificate.as_bytes())?;
+        let root = Root::of(&certified).ok_or("the authority's certificate cannot be read")?;
+        if !key.is_compatible(&PKCS_ECDSA_P256_SHA256) {
+            return Err("the authority's key is none of ECDSA P-256".into());
+        }
         let issuer = Issuer::new(params()?, key);
         let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?;
         let mut leaf = dated(NAMES.iter().map(|&name| name.to_owned()).collect())?;
@@ -112,7 +125,7 @@ impl Authority {
         let key = PrivateKeyDer::try_from(key.serialize_der())?;
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let mut roots = RootCertStore::empty();
-        roots.add(root)?;
+        roots.add(certified)?;
         let clients = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider.clone())
             .allow_unauthenticated()
             .build()?;
@@ -123,6 +136,7 @@ impl Authority {
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(Self {
             certificate,
+            root: Arc::new(root),
             issuer: Arc::new(issuer),
             config: Arc::new(config),
             #[cfg(test)]
@@ -135,23 +149,38 @@ impl Authority {
     /// # Errors
     /// When there is no randomness, or a name cannot be written in a certificate.
     pub fn client(&self, user: &str, groups: &[&str]) -> Result<ClientCertificate, Error> {
-        let mut params = dated(Vec::new())?;
-        params.distinguished_name.push(DnType::CommonName, user);
-        for group in groups {
-            params.distinguished_name.push(DnType::OrganizationName, *group);
-        }
-        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
-        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
-        params.use_authority_key_identifier_extension = true;
+        let subject = name(&Names {
+            common: user.to_owned(),
+            organizations: groups.iter().map(|&group| group.to_owned()).collect(),
+        });
         let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?;
-        let certificate = params.signed_by(&key, &self.issuer)?;
+        let certificate = self.signed(&Leaf {
+            subject: &subject,
+            public_key: &key.subject_public_key_info(),
+            alternative_names: None,
+            signs: true,
+            enciphers: false,
+            since: Timestamp::now() - BEFORE,
+            until: self.until(),
+        })?;
         Ok(ClientCertificate {
-            certificate: certificate.pem(),
+            certificate,
             key: key.serialize_pem(),
         })
     }
 
-    pub(super) fn config(&self) -> Arc<ServerConfig> {
+    /// The end of its certificate: it signs nothing beyond.
+    pub(crate) fn until(&self) -> Timestamp {
+        self.root.until
+    }
+
+    /// Signs the certificate of a client, PEM.
+    pub(crate) fn signed(&self, leaf: &Leaf<'_>) -> Result<String, Error> {
+        let der = signed(leaf, &self.root, |content| self.issuer.key().sign(content))?;
+        Ok(pem("CERTIFICATE", &der))
+    }
+
+    pub(crate) fn config(&self) -> Arc<ServerConfig> {
         self.config.clone()
     }
 }
@@ -212,5 +241,22 @@ mod tests {
             assert!(!certificate.windows(4).any(|bytes| bytes == b"9999"));
             assert!(!certificate.windows(6).any(|bytes| bytes == b"409601"));
         }
+    }
+
+    #[test]
+    fn a_client_certificate_names_all_groups() {
+        let authority = Authority::new().expect("an authority");
+        let client = authority.client("jane", &["devs", "ops"]).expect("a certificate");
+        let names = crate::x509::certificate::subject(&der(&client.certificate)).expect("a certificate");
+        assert_eq!(names.common, "jane");
+        assert_eq!(names.organizations, ["devs", "ops"]);
+    }
+
+    #[test]
+    fn an_authority_that_is_restored_ends_when_it_did() {
+        let authority = Authority::new().expect("an authority");
+        let restored = Authority::restored(&authority.certificate, &authority.key()).expect("an authority");
+        assert_eq!(restored.until(), authority.until());
+        assert!(restored.until() > Timestamp::now() + SignedDuration::from_hours(9 * 365 * 24));
     }
 }
