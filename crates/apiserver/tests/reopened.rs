@@ -7,8 +7,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use base64::{Engine as _, prelude::BASE64_STANDARD};
 use common::ask;
-use entourage_apiserver::{Cluster, Options};
+use entourage_apiserver::{Cluster, Options, listener::Authority};
 use serde_json::{Value, json};
 
 fn options(file: &Path) -> Options {
@@ -85,33 +86,34 @@ async fn a_cluster_opened_again_has_its_objects_and_believes_its_tokens() {
 async fn a_secret_with_a_token_gets_the_new_authority_and_keeps_its_token() {
     let dir = directory("authority");
     let file = dir.join("cluster.store");
-    let with = |authority: &str| Options {
-        authority: Some(authority.to_owned()),
+    let [first, second] = [(); 2].map(|()| Authority::new().expect("an authority"));
+    let with = |authority: &Authority| Options {
+        authority: Some(authority.clone()),
         ..options(&file)
     };
     let secrets = "/api/v1/namespaces/default/secrets";
     let path = format!("{secrets}/robot");
     // The data of the Secret once its `ca.crt` is this.
-    let filled = async |cluster: &Cluster, authority: &str| loop {
+    let filled = async |cluster: &Cluster, authority: &Authority| loop {
         let (_, secret) = ask(cluster, "admin", "GET", &path, &Value::Null).await;
-        if secret["data"]["ca.crt"] == authority {
+        if secret["data"]["ca.crt"] == BASE64_STANDARD.encode(&authority.certificate) {
             return secret["data"].clone();
         }
         tokio::task::yield_now().await;
     };
 
-    let cluster = Cluster::open(with("one")).expect("a new store");
+    let cluster = Cluster::open(with(&first)).expect("a new store");
     let account = json!({"metadata": {"name": "robot"}});
     let accounts = "/api/v1/namespaces/default/serviceaccounts";
     assert_eq!(ask(&cluster, "admin", "POST", accounts, &account).await.0, 201);
     let secret = json!({"type": "kubernetes.io/service-account-token", "metadata": {"name": "robot",
         "annotations": {"kubernetes.io/service-account.name": "robot"}}});
     assert_eq!(ask(&cluster, "admin", "POST", secrets, &secret).await.0, 201);
-    let before = filled(&cluster, "b25l").await;
+    let before = filled(&cluster, &first).await;
     drop(cluster);
 
-    let cluster = Cluster::open(with("two")).expect("the same store");
-    let after = filled(&cluster, "dHdv").await;
+    let cluster = Cluster::open(with(&second)).expect("the same store");
+    let after = filled(&cluster, &second).await;
     assert_eq!(after["token"], before["token"]);
     drop(cluster);
     std::fs::remove_dir_all(dir).expect("it is ours");
