@@ -1,4 +1,4 @@
-//! How somebody who is not yet known becomes a user: bootstrap tokens, requests for certificates, approval and signing.
+//! From a bootstrap token to a user with a certificate: authentication, requests, approval and signing.
 
 mod common;
 
@@ -206,7 +206,10 @@ async fn who_has_a_bootstrap_token_becomes_a_user_by_a_certificate() {
     let _ = stream.read_to_end(&mut answer).await;
     let answer = String::from_utf8_lossy(&answer);
     assert!(answer.starts_with("HTTP/1.1 201"), "{answer}");
-    for part in [r#""username":"agent-1""#, r#""groups":["agents","system:authenticated"]"#] {
+    for part in [
+        r#""username":"agent-1""#,
+        r#""groups":["agents","system:authenticated"]"#,
+    ] {
         assert!(answer.contains(part), "{answer}");
     }
     stop.cancel();

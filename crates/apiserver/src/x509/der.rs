@@ -22,7 +22,7 @@ const LENGTH_BYTES: usize = 3;
 pub(crate) struct Element<'a> {
     /// Its tag.
     pub(crate) tag: u8,
-    /// What is in it.
+    /// The bytes in it.
     pub(crate) content: &'a [u8],
     /// The whole of it, as encoded.
     pub(crate) whole: &'a [u8],

@@ -51,7 +51,7 @@ impl Request {
 
 /// A request, its signature not yet checked.
 struct Signed<'a> {
-    /// What was signed.
+    /// The bytes that were signed.
     content: &'a [u8],
     fields: Reader<'a>,
     subject: &'a [u8],
