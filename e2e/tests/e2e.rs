@@ -132,6 +132,8 @@ mod quotas;
 mod rebalancer;
 #[path = "e2e/reference.rs"]
 mod reference;
+#[path = "e2e/registration.rs"]
+mod registration;
 #[path = "e2e/removal.rs"]
 mod removal;
 #[path = "e2e/secrets.rs"]
@@ -186,6 +188,7 @@ fn main() -> ExitCode {
         pull_fleet::tests(),
         quotas::tests(),
         rebalancer::tests(),
+        registration::tests(),
         cluster_policies::tests(),
         claims::tests(),
         lazy::tests(),

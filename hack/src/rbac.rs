@@ -57,6 +57,11 @@ fn parts() -> Vec<Part> {
             "config/rbac-distribution",
             "entourage-distribution",
         ),
+        of_gate(
+            Some("agentcsrapproving"),
+            "config/rbac-registration",
+            "entourage-registration",
+        ),
     ];
     let on_request = propagated().iter().filter(|kind| !kind.resource.on_hub);
     parts.extend(on_request.map(|kind| Part {

@@ -10,6 +10,15 @@ use crate::keys::label;
 /// The prefix that [`execution_namespace`] adds to a cluster's name.
 pub const EXECUTION_NAMESPACE_PREFIX: &str = "karmada-es-";
 
+/// The group of the agents of clusters in Pull mode, as their client certificates name it.
+pub const AGENTS: &str = "system:karmada:agents";
+
+/// The prefix that [`agent_user`] adds to a cluster's name.
+const AGENT_PREFIX: &str = "system:karmada:agent:";
+
+/// The longest name of a cluster: its execution namespace has at most 63 characters.
+pub const LONGEST_CLUSTER_NAME: usize = 48;
+
 /// The alphabet of [`safe_encode`]: no vowels, no digits that look like letters.
 const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 
@@ -62,6 +71,23 @@ pub fn cluster_of_execution_namespace(namespace: &str) -> Option<&str> {
     namespace
         .strip_prefix(EXECUTION_NAMESPACE_PREFIX)
         .filter(|cluster| !cluster.is_empty())
+}
+
+/// The user on the hub that is the agent of a cluster.
+pub fn agent_user(cluster: &str) -> String {
+    format!("{AGENT_PREFIX}{cluster}")
+}
+
+/// The cluster whose agent a user is, or `None` if no cluster can have that name: a DNS label of at most
+/// [`LONGEST_CLUSTER_NAME`] characters.
+pub fn cluster_of_agent(user: &str) -> Option<&str> {
+    let cluster = user.strip_prefix(AGENT_PREFIX)?;
+    let is_inner = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit() || c == b'-';
+    let is_name = (1..=LONGEST_CLUSTER_NAME).contains(&cluster.len())
+        && cluster.bytes().all(is_inner)
+        && !cluster.starts_with('-')
+        && !cluster.ends_with('-');
+    is_name.then_some(cluster)
 }
 
 /// The label key on an attached binding that names one referrer, the independent binding

@@ -31,8 +31,11 @@ pub const KINDS: &[Kind] = &[
     CLUSTER_ROLE,
     CLUSTER_ROLE_BINDING,
     CRD,
+    DEPLOYMENT,
     NAMESPACE,
     RESOURCE_BINDING,
+    ROLE,
+    ROLE_BINDING,
     SECRET,
     SERVICE_ACCOUNT,
 ];
@@ -59,11 +62,17 @@ pub const CRD: Kind = cluster_scoped(
     "CustomResourceDefinition",
     "customresourcedefinitions",
 );
+/// A workload.
+pub const DEPLOYMENT: Kind = namespaced("apps/v1", "Deployment", "deployments");
 /// A namespace.
 pub const NAMESPACE: Kind = cluster_scoped("v1", "Namespace", "namespaces");
 /// The binding of a namespaced template.
 pub const RESOURCE_BINDING: Kind =
     namespaced("work.karmada.io/v1alpha2", "ResourceBinding", "resourcebindings");
+/// A set of rights in a namespace.
+pub const ROLE: Kind = namespaced("rbac.authorization.k8s.io/v1", "Role", "roles");
+/// A grant of rights in a namespace.
+pub const ROLE_BINDING: Kind = namespaced("rbac.authorization.k8s.io/v1", "RoleBinding", "rolebindings");
 /// A Secret.
 pub const SECRET: Kind = namespaced("v1", "Secret", "secrets");
 /// An identity.

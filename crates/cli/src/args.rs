@@ -3,12 +3,10 @@
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
 use clap::Args;
+use entourage_api::names::LONGEST_CLUSTER_NAME;
 
 /// The namespace on the hub, and on every member, for the accounts and credentials. Source: Karmada reference 1.1.
 pub const CLUSTER_NAMESPACE: &str = "karmada-cluster";
-
-/// The longest name of a Cluster: it becomes part of the name of its execution namespace, which has at most 63 characters.
-const LONGEST_CLUSTER_NAME: usize = 48;
 
 /// The hub's kubeconfig and context.
 #[derive(Args, Clone, Debug, Default)]

@@ -28,8 +28,10 @@ pub mod kustomize_generator;
 pub mod plan;
 #[cfg(feature = "embedded")]
 pub mod promote;
+pub mod register;
 pub mod resume;
 pub mod taint;
+pub mod token;
 pub mod unjoin;
 #[cfg(feature = "embedded")]
 pub mod up;
@@ -120,6 +122,11 @@ pub enum Command {
     /// A policy for that member is created with it; the controllers take the object over as it is.
     #[cfg(feature = "embedded")]
     Promote(Box<promote::PromoteArgs>),
+    /// Make a cluster a member in Pull mode, and start its agent there
+    ///
+    /// It obtains a client certificate of the agent with the kubeconfig that `entourage token create` printed on the hub. The hub needs
+    /// no connection to the cluster.
+    Register(Box<register::RegisterArgs>),
     /// Resume deletions on a member that the controllers have paused
     Resume(resume::ResumeArgs),
     /// Set taints of clusters, or remove them
@@ -129,6 +136,8 @@ pub enum Command {
         override_usage = "entourage taint [OPTIONS] CLUSTER... [KEY[=VALUE]:EFFECT]... [KEY[:EFFECT]-]..."
     )]
     Taint(taint::TaintArgs),
+    /// Create, show and delete bootstrap tokens, by which clusters in Pull mode are registered
+    Token(token::TokenArgs),
     /// Allow new bindings to be scheduled to clusters again
     ///
     /// Removes the taints that `entourage cordon` and `entourage drain` set. Evicted workloads do not return by themselves.
@@ -186,8 +195,10 @@ impl Cli {
             Command::Plan(args) => return plan::run(*args, out).await,
             #[cfg(feature = "embedded")]
             Command::Promote(args) => promote::run(*args, out).await,
+            Command::Register(args) => register::run(*args, out).await,
             Command::Resume(args) => resume::run(args, out).await,
             Command::Taint(args) => taint::run(args, out).await,
+            Command::Token(args) => token::run(args, out, &mut std::io::stderr()).await,
             Command::Uncordon(args) => cordon::run_uncordon(args, out).await,
             Command::Unjoin(args) => unjoin::run(args, out).await,
             #[cfg(feature = "embedded")]

@@ -14,7 +14,7 @@ mod kubeconfig;
 pub(crate) use errors::missing_right;
 use errors::{NoAnswer, naming, unreachable};
 pub use errors::{explain, is_not_found};
-pub use kubeconfig::{config, hub_config, listed_member_config, member_config};
+pub use kubeconfig::{bootstrap_config, config, hub_config, listed_member_config, member_config};
 
 /// The deadline of a request that is not a watch.
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -45,6 +45,12 @@ impl Connection {
         let mut connection = Self::from(config);
         connection.origin.member = Some(member.to_owned());
         connection
+    }
+
+    /// The context of its kubeconfig.
+    #[must_use]
+    pub fn context(&self) -> Option<&str> {
+        self.origin.context.as_ref().map(|(context, _)| context.as_str())
     }
 }
 
@@ -88,6 +94,12 @@ const HUB: Flags = Flags {
 const AGENT_HUB: Flags = Flags {
     context: "--hub-context",
     file: "--hub-kubeconfig",
+};
+
+/// The flags for a hub that a cluster is registered with.
+const BOOTSTRAP: Flags = Flags {
+    context: "its current-context",
+    file: "--bootstrap-kubeconfig",
 };
 
 /// The flags for a member.

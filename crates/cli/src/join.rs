@@ -289,7 +289,7 @@ fn reach(args: &JoinArgs, config: &Config) -> Result<Reach> {
 }
 
 /// A certificate as PEM.
-fn pem(der: &[u8]) -> Result<String> {
+pub(crate) fn pem(der: &[u8]) -> Result<String> {
     // ByteString is the base64 codec of the Kubernetes types.
     let encoded = serde_json::to_value(k8s_openapi::ByteString(der.to_vec()))?;
     let encoded = encoded.as_str().context("a certificate cannot be encoded")?;
@@ -302,7 +302,8 @@ fn pem(der: &[u8]) -> Result<String> {
     Ok(pem)
 }
 
-fn is_loopback(endpoint: &str) -> bool {
+/// True if an address leads to the machine itself.
+pub(crate) fn is_loopback(endpoint: &str) -> bool {
     let host = endpoint.split_once("://").map_or(endpoint, |(_, rest)| rest);
     ["127.", "localhost", "[::1]"]
         .iter()

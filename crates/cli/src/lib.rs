@@ -35,6 +35,7 @@ pub mod members;
 mod mock;
 #[cfg(feature = "embedded")]
 pub mod observe;
+pub mod registration;
 #[cfg(feature = "embedded")]
 pub mod simulate;
 pub mod wait;

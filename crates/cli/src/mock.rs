@@ -202,6 +202,9 @@ impl State {
                 answer
             }
             "POST" => {
+                if let Some(prefix) = body["metadata"]["generateName"].as_str() {
+                    body["metadata"]["name"] = json!(format!("{prefix}{}", self.revision));
+                }
                 let path = format!("{path}/{}", body["metadata"]["name"].as_str().unwrap_or_default());
                 if self.objects.contains_key(&path) {
                     return failure(409, "AlreadyExists");

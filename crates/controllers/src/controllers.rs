@@ -25,7 +25,8 @@ pub struct Controller {
     pub summary: &'static str,
     /// The module that decides, or, for a part of the shell, the one that acts.
     pub module: &'static str,
-    /// The feature gate that enables it; `None`: always enabled. Its rights are granted only if the gate is on.
+    /// The feature gate, or the name in `--controllers`, that enables it; `None`: always enabled. Its rights are granted only if it is
+    /// on.
     pub gate: Option<&'static str>,
     /// Its rights on the hub.
     pub rules: &'static [Rule],
@@ -368,6 +369,37 @@ pub const CONTROLLERS: &[Controller] = &[
                 Resources::Of(APPS, &["workloadrebalancers/status"]),
                 &["patch"],
                 "what came of each workload",
+            ),
+        ],
+    },
+    Controller {
+        name: "registration",
+        summary: "approves the CertificateSigningRequests of agents that register or renew their certificate",
+        module: "entourage_core::registration",
+        gate: Some("agentcsrapproving"),
+        rules: &[
+            rule(
+                Resources::Of("certificates.k8s.io", &["certificatesigningrequests"]),
+                &["list", "watch"],
+                "which certificates agents ask for",
+            ),
+            rule(
+                Resources::Of("certificates.k8s.io", &["certificatesigningrequests/approval"]),
+                &["update"],
+                "the condition Approved",
+            ),
+            Rule {
+                within: Within::Objects(&["kubernetes.io/kube-apiserver-client"]),
+                ..rule(
+                    Resources::Of("certificates.k8s.io", &["signers"]),
+                    &["approve"],
+                    "the signer of client certificates; this permits to approve a certificate of any user",
+                )
+            },
+            rule(
+                Resources::Of("authorization.k8s.io", &["subjectaccessreviews"]),
+                &["create"],
+                "whether the sender of a request may have the certificate",
             ),
         ],
     },

@@ -16,6 +16,7 @@
 //! | [`agent`] | the process in a member in Pull mode: its control loop, its requests, its Lease |
 //! | [`source`] | templates' payloads, fetched for a delivery |
 //! | [`members`] | clients and probes of the members |
+//! | `registration` | approves the CertificateSigningRequests of agents |
 //! | `pull` | the client of a member in Pull mode: its copies as Works |
 //! | [`client`], [`limiter`], [`error`] | one request to one API server; the concurrency limit; the class of a failure |
 //! | [`hooks`] | calls to interpreter webhooks |
@@ -55,6 +56,7 @@ pub mod member;
 pub mod members;
 pub mod metrics;
 mod pull;
+mod registration;
 pub mod runtime;
 pub mod scripts;
 pub mod serve;
@@ -115,6 +117,8 @@ pub struct Options {
     pub eviction_budget: Budget,
     /// The time that a gracefully evicted copy waits for its replacement, if its task does not set one.
     pub eviction_timeout: Duration,
+    /// True if CertificateSigningRequests of agents are approved; see [`entourage_core::registration`].
+    pub approve_agents: bool,
     /// The Events that are recorded on the hub.
     pub events: events::Recorded,
     /// The number of custom kinds that the PropagationPolicies of a namespace may put in use.
@@ -156,6 +160,7 @@ impl Default for Options {
             enforce_quotas: false,
             eviction_budget: Budget::default(),
             eviction_timeout: Duration::from_secs(600),
+            approve_agents: false,
             events: events::Recorded::default(),
             kinds_per_namespace: entourage_core::config::KINDS_PER_NAMESPACE,
             leader_election: false,
@@ -295,6 +300,12 @@ pub async fn run(
             let (brain, inbox) = mpsc::channel(runtime::INBOX);
             let (events, recorder) = events::recorder(hub.clone(), options.events, metrics.clone());
             let recorder = AbortOnDropHandle::new(tokio::spawn(recorder));
+            let approver = options.approve_agents.then(|| {
+                let (hub, leading) = (hub.clone(), leading.published().clone());
+                let approver = registration::Approver { hub, leading };
+                let task = supervise::supervise("registration", move || approver.clone().run(), || async {});
+                AbortOnDropHandle::new(tokio::spawn(task))
+            });
             let members = Members::new(MembersOptions {
                 hub: hub.clone(),
                 clients,
@@ -333,7 +344,7 @@ pub async fn run(
                 metrics,
             };
             all_ended = runtime::run(brain, stop.clone()).await;
-            drop(recorder);
+            drop((recorder, approver));
             if stop.is_cancelled() {
                 Ok(())
             } else {

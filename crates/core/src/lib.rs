@@ -27,6 +27,7 @@
 //! | [`refusal`] | the object that gets an Event when the hub refuses a write |
 //! | [`namespaces`] | the namespaces of member clusters, and their labels |
 //! | [`adoption`] | the copies of a former hub that this hub takes over, for `entourage adopt` |
+//! | [`registration`] | the CertificateSigningRequests of agents that are approved, and when an agent renews its certificate |
 //! | [`promotion`] | the template of an object on a member, for `entourage promote` |
 //!
 //! [`inspection`] shows the state of a [`Fleet`](fleet::Fleet) to the crates above: `entourage-simulation` runs all of these planners on a
@@ -74,6 +75,7 @@ pub mod quotas;
 mod readiness;
 pub mod rebalancer;
 pub mod refusal;
+pub mod registration;
 mod reserved;
 mod scheduling;
 pub mod status;

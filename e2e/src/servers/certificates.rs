@@ -17,7 +17,7 @@ pub(super) struct Authority {
     pub(super) der: Vec<u8>,
 }
 
-/// Writes `ca.crt`, `apiserver.{crt,key}` and `service-account.{key,pub}` into `dir`, which exists. The serving
+/// Writes `ca.{crt,key}`, `apiserver.{crt,key}` and `service-account.{key,pub}` into `dir`, which exists. The serving
 /// certificate holds for 127.0.0.1, localhost and the in-cluster names. Fails when a file cannot be written.
 pub(super) fn write(cluster: &str, dir: &Path) -> anyhow::Result<Authority> {
     let mut authority = parameters(&format!("{cluster} authority"), &[])?;
@@ -46,6 +46,7 @@ pub(super) fn write(cluster: &str, dir: &Path) -> anyhow::Result<Authority> {
     let service_accounts = KeyPair::generate().context("generating the service accounts' key")?;
     for (name, content) in [
         ("ca.crt", certificate.pem()),
+        ("ca.key", authority_key.serialize_pem()),
         ("apiserver.crt", served.pem()),
         ("apiserver.key", serving_key.serialize_pem()),
         ("service-account.key", service_accounts.serialize_pem()),

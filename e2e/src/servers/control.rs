@@ -47,6 +47,42 @@ pub fn play_command() -> Option<ExitCode> {
     }))
 }
 
+/// Another command as a separate process, such as `entourage agent`. Dropping it kills it.
+pub struct CommandProcess {
+    process: Server,
+    log: PathBuf,
+}
+
+impl CommandProcess {
+    /// Starts it; `name` is for messages, and names its log in `dir`.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub fn start(name: &'static str, dir: &Path, arguments: &[&str]) -> Result<Self> {
+        let program = std::env::current_exe().context("the path of this program")?;
+        let log = dir.join(format!("{name}.log"));
+        let arguments: Vec<String> = arguments.iter().map(|&each| each.to_owned()).collect();
+        let process = Server::spawn_with(name, &program, &arguments, &[(PLAYS, "1")], log.clone())?;
+        Ok(Self { process, log })
+    }
+
+    /// Fails when it has ended.
+    ///
+    /// # Errors
+    /// The end of its log.
+    pub fn check(&mut self) -> Result<()> {
+        self.process.check()
+    }
+
+    /// What it printed and logged so far.
+    ///
+    /// # Errors
+    /// When its log cannot be read.
+    pub fn output(&self) -> Result<String> {
+        std::fs::read_to_string(&self.log).with_context(|| format!("reading {}", self.log.display()))
+    }
+}
+
 /// One process of the control plane. Dropping it kills it.
 pub struct ControlProcess {
     name: &'static str,

@@ -151,6 +151,14 @@ const FLAGS: &[Flag] = &[
         "the admin whose token the kubeconfig carries",
     ),
     apiserver(
+        "--client-ca-file={dir}/pki/ca.crt",
+        "agents of clusters in Pull mode have client certificates",
+    ),
+    apiserver(
+        "--enable-bootstrap-token-auth=true",
+        "by which such an agent is registered",
+    ),
+    apiserver(
         "--authorization-mode=RBAC",
         "service accounts of a member have only the rights they were given",
     ),
@@ -192,13 +200,18 @@ const FLAGS: &[Flag] = &[
         "it is alone, and a Lease written every 2 s would disturb tests of quietness",
     ),
     controllers(
-        "--controllers=garbagecollector,namespace,serviceaccount,serviceaccount-token{more controllers}",
-        "what a hub and a member run, and tokens in Secrets of the type kubernetes.io/service-account-token",
+        "--controllers=csrsigning,garbagecollector,namespace,serviceaccount,serviceaccount-token{more controllers}",
+        "what a hub and a member run, tokens in Secrets of the type kubernetes.io/service-account-token, and certificates of agents",
     ),
     controllers(
         "--service-account-private-key-file={dir}/pki/service-account.key",
         "signs the tokens in Secrets",
     ),
+    controllers(
+        "--cluster-signing-cert-file={dir}/pki/ca.crt",
+        "signs the certificates of agents",
+    ),
+    controllers("--cluster-signing-key-file={dir}/pki/ca.key", "beside the former"),
     controllers(
         "--root-ca-file={dir}/pki/ca.crt",
         "the ca.crt beside such a token",

@@ -9,6 +9,10 @@ use kube::Config;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
+mod renewal;
+
+use renewal::{Renewal, Secret, Store};
+
 use super::controllers::{HealthAddress, IN_POD, default_threads, health_address, stop_on};
 use crate::{
     args::{self, CLUSTER_NAMESPACE},
@@ -60,6 +64,19 @@ pub struct AgentArgs {
     #[arg(long, value_name = "DURATION", value_parser = args::duration, default_value = "0s")]
     pub cluster_success_threshold: Duration,
 
+    /// Secret of the cluster in which a renewed certificate is stored, under the key kubeconfig (default: the file of --hub-kubeconfig is
+    /// written)
+    #[arg(long, value_name = "NAMESPACE/NAME", value_parser = renewal::secret)]
+    pub hub_kubeconfig_secret: Option<Secret>,
+
+    /// Time between two checks whether the client certificate of --hub-kubeconfig must be renewed
+    #[arg(long, value_name = "DURATION", value_parser = args::duration, default_value = "5m")]
+    pub cert_rotation_checking_interval: Duration,
+
+    /// Share of the validity of the client certificate that is left when it is renewed, from 0 (never) to 1
+    #[arg(long, value_name = "SHARE", value_parser = renewal::share, default_value = "0.2")]
+    pub cert_rotation_remaining_time_threshold: f64,
+
     /// Collect the capacity of the cluster from its nodes and pods, for policies that divide replicas by room
     #[arg(long, value_name = "BOOL", default_value_t = true, default_missing_value = "true", num_args = 0..=1,
         action = clap::ArgAction::Set)]
@@ -99,9 +116,45 @@ pub async fn run(args: AgentArgs) -> Result<()> {
     let signals = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     tokio::spawn(stop_on(signals, stop.clone()));
     let clients = entourage_controllers::plain_clients();
-    entourage_controllers::agent::run(options(&args), hub.config, member, clients, stop)
-        .await
-        .context("the agent stopped")
+    let renewal = Renewal {
+        cluster: args.cluster_name.clone(),
+        context: args.hub_context.clone(),
+        store: match &args.hub_kubeconfig_secret {
+            Some(secret) => Store::Secret(
+                connect::client(connect::Connection::from(member.clone()))?,
+                secret.clone(),
+            ),
+            None => Store::File(args.hub_kubeconfig.clone()),
+        },
+        interval: args.cert_rotation_checking_interval,
+        remaining: args.cert_rotation_remaining_time_threshold,
+    };
+    let mut kubeconfig = renewal::read(&args.hub_kubeconfig)?;
+    let mut hub = hub.config;
+    let mut pause = Duration::ZERO;
+    loop {
+        // An agent starts anew with a new certificate: that is no more than a restart of its pod.
+        let until = stop.child_token();
+        let agent = entourage_controllers::agent::run(
+            options(&args),
+            hub.clone(),
+            member.clone(),
+            clients.clone(),
+            until.clone(),
+        );
+        let mut agent = std::pin::pin!(agent);
+        tokio::select! {
+            ended = &mut agent => return ended.context("the agent stopped"),
+            (renewed, config) = renewal.renewed(&kubeconfig, &hub, pause) => {
+                until.cancel();
+                agent.await.context("the agent stopped")?;
+                (kubeconfig, hub, pause) = (renewed, config, renewal.interval);
+            }
+        }
+        if stop.is_cancelled() {
+            return Ok(());
+        }
+    }
 }
 
 /// The flags as options of the agent.

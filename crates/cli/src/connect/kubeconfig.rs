@@ -8,7 +8,7 @@ use kube::{
     config::{KubeConfigOptions, Kubeconfig, KubeconfigError, LoadDataError},
 };
 
-use super::{AGENT_HUB, CONNECT, Connection, Flags, HUB, LISTED_MEMBER, MEMBER};
+use super::{AGENT_HUB, BOOTSTRAP, CONNECT, Connection, Flags, HUB, LISTED_MEMBER, MEMBER};
 
 /// The configuration of the hub from a kubeconfig. Without a file: `$KUBECONFIG` or `~/.kube/config`.
 ///
@@ -40,6 +40,14 @@ pub async fn listed_member_config(kubeconfig: &Path) -> Result<Connection> {
 /// As [`config`].
 pub async fn hub_config(kubeconfig: &Path, context: Option<&str>) -> Result<Connection> {
     read(Some(kubeconfig), context, AGENT_HUB).await
+}
+
+/// The configuration of a hub that a cluster is registered with: the current context of the file.
+///
+/// # Errors
+/// As [`config`].
+pub async fn bootstrap_config(kubeconfig: &Path) -> Result<Connection> {
+    read(Some(kubeconfig), None, BOOTSTRAP).await
 }
 
 async fn read(kubeconfig: Option<&Path>, context: Option<&str>, flags: Flags) -> Result<Connection> {

@@ -118,7 +118,7 @@ fn token_of(secret: &DynamicObject) -> Option<String> {
 }
 
 /// A string of a Secret's `data`.
-pub(super) fn decode(encoded: serde_json::Value) -> Option<String> {
+pub(crate) fn decode(encoded: serde_json::Value) -> Option<String> {
     let bytes: k8s_openapi::ByteString = serde_json::from_value(encoded).ok()?;
     String::from_utf8(bytes.0).ok()
 }

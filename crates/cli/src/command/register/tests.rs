@@ -1,0 +1,135 @@
+use std::os::unix::fs::PermissionsExt as _;
+
+use serde_json::json;
+
+use super::*;
+use crate::mock::Server;
+
+const CLUSTER_PATH: &str = "/apis/cluster.karmada.io/v1alpha1/clusters/edge1";
+
+/// A hub that sets this status of each CertificateSigningRequest.
+fn signing(status: Value) -> Server {
+    Server::new("hub").reacting(move |method, path, objects| {
+        if method == "POST"
+            && path.contains("certificatesigningrequests/")
+            && let Some(request) = objects.get_mut(path)
+        {
+            request["status"] = status.clone();
+        }
+    })
+}
+
+async fn obtained(hub: &Server) -> Result<certificate::Issued> {
+    certificate::obtain(&hub.client(), "edge1", 3600, Duration::from_millis(700)).await
+}
+
+#[tokio::test]
+async fn a_certificate_is_asked_for_in_the_name_of_the_agent() {
+    // "cert" in base64.
+    let hub =
+        signing(json!({"certificate": "Y2VydA==", "conditions": [{"type": "Approved", "status": "True"}]}));
+    let issued = obtained(&hub).await.unwrap();
+    assert_eq!(issued.certificate, "cert");
+    let path = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
+    assert_eq!(hub.take_writes(), [format!("POST {path}")]);
+    let request = (0..9).find_map(|revision| hub.object(&format!("{path}/entourage-agent-edge1-{revision}")));
+    let spec = &request.unwrap()["spec"];
+    assert_eq!(spec["signerName"], "kubernetes.io/kube-apiserver-client");
+    assert_eq!(spec["usages"], json!(["digital signature", "client auth"]));
+    assert_eq!(spec["expirationSeconds"], 3600);
+}
+
+#[tokio::test]
+async fn a_request_that_is_not_signed_says_who_must_act() {
+    let condition = |type_: &str| json!({"conditions": [{"type": type_, "status": "True", "reason": "No", "message": "way"}]});
+    for (status, says) in [
+        (json!({}), "kubectl certificate approve entourage-agent-edge1-"),
+        (condition("Approved"), "csrsigning"),
+        (condition("Denied"), "No: way"),
+    ] {
+        let Err(error) = obtained(&signing(status)).await else {
+            panic!("{says}");
+        };
+        let error = format!("{error:#}");
+        assert!(error.contains(says), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn another_cluster_than_the_hubs_is_not_registered() {
+    let hub = Server::new("hub");
+    for (spec, says) in [
+        (None, "entourage token create edge1"),
+        (Some(json!({"syncMode": "Push"})), "not in Pull mode"),
+        (
+            Some(json!({"syncMode": "Pull", "id": "other"})),
+            "under another name",
+        ),
+    ] {
+        if let Some(spec) = spec {
+            hub.put(CLUSTER_PATH, json!({"metadata": {"name": "edge1"}, "spec": spec}));
+        }
+        let error = check(&hub.client(), "edge1", "member")
+            .await
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains(says), "{error}");
+    }
+    for spec in [
+        json!({"syncMode": "Pull"}),
+        json!({"syncMode": "Pull", "id": "member"}),
+    ] {
+        hub.put(CLUSTER_PATH, json!({"metadata": {"name": "edge1"}, "spec": spec}));
+        check(&hub.client(), "edge1", "member").await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn the_agent_is_written_once_and_then_only_its_kubeconfig() {
+    let member = Server::new("member");
+    let agent = Agent {
+        cluster: "edge1".into(),
+        namespace: "karmada-system".into(),
+        image: "entourage:1".into(),
+    };
+    let mut out = Vec::new();
+    for (kubeconfig, existed, writes) in [
+        ("canary-1", false, 9),
+        ("canary-1", true, 0),
+        ("canary-2", true, 1),
+    ] {
+        let mut target = Target {
+            client: member.client(),
+            place: "member",
+            dry_run: false,
+            out: &mut out,
+        };
+        let found = member::ensure(&mut target, &agent, &SecretString::from(kubeconfig))
+            .await
+            .unwrap();
+        let written = member.take_writes();
+        assert_eq!((found, written.len()), (existed, writes), "{written:?}");
+    }
+    let out = String::from_utf8(out).unwrap();
+    assert!(
+        out.contains("deployment.apps/entourage-agent created") && !out.contains("canary"),
+        "{out}"
+    );
+}
+
+#[test]
+fn a_kubeconfig_file_is_for_its_owner_alone_and_replaced_at_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("hub.kubeconfig");
+    for content in ["one", "two"] {
+        write_file(&file, &SecretString::from(content)).unwrap();
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), content);
+    }
+    assert_eq!(
+        std::fs::metadata(&file).unwrap().permissions().mode() & 0o777,
+        0o600
+    );
+    let missing = directory.path().join("missing/hub.kubeconfig");
+    let error = write_file(&missing, &SecretString::from("canary")).unwrap_err();
+    assert!(!format!("{error:#}").contains("canary"), "{error:#}");
+}

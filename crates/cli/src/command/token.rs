@@ -1,0 +1,234 @@
+//! `entourage token`: bootstrap tokens by which clusters in Pull mode are registered.
+
+use std::{collections::BTreeMap, io::Write, time::Duration};
+
+use anyhow::{Context as _, Result};
+use clap::{Args, Subcommand, ValueEnum};
+use secrecy::ExposeSecret as _;
+use serde_json::{Value, json};
+
+use super::get::table::{Row, Shown, View};
+use crate::{
+    apply::Target,
+    args::{self, HubArgs},
+    connect::{self, Connection},
+    registration::{
+        bootstrap::{self, Known},
+        hub::{self, Described},
+        kubeconfig::{Hub, with_token},
+    },
+};
+
+/// Flags of `entourage token`.
+#[derive(Args, Clone, Debug)]
+pub struct TokenArgs {
+    /// The action.
+    #[command(subcommand)]
+    pub action: Action,
+}
+
+/// The actions on tokens.
+#[derive(Clone, Debug, Subcommand)]
+pub enum Action {
+    /// Prepare the hub for a cluster in Pull mode, and print a kubeconfig with a bootstrap token
+    ///
+    /// `entourage register` takes that kubeconfig. On the hub the Cluster, its namespaces and the rights of its agent are created. The
+    /// token is valid for this cluster alone: keep it as a password.
+    Create(Box<CreateArgs>),
+    /// Show the bootstrap tokens of the hub, without their secret part
+    List(ListArgs),
+    /// Delete bootstrap tokens; certificates that were issued by them remain valid
+    Delete(DeleteArgs),
+}
+
+/// Flags of `entourage token create`.
+#[derive(Args, Clone, Debug)]
+pub struct CreateArgs {
+    /// Name of the cluster on the hub
+    #[arg(value_parser = args::cluster_name)]
+    pub cluster: String,
+
+    /// The hub.
+    #[command(flatten)]
+    pub hub: HubArgs,
+
+    /// Address of the hub as the cluster reaches it (default: that of the kubeconfig)
+    #[arg(long, value_name = "URL")]
+    pub server: Option<String>,
+
+    /// Time for which the token is valid; 0s for ever
+    #[arg(long, value_name = "DURATION", value_parser = args::duration, default_value = "24h")]
+    pub ttl: Duration,
+
+    /// Words that `entourage token list` shows
+    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+    pub description: String,
+
+    /// Labels of the Cluster, for policies to select it by, e.g. env=prod,tier=a
+    #[arg(long, value_name = "KEY=VALUE,…", value_parser = args::labels, default_value = "", hide_default_value = true)]
+    pub labels: BTreeMap<String, String>,
+
+    /// Provider that runs the cluster, for policies to spread by
+    #[arg(long, value_name = "NAME")]
+    pub provider: Option<String>,
+
+    /// Region of the cluster
+    #[arg(long, value_name = "NAME")]
+    pub region: Option<String>,
+
+    /// Zone of the cluster; may be given several times
+    #[arg(long, value_name = "NAME")]
+    pub zone: Vec<String>,
+
+    /// Write nothing; print what would be done
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+/// Flags of `entourage token list`.
+#[derive(Args, Clone, Debug)]
+pub struct ListArgs {
+    /// The hub.
+    #[command(flatten)]
+    pub hub: HubArgs,
+
+    /// Format of the output
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t)]
+    pub output: Output,
+}
+
+/// A format of a list.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Output {
+    /// For people.
+    #[default]
+    Table,
+    /// For programs.
+    Json,
+}
+
+/// Flags of `entourage token delete`.
+#[derive(Args, Clone, Debug)]
+pub struct DeleteArgs {
+    /// Tokens, or their ids, which are their first six characters
+    #[arg(required = true, value_name = "ID")]
+    pub tokens: Vec<String>,
+
+    /// The hub.
+    #[command(flatten)]
+    pub hub: HubArgs,
+}
+
+/// Runs the command. The result goes to `out`, the steps of `create` to `steps`, so that the kubeconfig can be redirected to a file.
+///
+/// # Errors
+/// The cause and the remedy.
+pub async fn run(
+    args: TokenArgs,
+    out: &mut (dyn Write + Send),
+    steps: &mut (dyn Write + Send),
+) -> Result<()> {
+    match args.action {
+        Action::Create(args) => {
+            let hub = connection(&args.hub).await?;
+            let address = Hub::of(&hub.config, args.server.as_deref())?;
+            create(&args, target(hub, args.dry_run, steps)?, &address, out).await
+        }
+        Action::List(args) => {
+            let hub = target(connection(&args.hub).await?, false, steps)?;
+            let known = bootstrap::list(&hub).await?;
+            let text = match args.output {
+                Output::Table if known.is_empty() => "No bootstrap tokens found\n".to_owned(),
+                Output::Table => view(&known).table(false, false),
+                Output::Json => {
+                    let items: Vec<Value> = known.iter().map(bootstrap::shown).collect();
+                    format!("{:#}\n", json!({ "items": items }))
+                }
+            };
+            out.write_all(text.as_bytes())
+                .context("cannot write to the terminal")
+        }
+        Action::Delete(args) => {
+            let mut hub = target(connection(&args.hub).await?, false, out)?;
+            for token in &args.tokens {
+                bootstrap::delete(&mut hub, token).await?;
+            }
+            Ok(())
+        }
+    }
+}
+
+async fn connection(hub: &HubArgs) -> Result<Connection> {
+    connect::config(hub.kubeconfig.as_deref(), hub.context.as_deref()).await
+}
+
+fn target(hub: Connection, dry_run: bool, out: &mut (dyn Write + Send)) -> Result<Target<'_>> {
+    Ok(Target {
+        client: connect::client(hub)?,
+        place: "hub",
+        dry_run,
+        out,
+    })
+}
+
+async fn create(
+    args: &CreateArgs,
+    mut target: Target<'_>,
+    address: &Hub,
+    out: &mut (dyn Write + Send),
+) -> Result<()> {
+    let described = Described {
+        name: args.cluster.clone(),
+        labels: args.labels.clone(),
+        provider: args.provider.clone(),
+        region: args.region.clone(),
+        zones: args.zone.clone(),
+    };
+    hub::ensure(&mut target, &described).await?;
+    let token = bootstrap::create(&mut target, &args.cluster, args.ttl, &args.description).await?;
+    if args.dry_run {
+        return Ok(());
+    }
+    let file = format!("{}-bootstrap.kubeconfig", args.cluster);
+    writeln!(
+        target.out,
+        "next: keep the kubeconfig below as {file}, and run where the cluster is reachable: entourage register \
+         --bootstrap-kubeconfig {file}"
+    )?;
+    if crate::join::is_loopback(&address.server) && args.server.is_none() {
+        writeln!(
+            target.out,
+            "note: {} is a loopback address; a cluster elsewhere needs --server",
+            address.server
+        )?;
+    }
+    let kubeconfig = with_token(address, &args.cluster, &token.value)?;
+    out.write_all(kubeconfig.expose_secret().as_bytes())
+        .context("cannot write to the terminal")
+}
+
+fn view(known: &[Known]) -> View {
+    let row = |token: &Known| Row {
+        name: format!("secret/{}", token.id),
+        cells: vec![
+            token.id.clone(),
+            token.cluster.clone(),
+            Some(token.expires.as_str())
+                .filter(|end| !end.is_empty())
+                .unwrap_or("never")
+                .to_owned(),
+            token.description.clone(),
+        ],
+        item: bootstrap::shown(token),
+    };
+    View {
+        columns: ["ID", "CLUSTER", "EXPIRES", "DESCRIPTION"]
+            .map(|title| (title, Shown::Always))
+            .to_vec(),
+        rows: known.iter().map(row).collect(),
+        more: Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,122 @@
+use kube::config::Kubeconfig;
+
+use super::*;
+use crate::{
+    command::{Cli, Command},
+    mock::Server,
+};
+use clap::Parser as _;
+
+const CLUSTER: &str = "/apis/cluster.karmada.io/v1alpha1/clusters/edge1";
+
+fn args(line: &str) -> CreateArgs {
+    let line = format!("entourage token create {line}");
+    match Cli::try_parse_from(line.split_whitespace()).unwrap().command {
+        Command::Token(TokenArgs {
+            action: Action::Create(args),
+        }) => *args,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// What was printed, and the steps.
+async fn created(hub: &Server, line: &str) -> Result<(String, String)> {
+    let (mut out, mut steps) = (Vec::new(), Vec::new());
+    let args = args(line);
+    let target = Target {
+        client: hub.client(),
+        place: "hub",
+        dry_run: args.dry_run,
+        out: &mut steps,
+    };
+    let address = Hub {
+        server: "https://hub:6443".into(),
+        authority: None,
+    };
+    create(&args, target, &address, &mut out).await?;
+    Ok((String::from_utf8(out)?, String::from_utf8(steps)?))
+}
+
+#[tokio::test]
+async fn a_token_comes_as_a_kubeconfig_and_the_hub_has_all_that_the_agent_needs() {
+    let hub = Server::new("hub");
+    let (out, steps) = created(&hub, "edge1 --region eu --labels env=prod")
+        .await
+        .unwrap();
+    let read = Kubeconfig::from_yaml(&out).unwrap();
+    assert_eq!(read.current_context.as_deref(), Some("edge1"));
+    let cluster = hub.object(CLUSTER).unwrap();
+    assert_eq!(cluster["spec"], json!({"syncMode": "Pull", "region": "eu"}));
+    assert_eq!(cluster["metadata"]["labels"], json!({"env": "prod"}));
+    for path in [
+        "/api/v1/namespaces/karmada-cluster",
+        "/api/v1/namespaces/karmada-es-edge1",
+        "/apis/rbac.authorization.k8s.io/v1/clusterroles/entourage-agent-edge1",
+        "/apis/rbac.authorization.k8s.io/v1/clusterroles/entourage-register-edge1",
+        "/apis/rbac.authorization.k8s.io/v1/namespaces/karmada-es-edge1/rolebindings/entourage-agent-edge1",
+    ] {
+        assert!(hub.object(path).is_some(), "{path}");
+    }
+    let user = read.auth_infos[0].auth_info.as_ref().unwrap();
+    let token = user.token.as_ref().unwrap().expose_secret();
+    let (id, secret) = token.split_once('.').unwrap();
+    let stored = hub.object(&format!(
+        "/api/v1/namespaces/kube-system/secrets/bootstrap-token-{id}"
+    ));
+    let stored = stored.unwrap();
+    assert_eq!(stored["type"], "bootstrap.kubernetes.io/token");
+    assert!(stored["data"]["expiration"].is_string());
+    assert!(!steps.contains(secret) && steps.contains("next: "), "{steps}");
+    // Again: the cluster is as it was, the token is another one.
+    hub.take_writes();
+    let (again, _) = created(&hub, "edge1").await.unwrap();
+    assert_ne!(again, out);
+    assert_eq!(hub.take_writes(), ["POST /api/v1/namespaces/kube-system/secrets"]);
+}
+
+#[tokio::test]
+async fn a_token_that_never_ends_has_no_expiration() {
+    let hub = Server::new("hub");
+    created(&hub, "edge1 --ttl 0s --description spare").await.unwrap();
+    let known = bootstrap::list(&Target {
+        client: hub.client(),
+        place: "hub",
+        dry_run: false,
+        out: &mut std::io::sink(),
+    })
+    .await
+    .unwrap();
+    let token = &known[0];
+    assert_eq!((token.cluster.as_str(), token.expires.as_str()), ("edge1", ""));
+    let table = view(&known).table(false, false);
+    assert!(table.contains("never") && table.contains("spare"), "{table}");
+}
+
+#[tokio::test]
+async fn a_dry_run_writes_nothing_and_prints_no_token() {
+    let hub = Server::new("hub");
+    let (out, steps) = created(&hub, "edge1 --dry-run").await.unwrap();
+    assert!(out.is_empty(), "{out}");
+    assert!(steps.contains("created (dry run)"), "{steps}");
+    assert!(hub.take_writes().is_empty());
+}
+
+#[tokio::test]
+async fn a_cluster_in_push_mode_or_on_its_way_out_is_not_registered() {
+    let hub = Server::new("hub");
+    for (cluster, says) in [
+        (
+            json!({"metadata": {"name": "edge1"}, "spec": {"syncMode": "Push"}}),
+            "entourage unjoin edge1",
+        ),
+        (
+            json!({"metadata": {"name": "edge1", "deletionTimestamp": "2026-01-01T00:00:00Z"}, "spec": {"syncMode": "Pull"}}),
+            "kubectl wait --for=delete",
+        ),
+    ] {
+        hub.put(CLUSTER, cluster);
+        let error = format!("{:#}", created(&hub, "edge1").await.unwrap_err());
+        assert!(error.contains(says), "{error}");
+    }
+    assert!(hub.take_writes().is_empty());
+}

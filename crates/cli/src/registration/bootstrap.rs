@@ -1,0 +1,245 @@
+//! Bootstrap tokens: Secrets of kube-system by which an API server knows who registers a cluster.
+//!
+//! Source: Kubernetes, "Authenticating with Bootstrap Tokens". A token is for one cluster: its group has the rights of that alone.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, anyhow, bail};
+use jiff::Timestamp;
+use kube::api::{DynamicObject, ListParams};
+use ring::rand::{SecureRandom as _, SystemRandom};
+use secrecy::{ExposeSecret as _, SecretString};
+use serde_json::{Value, json};
+
+use super::base64;
+use crate::{
+    apply::{SECRET, Target, post, without_values},
+    connect::within,
+    join::{made_by_us, token::decode},
+};
+
+/// The namespace of the Secrets.
+const NAMESPACE: &str = "kube-system";
+/// The prefix of their names.
+const PREFIX: &str = "bootstrap-token-";
+/// The type of the Secrets.
+const TYPE: &str = "bootstrap.kubernetes.io/token";
+/// The prefix of the groups.
+const GROUP: &str = "system:bootstrappers:entourage:";
+/// Lengths of the public and of the secret part.
+const LENGTHS: (usize, usize) = (6, 16);
+
+/// The group of who registers a cluster.
+#[must_use]
+pub fn group(cluster: &str) -> String {
+    format!("{GROUP}{cluster}")
+}
+
+/// A token.
+pub struct Token {
+    /// The public part, which names the Secret.
+    pub id: String,
+    /// Both parts, as a client sends them.
+    pub value: SecretString,
+}
+
+/// A token that exists, without its secret part.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Known {
+    /// The public part.
+    pub id: String,
+    /// The cluster that it registers; empty for a token that this command did not make.
+    pub cluster: String,
+    /// The time of its end as the Secret has it; empty if it never ends.
+    pub expires: String,
+    /// The user's words.
+    pub description: String,
+}
+
+/// Creates a token for a cluster. `ttl` of zero never ends.
+///
+/// # Errors
+/// The Secret cannot be written, without what is in it; the system has no random numbers.
+pub async fn create(hub: &mut Target<'_>, cluster: &str, ttl: Duration, description: &str) -> Result<Token> {
+    let (id, secret) = (random(LENGTHS.0)?, random(LENGTHS.1)?);
+    // This part is public.
+    let id = id.expose_secret().to_owned();
+    let mut data = json!({
+        "token-id": base64(id.as_bytes())?,
+        "token-secret": base64(secret.expose_secret().as_bytes())?,
+        "usage-bootstrap-authentication": base64(b"true")?,
+        "auth-extra-groups": base64(group(cluster).as_bytes())?,
+    });
+    if !description.is_empty() {
+        data["description"] = base64(description.as_bytes())?;
+    }
+    if !ttl.is_zero() {
+        let end = Timestamp::now() + ttl;
+        let end = Timestamp::from_second(end.as_second())?;
+        data["expiration"] = base64(end.to_string().as_bytes())?;
+    }
+    let name = format!("{PREFIX}{id}");
+    let object = json!({
+        "apiVersion": "v1", "kind": "Secret", "type": TYPE,
+        "metadata": {"name": name, "namespace": NAMESPACE, "labels": made_by_us()}, "data": data,
+    });
+    if !hub.dry_run {
+        let object: DynamicObject =
+            serde_json::from_value(object).map_err(|_| anyhow!("the Secret is malformed"))?;
+        let created = within(hub.api(SECRET, NAMESPACE).create(&post(), &object)).await;
+        created
+            .map_err(without_values)
+            .with_context(|| format!("cannot write secret/{name} on the hub"))?;
+    }
+    hub.say(SECRET, &name, "created")?;
+    let value = SecretString::from(format!("{id}.{}", secret.expose_secret()));
+    Ok(Token { id, value })
+}
+
+/// The tokens of the hub, by id.
+///
+/// # Errors
+/// The Secrets cannot be listed.
+pub async fn list(hub: &Target<'_>) -> Result<Vec<Known>> {
+    let params = ListParams::default().fields(&format!("type={TYPE}"));
+    let all = within(hub.api(SECRET, NAMESPACE).list(&params))
+        .await
+        .map_err(without_values)
+        .context("cannot list the bootstrap tokens, which are Secrets of kube-system, on the hub")?;
+    let mut known: Vec<Known> = all.items.iter().filter_map(read).collect();
+    known.sort_by(|one, other| one.id.cmp(&other.id));
+    Ok(known)
+}
+
+/// Deletes the token of this id, or whose value this is.
+///
+/// # Errors
+/// It is neither; there is no such token; the Secret cannot be deleted.
+pub async fn delete(hub: &mut Target<'_>, token: &str) -> Result<()> {
+    let id = id_of(token)?;
+    let name = format!("{PREFIX}{id}");
+    if hub.get(SECRET, NAMESPACE, &name).await?.is_none() {
+        bail!("the hub has no bootstrap token {id}; `entourage token list` shows those that it has");
+    }
+    hub.delete(SECRET, NAMESPACE, &name).await
+}
+
+/// The public part of what a user gave. An error quotes nothing of it.
+fn id_of(token: &str) -> Result<&str> {
+    let (id, secret) = match token.split_once('.') {
+        Some((id, secret)) => (id, Some(secret)),
+        None => (token, None),
+    };
+    let is_part = |text: &str, length| {
+        text.len() == length && text.bytes().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit())
+    };
+    if !is_part(id, LENGTHS.0) || secret.is_some_and(|secret| !is_part(secret, LENGTHS.1)) {
+        bail!("give the id of a token, six lower-case letters and digits, or the whole token");
+    }
+    Ok(id)
+}
+
+fn read(secret: &DynamicObject) -> Option<Known> {
+    let text = |key: &str| {
+        let value = secret.data["data"].get(key).cloned();
+        value.and_then(decode).unwrap_or_default()
+    };
+    let name = secret.metadata.name.as_deref()?;
+    let groups = text("auth-extra-groups");
+    let cluster = groups
+        .split(',')
+        .find_map(|group| group.trim().strip_prefix(GROUP));
+    Some(Known {
+        id: name.strip_prefix(PREFIX)?.to_owned(),
+        cluster: cluster.unwrap_or_default().to_owned(),
+        expires: text("expiration"),
+        description: text("description"),
+    })
+}
+
+/// Lower-case letters and digits, each as likely as the others.
+fn random(length: usize) -> Result<SecretString> {
+    const ALPHABET: &[u8; 36] = b"abcdefghijklmnopqrstuvwxyz0123456789";
+    // The largest multiple of 36 below 256.
+    const FAIR: u8 = 252;
+    let source = SystemRandom::new();
+    let mut text = String::with_capacity(length);
+    while text.len() < length {
+        let mut bytes = [0; 32];
+        source
+            .fill(&mut bytes)
+            .map_err(|_| anyhow!("the system has no random numbers"))?;
+        let fair = bytes
+            .iter()
+            .filter(|byte| **byte < FAIR)
+            .take(length - text.len());
+        text.extend(fair.map(|byte| char::from(ALPHABET[usize::from(byte % 36)])));
+    }
+    Ok(SecretString::from(text))
+}
+
+/// The same as JSON, for programs.
+#[must_use]
+pub fn shown(token: &Known) -> Value {
+    let given = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+    json!({
+        "id": token.id, "cluster": given(&token.cluster), "expires": given(&token.expires),
+        "description": given(&token.description),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_named_by_its_id_or_its_value() {
+        assert_eq!(id_of("abc123").unwrap(), "abc123");
+        assert_eq!(id_of("abc123.0123456789abcdef").unwrap(), "abc123");
+        for wrong in [
+            "",
+            "abc",
+            "ABC123",
+            "abc123.",
+            "abc123.short",
+            "../../a",
+            "abc123.0123456789abcdeX",
+        ] {
+            let error = id_of(wrong).unwrap_err().to_string();
+            assert!(wrong.len() < 4 || !error.contains(wrong), "{error}");
+        }
+    }
+
+    #[test]
+    fn random_parts_have_the_length_and_the_letters_of_a_token() {
+        let (one, other) = (random(16).unwrap(), random(16).unwrap());
+        assert_ne!(one.expose_secret(), other.expose_secret());
+        assert!(
+            id_of(&format!(
+                "{}.{}",
+                random(6).unwrap().expose_secret(),
+                one.expose_secret()
+            ))
+            .is_ok()
+        );
+    }
+
+    #[test]
+    fn a_list_shows_nothing_of_the_secret_part() {
+        let value = |text: &str| base64(text.as_bytes()).unwrap();
+        let secret: DynamicObject = serde_json::from_value(json!({
+            "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "bootstrap-token-abc123"},
+            "data": {"token-secret": value("canary"), "expiration": value("2026-01-01T00:00:00Z"),
+                "auth-extra-groups": value("system:bootstrappers:other, system:bootstrappers:entourage:edge1")},
+        }))
+        .unwrap();
+        let known = read(&secret).unwrap();
+        assert_eq!((known.id.as_str(), known.cluster.as_str()), ("abc123", "edge1"));
+        assert_eq!(
+            shown(&known),
+            json!({"id": "abc123", "cluster": "edge1", "expires": "2026-01-01T00:00:00Z",
+            "description": null})
+        );
+        assert!(!format!("{known:?}").contains("canary"));
+    }
+}

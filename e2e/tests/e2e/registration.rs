@@ -1,0 +1,258 @@
+//! Clusters that are registered by a bootstrap token: `entourage token`, `entourage register`, and the certificate of `entourage agent`.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, ensure};
+use clap::Parser as _;
+use entourage::command::{Cli, Command, register, token};
+use entourage_api::names;
+use entourage_e2e::{
+    harness::{Scene, condition, eventually, manifests},
+    servers::CommandProcess,
+    tests,
+};
+use kube::config::Kubeconfig;
+use secrecy::ExposeSecret as _;
+use serde_json::{Value, json};
+
+use super::distribution_rights::{granted, roles, unlimit};
+
+tests![
+    a_cluster_is_registered_by_a_token_and_its_agent_renews_its_certificate,
+    a_token_registers_its_own_cluster_and_no_other,
+    a_deleted_token_registers_nothing,
+];
+
+const DEFAULT: &str = include_str!("../../../config/rbac/role.yaml");
+const REGISTRATION: &str = include_str!("../../../config/rbac-registration/role.yaml");
+
+/// A hub whose controllers approve with the rights of `config/rbac-registration`. Returns what [`unlimit`] deletes.
+async fn begin(scene: &mut Scene) -> Result<Vec<String>> {
+    let (mut rules, namespaced) = roles(DEFAULT)?;
+    rules.extend(roles(REGISTRATION)?.0);
+    let made = granted(scene, &rules, namespaced).await?;
+    scene.options.approve_agents = true;
+    scene.start().await?;
+    Ok(made)
+}
+
+/// The cluster, its namespaces and its rights leave the hub.
+async fn end(scene: &mut Scene, made: &[String], clusters: &[&str]) -> Result<()> {
+    scene.kill();
+    unlimit(scene, made).await?;
+    for cluster in clusters {
+        let agent = format!("entourage-agent-{cluster}");
+        let register = format!("entourage-register-{cluster}");
+        if let Some(mut held) = scene.hub.get("Cluster", "", cluster).await? {
+            held["metadata"]["finalizers"] = json!([]);
+            scene.hub.apply(&held).await?;
+            scene.hub.delete("Cluster", "", cluster).await?;
+        }
+        for name in [&agent, &register] {
+            scene.hub.delete("ClusterRole", "", name).await?;
+            scene.hub.delete("ClusterRoleBinding", "", name).await?;
+        }
+    }
+    Ok(())
+}
+
+fn text(path: &Path) -> Result<&str> {
+    path.to_str().context("a path that is text")
+}
+
+/// `entourage token …` on the hub; what it printed.
+async fn token(scene: &Scene, more: &[&str]) -> Result<String> {
+    let hub = scene.bed.fleet.hub.kubeconfig_path();
+    let mut line = vec!["entourage", "token"];
+    line.extend(more);
+    line.extend(["--kubeconfig", text(&hub)?]);
+    let Command::Token(args) = Cli::try_parse_from(line)?.command else {
+        unreachable!()
+    };
+    let (mut out, mut steps) = (Vec::new(), Vec::new());
+    token::run(args, &mut out, &mut steps).await?;
+    Ok(String::from_utf8(out)?)
+}
+
+/// `entourage token create`; the file with the kubeconfig.
+async fn created(scene: &Scene, cluster: &str) -> Result<PathBuf> {
+    let printed = token(
+        scene,
+        &[
+            "create",
+            cluster,
+            "--region",
+            "edge",
+            "--description",
+            "of a test",
+        ],
+    )
+    .await?;
+    let file = scene.bed.dir().join(format!("{cluster}-bootstrap.kubeconfig"));
+    std::fs::write(&file, printed)?;
+    Ok(file)
+}
+
+/// `entourage register` for the third member, with an agent outside of it.
+async fn register(scene: &Scene, bootstrap: &Path, more: &[&str]) -> Result<(PathBuf, String)> {
+    let member = scene.bed.fleet.members[2].kubeconfig_path();
+    let file = scene.bed.dir().join(format!("{}-agent.kubeconfig", scene.ns));
+    let mut line = vec![
+        "entourage",
+        "register",
+        "--bootstrap-kubeconfig",
+        text(bootstrap)?,
+        "--kubeconfig",
+        text(&member)?,
+        "--hub-kubeconfig",
+        text(&file)?,
+    ];
+    line.extend(more);
+    let Command::Register(args) = Cli::try_parse_from(line)?.command else {
+        unreachable!()
+    };
+    let mut out = Vec::new();
+    register::run(*args, &mut out).await?;
+    Ok((file.clone(), String::from_utf8(out)?))
+}
+
+/// The token in a kubeconfig of `entourage token create`.
+fn secret_of(file: &Path) -> Result<String> {
+    let read = Kubeconfig::read_from(file)?;
+    let user = read.auth_infos[0].auth_info.as_ref().context("a user")?;
+    let token = user.token.as_ref().context("a token")?;
+    Ok(token.expose_secret().to_owned())
+}
+
+async fn a_cluster_is_registered_by_a_token_and_its_agent_renews_its_certificate(
+    scene: &mut Scene,
+) -> Result<()> {
+    let made = begin(scene).await?;
+    let cluster = scene.ns.clone();
+    let works = scene.space_of(&names::execution_namespace(&cluster)).ns;
+    let bootstrap = created(scene, &cluster).await?;
+    let secret = secret_of(&bootstrap)?;
+    let (id, hidden) = secret.split_once('.').context("two parts")?;
+    let listed = token(scene, &["list"]).await?;
+    let row = listed
+        .lines()
+        .find(|line| line.starts_with(id))
+        .context("no row")?;
+    ensure!(row.contains(&cluster) && row.contains("of a test"), "{listed}");
+    ensure!(!listed.contains(hidden), "the secret part is shown");
+
+    let (file, said) = register(scene, &bootstrap, &[]).await?;
+    ensure!(
+        said.contains("certificate of the agent") && said.contains("entourage agent"),
+        "{said}"
+    );
+    let member = scene.bed.fleet.members[2].kubeconfig_path();
+    // All of its time is no more than what must be left: the certificate is renewed at each check.
+    let arguments = [
+        "agent",
+        "--cluster-name",
+        &cluster,
+        "--hub-kubeconfig",
+        text(&file)?,
+        "--kubeconfig",
+        text(&member)?,
+        "--health-addr=off",
+        "--cluster-status-update-frequency=500ms",
+        "--cert-rotation-checking-interval=5s",
+        "--cert-rotation-remaining-time-threshold=1",
+    ];
+    let first = std::fs::read_to_string(&file)?;
+    let mut agent = CommandProcess::start("agent", scene.bed.dir(), &arguments)?;
+    eventually("the cluster is ready", async || {
+        agent.check()?;
+        let held = scene
+            .hub
+            .get("Cluster", "", &cluster)
+            .await?
+            .context("no Cluster")?;
+        ensure!(
+            condition(&held, "Ready")["status"] == "True",
+            "{}",
+            held["status"]
+        );
+        ensure!(held["spec"]["region"] == "edge", "{}", held["spec"]);
+        Ok(())
+    })
+    .await?;
+    eventually("the certificate is renewed", async || {
+        agent.check()?;
+        let now = std::fs::read_to_string(&file)?;
+        ensure!(now != first, "{}", agent.output()?);
+        Ok(())
+    })
+    .await?;
+    scene.apply(manifests::config_map("my-config", "one")).await?;
+    scene.apply(policy(&cluster)).await?;
+    eventually("the agent applies", async || {
+        agent.check()?;
+        let held = scene.members[2].get("ConfigMap", &scene.ns, "my-config").await?;
+        ensure!(held.is_some(), "{}", agent.output()?);
+        Ok(())
+    })
+    .await?;
+    // As the user of its certificate the agent writes the Works of its cluster, and can see nothing else.
+    let list = scene
+        .hub
+        .call(
+            "GET",
+            &format!("/apis/work.karmada.io/v1alpha1/namespaces/{works}/works"),
+            None,
+        )
+        .await?;
+    let items = list["items"].as_array().map_or(0, Vec::len);
+    ensure!(items > 0, "{list}");
+    for line in [agent.output()?, scene.bed.log.with(hidden).join("\n")] {
+        ensure!(!line.contains(hidden), "the token is logged");
+    }
+    scene.hub.delete("PropagationPolicy", &scene.ns, "policy").await?;
+    scene.hub.delete("ConfigMap", &scene.ns, "my-config").await?;
+    eventually("the agent removes", async || {
+        let held = scene.members[2].get("ConfigMap", &scene.ns, "my-config").await?;
+        ensure!(held.is_none(), "{}", agent.output()?);
+        Ok(())
+    })
+    .await?;
+    drop(agent);
+    end(scene, &made, &[&cluster]).await
+}
+
+fn policy(cluster: &str) -> Value {
+    let mut policy = manifests::policy(&[cluster]);
+    policy["metadata"]["name"] = json!("policy");
+    policy["spec"]["resourceSelectors"] =
+        json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": "my-config"}]);
+    policy
+}
+
+async fn a_token_registers_its_own_cluster_and_no_other(scene: &mut Scene) -> Result<()> {
+    let made = begin(scene).await?;
+    let (one, other) = (scene.ns.clone(), scene.own("two"));
+    let bootstrap = created(scene, &one).await?;
+    created(scene, &other).await?;
+    let refused = register(scene, &bootstrap, &["--cluster-name", &other, "--wait", "3s"]).await;
+    let error = format!("{:#}", refused.err().context("another cluster was registered")?);
+    ensure!(error.contains("is not approved after 3 s"), "{error}");
+    end(scene, &made, &[&one, &other]).await
+}
+
+async fn a_deleted_token_registers_nothing(scene: &mut Scene) -> Result<()> {
+    let made = begin(scene).await?;
+    let cluster = scene.ns.clone();
+    let bootstrap = created(scene, &cluster).await?;
+    let secret = secret_of(&bootstrap)?;
+    let said = token(scene, &["delete", &secret]).await?;
+    ensure!(said.contains("deleted") && !said.contains(&secret), "{said}");
+    eventually("the token is no longer accepted", async || {
+        let refused = register(scene, &bootstrap, &["--wait", "2s"]).await;
+        let error = format!("{:#}", refused.err().context("a deleted token registers")?);
+        ensure!(error.contains("Unauthorized") || error.contains("401"), "{error}");
+        Ok(())
+    })
+    .await?;
+    end(scene, &made, &[&cluster]).await
+}
