@@ -302,7 +302,7 @@ pub async fn run(
             let recorder = AbortOnDropHandle::new(tokio::spawn(recorder));
             let approver = options.approve_agents.then(|| {
                 let (hub, leading) = (hub.clone(), leading.published().clone());
-                let approver = registration::Approver { hub, leading };
+                let approver = registration::Approver::new(hub, leading);
                 let task = supervise::supervise("registration", move || approver.clone().run(), || async {});
                 AbortOnDropHandle::new(tokio::spawn(task))
             });

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 mod renewal;
 
-use renewal::{Renewal, Secret, Store};
+use renewal::{Hub, Renewal, Secret, Store};
 
 use super::controllers::{HealthAddress, IN_POD, default_threads, health_address, stop_on};
 use crate::{
@@ -118,6 +118,7 @@ pub async fn run(args: AgentArgs) -> Result<()> {
     let clients = entourage_controllers::plain_clients();
     let renewal = Renewal {
         cluster: args.cluster_name.clone(),
+        file: args.hub_kubeconfig.clone(),
         context: args.hub_context.clone(),
         store: match &args.hub_kubeconfig_secret {
             Some(secret) => Store::Secret(
@@ -129,15 +130,17 @@ pub async fn run(args: AgentArgs) -> Result<()> {
         interval: args.cert_rotation_checking_interval,
         remaining: args.cert_rotation_remaining_time_threshold,
     };
-    let mut kubeconfig = renewal::read(&args.hub_kubeconfig)?;
-    let mut hub = hub.config;
+    let mut hub = Hub {
+        kubeconfig: renewal::read(&args.hub_kubeconfig)?,
+        config: hub.config,
+    };
     let mut pause = Duration::ZERO;
     loop {
         // An agent starts anew with a new certificate: that is no more than a restart of its pod.
         let until = stop.child_token();
         let agent = entourage_controllers::agent::run(
             options(&args),
-            hub.clone(),
+            hub.config.clone(),
             member.clone(),
             clients.clone(),
             until.clone(),
@@ -145,10 +148,10 @@ pub async fn run(args: AgentArgs) -> Result<()> {
         let mut agent = std::pin::pin!(agent);
         tokio::select! {
             ended = &mut agent => return ended.context("the agent stopped"),
-            (renewed, config) = renewal.renewed(&kubeconfig, &hub, pause) => {
+            renewed = renewal.renewed(&hub, pause) => {
                 until.cancel();
                 agent.await.context("the agent stopped")?;
-                (kubeconfig, hub, pause) = (renewed, config, renewal.interval);
+                (hub, pause) = (renewed, renewal.interval);
             }
         }
         if stop.is_cancelled() {

@@ -18,8 +18,10 @@ use crate::{
 };
 
 pub mod features;
+pub mod optional;
 
 use features::FeatureGates;
+use optional::Controllers;
 
 /// The environment variable that Kubernetes sets in every pod.
 pub(super) const IN_POD: &str = "KUBERNETES_SERVICE_HOST";
@@ -35,6 +37,11 @@ pub struct ControllersArgs {
     #[arg(long, value_name = "NAME=BOOL,…", value_parser = features::parse, default_value = "",
         hide_default_value = true, long_help = features::help())]
     pub feature_gates: FeatureGates,
+
+    /// Controllers to turn on besides those that are always on (*): *,NAME,NAME
+    #[arg(long, value_name = "*,NAME,…", value_parser = optional::parse, default_value = "*",
+        allow_hyphen_values = true, long_help = optional::help())]
+    pub controllers: Controllers,
 
     /// Namespace on the hub with the members' credentials; a Cluster cannot name a Secret elsewhere
     #[arg(long, value_name = "NAMESPACE", default_value = CLUSTER_NAMESPACE)]
@@ -238,6 +245,7 @@ fn options(args: &ControllersArgs) -> Options {
         model_resources: args.enable_cluster_resource_modeling,
         deschedule_after: args.descheduler.then_some(args.unschedulable_threshold),
         mirror_works: args.work_objects == WorkObjects::Mirror,
+        approve_agents: args.controllers.is_on(optional::AGENT_CSR_APPROVING),
         failover: args.feature_gates.is_on(features::FAILOVER),
         enforce_quotas: args.feature_gates.is_on(features::FEDERATED_QUOTA_ENFORCEMENT),
         eviction_budget: Budget {
@@ -363,6 +371,13 @@ mod tests {
             (options.health_addr, options.cluster_namespace.as_str()),
             (None, "fleet")
         );
+    }
+
+    #[test]
+    fn controllers_that_are_off_by_default_are_turned_on_by_name() {
+        for (line, on) in [("", false), ("--controllers=*,agentcsrapproving", true)] {
+            assert_eq!(options(&args(line)).approve_agents, on, "{line}");
+        }
     }
 
     #[test]

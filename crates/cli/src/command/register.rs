@@ -23,7 +23,7 @@ use crate::{
     connect::{self, Connection},
     join::hub::ready,
     registration::{
-        certificate,
+        certificate::{self, Answer},
         kubeconfig::{Hub, with_certificate},
         member::{self, Agent},
     },
@@ -69,7 +69,7 @@ pub struct RegisterArgs {
     #[arg(long, value_name = "SECONDS", default_value_t = YEAR, value_parser = clap::value_parser!(i32).range(600..))]
     pub cert_expiration_seconds: i32,
 
-    /// Time to wait for the certificate, and then for the cluster to be ready
+    /// Time to wait until the certificate is approved and signed, and then for the cluster to be ready
     #[arg(long, value_name = "DURATION", value_parser = args::duration, default_value = "60s")]
     pub wait: Duration,
 }
@@ -94,13 +94,20 @@ pub async fn run(args: RegisterArgs, out: &mut (dyn Write + Send)) -> Result<()>
     let member = connect::client(member)?;
     let member_id = connect::cluster_id(&member, "the cluster").await?;
 
-    let issued = certificate::obtain(
-        &connect::client(bootstrap)?,
-        &cluster,
-        args.cert_expiration_seconds,
-        args.wait,
-    )
-    .await?;
+    let bootstrap = connect::client(bootstrap)?;
+    let pending = certificate::request(&bootstrap, &cluster, args.cert_expiration_seconds).await?;
+    writeln!(
+        out,
+        "hub: certificatesigningrequest.certificates.k8s.io/{} created; waiting until it is approved and signed",
+        pending.name
+    )?;
+    let issued = match certificate::wait(&bootstrap, &pending, args.wait).await? {
+        Answer::Issued(issued) => issued,
+        Answer::Late(why) => {
+            bail!("{why}, and then run this again with a longer --wait: the next run asks for another one")
+        }
+        Answer::Refused(why) => bail!("{why}"),
+    };
     writeln!(out, "hub: certificate of the agent of {cluster} issued")?;
     let kubeconfig = with_certificate(&hub, &cluster, &issued)?;
     let agent = client(&kubeconfig).await?;
@@ -131,10 +138,7 @@ pub async fn run(args: RegisterArgs, out: &mut (dyn Write + Send)) -> Result<()>
             if member::ensure(&mut target, &agent, &kubeconfig).await? {
                 writeln!(
                     out,
-                    "note: an agent that runs keeps its former certificate until it is restarted: kubectl -n {} rollout restart \
-                     deployment/{}",
-                    args.namespace,
-                    member::NAME
+                    "note: the agent was there before; it uses the new certificate within some minutes"
                 )?;
             }
         }

@@ -1,13 +1,16 @@
 //! `entourage token`: bootstrap tokens by which clusters in Pull mode are registered.
 
-use std::{collections::BTreeMap, io::Write, time::Duration};
+use std::{collections::BTreeMap, io::Write, path::PathBuf, time::Duration};
 
 use anyhow::{Context as _, Result};
 use clap::{Args, Subcommand, ValueEnum};
 use secrecy::ExposeSecret as _;
 use serde_json::{Value, json};
 
-use super::get::table::{Row, Shown, View};
+use super::{
+    get::table::{Row, Shown, View},
+    register::write_file,
+};
 use crate::{
     apply::Target,
     args::{self, HubArgs},
@@ -79,6 +82,10 @@ pub struct CreateArgs {
     /// Zone of the cluster; may be given several times
     #[arg(long, value_name = "NAME")]
     pub zone: Vec<String>,
+
+    /// Write the kubeconfig to this file, which only its owner may read (default: print it)
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
 
     /// Write nothing; print what would be done
     #[arg(long)]
@@ -189,12 +196,6 @@ async fn create(
     if args.dry_run {
         return Ok(());
     }
-    let file = format!("{}-bootstrap.kubeconfig", args.cluster);
-    writeln!(
-        target.out,
-        "next: keep the kubeconfig below as {file}, and run where the cluster is reachable: entourage register \
-         --bootstrap-kubeconfig {file}"
-    )?;
     if crate::join::is_loopback(&address.server) && args.server.is_none() {
         writeln!(
             target.out,
@@ -203,8 +204,21 @@ async fn create(
         )?;
     }
     let kubeconfig = with_token(address, &args.cluster, &token.value)?;
-    out.write_all(kubeconfig.expose_secret().as_bytes())
-        .context("cannot write to the terminal")
+    let file = args.output.as_deref();
+    match file {
+        Some(file) => write_file(file, &kubeconfig)?,
+        None => out
+            .write_all(kubeconfig.expose_secret().as_bytes())
+            .context("cannot write to the terminal")?,
+    }
+    let file = file.map_or_else(|| "FILE".into(), |file| file.display().to_string());
+    writeln!(
+        target.out,
+        "next, where the cluster is reachable: entourage register --bootstrap-kubeconfig {file} --image IMAGE; then, here: entourage token \
+         delete {}",
+        token.id
+    )?;
+    Ok(())
 }
 
 fn view(known: &[Known]) -> View {

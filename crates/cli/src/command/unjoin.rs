@@ -21,7 +21,7 @@ use crate::join::{
 use crate::{
     apply::{CLUSTER, RESOURCE_BINDING, SECRET, SERVICE_ACCOUNT, Target, patch},
     args::{self, CLUSTER_NAMESPACE, HubArgs},
-    connect,
+    connect, registration,
     wait::{Waited, until},
 };
 
@@ -112,6 +112,10 @@ pub async fn unjoin(
         None => bail!("cluster {name:?} not found; {}", members(&clusters)),
     }
     remove_secret(&mut target, &args.cluster_namespace, name).await?;
+    let is_pulled = |cluster: &DynamicObject| cluster.data.pointer("/spec/syncMode") == Some(&json!("Pull"));
+    if clusters.iter().find(named).is_none_or(is_pulled) {
+        registration::hub::remove(&mut target, name).await?;
+    }
     match member {
         Some(client) => {
             let mut target = Target {

@@ -96,6 +96,8 @@ fn options(args: &UpArgs) -> Options {
         failover: is_on(features::FAILOVER, usual.failover),
         enforce_quotas: is_on(features::FEDERATED_QUOTA_ENFORCEMENT, usual.enforce_quotas),
         mirror_works: args.work_objects == WorkObjects::Mirror,
+        // As Karmada's controllers do by default.
+        approve_agents: true,
         ..usual
     }
 }

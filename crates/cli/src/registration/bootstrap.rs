@@ -74,7 +74,9 @@ pub async fn create(hub: &mut Target<'_>, cluster: &str, ttl: Duration, descript
         data["description"] = base64(description.as_bytes())?;
     }
     if !ttl.is_zero() {
-        let end = Timestamp::now() + ttl;
+        let end = Timestamp::now()
+            .checked_add(ttl)
+            .context("--ttl is too long; 0s is for ever")?;
         let end = Timestamp::from_second(end.as_second())?;
         data["expiration"] = base64(end.to_string().as_bytes())?;
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 use entourage_api::names;
 use entourage_core::registration::SIGNER;
 use k8s_openapi::{
@@ -18,7 +18,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::{
     apply::post,
-    connect::{explain, within},
+    connect::{explain, is_not_found, within},
 };
 
 /// The pause between two looks at the request: its sender may read it by name alone, and not watch.
@@ -32,14 +32,20 @@ pub struct Issued {
     pub key: SecretString,
 }
 
-/// Obtains a certificate that is valid for about `seconds`, within `limit`. The key leaves this process with the result only.
+/// A request that was sent, and the key that its certificate is for.
+pub struct Pending {
+    /// The name of the CertificateSigningRequest.
+    pub name: String,
+    key: KeyPair,
+}
+
+/// Asks for a certificate that is valid for about `seconds`. The key leaves this process with the result only.
 ///
 /// # Errors
-/// The hub refuses the request; it was denied, or failed, or is not approved or not signed in time: with what to do.
-pub async fn obtain(hub: &Client, cluster: &str, seconds: i32, limit: Duration) -> Result<Issued> {
+/// The hub refuses the request.
+pub async fn request(hub: &Client, cluster: &str, seconds: i32) -> Result<Pending> {
     let key = KeyPair::generate().context("cannot make a key")?;
     let request = pkcs10(cluster, &key)?;
-    let requests: Api<CertificateSigningRequest> = Api::all(hub.clone());
     let object = CertificateSigningRequest {
         metadata: ObjectMeta {
             generate_name: Some(format!("entourage-agent-{cluster}-")),
@@ -54,18 +60,42 @@ pub async fn obtain(hub: &Client, cluster: &str, seconds: i32, limit: Duration) 
         },
         status: None,
     };
+    let requests: Api<CertificateSigningRequest> = Api::all(hub.clone());
     let created = within(requests.create(&post(), &object))
         .await
         .map_err(explain)
         .context("cannot create a CertificateSigningRequest on the hub")?;
     let name = created.metadata.name.unwrap_or_default();
+    Ok(Pending { name, key })
+}
+
+/// The end of a wait.
+pub enum Answer {
+    /// The certificate.
+    Issued(Issued),
+    /// It is not there in time; and why, with what to do. The request stands, and may be waited for again.
+    Late(String),
+    /// There will be none; and why.
+    Refused(String),
+}
+
+/// Waits until the certificate is there, for at most `limit`.
+///
+/// # Errors
+/// The request cannot be read, all the time.
+pub async fn wait(hub: &Client, pending: &Pending, limit: Duration) -> Result<Answer> {
+    let requests: Api<CertificateSigningRequest> = Api::all(hub.clone());
+    let name = &pending.name;
     let began = Instant::now();
     loop {
-        let read = within(requests.get(&name)).await;
-        let state = match read {
+        let is_late = began.elapsed() >= limit;
+        let state = match within(requests.get(name)).await {
             Ok(request) => state(request.status.as_ref()),
+            Err(error) if is_not_found(&error) => {
+                State::Refused("it was deleted before it was approved and signed".to_owned())
+            }
             // It may pass, as every read may.
-            Err(_) if began.elapsed() < limit => State::Pending,
+            Err(_) if !is_late => State::Pending,
             Err(error) => {
                 return Err(explain(error))
                     .with_context(|| format!("cannot read the CertificateSigningRequest {name} on the hub"));
@@ -73,22 +103,30 @@ pub async fn obtain(hub: &Client, cluster: &str, seconds: i32, limit: Duration) 
         };
         match state {
             State::Issued(certificate) => {
-                let key = SecretString::from(key.serialize_pem());
-                return Ok(Issued { certificate, key });
+                let key = SecretString::from(pending.key.serialize_pem());
+                return Ok(Answer::Issued(Issued { certificate, key }));
             }
-            State::Refused(why) => bail!("the hub refused the CertificateSigningRequest {name}: {why}"),
-            State::Approved | State::Pending if began.elapsed() < limit => sleep(PAUSE).await,
-            State::Approved => bail!(
-                "the CertificateSigningRequest {name} is approved, but not signed after {} s; the hub needs a controller \
-                 manager with the controller csrsigning and the key of its client certificate authority",
-                limit.as_secs()
-            ),
-            State::Pending => bail!(
-                "the CertificateSigningRequest {name} is not approved after {} s; approve it (kubectl certificate approve \
-                 {name}) and run this again, or run the hub's controllers with --controllers=*,agentcsrapproving and the rights \
-                 of config/rbac-registration",
-                limit.as_secs()
-            ),
+            State::Refused(why) => {
+                return Ok(Answer::Refused(format!(
+                    "the CertificateSigningRequest {name} of the hub: {why}"
+                )));
+            }
+            State::Approved | State::Pending if !is_late => sleep(PAUSE).await,
+            State::Approved => {
+                return Ok(Answer::Late(format!(
+                    "the CertificateSigningRequest {name} is approved, but not signed after {} s; the hub needs a controller manager \
+                     with the controller csrsigning and the key of its client certificate authority",
+                    limit.as_secs()
+                )));
+            }
+            State::Pending => {
+                return Ok(Answer::Late(format!(
+                    "the CertificateSigningRequest {name} is not approved after {} s; the hub's controllers approve it with \
+                     --controllers=*,agentcsrapproving and the rights of config/rbac-registration, an administrator with: kubectl \
+                     certificate approve {name}",
+                    limit.as_secs()
+                )));
+            }
         }
     }
 }
@@ -141,8 +179,22 @@ fn state(status: Option<&CertificateSigningRequestStatus>) -> State {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use x509_parser::{certification_request::X509CertificationRequest, pem::Pem, prelude::FromDer as _};
 
     use super::*;
+
+    #[test]
+    fn the_request_is_for_the_user_and_the_group_of_the_agent_and_for_nothing_else() {
+        let text = pkcs10("edge1", &KeyPair::generate().unwrap()).unwrap();
+        let (pem, _) = Pem::read(std::io::Cursor::new(text)).unwrap();
+        let (_, request) = X509CertificationRequest::from_der(&pem.contents).unwrap();
+        let info = &request.certification_request_info;
+        assert!(info.attributes().is_empty());
+        assert_eq!(
+            info.subject.to_string(),
+            "CN=system:karmada:agent:edge1, O=system:karmada:agents"
+        );
+    }
 
     #[test]
     fn the_state_of_a_request_is_read_from_its_status() {

@@ -1,7 +1,7 @@
 //! The objects on the hub for one cluster in Pull mode: its Cluster and namespaces, the rights of its agent, and the rights of who
 //! registers it.
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Result, bail};
 use entourage_api::{keys::label, names};
 use entourage_core::registration::Right;
 use serde_json::{Value, json};
@@ -14,6 +14,8 @@ use crate::{
     args::CLUSTER_NAMESPACE,
     join::made_by_us,
 };
+
+const RBAC: &str = "rbac.authorization.k8s.io";
 
 /// The rights of an agent, which are those of `config/agent/hub`.
 const AGENT: [&str; 2] = [
@@ -85,50 +87,90 @@ fn object(cluster: &Described) -> Value {
     })
 }
 
+/// The name of the bindings of a registered agent, and of the role to renew its certificate. An agent that was set up by hand has other
+/// bindings to the same roles, and keeps them.
+fn registered(cluster: &str) -> String {
+    format!("entourage-registered-{cluster}")
+}
+
+/// The name of the role and the binding of who registers a cluster.
+fn registers(cluster: &str) -> String {
+    format!("entourage-register-{cluster}")
+}
+
 /// The roles and bindings of a cluster's agent, and of the bootstrap tokens that register it.
 fn rights(cluster: &str) -> Result<Vec<(Kind, Value)>> {
-    let agent =
-        json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": names::agent_user(cluster)});
     let mut all = Vec::new();
     for mut object in manifests(&AGENT, cluster)? {
         let kind = match object["kind"].as_str() {
-            Some("ClusterRole") => {
-                let rules = object["rules"]
-                    .as_array_mut()
-                    .context("a ClusterRole has no rules")?;
-                rules.extend(certificates(Right::Renewal, cluster));
-                CLUSTER_ROLE
-            }
+            Some("ClusterRole") => CLUSTER_ROLE,
             Some("Role") => ROLE,
             Some("ClusterRoleBinding") => CLUSTER_ROLE_BINDING,
             Some("RoleBinding") => ROLE_BINDING,
             _ => bail!("config/agent/hub has an unknown kind"),
         };
         if object.get("subjects").is_some() {
-            object["subjects"] = json!([agent]);
+            object["metadata"]["name"] = json!(registered(cluster));
+            object["metadata"]["labels"] = json!(made_by_us());
+            object["subjects"] = json!([subject("User", &names::agent_user(cluster))]);
         }
         all.push((kind, object));
     }
-    let name = format!("entourage-register-{cluster}");
-    let metadata = json!({"name": name, "labels": made_by_us()});
-    let group =
-        json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": bootstrap::group(cluster)});
-    all.push((
-        CLUSTER_ROLE,
-        json!({
+    // The binding to the agent's ClusterRole has the name already.
+    let renews = format!("{}-certificate", registered(cluster));
+    for (name, right, subject) in [
+        (
+            renews,
+            Right::Renewal,
+            subject("User", &names::agent_user(cluster)),
+        ),
+        (
+            registers(cluster),
+            Right::Registration,
+            subject("Group", &bootstrap::group(cluster)),
+        ),
+    ] {
+        let metadata = json!({"name": name, "labels": made_by_us()});
+        let role = json!({
             "apiVersion": CLUSTER_ROLE.api_version, "kind": "ClusterRole", "metadata": metadata,
-            "rules": certificates(Right::Registration, cluster),
-        }),
-    ));
-    all.push((
-        CLUSTER_ROLE_BINDING,
-        json!({
+            "rules": certificates(right, cluster),
+        });
+        let binding = json!({
             "apiVersion": CLUSTER_ROLE_BINDING.api_version, "kind": "ClusterRoleBinding", "metadata": metadata,
-            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
-            "subjects": [group],
-        }),
-    ));
+            "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": name}, "subjects": [subject],
+        });
+        all.extend([(CLUSTER_ROLE, role), (CLUSTER_ROLE_BINDING, binding)]);
+    }
     Ok(all)
+}
+
+fn subject(kind: &str, name: &str) -> Value {
+    json!({"apiGroup": RBAC, "kind": kind, "name": name})
+}
+
+/// Takes the rights and the tokens of a cluster off the hub: its agent is cut off, although its certificate cannot be revoked, and who
+/// has a token of it can obtain none. Objects that do not exist are not mentioned. The roles of an agent that was set up by hand stay.
+///
+/// # Errors
+/// As [`Target::delete`]. The next run continues.
+pub async fn remove(hub: &mut Target<'_>, cluster: &str) -> Result<()> {
+    for token in bootstrap::list(hub).await? {
+        if token.cluster == cluster {
+            bootstrap::delete(hub, &token.id).await?;
+        }
+    }
+    for (kind, object) in rights(cluster)?.into_iter().rev() {
+        let text = |pointer: &str| {
+            let text = object.pointer(pointer).and_then(Value::as_str);
+            text.unwrap_or_default().to_owned()
+        };
+        let (namespace, name) = (text("/metadata/namespace"), text("/metadata/name"));
+        let is_for_registration = name.starts_with("entourage-regist");
+        if is_for_registration && hub.get(kind, &namespace, &name).await?.is_some() {
+            hub.delete(kind, &namespace, &name).await?;
+        }
+    }
+    Ok(())
 }
 
 /// The rules by which a certificate of this cluster's agent is asked for, read, and approved.
@@ -150,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_agent_has_the_rights_of_config_under_its_own_name_and_renews_its_certificate() {
+    fn the_agent_has_the_rights_of_config_as_a_user_and_renews_its_certificate() {
         let all = rights("edge1").unwrap();
         let text = serde_json::to_string(&all.iter().map(|(_, object)| object).collect::<Vec<_>>()).unwrap();
         assert!(
@@ -159,24 +201,34 @@ mod tests {
         );
         let (_, role) = &all[0];
         assert_eq!(role["metadata"]["name"], "entourage-agent-edge1");
-        let renewal = role["rules"].as_array().unwrap().last().unwrap();
-        assert_eq!(
-            renewal["resources"],
-            json!(["certificatesigningrequests/selfclusteragent"])
-        );
-        assert_eq!(renewal["resourceNames"], json!(["edge1"]));
+        let named = |name: &str, kind: &str| {
+            let mut found = all.iter().filter(|(each, _)| each.kind == kind);
+            found
+                .find(|(_, object)| object["metadata"]["name"] == name)
+                .map(|(_, object)| object)
+                .unwrap()
+        };
+        let renewal = named("entourage-registered-edge1-certificate", "ClusterRole");
+        let resources = json!(["certificatesigningrequests/selfclusteragent"]);
+        assert_eq!(renewal["rules"][1]["resources"], resources);
+        assert_eq!(renewal["rules"][1]["resourceNames"], json!(["edge1"]));
         for (kind, object) in &all {
             let subjects = object.get("subjects");
             assert_eq!(subjects.is_some(), kind.kind.ends_with("Binding"), "{object}");
+            // Bindings of an agent that was set up by hand are left alone.
+            assert!(
+                subjects.is_none() || !object["metadata"]["name"].to_string().contains("agent"),
+                "{object}"
+            );
         }
         let users = all
             .iter()
             .filter(|(_, object)| object["subjects"][0]["kind"] == "User");
-        assert_eq!(users.count(), 3);
+        assert_eq!(users.count(), 4);
     }
 
     #[test]
-    fn who_registers_one_cluster_can_do_nothing_else() {
+    fn who_registers_one_cluster_asks_for_certificates_of_no_other() {
         let all = rights("edge1").unwrap();
         let (_, role) = &all[all.len() - 2];
         assert_eq!(role["metadata"]["name"], "entourage-register-edge1");

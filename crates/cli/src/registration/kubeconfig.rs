@@ -108,11 +108,22 @@ pub fn renewed(mut config: Kubeconfig, context: Option<&str>, issued: &Issued) -
     text(&config)
 }
 
-/// The times from and until which the client certificate of a context is valid; `None` if its user has no certificate.
+/// The client certificate of a context.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Certificate {
+    /// The common name: the user on the hub.
+    pub user: String,
+    /// The time from which it is valid.
+    pub start: Time,
+    /// The time until which it is valid.
+    pub end: Time,
+}
+
+/// The client certificate of a context; `None` if its user has none.
 ///
 /// # Errors
 /// There is no such context; the certificate cannot be read or is not one.
-pub fn validity(config: &Kubeconfig, context: Option<&str>) -> Result<Option<(Time, Time)>> {
+pub fn client_certificate(config: &Kubeconfig, context: Option<&str>) -> Result<Option<Certificate>> {
     let user = user_of(config, context)?;
     let info = config.auth_infos.iter().find(|each| each.name == user);
     let Some(info) = info.and_then(|each| each.auth_info.as_ref()) else {
@@ -134,10 +145,15 @@ pub fn validity(config: &Kubeconfig, context: Option<&str>) -> Result<Option<(Ti
     let certificate = pem.parse_x509().map_err(|_| wrong())?;
     let millis = |seconds: i64| Time(seconds.saturating_mul(1000));
     let valid = certificate.validity();
-    Ok(Some((
-        millis(valid.not_before.timestamp()),
-        millis(valid.not_after.timestamp()),
-    )))
+    let user = certificate.subject().iter_common_name().next();
+    Ok(Some(Certificate {
+        user: user
+            .and_then(|name| name.as_str().ok())
+            .unwrap_or_default()
+            .to_owned(),
+        start: millis(valid.not_before.timestamp()),
+        end: millis(valid.not_after.timestamp()),
+    }))
 }
 
 fn user_of(config: &Kubeconfig, context: Option<&str>) -> Result<String> {
@@ -167,6 +183,9 @@ mod tests {
     fn issued(until: i32) -> Issued {
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::default();
+        params.distinguished_name = rcgen::DistinguishedName::new();
+        let user = entourage_api::names::agent_user("edge1");
+        params.distinguished_name.push(rcgen::DnType::CommonName, user);
         params.not_before = date_time_ymd(2026, 1, 1);
         params.not_after = date_time_ymd(until, 1, 1);
         Issued {
@@ -180,7 +199,7 @@ mod tests {
         let text = with_token(&hub(), "edge1", &SecretString::from("abc123.secret")).unwrap();
         let read = Kubeconfig::from_yaml(text.expose_secret()).unwrap();
         assert_eq!(read.current_context.as_deref(), Some("edge1"));
-        assert_eq!(validity(&read, None).unwrap(), None);
+        assert_eq!(client_certificate(&read, None).unwrap(), None);
         let cluster = read.clusters[0].cluster.as_ref().unwrap();
         assert_eq!(cluster.server.as_deref(), Some("https://hub:6443"));
         // "PEM" in base64.
@@ -192,12 +211,16 @@ mod tests {
         let text = with_certificate(&hub(), "edge1", &issued(2027)).unwrap();
         let before = Kubeconfig::from_yaml(text.expose_secret()).unwrap();
         let second = |time: Time| time.0 / 1000;
-        let (start, end) = validity(&before, None).unwrap().unwrap();
-        assert_eq!((second(start), second(end)), (1_767_225_600, 1_798_761_600));
+        let held = client_certificate(&before, None).unwrap().unwrap();
+        assert_eq!(held.user, "system:karmada:agent:edge1");
+        assert_eq!(
+            (second(held.start), second(held.end)),
+            (1_767_225_600, 1_798_761_600)
+        );
         let text = renewed(before, Some("edge1"), &issued(2028)).unwrap();
         let after = Kubeconfig::from_yaml(text.expose_secret()).unwrap();
-        let (_, end) = validity(&after, None).unwrap().unwrap();
-        assert_eq!(second(end), 1_830_297_600);
+        let held = client_certificate(&after, None).unwrap().unwrap();
+        assert_eq!(second(held.end), 1_830_297_600);
         assert_eq!(
             after.clusters[0].cluster.as_ref().unwrap().server.as_deref(),
             Some("https://hub:6443")
@@ -212,7 +235,7 @@ mod tests {
         };
         let text = with_certificate(&hub(), "edge1", &broken).unwrap();
         let read = Kubeconfig::from_yaml(text.expose_secret()).unwrap();
-        let error = validity(&read, None).unwrap_err().to_string();
+        let error = client_certificate(&read, None).unwrap_err().to_string();
         assert!(error.contains("not PEM") && !error.contains("canary"), "{error}");
     }
 }

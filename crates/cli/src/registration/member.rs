@@ -2,6 +2,7 @@
 //! renew that.
 
 use anyhow::{Context as _, Result, bail};
+use kube::api::Patch;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::{Value, json};
 
@@ -9,15 +10,19 @@ use super::{base64, manifests};
 use crate::{
     apply::{
         CLUSTER_ROLE, CLUSTER_ROLE_BINDING, DEPLOYMENT, Kind, ROLE, ROLE_BINDING, SECRET, SERVICE_ACCOUNT,
-        Target, ensure_namespace,
+        Target, ensure_namespace, patch,
     },
+    connect::{explain, within},
     join::made_by_us,
 };
 
 /// The name of the agent's objects.
 pub const NAME: &str = "entourage-agent";
 
-/// The Secret with the kubeconfig of the hub, and its key.
+/// The container in its Deployment.
+const CONTAINER: &str = "agent";
+
+/// The Secret with the kubeconfig of the hub.
 pub const SECRET_NAME: &str = "entourage-hub";
 /// The key in that Secret.
 pub const SECRET_KEY: &str = "kubeconfig";
@@ -55,9 +60,33 @@ pub async fn ensure(member: &mut Target<'_>, agent: &Agent, kubeconfig: &SecretS
     });
     member.ensure(SECRET, secret).await?;
     for (kind, object) in objects(agent)? {
-        member.ensure(kind, object).await?;
+        if kind == DEPLOYMENT && existed {
+            update(member, agent).await?;
+        } else {
+            member.ensure(kind, object).await?;
+        }
     }
     Ok(existed)
+}
+
+/// Gives an agent that exists the image, and leaves the rest of its Deployment as its users have it.
+async fn update(member: &mut Target<'_>, agent: &Agent) -> Result<()> {
+    let api = member.api(DEPLOYMENT, &agent.namespace);
+    let live = member.get(DEPLOYMENT, &agent.namespace, NAME).await?;
+    let containers = live
+        .as_ref()
+        .and_then(|live| live.data.pointer("/spec/template/spec/containers")?.as_array());
+    let has_it = |container: &Value| container["name"] == CONTAINER && container["image"] == *agent.image;
+    if containers.is_some_and(|all| all.iter().any(has_it)) {
+        return member.say(DEPLOYMENT, NAME, "unchanged");
+    }
+    let body =
+        json!({"spec": {"template": {"spec": {"containers": [{"name": CONTAINER, "image": agent.image}]}}}});
+    within(api.patch(NAME, &patch(), &Patch::Strategic(&body)))
+        .await
+        .map_err(explain)
+        .with_context(|| format!("cannot write deployment.apps/{NAME} on the member"))?;
+    member.say(DEPLOYMENT, NAME, "configured")
 }
 
 /// The objects, without the namespace and the Secret.
@@ -133,6 +162,7 @@ mod tests {
         assert_eq!(kind.kind, "Deployment");
         let container = &deployment["spec"]["template"]["spec"]["containers"][0];
         assert_eq!(container["image"], "registry.example/entourage:1");
+        assert_eq!(container["name"], CONTAINER);
         let arguments = container["args"].to_string();
         for wanted in [
             "--cluster-name=edge1",

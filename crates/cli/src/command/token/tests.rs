@@ -53,7 +53,7 @@ async fn a_token_comes_as_a_kubeconfig_and_the_hub_has_all_that_the_agent_needs(
         "/api/v1/namespaces/karmada-es-edge1",
         "/apis/rbac.authorization.k8s.io/v1/clusterroles/entourage-agent-edge1",
         "/apis/rbac.authorization.k8s.io/v1/clusterroles/entourage-register-edge1",
-        "/apis/rbac.authorization.k8s.io/v1/namespaces/karmada-es-edge1/rolebindings/entourage-agent-edge1",
+        "/apis/rbac.authorization.k8s.io/v1/namespaces/karmada-es-edge1/rolebindings/entourage-registered-edge1",
     ] {
         assert!(hub.object(path).is_some(), "{path}");
     }
@@ -90,6 +90,56 @@ async fn a_token_that_never_ends_has_no_expiration() {
     assert_eq!((token.cluster.as_str(), token.expires.as_str()), ("edge1", ""));
     let table = view(&known).table(false, false);
     assert!(table.contains("never") && table.contains("spare"), "{table}");
+}
+
+#[tokio::test]
+async fn the_kubeconfig_may_go_to_a_file_of_its_owner() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("edge1.kubeconfig");
+    let hub = Server::new("hub");
+    let (out, steps) = created(&hub, &format!("edge1 --output {}", file.display()))
+        .await
+        .unwrap();
+    assert!(
+        out.is_empty() && steps.contains("edge1.kubeconfig"),
+        "{out}{steps}"
+    );
+    Kubeconfig::read_from(&file).unwrap();
+}
+
+#[tokio::test]
+async fn an_endless_time_is_refused_and_not_a_panic() {
+    let hub = Server::new("hub");
+    let error = created(&hub, "edge1 --ttl 99999999h")
+        .await
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("too long"), "{error}");
+}
+
+#[tokio::test]
+async fn what_a_token_made_is_taken_off_the_hub_and_the_roles_of_others_stay() {
+    let hub = Server::new("hub");
+    created(&hub, "edge1").await.unwrap();
+    created(&hub, "edge2").await.unwrap();
+    hub.take_writes();
+    let mut target = Target {
+        client: hub.client(),
+        place: "hub",
+        dry_run: false,
+        out: &mut std::io::sink(),
+    };
+    hub::remove(&mut target, "edge1").await.unwrap();
+    let writes = hub.take_writes();
+    assert!(
+        writes.iter().all(|write| write.starts_with("DELETE")),
+        "{writes:?}"
+    );
+    // A token; three bindings of the agent; the rights to renew and to register, each a role and a binding.
+    assert_eq!(writes.len(), 8, "{writes:#?}");
+    assert!(!writes.iter().any(|write| write.contains("edge2")), "{writes:#?}");
+    hub::remove(&mut target, "edge1").await.unwrap();
+    assert!(hub.take_writes().is_empty());
 }
 
 #[tokio::test]

@@ -1,0 +1,126 @@
+//! `--controllers`: the controllers that are off by default, by Karmada's names, and the parser of its lists.
+
+use std::{collections::BTreeMap, fmt::Write as _};
+
+/// A controller that can be turned on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Optional {
+    /// Name on the command line; Karmada's.
+    pub name: &'static str,
+    /// Its effect, in one line.
+    pub summary: &'static str,
+}
+
+/// Approves the certificates of agents.
+pub const AGENT_CSR_APPROVING: &str = "agentcsrapproving";
+
+/// The controllers that are off by default.
+pub const OPTIONAL: &[Optional] = &[Optional {
+    name: AGENT_CSR_APPROVING,
+    summary: "CertificateSigningRequests of agents are approved if their sender may have them; requires the rights of \
+        config/rbac-registration on the hub",
+}];
+
+/// The controllers that are turned on or off on the command line.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Controllers(BTreeMap<&'static str, bool>);
+
+impl Controllers {
+    /// True if a controller of [`OPTIONAL`] is on.
+    #[must_use]
+    pub fn is_on(&self, name: &str) -> bool {
+        self.0.get(name).copied().unwrap_or(false)
+    }
+}
+
+/// Reads `*,NAME,-NAME`: `*` stands for the controllers that are always on.
+///
+/// # Errors
+/// A sentence for the user: an unknown name with the known ones, a list without `*`, a duplicate name.
+pub fn parse(text: &str) -> Result<Controllers, String> {
+    let (mut all, mut others) = (BTreeMap::new(), false);
+    for word in text.split(',').map(str::trim).filter(|word| !word.is_empty()) {
+        if word == "*" {
+            others = true;
+            continue;
+        }
+        let (name, on) = word.strip_prefix('-').map_or((word, true), |name| (name, false));
+        let controller = OPTIONAL.iter().find(|each| each.name == name).ok_or_else(|| {
+            let known: Vec<_> = OPTIONAL.iter().map(|each| each.name).collect();
+            format!(
+                "{name:?} cannot be turned on or off; these can: {}; all others are always on",
+                known.join(", ")
+            )
+        })?;
+        if all.insert(controller.name, on).is_some() {
+            return Err(format!("{name:?} is given twice"));
+        }
+    }
+    if !others {
+        return Err(
+            "the other controllers cannot be turned off: give a list with *, such as *,agentcsrapproving"
+                .into(),
+        );
+    }
+    Ok(Controllers(all))
+}
+
+/// The table as help text.
+#[must_use]
+pub fn help() -> String {
+    let mut text = String::from(
+        "Controllers to turn on besides those that are always on (*): *,NAME,NAME. Off by default:",
+    );
+    for Optional { name, summary } in OPTIONAL {
+        // Writing to a String cannot fail.
+        write!(text, "\n  {name}: {summary}").unwrap_or_default();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_optional_controller_is_listed_once_says_what_it_does_and_is_off() {
+        let names: BTreeSet<_> = OPTIONAL.iter().map(|each| each.name).collect();
+        assert_eq!(names.len(), OPTIONAL.len());
+        for each in OPTIONAL {
+            assert!(
+                help().contains(each.summary) && !each.summary.is_empty(),
+                "{}",
+                each.name
+            );
+            assert!(!Controllers::default().is_on(each.name));
+        }
+    }
+
+    #[test]
+    fn lists_of_karmada_are_read() {
+        for (text, approves) in [
+            ("*", false),
+            ("*,agentcsrapproving", true),
+            (" agentcsrapproving , * ,", true),
+            ("*,-agentcsrapproving", false),
+        ] {
+            let read = parse(text).expect(text);
+            assert_eq!(read.is_on(AGENT_CSR_APPROVING), approves, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_turned_off_is_refused_with_what_can() {
+        for (wrong, says) in [
+            ("*,-binding", "agentcsrapproving"),
+            ("agentcsrapproving", "cannot be turned off"),
+            ("", "cannot be turned off"),
+            ("*,agentcsrapproving,-agentcsrapproving", "twice"),
+        ] {
+            let error = parse(wrong).expect_err(wrong);
+            assert!(error.contains(says), "{error}");
+        }
+    }
+}
