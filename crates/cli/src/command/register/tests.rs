@@ -99,7 +99,7 @@ async fn the_agent_is_written_once_and_then_only_its_kubeconfig() {
     let path = "/apis/apps/v1/namespaces/karmada-system/deployments/entourage-agent";
     let mut out = Vec::new();
     for (kubeconfig, existed, writes) in [
-        ("canary-1", false, 9),
+        ("canary-1", false, 8),
         ("canary-1", true, 0),
         ("canary-2", true, 1),
     ] {

@@ -66,7 +66,10 @@ async fn a_token_comes_as_a_kubeconfig_and_the_hub_has_all_that_the_agent_needs(
     let stored = stored.unwrap();
     assert_eq!(stored["type"], "bootstrap.kubernetes.io/token");
     assert!(stored["data"]["expiration"].is_string());
-    assert!(!steps.contains(secret) && steps.contains("next: "), "{steps}");
+    assert!(
+        !steps.contains(secret) && steps.contains("next, where"),
+        "{steps}"
+    );
     // Again: the cluster is as it was, the token is another one.
     hub.take_writes();
     let (again, _) = created(&hub, "edge1").await.unwrap();
