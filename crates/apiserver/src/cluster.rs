@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 use crate::{
+    connection::{Connector, Subresource},
     controllers::{self, Context as _},
     server::{Options, Server},
     store::{OpenError, Store},
@@ -81,6 +82,11 @@ impl Cluster {
     /// is in it, and it can be opened again.
     pub fn closed(&self) -> impl Future<Output = ()> + Send + use<> {
         self.0.closed().clone().cancelled_owned()
+    }
+
+    /// Has `connector` answer the requests of a subresource, as long as somebody keeps it alive. The cluster does not.
+    pub fn connect(&self, subresource: Subresource, connector: &Arc<dyn Connector>) {
+        self.0.connectors.insert(subresource, connector);
     }
 
     /// The objects beside the API: for tests that read or write them without a request.

@@ -12,6 +12,7 @@ use http_body_util::{BodyExt as _, Limited};
 use crate::{
     auth::{self, User, about::About},
     call::Call,
+    connection::Connection,
     discovery,
     endpoint::{self, Answer},
     json, openapi,
@@ -32,6 +33,7 @@ mod stream;
 mod write;
 pub(crate) mod yaml;
 
+pub(crate) use crate::connection::Body;
 use accept::{Offer, Transform};
 use fixed::Fixed;
 
@@ -52,9 +54,6 @@ const DRAINING: Duration = Duration::from_secs(1);
 
 /// The time limit of a request other than a watch, its body included.
 const LONGEST: Duration = Duration::from_secs(60);
-
-/// The body of an answer: one piece, or the frames of a watch.
-pub type Body = http_body_util::combinators::UnsyncBoxBody<Bytes, std::convert::Infallible>;
 
 /// The user of the client certificate of the connection, as a request extension. Set it only behind a verified handshake.
 #[derive(Clone, Debug)]
@@ -180,6 +179,30 @@ where
         .authenticate(&cluster.store, cluster.timestamp(), &parts.headers, certified)?;
     let user = auth::impersonate::impersonated(cluster.access(), &parts.headers, user, &about)?;
     auth::policy::authorize(cluster.access(), &user, &about)?;
+    if let Some((subresource, connector)) = cluster.connectors.of(&about) {
+        let served = cluster
+            .kinds()
+            .find(&about.group, &about.version, &about.resource)
+            .is_some();
+        // What is passed on is the path as it came; if that was read in another way, it leads nowhere.
+        let rest = subresource
+            .rest(parts.uri.path(), &about.path_name)
+            .filter(|_| served);
+        let (Some(rest), Some(body)) = (rest, body.take()) else {
+            return Err(Miss::Page);
+        };
+        let mut request =
+            Request::from_parts(parts.clone(), body.map_err(std::io::Error::other).boxed_unsync());
+        request.extensions_mut().remove::<Certified>();
+        let connection = Connection {
+            user,
+            rest: rest.to_owned(),
+            name: about.path_name,
+            request,
+        };
+        // How long it may take is up to the connector: streams have no end.
+        return Ok(connector.connect(connection).await);
+    }
     let work = async {
         if about.resource_request {
             return resources(cluster, parts, query, &about, user, body).await;

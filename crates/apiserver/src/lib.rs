@@ -20,6 +20,7 @@ mod auth;
 mod authority;
 mod call;
 mod cluster;
+mod connection;
 mod controllers;
 mod delete;
 mod discovery;
@@ -60,9 +61,9 @@ pub mod status;
 pub mod listener;
 pub mod workloads;
 
-pub use crate::http::Body;
 pub use auth::User;
 pub use cluster::{Cluster, Service};
+pub use connection::{Body, Connected, Connection, Connector, Incoming, Subresource};
 pub use object::Object;
 pub use random::random;
 pub use server::Options;

@@ -151,6 +151,7 @@ async fn served(stream: TcpStream, acceptor: &TlsAcceptor, cluster: &Cluster, li
         .header_read_timeout(limits.headers)
         .max_buf_size(limits.buffer)
         .serve_connection(TokioIo::new(stream), service)
+        .with_upgrades()
         .await;
 }
 

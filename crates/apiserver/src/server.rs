@@ -14,6 +14,7 @@ use crate::{
     admission,
     auth::{Access, Auth, User, policy, token},
     authority::Authority,
+    connection::Connectors,
     controllers, kinds,
     object::Object,
     openapi::Documents,
@@ -74,6 +75,8 @@ pub(crate) struct Server {
     pub(crate) auth: Auth,
     /// OpenAPI documents.
     pub(crate) documents: Documents,
+    /// Subresources that others answer.
+    pub(crate) connectors: Connectors,
     fairness: [(&'static str, http::HeaderValue); 2],
     kinds: RwLock<Arc<Kinds>>,
     /// The number of their changes.
@@ -93,6 +96,7 @@ impl Server {
             options,
             store,
             documents: Documents::default(),
+            connectors: Connectors::default(),
             fairness: fairness(),
             kinds: RwLock::new(Arc::new(kinds::builtin())),
             kinds_changes: watch::Sender::new(0),

@@ -11,7 +11,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, anyhow};
-use entourage_apiserver::{Cluster, Service, listener, workloads};
+use entourage_apiserver::{Cluster, Connector, Service, listener, workloads};
 use entourage_controllers::{ClientFactory, Options};
 use futures::{StreamExt as _, TryStreamExt as _};
 use kube::{Api, api::DynamicObject};
@@ -32,6 +32,7 @@ use crate::{
 
 mod files;
 mod limits;
+mod proxy;
 mod switch;
 
 /// The number of concurrent joins.
@@ -93,6 +94,16 @@ pub struct Fleet {
     dir: Option<files::Directory>,
     stop: DropGuard,
     controllers: Option<Running>,
+    /// Answers `clusters/NAME/proxy` of the hub.
+    proxy: Option<Proxied>,
+}
+
+struct Proxied(#[expect(dead_code, reason = "held until dropped")] Arc<dyn Connector>);
+
+impl std::fmt::Debug for Proxied {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Proxied")
+    }
 }
 
 #[derive(Debug)]
@@ -137,6 +148,7 @@ impl Fleet {
             dir: kept.directory(),
             stop: guard,
             controllers: None,
+            proxy: None,
         };
         // A hub runs no workloads.
         for member in &fleet.members {
@@ -151,6 +163,8 @@ impl Fleet {
         .await?;
         fleet.join_members(&controllers).await?;
         fleet.start_controllers(controllers);
+        let clients = fleet.clients_with(entourage_controllers::passing_clients());
+        fleet.proxy = Some(Proxied(proxy::serve(&fleet.hub.cluster, clients)));
         Ok(fleet)
     }
 
@@ -216,7 +230,11 @@ impl Fleet {
     /// Clients of the clusters for the controllers: of clusters of this fleet without a socket, of others over the network.
     #[must_use]
     pub fn clients(&self) -> ClientFactory {
-        let others = entourage_controllers::plain_clients();
+        self.clients_with(entourage_controllers::plain_clients())
+    }
+
+    /// The same with this factory for the others.
+    fn clients_with(&self, others: ClientFactory) -> ClientFactory {
         let ours: Vec<(String, switch::Switched)> = self
             .machines()
             .map(|machine| {
@@ -428,6 +446,7 @@ fn join_args(name: &str) -> JoinArgs {
         proxy_url: None,
         admin: true,
         allow: Vec::new(),
+        impersonate: None,
         replace: false,
         rights: Rights::Keep,
         wait: Duration::ZERO,

@@ -22,6 +22,7 @@ use crate::{
 
 pub mod grants;
 pub mod hub;
+pub mod impersonator;
 pub mod rights;
 pub mod token;
 
@@ -83,6 +84,12 @@ pub struct JoinArgs {
     /// Further kind that the controllers may manage there, as in RBAC: services, or networking.k8s.io/ingresses
     #[arg(long, value_name = "[GROUP/]RESOURCE", value_delimiter = ',', value_parser = rights::extra)]
     pub allow: Vec<rights::Extra>,
+
+    /// Users and groups of the hub that may reach the member through it, under the member's own RBAC: everyone, nobody, or
+    /// user:NAME and group:NAME, each of which the member lets the hub impersonate (default: everyone with --admin, else as
+    /// before, nobody at first)
+    #[arg(long, value_name = "WHO", value_parser = impersonator::whom)]
+    pub impersonate: Option<impersonator::Whom>,
 
     /// Replace another cluster that was joined under this name
     #[arg(long)]
@@ -195,13 +202,22 @@ pub async fn join_beside(
         hub::held(&hub, &args.cluster_namespace, &args.name).await?
     };
     let proxy = hub::proxy(args, clusters, held.proxy.as_deref())?;
+    let impersonator = {
+        let hub = Target {
+            client: hub.clone(),
+            place: "hub",
+            dry_run: true,
+            out: &mut std::io::sink(),
+        };
+        impersonator::intent(&hub, args).await?
+    };
     // Without a Cluster there is no proof that the Secret is for this member; a token of another one is not sent to it.
     let held = held
         .token
         .filter(|_| joined == hub::Standing::Joined && !args.replace);
 
     let account = rights::account_name(&hub_id);
-    let minted = {
+    let (minted, impersonated) = {
         let mut target = Target {
             client: member,
             place: "member",
@@ -224,7 +240,17 @@ pub async fn join_beside(
             )?;
             return Ok(());
         }
-        token::obtain(&mut target, &args.cluster_namespace, &account, held).await?
+        let minted = token::obtain(&mut target, &args.cluster_namespace, &account, held).await?;
+        let usable = joined == hub::Standing::Joined && !args.replace;
+        let impersonated = impersonator::on_member(
+            &mut target,
+            &args.cluster_namespace,
+            &account,
+            impersonator,
+            usable,
+        )
+        .await?;
+        (minted, impersonated)
     };
 
     let mut target = Target {
@@ -235,7 +261,11 @@ pub async fn join_beside(
     };
     ensure_namespace(&mut target, &args.cluster_namespace).await?;
     hub::ensure_secret(&mut target, args, reach, &proxy, &minted).await?;
-    hub::ensure_cluster(&mut target, args, reach, &member_id).await?;
+    let secret = impersonator::on_hub(&mut target, args, reach, &proxy, &impersonated).await?;
+    hub::ensure_cluster(&mut target, args, reach, (&member_id, secret)).await?;
+    if impersonated == impersonator::Outcome::Removed {
+        impersonator::remove_secret(&mut target, &args.cluster_namespace, &args.name).await?;
+    }
     if let Some(expires) = &minted.expires {
         writeln!(
             target.out,

@@ -75,6 +75,16 @@ pub fn plain_clients() -> ClientFactory {
     })
 }
 
+/// The same for requests that are sent on: it adds no User-Agent, as they have that of their sender.
+#[must_use]
+pub fn passing_clients() -> ClientFactory {
+    Arc::new(|_, mut config| {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        config.default_retry = false;
+        stack::client(config)
+    })
+}
+
 /// The form in which an object is requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {

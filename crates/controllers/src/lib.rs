@@ -20,6 +20,7 @@
 //! | `pull` | the client of a member in Pull mode: its copies as Works |
 //! | [`client`], [`limiter`], [`error`] | one request to one API server; the concurrency limit; the class of a failure |
 //! | [`hooks`] | calls to interpreter webhooks |
+//! | [`proxy`] | requests of users of the hub, sent on to a member as them |
 //! | [`controllers`] | all controllers: their purpose, their rights on the hub |
 //! | [`supervise`] | tasks that must not end |
 //! | [`lease`], [`serve`], [`metrics`] | leadership; health endpoints; counters |
@@ -55,6 +56,7 @@ pub mod limiter;
 pub mod member;
 pub mod members;
 pub mod metrics;
+pub mod proxy;
 mod pull;
 mod registration;
 pub mod runtime;
@@ -64,7 +66,7 @@ pub mod source;
 pub mod supervise;
 pub mod watch;
 
-pub use client::{ClientFactory, plain_clients};
+pub use client::{ClientFactory, passing_clients, plain_clients};
 pub use error::Error;
 
 use client::{Api, ApiOptions, Form, capacity::Capacity, path::Path};

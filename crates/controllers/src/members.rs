@@ -6,7 +6,7 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use entourage_api::cluster::{Cluster, SyncMode};
+use entourage_api::cluster::{Cluster, LocalSecretReference, SyncMode};
 use entourage_core::{
     object::{NamespacedName, Str},
     observation::Server,
@@ -142,9 +142,62 @@ pub async fn config_of(
     if reach.is_pull() {
         return Err("it is in pull mode: its agent connects to the hub".to_owned());
     }
-    let (_never, may_write) = watch::channel(false);
-    let hub = Api::new(
-        hub,
+    let hub = hub_api(hub, deadline, false);
+    connect::config_once(&name, &reach, &hub, &cluster_namespace.into()).await
+}
+
+/// The connection of one identity that may impersonate users to a member, as its Cluster and the Secret of `spec.impersonatorSecretRef`
+/// describe it.
+pub(crate) struct Impersonation {
+    /// For the client.
+    pub(crate) config: kube::Config,
+    /// Its client is good for connections of the same version alone.
+    pub(crate) version: ConnectionVersion,
+}
+
+/// What a connection was made from: the fields of the Cluster, and the resourceVersion of the Secret. No `Debug`: the URL of a proxy
+/// may have a password.
+#[derive(PartialEq)]
+pub(crate) struct ConnectionVersion(Reach, Option<String>);
+
+/// Reads the connection of the impersonator to a member.
+///
+/// # Errors
+/// A sentence for the user who must act.
+pub(crate) async fn impersonation(
+    hub: &Api,
+    cluster: &Cluster,
+    cluster_namespace: &Str,
+) -> Result<Impersonation, String> {
+    let name: Str = cluster.metadata.name.as_deref().unwrap_or_default().into();
+    let spec = &cluster.spec;
+    let named = |each: &LocalSecretReference| NamespacedName::new(&each.namespace, &each.name);
+    let reach = Reach {
+        uid: cluster.metadata.uid.clone().unwrap_or_default(),
+        id: spec.id.clone(),
+        endpoint: spec.api_endpoint.clone(),
+        secret: spec.impersonator_secret_ref.as_ref().map(named),
+        insecure: spec.insecure_skip_tls_verification,
+        proxy: spec.proxy_url.clone(),
+        // That of the connection: the hub may have one to a member in Pull mode, too.
+        mode: SyncMode::Push,
+        is_reported: false,
+    };
+    let controllers = spec.secret_ref.as_ref().map(named);
+    let (config, secret) =
+        connect::impersonator_config(&name, &reach, controllers.as_ref(), hub, cluster_namespace).await?;
+    Ok(Impersonation {
+        config,
+        version: ConnectionVersion(reach, secret),
+    })
+}
+
+/// The hub's client of a process without a control loop.
+pub(crate) fn hub_api(client: kube::Client, deadline: Duration, may_write: bool) -> Api {
+    // The value stays when its sender is gone.
+    let (_never, may_write) = watch::channel(may_write);
+    Api::new(
+        client,
         ApiOptions {
             server: Server::Hub,
             deadline,
@@ -154,8 +207,7 @@ pub async fn config_of(
             is_reported: false,
             may_write: may_write.into(),
         },
-    );
-    connect::config_once(&name, &reach, &hub, &cluster_namespace.into()).await
+    )
 }
 
 /// The tasks of all members. Dropping it ends them.

@@ -37,7 +37,7 @@ impl Transport {
                 let service = service.clone();
                 async move {
                     let Ok(response) = service.oneshot(request.map(Full::new)).await;
-                    Ok(response.map(|body| body.map_err(|never| match never {}).boxed_unsync()))
+                    Ok(response.map(|body| body.map_err(anyhow::Error::from).boxed_unsync()))
                 }
                 .boxed()
             }),

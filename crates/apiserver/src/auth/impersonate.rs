@@ -1,6 +1,6 @@
 //! Impersonation by the `Impersonate-*` headers.
 
-use http::HeaderMap;
+use http::{HeaderMap, HeaderValue};
 
 use super::{ANONYMOUS, AUTHENTICATED, Access, UNAUTHENTICATED, User};
 use crate::{
@@ -56,31 +56,19 @@ fn complete(user: &mut User) {
 
 /// The user that the headers name.
 fn asked(headers: &HeaderMap) -> Result<Option<User>> {
-    let text = |name: &str| {
-        headers
-            .get(name)
-            .and_then(|value| value.to_str().ok())
-            .unwrap_or_default()
-            .to_owned()
-    };
+    let text = |name: &str| headers.get(name).map(written).unwrap_or_default();
     let mut user = User {
         name: text("impersonate-user"),
         uid: text("impersonate-uid"),
-        groups: headers
-            .get_all("impersonate-group")
-            .iter()
-            .filter_map(|value| value.to_str().ok().map(str::to_owned))
-            .collect(),
+        groups: headers.get_all("impersonate-group").iter().map(written).collect(),
         ..User::default()
     };
     for (name, value) in headers {
-        if let Some(key) = name.as_str().strip_prefix(EXTRA)
-            && let Ok(value) = value.to_str()
-        {
+        if let Some(key) = name.as_str().strip_prefix(EXTRA) {
             user.extra
                 .entry(percent_decoded(key, false))
                 .or_default()
-                .push(value.to_owned());
+                .push(written(value));
         }
     }
     if !user.name.is_empty() {
@@ -93,6 +81,11 @@ fn asked(headers: &HeaderMap) -> Result<Option<User>> {
         "requested {} without impersonating a user name",
         in_go(&user)
     )))
+}
+
+/// The text of a header, whatever its alphabet: a name that was left out would have the request done as somebody else.
+fn written(value: &HeaderValue) -> String {
+    String::from_utf8_lossy(value.as_bytes()).into_owned()
 }
 
 /// As Go prints the struct: the message quotes it.

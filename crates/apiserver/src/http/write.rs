@@ -1,6 +1,6 @@
 //! Writing answers: the form that was accepted, spliced from stored bytes where nothing has to be changed.
 
-use std::{convert::Infallible, sync::Arc};
+use std::{io, sync::Arc};
 
 use bytes::Bytes;
 use futures::stream;
@@ -386,7 +386,11 @@ pub(super) fn include(query: &Query) -> Result<Include> {
 
 /// An answer of one piece.
 pub(crate) fn respond(code: u16, media: &'static str, text: impl Into<Bytes>) -> Response<Body> {
-    let mut response = Response::new(Full::new(text.into()).boxed_unsync());
+    let mut response = Response::new(
+        Full::new(text.into())
+            .map_err(|never| match never {})
+            .boxed_unsync(),
+    );
     *response.status_mut() = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     response
         .headers_mut()
@@ -405,7 +409,7 @@ pub(super) fn text(code: u16, text: impl Into<Bytes>) -> Response<Body> {
 }
 
 fn streamed(code: u16, pieces: impl Iterator<Item = Vec<u8>> + Send + 'static) -> Response<Body> {
-    let frames = pieces.map(|piece| Ok::<_, Infallible>(Piece::data(Bytes::from(piece))));
+    let frames = pieces.map(|piece| Ok::<_, io::Error>(Piece::data(Bytes::from(piece))));
     let mut response = Response::new(StreamBody::new(stream::iter(frames)).boxed_unsync());
     *response.status_mut() = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     response

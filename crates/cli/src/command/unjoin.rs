@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::join::{
     hub::{list_clusters, ready},
-    is_ours, rights, token,
+    impersonator, is_ours, rights, token,
 };
 use crate::{
     apply::{CLUSTER, RESOURCE_BINDING, SECRET, SERVICE_ACCOUNT, Target, patch},
@@ -116,6 +116,7 @@ pub async fn unjoin(
     if clusters.iter().find(named).is_none_or(is_pulled) {
         registration::hub::remove(&mut target, name).await?;
     }
+    impersonator::remove_secret(&mut target, &args.cluster_namespace, name).await?;
     match member {
         Some(client) => {
             let mut target = Target {
@@ -127,6 +128,7 @@ pub async fn unjoin(
             target
                 .delete(SECRET, &args.cluster_namespace, &token::secret_name(&account))
                 .await?;
+            impersonator::remove_if_present(&mut target, &args.cluster_namespace, &account).await?;
             rights::remove(&mut target, &args.cluster_namespace, &account).await
         }
         None => {

@@ -117,7 +117,7 @@ fn until_cut(body: BodyStream<entourage_apiserver::Body>, line: Line, began: Sta
         match next {
             Either::Left(()) => Some((Err(reset()), None)),
             Either::Right(Some(Ok(frame))) => Some((Ok(frame), Some((body, line)))),
-            Either::Right(Some(Err(never))) => match never {},
+            Either::Right(Some(Err(error))) => Some((Err(error), None)),
             Either::Right(None) => None,
         }
     });

@@ -98,6 +98,9 @@ pub async fn held(hub: &Target<'_>, namespace: &str, name: &str) -> Result<Held>
             "the secret {namespace}/{name} on the hub was not made by `entourage join`; delete it, or choose another name"
         );
     }
+    if let Some(other) = belongs_to_other(&secret, name) {
+        bail!("the secret {namespace}/{name} on the hub is for cluster {other}; choose another name");
+    }
     let value = secret.data["data"].get("token").cloned().and_then(token::decode);
     let mut annotations = secret.metadata.annotations.unwrap_or_default();
     let expires = annotations.remove(annotation::TOKEN_EXPIRES);
@@ -109,6 +112,13 @@ pub async fn held(hub: &Target<'_>, namespace: &str, name: &str) -> Result<Held>
         token: value.map(|value| token::Token { value, expires }),
         proxy: is_recorded.then_some(proxy),
     })
+}
+
+/// The Cluster that the credentials of a Secret are for, if that is another one.
+pub(super) fn belongs_to_other(secret: &DynamicObject, cluster: &str) -> Option<String> {
+    let annotations = secret.metadata.annotations.as_ref()?;
+    let named = annotations.get(annotation::CREDENTIALS_CLUSTER)?;
+    (named != cluster).then(|| named.clone())
 }
 
 /// The proxy of the member: that of the flag, else that of its Cluster.
@@ -134,7 +144,7 @@ pub fn proxy(args: &JoinArgs, clusters: &[DynamicObject], recorded: Option<&str>
     Ok(proxy.to_owned())
 }
 
-/// Writes the Secret with the credentials.
+/// Writes the Secret with the credentials of the controllers.
 ///
 /// # Errors
 /// As [`Target::ensure`].
@@ -145,6 +155,18 @@ pub async fn ensure_secret(
     proxy: &str,
     token: &token::Token,
 ) -> Result<()> {
+    let object = secret(&args.name, args, reach, proxy, token)?;
+    hub.ensure(SECRET, object).await.map(drop)
+}
+
+/// A Secret with a token for the member: it names the Cluster and the address that the token is for.
+pub(super) fn secret(
+    name: &str,
+    args: &JoinArgs,
+    reach: &Reach,
+    proxy: &str,
+    token: &token::Token,
+) -> Result<Value> {
     let base64 = |text: &str| serde_json::to_value(k8s_openapi::ByteString(text.as_bytes().to_vec()));
     let ca_bundle = reach.ca_bundle.as_deref().map(base64).transpose()?;
     let mut labels = made_by_us();
@@ -161,18 +183,18 @@ pub async fn ensure_secret(
     for (key, value) in record(&args.name, &address) {
         annotations[key] = json!(value);
     }
-    let object = json!({
+    Ok(json!({
         "apiVersion": "v1", "kind": "Secret",
         "metadata": {
-            "name": args.name, "namespace": args.cluster_namespace, "labels": labels,
+            "name": name, "namespace": args.cluster_namespace, "labels": labels,
             "annotations": annotations,
         },
         "data": {"token": base64(&token.value)?, "caBundle": ca_bundle},
-    });
-    hub.ensure(SECRET, object).await.map(drop)
+    }))
 }
 
-/// Writes the Cluster. Fields of flags that are not given are not changed.
+/// Writes the Cluster with the id of the member. Fields of flags that are not given are not changed, nor is
+/// `spec.impersonatorSecretRef` for `None`.
 ///
 /// # Errors
 /// As [`Target::ensure`].
@@ -180,7 +202,7 @@ pub async fn ensure_cluster(
     hub: &mut Target<'_>,
     args: &JoinArgs,
     reach: &Reach,
-    member_id: &str,
+    (member_id, impersonator): (&str, Option<Value>),
 ) -> Result<()> {
     let mut spec = json!({
         "id": member_id,
@@ -198,6 +220,9 @@ pub async fn ensure_cluster(
         if let Some(value) = value {
             spec[field] = json!(Some(value).filter(|value| !value.is_empty()));
         }
+    }
+    if let Some(secret) = impersonator {
+        spec["impersonatorSecretRef"] = secret;
     }
     if !args.zone.is_empty() {
         spec["zones"] = json!(args.zone);

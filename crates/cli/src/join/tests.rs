@@ -10,6 +10,8 @@ use crate::{
 
 const TOKEN_SECRET: &str = "/api/v1/namespaces/karmada-cluster/secrets/entourage-hub-token";
 const HUB_SECRET: &str = "/api/v1/namespaces/karmada-cluster/secrets/m1";
+const IMPERSONATOR_SECRET: &str = "/api/v1/namespaces/karmada-cluster/secrets/m1-impersonator";
+const IMPERSONATOR_ROLE: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles/entourage-hub-impersonator";
 const CLUSTER: &str = "/apis/cluster.karmada.io/v1alpha1/clusters/m1";
 
 /// `entourage join <line>` parsed.
@@ -376,4 +378,85 @@ fn verification_is_skipped_only_when_asked_for() {
     let error = reach(&plain, &config).unwrap_err().to_string();
     assert!(error.contains("not encrypted"), "{error}");
     assert!(is_loopback(&reached.endpoint) && !is_loopback("https://10.0.0.1"));
+}
+
+#[tokio::test]
+async fn an_impersonator_is_made_for_whom_the_flag_names_and_kept_until_it_names_nobody() {
+    let (hub, member) = (hub(), member("member-id"));
+    let reference = || hub.object(CLUSTER).unwrap()["spec"]["impersonatorSecretRef"].clone();
+    let (done, _) = joined("m1", &hub, &member).await;
+    done.unwrap();
+    assert_eq!(reference(), Value::Null, "not without being asked");
+    assert_eq!(member.object(IMPERSONATOR_ROLE), None);
+
+    let (done, out) = joined("m1 --impersonate user:jane,group:devs", &hub, &member).await;
+    done.unwrap();
+    assert!(
+        out.contains("member: serviceaccount/entourage-hub-impersonator created"),
+        "{out}"
+    );
+    assert_eq!(
+        reference(),
+        json!({"namespace": "karmada-cluster", "name": "m1-impersonator"})
+    );
+    let rules = member.object(IMPERSONATOR_ROLE).unwrap()["rules"].to_string();
+    assert!(rules.contains("jane") && rules.contains("devs"), "{rules}");
+    let secret = hub.object(IMPERSONATOR_SECRET).unwrap();
+    assert_eq!(secret["data"]["token"], encoded("good-controller"));
+    assert_eq!(secret["metadata"]["annotations"]["entourage.dev/cluster"], "m1");
+    assert_eq!(
+        secret["metadata"]["annotations"]["entourage.dev/api-endpoint"],
+        "https://member:6443"
+    );
+    assert!(!out.contains("good-controller"), "{out}");
+
+    // Without the flag nothing changes; with fewer names there are fewer rights.
+    hub.take_writes();
+    member.take_writes();
+    let (done, _) = joined("m1", &hub, &member).await;
+    done.unwrap();
+    assert_eq!(hub.take_writes(), Vec::<String>::new());
+    assert_eq!(
+        member
+            .take_writes()
+            .iter()
+            .filter(|each| each.contains("impersonator"))
+            .count(),
+        0
+    );
+    let (done, _) = joined("m1 --impersonate user:jane", &hub, &member).await;
+    done.unwrap();
+    let rules = member.object(IMPERSONATOR_ROLE).unwrap()["rules"].to_string();
+    assert!(rules.contains("jane") && !rules.contains("devs"), "{rules}");
+
+    let (done, out) = joined("m1 --impersonate nobody", &hub, &member).await;
+    done.unwrap();
+    assert_eq!(reference(), Value::Null, "{out}");
+    assert_eq!(
+        (hub.object(IMPERSONATOR_SECRET), member.object(IMPERSONATOR_ROLE)),
+        (None, None),
+        "{out}"
+    );
+}
+
+#[tokio::test]
+async fn whom_the_controllers_have_every_right_for_everyone_may_be_impersonated() {
+    let (hub, member) = (hub(), member("member-id"));
+    let (done, _) = joined("m1 --admin", &hub, &member).await;
+    done.unwrap();
+    let rules = member.object(IMPERSONATOR_ROLE).unwrap()["rules"].clone();
+    assert_eq!(
+        rules[0]["resources"],
+        json!(["users", "groups", "serviceaccounts"])
+    );
+    assert_eq!(rules[0]["resourceNames"], Value::Null);
+}
+
+#[tokio::test]
+async fn the_secret_of_a_cluster_that_is_called_like_an_impersonator_is_left_alone() {
+    let (hub, member) = (hub(), member("member-id"));
+    let (done, _) = joined("m1 --admin", &hub, &member).await;
+    done.unwrap();
+    let error = refused("m1-impersonator", &hub, &self::member("other-id")).await;
+    assert!(error.contains("is for cluster m1"), "{error}");
 }

@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
+use entourage_api::keys::annotation;
 use k8s_openapi::{
     api::{
         authentication::v1::{TokenRequest, TokenRequestSpec, TokenReview, TokenReviewSpec},
@@ -42,6 +43,16 @@ pub struct Token {
     pub value: String,
     /// The time at which it expires, RFC 3339; `None` if it does not.
     pub expires: Option<String>,
+}
+
+/// The token of a Secret on the hub, from an earlier join.
+pub(super) fn held(secret: &DynamicObject) -> Option<Token> {
+    let value = token_of(secret)?;
+    let annotations = secret.metadata.annotations.as_ref();
+    let expires = annotations
+        .and_then(|all| all.get(annotation::TOKEN_EXPIRES))
+        .cloned();
+    Some(Token { value, expires })
 }
 
 /// Returns a token for the account: `held`, if the member still accepts it for long enough, else a new one.

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use entourage_api::keys::reason;
 use entourage_core::{
-    cluster::credentials::{Address, Decision, SecretFacts, evaluate},
+    cluster::credentials::{Address, Decision, Identity, SecretFacts, evaluate},
     object::{Gvk, NamespacedName, ResourceId, Str},
     observation::Server,
 };
@@ -75,9 +75,11 @@ pub(super) async fn connect(
         };
         return Ok((Member::new(Api::new(client, api)), None));
     }
-    let mut credentials = credentials(name, reach, &options.hub, &options.cluster_namespace).await?;
+    let identity = Identity::Controllers;
+    let mut credentials =
+        credentials(name, identity, reach, &options.hub, &options.cluster_namespace).await?;
     let mut config = config(reach, &credentials)?;
-    permit(name, reach, &mut credentials, Some(&options.hub)).await?;
+    permit(name, identity, reach, &mut credentials, Some(&options.hub)).await?;
     config.connect_timeout = Some(CONNECT);
     config.default_retry = false;
     // The error's own text could quote the proxy's URL, with its password.
@@ -119,9 +121,10 @@ pub(super) async fn config_once(
     namespace: &Str,
 ) -> Result<Config, String> {
     let read = async {
-        let mut credentials = credentials(name, reach, hub, namespace).await?;
+        let identity = Identity::Controllers;
+        let mut credentials = credentials(name, identity, reach, hub, namespace).await?;
         let config = config(reach, &credentials)?;
-        permit(name, reach, &mut credentials, None).await?;
+        permit(name, identity, reach, &mut credentials, None).await?;
         Ok(config)
     };
     let mut config = read.await.map_err(|refused: Refused| refused.message)?;
@@ -130,7 +133,49 @@ pub(super) async fn config_once(
     Ok(config)
 }
 
-async fn credentials(name: &Str, reach: &Reach, hub: &Api, namespace: &Str) -> Result<Credentials, Refused> {
+/// The connection settings of a member for the identity that may impersonate users: `reach.secret` is its Secret. Also returns the
+/// resourceVersion of the Secret. `controllers` is the Secret of the controllers, for the certificates to trust: those that Karmada
+/// writes for the impersonator have none.
+///
+/// # Errors
+/// A sentence for the user who must act.
+pub(super) async fn impersonator_config(
+    name: &Str,
+    reach: &Reach,
+    controllers: Option<&NamespacedName>,
+    hub: &Api,
+    namespace: &Str,
+) -> Result<(Config, Option<String>), String> {
+    let read = async {
+        let identity = Identity::Impersonator;
+        let mut credentials = credentials(name, identity, reach, hub, namespace).await?;
+        if credentials.ca.is_none() && !reach.insecure && controllers.is_some() {
+            let trusted = Reach {
+                secret: controllers.cloned(),
+                ..reach.clone()
+            };
+            credentials.ca = self::credentials(name, Identity::Controllers, &trusted, hub, namespace)
+                .await?
+                .ca;
+        }
+        let config = config(reach, &credentials)?;
+        permit(name, identity, reach, &mut credentials, Some(hub)).await?;
+        Ok((config, credentials.version))
+    };
+    let (mut config, version) = read.await.map_err(|refused: Refused| refused.message)?;
+    config.connect_timeout = Some(CONNECT);
+    config.default_retry = false;
+    Ok((config, version))
+}
+
+async fn credentials(
+    name: &Str,
+    identity: Identity,
+    reach: &Reach,
+    hub: &Api,
+    namespace: &Str,
+) -> Result<Credentials, Refused> {
+    let field = identity.field();
     let Some(NamespacedName {
         namespace: lies_in,
         name: secret,
@@ -138,16 +183,14 @@ async fn credentials(name: &Str, reach: &Reach, hub: &Api, namespace: &Str) -> R
     else {
         return Err(Refused {
             reason: "SecretMissing",
-            message: format!("Cluster {name} has no spec.secretRef; name a Secret in namespace {namespace}"),
+            message: format!("Cluster {name} has no {field}; name a Secret in namespace {namespace}"),
         });
     };
     // A Cluster must not be able to make this process use any Secret of the hub as credentials (architecture 2.15).
     if lies_in != namespace {
         return Err(Refused {
             reason: "SecretNamespaceForbidden",
-            message: format!(
-                "spec.secretRef.namespace is {lies_in}; Secrets of Clusters must lie in {namespace}"
-            ),
+            message: format!("{field}.namespace is {lies_in}; Secrets of Clusters must lie in {namespace}"),
         });
     }
     let id = ResourceId::new(Gvk::new("v1", "Secret"), namespace, secret);
@@ -188,6 +231,7 @@ async fn credentials(name: &Str, reach: &Reach, hub: &Api, namespace: &Str) -> R
 /// read-only command, which has no `hub` to write to.
 async fn permit(
     name: &Str,
+    identity: Identity,
     reach: &Reach,
     credentials: &mut Credentials,
     hub: Option<&Api>,
@@ -197,7 +241,7 @@ async fn permit(
         proxy: &reach.proxy,
         insecure: reach.insecure,
     };
-    let (annotations, hub) = match (evaluate(name, &address, &credentials.facts), hub) {
+    let (annotations, hub) = match (evaluate(name, identity, &address, &credentials.facts), hub) {
         (Decision::Refuse(refusal), _) => {
             return Err(Refused {
                 reason: refusal.reason,

@@ -12,8 +12,35 @@ use entourage_api::keys::{TRUE, annotation, reason};
 /// The type of the Secrets that store credentials of members.
 const OPAQUE: &str = "Opaque";
 
-/// The suffix of the Secret of a Cluster's second identity in Karmada, which may impersonate every user of the member.
+/// The suffix of the Secret of a Cluster's second identity, which may impersonate users of the member.
 const IMPERSONATOR: &str = "-impersonator";
+
+/// The identity on a member that credentials are for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Identity {
+    /// That of the controllers.
+    #[default]
+    Controllers,
+    /// The one that may impersonate users, for requests that are sent through the hub.
+    Impersonator,
+}
+
+impl Identity {
+    /// The field of a Cluster that names the Secret.
+    #[must_use]
+    pub const fn field(self) -> &'static str {
+        match self {
+            Self::Controllers => "spec.secretRef",
+            Self::Impersonator => "spec.impersonatorSecretRef",
+        }
+    }
+}
+
+/// The name of the Secret of a Cluster's impersonator.
+#[must_use]
+pub fn impersonator_secret(cluster: &str) -> String {
+    format!("{cluster}{IMPERSONATOR}")
+}
 
 /// The address that a Cluster sends its token to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,10 +88,10 @@ pub struct Refusal {
     pub message: String,
 }
 
-/// Decides whether Cluster `cluster` may use the credentials of a Secret at an address.
+/// Decides whether Cluster `cluster` may use the credentials of a Secret, for this identity, at an address.
 #[must_use]
-pub fn evaluate(cluster: &str, address: &Address<'_>, secret: &SecretFacts) -> Decision {
-    if let Some(message) = other_cluster(cluster, secret) {
+pub fn evaluate(cluster: &str, identity: Identity, address: &Address<'_>, secret: &SecretFacts) -> Decision {
+    if let Some(message) = other_cluster(cluster, identity, secret) {
         return Decision::Refuse(Refusal {
             reason: reason::CREDENTIALS_NOT_FOR_CLUSTER,
             message,
@@ -129,23 +156,30 @@ pub fn plain(url: &str) -> String {
 }
 
 /// The reason why the Secret belongs to another Cluster, or `None` if it belongs to this one.
-fn other_cluster(cluster: &str, secret: &SecretFacts) -> Option<String> {
+fn other_cluster(cluster: &str, identity: Identity, secret: &SecretFacts) -> Option<String> {
     let SecretFacts { namespace, name, .. } = secret;
     let key = annotation::CREDENTIALS_CLUSTER;
     if let Some(named) = secret.annotations.get(key) {
         return (named != cluster).then(|| {
             format!(
                 "Secret {namespace}/{name} holds the credentials of Cluster {named}, not of {cluster}: no token is sent. \
-                 Have spec.secretRef name the Secret of {cluster}, or run `entourage join {cluster}`"
+                 Have {} name the Secret of {cluster}, or run `entourage join {cluster}`",
+                identity.field()
             )
         });
     }
     let owned_by = |cluster: &str| secret.owners.iter().any(|owner| owner == cluster);
-    let why = if name != cluster {
+    let expected = match identity {
+        Identity::Controllers => cluster.to_owned(),
+        Identity::Impersonator => impersonator_secret(cluster),
+    };
+    let why = if *name != expected {
         "is not named like it and has no annotation that says so"
+    } else if identity == Identity::Impersonator && !owned_by(cluster) {
+        "is not owned by it"
     } else if !secret.owners.is_empty() && !owned_by(cluster) {
         "is owned by another Cluster"
-    } else if name.ends_with(IMPERSONATOR) && !owned_by(cluster) {
+    } else if expected.ends_with(IMPERSONATOR) && !owned_by(cluster) {
         "is named like the Secret of another Cluster's impersonator"
     } else if !secret.secret_type.is_empty() && secret.secret_type != OPAQUE {
         "is of another type than Opaque"

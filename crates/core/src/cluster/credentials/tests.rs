@@ -42,7 +42,10 @@ fn what_join_writes_is_used_and_nothing_more_is_recorded() {
     };
     for address in [HERE, proxied] {
         let secret = joined(&address);
-        assert_eq!(evaluate("m1", &address, &secret), Decision::Use);
+        assert_eq!(
+            evaluate("m1", Identity::Controllers, &address, &secret),
+            Decision::Use
+        );
         assert!(!format!("{secret:?}").contains("canary"), "{secret:?}");
     }
     // The same address, spelled differently.
@@ -50,7 +53,10 @@ fn what_join_writes_is_used_and_nothing_more_is_recorded() {
         endpoint: "HTTPS://M1:6443/",
         ..HERE
     };
-    assert_eq!(evaluate("m1", &spelled, &joined(&HERE)), Decision::Use);
+    assert_eq!(
+        evaluate("m1", Identity::Controllers, &spelled, &joined(&HERE)),
+        Decision::Use
+    );
 }
 
 #[test]
@@ -76,7 +82,7 @@ fn a_change_of_where_the_token_is_sent_needs_the_secret_to_say_the_same() {
         (proxied, "spec.proxyURL"),
     ];
     for (address, field) in cases {
-        let refusal = refusal(evaluate("m1", &address, &joined(&HERE)));
+        let refusal = refusal(evaluate("m1", Identity::Controllers, &address, &joined(&HERE)));
         assert_eq!(refusal.reason, reason::CREDENTIALS_NOT_FOR_ADDRESS, "{address:?}");
         let message = refusal.message;
         assert!(
@@ -89,20 +95,26 @@ fn a_change_of_where_the_token_is_sent_needs_the_secret_to_say_the_same() {
         );
         assert!(!message.contains("canary"), "{message}");
         // If the Secret has it too, it is intended.
-        assert_eq!(evaluate("m1", &address, &joined(&address)), Decision::Use);
+        assert_eq!(
+            evaluate("m1", Identity::Controllers, &address, &joined(&address)),
+            Decision::Use
+        );
     }
     // A removed proxy is a change; a certificate that is verified after all is none.
     assert!(matches!(
-        evaluate("m1", &HERE, &joined(&proxied)),
+        evaluate("m1", Identity::Controllers, &HERE, &joined(&proxied)),
         Decision::Refuse(_)
     ));
-    assert_eq!(evaluate("m1", &HERE, &joined(&insecure)), Decision::Use);
+    assert_eq!(
+        evaluate("m1", Identity::Controllers, &HERE, &joined(&insecure)),
+        Decision::Use
+    );
 }
 
 #[test]
 fn a_cluster_does_not_get_the_secret_of_another() {
     let refused = |cluster: &str, secret: &SecretFacts| {
-        let refusal = refusal(evaluate(cluster, &HERE, secret));
+        let refusal = refusal(evaluate(cluster, Identity::Controllers, &HERE, secret));
         assert_eq!(refusal.reason, reason::CREDENTIALS_NOT_FOR_CLUSTER, "{secret:?}");
         assert!(refusal.message.contains("entourage join"), "{}", refusal.message);
     };
@@ -125,7 +137,7 @@ fn a_secret_by_karmadas_convention_is_recorded_at_first_use_and_bound_from_then_
     for owners in [vec![], vec!["m1".to_owned()]] {
         karmada.owners = owners;
         assert_eq!(
-            evaluate("m1", &HERE, &karmada),
+            evaluate("m1", Identity::Controllers, &HERE, &karmada),
             Decision::Record(record("m1", &HERE))
         );
     }
@@ -134,13 +146,52 @@ fn a_secret_by_karmadas_convention_is_recorded_at_first_use_and_bound_from_then_
         ..HERE
     };
     assert!(matches!(
-        evaluate("m1", &elsewhere, &joined(&HERE)),
+        evaluate("m1", Identity::Controllers, &elsewhere, &joined(&HERE)),
         Decision::Refuse(_)
     ));
     // A name that its administrator wrote on it is enough, too.
     let named = secret("anything", &[(annotation::CREDENTIALS_CLUSTER, "m1")]);
     assert_eq!(
-        evaluate("m1", &HERE, &named),
+        evaluate("m1", Identity::Controllers, &HERE, &named),
         Decision::Record(record("m1", &HERE))
+    );
+}
+
+#[test]
+fn an_impersonators_secret_is_named_after_its_cluster_and_owned_by_it_or_says_so() {
+    let as_impersonator =
+        |cluster: &str, secret: &SecretFacts| evaluate(cluster, Identity::Impersonator, &HERE, secret);
+    let karmada = |owner: &str| SecretFacts {
+        owners: vec![owner.to_owned()],
+        ..secret(&impersonator_secret("m1"), &[])
+    };
+    let joined = SecretFacts {
+        name: impersonator_secret("m1"),
+        ..joined(&HERE)
+    };
+    assert_eq!(as_impersonator("m1", &joined), Decision::Use);
+    assert_eq!(
+        as_impersonator("m1", &karmada("m1")),
+        Decision::Record(record("m1", &HERE))
+    );
+    let others = [
+        ("m2", joined),
+        ("m1", karmada("m2")),
+        ("m2", karmada("m2")),
+        ("m1", secret("m1", &[])),
+        // The Secret of a Cluster that is called so.
+        ("m1", secret("m1-impersonator", &[])),
+    ];
+    for (cluster, secret) in others {
+        let refusal = refusal(as_impersonator(cluster, &secret));
+        assert_eq!(refusal.reason, reason::CREDENTIALS_NOT_FOR_CLUSTER, "{secret:?}");
+    }
+    let refusal = refusal(as_impersonator(
+        "m2",
+        &secret("x", &[(annotation::CREDENTIALS_CLUSTER, "m1")]),
+    ));
+    assert!(
+        refusal.message.contains("Have spec.impersonatorSecretRef name"),
+        "{refusal:?}"
     );
 }

@@ -1,0 +1,276 @@
+//! `clusters/NAME/proxy` of the hub of a fleet, over TLS as kubectl asks: whose rights count, streams, and what is said of failures.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on may panic")]
+
+use std::time::Duration;
+
+use entourage::fleet::{Fleet, Place};
+use entourage_controllers::Options;
+use http::Request;
+use http_body_util::{BodyExt as _, BodyStream};
+use kube::{
+    Client, Config,
+    client::Body,
+    config::{KubeConfigOptions, Kubeconfig},
+};
+use serde_json::{Value, json};
+
+/// The timeout of a condition, for a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
+const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
+
+/// A client of the hub over its port: the admin, or another user as whom the admin acts.
+async fn hub(fleet: &Fleet, user: Option<&str>) -> Client {
+    let kubeconfig = Kubeconfig::read_from(fleet.kubeconfig().unwrap()).unwrap();
+    let options = KubeConfigOptions::default();
+    let mut config = Config::from_custom_kubeconfig(kubeconfig, &options)
+        .await
+        .unwrap();
+    config.auth_info.impersonate = user.map(str::to_owned);
+    Client::try_from(config).unwrap()
+}
+
+fn through(member: &str, path: &str) -> String {
+    format!("/apis/cluster.karmada.io/v1alpha1/clusters/{member}/proxy{path}")
+}
+
+/// Code and body of the response to a request with these headers.
+async fn asked(
+    client: &Client,
+    method: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: Option<Value>,
+) -> (u16, Value) {
+    let mut request = Request::builder().method(method).uri(path);
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    let body = body.map_or_else(Vec::new, |body| body.to_string().into_bytes());
+    let request = request
+        .header("content-type", "application/json")
+        .body(Body::from(body))
+        .unwrap();
+    let response = client.send(request).await.unwrap();
+    let code = response.status().as_u16();
+    let bytes = response.into_body().collect().await.unwrap().to_bytes();
+    (code, serde_json::from_slice(&bytes).unwrap())
+}
+
+async fn got(client: &Client, path: &str) -> (u16, Value) {
+    asked(client, "GET", path, &[], None).await
+}
+
+async fn created(client: &Client, path: &str, object: Value) {
+    let (code, answer) = asked(client, "POST", path, &[], Some(object)).await;
+    assert_eq!(code, 201, "{answer}");
+}
+
+fn message(answer: &Value) -> &str {
+    answer["message"].as_str().unwrap_or_default()
+}
+
+/// Grants jane some rules, in all namespaces.
+async fn grant(server: &Client, rules: Value) {
+    created(
+        server,
+        &format!("{RBAC}/clusterroles"),
+        json!({"metadata": {"name": "jane"}, "rules": rules}),
+    )
+    .await;
+    let role = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "jane"});
+    let subject = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "jane"});
+    created(
+        server,
+        &format!("{RBAC}/clusterrolebindings"),
+        json!({"metadata": {"name": "jane"}, "roleRef": role, "subjects": [subject]}),
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_user_of_the_hub_reaches_a_member_with_the_rights_that_it_has_there() {
+    entourage::install_tls_provider();
+    let place = Place::Temporary("entourage-test-");
+    let fleet = Fleet::start(1, &place, Options::default()).await.unwrap();
+    let member = fleet.member("member1").unwrap().client();
+    let (admin, jane) = (hub(&fleet, None).await, hub(&fleet, Some("jane")).await);
+    let config_maps = through("member1", CONFIG_MAPS);
+
+    // The hub's admin is one of the member, too.
+    let (code, list) = got(&admin, &config_maps).await;
+    assert_eq!((code, &list["kind"]), (200, &json!("ConfigMapList")), "{list}");
+    let object = json!({"metadata": {"name": "a"}, "data": {"k": "v"}});
+    created(&admin, &config_maps, object).await;
+    let (code, _) = got(&member, &format!("{CONFIG_MAPS}/a")).await;
+    assert_eq!(code, 200, "it is on the member");
+
+    // First the hub decides, by clusters/proxy and the name of the cluster.
+    let (code, answer) = got(&jane, &config_maps).await;
+    assert_eq!(code, 403);
+    assert!(message(&answer).contains(r#""clusters/proxy""#), "{answer}");
+    let proxy = json!([{"apiGroups": ["cluster.karmada.io"], "resources": ["clusters/proxy"], "resourceNames": ["member1"],
+        "verbs": ["*"]}]);
+    grant(&admin, proxy).await;
+
+    // Then the member does, whatever else the caller writes.
+    let written = [
+        ("x-remote-user", "admin"),
+        ("x-remote-group", "system:masters"),
+        ("connection", "impersonate-user, authorization"),
+    ];
+    for headers in [&[], &written[..]] {
+        let (code, answer) = asked(&jane, "GET", &config_maps, headers, None).await;
+        assert_eq!(code, 403, "{headers:?}");
+        let words = r#"User "jane" cannot list resource "configmaps""#;
+        assert!(message(&answer).contains(words), "{headers:?}: {answer}");
+    }
+    grant(
+        &member,
+        json!([{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list", "watch"]}]),
+    )
+    .await;
+    let (code, one) = got(&jane, &through("member1", &format!("{CONFIG_MAPS}/a"))).await;
+    assert_eq!((code, &one["data"]["k"]), (200, &json!("v")));
+    let (code, answer) = got(&jane, &through("member1", "/api/v1/namespaces/default/secrets")).await;
+    assert_eq!(code, 403, "{answer}");
+
+    // A watch passes on each event when it happens.
+    let request = Request::get(format!(
+        "{config_maps}?watch=1&resourceVersion={}",
+        one["metadata"]["resourceVersion"].as_str().unwrap()
+    ));
+    let response = jane.send(request.body(Body::empty()).unwrap()).await.unwrap();
+    assert_eq!(response.status(), 200);
+    created(&member, CONFIG_MAPS, json!({"metadata": {"name": "later"}})).await;
+    let mut frames = BodyStream::new(response.into_body());
+    let first = tokio::time::timeout(PATIENCE, futures::StreamExt::next(&mut frames)).await;
+    let first = first.unwrap().unwrap().unwrap().into_data().unwrap();
+    let event: Value = serde_json::from_slice(&first).unwrap();
+    assert_eq!(
+        (&event["type"], &event["object"]["metadata"]["name"]),
+        (&json!("ADDED"), &json!("later"))
+    );
+    drop(frames);
+    fleet.end().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_chooses_as_whom_a_member_sees_them() {
+    entourage::install_tls_provider();
+    let place = Place::Temporary("entourage-test-");
+    let fleet = Fleet::start(1, &place, Options::default()).await.unwrap();
+    let (admin, jane) = (hub(&fleet, None).await, hub(&fleet, Some("jane")).await);
+    let proxy =
+        json!([{"apiGroups": ["cluster.karmada.io"], "resources": ["clusters/proxy"], "verbs": ["*"]}]);
+    grant(&admin, proxy).await;
+    let review = through("member1", "/apis/authentication.k8s.io/v1/selfsubjectreviews");
+    let who = async |client: &Client, headers: &[(&str, &str)]| {
+        let (code, answer) = asked(client, "POST", &review, headers, Some(json!({}))).await;
+        (code, answer["status"]["userInfo"].clone())
+    };
+    let (code, info) = who(&jane, &[]).await;
+    assert_eq!((code, &info["username"]), (201, &json!("jane")), "{info}");
+    assert_eq!(info["groups"], json!(["system:authenticated"]));
+    // The headers are the hub's to judge: the admin may act as somebody else, with extra and all.
+    let headers = [
+        ("impersonate-group", "devs"),
+        ("impersonate-extra-acme.com%2fproject", "x"),
+    ];
+    let (code, info) = who(&jane, &headers).await;
+    assert_eq!((code, &info["username"]), (201, &json!("jane")), "{info}");
+    assert_eq!(info["groups"], json!(["devs", "system:authenticated"]));
+    assert_eq!(info["extra"], json!({"acme.com/project": ["x"]}));
+    // An account of the hub that may not is refused there.
+    created(
+        &admin,
+        "/api/v1/namespaces/default/serviceaccounts",
+        json!({"metadata": {"name": "robot"}}),
+    )
+    .await;
+    let (_, token) = asked(
+        &admin,
+        "POST",
+        "/api/v1/namespaces/default/serviceaccounts/robot/token",
+        &[],
+        Some(json!({"spec": {}})),
+    )
+    .await;
+    let kubeconfig = Kubeconfig::read_from(fleet.kubeconfig().unwrap()).unwrap();
+    let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
+        .await
+        .unwrap();
+    config.auth_info = kube::config::AuthInfo {
+        token: Some(token["status"]["token"].as_str().unwrap().to_owned().into()),
+        ..Default::default()
+    };
+    let robot = Client::try_from(config).unwrap();
+    let binding = json!({"metadata": {"name": "robot"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "jane"},
+        "subjects": [{"kind": "ServiceAccount", "name": "robot", "namespace": "default"}]});
+    created(&admin, &format!("{RBAC}/clusterrolebindings"), binding).await;
+    let (code, info) = who(&robot, &[]).await;
+    assert_eq!(
+        (code, &info["username"]),
+        (201, &json!("system:serviceaccount:default:robot")),
+        "{info}"
+    );
+    for headers in [
+        &[("impersonate-user", "admin")][..],
+        &[
+            ("Impersonate-User", "jane"),
+            ("Impersonate-Group", "system:masters"),
+        ],
+    ] {
+        let (code, answer) = asked(&robot, "POST", &review, headers, Some(json!({}))).await;
+        assert_eq!(code, 403, "{headers:?}: {answer}");
+    }
+    fleet.end().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_member_does_not_answer_is_said_by_the_hub() {
+    entourage::install_tls_provider();
+    let place = Place::Temporary("entourage-test-");
+    let fleet = Fleet::start(1, &place, Options::default()).await.unwrap();
+    let admin = hub(&fleet, None).await;
+    let (code, answer) = got(&admin, &through("nope", "/version")).await;
+    assert_eq!(code, 404);
+    assert_eq!(
+        message(&answer),
+        r#"clusters.cluster.karmada.io "nope" not found"#
+    );
+
+    fleet.disconnect("member1").unwrap();
+    let (code, answer) = got(&admin, &through("member1", "/version")).await;
+    assert_eq!((code, &answer["reason"]), (503, &json!("ServiceUnavailable")));
+    let words = message(&answer);
+    assert!(
+        words.contains("cluster member1 did not respond") && words.contains("refused"),
+        "{words}"
+    );
+    fleet.reconnect("member1").unwrap();
+    let (code, version) = got(&admin, &through("member1", "/version")).await;
+    assert_eq!(code, 200, "{version}");
+
+    // A member that was joined without an impersonator.
+    let cluster = "/apis/cluster.karmada.io/v1alpha1/clusters/member1";
+    let request = Request::patch(cluster).header("content-type", "application/merge-patch+json");
+    let patch = json!({"spec": {"impersonatorSecretRef": null}})
+        .to_string()
+        .into_bytes();
+    let patched = admin
+        .send(request.body(Body::from(patch)).unwrap())
+        .await
+        .unwrap();
+    assert_eq!(patched.status(), 200);
+    let (code, answer) = got(&admin, &through("member1", "/version")).await;
+    assert_eq!(code, 503);
+    let words = message(&answer);
+    assert!(
+        words.contains("spec.impersonatorSecretRef") && words.contains("entourage join member1"),
+        "{words}"
+    );
+    fleet.end().await.unwrap();
+}

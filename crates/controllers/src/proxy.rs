@@ -1,0 +1,227 @@
+//! `clusters/NAME/proxy`: a request of a user of the hub is sent on to a member, as that user.
+//!
+//! The hub authenticates and authorizes; this module finds the Cluster, the Secret of its `spec.impersonatorSecretRef` and the
+//! address, and sends the request with the token of that Secret and the user in `Impersonate-*` headers: the member's own RBAC
+//! decides. Responses are passed on as they arrive, so watches and logs are; a connection that changes its protocol (exec, attach,
+//! port-forward) is spliced. Bodies of requests are read whole first, up to [`LARGEST`].
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    io,
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use entourage_api::cluster::{Cluster, SyncMode};
+use entourage_core::object::{Gvk, ResourceId, Str};
+use http::{Request, Response, StatusCode, Uri};
+use http_body_util::{BodyExt as _, Limited, combinators::UnsyncBoxBody};
+use hyper::upgrade::OnUpgrade;
+use hyper_util::rt::TokioIo;
+use tracing::debug;
+
+use crate::{
+    client::{Api, ClientFactory, Form, path::Path},
+    error::{Class, Failure},
+    members::{ConnectionVersion, hub_api, impersonation},
+};
+
+mod headers;
+mod refusal;
+mod target;
+
+use refusal::Refusal;
+use target::Misfit;
+
+/// The body of a response.
+pub type Body = UnsyncBoxBody<Bytes, io::Error>;
+
+/// The largest body of a request, in bytes. API servers accept 3 MiB.
+const LARGEST: usize = 8 << 20;
+
+/// The time in which a member must begin its response: longer than an API server takes to give up by itself (60 s).
+const BEGUN_WITHIN: Duration = Duration::from_secs(70);
+
+/// The user whom the hub authenticated.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Requester {
+    /// The name.
+    pub name: String,
+    /// The groups.
+    pub groups: Vec<String>,
+    /// `extra`.
+    pub extra: BTreeMap<String, Vec<String>>,
+}
+
+/// The settings of a [`Proxy`].
+pub struct ProxyOptions {
+    /// The hub, with the right to read Clusters and their Secrets, and to annotate these.
+    pub hub: kube::Client,
+    /// Builds the clients of members. It adds no header that the caller sends, too.
+    pub clients: ClientFactory,
+    /// The only namespace for the Secrets of Clusters.
+    pub cluster_namespace: String,
+    /// The deadline of a call to the hub.
+    pub deadline: Duration,
+}
+
+/// Sends requests on to members.
+pub struct Proxy {
+    hub: Api,
+    clients: ClientFactory,
+    cluster_namespace: Str,
+    /// The client of each member, and the version of its connection.
+    kept: Mutex<HashMap<String, (ConnectionVersion, kube::Client)>>,
+}
+
+impl Proxy {
+    /// A proxy without connections.
+    #[must_use]
+    pub fn new(options: ProxyOptions) -> Self {
+        Self {
+            hub: hub_api(options.hub, options.deadline, true),
+            clients: options.clients,
+            cluster_namespace: options.cluster_namespace.as_str().into(),
+            kept: Mutex::default(),
+        }
+    }
+
+    /// Sends a request on to a member as the requester, and returns the response. `rest` is the path behind `proxy`, as it came;
+    /// the query is that of the request. Whether the requester may use the subresource is decided before.
+    pub async fn send<B>(
+        &self,
+        requester: &Requester,
+        cluster: &str,
+        rest: &str,
+        request: Request<B>,
+    ) -> Response<Body>
+    where
+        B: http_body::Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        match self.sent(requester, cluster, rest, request).await {
+            Ok(response) => response,
+            Err(refusal) => {
+                debug!(cluster, user = requester.name, ?refusal, "request not sent on");
+                refusal.response(cluster)
+            }
+        }
+    }
+
+    async fn sent<B>(
+        &self,
+        requester: &Requester,
+        cluster: &str,
+        rest: &str,
+        request: Request<B>,
+    ) -> Result<Response<Body>, Refusal>
+    where
+        B: http_body::Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let (mut parts, body) = request.into_parts();
+        let target = target::target(rest, parts.uri.query()).map_err(|misfit| match misfit {
+            Misfit::DotSegment => Refusal::DotSegment,
+            Misfit::Malformed => Refusal::Path,
+        })?;
+        let headers = headers::request(&parts.headers, requester).ok_or(Refusal::NoUser)?;
+        let caller = headers::upgrade(&parts.headers)
+            .is_some()
+            .then(|| parts.extensions.remove::<OnUpgrade>())
+            .flatten();
+        let client = self.client(cluster).await?;
+        let body = Limited::new(body, LARGEST).collect().await;
+        let body = body.map_err(|_| Refusal::Body(LARGEST))?.to_bytes();
+
+        let mut outgoing = Request::new(kube::client::Body::from(body));
+        *outgoing.method_mut() = parts.method;
+        *outgoing.uri_mut() = Uri::from(target);
+        *outgoing.headers_mut() = headers;
+        let response = tokio::time::timeout(BEGUN_WITHIN, client.send(outgoing))
+            .await
+            .map_err(|_| Refusal::Slow(BEGUN_WITHIN.as_secs()))?
+            .map_err(|error| Refusal::NoResponse(words(&error)))?;
+        // The caller's own credentials were accepted by the hub.
+        if response.status() == StatusCode::UNAUTHORIZED {
+            return Err(Refusal::TokenRefused);
+        }
+        Ok(returned(response, caller))
+    }
+
+    /// The client of a member for the connection that its Cluster and Secret describe now.
+    async fn client(&self, name: &str) -> Result<kube::Client, Refusal> {
+        let cluster = self.cluster(name).await?;
+        if cluster.spec.api_endpoint.is_empty() {
+            let pull = cluster.spec.sync_mode == SyncMode::Pull;
+            return Err(Refusal::NoEndpoint { pull });
+        }
+        if cluster.spec.impersonator_secret_ref.is_none() {
+            return Err(Refusal::NoImpersonator);
+        }
+        let found = impersonation(&self.hub, &cluster, &self.cluster_namespace)
+            .await
+            .map_err(Refusal::NotConnected)?;
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((version, client)) = kept.get(name)
+            && *version == found.version
+        {
+            return Ok(client.clone());
+        }
+        // The error's own text could quote the proxy's URL, with its password.
+        let client = (self.clients)(name, found.config).map_err(|_| {
+            Refusal::NotConnected(
+                "a client cannot be built; check spec.apiEndpoint, spec.proxyURL and the key caBundle of its Secrets"
+                    .to_owned(),
+            )
+        })?;
+        kept.insert(name.to_owned(), (found.version, client.clone()));
+        Ok(client)
+    }
+
+    async fn cluster(&self, name: &str) -> Result<Cluster, Refusal> {
+        let id = ResourceId::new(Gvk::new("cluster.karmada.io/v1alpha1", "Cluster"), "", name);
+        match self.hub.get(&Path::object(&id), Form::Whole).await {
+            Ok(object) => serde_json::from_value(object)
+                .map_err(|error| Refusal::Hub(format!("it is malformed: {error}"))),
+            Err(failure) if failure.class() == Class::Missing => {
+                let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+                kept.remove(name);
+                Err(Refusal::NoCluster)
+            }
+            Err(failure) => Err(Refusal::Hub(failure.text(&id.gvk))),
+        }
+    }
+}
+
+/// The member's response for the caller; if both ends change their protocol, they are spliced.
+fn returned(mut response: Response<kube::client::Body>, caller: Option<OnUpgrade>) -> Response<Body> {
+    let upgraded = response.status() == StatusCode::SWITCHING_PROTOCOLS;
+    if upgraded && let Some(caller) = caller {
+        let member = hyper::upgrade::on(&mut response);
+        tokio::spawn(async move {
+            let (Ok(caller), Ok(member)) = tokio::join!(caller, member) else {
+                return;
+            };
+            // The end of one side ends the other; there is nobody to tell.
+            let _ = tokio::io::copy_bidirectional(&mut TokioIo::new(caller), &mut TokioIo::new(member)).await;
+        });
+    }
+    let (mut parts, body) = response.into_parts();
+    parts.headers = headers::response(&parts.headers, upgraded);
+    let body = body
+        .map_err(|error| io::Error::other(words(&error)))
+        .boxed_unsync();
+    let mut response = Response::new(body);
+    *response.status_mut() = parts.status;
+    *response.headers_mut() = parts.headers;
+    response
+}
+
+/// The chain of causes of a request without a response.
+fn words(error: &kube::Error) -> String {
+    Failure::transport(error).text(&Gvk::new("cluster.karmada.io/v1alpha1", "Cluster"))
+}
+
+#[cfg(test)]
+mod tests;

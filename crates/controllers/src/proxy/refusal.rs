@@ -1,0 +1,156 @@
+//! The requests that are not sent on, as `Status` objects: object, cluster, cause, remedy.
+
+use bytes::Bytes;
+use http::{HeaderValue, Response, StatusCode, header};
+use http_body_util::{BodyExt as _, Full};
+use serde_json::json;
+
+use super::Body;
+
+/// The reason why a request was not answered by the member.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// The hub has no such Cluster.
+    NoCluster,
+    /// The hub's own failure, in its words.
+    Hub(String),
+    /// The Cluster has no `spec.apiEndpoint`. In Pull mode that is usual.
+    NoEndpoint { pull: bool },
+    /// The Cluster has no `spec.impersonatorSecretRef`.
+    NoImpersonator,
+    /// There is no client, for this reason.
+    NotConnected(String),
+    /// The member gave no response.
+    NoResponse(String),
+    /// The member began no response for so many seconds.
+    Slow(u64),
+    /// The member refuses the token of the impersonator.
+    TokenRefused,
+    /// The user has a name, a group or an extra that no header can carry.
+    NoUser,
+    /// The path has a step `.` or `..`.
+    DotSegment,
+    /// The path is not valid.
+    Path,
+    /// The request's body is larger than this number of bytes, or did not arrive whole.
+    Body(usize),
+}
+
+impl Refusal {
+    /// The code, the reason and the message for a request about this cluster.
+    pub(super) fn parts(&self, cluster: &str) -> (u16, &'static str, String) {
+        let unavailable = |message: String| (503, "ServiceUnavailable", message);
+        let bad = |message: String| (400, "BadRequest", message);
+        match self {
+            Self::NoCluster => (
+                404,
+                "NotFound",
+                format!("clusters.cluster.karmada.io {cluster:?} not found"),
+            ),
+            Self::Hub(cause) => unavailable(format!(
+                "cluster {cluster} cannot be read on the hub: {cause}; try again"
+            )),
+            Self::NoEndpoint { pull: true } => unavailable(format!(
+                "cluster {cluster} is in Pull mode, and the hub has no connection to it: spec.apiEndpoint is empty; ask the \
+                 cluster itself"
+            )),
+            Self::NoEndpoint { pull: false } => unavailable(format!(
+                "cluster {cluster} has no spec.apiEndpoint; run `entourage join {cluster}`"
+            )),
+            Self::NoImpersonator => unavailable(format!(
+                "cluster {cluster} has no spec.impersonatorSecretRef, so no request can be sent to it as a user of the hub; run \
+                 `entourage join {cluster}` with --impersonate everyone, or with the users and groups that may"
+            )),
+            Self::NotConnected(cause) => unavailable(format!("no connection to cluster {cluster}: {cause}")),
+            Self::NoResponse(cause) => unavailable(format!(
+                "cluster {cluster} did not respond: {cause}; its condition Ready shows whether the controllers reach it"
+            )),
+            Self::Slow(seconds) => (
+                504,
+                "Timeout",
+                format!("cluster {cluster} began no response within {seconds} s; try again"),
+            ),
+            Self::TokenRefused => unavailable(format!(
+                "cluster {cluster} refuses the token of its Secret of spec.impersonatorSecretRef; run `entourage join {cluster}` \
+                 again"
+            )),
+            Self::NoUser => (
+                403,
+                "Forbidden",
+                format!(
+                    "the user's name, groups or extra cannot be sent to cluster {cluster}: a header cannot carry them"
+                ),
+            ),
+            Self::DotSegment => bad(format!(
+                "the path for cluster {cluster} has a step \".\" or \"..\"; write the path without it"
+            )),
+            Self::Path => bad(format!("the path for cluster {cluster} is not valid")),
+            Self::Body(limit) => (
+                413,
+                "RequestEntityTooLarge",
+                format!(
+                    "the body for cluster {cluster} did not arrive whole, or is larger than {limit} bytes"
+                ),
+            ),
+        }
+    }
+
+    /// The response.
+    pub(super) fn response(&self, cluster: &str) -> Response<Body> {
+        let (code, reason, message) = self.parts(cluster);
+        let status = json!({
+            "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": message, "reason": reason,
+            "details": {"name": cluster, "group": "cluster.karmada.io", "kind": "clusters"}, "code": code,
+        });
+        let body = Full::new(Bytes::from(status.to_string()))
+            .map_err(|never| match never {})
+            .boxed_unsync();
+        let mut response = Response::new(body);
+        *response.status_mut() = StatusCode::from_u16(code).unwrap_or(StatusCode::BAD_GATEWAY);
+        let json = HeaderValue::from_static("application/json");
+        response.headers_mut().insert(header::CONTENT_TYPE, json);
+        response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_names_the_cluster_and_what_to_do() {
+        let cases = [
+            (
+                Refusal::NoCluster,
+                404,
+                "clusters.cluster.karmada.io \"m1\" not found",
+            ),
+            (Refusal::NoEndpoint { pull: true }, 503, "is in Pull mode"),
+            (Refusal::NoEndpoint { pull: false }, 503, "entourage join m1"),
+            (Refusal::NoImpersonator, 503, "spec.impersonatorSecretRef"),
+            (
+                Refusal::NoImpersonator,
+                503,
+                "`entourage join m1` with --impersonate",
+            ),
+            (
+                Refusal::NotConnected("Secret a/b: gone".into()),
+                503,
+                "Secret a/b: gone",
+            ),
+            (Refusal::NoResponse("refused".into()), 503, "refused"),
+            (Refusal::Slow(70), 504, "70 s"),
+            (Refusal::TokenRefused, 503, "entourage join m1"),
+            (Refusal::NoUser, 403, "groups"),
+            (Refusal::DotSegment, 400, "\"..\""),
+            (Refusal::Body(5), 413, "5 bytes"),
+            (Refusal::Hub("no".into()), 503, "on the hub: no"),
+        ];
+        for (refusal, code, words) in cases {
+            let (given, _, message) = refusal.parts("m1");
+            assert_eq!(given, code, "{refusal:?}");
+            assert!(message.contains(words) && message.contains("m1"), "{message}");
+            assert_eq!(refusal.response("m1").status().as_u16(), code);
+        }
+    }
+}

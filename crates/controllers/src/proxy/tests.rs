@@ -1,0 +1,353 @@
+//! Requests through the hub, against a hub in memory and members that are functions or sockets.
+
+use std::{
+    convert::Infallible,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use entourage_api::keys::annotation;
+use futures::{StreamExt as _, channel::mpsc};
+use http_body_util::{Empty, Full, StreamBody};
+use hyper::body::{Frame, Incoming};
+use hyper::service::service_fn;
+use k8s_openapi::ByteString;
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::{TcpListener, TcpStream},
+};
+
+use super::*;
+
+const ENDPOINT: &str = "https://m1:6443";
+
+/// A Cluster that is reached at `endpoint`.
+fn cluster(endpoint: &str) -> Value {
+    json!({
+        "apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster", "metadata": {"name": "m1", "uid": "u1"},
+        "spec": {
+            "syncMode": "Push", "apiEndpoint": endpoint, "insecureSkipTLSVerification": true,
+            "impersonatorSecretRef": {"namespace": "karmada-cluster", "name": "m1-impersonator"},
+        },
+    })
+}
+
+fn secret(endpoint: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Secret",
+        "metadata": {
+            "name": "m1-impersonator", "namespace": "karmada-cluster", "resourceVersion": "5",
+            "annotations": {
+                annotation::CREDENTIALS_CLUSTER: "m1", annotation::CREDENTIALS_ENDPOINT: endpoint,
+                annotation::CREDENTIALS_INSECURE: "true",
+            },
+        },
+        "data": {"token": ByteString(b"canary-t0ken".to_vec())},
+    })
+}
+
+/// A hub with one Cluster and one Secret.
+fn hub(cluster: Option<Value>, secret: Option<Value>) -> kube::Client {
+    let service = tower::service_fn(move |request: Request<kube::client::Body>| {
+        let path = request.uri().path();
+        let object = match path {
+            "/apis/cluster.karmada.io/v1alpha1/clusters/m1" => cluster.clone(),
+            "/api/v1/namespaces/karmada-cluster/secrets/m1-impersonator" => secret.clone(),
+            _ => None,
+        };
+        let missing = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404});
+        let code = if object.is_some() { 200 } else { 404 };
+        let body = Full::from(object.unwrap_or(missing).to_string());
+        let mut response = Response::new(body);
+        *response.status_mut() = StatusCode::from_u16(code).unwrap();
+        async move { Ok::<_, Infallible>(response) }
+    });
+    kube::Client::new(service, "default")
+}
+
+fn proxy(hub: kube::Client, clients: ClientFactory) -> Proxy {
+    Proxy::new(ProxyOptions {
+        hub,
+        clients,
+        cluster_namespace: "karmada-cluster".to_owned(),
+        deadline: Duration::from_secs(5),
+    })
+}
+
+fn jane() -> Requester {
+    Requester {
+        name: "jane".into(),
+        groups: vec!["devs".into()],
+        ..Requester::default()
+    }
+}
+
+fn get() -> Request<Empty<Bytes>> {
+    let request = Request::get("/apis/cluster.karmada.io/v1alpha1/clusters/m1/proxy/api/v1/pods?limit=5");
+    let request = request
+        .header("authorization", "Bearer hub")
+        .header("impersonate-user", "root");
+    request.body(Empty::new()).unwrap()
+}
+
+async fn text(response: Response<Body>) -> String {
+    String::from_utf8(response.into_body().collect().await.unwrap().to_bytes().to_vec()).unwrap()
+}
+
+/// A member that says what it was asked, with this code. `built` counts its clients.
+fn echo(code: u16, built: Arc<AtomicUsize>) -> ClientFactory {
+    Arc::new(move |_, config| {
+        built.fetch_add(1, Ordering::SeqCst);
+        assert!(config.auth_info.token.is_some() && config.accept_invalid_certs);
+        let service = tower::service_fn(move |request: Request<kube::client::Body>| {
+            let seen = format!("{} {} {:?}", request.method(), request.uri(), request.headers());
+            let mut response = Response::new(Full::from(seen));
+            *response.status_mut() = StatusCode::from_u16(code).unwrap();
+            async move { Ok::<_, Infallible>(response) }
+        });
+        Ok(kube::Client::new(service, "default"))
+    })
+}
+
+/// A member that nothing can be sent to.
+fn dead() -> ClientFactory {
+    Arc::new(|_, _| {
+        let service = tower::service_fn(|_: Request<kube::client::Body>| async {
+            Err::<Response<Full<Bytes>>, _>(io::Error::new(
+                io::ErrorKind::ConnectionRefused,
+                "connection refused",
+            ))
+        });
+        Ok(kube::Client::new(service, "default"))
+    })
+}
+
+#[tokio::test]
+async fn a_request_reaches_the_member_as_the_user_of_the_hub() {
+    let built = Arc::new(AtomicUsize::new(0));
+    let proxy = proxy(
+        hub(Some(cluster(ENDPOINT)), Some(secret(ENDPOINT))),
+        echo(200, built.clone()),
+    );
+    for _ in 0..2 {
+        let response = proxy.send(&jane(), "m1", "/api/v1/pods", get()).await;
+        assert_eq!(response.status(), 200);
+        let seen = text(response).await;
+        assert!(seen.starts_with("GET /api/v1/pods?limit=5 "), "{seen}");
+        assert!(seen.contains(r#""impersonate-user": "jane""#), "{seen}");
+        assert!(seen.contains(r#""impersonate-group": "devs""#), "{seen}");
+        assert!(!seen.contains("root") && !seen.contains("hub"), "{seen}");
+    }
+    assert_eq!(built.load(Ordering::SeqCst), 1, "one client serves both");
+}
+
+#[tokio::test]
+async fn what_is_not_sent_on_is_a_status_with_cause_and_remedy_and_never_a_token() {
+    let here = || (Some(cluster(ENDPOINT)), Some(secret(ENDPOINT)));
+    let without = |field: &str| {
+        let mut cluster = cluster(ENDPOINT);
+        cluster["spec"].as_object_mut().unwrap().remove(field);
+        (Some(cluster), Some(secret(ENDPOINT)))
+    };
+    let mut pull = without("apiEndpoint");
+    if let Some(cluster) = &mut pull.0 {
+        cluster["spec"]["syncMode"] = json!("Pull");
+    }
+    let mut elsewhere = secret(ENDPOINT);
+    elsewhere["metadata"]["namespace"] = json!("other");
+    let mut namespace = cluster(ENDPOINT);
+    namespace["spec"]["impersonatorSecretRef"]["namespace"] = json!("other");
+    let ok = || echo(200, Arc::default());
+    let cases: Vec<(&str, _, ClientFactory, u16, &str)> = vec![
+        ("no cluster", (None, None), ok(), 404, "not found"),
+        ("pull", pull, ok(), 503, "is in Pull mode"),
+        (
+            "no endpoint",
+            without("apiEndpoint"),
+            ok(),
+            503,
+            "has no spec.apiEndpoint",
+        ),
+        (
+            "no reference",
+            without("impersonatorSecretRef"),
+            ok(),
+            503,
+            "--impersonate",
+        ),
+        (
+            "no secret",
+            (Some(cluster(ENDPOINT)), None),
+            ok(),
+            503,
+            "Secret karmada-cluster/m1-impersonator",
+        ),
+        (
+            "another namespace",
+            (Some(namespace), Some(elsewhere)),
+            ok(),
+            503,
+            "spec.impersonatorSecretRef.namespace is other",
+        ),
+        // Whoever may write Clusters must not get the token.
+        (
+            "another address",
+            (Some(cluster("https://evil")), Some(secret(ENDPOINT))),
+            ok(),
+            503,
+            "no token is sent",
+        ),
+        ("dead", here(), dead(), 503, "did not respond"),
+        (
+            "refused",
+            here(),
+            echo(401, Arc::default()),
+            503,
+            "refuses the token",
+        ),
+    ];
+    for (what, (cluster, secret), clients, code, words) in cases {
+        let proxy = proxy(hub(cluster, secret), clients);
+        let response = proxy.send(&jane(), "m1", "/api/v1/pods", get()).await;
+        assert_eq!(response.status().as_u16(), code, "{what}");
+        let status: Value = serde_json::from_str(&text(response).await).unwrap();
+        let message = status["message"].as_str().unwrap();
+        assert!(
+            message.contains(words) && message.contains("m1"),
+            "{what}: {message}"
+        );
+        assert!(!status.to_string().contains("canary"), "{what}");
+        assert_eq!(
+            (&status["kind"], &status["code"]),
+            (&json!("Status"), &json!(code)),
+            "{what}"
+        );
+    }
+    let built = Arc::new(AtomicUsize::new(0));
+    let (cluster, secret) = here();
+    let proxy = proxy(hub(cluster, secret), echo(200, built.clone()));
+    for (requester, rest, code) in [
+        (Requester::default(), "/api", 403),
+        (jane(), "/api/../x", 400),
+        (jane(), "/api/%2e%2e/x", 400),
+    ] {
+        let response = proxy.send(&requester, "m1", rest, get()).await;
+        assert_eq!(response.status().as_u16(), code, "{rest}");
+    }
+    assert_eq!(built.load(Ordering::SeqCst), 0, "nothing was sent");
+}
+
+#[tokio::test]
+async fn a_members_own_refusal_is_passed_on() {
+    let proxy = proxy(
+        hub(Some(cluster(ENDPOINT)), Some(secret(ENDPOINT))),
+        echo(403, Arc::default()),
+    );
+    let response = proxy.send(&jane(), "m1", "/api/v1/pods", get()).await;
+    assert_eq!(response.status(), 403);
+    assert!(text(response).await.starts_with("GET /api/v1/pods"));
+}
+
+#[tokio::test]
+async fn the_lines_of_a_stream_arrive_one_by_one_and_its_break_is_no_end() {
+    let (sender, lines) = mpsc::unbounded::<io::Result<Frame<Bytes>>>();
+    let lines = Arc::new(Mutex::new(Some(lines)));
+    let clients: ClientFactory = Arc::new(move |_, _| {
+        let lines = lines.lock().unwrap().take().unwrap();
+        let lines = Arc::new(Mutex::new(Some(lines)));
+        let service = tower::service_fn(move |_: Request<kube::client::Body>| {
+            let lines = lines.lock().unwrap().take().unwrap();
+            async move { Ok::<_, Infallible>(Response::new(StreamBody::new(lines))) }
+        });
+        Ok(kube::Client::new(service, "default"))
+    });
+    let proxy = proxy(hub(Some(cluster(ENDPOINT)), Some(secret(ENDPOINT))), clients);
+    let response = proxy.send(&jane(), "m1", "/api/v1/pods", get()).await;
+    let mut frames = http_body_util::BodyStream::new(response.into_body());
+    for line in ["one\n", "two\n"] {
+        sender.unbounded_send(Ok(Frame::data(Bytes::from(line)))).unwrap();
+        let frame = frames.next().await.unwrap().unwrap();
+        assert_eq!(frame.into_data().unwrap(), line);
+    }
+    sender.unbounded_send(Err(io::Error::other("reset"))).unwrap();
+    assert!(frames.next().await.unwrap().is_err());
+}
+
+/// A member that takes any request as an upgrade, and sends back what it gets, in upper case.
+async fn shouting() -> (String, tokio::task::JoinHandle<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let endpoint = format!("http://{}", listener.local_addr().unwrap());
+    let serving = tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut asked = Vec::new();
+        while !asked.ends_with(b"\r\n\r\n") {
+            asked.push(stream.read_u8().await.unwrap());
+        }
+        let head = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\nSet-Cookie: a=b\r\n\r\n";
+        stream.write_all(head.as_bytes()).await.unwrap();
+        let mut word = [0; 5];
+        stream.read_exact(&mut word).await.unwrap();
+        stream.write_all(&word.to_ascii_uppercase()).await.unwrap();
+        String::from_utf8(asked).unwrap().to_lowercase()
+    });
+    (endpoint, serving)
+}
+
+#[tokio::test]
+async fn a_connection_that_changes_its_protocol_is_spliced() {
+    let (endpoint, member) = shouting().await;
+    let proxy = Arc::new(proxy(
+        hub(Some(cluster(&endpoint)), Some(secret(&endpoint))),
+        crate::passing_clients(),
+    ));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        let (stream, _) = listener.accept().await.unwrap();
+        let service = service_fn(move |request: Request<Incoming>| {
+            let proxy = proxy.clone();
+            async move {
+                let rest = "/api/v1/namespaces/default/pods/p/exec";
+                Ok::<_, Infallible>(proxy.send(&jane(), "m1", rest, request).await)
+            }
+        });
+        let connection = hyper::server::conn::http1::Builder::new()
+            .serve_connection(TokioIo::new(stream), service)
+            .with_upgrades();
+        let _ = connection.await;
+    });
+    let mut caller = TcpStream::connect(address).await.unwrap();
+    let head = "POST /x?command=sh HTTP/1.1\r\nHost: hub\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\nAuthorization: Bearer hub\r\nContent-Length: 0\r\n\r\n";
+    caller.write_all(head.as_bytes()).await.unwrap();
+    let mut answer = Vec::new();
+    while !answer.ends_with(b"\r\n\r\n") {
+        answer.push(caller.read_u8().await.unwrap());
+    }
+    let answer = String::from_utf8(answer).unwrap().to_lowercase();
+    assert!(
+        answer.starts_with("http/1.1 101") && answer.contains("upgrade: spdy/3.1"),
+        "{answer}"
+    );
+    assert!(!answer.contains("set-cookie"), "{answer}");
+    caller.write_all(b"hello").await.unwrap();
+    let mut word = [0; 5];
+    caller.read_exact(&mut word).await.unwrap();
+    assert_eq!(&word, b"HELLO");
+    let asked = member.await.unwrap();
+    assert!(
+        asked.starts_with("post /api/v1/namespaces/default/pods/p/exec?command=sh "),
+        "{asked}"
+    );
+    for line in [
+        "connection: upgrade",
+        "upgrade: spdy/3.1",
+        "authorization: bearer canary-t0ken",
+        "impersonate-user: jane",
+    ] {
+        assert!(asked.contains(line), "{line}: {asked}");
+    }
+    assert!(!asked.contains("bearer hub"), "{asked}");
+}
