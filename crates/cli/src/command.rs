@@ -28,6 +28,7 @@ pub mod kustomize_generator;
 pub mod plan;
 #[cfg(feature = "embedded")]
 pub mod promote;
+pub mod proxy;
 pub mod register;
 pub mod resume;
 pub mod taint;
@@ -122,6 +123,10 @@ pub enum Command {
     /// A policy for that member is created with it; the controllers take the object over as it is.
     #[cfg(feature = "embedded")]
     Promote(Box<promote::PromoteArgs>),
+    /// Serve the API of a hub with clusters/NAME/proxy added, for hubs that do not serve that themselves
+    ///
+    /// Requests for a member are sent on to it as the user whose bearer token they have; all others go to the hub as they came.
+    Proxy(proxy::ProxyArgs),
     /// Make a cluster a member in Pull mode, and start its agent there
     ///
     /// It obtains a client certificate of the agent with the kubeconfig that `entourage token create` printed on the hub. The hub needs
@@ -195,6 +200,7 @@ impl Cli {
             Command::Plan(args) => return plan::run(*args, out).await,
             #[cfg(feature = "embedded")]
             Command::Promote(args) => promote::run(*args, out).await,
+            Command::Proxy(args) => proxy::run(args).await,
             Command::Register(args) => register::run(*args, out).await,
             Command::Resume(args) => resume::run(args, out).await,
             Command::Taint(args) => taint::run(args, out).await,
@@ -300,6 +306,8 @@ mod tests {
         "entourage promote deployment web -n shop --cluster m1 --deps --dry-run",
         "entourage promote clusterrole viewer -C m1 --auto-create-policy=false --cluster-kubeconfig m1.yaml",
         "entourage promote deploy web -C m1 --policy-name web --kubeconfig hub.yaml",
+        "entourage proxy --kubeconfig hub.yaml --tls-cert-file tls.crt --tls-private-key-file tls.key",
+        "entourage join m1 --cluster-kubeconfig m1.yaml --impersonate user:jane,group:devs",
         "entourage register --bootstrap-kubeconfig edge1.kubeconfig --image registry.example/entourage:1 --wait 30m",
         "entourage register --bootstrap-kubeconfig b --kubeconfig edge1.yaml --hub-kubeconfig hub.kubeconfig",
         "entourage token create edge1 --region eu --server https://hub:6443 --output edge1-bootstrap.kubeconfig",
@@ -340,6 +348,8 @@ mod tests {
             "entourage join",
             "entourage join M1 --cluster-kubeconfig m1.yaml",
             "entourage join m1",
+            "entourage join m1 --cluster-kubeconfig m1.yaml --impersonate devs",
+            "entourage proxy --kubeconfig hub.yaml",
             "entourage crds --for new",
             "entourage crds --apply --for 1.20",
             "entourage controllers --feature-gates Levitation=true",

@@ -1,9 +1,12 @@
 //! `clusters/NAME/proxy` of the hub of a fleet, over TLS as kubectl asks: whose rights count, streams, and what is said of failures.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on may panic")]
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use entourage::fleet::{Fleet, Place};
+use entourage::{
+    command::proxy::{front, serve},
+    fleet::{Fleet, Place},
+};
 use entourage_controllers::Options;
 use http::Request;
 use http_body_util::{BodyExt as _, BodyStream};
@@ -13,6 +16,8 @@ use kube::{
     config::{KubeConfigOptions, Kubeconfig},
 };
 use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
 
 /// The timeout of a condition, for a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -120,7 +125,7 @@ async fn a_user_of_the_hub_reaches_a_member_with_the_rights_that_it_has_there() 
         ("x-remote-group", "system:masters"),
         ("connection", "impersonate-user, authorization"),
     ];
-    for headers in [&[], &written[..]] {
+    for headers in [&[][..], &written[..]] {
         let (code, answer) = asked(&jane, "GET", &config_maps, headers, None).await;
         assert_eq!(code, 403, "{headers:?}");
         let words = r#"User "jane" cannot list resource "configmaps""#;
@@ -272,5 +277,97 @@ async fn what_a_member_does_not_answer_is_said_by_the_hub() {
         words.contains("spec.impersonatorSecretRef") && words.contains("entourage join member1"),
         "{words}"
     );
+    fleet.end().await.unwrap();
+}
+
+/// `entourage proxy` in this process.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_before_the_hub_adds_the_path_and_passes_on_all_else() {
+    entourage::install_tls_provider();
+    let place = Place::Temporary("entourage-test-");
+    let fleet = Fleet::start(1, &place, Options::default()).await.unwrap();
+    let kubeconfig = Kubeconfig::read_from(fleet.kubeconfig().unwrap()).unwrap();
+    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
+        .await
+        .unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let names = ["127.0.0.1".to_owned()];
+    let (tls, _) = entourage_webhook::interpret::self_signed(&names, jiff::Timestamp::now()).unwrap();
+    let server = Arc::new(front(&config.clone().into(), "karmada-cluster").unwrap());
+    let stop = CancellationToken::new();
+    let serving = tokio::spawn(serve(listener, tls, server, stop.clone()));
+    let at = |token: Option<String>| {
+        let mut config = config.clone();
+        config.cluster_url = format!("https://{address}").parse().unwrap();
+        (config.root_cert, config.accept_invalid_certs) = (None, true);
+        config.auth_info = kube::config::AuthInfo {
+            token: token.map(Into::into),
+            ..Default::default()
+        };
+        Client::try_from(config).unwrap()
+    };
+    let review = through("member1", "/apis/authentication.k8s.io/v1/selfsubjectreviews");
+    let post = async |client: &Client, path: &str, headers: &[(&str, &str)], object: Value| {
+        asked(client, "POST", path, headers, Some(object)).await
+    };
+
+    // A robot of the hub, by its own token.
+    let admin = hub(&fleet, None).await;
+    let accounts = "/api/v1/namespaces/default/serviceaccounts";
+    created(&admin, accounts, json!({"metadata": {"name": "robot"}})).await;
+    let (_, token) = post(
+        &admin,
+        &format!("{accounts}/robot/token"),
+        &[],
+        json!({"spec": {}}),
+    )
+    .await;
+    let robot = at(Some(token["status"]["token"].as_str().unwrap().to_owned()));
+    let (code, answer) = post(&robot, &review, &[], json!({})).await;
+    assert_eq!(code, 403, "{answer}");
+    assert!(message(&answer).contains("cannot create resource"), "{answer}");
+    let rules =
+        json!([{"apiGroups": ["cluster.karmada.io"], "resources": ["clusters/proxy"], "verbs": ["*"]}]);
+    grant(&admin, rules).await;
+    let binding = json!({"metadata": {"name": "robot"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "jane"},
+        "subjects": [{"kind": "ServiceAccount", "name": "robot", "namespace": "default"}]});
+    created(&admin, &format!("{RBAC}/clusterrolebindings"), binding).await;
+    let (code, answer) = post(&robot, &review, &[], json!({})).await;
+    let name = &answer["status"]["userInfo"]["username"];
+    assert_eq!(
+        (code, name),
+        (201, &json!("system:serviceaccount:default:robot")),
+        "{answer}"
+    );
+    let (code, _) = got(&robot, &through("member1", CONFIG_MAPS)).await;
+    assert_eq!(code, 403, "its rights on the member are its own");
+    let (code, answer) = post(&robot, &review, &[("impersonate-user", "admin")], json!({})).await;
+    assert_eq!(code, 403, "{answer}");
+
+    // Without a token, or with one that the hub does not know, there is no way to a member.
+    for token in [None, Some("wrong".to_owned())] {
+        let (code, answer) = got(&at(token), &through("member1", "/version")).await;
+        assert_eq!(code, 401, "{answer}");
+    }
+    // All else is the hub's answer, to the caller's own credentials.
+    let (code, own) = post(
+        &robot,
+        "/apis/authentication.k8s.io/v1/selfsubjectreviews",
+        &[],
+        json!({}),
+    )
+    .await;
+    let name = &own["status"]["userInfo"]["username"];
+    assert_eq!(
+        (code, name),
+        (201, &json!("system:serviceaccount:default:robot")),
+        "{own}"
+    );
+    let (code, answer) = got(&robot, "/api/v1/secrets").await;
+    assert_eq!(code, 403, "{answer}");
+    stop.cancel();
+    serving.await.unwrap();
     fleet.end().await.unwrap();
 }

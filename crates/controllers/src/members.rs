@@ -155,7 +155,7 @@ pub(crate) struct Impersonation {
     pub(crate) version: ConnectionVersion,
 }
 
-/// What a connection was made from: the fields of the Cluster, and the resourceVersion of the Secret. No `Debug`: the URL of a proxy
+/// The origin of a connection: the fields of the Cluster, and the resourceVersion of the Secret. No `Debug`: the URL of a proxy
 /// may have a password.
 #[derive(PartialEq)]
 pub(crate) struct ConnectionVersion(Reach, Option<String>);

@@ -27,10 +27,12 @@ use crate::{
     members::{ConnectionVersion, hub_api, impersonation},
 };
 
+mod front;
 mod headers;
 mod refusal;
 mod target;
 
+pub use front::Front;
 use refusal::Refusal;
 use target::Misfit;
 
@@ -180,6 +182,12 @@ impl Proxy {
     }
 
     async fn cluster(&self, name: &str) -> Result<Cluster, Refusal> {
+        // It becomes a step of a path.
+        let plain =
+            |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'.');
+        if name.starts_with('.') || !name.bytes().all(plain) {
+            return Err(Refusal::NoCluster);
+        }
         let id = ResourceId::new(Gvk::new("cluster.karmada.io/v1alpha1", "Cluster"), "", name);
         match self.hub.get(&Path::object(&id), Form::Whole).await {
             Ok(object) => serde_json::from_value(object)

@@ -30,7 +30,7 @@ use tracing::{info, warn};
 pub mod certificates;
 mod distributions;
 pub mod interpret;
-mod listener;
+pub mod listener;
 mod options;
 pub mod register;
 pub mod review;

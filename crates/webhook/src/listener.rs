@@ -35,17 +35,19 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const END: Duration = Duration::from_secs(5);
 
 /// The certificate's bytes, and the configuration made of it; `None` until there is one.
-pub(crate) type Current = Option<(Vec<u8>, Arc<ServerConfig>)>;
+pub type Current = Option<(Vec<u8>, Arc<ServerConfig>)>;
 
 /// Serves until `stop`; requests in progress are finished, within a limit.
-pub(crate) async fn serve<A, F>(
+pub async fn serve<A, F, B>(
     listener: TcpListener,
     tls: watch::Receiver<Current>,
     stop: CancellationToken,
     answer: A,
 ) where
     A: Fn(Request<Incoming>) -> F + Clone + Send + Sync + 'static,
-    F: Future<Output = Response<Full<Bytes>>> + Send + 'static,
+    F: Future<Output = Response<B>> + Send + 'static,
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     let (places, tasks) = (Arc::new(Semaphore::new(CONNECTIONS)), TaskTracker::new());
     loop {
@@ -75,14 +77,16 @@ pub(crate) async fn serve<A, F>(
     let _ = tokio::time::timeout(END, tasks.wait()).await;
 }
 
-async fn connection<A, F>(
+async fn connection<A, F, B>(
     stream: TcpStream,
     tls: &watch::Receiver<Current>,
     stop: CancellationToken,
     answer: A,
 ) where
     A: Fn(Request<Incoming>) -> F + Clone + Send + Sync + 'static,
-    F: Future<Output = Response<Full<Bytes>>> + Send + 'static,
+    F: Future<Output = Response<B>> + Send + 'static,
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     let _ = stream.set_nodelay(true);
     let Some((_, config)) = tls.borrow().clone() else {
@@ -124,7 +128,7 @@ async fn connection<A, F>(
         builder
             .timer(TokioTimer::new())
             .header_read_timeout(Duration::from_secs(120));
-        drive!(builder.serve_connection(stream, service))
+        drive!(builder.serve_connection(stream, service).with_upgrades())
     };
     if let Err(error) = ended {
         debug!(%error, "a connection ended early");

@@ -23,7 +23,7 @@ pub enum Whom {
     /// None: there is no account.
     Nobody,
     /// These.
-    Named {
+    Listed {
         /// Names of users.
         users: Vec<String>,
         /// Names of groups. All groups of a user must be among them, but for `system:authenticated`.
@@ -52,7 +52,7 @@ pub fn whom(text: &str) -> Result<Whom, String> {
     if users.is_empty() {
         return Err("name at least one user: groups are only impersonated together with one".to_owned());
     }
-    Ok(Whom::Named { users, groups })
+    Ok(Whom::Listed { users, groups })
 }
 
 /// The change that a join makes.
@@ -78,7 +78,7 @@ pub enum Outcome {
     Removed,
 }
 
-/// What the flags and an earlier join on the hub mean.
+/// The change by the flags and an earlier join on the hub.
 ///
 /// # Errors
 /// The Secret cannot be read, or is not for this member.
@@ -164,8 +164,8 @@ fn rules(whom: &Whom) -> Value {
         json!({"apiGroups": ["authentication.k8s.io"], "resources": ["*"], "verbs": ["impersonate"]});
     match whom {
         Whom::Everyone => json!([core(&["users", "groups", "serviceaccounts"], &[]), extras]),
-        Whom::Named { users, groups } if groups.is_empty() => json!([core(&["users"], users), extras]),
-        Whom::Named { users, groups } => json!([core(&["users"], users), core(&["groups"], groups), extras]),
+        Whom::Listed { users, groups } if groups.is_empty() => json!([core(&["users"], users), extras]),
+        Whom::Listed { users, groups } => json!([core(&["users"], users), core(&["groups"], groups), extras]),
         Whom::Nobody => json!([]),
     }
 }
@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn whom_to_impersonate() {
-        let named = |users: &[&str], groups: &[&str]| Whom::Named {
+        let named = |users: &[&str], groups: &[&str]| Whom::Listed {
             users: users.iter().map(|each| (*each).to_owned()).collect(),
             groups: groups.iter().map(|each| (*each).to_owned()).collect(),
         };

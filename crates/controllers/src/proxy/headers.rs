@@ -70,6 +70,22 @@ pub(super) fn request(from: &HeaderMap, requester: &Requester) -> Option<HeaderM
     Some(headers)
 }
 
+/// The headers of a request to the hub itself: the caller's own, credentials included, without those of a hop and without those of an
+/// authenticating proxy.
+pub(super) fn passed(from: &HeaderMap) -> HeaderMap {
+    let mut headers = HeaderMap::with_capacity(from.len());
+    for (name, value) in kept(from, &["host", "expect", "content-length"]) {
+        if !name.as_str().starts_with("x-remote-") {
+            headers.append(name, value.clone());
+        }
+    }
+    if let Some(protocol) = upgrade(from) {
+        headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
+        headers.insert(header::UPGRADE, protocol.clone());
+    }
+    headers
+}
+
 /// The headers of a response to the caller. `upgraded`: the connection changes its protocol.
 pub(super) fn response(from: &HeaderMap, upgraded: bool) -> HeaderMap {
     let mut headers: HeaderMap = HeaderMap::with_capacity(from.len());
@@ -309,6 +325,21 @@ mod tests {
                 "{caller:?}"
             );
         }
+    }
+
+    #[test]
+    fn the_hub_gets_the_callers_own_credentials() {
+        let from = map(&[
+            "Authorization: Bearer t",
+            "Impersonate-User: jane",
+            "X-Remote-User: admin",
+            "Host: front",
+            "Connection: keep-alive",
+        ]);
+        assert_eq!(
+            lines(&passed(&from)),
+            ["authorization: Bearer t", "impersonate-user: jane"]
+        );
     }
 
     #[test]

@@ -28,6 +28,14 @@ pub(super) enum Refusal {
     TokenRefused,
     /// The user has a name, a group or an extra that no header can carry.
     NoUser,
+    /// There is no bearer token, or the hub does not know it.
+    NoToken,
+    /// The request asks to be done as another user.
+    Impersonation,
+    /// The hub does not let the user use the subresource.
+    Forbidden { user: String, verb: &'static str },
+    /// The hub gave no response to a request of its own.
+    HubSilent(String),
     /// The path has a step `.` or `..`.
     DotSegment,
     /// The path is not valid.
@@ -81,6 +89,28 @@ impl Refusal {
                     "the user's name, groups or extra cannot be sent to cluster {cluster}: a header cannot carry them"
                 ),
             ),
+            Self::NoToken => (
+                401,
+                "Unauthorized",
+                "give a bearer token of the hub; client certificates do not reach through this server"
+                    .to_owned(),
+            ),
+            Self::Impersonation => (
+                403,
+                "Forbidden",
+                format!(
+                    "a request for cluster {cluster} cannot impersonate here; use the credentials of that user"
+                ),
+            ),
+            Self::Forbidden { user, verb } => (
+                403,
+                "Forbidden",
+                format!(
+                    "clusters.cluster.karmada.io {cluster:?} is forbidden: User {user:?} cannot {verb} resource \
+                     \"clusters/proxy\" in API group \"cluster.karmada.io\" at the cluster scope"
+                ),
+            ),
+            Self::HubSilent(cause) => unavailable(format!("the hub did not respond: {cause}")),
             Self::DotSegment => bad(format!(
                 "the path for cluster {cluster} has a step \".\" or \"..\"; write the path without it"
             )),
@@ -142,6 +172,15 @@ mod tests {
             (Refusal::Slow(70), 504, "70 s"),
             (Refusal::TokenRefused, 503, "entourage join m1"),
             (Refusal::NoUser, 403, "groups"),
+            (Refusal::Impersonation, 403, "cannot impersonate"),
+            (
+                Refusal::Forbidden {
+                    user: "jane".into(),
+                    verb: "get",
+                },
+                403,
+                "User \"jane\" cannot get resource \"clusters/proxy\"",
+            ),
             (Refusal::DotSegment, 400, "\"..\""),
             (Refusal::Body(5), 413, "5 bytes"),
             (Refusal::Hub("no".into()), 503, "on the hub: no"),

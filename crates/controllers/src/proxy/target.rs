@@ -11,7 +11,7 @@ pub(super) enum Misfit {
     Malformed,
 }
 
-/// What follows `/clusters/NAME/proxy` in a request, as path and query for the member. Escapes are kept as they came.
+/// The part of a request behind `/clusters/NAME/proxy`, as path and query for the member. Escapes are kept as they came.
 pub(super) fn target(rest: &str, query: Option<&str>) -> Result<PathAndQuery, Misfit> {
     if !rest.is_empty() && !rest.starts_with('/') {
         return Err(Misfit::Malformed);

@@ -1,0 +1,129 @@
+//! `entourage proxy`: serves the hub's API with `clusters/NAME/proxy` added, until SIGINT or SIGTERM.
+
+use std::{
+    net::{IpAddr, SocketAddr},
+    path::PathBuf,
+    sync::Arc,
+    time::Duration,
+};
+
+use anyhow::{Context as _, Result, anyhow};
+use clap::Args;
+use entourage_controllers::proxy::{Front, Proxy, ProxyOptions};
+use entourage_webhook::listener;
+use kube::config::AuthInfo;
+use tokio::{
+    net::TcpListener,
+    signal::unix::{SignalKind, signal},
+    sync::watch,
+};
+use tokio_util::sync::CancellationToken;
+use tracing::info;
+
+use super::controllers::{IN_POD, hub, stop_on};
+use crate::{
+    args::{CLUSTER_NAMESPACE, HubArgs},
+    connect::Connection,
+    logging::{self, LogArgs},
+};
+
+/// The deadline of a call to the hub of our own.
+const DEADLINE: Duration = Duration::from_secs(10);
+
+/// Flags of `entourage proxy`.
+#[derive(Args, Clone, Debug)]
+pub struct ProxyArgs {
+    /// The hub; in a pod and without a kubeconfig, the cluster that the pod runs in.
+    #[command(flatten)]
+    pub hub: HubArgs,
+
+    /// Address to listen on
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
+    pub bind_address: IpAddr,
+
+    /// Port to listen on; 0 takes any
+    #[arg(long, value_name = "PORT", default_value_t = 8444)]
+    pub port: u16,
+
+    /// Certificate to serve with, and its chain, PEM
+    #[arg(long, value_name = "FILE")]
+    pub tls_cert_file: PathBuf,
+
+    /// Private key of the certificate, PEM
+    #[arg(long, value_name = "FILE")]
+    pub tls_private_key_file: PathBuf,
+
+    /// Namespace on the hub of the Secrets of Clusters
+    #[arg(long, value_name = "NAMESPACE", default_value = CLUSTER_NAMESPACE)]
+    pub cluster_namespace: String,
+
+    /// Logging.
+    #[command(flatten)]
+    pub log: LogArgs,
+}
+
+/// Runs the server until it ends.
+///
+/// # Errors
+/// A file or the hub's configuration is not usable, or the address cannot be bound.
+pub async fn run(args: ProxyArgs) -> Result<()> {
+    logging::init(&args.log)?;
+    // An error means that a provider is installed already.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let read =
+        |file: &PathBuf| std::fs::read(file).with_context(|| format!("cannot read {}", file.display()));
+    let (chain, key) = (read(&args.tls_cert_file)?, read(&args.tls_private_key_file)?);
+    let tls = entourage_webhook::interpret::tls(&chain, &key).map_err(|error| {
+        let (certificate, key) = (args.tls_cert_file.display(), args.tls_private_key_file.display());
+        anyhow!("{certificate} and {key} cannot be served with: {error}")
+    })?;
+    let in_pod = std::env::var_os(IN_POD).is_some();
+    let hub = hub(&args.hub, in_pod).await?;
+    let front = Arc::new(front(&hub, &args.cluster_namespace)?);
+    let bind = SocketAddr::new(args.bind_address, args.port);
+    let listener = TcpListener::bind(bind)
+        .await
+        .with_context(|| format!("cannot listen on {bind}"))?;
+    let stop = CancellationToken::new();
+    let signals = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    tokio::spawn(stop_on(signals, stop.clone()));
+    info!(address = %listener.local_addr()?, "serving the hub and clusters/NAME/proxy");
+    serve(listener, tls, front, stop).await;
+    Ok(())
+}
+
+/// The server in front of this hub.
+///
+/// # Errors
+/// The configuration's credentials, certificates or proxy cannot be used.
+pub fn front(hub: &Connection, cluster_namespace: &str) -> Result<Front> {
+    let clients = entourage_controllers::passing_clients();
+    let own = entourage_controllers::plain_clients()("hub", hub.config.clone());
+    let own = own.context("cannot make a client of the hub")?;
+    let mut anonymous = hub.config.clone();
+    // The caller's own credentials are passed on, and no others.
+    anonymous.auth_info = AuthInfo::default();
+    let passing = clients("hub", anonymous).context("cannot make a client of the hub")?;
+    let proxy = Proxy::new(ProxyOptions {
+        hub: own.clone(),
+        clients,
+        cluster_namespace: cluster_namespace.to_owned(),
+        deadline: DEADLINE,
+    });
+    Ok(Front::new(own, passing, proxy))
+}
+
+/// Serves until `stop`.
+pub async fn serve(
+    listener: TcpListener,
+    tls: rustls::ServerConfig,
+    front: Arc<Front>,
+    stop: CancellationToken,
+) {
+    let (_certificate, current) = watch::channel(Some((Vec::new(), Arc::new(tls))));
+    listener::serve(listener, current, stop, move |request| {
+        let front = front.clone();
+        async move { front.answer(request).await }
+    })
+    .await;
+}
