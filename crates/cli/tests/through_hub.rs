@@ -33,6 +33,8 @@ async fn hub(fleet: &Fleet, user: Option<&str>) -> Client {
         .await
         .unwrap();
     config.auth_info.impersonate = user.map(str::to_owned);
+    // A refusal is looked at, and not sent again.
+    config.default_retry = false;
     Client::try_from(config).unwrap()
 }
 
