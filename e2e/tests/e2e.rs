@@ -146,8 +146,6 @@ mod taint_policies;
 mod taints;
 #[path = "e2e/takeover.rs"]
 mod takeover;
-#[path = "e2e/through_hub.rs"]
-mod through_hub;
 #[path = "e2e/volumes.rs"]
 mod volumes;
 #[path = "e2e/waits.rs"]
@@ -183,7 +181,6 @@ fn main() -> ExitCode {
         reference::tests(),
         removal::tests(),
         orphaned::tests(),
-        through_hub::tests(),
         volumes::tests(),
         policies::tests(),
         placement::tests(),
