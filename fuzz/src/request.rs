@@ -122,7 +122,7 @@ async fn answered(service: &Service, request: Request<Full<Bytes>>) -> u16 {
     for _ in 0..50 {
         match body.frame().now_or_never() {
             Some(Some(Ok(frame))) => bytes.extend(frame.into_data().unwrap_or_default()),
-            Some(Some(Err(never))) => match never {},
+            Some(Some(Err(error))) => panic!("no part of this body fails: {error}"),
             Some(None) => {
                 ended = true;
                 break;
