@@ -3,7 +3,8 @@
 //! A user who may write Clusters often may not read Secrets. A Cluster must therefore not be able to use another Cluster's
 //! token, nor to send its own token to another address: annotations of the Secret itself name the Cluster and the address of the
 //! credentials. `entourage join` writes them. A Secret without them is accepted by Karmada's convention, if it is named like the
-//! Cluster; the address of its first use is then recorded on it, before it is used.
+//! Cluster; the address of its first use is then recorded on it, before it is used. The Secret of an impersonator is told from that of
+//! the controllers by its name.
 
 use std::collections::BTreeMap;
 
@@ -155,8 +156,33 @@ pub fn plain(url: &str) -> String {
     format!("{}://{}{path}", scheme.to_lowercase(), host.to_lowercase())
 }
 
-/// The reason why the Secret belongs to another Cluster, or `None` if it belongs to this one.
+/// The reason why the Secret belongs to another Cluster, or to the other identity of this one; `None` if it is the right one.
 fn other_cluster(cluster: &str, identity: Identity, secret: &SecretFacts) -> Option<String> {
+    other_identity(cluster, identity, secret).or_else(|| other_owner(cluster, identity, secret))
+}
+
+/// The reason why the Secret is that of the other identity. Annotations do not name the identity, so the name decides, whatever the
+/// annotations say: requests of users must not be sent with the rights of the controllers.
+fn other_identity(cluster: &str, identity: Identity, secret: &SecretFacts) -> Option<String> {
+    let SecretFacts { namespace, name, .. } = secret;
+    let expected = impersonator_secret(cluster);
+    match identity {
+        Identity::Impersonator if *name != expected => Some(format!(
+            "Secret {namespace}/{name} does not hold the credentials of the impersonator of Cluster {cluster}, which is named \
+             {expected}: no token is sent. Have {} name that one, or run `entourage join {cluster}` with --impersonate",
+            identity.field()
+        )),
+        Identity::Controllers if *name == expected => Some(format!(
+            "Secret {namespace}/{name} holds the credentials of the impersonator of Cluster {cluster}, not those of the \
+             controllers: no token is sent. Have {} name the Secret of the controllers, or run `entourage join {cluster}`",
+            identity.field()
+        )),
+        Identity::Impersonator | Identity::Controllers => None,
+    }
+}
+
+/// The reason why the Secret belongs to another Cluster.
+fn other_owner(cluster: &str, identity: Identity, secret: &SecretFacts) -> Option<String> {
     let SecretFacts { namespace, name, .. } = secret;
     let key = annotation::CREDENTIALS_CLUSTER;
     if let Some(named) = secret.annotations.get(key) {
@@ -169,17 +195,13 @@ fn other_cluster(cluster: &str, identity: Identity, secret: &SecretFacts) -> Opt
         });
     }
     let owned_by = |cluster: &str| secret.owners.iter().any(|owner| owner == cluster);
-    let expected = match identity {
-        Identity::Controllers => cluster.to_owned(),
-        Identity::Impersonator => impersonator_secret(cluster),
-    };
-    let why = if *name != expected {
+    let why = if identity == Identity::Controllers && name != cluster {
         "is not named like it and has no annotation that says so"
     } else if identity == Identity::Impersonator && !owned_by(cluster) {
         "is not owned by it"
     } else if !secret.owners.is_empty() && !owned_by(cluster) {
         "is owned by another Cluster"
-    } else if expected.ends_with(IMPERSONATOR) && !owned_by(cluster) {
+    } else if name.ends_with(IMPERSONATOR) && !owned_by(cluster) {
         "is named like the Secret of another Cluster's impersonator"
     } else if !secret.secret_type.is_empty() && secret.secret_type != OPAQUE {
         "is of another type than Opaque"

@@ -165,33 +165,70 @@ fn an_impersonators_secret_is_named_after_its_cluster_and_owned_by_it_or_says_so
         owners: vec![owner.to_owned()],
         ..secret(&impersonator_secret("m1"), &[])
     };
-    let joined = SecretFacts {
+    let of_impersonator = SecretFacts {
         name: impersonator_secret("m1"),
         ..joined(&HERE)
     };
-    assert_eq!(as_impersonator("m1", &joined), Decision::Use);
+    assert_eq!(as_impersonator("m1", &of_impersonator), Decision::Use);
     assert_eq!(
         as_impersonator("m1", &karmada("m1")),
         Decision::Record(record("m1", &HERE))
     );
     let others = [
-        ("m2", joined),
+        ("m2", of_impersonator),
         ("m1", karmada("m2")),
         ("m2", karmada("m2")),
         ("m1", secret("m1", &[])),
+        // The Secret of the controllers, as `join` writes it.
+        ("m1", joined(&HERE)),
+        (
+            "m1",
+            secret("anything", &[(annotation::CREDENTIALS_CLUSTER, "m1")]),
+        ),
         // The Secret of a Cluster that is called so.
         ("m1", secret("m1-impersonator", &[])),
+        (
+            "m1",
+            secret(
+                "m1-impersonator",
+                &[(annotation::CREDENTIALS_CLUSTER, "m1-impersonator")],
+            ),
+        ),
     ];
     for (cluster, secret) in others {
         let refusal = refusal(as_impersonator(cluster, &secret));
         assert_eq!(refusal.reason, reason::CREDENTIALS_NOT_FOR_CLUSTER, "{secret:?}");
+        assert!(
+            refusal.message.to_lowercase().contains("no token is sent"),
+            "{refusal:?}"
+        );
     }
-    let refusal = refusal(as_impersonator(
-        "m2",
-        &secret("x", &[(annotation::CREDENTIALS_CLUSTER, "m1")]),
-    ));
+    let refusal = refusal(as_impersonator("m1", &joined(&HERE)));
     assert!(
-        refusal.message.contains("Have spec.impersonatorSecretRef name"),
+        refusal.message.contains("spec.impersonatorSecretRef") && refusal.message.contains("m1-impersonator"),
         "{refusal:?}"
+    );
+}
+
+#[test]
+fn the_controllers_do_not_use_the_secret_of_the_impersonator() {
+    let named = |name: &str, cluster: &str| secret(name, &[(annotation::CREDENTIALS_CLUSTER, cluster)]);
+    let refusal = refusal(evaluate(
+        "m1",
+        Identity::Controllers,
+        &HERE,
+        &named("m1-impersonator", "m1"),
+    ));
+    assert_eq!(refusal.reason, reason::CREDENTIALS_NOT_FOR_CLUSTER);
+    assert!(refusal.message.contains("spec.secretRef"), "{refusal:?}");
+    // A Cluster may be called so.
+    assert_eq!(
+        evaluate(
+            "m1-impersonator",
+            Identity::Controllers,
+            &HERE,
+            &named("m1-impersonator", "m1-impersonator")
+        ),
+        Decision::Record(record("m1-impersonator", &HERE))
     );
 }
