@@ -155,10 +155,14 @@ pub(crate) struct Impersonation {
     pub(crate) version: ConnectionVersion,
 }
 
-/// The origin of a connection: the fields of the Cluster, and the resourceVersion of the Secret. No `Debug`: the URL of a proxy
-/// may have a password.
+/// The origin of a connection: the fields of the Cluster, the resourceVersion of the Secret, and the Secret whose certificates are
+/// trusted, if that is another one. No `Debug`: the URL of a proxy may have a password.
 #[derive(PartialEq)]
-pub(crate) struct ConnectionVersion(Reach, Option<String>);
+pub(crate) struct ConnectionVersion {
+    reach: Reach,
+    secret: Option<String>,
+    trusted: Option<(NamespacedName, Option<String>)>,
+}
 
 /// Reads the connection of the impersonator to a member.
 ///
@@ -184,11 +188,15 @@ pub(crate) async fn impersonation(
         is_reported: false,
     };
     let controllers = spec.secret_ref.as_ref().map(named);
-    let (config, secret) =
+    let found =
         connect::impersonator_config(&name, &reach, controllers.as_ref(), hub, cluster_namespace).await?;
     Ok(Impersonation {
-        config,
-        version: ConnectionVersion(reach, secret),
+        config: found.config,
+        version: ConnectionVersion {
+            reach,
+            secret: found.version,
+            trusted: found.trusted,
+        },
     })
 }
 

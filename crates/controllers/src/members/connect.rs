@@ -133,9 +133,18 @@ pub(super) async fn config_once(
     Ok(config)
 }
 
-/// The connection settings of a member for the identity that may impersonate users: `reach.secret` is its Secret. Also returns the
-/// resourceVersion of the Secret. `controllers` is the Secret of the controllers, for the certificates to trust: those that Karmada
-/// writes for the impersonator have none.
+/// The connection of the identity that may impersonate users: settings, and the versions of what they were read from.
+pub(super) struct Impersonating {
+    pub(super) config: Config,
+    /// The resourceVersion of its Secret.
+    pub(super) version: Option<String>,
+    /// The Secret whose certificates are trusted, if that is another one, and its resourceVersion.
+    pub(super) trusted: Option<(NamespacedName, Option<String>)>,
+}
+
+/// The connection settings of a member for the identity that may impersonate users: `reach.secret` is its Secret. `controllers` is
+/// the Secret of the controllers, for the certificates to trust: those that Karmada writes for the impersonator have none. It is used
+/// under the same rules as by the controllers: a certificate that it names decides who gets the token.
 ///
 /// # Errors
 /// A sentence for the user who must act.
@@ -145,27 +154,37 @@ pub(super) async fn impersonator_config(
     controllers: Option<&NamespacedName>,
     hub: &Api,
     namespace: &Str,
-) -> Result<(Config, Option<String>), String> {
+) -> Result<Impersonating, String> {
     let read = async {
         let identity = Identity::Impersonator;
         let mut credentials = credentials(name, identity, reach, hub, namespace).await?;
-        if credentials.ca.is_none() && !reach.insecure && controllers.is_some() {
-            let trusted = Reach {
-                secret: controllers.cloned(),
+        let mut trusted = None;
+        if credentials.ca.is_none()
+            && !reach.insecure
+            && let Some(controllers) = controllers
+        {
+            let of_controllers = Reach {
+                secret: Some(controllers.clone()),
                 ..reach.clone()
             };
-            credentials.ca = self::credentials(name, Identity::Controllers, &trusted, hub, namespace)
-                .await?
-                .ca;
+            let identity = Identity::Controllers;
+            let mut held = self::credentials(name, identity, &of_controllers, hub, namespace).await?;
+            // Its first use is the controllers' to record.
+            permit(name, identity, &of_controllers, &mut held, None).await?;
+            credentials.ca = held.ca.take();
+            trusted = Some((controllers.clone(), held.version.take()));
         }
-        let config = config(reach, &credentials)?;
+        let mut config = config(reach, &credentials)?;
         permit(name, identity, reach, &mut credentials, Some(hub)).await?;
-        Ok((config, credentials.version))
+        config.connect_timeout = Some(CONNECT);
+        config.default_retry = false;
+        Ok(Impersonating {
+            config,
+            version: credentials.version.take(),
+            trusted,
+        })
     };
-    let (mut config, version) = read.await.map_err(|refused: Refused| refused.message)?;
-    config.connect_timeout = Some(CONNECT);
-    config.default_retry = false;
-    Ok((config, version))
+    read.await.map_err(|refused: Refused| refused.message)
 }
 
 async fn credentials(
