@@ -296,8 +296,8 @@ async fn a_server_before_the_hub_adds_the_path_and_passes_on_all_else() {
     let address = listener.local_addr().unwrap();
     let names = ["127.0.0.1".to_owned()];
     let (tls, _) = entourage_webhook::interpret::self_signed(&names, jiff::Timestamp::now()).unwrap();
-    let server = Arc::new(front(&config.clone().into(), "karmada-cluster").unwrap());
     let stop = CancellationToken::new();
+    let server = Arc::new(front(&config.clone().into(), "karmada-cluster", &stop).unwrap());
     let serving = tokio::spawn(serve(listener, tls, server, stop.clone()));
     let at = |token: Option<String>| {
         let mut config = config.clone();

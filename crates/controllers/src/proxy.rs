@@ -3,7 +3,7 @@
 //! The hub authenticates and authorizes; this module finds the Cluster, the Secret of its `spec.impersonatorSecretRef` and the
 //! address, and sends the request with the token of that Secret and the user in `Impersonate-*` headers: the member's own RBAC
 //! decides. Responses are passed on as they arrive, so watches and logs are; a connection that changes its protocol (exec, attach,
-//! port-forward) is spliced. Bodies of requests are read whole first, up to [`LARGEST`].
+//! port-forward) is spliced. Bodies of requests are read whole first, within bounds.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -15,10 +15,9 @@ use std::{
 use bytes::Bytes;
 use entourage_api::cluster::{Cluster, SyncMode};
 use entourage_core::object::{Gvk, ResourceId, Str};
-use http::{Request, Response, StatusCode, Uri};
-use http_body_util::{BodyExt as _, Limited, combinators::UnsyncBoxBody};
-use hyper::upgrade::OnUpgrade;
-use hyper_util::rt::TokioIo;
+use http::{HeaderMap, Request, Response, StatusCode, Uri, header};
+use http_body_util::{BodyExt as _, Full, Limited, combinators::UnsyncBoxBody};
+use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
 use crate::{
@@ -27,23 +26,29 @@ use crate::{
     members::{ConnectionVersion, hub_api, impersonation},
 };
 
+mod body;
 mod front;
 mod headers;
 mod refusal;
+mod splice;
 mod target;
 
+use body::{Bodies, Limits};
 pub use front::Front;
+use headers::Protocol;
 use refusal::Refusal;
+use splice::{Splices, Upgrade};
 use target::Misfit;
 
 /// The body of a response.
 pub type Body = UnsyncBoxBody<Bytes, io::Error>;
 
-/// The largest body of a request, in bytes. API servers accept 3 MiB.
-const LARGEST: usize = 8 << 20;
-
 /// The time in which a member must begin its response: longer than an API server takes to give up by itself (60 s).
 const BEGUN_WITHIN: Duration = Duration::from_secs(70);
+
+/// The largest response 401 that is read to tell whose it is, in bytes, and the time in which it must arrive.
+const LARGEST_UNAUTHORIZED: usize = 64 << 10;
+const UNAUTHORIZED_WITHIN: Duration = Duration::from_secs(10);
 
 /// The user whom the hub authenticated.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -66,6 +71,8 @@ pub struct ProxyOptions {
     pub cluster_namespace: String,
     /// The deadline of a call to the hub.
     pub deadline: Duration,
+    /// Ends the connections that have changed their protocol. They also end with the proxy.
+    pub stop: CancellationToken,
 }
 
 /// Sends requests on to members.
@@ -75,6 +82,8 @@ pub struct Proxy {
     cluster_namespace: Str,
     /// The client of each member, and the version of its connection.
     kept: Mutex<HashMap<String, (ConnectionVersion, kube::Client)>>,
+    bodies: Bodies,
+    splices: Splices,
 }
 
 impl Proxy {
@@ -86,6 +95,8 @@ impl Proxy {
             clients: options.clients,
             cluster_namespace: options.cluster_namespace.as_str().into(),
             kept: Mutex::default(),
+            bodies: Bodies::new(Limits::default()),
+            splices: Splices::new(&options.stop),
         }
     }
 
@@ -123,18 +134,19 @@ impl Proxy {
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let (mut parts, body) = request.into_parts();
+        // The hub has authorized verbs, and other methods have none.
+        if target::verb(&parts.method).is_none() {
+            return Err(Refusal::Method);
+        }
         let target = target::target(rest, parts.uri.query()).map_err(|misfit| match misfit {
             Misfit::DotSegment => Refusal::DotSegment,
             Misfit::Malformed => Refusal::Path,
         })?;
-        let headers = headers::request(&parts.headers, requester).ok_or(Refusal::NoUser)?;
-        let caller = headers::upgrade(&parts.headers)
-            .is_some()
-            .then(|| parts.extensions.remove::<OnUpgrade>())
-            .flatten();
+        let upgrade = self.splices.asked(&mut parts)?;
+        let protocol = upgrade.as_ref().map(|upgrade| upgrade.protocol);
+        let headers = headers::request(&parts.headers, requester, protocol).ok_or(Refusal::NoUser)?;
         let client = self.client(cluster).await?;
-        let body = Limited::new(body, LARGEST).collect().await;
-        let body = body.map_err(|_| Refusal::Body(LARGEST))?.to_bytes();
+        let (body, _share) = self.bodies.read(body).await?;
 
         let mut outgoing = Request::new(kube::client::Body::from(body));
         *outgoing.method_mut() = parts.method;
@@ -144,11 +156,40 @@ impl Proxy {
             .await
             .map_err(|_| Refusal::Slow(BEGUN_WITHIN.as_secs()))?
             .map_err(|error| Refusal::NoResponse(words(&error)))?;
-        // The caller's own credentials were accepted by the hub.
-        if response.status() == StatusCode::UNAUTHORIZED {
-            return Err(Refusal::TokenRefused);
+        // The caller would follow it with its credentials for the hub, to wherever the member says.
+        if response.status().is_redirection() && response.headers().contains_key(header::LOCATION) {
+            return Err(Refusal::Redirect);
         }
-        Ok(returned(response, caller))
+        // Behind `proxy` the response is that of a pod, a service or a node, about credentials of its own.
+        if response.status() == StatusCode::UNAUTHORIZED && !target::is_proxied(rest) {
+            return unauthorized(response).await;
+        }
+        self.returned(response, upgrade, headers::response)
+    }
+
+    /// The response for the caller, with the headers that `kept` keeps; if both ends change their protocol, they are spliced.
+    fn returned(
+        &self,
+        mut response: Response<kube::client::Body>,
+        upgrade: Option<Upgrade>,
+        kept: fn(&HeaderMap, Option<Protocol>) -> HeaderMap,
+    ) -> Result<Response<Body>, Refusal> {
+        let mut changed = None;
+        if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+            let agreed = headers::upgrade(response.headers());
+            let upgrade = upgrade.filter(|upgrade| agreed == Some(upgrade.protocol));
+            let upgrade = upgrade.ok_or(Refusal::Unasked)?;
+            changed = Some(upgrade.protocol);
+            self.splices.begin(upgrade, &mut response);
+        }
+        let (parts, body) = response.into_parts();
+        let body = body
+            .map_err(|error| io::Error::other(words(&error)))
+            .boxed_unsync();
+        let mut response = Response::new(body);
+        *response.status_mut() = parts.status;
+        *response.headers_mut() = kept(&parts.headers, changed);
+        Ok(response)
     }
 
     /// The client of a member for the connection that its Cluster and Secret describe now.
@@ -202,28 +243,25 @@ impl Proxy {
     }
 }
 
-/// The member's response for the caller; if both ends change their protocol, they are spliced.
-fn returned(mut response: Response<kube::client::Body>, caller: Option<OnUpgrade>) -> Response<Body> {
-    let upgraded = response.status() == StatusCode::SWITCHING_PROTOCOLS;
-    if upgraded && let Some(caller) = caller {
-        let member = hyper::upgrade::on(&mut response);
-        tokio::spawn(async move {
-            let (Ok(caller), Ok(member)) = tokio::join!(caller, member) else {
-                return;
-            };
-            // The end of one side ends the other; there is nobody to tell.
-            let _ = tokio::io::copy_bidirectional(&mut TokioIo::new(caller), &mut TokioIo::new(member)).await;
-        });
+/// The response 401 of a member. That of its API server means that it refuses the token that was sent: the caller's own credentials
+/// were accepted by the hub. Any other is passed on.
+async fn unauthorized(response: Response<kube::client::Body>) -> Result<Response<Body>, Refusal> {
+    let (parts, body) = response.into_parts();
+    let whole = Limited::new(body, LARGEST_UNAUTHORIZED).collect();
+    let Ok(Ok(whole)) = tokio::time::timeout(UNAUTHORIZED_WITHIN, whole).await else {
+        return Err(Refusal::NoResponse(
+            "its response 401 did not arrive whole".to_owned(),
+        ));
+    };
+    let bytes = whole.to_bytes();
+    if target::is_status(&bytes) {
+        return Err(Refusal::TokenRefused);
     }
-    let (mut parts, body) = response.into_parts();
-    parts.headers = headers::response(&parts.headers, upgraded);
-    let body = body
-        .map_err(|error| io::Error::other(words(&error)))
-        .boxed_unsync();
+    let body = Full::new(bytes).map_err(|never| match never {}).boxed_unsync();
     let mut response = Response::new(body);
     *response.status_mut() = parts.status;
-    *response.headers_mut() = parts.headers;
-    response
+    *response.headers_mut() = headers::response(&parts.headers, None);
+    Ok(response)
 }
 
 /// The chain of causes of a request without a response.

@@ -241,7 +241,7 @@ pub async fn serve(
     stop: CancellationToken,
 ) {
     let (_certificate, current) = watch::channel(Some((Vec::new(), Arc::new(tls))));
-    listener::serve(listener, current, stop, move |request| {
+    listener::serve(listener, current, listener::STREAMS, stop, move |request| {
         let interpreter = interpreter.clone();
         async move { interpreter.answer(request).await }
     })

@@ -14,6 +14,7 @@ use hyper::{
 };
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use rustls::ServerConfig;
+use socket2::{SockRef, TcpKeepalive};
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::{Semaphore, watch},
@@ -25,8 +26,12 @@ use tracing::{debug, warn};
 /// The number of concurrent connections; more wait to be accepted.
 const CONNECTIONS: usize = 256;
 
-/// The number of concurrent requests on one HTTP/2 connection.
-const STREAMS: u32 = 128;
+/// The usual number of concurrent requests on one HTTP/2 connection.
+pub const STREAMS: u32 = 128;
+
+/// Keepalive: the idle time of a connection before the first probe, and the interval of the probes. After a change of the protocol
+/// nothing else tells that the other side is gone.
+const ALIVE: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(10));
 
 /// The deadline of a handshake, of headers, and of a body.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -37,10 +42,12 @@ const END: Duration = Duration::from_secs(5);
 /// The certificate's bytes, and the configuration made of it; `None` until there is one.
 pub type Current = Option<(Vec<u8>, Arc<ServerConfig>)>;
 
-/// Serves until `stop`; requests in progress are finished, within a limit.
+/// Serves until `stop`; requests in progress are finished, within a limit. `streams` is the number of concurrent requests on one
+/// HTTP/2 connection.
 pub async fn serve<A, F, B>(
     listener: TcpListener,
     tls: watch::Receiver<Current>,
+    streams: u32,
     stop: CancellationToken,
     answer: A,
 ) where
@@ -68,7 +75,7 @@ pub async fn serve<A, F, B>(
         };
         let (tls, stop, answer) = (tls.clone(), stop.clone(), answer.clone());
         tasks.spawn(async move {
-            connection(stream, &tls, stop, answer).await;
+            connection(stream, &tls, streams, stop, answer).await;
             drop(place);
         });
     }
@@ -80,6 +87,7 @@ pub async fn serve<A, F, B>(
 async fn connection<A, F, B>(
     stream: TcpStream,
     tls: &watch::Receiver<Current>,
+    streams: u32,
     stop: CancellationToken,
     answer: A,
 ) where
@@ -89,6 +97,9 @@ async fn connection<A, F, B>(
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     let _ = stream.set_nodelay(true);
+    let (idle, interval) = ALIVE;
+    let keepalive = TcpKeepalive::new().with_time(idle).with_interval(interval);
+    let _ = SockRef::from(&stream).set_tcp_keepalive(&keepalive);
     let Some((_, config)) = tls.borrow().clone() else {
         return;
     };
@@ -120,7 +131,7 @@ async fn connection<A, F, B>(
         let mut builder = http2::Builder::new(TokioExecutor::new());
         builder
             .timer(TokioTimer::new())
-            .max_concurrent_streams(STREAMS)
+            .max_concurrent_streams(streams)
             .keep_alive_interval(Duration::from_secs(60));
         drive!(builder.serve_connection(stream, service))
     } else {

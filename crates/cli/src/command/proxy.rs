@@ -30,6 +30,10 @@ use crate::{
 /// The deadline of a call to the hub of our own.
 const DEADLINE: Duration = Duration::from_secs(10);
 
+/// The number of concurrent requests on one HTTP/2 connection: callers need not be known to the hub. Clients with more watches open
+/// further connections.
+const STREAMS: u32 = 32;
+
 /// Flags of `entourage proxy`.
 #[derive(Args, Clone, Debug)]
 pub struct ProxyArgs {
@@ -79,12 +83,12 @@ pub async fn run(args: ProxyArgs) -> Result<()> {
     })?;
     let in_pod = std::env::var_os(IN_POD).is_some();
     let hub = hub(&args.hub, in_pod).await?;
-    let front = Arc::new(front(&hub, &args.cluster_namespace)?);
+    let stop = CancellationToken::new();
+    let front = Arc::new(front(&hub, &args.cluster_namespace, &stop)?);
     let bind = SocketAddr::new(args.bind_address, args.port);
     let listener = TcpListener::bind(bind)
         .await
         .with_context(|| format!("cannot listen on {bind}"))?;
-    let stop = CancellationToken::new();
     let signals = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     tokio::spawn(stop_on(signals, stop.clone()));
     info!(address = %listener.local_addr()?, "serving the hub and clusters/NAME/proxy");
@@ -92,11 +96,11 @@ pub async fn run(args: ProxyArgs) -> Result<()> {
     Ok(())
 }
 
-/// The server in front of this hub.
+/// The server in front of this hub. Connections that have changed their protocol end with `stop`.
 ///
 /// # Errors
 /// The configuration's credentials, certificates or proxy cannot be used.
-pub fn front(hub: &Connection, cluster_namespace: &str) -> Result<Front> {
+pub fn front(hub: &Connection, cluster_namespace: &str, stop: &CancellationToken) -> Result<Front> {
     let clients = entourage_controllers::passing_clients();
     let own = entourage_controllers::plain_clients()("hub", hub.config.clone());
     let own = own.context("cannot make a client of the hub")?;
@@ -109,6 +113,7 @@ pub fn front(hub: &Connection, cluster_namespace: &str) -> Result<Front> {
         clients,
         cluster_namespace: cluster_namespace.to_owned(),
         deadline: DEADLINE,
+        stop: stop.clone(),
     });
     Ok(Front::new(own, passing, proxy))
 }
@@ -121,7 +126,7 @@ pub async fn serve(
     stop: CancellationToken,
 ) {
     let (_certificate, current) = watch::channel(Some((Vec::new(), Arc::new(tls))));
-    listener::serve(listener, current, stop, move |request| {
+    listener::serve(listener, current, STREAMS, stop, move |request| {
         let front = front.clone();
         async move { front.answer(request).await }
     })

@@ -8,6 +8,8 @@ use entourage_controllers::{
     proxy::{Proxy, ProxyOptions, Requester},
 };
 
+use tokio_util::sync::CancellationToken;
+
 use crate::args::CLUSTER_NAMESPACE;
 
 /// The deadline of a call to the hub, which is in this process.
@@ -48,6 +50,8 @@ pub(super) fn serve(hub: &Cluster, clients: ClientFactory) -> Arc<dyn Connector>
         clients,
         cluster_namespace: CLUSTER_NAMESPACE.to_owned(),
         deadline: DEADLINE,
+        // They end with the connector.
+        stop: CancellationToken::new(),
     })));
     hub.connect(PROXY, &connector);
     connector

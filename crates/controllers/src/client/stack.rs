@@ -31,6 +31,9 @@ const BUFFER: usize = 16 << 10;
 const IDLE: Duration = Duration::from_secs(30);
 /// The maximum number of idle connections per server.
 const KEPT: usize = 32;
+/// Keepalive: the idle time of a connection before the first probe, and the interval of the probes. A watch, or a connection with
+/// another protocol, that waits for the next event is as silent as one to a machine that is gone.
+const ALIVE: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(10));
 
 /// A client that does not retry by itself.
 ///
@@ -40,6 +43,8 @@ pub(super) fn client(config: Config) -> kube::Result<Client> {
     let mut tcp = HttpConnector::new();
     tcp.enforce_http(false);
     tcp.set_nodelay(true);
+    tcp.set_keepalive(Some(ALIVE.0));
+    tcp.set_keepalive_interval(Some(ALIVE.1));
     tcp.set_connect_timeout(config.connect_timeout);
     let Some(proxy) = config.proxy_url.clone() else {
         return over(config, tcp);

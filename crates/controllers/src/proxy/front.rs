@@ -3,19 +3,26 @@
 //! Requests for a member are authenticated and authorized by the hub (TokenReview, SubjectAccessReview) and sent on by [`Proxy`]. All
 //! others go to the hub as they came, with the caller's own credentials: this server adds no right of its own to them.
 
+use std::{fmt::Debug, time::Duration};
+
+use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response, Uri, header};
 use k8s_openapi::api::{
     authentication::v1::{TokenReview, TokenReviewSpec},
     authorization::v1::{ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec},
 };
 use kube::api::PostParams;
+use serde::{Serialize, de::DeserializeOwned};
+use tokio::sync::Semaphore;
 
-use super::{BEGUN_WITHIN, Body, LARGEST, OnUpgrade, Proxy, Refusal, Requester, headers, returned, words};
-use bytes::Bytes;
-use http_body_util::{BodyExt as _, Limited};
+use super::{BEGUN_WITHIN, Body, Proxy, Refusal, Requester, headers, target, words};
 
 /// The resource, below which the paths of members are.
 const CLUSTERS: &str = "/apis/cluster.karmada.io/v1alpha1/clusters/";
+
+/// The number of reviews that the hub is asked for at a time, and the time in which it must respond. Anybody can cause them.
+const REVIEWS: usize = 32;
+const REVIEWED_WITHIN: Duration = Duration::from_secs(10);
 
 /// A server in front of the hub.
 pub struct Front {
@@ -24,13 +31,19 @@ pub struct Front {
     /// Without credentials.
     passing: kube::Client,
     proxy: Proxy,
+    reviews: Semaphore,
 }
 
 impl Front {
     /// `hub` may create TokenReviews and SubjectAccessReviews; `passing` is a client of the same hub without credentials.
     #[must_use]
     pub fn new(hub: kube::Client, passing: kube::Client, proxy: Proxy) -> Self {
-        Self { hub, passing, proxy }
+        Self {
+            hub,
+            passing,
+            proxy,
+            reviews: Semaphore::new(REVIEWS),
+        }
     }
 
     /// Answers one request.
@@ -57,6 +70,7 @@ impl Front {
         headers: &HeaderMap,
         cluster: &str,
     ) -> Result<Requester, Refusal> {
+        let verb = target::verb(method).ok_or(Refusal::Method)?;
         let token = bearer(headers).ok_or(Refusal::NoToken)?;
         // Who may be impersonated is for the hub to decide, and it does not see this request.
         if headers
@@ -72,10 +86,7 @@ impl Front {
             },
             ..TokenReview::default()
         };
-        let reviews: kube::Api<TokenReview> = kube::Api::all(self.hub.clone());
-        let reviewed = reviews.create(&PostParams::default(), &review).await;
-        // An error's own text could quote the token.
-        let reviewed = reviewed.map_err(|error| Refusal::Hub(outline("TokenReview", &error)))?;
+        let reviewed = self.reviewed("tokenreviews", &review).await?;
         let status = reviewed.status.unwrap_or_default();
         let user = status.user.filter(|_| status.authenticated == Some(true));
         let user = user.ok_or(Refusal::NoToken)?;
@@ -84,7 +95,6 @@ impl Front {
             groups: user.groups.unwrap_or_default(),
             extra: user.extra.unwrap_or_default(),
         };
-        let verb = verb(method).ok_or(Refusal::Path)?;
         self.authorize(&requester, user.uid, verb, cluster).await?;
         Ok(requester)
     }
@@ -116,9 +126,7 @@ impl Front {
             },
             ..SubjectAccessReview::default()
         };
-        let reviews: kube::Api<SubjectAccessReview> = kube::Api::all(self.hub.clone());
-        let reviewed = reviews.create(&PostParams::default(), &review).await;
-        let reviewed = reviewed.map_err(|error| Refusal::Hub(outline("SubjectAccessReview", &error)))?;
+        let reviewed = self.reviewed("subjectaccessreviews", &review).await?;
         if reviewed.status.is_some_and(|status| status.allowed) {
             return Ok(());
         }
@@ -128,6 +136,27 @@ impl Front {
         })
     }
 
+    /// The hub's response to a review of this resource.
+    async fn reviewed<T>(&self, resource: &str, review: &T) -> Result<T, Refusal>
+    where
+        T: kube::Resource<DynamicType = ()> + Clone + Debug + Serialize + DeserializeOwned,
+    {
+        let asked = async {
+            // It is never closed.
+            let _turn = self.reviews.acquire().await;
+            let reviews: kube::Api<T> = kube::Api::all(self.hub.clone());
+            reviews.create(&PostParams::default(), review).await
+        };
+        match tokio::time::timeout(REVIEWED_WITHIN, asked).await {
+            Ok(Ok(reviewed)) => Ok(reviewed),
+            Ok(Err(error)) => Err(Refusal::NotReviewed(outline(resource, &error))),
+            Err(_) => Err(Refusal::NotReviewed(format!(
+                "the hub did not respond to {resource} within {} s; try again",
+                REVIEWED_WITHIN.as_secs()
+            ))),
+        }
+    }
+
     /// The hub's response to a request that is not about a member.
     async fn passed<B>(&self, request: Request<B>) -> Result<Response<Body>, Refusal>
     where
@@ -135,22 +164,19 @@ impl Front {
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let (mut parts, body) = request.into_parts();
-        let caller = headers::upgrade(&parts.headers)
-            .is_some()
-            .then(|| parts.extensions.remove::<OnUpgrade>())
-            .flatten();
-        let body = Limited::new(body, LARGEST).collect().await;
-        let body = body.map_err(|_| Refusal::Body(LARGEST))?.to_bytes();
         let target = parts.uri.path_and_query().cloned().ok_or(Refusal::Path)?;
+        let upgrade = self.proxy.splices.asked(&mut parts)?;
+        let protocol = upgrade.as_ref().map(|upgrade| upgrade.protocol);
+        let (body, _share) = self.proxy.bodies.read(body).await?;
         let mut outgoing = Request::new(kube::client::Body::from(body));
         *outgoing.method_mut() = parts.method;
         *outgoing.uri_mut() = Uri::from(target);
-        *outgoing.headers_mut() = headers::passed(&parts.headers);
+        *outgoing.headers_mut() = headers::passed(&parts.headers, protocol);
         let response = tokio::time::timeout(BEGUN_WITHIN, self.passing.send(outgoing))
             .await
             .map_err(|_| Refusal::HubSilent(format!("no response within {} s", BEGUN_WITHIN.as_secs())))?
             .map_err(|error| Refusal::HubSilent(words(&error)))?;
-        Ok(returned(response, caller))
+        self.proxy.returned(response, upgrade, headers::response_of_hub)
     }
 }
 
@@ -173,31 +199,54 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
     (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
 }
 
-/// The verb of a method, as an API server authorizes it.
-fn verb(method: &Method) -> Option<&'static str> {
-    Some(match *method {
-        Method::GET | Method::HEAD => "get",
-        Method::POST => "create",
-        Method::PUT => "update",
-        Method::PATCH => "patch",
-        Method::DELETE => "delete",
-        _ => return None,
-    })
+/// An error of a review in words that quote nothing of it, with what to do: the user can only report it.
+fn outline(resource: &str, error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) if status.code == 403 => format!(
+            "{} may not create {resource} on the hub; run `kubectl apply -k config/proxy` there, which grants it to the \
+             serviceaccount karmada-system/entourage-proxy",
+            account(&status.message)
+        ),
+        kube::Error::Api(status) if status.code == 401 => {
+            "the hub refuses the credentials of this server itself; start it with a kubeconfig of the serviceaccount \
+             karmada-system/entourage-proxy (`kubectl apply -k config/proxy`)"
+                .to_owned()
+        }
+        kube::Error::Api(status) => {
+            format!(
+                "the hub refuses {resource} with {} {}; try again",
+                status.code, status.reason
+            )
+        }
+        _ => format!("the hub did not respond to {resource}; try again"),
+    }
 }
 
-/// An error of a review in words that quote nothing of it.
-fn outline(review: &str, error: &kube::Error) -> String {
-    match error {
-        kube::Error::Api(status) => {
-            format!("the {review} was refused with {} {}", status.code, status.reason)
-        }
-        _ => format!("no response to the {review}"),
+/// The account of this server, by the message of a 403: authorization comes before the body is read, so the message cannot quote that.
+fn account(message: &str) -> String {
+    let named = message
+        .split_once("User \"")
+        .and_then(|(_, rest)| rest.split_once('"'));
+    match named {
+        Some((name, _)) if !name.is_empty() => format!("the account of this server, {name},"),
+        _ => "the account of this server".to_owned(),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::{
+        convert::Infallible,
+        sync::{Arc, Mutex},
+    };
+
+    use http::{HeaderValue, StatusCode};
+    use http_body_util::{BodyExt as _, Full};
+    use serde_json::json;
+    use tokio_util::sync::CancellationToken;
+
     use super::*;
+    use crate::proxy::ProxyOptions;
 
     #[test]
     fn paths_of_members() {
@@ -234,5 +283,148 @@ mod tests {
             let headers = HeaderMap::from_iter([(header::AUTHORIZATION, value.parse().unwrap())]);
             assert_eq!(bearer(&headers), expected, "{value}");
         }
+    }
+
+    #[test]
+    fn a_review_that_fails_says_whose_rights_are_missing_and_never_the_token() {
+        let failed = |code: u16, message: &str| {
+            let status = json!({
+                "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": message,
+                "reason": "Reason", "code": code,
+            });
+            let status: kube::core::Status = serde_json::from_value(status).unwrap();
+            outline("tokenreviews", &kube::Error::Api(Box::new(status)))
+        };
+        let forbidden = r#"tokenreviews.authentication.k8s.io is forbidden: User "system:serviceaccount:a:b" cannot create"#;
+        let cases = [
+            (
+                403,
+                forbidden,
+                "server, system:serviceaccount:a:b, may not create tokenreviews",
+            ),
+            (403, forbidden, "kubectl apply -k config/proxy"),
+            (403, "canary", "the account of this server may not"),
+            (401, "canary", "refuses the credentials of this server itself"),
+            (500, "canary", "500 Reason"),
+        ];
+        for (code, message, words) in cases {
+            let text = failed(code, message);
+            assert!(text.contains(words) && !text.contains("canary"), "{code}: {text}");
+        }
+    }
+
+    /// A front before a hub that answers reviews with these codes, and notes what it is asked.
+    fn front(reviews: u16, seen: &Arc<Mutex<Vec<String>>>) -> Front {
+        let seen = seen.clone();
+        let service = tower::service_fn(move |request: Request<kube::client::Body>| {
+            let path = request.uri().path().to_owned();
+            let line = format!("{} {path} {:?}", request.method(), request.headers());
+            seen.lock().unwrap().push(line);
+            let (code, object) = if path.ends_with("/tokenreviews") {
+                let user = json!({"username": "jane", "groups": ["devs"]});
+                (
+                    reviews,
+                    json!({
+                        "apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "metadata": {},
+                        "spec": {"token": ""}, "status": {"authenticated": true, "user": user},
+                    }),
+                )
+            } else if path.ends_with("/subjectaccessreviews") {
+                (
+                    reviews,
+                    json!({
+                        "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "metadata": {},
+                        "spec": {}, "status": {"allowed": true},
+                    }),
+                )
+            } else {
+                (404, json!({}))
+            };
+            let status = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+                "message": "no", "reason": "NotFound", "code": code});
+            let body = if code < 400 { object } else { status };
+            let mut response = Response::new(Full::new(Bytes::from(body.to_string())));
+            *response.status_mut() = StatusCode::from_u16(code).unwrap();
+            response
+                .headers_mut()
+                .insert(header::LOCATION, HeaderValue::from_static("/x"));
+            async move { Ok::<_, Infallible>(response) }
+        });
+        let hub = kube::Client::new(service, "default");
+        let proxy = Proxy::new(ProxyOptions {
+            hub: hub.clone(),
+            clients: crate::passing_clients(),
+            cluster_namespace: "karmada-cluster".to_owned(),
+            deadline: Duration::from_secs(5),
+            stop: CancellationToken::new(),
+        });
+        Front::new(hub.clone(), hub, proxy)
+    }
+
+    fn asked(method: &str, path: &str) -> Request<Full<Bytes>> {
+        let request = Request::builder().method(method).uri(path);
+        let request = request.header("authorization", "Bearer canary");
+        request.body(Full::new(Bytes::new())).unwrap()
+    }
+
+    #[tokio::test]
+    async fn what_is_for_a_member_is_reviewed_first_and_all_else_is_the_hubs() {
+        let path = format!("{CLUSTERS}m1/proxy/api/v1/pods");
+        let path = path.as_str();
+        // method, path, code of reviews, code of the response, words of it, number of requests to the hub
+        let cases = [
+            ("OPTIONS", path, 201, 405, "GET, HEAD", 0),
+            ("TRACE", path, 201, 405, "GET, HEAD", 0),
+            ("GET", path, 403, 503, "kubectl apply -k config/proxy", 1),
+            ("GET", path, 500, 503, "500", 1),
+            // Then the Cluster is read.
+            (
+                "GET",
+                path,
+                201,
+                404,
+                "clusters.cluster.karmada.io \"m1\" not found",
+                3,
+            ),
+            ("OPTIONS", "/api/v1/pods", 201, 404, "no", 1),
+        ];
+        for (method, path, reviews, code, words, requests) in cases {
+            let seen = Arc::default();
+            let response = front(reviews, &seen).answer(asked(method, path)).await;
+            assert_eq!(response.status().as_u16(), code, "{method} {path}");
+            let body = response.into_body().collect().await.unwrap().to_bytes();
+            let status: serde_json::Value = serde_json::from_slice(&body).unwrap();
+            let message = status["message"].as_str().unwrap();
+            assert!(message.contains(words), "{method} {path}: {message}");
+            assert!(!status.to_string().contains("canary"), "{status}");
+            assert_eq!(seen.lock().unwrap().len(), requests, "{method} {path}");
+        }
+    }
+
+    #[tokio::test]
+    async fn the_hubs_own_response_keeps_its_headers() {
+        let seen = Arc::default();
+        let response = front(201, &seen).answer(asked("GET", "/api/v1/pods")).await;
+        assert_eq!(response.headers()[header::LOCATION], "/x");
+        let seen = seen.lock().unwrap();
+        assert!(seen[0].contains("canary"), "with the caller's own credentials");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_hub_that_does_not_review_is_given_up() {
+        let service = tower::service_fn(|_: Request<kube::client::Body>| {
+            std::future::pending::<Result<Response<Full<Bytes>>, Infallible>>()
+        });
+        let hub = kube::Client::new(service, "default");
+        let seen = Arc::default();
+        let front = Front {
+            hub,
+            ..front(201, &seen)
+        };
+        let path = format!("{CLUSTERS}m1/proxy/api");
+        let response = front.answer(asked("GET", &path)).await;
+        assert_eq!(response.status(), 503);
+        let body = response.into_body().collect().await.unwrap().to_bytes();
+        assert!(String::from_utf8_lossy(&body).contains("within 10 s"), "{body:?}");
     }
 }

@@ -23,18 +23,36 @@ const HOP_BY_HOP: &[&str] = &[
 ];
 
 /// Headers of a request that the member must not get: credentials for the hub, and what the connection to the member has of its own.
-const OF_THE_HUB: &[&str] = &["authorization", "cookie", "host", "expect", "content-length"];
+const OF_THE_HUB: &[&str] = &[
+    "authorization",
+    "cookie",
+    "host",
+    "expect",
+    "content-length",
+    "http2-settings",
+];
 
 /// Prefixes of headers that name a user: impersonation, and those of an authenticating proxy.
 const OF_A_USER: &[&str] = &["impersonate-", "x-remote-"];
 
-/// Headers of a response that would speak for the hub's host.
+/// Headers of a response that would speak for the hub's host, or lead the caller with its credentials somewhere else.
 const OF_THE_MEMBER: &[&str] = &[
     "alt-svc",
+    "clear-site-data",
+    "content-location",
+    "location",
+    "nel",
+    "refresh",
+    "report-to",
+    "reporting-endpoints",
+    "service-worker-allowed",
     "set-cookie",
     "strict-transport-security",
     "www-authenticate",
 ];
+
+/// The prefix of headers of a response that let pages of other hosts read it.
+const OF_OTHER_HOSTS: &str = "access-control-";
 
 /// The prefix of a WebSocket subprotocol that is a bearer token.
 const BEARER_PROTOCOL: &str = "base64url.bearer.authorization.k8s.io.";
@@ -42,12 +60,38 @@ const BEARER_PROTOCOL: &str = "base64url.bearer.authorization.k8s.io.";
 /// Groups that a member adds by itself.
 const IMPLIED: &[&str] = &["system:authenticated", "system:unauthenticated"];
 
+/// The prefix of the names of ServiceAccounts, and the group of all of them.
+const OF_ACCOUNTS: &str = "system:serviceaccount:";
+const ACCOUNTS: &str = "system:serviceaccounts";
+
 /// Keys of `extra` with this domain are about the credentials that were shown to the hub, such as the pod of a token.
 const OF_CREDENTIALS: &str = "authentication.kubernetes.io/";
 
+/// A protocol that a connection may change to: those of exec, attach and port-forward. HTTP/2 is none of them: its requests would
+/// pass unread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Protocol {
+    WebSocket,
+    Spdy,
+}
+
+impl Protocol {
+    const fn text(self) -> &'static str {
+        match self {
+            Self::WebSocket => "websocket",
+            Self::Spdy => "SPDY/3.1",
+        }
+    }
+}
+
 /// The headers of a request to a member: those of the caller that are of no hop, no credentials and no identity, and the identity
-/// of the requester. `None` if that cannot be written, so that the request would be sent as somebody else.
-pub(super) fn request(from: &HeaderMap, requester: &Requester) -> Option<HeaderMap> {
+/// of the requester. `None` if that cannot be written, so that the request would be sent as somebody else. `protocol`: the one that
+/// the connection shall change to.
+pub(super) fn request(
+    from: &HeaderMap,
+    requester: &Requester,
+    protocol: Option<Protocol>,
+) -> Option<HeaderMap> {
     let mut headers = HeaderMap::with_capacity(from.len() + 4);
     for (name, value) in kept(from, OF_THE_HUB) {
         let is_of_user = OF_A_USER.iter().any(|prefix| name.as_str().starts_with(prefix));
@@ -62,49 +106,66 @@ pub(super) fn request(from: &HeaderMap, requester: &Requester) -> Option<HeaderM
         }
         headers.append(name, value.clone());
     }
-    if let Some(protocol) = upgrade(from) {
-        headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
-        headers.insert(header::UPGRADE, protocol.clone());
-    }
+    change(&mut headers, protocol);
     impersonate(&mut headers, requester)?;
     Some(headers)
 }
 
 /// The headers of a request to the hub itself: the caller's own, credentials included, without those of a hop and without those of an
 /// authenticating proxy.
-pub(super) fn passed(from: &HeaderMap) -> HeaderMap {
+pub(super) fn passed(from: &HeaderMap, protocol: Option<Protocol>) -> HeaderMap {
     let mut headers = HeaderMap::with_capacity(from.len());
-    for (name, value) in kept(from, &["host", "expect", "content-length"]) {
+    for (name, value) in kept(from, &["host", "expect", "content-length", "http2-settings"]) {
         if !name.as_str().starts_with("x-remote-") {
             headers.append(name, value.clone());
         }
     }
-    if let Some(protocol) = upgrade(from) {
-        headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
-        headers.insert(header::UPGRADE, protocol.clone());
-    }
+    change(&mut headers, protocol);
     headers
 }
 
-/// The headers of a response to the caller. `upgraded`: the connection changes its protocol.
-pub(super) fn response(from: &HeaderMap, upgraded: bool) -> HeaderMap {
+/// The headers of a member's response to the caller. `changed`: the protocol that the connection changes to.
+pub(super) fn response(from: &HeaderMap, changed: Option<Protocol>) -> HeaderMap {
     let mut headers: HeaderMap = HeaderMap::with_capacity(from.len());
     for (name, value) in kept(from, OF_THE_MEMBER) {
-        headers.append(name, value.clone());
+        if !name.as_str().starts_with(OF_OTHER_HOSTS) {
+            headers.append(name, value.clone());
+        }
     }
-    if upgraded && let Some(protocol) = from.get(header::UPGRADE) {
-        headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
-        headers.insert(header::UPGRADE, protocol.clone());
-    }
+    change(&mut headers, changed);
     headers
 }
 
-/// The protocol that the connection shall change to.
-pub(super) fn upgrade(headers: &HeaderMap) -> Option<&HeaderValue> {
-    let protocol = headers.get(header::UPGRADE)?;
-    options(headers)
-        .any(|option| option == "upgrade")
-        .then_some(protocol)
+/// The headers of the hub's own response to the caller: all but those about its address. The caller's credentials are for the hub.
+pub(super) fn response_of_hub(from: &HeaderMap, changed: Option<Protocol>) -> HeaderMap {
+    let mut headers: HeaderMap = HeaderMap::with_capacity(from.len());
+    for (name, value) in kept(from, &["alt-svc", "strict-transport-security"]) {
+        headers.append(name, value.clone());
+    }
+    change(&mut headers, changed);
+    headers
+}
+
+/// The protocol that the connection shall change to, if it is the only one named and one of those that are passed on.
+pub(super) fn upgrade(headers: &HeaderMap) -> Option<Protocol> {
+    let mut named = headers.get_all(header::UPGRADE).iter();
+    let (Some(named), None) = (named.next(), named.next()) else {
+        return None;
+    };
+    if !options(headers).any(|option| option == "upgrade") {
+        return None;
+    }
+    let named = named.to_str().ok()?.trim();
+    [Protocol::WebSocket, Protocol::Spdy]
+        .into_iter()
+        .find(|protocol| named.eq_ignore_ascii_case(protocol.text()))
+}
+
+fn change(headers: &mut HeaderMap, protocol: Option<Protocol>) {
+    if let Some(protocol) = protocol {
+        headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
+        headers.insert(header::UPGRADE, HeaderValue::from_static(protocol.text()));
+    }
 }
 
 /// The headers that concern no single connection, without those named.
@@ -149,14 +210,19 @@ fn impersonate(headers: &mut HeaderMap, requester: &Requester) -> Option<()> {
     if requester.name.is_empty() {
         return None;
     }
-    let value = |text: &str| HeaderValue::from_bytes(text.as_bytes()).ok();
     headers.insert(
         HeaderName::from_static("impersonate-user"),
-        value(&requester.name)?,
+        identity(&requester.name)?,
     );
-    for group in &requester.groups {
-        if !IMPLIED.contains(&group.as_str()) {
-            headers.append(HeaderName::from_static("impersonate-group"), value(group)?);
+    let groups: Vec<&str> = requester
+        .groups
+        .iter()
+        .map(String::as_str)
+        .filter(|group| !IMPLIED.contains(group))
+        .collect();
+    if !are_of_account(&requester.name, &groups) {
+        for group in groups {
+            headers.append(HeaderName::from_static("impersonate-group"), identity(group)?);
         }
     }
     for (key, values) in &requester.extra {
@@ -165,10 +231,34 @@ fn impersonate(headers: &mut HeaderMap, requester: &Requester) -> Option<()> {
         }
         let name: HeaderName = format!("impersonate-extra-{}", escaped(key)).parse().ok()?;
         for text in values {
-            headers.append(name.clone(), value(text)?);
+            headers.append(name.clone(), identity(text)?);
         }
     }
     Some(())
+}
+
+/// A name as the value of a header. Whoever reads a header takes the blanks off its ends, and so would read another name.
+fn identity(text: &str) -> Option<HeaderValue> {
+    if text.starts_with([' ', '\t']) || text.ends_with([' ', '\t']) {
+        return None;
+    }
+    HeaderValue::from_bytes(text.as_bytes()).ok()
+}
+
+/// True if the groups are those of the ServiceAccount of this name and no others. A member adds them itself if none is sent; to send
+/// them, its account would have to be allowed to impersonate them.
+fn are_of_account(name: &str, groups: &[&str]) -> bool {
+    let Some((namespace, account)) = name
+        .strip_prefix(OF_ACCOUNTS)
+        .and_then(|rest| rest.split_once(':'))
+    else {
+        return false;
+    };
+    if namespace.is_empty() || account.is_empty() || account.contains(':') {
+        return false;
+    }
+    let own = format!("{ACCOUNTS}:{namespace}");
+    groups.len() == 2 && groups.contains(&ACCOUNTS) && groups.contains(&own.as_str())
 }
 
 /// A key of `extra` as part of a header's name: servers read it in lower case, and undo the percent-encoding after that.
@@ -301,8 +391,26 @@ mod tests {
                     "x-stream-protocol-version: v4.channel.k8s.io",
                 ],
             ),
-            // No upgrade without the option.
+            // No upgrade without the option, and none to what is not understood here.
             (&["Upgrade: SPDY/3.1"], &[]),
+            (
+                &[
+                    "Connection: Upgrade, HTTP2-Settings",
+                    "Upgrade: h2c",
+                    "HTTP2-Settings: AAMAAABkAAQAAP__",
+                ],
+                &[],
+            ),
+            (&["HTTP2-Settings: AAMAAABkAAQAAP__"], &[]),
+            (&["Connection: Upgrade", "Upgrade: websocket, h2c"], &[]),
+            (
+                &["Connection: Upgrade", "Upgrade: websocket", "Upgrade: h2c"],
+                &[],
+            ),
+            (
+                &["Connection: keep-alive, upgrade", "Upgrade: WebSocket"],
+                &["connection: Upgrade", "upgrade: websocket"],
+            ),
             (
                 &["Sec-WebSocket-Protocol: base64url.bearer.authorization.k8s.io.dG9rZW4, v5.channel.k8s.io"],
                 &["sec-websocket-protocol: v5.channel.k8s.io"],
@@ -319,11 +427,9 @@ mod tests {
                 .map(|each| (*each).to_owned())
                 .collect();
             expected.sort();
-            assert_eq!(
-                lines(&request(&map(caller), &jane()).unwrap()),
-                expected,
-                "{caller:?}"
-            );
+            let caller = map(caller);
+            let headers = request(&caller, &jane(), upgrade(&caller)).unwrap();
+            assert_eq!(lines(&headers), expected, "{caller:?}");
         }
     }
 
@@ -337,54 +443,145 @@ mod tests {
             "Connection: keep-alive",
         ]);
         assert_eq!(
-            lines(&passed(&from)),
+            lines(&passed(&from, None)),
             ["authorization: Bearer t", "impersonate-user: jane"]
+        );
+        let from = map(&["Location: /x", "Www-Authenticate: Bearer", "Alt-Svc: h2=\":1\""]);
+        assert_eq!(
+            lines(&response_of_hub(&from, None)),
+            ["location: /x", "www-authenticate: Bearer"]
         );
     }
 
     #[test]
     fn a_user_that_cannot_be_named_is_nobody() {
-        let named = |name: &str, group: &str| Requester {
+        let named = |name: &str, group: &str, extra: &str| Requester {
             name: name.into(),
             groups: vec![group.into()],
-            ..Requester::default()
+            extra: [("acme.com/scope".to_owned(), vec![extra.to_owned()])].into(),
         };
-        for (name, group) in [
-            ("", "devs"),
-            ("a\nb", "devs"),
-            ("jane", "devs\r\nImpersonate-User: root"),
+        for (name, group, extra) in [
+            ("", "devs", "x"),
+            ("a\nb", "devs", "x"),
+            ("jane", "devs\r\nImpersonate-User: root", "x"),
+            // Servers take the blanks off.
+            ("admin ", "devs", "x"),
+            (" admin", "devs", "x"),
+            ("admin\t", "devs", "x"),
+            (" ", "devs", "x"),
+            ("jane", "system:masters ", "x"),
+            ("jane", "\tsystem:masters", "x"),
+            ("jane", "system:authenticated ", "x"),
+            ("jane", "devs", "x "),
+            ("jane", "devs", "\tx"),
         ] {
             assert_eq!(
-                request(&HeaderMap::new(), &named(name, group)),
+                request(&HeaderMap::new(), &named(name, group, extra), None),
                 None,
-                "{name:?} {group:?}"
+                "{name:?} {group:?} {extra:?}"
             );
         }
-        assert!(request(&HeaderMap::new(), &named("j\u{e4}ne", "devs")).is_some());
+        for name in ["j\u{e4}ne", "jane doe"] {
+            assert!(request(&HeaderMap::new(), &named(name, "devs", "x y"), None).is_some());
+        }
+    }
+
+    #[test]
+    fn the_groups_of_a_service_account_are_the_members_to_add() {
+        let all = "system:serviceaccounts";
+        // user, groups, those that are sent
+        let cases: &[(&str, &[&str], &[&str])] = &[
+            (
+                "system:serviceaccount:shop:robot",
+                &[all, "system:serviceaccounts:shop", "system:authenticated"],
+                &[],
+            ),
+            // Without one of them, or with another one, they are not those that the member would add.
+            ("system:serviceaccount:shop:robot", &[all], &[all]),
+            (
+                "system:serviceaccount:shop:robot",
+                &[all, "system:serviceaccounts:other"],
+                &[all, "system:serviceaccounts:other"],
+            ),
+            (
+                "system:serviceaccount:shop:robot",
+                &[all, "system:serviceaccounts:shop", "devs"],
+                &[all, "system:serviceaccounts:shop", "devs"],
+            ),
+            (
+                "system:serviceaccount:shop:robot:x",
+                &[all, "system:serviceaccounts:shop"],
+                &[all, "system:serviceaccounts:shop"],
+            ),
+            (
+                "jane",
+                &[all, "system:serviceaccounts:shop"],
+                &[all, "system:serviceaccounts:shop"],
+            ),
+        ];
+        for (name, groups, sent) in cases {
+            let requester = Requester {
+                name: (*name).into(),
+                groups: groups.iter().map(|each| (*each).into()).collect(),
+                ..Requester::default()
+            };
+            let headers = request(&HeaderMap::new(), &requester, None).unwrap();
+            let given: Vec<&str> = headers
+                .get_all("impersonate-group")
+                .iter()
+                .map(|each| each.to_str().unwrap())
+                .collect();
+            assert_eq!(given, *sent, "{name} {groups:?}");
+        }
     }
 
     #[test]
     fn a_response_does_not_speak_for_the_hub() {
-        let cases: &[(&[&str], bool, &[&str])] = &[
+        use Protocol::WebSocket;
+        let cases: &[(&[&str], Option<Protocol>, &[&str])] = &[
             (
                 &["Content-Type: application/json", "Content-Length: 5"],
-                false,
+                None,
                 &["content-length: 5", "content-type: application/json"],
             ),
             (
                 &["Set-Cookie: a=b", "Www-Authenticate: Basic", "Connection: close"],
-                false,
+                None,
                 &[],
             ),
-            (&["Connection: Upgrade", "Upgrade: websocket"], false, &[]),
+            (
+                &[
+                    "Location: https://hub/api/v1/secrets",
+                    "Content-Location: /api",
+                    "Refresh: 0; url=/api",
+                ],
+                None,
+                &[],
+            ),
+            (
+                &[
+                    "Clear-Site-Data: \"*\"",
+                    "Access-Control-Allow-Origin: *",
+                    "Access-Control-Allow-Credentials: true",
+                    "Alt-Svc: h2=\":1\"",
+                    "Strict-Transport-Security: max-age=1",
+                    "NEL: {}",
+                    "Report-To: {}",
+                    "Reporting-Endpoints: a",
+                    "Service-Worker-Allowed: /",
+                ],
+                None,
+                &[],
+            ),
+            (&["Connection: Upgrade", "Upgrade: websocket"], None, &[]),
             (
                 &["Connection: Upgrade", "Upgrade: websocket"],
-                true,
+                Some(WebSocket),
                 &["connection: Upgrade", "upgrade: websocket"],
             ),
         ];
-        for (from, upgraded, expected) in cases {
-            assert_eq!(lines(&response(&map(from), *upgraded)), *expected, "{from:?}");
+        for (from, changed, expected) in cases {
+            assert_eq!(lines(&response(&map(from), *changed)), *expected, "{from:?}");
         }
     }
 }

@@ -1,6 +1,7 @@
-//! The path of a request on the member.
+//! The method and the path of a request on the member, and what a path says of the response.
 
-use http::uri::PathAndQuery;
+use http::{Method, uri::PathAndQuery};
+use serde_json::Value;
 
 /// The reason why a path is not sent on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +28,45 @@ pub(super) fn target(rest: &str, query: Option<&str>) -> Result<PathAndQuery, Mi
         None => path.to_owned(),
     };
     whole.parse().map_err(|_| Misfit::Malformed)
+}
+
+/// The verb of a method, as an API server authorizes it; `None` for a method that no API server serves.
+pub(super) fn verb(method: &Method) -> Option<&'static str> {
+    Some(match *method {
+        Method::GET | Method::HEAD => "get",
+        Method::POST => "create",
+        Method::PUT => "update",
+        Method::PATCH => "patch",
+        Method::DELETE => "delete",
+        _ => return None,
+    })
+}
+
+/// True if the path, as [`target`] reads it, is below a subresource `proxy`: the API server of the member sends the request on, too.
+pub(super) fn is_proxied(rest: &str) -> bool {
+    let plain = decoded(rest);
+    let plain = String::from_utf8_lossy(&plain);
+    let steps: Vec<&str> = plain.split('/').filter(|step| !step.is_empty()).collect();
+    let below = match steps.as_slice() {
+        ["api", _, below @ ..] | ["apis", _, _, below @ ..] => below,
+        _ => return false,
+    };
+    let below = match below {
+        ["namespaces", _, below @ ..] => below,
+        below => below,
+    };
+    matches!(below, [_, _, "proxy", ..])
+}
+
+/// True if a body is a `Status`, as API servers respond with: as JSON or as protobuf.
+pub(super) fn is_status(body: &[u8]) -> bool {
+    // The envelope of protobuf begins with version and kind.
+    if let Some(envelope) = body.strip_prefix(b"k8s\0") {
+        let start = &envelope[..envelope.len().min(32)];
+        return start.windows(6).any(|word| word == b"Status");
+    }
+    serde_json::from_slice::<Value>(body)
+        .is_ok_and(|object| object["kind"] == "Status" && object["apiVersion"] == "v1")
 }
 
 /// The bytes of a path without percent-encoding.
@@ -89,6 +129,65 @@ mod tests {
                 expected.as_ref().copied(),
                 "{rest}"
             );
+        }
+    }
+
+    #[test]
+    fn only_methods_with_a_verb_are_sent_on() {
+        let cases = [
+            ("GET", Some("get")),
+            ("HEAD", Some("get")),
+            ("POST", Some("create")),
+            ("PUT", Some("update")),
+            ("PATCH", Some("patch")),
+            ("DELETE", Some("delete")),
+            ("OPTIONS", None),
+            ("TRACE", None),
+            ("CONNECT", None),
+            ("get", None),
+            ("PROPFIND", None),
+        ];
+        for (method, expected) in cases {
+            let method = Method::from_bytes(method.as_bytes()).unwrap();
+            assert_eq!(verb(&method), expected, "{method}");
+        }
+    }
+
+    #[test]
+    fn paths_that_the_member_sends_on() {
+        let cases = [
+            ("/api/v1/nodes/n/proxy", true),
+            ("/api/v1/nodes/n/proxy/metrics", true),
+            ("/api/v1/namespaces/a/services/web:80/proxy/", true),
+            ("/api/v1/namespaces/a/services/web:80/proxy/x/y", true),
+            ("/api/v1/namespaces/a/pods/p/%70roxy/x", true),
+            ("/apis/cluster.karmada.io/v1alpha1/clusters/m2/proxy/api", true),
+            ("/api/v1/namespaces/proxy/pods", false),
+            ("/api/v1/namespaces/a/services/proxy", false),
+            ("/api/v1/namespaces/a/pods/p/log", false),
+            ("/api/v1/pods", false),
+            ("/healthz/x/y/proxy", false),
+            ("", false),
+        ];
+        for (path, expected) in cases {
+            assert_eq!(is_proxied(path), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_status_is_told_from_other_bodies() {
+        let status = br#"{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","code":401}"#;
+        let cases: [(&[u8], bool); 7] = [
+            (status, true),
+            (b"k8s\0\n\x0c\n\x02v1\x12\x06Status\x12", true),
+            (b"k8s\0\n\x09\n\x02v1\x12\x03Pod\x12", false),
+            (b"k8s\0", false),
+            (br#"{"kind":"Status"}"#, false),
+            (b"Unauthorized", false),
+            (b"", false),
+        ];
+        for (body, expected) in cases {
+            assert_eq!(is_status(body), expected, "{}", String::from_utf8_lossy(body));
         }
     }
 }

@@ -1,0 +1,103 @@
+//! Connections that change their protocol (exec, attach, port-forward): bytes are copied both ways until one side ends, the other
+//! one does not respond any more, or the server stops.
+//!
+//! The connection's own place in its listener is free again once the protocol has changed. So spliced connections have places of
+//! their own.
+
+use std::{sync::Arc, time::Duration};
+
+use http::{Response, request::Parts};
+use hyper::upgrade::OnUpgrade;
+use hyper_util::rt::TokioIo;
+use tokio::{
+    io::AsyncWriteExt as _,
+    sync::{OwnedSemaphorePermit, Semaphore},
+};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::{
+    Refusal,
+    headers::{self, Protocol},
+};
+
+/// The number of spliced connections at a time.
+const PLACES: usize = 256;
+
+/// The time in which both connections must have changed their protocol.
+const CHANGED_WITHIN: Duration = Duration::from_secs(10);
+
+/// The time in which a side must take the end of the other one.
+const ENDED_WITHIN: Duration = Duration::from_secs(5);
+
+/// The spliced connections. They end when this is dropped.
+pub(super) struct Splices {
+    places: Arc<Semaphore>,
+    stop: CancellationToken,
+    _end: DropGuard,
+}
+
+/// The change of the protocol that a caller asks for.
+pub(super) struct Upgrade {
+    pub(super) protocol: Protocol,
+    caller: OnUpgrade,
+    place: OwnedSemaphorePermit,
+}
+
+impl Splices {
+    /// None yet; they also end with `stop`.
+    pub(super) fn new(stop: &CancellationToken) -> Self {
+        let stop = stop.child_token();
+        Self {
+            places: Arc::new(Semaphore::new(PLACES)),
+            _end: stop.clone().drop_guard(),
+            stop,
+        }
+    }
+
+    /// The change that a request asks for, with a place for it. `None` if it asks for none, for another protocol, or on a connection
+    /// that cannot change: then the request is sent on without the question.
+    pub(super) fn asked(&self, parts: &mut Parts) -> Result<Option<Upgrade>, Refusal> {
+        let Some(protocol) = headers::upgrade(&parts.headers) else {
+            return Ok(None);
+        };
+        let Some(caller) = parts.extensions.remove::<OnUpgrade>() else {
+            return Ok(None);
+        };
+        let place = self.places.clone().try_acquire_owned();
+        let place = place.map_err(|_| Refusal::Busy)?;
+        Ok(Some(Upgrade {
+            protocol,
+            caller,
+            place,
+        }))
+    }
+
+    /// Splices the caller and the member, whose response agrees to the change.
+    pub(super) fn begin<B>(&self, upgrade: Upgrade, response: &mut Response<B>) {
+        let member = hyper::upgrade::on(response);
+        let stop = self.stop.clone();
+        tokio::spawn(async move {
+            let Upgrade { caller, place, .. } = upgrade;
+            spliced(caller, member, &stop).await;
+            drop(place);
+        });
+    }
+}
+
+/// Copies until one side ends. There is nobody to tell of errors: both sides see the end.
+async fn spliced(caller: OnUpgrade, member: OnUpgrade, stop: &CancellationToken) {
+    let changed = async { tokio::join!(caller, member) };
+    let Ok((Ok(caller), Ok(member))) = tokio::time::timeout(CHANGED_WITHIN, changed).await else {
+        return;
+    };
+    let (mut from_caller, mut to_caller) = tokio::io::split(TokioIo::new(caller));
+    let (mut from_member, mut to_member) = tokio::io::split(TokioIo::new(member));
+    // Neither protocol uses half of a connection: a side that has ended does not read either.
+    tokio::select! {
+        () = stop.cancelled() => {}
+        _ = tokio::io::copy(&mut from_caller, &mut to_member) => {}
+        _ = tokio::io::copy(&mut from_member, &mut to_caller) => {}
+    }
+    let ended = async { tokio::join!(to_caller.shutdown(), to_member.shutdown()) };
+    let _ = tokio::time::timeout(ENDED_WITHIN, ended).await;
+}
