@@ -212,6 +212,9 @@ table! {
         CREDENTIALS_PROXY = "entourage.dev/proxy-url";
         /// Ours. On the Secret with a member's credentials: [`super::TRUE`] allows `spec.insecureSkipTLSVerification`.
         CREDENTIALS_INSECURE = "entourage.dev/insecure-skip-tls-verification";
+        /// Ours. On the Secret with a member's credentials: whom `entourage join --impersonate` named last. Absent if it never named
+        /// anybody.
+        IMPERSONATE = "entourage.dev/impersonate";
     }
 }
 

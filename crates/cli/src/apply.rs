@@ -71,7 +71,7 @@ pub const RESOURCE_BINDING: Kind =
     namespaced("work.karmada.io/v1alpha2", "ResourceBinding", "resourcebindings");
 /// A set of rights in a namespace.
 pub const ROLE: Kind = namespaced("rbac.authorization.k8s.io/v1", "Role", "roles");
-/// A grant of rights in a namespace.
+/// A grant of rights in a namespace to an account.
 pub const ROLE_BINDING: Kind = namespaced("rbac.authorization.k8s.io/v1", "RoleBinding", "rolebindings");
 /// A Secret.
 pub const SECRET: Kind = namespaced("v1", "Secret", "secrets");

@@ -20,6 +20,7 @@ use crate::{
     connect,
 };
 
+mod accounts;
 pub mod grants;
 pub mod hub;
 pub mod impersonator;
@@ -86,8 +87,8 @@ pub struct JoinArgs {
     pub allow: Vec<rights::Extra>,
 
     /// Users and groups of the hub that may reach the member through it, under the member's own RBAC: everyone, nobody, or
-    /// user:NAME and group:NAME, each of which the member lets the hub impersonate (default: everyone with --admin, else as
-    /// before, nobody at first)
+    /// user:NAME and group:NAME, each of which the member lets the hub impersonate (default: as this flag said in an earlier join;
+    /// if it said nothing, everyone with --admin, else nobody)
     #[arg(long, value_name = "WHO", value_parser = impersonator::whom)]
     pub impersonate: Option<impersonator::Whom>,
 
@@ -209,7 +210,8 @@ pub async fn join_beside(
             dry_run: true,
             out: &mut std::io::sink(),
         };
-        impersonator::intent(&hub, args).await?
+        let is_chosen = held.is_chosen && joined == hub::Standing::Joined && !args.replace;
+        impersonator::intent(&hub, args, is_chosen).await?
     };
     // Without a Cluster there is no proof that the Secret is for this member; a token of another one is not sent to it.
     let held = held

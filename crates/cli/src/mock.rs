@@ -99,6 +99,11 @@ impl Server {
         self.lock().objects.insert(path.to_owned(), object);
     }
 
+    /// Removes an object, as somebody else would.
+    pub(crate) fn remove(&self, path: &str) {
+        self.lock().objects.remove(path);
+    }
+
     /// Method and path of every write since the last call.
     pub(crate) fn take_writes(&self) -> Vec<String> {
         std::mem::take(&mut self.lock().writes)

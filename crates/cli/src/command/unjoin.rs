@@ -134,16 +134,17 @@ pub async fn unjoin(
         None => {
             writeln!(
                 target.out,
-                "note: the member keeps the serviceaccount {}/{account} and its clusterrole; with --cluster-kubeconfig \
-                 they are removed",
-                args.cluster_namespace
+                "note: the member keeps the serviceaccount {0}/{account} and its clusterrole, and, if it was joined with \
+                 --impersonate or --admin, {0}/{1}, which may impersonate users; with --cluster-kubeconfig they are removed",
+                args.cluster_namespace,
+                impersonator::account_name(&account)
             )?;
             Ok(())
         }
     }
 }
 
-/// True if objects of a member exist although its Cluster was deleted: its Secret on the hub, or our account there.
+/// True if objects of a member exist although its Cluster was deleted: a Secret of it on the hub, or an account of ours there.
 async fn is_left(
     hub: &Target<'_>,
     args: &UnjoinArgs,
@@ -154,6 +155,9 @@ async fn is_left(
     if secret.is_some_and(|secret| is_ours(&secret)) {
         return Ok(true);
     }
+    if impersonator::is_on_hub(hub, &args.cluster_namespace, &args.name).await? {
+        return Ok(true);
+    }
     let Some(client) = member else { return Ok(false) };
     let member = Target {
         client: client.clone(),
@@ -161,10 +165,10 @@ async fn is_left(
         dry_run: true,
         out: &mut std::io::sink(),
     };
-    let account = member
+    let controllers = member
         .get(SERVICE_ACCOUNT, &args.cluster_namespace, account)
         .await?;
-    Ok(account.is_some())
+    Ok(controllers.is_some() || impersonator::is_present(&member, &args.cluster_namespace, account).await?)
 }
 
 /// The existing members, for a message about an unknown name.

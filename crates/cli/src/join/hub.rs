@@ -83,6 +83,8 @@ pub struct Held {
     pub token: Option<token::Token>,
     /// The proxy that the token may be sent through, empty for none; `None` if an older version wrote the Secret.
     pub proxy: Option<String>,
+    /// True if it was said whom the member lets the hub impersonate.
+    pub is_chosen: bool,
 }
 
 /// The content of the member's Secret on the hub, from an earlier join.
@@ -105,12 +107,14 @@ pub async fn held(hub: &Target<'_>, namespace: &str, name: &str) -> Result<Held>
     let mut annotations = secret.metadata.annotations.unwrap_or_default();
     let expires = annotations.remove(annotation::TOKEN_EXPIRES);
     let is_recorded = annotations.contains_key(annotation::CREDENTIALS_ENDPOINT);
+    let is_chosen = annotations.contains_key(annotation::IMPERSONATE);
     let proxy = annotations
         .remove(annotation::CREDENTIALS_PROXY)
         .unwrap_or_default();
     Ok(Held {
         token: value.map(|value| token::Token { value, expires }),
         proxy: is_recorded.then_some(proxy),
+        is_chosen,
     })
 }
 
@@ -144,7 +148,8 @@ pub fn proxy(args: &JoinArgs, clusters: &[DynamicObject], recorded: Option<&str>
     Ok(proxy.to_owned())
 }
 
-/// Writes the Secret with the credentials of the controllers.
+/// Writes the Secret with the credentials of the controllers, and the choice of the flag `--impersonate` as a record: it gives no
+/// rights, and a later `--admin` alone does not give more than it says.
 ///
 /// # Errors
 /// As [`Target::ensure`].
@@ -155,7 +160,12 @@ pub async fn ensure_secret(
     proxy: &str,
     token: &token::Token,
 ) -> Result<()> {
-    let object = secret(&args.name, args, reach, proxy, token)?;
+    let mut object = secret(&args.name, args, reach, proxy, token)?;
+    // That of another cluster is no choice for this one.
+    if args.impersonate.is_some() || args.replace {
+        let choice = args.impersonate.as_ref().map(ToString::to_string);
+        object["metadata"]["annotations"][annotation::IMPERSONATE] = json!(choice);
+    }
     hub.ensure(SECRET, object).await.map(drop)
 }
 

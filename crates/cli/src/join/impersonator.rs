@@ -2,18 +2,20 @@
 //! token, and the Secret of `spec.impersonatorSecretRef` on the hub.
 //!
 //! To impersonate everyone is to have every right on the member. So nobody may be impersonated unless the administrator of the
-//! member says so, or gives the controllers every right anyhow (`--admin`).
+//! member says so, or gives the controllers every right anyhow (`--admin`) and has never said anything else.
+
+use std::{collections::BTreeMap, fmt};
 
 use anyhow::{Result, bail};
 use entourage_core::cluster::credentials::impersonator_secret;
 use serde_json::{Value, json};
 
 use super::{
-    JoinArgs, Reach,
+    JoinArgs, Reach, accounts,
     hub::{belongs_to_other, secret},
     is_ours, rights, token,
 };
-use crate::apply::{SECRET, SERVICE_ACCOUNT, Target};
+use crate::apply::{CLUSTER_ROLE, CLUSTER_ROLE_BINDING, SECRET, SERVICE_ACCOUNT, Target};
 
 /// The users of the hub that an account may impersonate.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,11 +26,26 @@ pub enum Whom {
     Nobody,
     /// These.
     Listed {
-        /// Names of users.
+        /// Names of users, ServiceAccounts among them.
         users: Vec<String>,
-        /// Names of groups. All groups of a user must be among them, but for `system:authenticated`.
+        /// Names of groups. All groups of a user must be among them, but for `system:authenticated` and those of ServiceAccounts.
         groups: Vec<String>,
     },
+}
+
+/// As the flag reads it.
+impl fmt::Display for Whom {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Everyone => f.write_str("everyone"),
+            Self::Nobody => f.write_str("nobody"),
+            Self::Listed { users, groups } => {
+                let users = users.iter().map(|each| format!("user:{each}"));
+                let groups = groups.iter().map(|each| format!("group:{each}"));
+                f.write_str(&users.chain(groups).collect::<Vec<_>>().join(","))
+            }
+        }
+    }
 }
 
 /// Reads `everyone`, `nobody`, or `user:NAME,group:NAME`.
@@ -49,6 +66,14 @@ pub fn whom(text: &str) -> Result<Whom, String> {
             _ => return Err("give everyone, nobody, or users and groups: user:jane,group:devs".to_owned()),
         }
     }
+    let is_malformed =
+        |user: &&String| user.starts_with(accounts::PREFIX) && accounts::of_user(user).is_none();
+    if let Some(user) = users.iter().find(is_malformed) {
+        return Err(format!(
+            "{user} is not a ServiceAccount; give user:{}NAMESPACE:NAME",
+            accounts::PREFIX
+        ));
+    }
     if users.is_empty() {
         return Err("name at least one user: groups are only impersonated together with one".to_owned());
     }
@@ -59,8 +84,9 @@ pub fn whom(text: &str) -> Result<Whom, String> {
 pub enum Intent {
     /// There is no account, and none is made.
     Absent,
-    /// The rights stay as they are; the address of the Secret is brought up to date.
-    Keep(token::Token),
+    /// The rights stay as they are; the address of the Secret is brought up to date, and its token is replaced if the member does
+    /// not accept it for long enough.
+    Keep(Option<token::Token>),
     /// The account is made, or brought up to date; with the token of an earlier join, if there is one.
     Allow(Whom, Option<token::Token>),
     /// The account is removed.
@@ -78,28 +104,25 @@ pub enum Outcome {
     Removed,
 }
 
-/// The change by the flags and an earlier join on the hub.
+/// The change by the flags and an earlier join on the hub. `is_chosen`: an earlier join said whom, so `--admin` alone does not.
 ///
 /// # Errors
 /// The Secret cannot be read, or is not for this member.
-pub async fn intent(hub: &Target<'_>, args: &JoinArgs) -> Result<Intent> {
+pub async fn intent(hub: &Target<'_>, args: &JoinArgs, is_chosen: bool) -> Result<Intent> {
+    let whom = match &args.impersonate {
+        // Whatever the hub has: the account may exist without its Secret.
+        Some(Whom::Nobody) => return Ok(Intent::Remove),
+        Some(whom) => Some(whom.clone()),
+        None => (args.admin && !is_chosen).then_some(Whom::Everyone),
+    };
     let name = impersonator_secret(&args.name);
     let namespace = &args.cluster_namespace;
-    let standing = hub.get(SECRET, namespace, &name).await?;
-    let whom = match (&args.impersonate, args.admin) {
-        (Some(whom), _) => Some(whom.clone()),
-        (None, true) => Some(Whom::Everyone),
-        (None, false) => None,
-    };
-    let Some(standing) = standing else {
-        return Ok(match whom {
-            None | Some(Whom::Nobody) => Intent::Absent,
-            Some(whom) => Intent::Allow(whom, None),
-        });
+    let Some(standing) = hub.get(SECRET, namespace, &name).await? else {
+        return Ok(whom.map_or(Intent::Absent, |whom| Intent::Allow(whom, None)));
     };
     if !is_ours(&standing) || belongs_to_other(&standing, &args.name).is_some() {
         // Another tool's, such as karmadactl's.
-        if whom.is_none() || args.impersonate.is_none() {
+        if args.impersonate.is_none() {
             return Ok(Intent::Absent);
         }
         bail!(
@@ -109,11 +132,9 @@ pub async fn intent(hub: &Target<'_>, args: &JoinArgs) -> Result<Intent> {
         );
     }
     let held = token::held(&standing);
-    Ok(match (whom, held) {
-        (Some(Whom::Nobody), _) => Intent::Remove,
-        (Some(whom), held) => Intent::Allow(whom, held),
-        (None, Some(held)) => Intent::Keep(held),
-        (None, None) => Intent::Absent,
+    Ok(match whom {
+        Some(whom) => Intent::Allow(whom, held),
+        None => Intent::Keep(held),
     })
 }
 
@@ -135,37 +156,72 @@ pub async fn on_member(
     usable: bool,
 ) -> Result<Outcome> {
     let account = account_name(account);
-    let (whom, held) = match intent {
+    let held = match intent {
         Intent::Absent => return Ok(Outcome::Absent),
-        Intent::Keep(held) if usable => return Ok(Outcome::Present(held.value, held.expires)),
-        Intent::Keep(_) => return Ok(Outcome::Removed),
         Intent::Remove => {
             remove(member, namespace, &account).await?;
             return Ok(Outcome::Removed);
         }
-        Intent::Allow(whom, held) => (whom, held.filter(|_| usable)),
+        // An account of an earlier join is not left with rights that nobody knows of.
+        Intent::Keep(_) if !usable => {
+            remove(member, namespace, &account).await?;
+            writeln!(
+                member.out,
+                "note: the hub's Secret of the impersonator is not for this member; to be reached through the hub, join with \
+                 --impersonate"
+            )?;
+            return Ok(Outcome::Removed);
+        }
+        Intent::Keep(held) => {
+            if member.get(SERVICE_ACCOUNT, namespace, &account).await?.is_none() {
+                bail!(
+                    "the member has no serviceaccount {namespace}/{account}, which requests through the hub need; say with \
+                     --impersonate whom it may impersonate: everyone, nobody, or user:NAME,group:NAME"
+                );
+            }
+            held
+        }
+        Intent::Allow(whom, held) => {
+            rights::ensure(member, namespace, &account, rules(&whom), false).await?;
+            accounts::ensure(member, namespace, &account, &accounts_of(&whom)).await?;
+            held.filter(|_| usable)
+        }
     };
-    rights::ensure(member, namespace, &account, rules(&whom), false).await?;
     let token = token::obtain(member, namespace, &account, held).await?;
     Ok(Outcome::Present(token.value, token.expires))
 }
 
-/// The rules of the account: to impersonate, and nothing else.
+/// The ServiceAccounts of the hub that are named.
+fn accounts_of(whom: &Whom) -> BTreeMap<&str, Vec<&str>> {
+    match whom {
+        Whom::Listed { users, .. } => accounts::among(users),
+        Whom::Everyone | Whom::Nobody => BTreeMap::new(),
+    }
+}
+
+/// The rules of the account in all namespaces: to impersonate, and nothing else. Without names a rule is about all, so there is none.
 fn rules(whom: &Whom) -> Value {
-    let core = |resources: &[&str], names: &[String]| {
-        let mut rule = json!({"apiGroups": [""], "resources": resources, "verbs": ["impersonate"]});
-        if !names.is_empty() {
-            rule["resourceNames"] = json!(names);
-        }
-        rule
+    let named = |resource: &str, names: &[&String]| {
+        let rule = json!({
+            "apiGroups": [""], "resources": [resource], "resourceNames": names, "verbs": ["impersonate"],
+        });
+        (!names.is_empty()).then_some(rule)
     };
     // Every key of extra is a resource of its own, userextras/KEY. None gives a right without a user.
     let extras =
         json!({"apiGroups": ["authentication.k8s.io"], "resources": ["*"], "verbs": ["impersonate"]});
     match whom {
-        Whom::Everyone => json!([core(&["users", "groups", "serviceaccounts"], &[]), extras]),
-        Whom::Listed { users, groups } if groups.is_empty() => json!([core(&["users"], users), extras]),
-        Whom::Listed { users, groups } => json!([core(&["users"], users), core(&["groups"], groups), extras]),
+        Whom::Everyone => json!([
+            {"apiGroups": [""], "resources": ["users", "groups", "serviceaccounts"], "verbs": ["impersonate"]},
+            extras,
+        ]),
+        Whom::Listed { users, groups } => {
+            let is_user = |user: &&String| accounts::of_user(user).is_none();
+            let users: Vec<&String> = users.iter().filter(is_user).collect();
+            let groups: Vec<&String> = groups.iter().collect();
+            let rules = [named("users", &users), named("groups", &groups), Some(extras)];
+            Value::Array(rules.into_iter().flatten().collect())
+        }
         Whom::Nobody => json!([]),
     }
 }
@@ -178,19 +234,47 @@ pub async fn remove(member: &mut Target<'_>, namespace: &str, account: &str) -> 
     member
         .delete(SECRET, namespace, &token::secret_name(account))
         .await?;
+    accounts::remove(member, account, &BTreeMap::new()).await?;
     rights::remove(member, namespace, account).await
 }
 
-/// The same, if the member has the account.
+/// The same, if the member has the account or its rights. `account` is that of the controllers.
 ///
 /// # Errors
 /// As [`Target::delete`].
 pub async fn remove_if_present(member: &mut Target<'_>, namespace: &str, account: &str) -> Result<()> {
-    let account = account_name(account);
-    match member.get(SERVICE_ACCOUNT, namespace, &account).await? {
-        Some(_) => remove(member, namespace, &account).await,
-        None => Ok(()),
+    if is_present(member, namespace, account).await? {
+        return remove(member, namespace, &account_name(account)).await;
     }
+    Ok(())
+}
+
+/// True if the member has the impersonator beside the account `account` of the controllers, or rights of it.
+///
+/// # Errors
+/// The member cannot be read.
+pub async fn is_present(member: &Target<'_>, namespace: &str, account: &str) -> Result<bool> {
+    let account = account_name(account);
+    let parts = [
+        (SERVICE_ACCOUNT, namespace),
+        (CLUSTER_ROLE_BINDING, ""),
+        (CLUSTER_ROLE, ""),
+    ];
+    for (kind, namespace) in parts {
+        if member.get(kind, namespace, &account).await?.is_some() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// True if the hub has a Secret of the impersonator that `entourage join` made for this Cluster.
+///
+/// # Errors
+/// The hub cannot be read.
+pub async fn is_on_hub(hub: &Target<'_>, namespace: &str, cluster: &str) -> Result<bool> {
+    let standing = hub.get(SECRET, namespace, &impersonator_secret(cluster)).await?;
+    Ok(standing.is_some_and(|secret| is_ours(&secret) && belongs_to_other(&secret, cluster).is_none()))
 }
 
 /// Writes the hub's Secret. Returns the value for `spec.impersonatorSecretRef`; `None` if that is not changed.
@@ -259,9 +343,18 @@ mod tests {
             ("user:", None),
             ("user:jane,", None),
             ("everyone,user:jane", None),
+            ("user:system:serviceaccount:a", None),
+            ("user:jane,user:system:serviceaccount:a:b:c", None),
         ];
         for (text, expected) in cases {
-            assert_eq!(whom(text).ok(), expected, "{text}");
+            let read = whom(text).ok();
+            assert_eq!(read, expected, "{text}");
+            // What is written is read as the same.
+            assert_eq!(
+                read.and_then(|read| whom(&read.to_string()).ok()),
+                expected,
+                "{text}"
+            );
         }
     }
 
@@ -273,8 +366,12 @@ mod tests {
                 assert_eq!(rule["verbs"], json!(["impersonate"]), "{whom:?}");
             }
         }
-        let rules = rules(&named);
-        assert_eq!(rules[0]["resourceNames"], json!(["jane"]));
-        assert_eq!(rules[1]["resourceNames"], json!(["devs"]));
+        let of_named = rules(&named);
+        assert_eq!(of_named[0]["resourceNames"], json!(["jane"]));
+        assert_eq!(of_named[1]["resourceNames"], json!(["devs"]));
+        // Accounts alone do not make a rule about all users.
+        let accounts = rules(&whom("user:system:serviceaccount:a:b").unwrap());
+        assert!(!accounts.to_string().contains("users"), "{accounts}");
+        assert_eq!(accounts.as_array().map(Vec::len), Some(1), "{accounts}");
     }
 }

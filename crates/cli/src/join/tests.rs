@@ -12,6 +12,8 @@ const TOKEN_SECRET: &str = "/api/v1/namespaces/karmada-cluster/secrets/entourage
 const HUB_SECRET: &str = "/api/v1/namespaces/karmada-cluster/secrets/m1";
 const IMPERSONATOR_SECRET: &str = "/api/v1/namespaces/karmada-cluster/secrets/m1-impersonator";
 const IMPERSONATOR_ROLE: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles/entourage-hub-impersonator";
+const IMPERSONATOR_ACCOUNT: &str =
+    "/api/v1/namespaces/karmada-cluster/serviceaccounts/entourage-hub-impersonator";
 const CLUSTER: &str = "/apis/cluster.karmada.io/v1alpha1/clusters/m1";
 
 /// `entourage join <line>` parsed.
@@ -450,6 +452,165 @@ async fn whom_the_controllers_have_every_right_for_everyone_may_be_impersonated(
         json!(["users", "groups", "serviceaccounts"])
     );
     assert_eq!(rules[0]["resourceNames"], Value::Null);
+}
+
+#[tokio::test]
+async fn what_was_said_about_impersonation_is_not_widened_by_admin_alone() {
+    for (said, names) in [("nobody", None), ("user:jane", Some("jane"))] {
+        let (hub, member) = (hub(), member("member-id"));
+        let rules = || {
+            let role = member.object(IMPERSONATOR_ROLE);
+            role.map(|role| role["rules"].to_string())
+        };
+        let (done, _) = joined(&format!("m1 --impersonate {said}"), &hub, &member).await;
+        done.unwrap();
+        for _ in 0..2 {
+            let (done, out) = joined("m1 --admin", &hub, &member).await;
+            done.unwrap();
+            assert_eq!(rules().is_some(), names.is_some(), "{said}: {out}");
+            if let (Some(rules), Some(names)) = (rules(), names) {
+                assert!(rules.contains(names) && !rules.contains("groups"), "{rules}");
+            }
+        }
+        let annotations = hub.object(HUB_SECRET).unwrap()["metadata"]["annotations"].clone();
+        assert_eq!(annotations["entourage.dev/impersonate"], said);
+        // Who says otherwise gets it.
+        let (done, _) = joined("m1 --admin --impersonate everyone", &hub, &member).await;
+        done.unwrap();
+        assert!(rules().unwrap().contains("groups"));
+    }
+}
+
+#[tokio::test]
+async fn nobody_takes_the_account_off_although_the_hub_has_no_secret_of_it() {
+    let (hub, member) = (hub(), member("member-id"));
+    joined("m1 --impersonate user:jane", &hub, &member)
+        .await
+        .0
+        .unwrap();
+    hub.remove(IMPERSONATOR_SECRET);
+    let (done, out) = joined("m1 --impersonate nobody", &hub, &member).await;
+    done.unwrap();
+    assert_eq!(
+        (
+            member.object(IMPERSONATOR_ROLE),
+            member.object(IMPERSONATOR_ACCOUNT)
+        ),
+        (None, None),
+        "{out}"
+    );
+    let cluster = hub.object(CLUSTER).unwrap();
+    assert_eq!(cluster["spec"]["impersonatorSecretRef"], Value::Null);
+}
+
+#[tokio::test]
+async fn an_account_whose_secret_is_not_for_the_member_is_taken_off() {
+    let (hub, member) = (hub(), member("member-id"));
+    joined("m1 --impersonate user:jane", &hub, &member)
+        .await
+        .0
+        .unwrap();
+    // Without its Cluster nothing says which member the Secret is for.
+    hub.remove(CLUSTER);
+    let (done, out) = joined("m1", &hub, &member).await;
+    done.unwrap();
+    assert!(
+        out.contains("is not for this member") && out.contains("--impersonate"),
+        "{out}"
+    );
+    assert_eq!(
+        (
+            member.object(IMPERSONATOR_ROLE),
+            member.object(IMPERSONATOR_ACCOUNT),
+            hub.object(IMPERSONATOR_SECRET)
+        ),
+        (None, None, None)
+    );
+}
+
+#[tokio::test]
+async fn a_join_renews_the_token_of_the_impersonator() {
+    let (hub, member) = (hub(), member("member-id"));
+    joined("m1 --impersonate user:jane", &hub, &member)
+        .await
+        .0
+        .unwrap();
+    let rules = member.object(IMPERSONATOR_ROLE).unwrap()["rules"].clone();
+    // token, its end
+    let cases = [
+        (encoded("revoked"), Value::Null),
+        (encoded("good-old"), json!("2020-01-01T00:00:00Z")),
+        (Value::Null, Value::Null),
+    ];
+    for (token, expires) in cases {
+        let mut annotations = json!({"entourage.dev/cluster": "m1"});
+        if expires.is_string() {
+            annotations["entourage.dev/token-expires"] = expires.clone();
+        }
+        let metadata = json!({"name": "m1-impersonator", "labels": made_by_us(), "annotations": annotations});
+        hub.put(
+            IMPERSONATOR_SECRET,
+            json!({"metadata": metadata, "data": {"token": token}}),
+        );
+        joined("m1", &hub, &member).await.0.unwrap();
+        let secret = hub.object(IMPERSONATOR_SECRET).unwrap();
+        assert_eq!(secret["data"]["token"], encoded("good-controller"), "{expires}");
+        let annotations = &secret["metadata"]["annotations"];
+        assert_eq!(annotations["entourage.dev/token-expires"], Value::Null);
+        let role = member.object(IMPERSONATOR_ROLE).unwrap();
+        assert_eq!(role["rules"], rules, "the rights stay");
+    }
+    member.remove(IMPERSONATOR_ACCOUNT);
+    let error = refused("m1", &hub, &member).await;
+    assert!(
+        error.contains("entourage-hub-impersonator") && error.contains("--impersonate"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn service_accounts_are_impersonated_by_roles_of_their_namespaces() {
+    let (hub, member) = (hub(), member("member-id"));
+    let both = "m1 --impersonate user:system:serviceaccount:shop:robot,user:system:serviceaccount:ops:robot";
+    let error = refused(both, &hub, &member).await;
+    assert!(error.contains("no namespace ops"), "{error}");
+    for namespace in ["shop", "ops"] {
+        member.put(
+            &format!("/api/v1/namespaces/{namespace}"),
+            json!({"metadata": {"name": namespace}}),
+        );
+    }
+    joined(both, &hub, &member).await.0.unwrap();
+    let of = |kind: &str, namespace: &str| {
+        let group = "/apis/rbac.authorization.k8s.io/v1";
+        member.object(&format!(
+            "{group}/namespaces/{namespace}/{kind}/entourage-hub-impersonator"
+        ))
+    };
+    for namespace in ["shop", "ops"] {
+        let role = of("roles", namespace).unwrap();
+        let rule = json!({
+            "apiGroups": [""], "resources": ["serviceaccounts"], "resourceNames": ["robot"], "verbs": ["impersonate"],
+        });
+        assert_eq!(role["rules"], json!([rule]));
+        let subject = json!({
+            "kind": "ServiceAccount", "name": "entourage-hub-impersonator", "namespace": "karmada-cluster",
+        });
+        let binding = of("rolebindings", namespace).unwrap();
+        assert_eq!(binding["subjects"], json!([subject]));
+    }
+    let everywhere = member.object(IMPERSONATOR_ROLE).unwrap()["rules"].to_string();
+    assert!(
+        !everywhere.contains("users") && !everywhere.contains("serviceaccounts"),
+        "{everywhere}"
+    );
+    // Fewer names are fewer rights.
+    let one = "m1 --impersonate user:system:serviceaccount:shop:robot";
+    joined(one, &hub, &member).await.0.unwrap();
+    assert_eq!((of("roles", "ops"), of("rolebindings", "ops")), (None, None));
+    assert!(of("roles", "shop").is_some());
+    joined("m1 --impersonate nobody", &hub, &member).await.0.unwrap();
+    assert_eq!((of("roles", "shop"), of("rolebindings", "shop")), (None, None));
 }
 
 #[tokio::test]

@@ -156,7 +156,66 @@ async fn force_gives_the_member_up_and_says_what_stays_there() {
     let left = "copies that are kept on m1, with ownership metadata: 2\n  ConfigMap shop/cfg\n  Deployment \
         shop/web\n";
     assert!(out.contains(left), "{out}");
-    assert!(out.contains("note: the member keeps the serviceaccount"), "{out}");
+    let kept = "note: the member keeps the serviceaccount karmada-cluster/entourage-hub and its clusterrole";
+    assert!(out.contains(kept), "{out}");
+    assert!(
+        out.contains("karmada-cluster/entourage-hub-impersonator, which may impersonate users"),
+        "{out}"
+    );
+}
+
+#[tokio::test]
+async fn what_is_left_of_an_impersonator_is_removed_by_a_second_run() {
+    let labels = || json!({"app.kubernetes.io/managed-by": "entourage"});
+    let impersonator = "/api/v1/namespaces/karmada-cluster/secrets/m1-impersonator";
+    let hub = Server::new("hub-id");
+    hub.put(
+        impersonator,
+        json!({"metadata": {"name": "m1-impersonator", "labels": labels()}}),
+    );
+    let (done, out) = unjoined("m1", &hub, None).await;
+    done.unwrap();
+    assert_eq!(hub.object(impersonator), None, "{out}");
+
+    let rbac = "/apis/rbac.authorization.k8s.io/v1";
+    let name = "entourage-hub-impersonator";
+    let paths = [
+        format!("/api/v1/namespaces/karmada-cluster/serviceaccounts/{name}"),
+        format!("{rbac}/clusterroles/{name}"),
+        format!("{rbac}/clusterrolebindings/{name}"),
+        format!("{rbac}/namespaces/shop/roles/{name}"),
+        format!("{rbac}/namespaces/shop/rolebindings/{name}"),
+    ];
+    // One of the first three says that there are more.
+    for first in 0..3 {
+        let member = Server::new("member-id");
+        for path in &paths[first..] {
+            member.put(
+                path,
+                json!({"metadata": {"name": name, "namespace": "shop", "labels": labels()}}),
+            );
+        }
+        let (done, out) = unjoined("m1", &Server::new("hub-id"), Some(&member)).await;
+        done.unwrap();
+        for path in &paths {
+            assert_eq!(member.object(path), None, "{path}: {out}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_secret_of_a_cluster_that_is_called_like_an_impersonator_is_no_sign_of_another() {
+    let hub = Server::new("hub-id");
+    let path = "/api/v1/namespaces/karmada-cluster/secrets/m1-impersonator";
+    let labels = json!({"app.kubernetes.io/managed-by": "entourage"});
+    let annotations = json!({"entourage.dev/cluster": "m1-impersonator"});
+    hub.put(
+        path,
+        json!({"metadata": {"name": "m1-impersonator", "labels": labels, "annotations": annotations}}),
+    );
+    let (done, _) = unjoined("m1", &hub, None).await;
+    assert!(format!("{:#}", done.unwrap_err()).contains("not found"));
+    assert!(hub.object(path).is_some());
 }
 
 #[tokio::test]
