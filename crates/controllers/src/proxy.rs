@@ -37,7 +37,7 @@ use body::{Bodies, Limits};
 pub use front::Front;
 use headers::Protocol;
 use refusal::Refusal;
-use splice::{Splices, Upgrade};
+use splice::{Placed, Splices};
 use target::Misfit;
 
 /// The body of a response.
@@ -142,11 +142,12 @@ impl Proxy {
             Misfit::DotSegment => Refusal::DotSegment,
             Misfit::Malformed => Refusal::Path,
         })?;
-        let upgrade = self.splices.asked(&mut parts)?;
+        let upgrade = splice::asked(&mut parts);
         let protocol = upgrade.as_ref().map(|upgrade| upgrade.protocol);
         let headers = headers::request(&parts.headers, requester, protocol).ok_or(Refusal::NoUser)?;
         let client = self.client(cluster).await?;
         let (body, _share) = self.bodies.read(body).await?;
+        let upgrade = self.splices.placed(upgrade)?;
 
         let mut outgoing = Request::new(kube::client::Body::from(body));
         *outgoing.method_mut() = parts.method;
@@ -171,15 +172,15 @@ impl Proxy {
     fn returned(
         &self,
         mut response: Response<kube::client::Body>,
-        upgrade: Option<Upgrade>,
+        upgrade: Option<Placed>,
         kept: fn(&HeaderMap, Option<Protocol>) -> HeaderMap,
     ) -> Result<Response<Body>, Refusal> {
         let mut changed = None;
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
             let agreed = headers::upgrade(response.headers());
-            let upgrade = upgrade.filter(|upgrade| agreed == Some(upgrade.protocol));
+            let upgrade = upgrade.filter(|upgrade| agreed == Some(upgrade.protocol()));
             let upgrade = upgrade.ok_or(Refusal::Unasked)?;
-            changed = Some(upgrade.protocol);
+            changed = Some(upgrade.protocol());
             self.splices.begin(upgrade, &mut response);
         }
         let (parts, body) = response.into_parts();

@@ -15,7 +15,7 @@ use kube::api::PostParams;
 use serde::{Serialize, de::DeserializeOwned};
 use tokio::sync::Semaphore;
 
-use super::{BEGUN_WITHIN, Body, Proxy, Refusal, Requester, headers, target, words};
+use super::{BEGUN_WITHIN, Body, Proxy, Refusal, Requester, headers, splice, target, words};
 
 /// The resource, below which the paths of members are.
 const CLUSTERS: &str = "/apis/cluster.karmada.io/v1alpha1/clusters/";
@@ -165,9 +165,10 @@ impl Front {
     {
         let (mut parts, body) = request.into_parts();
         let target = parts.uri.path_and_query().cloned().ok_or(Refusal::Path)?;
-        let upgrade = self.proxy.splices.asked(&mut parts)?;
+        let upgrade = splice::asked(&mut parts);
         let protocol = upgrade.as_ref().map(|upgrade| upgrade.protocol);
         let (body, _share) = self.proxy.bodies.read(body).await?;
+        let upgrade = self.proxy.splices.placed(upgrade)?;
         let mut outgoing = Request::new(kube::client::Body::from(body));
         *outgoing.method_mut() = parts.method;
         *outgoing.uri_mut() = Uri::from(target);

@@ -40,7 +40,23 @@ pub(super) struct Splices {
 pub(super) struct Upgrade {
     pub(super) protocol: Protocol,
     caller: OnUpgrade,
-    place: OwnedSemaphorePermit,
+}
+
+/// The same, with a place for the connection.
+pub(super) struct Placed(Upgrade, OwnedSemaphorePermit);
+
+impl Placed {
+    pub(super) fn protocol(&self) -> Protocol {
+        self.0.protocol
+    }
+}
+
+/// The change that a request asks for. `None` if it asks for none, for another protocol, or on a connection that cannot change: then
+/// the request is sent on without the question.
+pub(super) fn asked(parts: &mut Parts) -> Option<Upgrade> {
+    let protocol = headers::upgrade(&parts.headers)?;
+    let caller = parts.extensions.remove::<OnUpgrade>()?;
+    Some(Upgrade { protocol, caller })
 }
 
 impl Splices {
@@ -54,30 +70,22 @@ impl Splices {
         }
     }
 
-    /// The change that a request asks for, with a place for it. `None` if it asks for none, for another protocol, or on a connection
-    /// that cannot change: then the request is sent on without the question.
-    pub(super) fn asked(&self, parts: &mut Parts) -> Result<Option<Upgrade>, Refusal> {
-        let Some(protocol) = headers::upgrade(&parts.headers) else {
-            return Ok(None);
-        };
-        let Some(caller) = parts.extensions.remove::<OnUpgrade>() else {
+    /// Takes a place for a change of the protocol. Not before the request's body has arrived: who sends none would keep the place.
+    pub(super) fn placed(&self, upgrade: Option<Upgrade>) -> Result<Option<Placed>, Refusal> {
+        let Some(upgrade) = upgrade else {
             return Ok(None);
         };
         let place = self.places.clone().try_acquire_owned();
         let place = place.map_err(|_| Refusal::Busy)?;
-        Ok(Some(Upgrade {
-            protocol,
-            caller,
-            place,
-        }))
+        Ok(Some(Placed(upgrade, place)))
     }
 
     /// Splices the caller and the member, whose response agrees to the change.
-    pub(super) fn begin<B>(&self, upgrade: Upgrade, response: &mut Response<B>) {
+    pub(super) fn begin<B>(&self, upgrade: Placed, response: &mut Response<B>) {
         let member = hyper::upgrade::on(response);
         let stop = self.stop.clone();
         tokio::spawn(async move {
-            let Upgrade { caller, place, .. } = upgrade;
+            let Placed(Upgrade { caller, .. }, place) = upgrade;
             spliced(caller, member, &stop).await;
             drop(place);
         });
