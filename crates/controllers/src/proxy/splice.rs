@@ -109,3 +109,60 @@ async fn spliced(caller: OnUpgrade, member: OnUpgrade, stop: &CancellationToken)
     let ended = async { tokio::join!(to_caller.shutdown(), to_member.shutdown()) };
     let _ = tokio::time::timeout(ENDED_WITHIN, ended).await;
 }
+
+#[cfg(test)]
+mod tests {
+    use http::Request;
+
+    use super::*;
+
+    /// A change on a connection that breaks off before it.
+    fn upgrade() -> Option<Upgrade> {
+        Some(Upgrade {
+            protocol: Protocol::Spdy,
+            caller: hyper::upgrade::on(&mut Request::new(())),
+        })
+    }
+
+    #[tokio::test]
+    async fn places_are_bounded_and_given_back() {
+        let splices = Splices::new(&CancellationToken::new());
+        let mut all: Vec<Placed> = (0..PLACES)
+            .filter_map(|_| splices.placed(upgrade()).unwrap())
+            .collect();
+        assert_eq!(splices.placed(upgrade()).err(), Some(Refusal::Busy));
+        assert!(splices.placed(None).is_ok(), "a request that asks for no change");
+        splices.begin(all.pop().unwrap(), &mut Response::new(()));
+        // The connections break off, and the place is free.
+        let free = splices.places.acquire();
+        let free = tokio::time::timeout(CHANGED_WITHIN, free).await;
+        drop(free.unwrap().unwrap());
+        assert!(splices.placed(upgrade()).is_ok());
+    }
+
+    #[test]
+    fn only_a_connection_that_can_change_is_asked_to() {
+        let request = |upgrade: &str, can_change: bool| {
+            let mut request = Request::new(());
+            let headers = request.headers_mut();
+            headers.insert("connection", "upgrade".parse().unwrap());
+            headers.insert("upgrade", upgrade.parse().unwrap());
+            if can_change {
+                let caller = hyper::upgrade::on(&mut Request::new(()));
+                request.extensions_mut().insert(caller);
+            }
+            let (mut parts, ()) = request.into_parts();
+            asked(&mut parts).map(|upgrade| upgrade.protocol)
+        };
+        let cases = [
+            ("SPDY/3.1", true, Some(Protocol::Spdy)),
+            ("websocket", true, Some(Protocol::WebSocket)),
+            ("h2c", true, None),
+            // HTTP/2 has streams in the place of connections.
+            ("websocket", false, None),
+        ];
+        for (protocol, can_change, expected) in cases {
+            assert_eq!(request(protocol, can_change), expected, "{protocol}");
+        }
+    }
+}
