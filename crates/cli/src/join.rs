@@ -210,7 +210,8 @@ pub async fn join_beside(
             dry_run: true,
             out: &mut std::io::sink(),
         };
-        let is_chosen = held.is_chosen && joined == hub::Standing::Joined && !args.replace;
+        // A record can only narrow: it counts also after the Cluster was deleted.
+        let is_chosen = held.is_chosen && !args.replace;
         impersonator::intent(&hub, args, is_chosen).await?
     };
     // Without a Cluster there is no proof that the Secret is for this member; a token of another one is not sent to it.

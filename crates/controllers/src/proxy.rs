@@ -16,7 +16,7 @@ use bytes::Bytes;
 use entourage_api::cluster::{Cluster, SyncMode};
 use entourage_core::object::{Gvk, ResourceId, Str};
 use http::{HeaderMap, Request, Response, StatusCode, Uri, header};
-use http_body_util::{BodyExt as _, Full, Limited, combinators::UnsyncBoxBody};
+use http_body_util::{BodyExt as _, combinators::UnsyncBoxBody};
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
@@ -45,10 +45,6 @@ pub type Body = UnsyncBoxBody<Bytes, io::Error>;
 
 /// The time in which a member must begin its response: longer than an API server takes to give up by itself (60 s).
 const BEGUN_WITHIN: Duration = Duration::from_secs(70);
-
-/// The largest response 401 that is read to tell whose it is, in bytes, and the time in which it must arrive.
-const LARGEST_UNAUTHORIZED: usize = 64 << 10;
-const UNAUTHORIZED_WITHIN: Duration = Duration::from_secs(10);
 
 /// The user whom the hub authenticated.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -161,9 +157,10 @@ impl Proxy {
         if response.status().is_redirection() && response.headers().contains_key(header::LOCATION) {
             return Err(Refusal::Redirect);
         }
-        // Behind `proxy` the response is that of a pod, a service or a node, about credentials of its own.
+        // The member's API server refuses the token that was sent: the caller's own credentials were accepted by the hub. Behind `proxy`
+        // the response is that of a pod, a service or a node, about credentials of its own.
         if response.status() == StatusCode::UNAUTHORIZED && !target::is_proxied(rest) {
-            return unauthorized(response).await;
+            return Err(Refusal::TokenRefused);
         }
         self.returned(response, upgrade, headers::response)
     }
@@ -242,27 +239,6 @@ impl Proxy {
             Err(failure) => Err(Refusal::Hub(failure.text(&id.gvk))),
         }
     }
-}
-
-/// The response 401 of a member. That of its API server means that it refuses the token that was sent: the caller's own credentials
-/// were accepted by the hub. Any other is passed on.
-async fn unauthorized(response: Response<kube::client::Body>) -> Result<Response<Body>, Refusal> {
-    let (parts, body) = response.into_parts();
-    let whole = Limited::new(body, LARGEST_UNAUTHORIZED).collect();
-    let Ok(Ok(whole)) = tokio::time::timeout(UNAUTHORIZED_WITHIN, whole).await else {
-        return Err(Refusal::NoResponse(
-            "its response 401 did not arrive whole".to_owned(),
-        ));
-    };
-    let bytes = whole.to_bytes();
-    if target::is_status(&bytes) {
-        return Err(Refusal::TokenRefused);
-    }
-    let body = Full::new(bytes).map_err(|never| match never {}).boxed_unsync();
-    let mut response = Response::new(body);
-    *response.status_mut() = parts.status;
-    *response.headers_mut() = headers::response(&parts.headers, None);
-    Ok(response)
 }
 
 /// The chain of causes of a request without a response.

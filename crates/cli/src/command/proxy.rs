@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context as _, Result, anyhow};
+use anyhow::{Context as _, Result, anyhow, bail};
 use clap::Args;
 use entourage_controllers::proxy::{Front, Proxy, ProxyOptions};
 use entourage_webhook::listener;
@@ -83,6 +83,7 @@ pub async fn run(args: ProxyArgs) -> Result<()> {
     })?;
     let in_pod = std::env::var_os(IN_POD).is_some();
     let hub = hub(&args.hub, in_pod).await?;
+    verified(&hub)?;
     let stop = CancellationToken::new();
     let front = Arc::new(front(&hub, &args.cluster_namespace, &stop)?);
     let bind = SocketAddr::new(args.bind_address, args.port);
@@ -93,6 +94,24 @@ pub async fn run(args: ProxyArgs) -> Result<()> {
     tokio::spawn(stop_on(signals, stop.clone()));
     info!(address = %listener.local_addr()?, "serving the hub and clusters/NAME/proxy");
     serve(listener, tls, front, stop).await;
+    Ok(())
+}
+
+/// Refuses a hub that could be anybody, or whose line is open: the tokens of all callers are sent there.
+fn verified(hub: &Connection) -> Result<()> {
+    let is_loopback = crate::join::is_loopback(&hub.cluster_url.to_string());
+    if hub.accept_invalid_certs {
+        bail!(
+            "the kubeconfig of the hub skips the verification of certificates, and the tokens of all callers are sent there; give one \
+             with certificate-authority-data"
+        );
+    }
+    if hub.cluster_url.scheme_str() != Some("https") && !is_loopback {
+        bail!(
+            "the hub's address {} is not encrypted, and the tokens of all callers are sent there; give a kubeconfig with https://",
+            hub.cluster_url
+        );
+    }
     Ok(())
 }
 
@@ -131,4 +150,32 @@ pub async fn serve(
         async move { front.answer(request).await }
     })
     .await;
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::Config;
+
+    use super::*;
+
+    #[test]
+    fn the_tokens_of_callers_are_sent_to_no_hub_that_could_be_another() {
+        for (url, skips, says) in [
+            ("https://hub:6443", false, None),
+            ("http://127.0.0.1:8080", false, None),
+            ("https://hub:6443", true, Some("skips the verification")),
+            ("http://hub:8080", false, Some("not encrypted")),
+        ] {
+            let mut config = Config::new(url.parse().unwrap());
+            config.accept_invalid_certs = skips;
+            let error = verified(&Connection::from(config))
+                .err()
+                .map(|error| error.to_string());
+            assert_eq!(error.is_some(), says.is_some(), "{url}: {error:?}");
+            assert!(
+                error.is_none_or(|error| error.contains(says.unwrap_or_default())),
+                "{url}"
+            );
+        }
+    }
 }

@@ -482,6 +482,25 @@ async fn what_was_said_about_impersonation_is_not_widened_by_admin_alone() {
 }
 
 #[tokio::test]
+async fn what_was_said_about_impersonation_counts_after_the_cluster_was_deleted() {
+    for said in ["nobody", "user:jane"] {
+        let (hub, member) = (hub(), member("member-id"));
+        let (done, _) = joined(&format!("m1 --impersonate {said}"), &hub, &member).await;
+        done.unwrap();
+        hub.remove(CLUSTER);
+        let (done, out) = joined("m1 --admin", &hub, &member).await;
+        done.unwrap();
+        let rules = member
+            .object(IMPERSONATOR_ROLE)
+            .map(|role| role["rules"].to_string());
+        assert!(
+            rules.is_none_or(|rules| !rules.contains("groups")),
+            "{said}: {out}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn nobody_takes_the_account_off_although_the_hub_has_no_secret_of_it() {
     let (hub, member) = (hub(), member("member-id"));
     joined("m1 --impersonate user:jane", &hub, &member)

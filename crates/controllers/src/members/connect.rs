@@ -143,8 +143,8 @@ pub(super) struct Impersonating {
 }
 
 /// The connection settings of a member for the identity that may impersonate users: `reach.secret` is its Secret. `controllers` is
-/// the Secret of the controllers, for the certificates to trust: those that Karmada writes for the impersonator have none. It is used
-/// under the same rules as by the controllers: a certificate that it names decides who gets the token.
+/// the Secret of the controllers, which vouches for the address and the certificates where the impersonator's does not: those that Karmada
+/// writes have neither.
 ///
 /// # Errors
 /// A sentence for the user who must act.
@@ -159,20 +159,11 @@ pub(super) async fn impersonator_config(
         let identity = Identity::Impersonator;
         let mut credentials = credentials(name, identity, reach, hub, namespace).await?;
         let mut trusted = None;
-        if credentials.ca.is_none()
-            && !reach.insecure
-            && let Some(controllers) = controllers
-        {
-            let of_controllers = Reach {
-                secret: Some(controllers.clone()),
-                ..reach.clone()
-            };
-            let identity = Identity::Controllers;
-            let mut held = self::credentials(name, identity, &of_controllers, hub, namespace).await?;
-            // Its first use is the controllers' to record.
-            permit(name, identity, &of_controllers, &mut held, None).await?;
-            credentials.ca = held.ca.take();
-            trusted = Some((controllers.clone(), held.version.take()));
+        let is_trust_missing = credentials.ca.is_none() && !reach.insecure;
+        if is_trust_missing || !credentials.facts.is_recorded() {
+            let (mut held, controllers) = bound(name, reach, controllers, hub, namespace).await?;
+            credentials.ca = credentials.ca.or_else(|| held.ca.take());
+            trusted = Some((controllers, held.version.take()));
         }
         let mut config = config(reach, &credentials)?;
         permit(name, identity, reach, &mut credentials, Some(hub)).await?;
@@ -185,6 +176,40 @@ pub(super) async fn impersonator_config(
         })
     };
     read.await.map_err(|refused: Refused| refused.message)
+}
+
+/// The Secret of the controllers, which must be recorded to be for this very address. Who may write Clusters would otherwise choose the
+/// address, or the certificates to trust, at the first use of an impersonator's Secret that says nothing of them.
+async fn bound(
+    name: &Str,
+    reach: &Reach,
+    controllers: Option<&NamespacedName>,
+    hub: &Api,
+    namespace: &Str,
+) -> Result<(Credentials, NamespacedName), Refused> {
+    let reach = Reach {
+        secret: controllers.cloned(),
+        ..reach.clone()
+    };
+    let identity = Identity::Controllers;
+    let held = credentials(name, identity, &reach, hub, namespace).await?;
+    match (
+        evaluate(name, identity, &address(&reach), &held.facts),
+        reach.secret,
+    ) {
+        (Decision::Use, Some(secret)) => Ok((held, secret)),
+        (Decision::Refuse(refusal), _) => Err(Refused {
+            reason: refusal.reason,
+            message: refusal.message,
+        }),
+        _ => Err(Refused {
+            reason: reason::CREDENTIALS_NOT_RECORDED,
+            message: format!(
+                "the controllers have not connected to Cluster {name} yet, so its address is not recorded on its Secret, and no token \
+                 of the impersonator is sent. Run `entourage controllers`, or `entourage join {name}`"
+            ),
+        }),
+    }
 }
 
 async fn credentials(
@@ -255,12 +280,7 @@ async fn permit(
     credentials: &mut Credentials,
     hub: Option<&Api>,
 ) -> Result<(), Refused> {
-    let address = Address {
-        endpoint: &reach.endpoint,
-        proxy: &reach.proxy,
-        insecure: reach.insecure,
-    };
-    let (annotations, hub) = match (evaluate(name, identity, &address, &credentials.facts), hub) {
+    let (annotations, hub) = match (evaluate(name, identity, &address(reach), &credentials.facts), hub) {
         (Decision::Refuse(refusal), _) => {
             return Err(Refused {
                 reason: refusal.reason,
@@ -288,6 +308,15 @@ async fn permit(
     })?;
     credentials.version = resource_version(&written);
     Ok(())
+}
+
+/// The address that the token of a Cluster would be sent to.
+fn address(reach: &Reach) -> Address<'_> {
+    Address {
+        endpoint: &reach.endpoint,
+        proxy: &reach.proxy,
+        insecure: reach.insecure,
+    }
 }
 
 /// The fields of a Secret that the decision reads.

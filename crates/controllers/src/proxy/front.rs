@@ -3,16 +3,16 @@
 //! Requests for a member are authenticated and authorized by the hub (TokenReview, SubjectAccessReview) and sent on by [`Proxy`]. All
 //! others go to the hub as they came, with the caller's own credentials: this server adds no right of its own to them.
 
-use std::{fmt::Debug, time::Duration};
+use std::{collections::BTreeMap, time::Duration};
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response, Uri, header};
+use http_body_util::{BodyExt as _, Limited};
 use k8s_openapi::api::{
     authentication::v1::{TokenReview, TokenReviewSpec},
     authorization::v1::{ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec},
 };
-use kube::api::PostParams;
-use serde::{Serialize, de::DeserializeOwned};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use tokio::sync::Semaphore;
 
 use super::{BEGUN_WITHIN, Body, Proxy, Refusal, Requester, headers, splice, target, words};
@@ -23,6 +23,8 @@ const CLUSTERS: &str = "/apis/cluster.karmada.io/v1alpha1/clusters/";
 /// The number of reviews that the hub is asked for at a time, and the time in which it must respond. Anybody can cause them.
 const REVIEWS: usize = 32;
 const REVIEWED_WITHIN: Duration = Duration::from_secs(10);
+/// The largest response to a review, in bytes.
+const LARGEST_REVIEW: usize = 1 << 20;
 
 /// A server in front of the hub.
 pub struct Front {
@@ -32,6 +34,37 @@ pub struct Front {
     passing: kube::Client,
     proxy: Proxy,
     reviews: Semaphore,
+}
+
+/// The part of a review that is read. Never its `spec`, which has the token.
+#[derive(Deserialize)]
+#[serde(bound = "S: DeserializeOwned")]
+struct Reviewed<S> {
+    status: Option<S>,
+}
+
+/// The status of a TokenReview.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Authenticated {
+    authenticated: bool,
+    user: Option<User>,
+}
+
+/// The user of a token. Servers write empty lists as null.
+#[derive(Deserialize)]
+struct User {
+    username: Option<String>,
+    uid: Option<String>,
+    groups: Option<Vec<String>>,
+    extra: Option<BTreeMap<String, Option<Vec<String>>>>,
+}
+
+/// The status of a SubjectAccessReview.
+#[derive(Deserialize)]
+struct Authorized {
+    #[serde(default)]
+    allowed: bool,
 }
 
 impl Front {
@@ -86,14 +119,19 @@ impl Front {
             },
             ..TokenReview::default()
         };
-        let reviewed = self.reviewed("tokenreviews", &review).await?;
-        let status = reviewed.status.unwrap_or_default();
-        let user = status.user.filter(|_| status.authenticated == Some(true));
+        let group = "authentication.k8s.io";
+        let status: Option<Authenticated> = self.reviewed(group, "tokenreviews", &review).await?;
+        let status = status.unwrap_or_default();
+        let user = status.user.filter(|_| status.authenticated);
         let user = user.ok_or(Refusal::NoToken)?;
+        let extra = user.extra.unwrap_or_default();
         let requester = Requester {
             name: user.username.unwrap_or_default(),
             groups: user.groups.unwrap_or_default(),
-            extra: user.extra.unwrap_or_default(),
+            extra: extra
+                .into_iter()
+                .map(|(key, values)| (key, values.unwrap_or_default()))
+                .collect(),
         };
         self.authorize(&requester, user.uid, verb, cluster).await?;
         Ok(requester)
@@ -126,8 +164,9 @@ impl Front {
             },
             ..SubjectAccessReview::default()
         };
-        let reviewed = self.reviewed("subjectaccessreviews", &review).await?;
-        if reviewed.status.is_some_and(|status| status.allowed) {
+        let group = "authorization.k8s.io";
+        let status: Option<Authorized> = self.reviewed(group, "subjectaccessreviews", &review).await?;
+        if status.is_some_and(|status| status.allowed) {
             return Ok(());
         }
         Err(Refusal::Forbidden {
@@ -136,25 +175,46 @@ impl Front {
         })
     }
 
-    /// The hub's response to a review of this resource.
-    async fn reviewed<T>(&self, resource: &str, review: &T) -> Result<T, Refusal>
-    where
-        T: kube::Resource<DynamicType = ()> + Clone + Debug + Serialize + DeserializeOwned,
-    {
+    /// The status in the hub's response to a review. It is read here and not by the client library, which logs what it cannot read: a
+    /// response to a TokenReview quotes the token.
+    async fn reviewed<S: DeserializeOwned>(
+        &self,
+        group: &str,
+        resource: &str,
+        review: &impl Serialize,
+    ) -> Result<Option<S>, Refusal> {
+        let malformed = || Refusal::NotReviewed(format!("the hub's response to {resource} is malformed"));
+        let body = serde_json::to_vec(review).map_err(|_| malformed())?;
+        let request = Request::post(format!("/apis/{group}/v1/{resource}"))
+            .header(header::CONTENT_TYPE, "application/json")
+            .body(kube::client::Body::from(body))
+            .map_err(|_| malformed())?;
         let asked = async {
             // It is never closed.
             let _turn = self.reviews.acquire().await;
-            let reviews: kube::Api<T> = kube::Api::all(self.hub.clone());
-            reviews.create(&PostParams::default(), review).await
+            let response = self.hub.send(request).await?;
+            let code = response.status();
+            let body = Limited::new(response.into_body(), LARGEST_REVIEW).collect().await;
+            Ok::<_, kube::Error>((code, body.ok().map(|body| body.to_bytes())))
         };
-        match tokio::time::timeout(REVIEWED_WITHIN, asked).await {
-            Ok(Ok(reviewed)) => Ok(reviewed),
-            Ok(Err(error)) => Err(Refusal::NotReviewed(outline(resource, &error))),
-            Err(_) => Err(Refusal::NotReviewed(format!(
-                "the hub did not respond to {resource} within {} s; try again",
-                REVIEWED_WITHIN.as_secs()
-            ))),
+        let (code, body) = match tokio::time::timeout(REVIEWED_WITHIN, asked).await {
+            Ok(Ok((code, Some(body)))) => (code, body),
+            Ok(Ok((_, None))) => return Err(malformed()),
+            Ok(Err(error)) => return Err(Refusal::NotReviewed(outline(resource, &error))),
+            Err(_) => {
+                return Err(Refusal::NotReviewed(format!(
+                    "the hub did not respond to {resource} within {} s; try again",
+                    REVIEWED_WITHIN.as_secs()
+                )));
+            }
+        };
+        if !code.is_success() {
+            let status: kube::core::Status = serde_json::from_slice(&body).map_err(|_| malformed())?;
+            let error = kube::Error::Api(Box::new(status.with_code(code.as_u16())));
+            return Err(Refusal::NotReviewed(outline(resource, &error)));
         }
+        let reviewed: Reviewed<S> = serde_json::from_slice(&body).map_err(|_| malformed())?;
+        Ok(reviewed.status)
     }
 
     /// The hub's response to a request that is not about a member.
@@ -242,7 +302,7 @@ mod tests {
     };
 
     use http::{HeaderValue, StatusCode};
-    use http_body_util::{BodyExt as _, Full};
+    use http_body_util::Full;
     use serde_json::json;
     use tokio_util::sync::CancellationToken;
 
@@ -319,10 +379,11 @@ mod tests {
         let seen = seen.clone();
         let service = tower::service_fn(move |request: Request<kube::client::Body>| {
             let path = request.uri().path().to_owned();
-            let line = format!("{} {path} {:?}", request.method(), request.headers());
-            seen.lock().unwrap().push(line);
+            let head = format!("{} {path} {:?}", request.method(), request.headers());
+            let seen = seen.clone();
             let (code, object) = if path.ends_with("/tokenreviews") {
-                let user = json!({"username": "jane", "groups": ["devs"]});
+                // A webhook may return a list as null.
+                let user = json!({"username": "jane", "groups": ["devs"], "extra": {"k": null}});
                 (
                     reviews,
                     json!({
@@ -349,7 +410,12 @@ mod tests {
             response
                 .headers_mut()
                 .insert(header::LOCATION, HeaderValue::from_static("/x"));
-            async move { Ok::<_, Infallible>(response) }
+            async move {
+                let body = request.into_body().collect().await.unwrap().to_bytes();
+                let line = format!("{head} {}", String::from_utf8_lossy(&body));
+                seen.lock().unwrap().push(line);
+                Ok::<_, Infallible>(response)
+            }
         });
         let hub = kube::Client::new(service, "default");
         let proxy = Proxy::new(ProxyOptions {
@@ -399,6 +465,30 @@ mod tests {
             assert!(message.contains(words), "{method} {path}: {message}");
             assert!(!status.to_string().contains("canary"), "{status}");
             assert_eq!(seen.lock().unwrap().len(), requests, "{method} {path}");
+        }
+    }
+
+    #[tokio::test]
+    async fn the_hub_is_asked_about_this_user_this_cluster_and_this_verb() {
+        for (method, cluster, verb) in [("GET", "m1", "get"), ("POST", "m2", "create")] {
+            let seen = Arc::default();
+            let path = format!("{CLUSTERS}{cluster}/proxy/api/v1/pods");
+            front(201, &seen).answer(asked(method, &path)).await;
+            let seen = seen.lock().unwrap();
+            let review = seen
+                .iter()
+                .find(|line| line.contains("subjectaccessreviews"))
+                .unwrap();
+            for part in [
+                r#""user":"jane""#.to_owned(),
+                r#""groups":["devs"]"#.to_owned(),
+                format!(r#""name":"{cluster}""#),
+                format!(r#""verb":"{verb}""#),
+                r#""resource":"clusters""#.to_owned(),
+                r#""subresource":"proxy""#.to_owned(),
+            ] {
+                assert!(review.contains(&part), "{part}: {review}");
+            }
         }
     }
 

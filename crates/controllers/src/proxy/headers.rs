@@ -32,14 +32,28 @@ const OF_THE_HUB: &[&str] = &[
     "http2-settings",
 ];
 
-/// Prefixes of headers that name a user: impersonation, and those of an authenticating proxy.
-const OF_A_USER: &[&str] = &["impersonate-", "x-remote-"];
+/// Prefixes of headers that name a user, an address or a token for who believes them: impersonation, and those of proxies that
+/// authenticate. `_` is compared as `-`, because some servers read one as the other.
+const OF_A_USER: &[&str] = &[
+    "impersonate-",
+    "x-remote-",
+    "forwarded",
+    "x-forwarded-",
+    "x-real-ip",
+    "x-auth-",
+    "x-amzn-oidc-",
+    "x-api-key",
+    "x-original-url",
+    "x-rewrite-url",
+    "x-http-method-override",
+];
 
 /// Headers of a response that would speak for the hub's host, or lead the caller with its credentials somewhere else.
 const OF_THE_MEMBER: &[&str] = &[
     "alt-svc",
     "clear-site-data",
     "content-location",
+    "content-security-policy",
     "location",
     "nel",
     "refresh",
@@ -94,7 +108,8 @@ pub(super) fn request(
 ) -> Option<HeaderMap> {
     let mut headers = HeaderMap::with_capacity(from.len() + 4);
     for (name, value) in kept(from, OF_THE_HUB) {
-        let is_of_user = OF_A_USER.iter().any(|prefix| name.as_str().starts_with(prefix));
+        let plain = name.as_str().replace('_', "-");
+        let is_of_user = OF_A_USER.iter().any(|prefix| plain.starts_with(prefix));
         if is_of_user {
             continue;
         }
@@ -116,7 +131,7 @@ pub(super) fn request(
 pub(super) fn passed(from: &HeaderMap, protocol: Option<Protocol>) -> HeaderMap {
     let mut headers = HeaderMap::with_capacity(from.len());
     for (name, value) in kept(from, &["host", "expect", "content-length", "http2-settings"]) {
-        if !name.as_str().starts_with("x-remote-") {
+        if !name.as_str().replace('_', "-").starts_with("x-remote-") {
             headers.append(name, value.clone());
         }
     }
@@ -132,6 +147,15 @@ pub(super) fn response(from: &HeaderMap, changed: Option<Protocol>) -> HeaderMap
             headers.append(name, value.clone());
         }
     }
+    // A page of a pod would otherwise run as one of the hub, with the certificate that a browser shows to the hub.
+    headers.insert(
+        header::CONTENT_SECURITY_POLICY,
+        HeaderValue::from_static("sandbox"),
+    );
+    headers.insert(
+        header::X_CONTENT_TYPE_OPTIONS,
+        HeaderValue::from_static("nosniff"),
+    );
     change(&mut headers, changed);
     headers
 }
@@ -328,6 +352,21 @@ mod tests {
     fn the_member_is_told_the_user_of_the_hub_whatever_the_caller_wrote() {
         // headers of the caller; those that reach the member, besides jane's
         let cases: &[(&[&str], &[&str])] = &[
+            (
+                &[
+                    "Impersonate_User: root",
+                    "X_Remote_User: root",
+                    "X-Forwarded-User: root",
+                    "X-Forwarded-For: 10.0.0.1",
+                    "X-Forwarded-Access-Token: canary",
+                    "X-Auth-Request-Access-Token: canary",
+                    "X-Amzn-Oidc-Data: canary",
+                    "X-Api-Key: canary",
+                    "X-Http-Method-Override: DELETE",
+                    "Forwarded: for=10.0.0.1",
+                ],
+                &[],
+            ),
             (&[], &[]),
             (
                 &["Accept: application/json", "User-Agent: kubectl"],
@@ -537,6 +576,10 @@ mod tests {
 
     #[test]
     fn a_response_does_not_speak_for_the_hub() {
+        const SANDBOX: [&str; 2] = [
+            "content-security-policy: sandbox",
+            "x-content-type-options: nosniff",
+        ];
         use Protocol::WebSocket;
         let cases: &[(&[&str], Option<Protocol>, &[&str])] = &[
             (
@@ -561,6 +604,7 @@ mod tests {
             (
                 &[
                     "Clear-Site-Data: \"*\"",
+                    "Content-Security-Policy: default-src *",
                     "Access-Control-Allow-Origin: *",
                     "Access-Control-Allow-Credentials: true",
                     "Alt-Svc: h2=\":1\"",
@@ -581,7 +625,15 @@ mod tests {
             ),
         ];
         for (from, changed, expected) in cases {
-            assert_eq!(lines(&response(&map(from), *changed)), *expected, "{from:?}");
+            let mut found = lines(&response(&map(from), *changed));
+            // No page of a member runs as one of the hub.
+            found.retain(|line| !SANDBOX.contains(&line.as_str()));
+            assert_eq!(found, *expected, "{from:?}");
+            let all = lines(&response(&map(from), *changed));
+            assert!(
+                SANDBOX.iter().all(|line| all.contains(&(*line).to_owned())),
+                "{all:?}"
+            );
         }
     }
 }

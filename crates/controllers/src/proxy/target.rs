@@ -1,7 +1,6 @@
 //! The method and the path of a request on the member, and what a path says of the response.
 
 use http::{Method, uri::PathAndQuery};
-use serde_json::Value;
 
 /// The reason why a path is not sent on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,17 +55,6 @@ pub(super) fn is_proxied(rest: &str) -> bool {
         below => below,
     };
     matches!(below, [_, _, "proxy", ..])
-}
-
-/// True if a body is a `Status`, as API servers respond with: as JSON or as protobuf.
-pub(super) fn is_status(body: &[u8]) -> bool {
-    // The envelope of protobuf begins with version and kind.
-    if let Some(envelope) = body.strip_prefix(b"k8s\0") {
-        let start = &envelope[..envelope.len().min(32)];
-        return start.windows(6).any(|word| word == b"Status");
-    }
-    serde_json::from_slice::<Value>(body)
-        .is_ok_and(|object| object["kind"] == "Status" && object["apiVersion"] == "v1")
 }
 
 /// The bytes of a path without percent-encoding.
@@ -171,23 +159,6 @@ mod tests {
         ];
         for (path, expected) in cases {
             assert_eq!(is_proxied(path), expected, "{path}");
-        }
-    }
-
-    #[test]
-    fn a_status_is_told_from_other_bodies() {
-        let status = br#"{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","code":401}"#;
-        let cases: [(&[u8], bool); 7] = [
-            (status, true),
-            (b"k8s\0\n\x0c\n\x02v1\x12\x06Status\x12", true),
-            (b"k8s\0\n\x09\n\x02v1\x12\x03Pod\x12", false),
-            (b"k8s\0", false),
-            (br#"{"kind":"Status"}"#, false),
-            (b"Unauthorized", false),
-            (b"", false),
-        ];
-        for (body, expected) in cases {
-            assert_eq!(is_status(body), expected, "{}", String::from_utf8_lossy(body));
         }
     }
 }

@@ -319,7 +319,7 @@ async fn only_a_redirect_is_one_and_only_the_members_own_401_is_about_its_token(
         (pods, answering(304, &[], ""), 304, ""),
         (pods, answering(201, to, "made"), 201, "made"),
         (pods, answering(401, &[], UNAUTHORIZED), 503, "refuses the token"),
-        (pods, answering(401, &[], "log in"), 401, "log in"),
+        (pods, answering(401, &[], "log in"), 503, "refuses the token"),
         (
             service,
             answering(401, &[], UNAUTHORIZED),
@@ -544,5 +544,60 @@ async fn a_connection_that_changes_its_protocol_is_spliced_until_one_side_ends_o
                 );
             }
         }
+    }
+}
+
+/// A Secret of karmadactl: owned by its Cluster, with neither an address nor certificates.
+fn karmadas() -> Value {
+    let mut object = secret(ENDPOINT);
+    object["metadata"]["annotations"] = json!({});
+    object["metadata"]["ownerReferences"] = json!([{"kind": "Cluster", "name": "m1"}]);
+    object
+}
+
+#[tokio::test]
+async fn an_impersonators_secret_that_names_no_address_is_used_where_the_controllers_connect() {
+    // what is changed in the Cluster; the address on the Secret of the controllers; whether the token is sent
+    let recorded = |endpoint: &str| {
+        json!({annotation::CREDENTIALS_CLUSTER: "m1", annotation::CREDENTIALS_ENDPOINT: endpoint,
+        annotation::CREDENTIALS_INSECURE: "true"})
+    };
+    for (change, annotations, is_sent) in [
+        (json!({}), recorded(ENDPOINT), true),
+        (json!({"apiEndpoint": "https://evil"}), recorded(ENDPOINT), false),
+        (
+            json!({"apiEndpoint": "https://evil", "secretRef": null}),
+            recorded(ENDPOINT),
+            false,
+        ),
+        (json!({"secretRef": null}), recorded(ENDPOINT), false),
+        // The controllers have not connected yet.
+        (json!({}), json!({}), false),
+    ] {
+        let mut member = cluster(ENDPOINT);
+        member["spec"]["secretRef"] = json!({"namespace": "karmada-cluster", "name": "m1"});
+        for (field, value) in change.as_object().unwrap() {
+            member["spec"][field] = value.clone();
+        }
+        let mut controllers = secret(ENDPOINT);
+        controllers["metadata"]["name"] = json!("m1");
+        controllers["metadata"]["annotations"] = annotations.clone();
+        let objects: Objects = Arc::default();
+        objects.lock().unwrap().extend([
+            (CLUSTER, member),
+            (IMPERSONATOR, karmadas()),
+            (CONTROLLERS, controllers),
+        ]);
+        let sent = answering(200, &[], "pods");
+        let response = proxy(hub_of(&objects), sent)
+            .send(&jane(), "m1", "/api/v1/pods", get())
+            .await;
+        let expected = if is_sent { 200 } else { 503 };
+        assert_eq!(
+            response.status(),
+            expected,
+            "{change} {annotations}: {}",
+            text(response).await
+        );
     }
 }

@@ -69,6 +69,14 @@ pub struct SecretFacts {
     pub owners: Vec<String>,
 }
 
+impl SecretFacts {
+    /// True if it names the address that its credentials are for.
+    #[must_use]
+    pub fn is_recorded(&self) -> bool {
+        self.annotations.contains_key(annotation::CREDENTIALS_ENDPOINT)
+    }
+}
+
 /// The decision on the use of credentials.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
