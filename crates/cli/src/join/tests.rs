@@ -456,24 +456,24 @@ async fn whom_the_controllers_have_every_right_for_everyone_may_be_impersonated(
 
 #[tokio::test]
 async fn what_was_said_about_impersonation_is_not_widened_by_admin_alone() {
-    for (said, names) in [("nobody", None), ("user:jane", Some("jane"))] {
+    for (whom, names) in [("nobody", None), ("user:jane", Some("jane"))] {
         let (hub, member) = (hub(), member("member-id"));
         let rules = || {
             let role = member.object(IMPERSONATOR_ROLE);
             role.map(|role| role["rules"].to_string())
         };
-        let (done, _) = joined(&format!("m1 --impersonate {said}"), &hub, &member).await;
+        let (done, _) = joined(&format!("m1 --impersonate {whom}"), &hub, &member).await;
         done.unwrap();
         for _ in 0..2 {
             let (done, out) = joined("m1 --admin", &hub, &member).await;
             done.unwrap();
-            assert_eq!(rules().is_some(), names.is_some(), "{said}: {out}");
+            assert_eq!(rules().is_some(), names.is_some(), "{whom}: {out}");
             if let (Some(rules), Some(names)) = (rules(), names) {
                 assert!(rules.contains(names) && !rules.contains("groups"), "{rules}");
             }
         }
         let annotations = hub.object(HUB_SECRET).unwrap()["metadata"]["annotations"].clone();
-        assert_eq!(annotations["entourage.dev/impersonate"], said);
+        assert_eq!(annotations["entourage.dev/impersonate"], whom);
         // Who says otherwise gets it.
         let (done, _) = joined("m1 --admin --impersonate everyone", &hub, &member).await;
         done.unwrap();

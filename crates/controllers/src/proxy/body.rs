@@ -137,7 +137,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_body_that_does_not_arrive_is_given_up() {
         let bodies = bodies();
-        let silent = StreamBody::new(stream::pending::<Result<Frame<Bytes>, Infallible>>());
-        assert_eq!(bodies.read(silent).await.err(), Some(Refusal::BodySlow(30)));
+        let unresponsive = StreamBody::new(stream::pending::<Result<Frame<Bytes>, Infallible>>());
+        assert_eq!(bodies.read(unresponsive).await.err(), Some(Refusal::BodySlow(30)));
     }
 }

@@ -453,7 +453,7 @@ async fn shouting() -> (String, tokio::task::JoinHandle<(String, TcpStream)>) {
     (endpoint, serving)
 }
 
-/// What a side sends up to the empty line, in lower case.
+/// The lines that a side sends up to the empty one, in lower case.
 async fn head(stream: &mut TcpStream) -> String {
     let mut read = Vec::new();
     while !read.ends_with(b"\r\n\r\n") {
