@@ -146,6 +146,8 @@ mod taint_policies;
 mod taints;
 #[path = "e2e/takeover.rs"]
 mod takeover;
+#[path = "e2e/through_hub.rs"]
+mod through_hub;
 #[path = "e2e/volumes.rs"]
 mod volumes;
 #[path = "e2e/waits.rs"]
@@ -181,6 +183,7 @@ fn main() -> ExitCode {
         reference::tests(),
         removal::tests(),
         orphaned::tests(),
+        through_hub::tests(),
         volumes::tests(),
         policies::tests(),
         placement::tests(),

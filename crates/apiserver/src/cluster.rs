@@ -84,9 +84,18 @@ impl Cluster {
         self.0.closed().clone().cancelled_owned()
     }
 
-    /// Has `connector` answer the requests of a subresource, as long as somebody keeps it alive. The cluster does not.
+    /// Has `connector` answer the requests of a subresource, as long as somebody keeps it alive. The cluster does not. Discovery lists
+    /// the subresource as long as the resource is served.
     pub fn connect(&self, subresource: Subresource, connector: &Arc<dyn Connector>) {
         self.0.connectors.insert(subresource, connector);
+        let Subresource {
+            group,
+            version,
+            resource,
+            subresource,
+        } = subresource;
+        self.0
+            .change_kinds(&mut |kinds| kinds.connect([group, version], resource, subresource));
     }
 
     /// The objects beside the API: for tests that read or write them without a request.

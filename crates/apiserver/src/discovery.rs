@@ -159,7 +159,7 @@ pub(crate) fn version(kinds: &Kinds, group: &str, version: &str) -> Option<Value
             value["storageVersionHash"] = storage_hash(kinds, resource).into();
         }
         resources.push(value);
-        for name in &resource.subresources {
+        for name in kinds.subresources(resource) {
             let sub = subresource(resource, name);
             let mut value = json!({
                 "name": format!("{}/{name}", resource.plural), "singularName": "", "namespaced": resource.namespaced,
@@ -203,7 +203,7 @@ pub(crate) fn aggregated(kinds: &Kinds, core: bool) -> Value {
                 .map(|version| {
                     let resources: Vec<Value> = kinds
                         .in_version(group, version)
-                        .map(|one| aggregated_resource(one))
+                        .map(|one| aggregated_resource(kinds, one))
                         .collect();
                     json!({"version": version, "resources": resources, "freshness": "Current"})
                 })
@@ -219,7 +219,7 @@ pub(crate) fn aggregated(kinds: &Kinds, core: bool) -> Value {
     json!({"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items})
 }
 
-fn aggregated_resource(resource: &Resource) -> Value {
+fn aggregated_resource(kinds: &Kinds, resource: &Resource) -> Value {
     // Built-in groups leave out what is their own.
     let kind = |group: &str, version: &str, kind: &str| {
         let own = group.is_empty() && resource.custom.is_some();
@@ -236,9 +236,8 @@ fn aggregated_resource(resource: &Resource) -> Value {
         "singularResource": resource.singular, "verbs": verbs(resource),
     });
     names(&mut value, resource);
-    let subresources: Vec<Value> = resource
-        .subresources
-        .iter()
+    let subresources: Vec<Value> = kinds
+        .subresources(resource)
         .map(|name| {
             let sub = subresource(resource, name);
             json!({"subresource": name, "responseKind": kind(sub.group, sub.version, &sub.kind), "verbs": sub.verbs})
@@ -318,6 +317,37 @@ mod tests {
         assert_eq!(hash("", "v1", "configmaps"), "qFsyl6wFWjQ=");
         assert_eq!(hash("batch", "v1", "jobs"), "mudhfqk/qZY=");
         assert_eq!(hash("events.k8s.io", "v1", "events"), "r2yiGXH7wu8=");
+    }
+
+    #[test]
+    fn a_connected_subresource_is_listed_with_its_resource_alone() {
+        let mut kinds = crate::kinds::builtin();
+        let before = version(&kinds, "batch", "v1");
+        for _ in 0..2 {
+            kinds.connect(["apps", "v1"], "deployments", "proxy");
+        }
+        assert_eq!(version(&kinds, "batch", "v1"), before);
+        let list = version(&kinds, "apps", "v1").expect("served");
+        let all = list["resources"].as_array().expect("a list");
+        let proxies: Vec<&Value> = all
+            .iter()
+            .filter(|one| one["name"].as_str().is_some_and(|name| name.ends_with("/proxy")))
+            .collect();
+        let verbs = json!(["create", "delete", "get", "patch", "update"]);
+        let expected = json!({
+            "name": "deployments/proxy", "singularName": "", "namespaced": true, "kind": "DeploymentProxyOptions",
+            "verbs": verbs,
+        });
+        assert_eq!(proxies, [&expected]);
+        let one = kinds.find("apps", "v1", "deployments").expect("served");
+        let subresources = aggregated_resource(&kinds, one)["subresources"].clone();
+        let names: Vec<&Value> = subresources
+            .as_array()
+            .expect("a list")
+            .iter()
+            .map(|one| &one["subresource"])
+            .collect();
+        assert_eq!(names, ["scale", "status", "proxy"]);
     }
 
     #[test]

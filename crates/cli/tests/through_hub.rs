@@ -113,6 +113,13 @@ async fn a_user_of_the_hub_reaches_a_member_with_the_rights_that_it_has_there() 
     let (code, _) = got(&member, &format!("{CONFIG_MAPS}/a")).await;
     assert_eq!(code, 200, "it is on the member");
 
+    // Discovery lists it, as Karmada's does.
+    let (_, list) = got(&admin, "/apis/cluster.karmada.io/v1alpha1").await;
+    let resources = list["resources"].as_array().unwrap();
+    let listed = resources.iter().find(|one| one["name"] == "clusters/proxy");
+    let kind = listed.map(|one| &one["kind"]);
+    assert_eq!(kind, Some(&json!("ClusterProxyOptions")), "{list}");
+
     // First the hub decides, by clusters/proxy and the name of the cluster.
     let (code, answer) = got(&jane, &config_maps).await;
     assert_eq!(code, 403);

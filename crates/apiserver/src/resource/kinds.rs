@@ -11,6 +11,9 @@ pub struct Kinds {
     /// Groups with their versions, in the order of discovery: built-in ones first, then those of CRDs by name; the preferred
     /// version first.
     groups: Vec<(String, Vec<String>)>,
+    /// Subresources that are no part of a kind, because another part of the process answers them: by group and version, the plural and
+    /// the name. For discovery alone.
+    connected: BTreeMap<(String, String), Vec<(&'static str, &'static str)>>,
 }
 
 impl Kinds {
@@ -65,6 +68,24 @@ impl Kinds {
     #[must_use]
     pub fn groups(&self) -> &[(String, Vec<String>)] {
         &self.groups
+    }
+
+    /// Has discovery list a subresource with those of a resource, as long as the resource is served.
+    pub(crate) fn connect(&mut self, [group, version]: [&str; 2], plural: &'static str, name: &'static str) {
+        let path = (group.to_owned(), version.to_owned());
+        let all = self.connected.entry(path).or_default();
+        if !all.contains(&(plural, name)) {
+            all.push((plural, name));
+        }
+    }
+
+    /// The subresources of a resource for discovery: its own, then those that are connected.
+    pub(crate) fn subresources(&self, resource: &Resource) -> impl Iterator<Item = &'static str> {
+        let path = (resource.group.clone(), resource.version.clone());
+        let connected = self.connected.get(&path).into_iter().flatten();
+        let connected = connected.filter(move |(plural, _)| *plural == resource.plural);
+        let own = resource.subresources.iter().copied();
+        own.chain(connected.map(|(_, name)| *name))
     }
 
     /// Removes the resources of a CRD, and with the last one their versions and their group. O(resources).

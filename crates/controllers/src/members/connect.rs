@@ -302,7 +302,7 @@ async fn permit(
     let written = answer.map_err(|failure| Refused {
         reason: reason::CREDENTIALS_NOT_RECORDED,
         message: format!(
-            "the address of Cluster {name} cannot be recorded on its Secret {namespace}/{secret}, and no token is sent before:              {}. Retrying; `entourage join {name}` records it, too",
+            "the address of Cluster {name} cannot be recorded on its Secret {namespace}/{secret}, and no token is sent before: {}. Retrying; `entourage join {name}` records it, too",
             failure.text(&id.gvk)
         ),
     })?;

@@ -518,4 +518,53 @@ mod tests {
         let body = response.into_body().collect().await.unwrap().to_bytes();
         assert!(String::from_utf8_lossy(&body).contains("within 10 s"), "{body:?}");
     }
+
+    /// The reviews that a hub is asked for: now, and the most at a time.
+    #[derive(Default)]
+    struct Asked(Mutex<(usize, usize)>);
+
+    impl Asked {
+        fn begin(self: &Arc<Self>) -> Turn {
+            let mut counts = self.0.lock().unwrap();
+            counts.0 += 1;
+            counts.1 = counts.1.max(counts.0);
+            Turn(self.clone())
+        }
+    }
+
+    struct Turn(Arc<Asked>);
+
+    impl Drop for Turn {
+        fn drop(&mut self) {
+            self.0.0.lock().unwrap().0 -= 1;
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_hub_is_asked_for_so_many_reviews_at_a_time() {
+        let reviews: Arc<Asked> = Arc::default();
+        let service = {
+            let reviews = reviews.clone();
+            tower::service_fn(move |_: Request<kube::client::Body>| {
+                let turn = reviews.begin();
+                async move {
+                    let response = std::future::pending::<Result<Response<Full<Bytes>>, Infallible>>().await;
+                    drop(turn);
+                    response
+                }
+            })
+        };
+        let hub = kube::Client::new(service, "default");
+        let seen = Arc::default();
+        let front = Front {
+            hub,
+            ..front(201, &seen)
+        };
+        let path = format!("{CLUSTERS}m1/proxy/api");
+        let all = (0..REVIEWS * 2).map(|_| front.answer(asked("GET", &path)));
+        for response in futures::future::join_all(all).await {
+            assert_eq!(response.status(), 503);
+        }
+        assert_eq!(reviews.0.lock().unwrap().1, REVIEWS);
+    }
 }
