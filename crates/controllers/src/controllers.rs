@@ -5,6 +5,8 @@
 //!
 //! [`Key::controller`]: entourage_core::plan::Key::controller
 
+// over 500 lines: one table, of which each row is short
+
 use entourage_core::{
     interpreter::{NATIVE, native::has, operations::Operation},
     rights::{PropagatedKind, propagated},

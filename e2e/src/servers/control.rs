@@ -74,7 +74,7 @@ impl CommandProcess {
         self.process.check()
     }
 
-    /// What it printed and logged so far.
+    /// Its output and log so far.
     ///
     /// # Errors
     /// When its log cannot be read.

@@ -141,10 +141,10 @@ async fn a_cluster_is_registered_by_a_token_and_its_agent_renews_its_certificate
     ensure!(row.contains(&cluster) && row.contains("of a test"), "{listed}");
     ensure!(!listed.contains(hidden), "the secret part is shown");
 
-    let (file, said) = register(scene, &bootstrap, &[]).await?;
+    let (file, printed) = register(scene, &bootstrap, &[]).await?;
     ensure!(
-        said.contains("certificate of the agent") && said.contains("entourage agent"),
-        "{said}"
+        printed.contains("certificate of the agent") && printed.contains("entourage agent"),
+        "{printed}"
     );
     let member = scene.bed.fleet.members[2].kubeconfig_path();
     // All of its time is no more than what must be left: the certificate is renewed at each check.
@@ -245,8 +245,11 @@ async fn a_deleted_token_registers_nothing(scene: &mut Scene) -> Result<()> {
     let cluster = scene.ns.clone();
     let bootstrap = created(scene, &cluster).await?;
     let secret = secret_of(&bootstrap)?;
-    let said = token(scene, &["delete", &secret]).await?;
-    ensure!(said.contains("deleted") && !said.contains(&secret), "{said}");
+    let printed = token(scene, &["delete", &secret]).await?;
+    ensure!(
+        printed.contains("deleted") && !printed.contains(&secret),
+        "{printed}"
+    );
     eventually("the token is no longer accepted", async || {
         let refused = register(scene, &bootstrap, &["--wait", "2s"]).await;
         let error = format!("{:#}", refused.err().context("a deleted token registers")?);

@@ -482,10 +482,10 @@ async fn what_was_said_about_impersonation_is_not_widened_by_admin_alone() {
 }
 
 #[tokio::test]
-async fn what_was_said_about_impersonation_counts_after_the_cluster_was_deleted() {
-    for said in ["nobody", "user:jane"] {
+async fn an_earlier_choice_of_whom_to_impersonate_counts_after_the_cluster_was_deleted() {
+    for whom in ["nobody", "user:jane"] {
         let (hub, member) = (hub(), member("member-id"));
-        let (done, _) = joined(&format!("m1 --impersonate {said}"), &hub, &member).await;
+        let (done, _) = joined(&format!("m1 --impersonate {whom}"), &hub, &member).await;
         done.unwrap();
         hub.remove(CLUSTER);
         let (done, out) = joined("m1 --admin", &hub, &member).await;

@@ -1,3 +1,5 @@
+//! The approver against a scripted hub.
+
 use entourage_core::server::Server;
 use k8s_openapi::ByteString;
 use rcgen::{CertificateParams, DnType, KeyPair};

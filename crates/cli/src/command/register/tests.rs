@@ -1,3 +1,5 @@
+//! `entourage register` against in-memory servers.
+
 use std::os::unix::fs::PermissionsExt as _;
 
 use serde_json::json;

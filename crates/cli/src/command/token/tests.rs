@@ -1,3 +1,5 @@
+//! `entourage token` against an in-memory hub.
+
 use kube::config::Kubeconfig;
 
 use super::*;
@@ -19,7 +21,7 @@ fn args(line: &str) -> CreateArgs {
     }
 }
 
-/// What was printed, and the steps.
+/// The output, and the steps.
 async fn created(hub: &Server, line: &str) -> Result<(String, String)> {
     let (mut out, mut steps) = (Vec::new(), Vec::new());
     let args = args(line);
