@@ -20,7 +20,7 @@ use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 tests![a_user_of_the_hub_has_its_own_rights_on_a_member];
 
 /// The objects that grant a user some rights in all namespaces.
-fn granted(name: &str, user: &str, rules: Value) -> [Value; 2] {
+fn granted(name: &str, user: &str, rules: &Value) -> [Value; 2] {
     let group = "rbac.authorization.k8s.io";
     let version = format!("{group}/v1");
     let metadata = json!({"name": name});
@@ -112,14 +112,14 @@ async fn a_user_of_the_hub_has_its_own_rights_on_a_member(scene: &mut Scene) -> 
     ensure!(code == 403 && words.contains("clusters/proxy"), "{words}");
     let proxy =
         json!([{"apiGroups": ["cluster.karmada.io"], "resources": ["clusters/proxy"], "verbs": ["get"]}]);
-    grant(&scene.hub, &granted(&ns, &user, proxy)).await?;
+    grant(&scene.hub, &granted(&ns, &user, &proxy)).await?;
     // Then the member.
     let (code, words) = refused(front.call("GET", namespaces, None).await)?;
     let member_says = format!("User \"{user}\" cannot list resource \"namespaces\"");
     ensure!(code == 403 && words.contains(&member_says), "{words}");
     let member = scene.member("member1")?.clone();
     let list = json!([{"apiGroups": [""], "resources": ["namespaces"], "verbs": ["list"]}]);
-    grant(&member, &granted(&ns, &user, list)).await?;
+    grant(&member, &granted(&ns, &user, &list)).await?;
     let answer = front.call("GET", namespaces, None).await?;
     ensure!(answer["kind"] == "NamespaceList", "{answer}");
     // All else is the hub's answer to the robot itself.
