@@ -120,7 +120,7 @@ mod tests {
     fn upgrade() -> Option<Upgrade> {
         Some(Upgrade {
             protocol: Protocol::Spdy,
-            caller: hyper::upgrade::on(&mut Request::new(())),
+            caller: hyper::upgrade::on(Request::new(())),
         })
     }
 
@@ -148,7 +148,7 @@ mod tests {
             headers.insert("connection", "upgrade".parse().unwrap());
             headers.insert("upgrade", upgrade.parse().unwrap());
             if can_change {
-                let caller = hyper::upgrade::on(&mut Request::new(()));
+                let caller = hyper::upgrade::on(Request::new(()));
                 request.extensions_mut().insert(caller);
             }
             let (mut parts, ()) = request.into_parts();
