@@ -124,7 +124,7 @@ pub(super) async fn edit(scene: &Scene, name: &str, change: impl Fn(&mut Value))
     Ok(())
 }
 
-async fn delete(scene: &Scene, name: &str) -> Result<()> {
+pub(super) async fn delete(scene: &Scene, name: &str) -> Result<()> {
     scene.hub.call("DELETE", &path(scene, name), None).await?;
     eventually("the Work is gone", async || {
         let held = work(scene, name).await;
