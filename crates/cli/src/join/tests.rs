@@ -495,7 +495,7 @@ async fn an_earlier_choice_of_whom_to_impersonate_counts_after_the_cluster_was_d
             .map(|role| role["rules"].to_string());
         assert!(
             rules.is_none_or(|rules| !rules.contains("groups")),
-            "{said}: {out}"
+            "{whom}: {out}"
         );
     }
 }

@@ -51,7 +51,7 @@ impl Hub {
 /// # Errors
 /// It cannot be encoded.
 pub fn with_token(hub: &Hub, cluster: &str, token: &SecretString) -> Result<SecretString> {
-    render(hub, cluster, json!({"token": token.expose_secret()}))
+    render(hub, cluster, &json!({"token": token.expose_secret()}))
 }
 
 /// The kubeconfig with a certificate, as YAML.
@@ -63,10 +63,10 @@ pub fn with_certificate(hub: &Hub, cluster: &str, issued: &Issued) -> Result<Sec
         "client-certificate-data": base64(issued.certificate.as_bytes())?,
         "client-key-data": base64(issued.key.expose_secret().as_bytes())?,
     });
-    render(hub, cluster, user)
+    render(hub, cluster, &user)
 }
 
-fn render(hub: &Hub, cluster: &str, user: Value) -> Result<SecretString> {
+fn render(hub: &Hub, cluster: &str, user: &Value) -> Result<SecretString> {
     let mut server = json!({"server": hub.server});
     if let Some(authority) = &hub.authority {
         server["certificate-authority-data"] = base64(authority.as_bytes())?;

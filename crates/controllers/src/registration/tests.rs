@@ -23,7 +23,7 @@ fn pkcs10(common_name: &str, organizations: &[&str], alternative: &[&str]) -> Va
     serde_json::to_value(ByteString(pem.into_bytes())).unwrap()
 }
 
-fn object(sender: &str, request: Value) -> Value {
+fn object(sender: &str, request: &Value) -> Value {
     json!({
         "metadata": {"name": "edge1-x", "uid": "u1", "resourceVersion": "5"},
         "spec": {
@@ -36,7 +36,7 @@ fn object(sender: &str, request: Value) -> Value {
 fn of_agent(sender: &str) -> Value {
     object(
         sender,
-        pkcs10("system:karmada:agent:edge1", &["system:karmada:agents"], &[]),
+        &pkcs10("system:karmada:agent:edge1", &["system:karmada:agents"], &[]),
     )
 }
 
@@ -137,12 +137,12 @@ async fn nobody_is_asked_about_a_request_that_is_not_an_agents() {
         ("no object", json!({"metadata": {"name": "x"}})),
         (
             "another user",
-            object("jane", pkcs10("system:admin", agents, &[])),
+            object("jane", &pkcs10("system:admin", agents, &[])),
         ),
-        ("masters", object("jane", pkcs10(user, &["system:masters"], &[]))),
+        ("masters", object("jane", &pkcs10(user, &["system:masters"], &[]))),
         (
             "alternative names",
-            object("jane", pkcs10(user, agents, &["hub.example.com"])),
+            object("jane", &pkcs10(user, agents, &["hub.example.com"])),
         ),
     ] {
         let (mut approver, log) = hub(vec![object], false, "clusteragent");
