@@ -18,13 +18,13 @@ pub mod member;
 use anyhow::{Context as _, Result};
 use serde_json::Value;
 
+use crate::manifests::documents;
+
 /// The objects of files in `config/agent`, for another cluster than the one that these name.
 fn manifests(texts: &[&str], cluster: &str) -> Result<Vec<Value>> {
     let mut all = Vec::new();
     for text in texts {
-        let read: Vec<Value> = serde_saphyr::from_multiple(&text.replace("member1", cluster))
-            .context("a manifest is malformed")?;
-        all.extend(read);
+        all.extend(documents(&text.replace("member1", cluster), "config/agent")?);
     }
     Ok(all)
 }

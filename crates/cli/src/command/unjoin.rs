@@ -113,7 +113,8 @@ pub async fn unjoin(
     }
     remove_secret(&mut target, &args.cluster_namespace, name).await?;
     let is_pulled = |cluster: &DynamicObject| cluster.data.pointer("/spec/syncMode") == Some(&json!("Pull"));
-    if clusters.iter().find(named).is_none_or(is_pulled) {
+    let found = clusters.iter().find(named);
+    if found.is_none_or(is_pulled) {
         registration::hub::remove(&mut target, name).await?;
     }
     impersonator::remove_secret(&mut target, &args.cluster_namespace, name).await?;
@@ -130,6 +131,15 @@ pub async fn unjoin(
                 .await?;
             impersonator::remove_if_present(&mut target, &args.cluster_namespace, &account).await?;
             rights::remove(&mut target, &args.cluster_namespace, &account).await
+        }
+        None if found.is_some_and(is_pulled) => {
+            writeln!(
+                target.out,
+                "note: the cluster keeps its agent, which can do nothing on the hub any more; there: kubectl -n karmada-system delete \
+                 deployment/{}",
+                registration::member::NAME
+            )?;
+            Ok(())
         }
         None => {
             writeln!(

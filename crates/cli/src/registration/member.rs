@@ -174,6 +174,8 @@ mod tests {
         assert!(arguments.contains(&format!("/{SECRET_KEY}\"")), "{arguments}");
         let volume = &deployment["spec"]["template"]["spec"]["volumes"][0];
         assert_eq!(volume["secret"]["secretName"], SECRET_NAME);
+        // 0440 in octal, as kubectl reads it.
+        assert_eq!(volume["secret"]["defaultMode"], json!(288));
     }
 
     #[test]
