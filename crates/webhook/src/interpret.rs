@@ -241,10 +241,16 @@ pub async fn serve(
     stop: CancellationToken,
 ) {
     let (_certificate, current) = watch::channel(Some((Vec::new(), Arc::new(tls))));
-    listener::serve(listener, current, listener::STREAMS, stop, move |request| {
-        let interpreter = interpreter.clone();
-        async move { interpreter.answer(request).await }
-    })
+    listener::serve(
+        listener,
+        current,
+        listener::FOR_API_SERVER,
+        stop,
+        move |request| {
+            let interpreter = interpreter.clone();
+            async move { interpreter.answer(request).await }
+        },
+    )
     .await;
 }
 

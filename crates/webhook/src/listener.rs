@@ -23,11 +23,20 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::{debug, warn};
 
-/// The number of concurrent connections; more wait to be accepted.
-const CONNECTIONS: usize = 256;
+/// The limits of a listener.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// The number of concurrent connections; more wait to be accepted.
+    pub connections: usize,
+    /// The number of concurrent requests on one HTTP/2 connection.
+    pub streams: u32,
+}
 
-/// The usual number of concurrent requests on one HTTP/2 connection.
-pub const STREAMS: u32 = 128;
+/// The limits of a server whose caller is one API server.
+pub const FOR_API_SERVER: Limits = Limits {
+    connections: 256,
+    streams: 128,
+};
 
 /// Keepalive: the idle time of a connection before the first probe, and the interval of the probes. After a change of the protocol
 /// nothing else tells that the other side is gone.
@@ -42,12 +51,11 @@ const END: Duration = Duration::from_secs(5);
 /// The certificate's bytes, and the configuration made of it; `None` until there is one.
 pub type Current = Option<(Vec<u8>, Arc<ServerConfig>)>;
 
-/// Serves until `stop`; requests in progress are finished, within a limit. `streams` is the number of concurrent requests on one
-/// HTTP/2 connection.
+/// Serves until `stop`; requests in progress are finished, within a limit.
 pub async fn serve<A, F, B>(
     listener: TcpListener,
     tls: watch::Receiver<Current>,
-    streams: u32,
+    limits: Limits,
     stop: CancellationToken,
     answer: A,
 ) where
@@ -56,7 +64,8 @@ pub async fn serve<A, F, B>(
     B: http_body::Body<Data = Bytes> + Send + 'static,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    let (places, tasks) = (Arc::new(Semaphore::new(CONNECTIONS)), TaskTracker::new());
+    let Limits { connections, streams } = limits;
+    let (places, tasks) = (Arc::new(Semaphore::new(connections)), TaskTracker::new());
     loop {
         let Ok(place) = places.clone().acquire_owned().await else {
             break;

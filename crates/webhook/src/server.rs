@@ -63,7 +63,7 @@ impl Server {
     /// Serves until `stop`; requests in progress are finished, within a limit.
     pub(crate) async fn serve(self, listener: TcpListener, stop: CancellationToken) {
         let tls = self.tls.clone();
-        listener::serve(listener, tls, listener::STREAMS, stop, move |request| {
+        listener::serve(listener, tls, listener::FOR_API_SERVER, stop, move |request| {
             let server = self.clone();
             async move { server.answer(request).await }
         })

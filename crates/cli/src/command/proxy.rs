@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context as _, Result, anyhow, bail};
 use clap::Args;
 use entourage_controllers::proxy::{Front, Proxy, ProxyOptions};
-use entourage_webhook::listener;
+use entourage_webhook::listener::{self, Limits};
 use kube::config::AuthInfo;
 use tokio::{
     net::TcpListener,
@@ -30,9 +30,12 @@ use crate::{
 /// The deadline of a call to the hub of our own.
 const DEADLINE: Duration = Duration::from_secs(10);
 
-/// The number of concurrent requests on one HTTP/2 connection: callers need not be known to the hub. Clients with more watches open
-/// further connections.
-const STREAMS: u32 = 32;
+/// The limits of the listener. Each watch of a client may be a connection. Callers need not be known to the hub, so one of them has
+/// few requests on a connection; clients with more watches open further ones.
+const LIMITS: Limits = Limits {
+    connections: 4096,
+    streams: 32,
+};
 
 /// Flags of `entourage proxy`.
 #[derive(Args, Clone, Debug)]
@@ -145,7 +148,7 @@ pub async fn serve(
     stop: CancellationToken,
 ) {
     let (_certificate, current) = watch::channel(Some((Vec::new(), Arc::new(tls))));
-    listener::serve(listener, current, STREAMS, stop, move |request| {
+    listener::serve(listener, current, LIMITS, stop, move |request| {
         let front = front.clone();
         async move { front.answer(request).await }
     })
