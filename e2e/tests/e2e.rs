@@ -24,6 +24,8 @@ mod adopt;
 mod adopt_pull;
 #[path = "e2e/agent.rs"]
 mod agent;
+#[path = "e2e/autoscaling.rs"]
+mod autoscaling;
 #[path = "e2e/bad_input.rs"]
 mod bad_input;
 #[path = "e2e/claims.rs"]
@@ -208,6 +210,7 @@ fn main() -> ExitCode {
         disagreements::tests(),
         drift::tests(),
         native::tests(),
+        autoscaling::tests(),
         gate::tests(),
         governor::tests(),
         secrets::tests(),

@@ -111,6 +111,10 @@ pub struct Options {
     pub deschedule_after: Option<Duration>,
     /// True if each copy on a member in Push mode has a Work as a view; see [`entourage_core::works`].
     pub mirror_works: bool,
+    /// True if the templates that propagated HorizontalPodAutoscalers scale are labelled; see [`entourage_core::autoscaling`].
+    pub mark_scale_targets: bool,
+    /// True if the replicas of templates follow the autoscalers of members; see [`entourage_core::autoscaling`].
+    pub sync_replicas: bool,
     /// The feature gate Failover (docs/concepts.md, "The feature gates").
     pub failover: bool,
     /// The feature gate FederatedQuotaEnforcement (docs/concepts.md, "The feature gates").
@@ -158,6 +162,8 @@ impl Default for Options {
             model_resources: false,
             deschedule_after: None,
             mirror_works: false,
+            mark_scale_targets: false,
+            sync_replicas: false,
             failover: true,
             enforce_quotas: false,
             eviction_budget: Budget::default(),
@@ -290,6 +296,8 @@ pub async fn run(
             config.model_resources = options.model_resources;
             config.deschedule_after = options.deschedule_after.map(clock::millis);
             config.mirror_works = options.mirror_works;
+            config.mark_scale_targets = options.mark_scale_targets;
+            config.sync_replicas = options.sync_replicas;
             config.events_on_bindings = options.events == events::Recorded::All;
             config.failover = options.failover;
             config.enforce_quotas = options.enforce_quotas;

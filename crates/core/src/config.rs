@@ -62,6 +62,11 @@ pub struct Config {
     pub enforce_quotas: bool,
     /// True if each copy on a member in Push mode has a Work as a view; see [`crate::works`]. Default: false.
     pub mirror_works: bool,
+    /// True if the templates that propagated HorizontalPodAutoscalers scale are labelled; see [`crate::autoscaling`]. Default:
+    /// false.
+    pub mark_scale_targets: bool,
+    /// True if the replicas of templates follow the autoscalers of members; see [`crate::autoscaling`]. Default: false.
+    pub sync_replicas: bool,
     /// True if the successes of a workload are also recorded on its binding; see [`crate::event_reasons`]. Default: false.
     pub events_on_bindings: bool,
     /// The feature gate Failover (docs/concepts.md, "The feature gates"). Default: on.
@@ -100,6 +105,8 @@ impl Config {
             deschedule_after: None,
             enforce_quotas: false,
             mirror_works: false,
+            mark_scale_targets: false,
+            sync_replicas: false,
             events_on_bindings: false,
             failover: true,
             eviction_budget: Budget::default(),

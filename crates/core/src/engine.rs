@@ -13,7 +13,7 @@ use std::{collections::BTreeSet, ops::Deref};
 use entourage_api::work::TargetCluster;
 
 use crate::{
-    binding, cluster,
+    autoscaling, binding, cluster,
     config::Config,
     delivery, descheduling, detector, distribution, execution_namespaces,
     failover::budget,
@@ -96,8 +96,12 @@ pub(crate) fn plan(fleet: &Fleet, key: &Key, now: Time) -> Plan {
     // A key may name an old version of a kind; the plan is made for the version that is watched.
     let plan = match &fleet.in_use(key) {
         Key::Policy(name) => detector::plan_policy(fleet, name, now),
-        Key::Template(id) => detector::plan_template(fleet, id, now),
-        Key::TemplateStatus(id) => status::template::plan(fleet, id, now),
+        Key::Template(id) => or(detector::plan_template(fleet, id, now), || {
+            autoscaling::plan_label(fleet, id)
+        }),
+        Key::TemplateStatus(id) => or(status::template::plan(fleet, id, now), || {
+            autoscaling::plan_replicas(fleet, id)
+        }),
         Key::Binding(id) => binding::plan(fleet, id, now),
         Key::BindingStatus(id) => status::plan_binding(fleet, id, now),
         Key::Copy(id, cluster) => delivery::plan::plan(fleet, id, cluster, now),
@@ -114,6 +118,11 @@ pub(crate) fn plan(fleet: &Fleet, key: &Key, now: Time) -> Plan {
         Key::ExecutionNamespace(cluster) => execution_namespaces::plan(fleet, cluster),
     };
     cluster::identity::gate(fleet, key, plan)
+}
+
+/// The plan, or if there is nothing to do the next one of the same object.
+fn or(plan: Plan, next: impl FnOnce() -> Plan) -> Plan {
+    if plan == Plan::nothing() { next() } else { plan }
 }
 
 impl Fleet {

@@ -45,7 +45,7 @@ use crate::{
         task::{self, Progress},
         tolerance::{Stay, stay},
     },
-    fleet::Fleet,
+    fleet::{Fleet, autoscaling::as_scaled},
     object::{ResourceId, Str, Time},
     observation::Template,
     scheduler::Outcome,
@@ -114,6 +114,11 @@ pub(crate) fn decide(
     held: &ResourceBinding,
     now: Time,
 ) -> Option<Decision> {
+    let scaled = as_scaled(fleet, id, of, behaviour.0, held);
+    let (of, held) = match &scaled {
+        Some((template, held)) => ((of.0, template), held),
+        None => (of, held),
+    };
     let decide = |turn: TurnOf<'_>| {
         let decision = decide_by(fleet, id, of, behaviour, held, (turn, now))?;
         Some(quota::limited(

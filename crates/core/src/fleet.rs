@@ -4,6 +4,7 @@
 //! changes it: that is done by [`crate::Engine`] alone.
 
 pub(crate) mod activation;
+pub(crate) mod autoscaling;
 pub(crate) mod claims;
 pub(crate) mod consent;
 pub(crate) mod contests;

@@ -8,6 +8,7 @@ mod named_kinds;
 mod override_index;
 mod policy_index;
 mod referrers;
+mod scaling;
 mod workload_groups;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,6 +19,7 @@ pub(crate) use named_kinds::{NamedKinds, selected_kinds};
 pub(crate) use override_index::{OverrideIndex, Reach};
 pub(crate) use policy_index::PolicyIndex;
 pub use referrers::Referrers;
+pub(crate) use scaling::Scaling;
 pub(crate) use workload_groups::{GroupRule, Membership, WorkloadGroups};
 
 use crate::{
@@ -40,6 +42,8 @@ pub(crate) struct Graph {
     pub(crate) claimed: BTreeMap<NamespacedName, BTreeSet<ResourceId>>,
     /// Workload group → bindings that are its members, as stored.
     pub(crate) workload_groups: WorkloadGroups,
+    /// Workload → autoscalers that scale it, and autoscaler → workloads that are labelled because of it.
+    pub(crate) scaling: Scaling,
     /// Namespace → templates of other namespaces that refer to something in it; the empty name stands for cluster-scoped objects.
     pub(crate) cross_namespace_referrers: BTreeMap<Str, BTreeSet<ResourceId>>,
     /// (kind, namespace) → templates that select objects of it by label.

@@ -10,6 +10,7 @@
 //! | module | decides |
 //! |---|---|
 //! | [`detector`] | which policy claims a template |
+//! | [`autoscaling`] | the label that leaves replicas to members, and the replicas of a template whose members scale it |
 //! | `scheduling` | the placement of a template, and the clusters it is scheduled to |
 //! | [`dependencies`] | the clusters where an object is required, and what keeps its copies there |
 //! | [`binding`] | the metadata and spec of a binding: the one writer of both |
@@ -41,6 +42,7 @@
 pub mod adoption;
 pub mod agent;
 pub mod apply_task;
+pub mod autoscaling;
 pub mod binding;
 pub mod cache;
 pub mod cluster;

@@ -76,6 +76,8 @@ pub struct Template {
     pub references: Vec<DependencyReference>,
     /// The dependencies by label.
     pub selections: Vec<DependencySelection>,
+    /// The workload that it scales, if it is an autoscaler. Boxed: few templates have one.
+    pub scales: Option<Box<ResourceId>>,
     /// Its status as stored, for interpreted kinds only.
     pub status: Option<Value>,
     /// The other fields that the aggregation of its status reads, in the layout of the object; null for most kinds.
@@ -119,6 +121,8 @@ pub struct Copy {
     pub health: Option<Health>,
     /// The reason in its status why it is not healthy, or the words of an agent that could not apply it. Boxed: few copies have it.
     pub why_unhealthy: Option<Box<str>>,
+    /// The replicas that it requests, if it is a workload whose replicas are left to the member.
+    pub replicas: Option<i32>,
     /// True if it holds data that exists nowhere else: a PersistentVolumeClaim that was bound.
     pub holds_data: bool,
     /// The time when the data of a claim was restored there, as an annotation states. Boxed: few copies have it.
@@ -460,6 +464,14 @@ fn template_as_known(id: &ResourceId, object: &Value) -> Template {
         failed_operations: failed.into_iter().collect(),
         references: interpreter::references::references(native, &id.namespace, object),
         selections: interpreter::references::selections(native, &id.namespace, object),
+        scales: native.scale_target(object).map(|(target, name)| {
+            let gvk = Gvk {
+                group: target.group.into(),
+                version: target.version.into(),
+                kind: target.kind.into(),
+            };
+            Box::new(ResourceId::new(gvk, &id.namespace, name))
+        }),
         status: interpreted
             .then(|| object["status"].clone())
             .filter(|status| !status.is_null()),

@@ -118,6 +118,18 @@ pub trait NativeKind: Sync {
     /// Sets the number of replicas in the object. Default: no change.
     fn revise_replicas(&self, _object: &mut Value, _replicas: i64) {}
 
+    /// The group, version, kind and name of the workload in its own namespace that an object of this kind scales; `None` for other
+    /// kinds.
+    fn scale_target<'a>(&self, _object: &'a Value) -> Option<(NativeGvk<'a>, &'a str)> {
+        None
+    }
+
+    /// True if an object of this kind is a workload that autoscalers of its cluster scale by `spec.replicas`, so that the
+    /// retain-replicas label counts.
+    fn is_scaled(&self) -> bool {
+        false
+    }
+
     /// True if an API server increments `metadata.generation` for a change of annotations, as it does for one of the spec.
     fn annotations_count_as_content(&self) -> bool {
         false

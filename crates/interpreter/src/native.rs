@@ -122,6 +122,14 @@ pub fn has(native: &dyn NativeKind, operation: Operation) -> bool {
     native.operations().contains(&operation)
 }
 
+/// The replicas that a copy requests, if its kind is scaled by autoscalers and its label leaves them to the member; else `None`.
+#[must_use]
+pub fn left_to_member(native: &dyn NativeKind, copy: &Value) -> Option<i32> {
+    let is_left = native.is_scaled() && counters::retains_replicas(copy);
+    let replicas = is_left.then(|| native.replicas(copy))??;
+    i32::try_from(replicas).ok()
+}
+
 /// Removes the fields of a template that are never propagated, whatever its kind: all fields that an API server sets, ownership
 /// and finalizers (they name objects of the hub), status, and kubectl's last-applied annotation (it contains the whole object,
 /// a Secret's content too).

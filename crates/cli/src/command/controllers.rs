@@ -246,6 +246,8 @@ fn options(args: &ControllersArgs) -> Options {
         deschedule_after: args.descheduler.then_some(args.unschedulable_threshold),
         mirror_works: args.work_objects == WorkObjects::Mirror,
         approve_agents: args.controllers.is_on(optional::AGENT_CSR_APPROVING),
+        mark_scale_targets: args.controllers.is_on(optional::SCALE_TARGET_MARKER),
+        sync_replicas: args.controllers.is_on(optional::REPLICAS_SYNCER),
         failover: args.feature_gates.is_on(features::FAILOVER),
         enforce_quotas: args.feature_gates.is_on(features::FEDERATED_QUOTA_ENFORCEMENT),
         eviction_budget: Budget {
@@ -375,8 +377,14 @@ mod tests {
 
     #[test]
     fn controllers_that_are_off_by_default_are_turned_on_by_name() {
-        for (line, on) in [("", false), ("--controllers=*,agentcsrapproving", true)] {
-            assert_eq!(options(&args(line)).approve_agents, on, "{line}");
+        let line = "--controllers=*,agentcsrapproving,hpaScaleTargetMarker,deploymentReplicasSyncer";
+        for (line, on) in [("", false), (line, true)] {
+            let options = options(&args(line));
+            assert_eq!(
+                (options.approve_agents, options.mark_scale_targets, options.sync_replicas),
+                (on, on, on),
+                "{line}"
+            );
         }
     }
 

@@ -15,6 +15,7 @@ use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 use super::controllers::{
     WorkObjects,
     features::{self, FeatureGates},
+    optional::{self, Controllers},
     stop_on,
 };
 use crate::{
@@ -41,6 +42,11 @@ pub struct UpArgs {
     #[arg(long, value_name = "NAME=BOOL,…", value_parser = features::parse, default_value = "",
         hide_default_value = true, long_help = features::help() + "\n\nHere ResourceDistributionGate is on by default.")]
     pub feature_gates: FeatureGates,
+
+    /// The controllers to turn on besides those that are always on (*), as of `entourage controllers`: *,NAME,NAME
+    #[arg(long, value_name = "*,NAME,…", value_parser = optional::parse, default_value = "*",
+        allow_hyphen_values = true, long_help = optional::help())]
+    pub controllers: Controllers,
 
     /// Keep a Work for each copy as a view: mirror, or off
     #[arg(long, value_name = "WHICH", value_enum, default_value = "off")]
@@ -98,6 +104,8 @@ fn options(args: &UpArgs) -> Options {
         mirror_works: args.work_objects == WorkObjects::Mirror,
         // As Karmada's controllers do by default.
         approve_agents: true,
+        mark_scale_targets: args.controllers.is_on(optional::SCALE_TARGET_MARKER),
+        sync_replicas: args.controllers.is_on(optional::REPLICAS_SYNCER),
         ..usual
     }
 }

@@ -33,6 +33,7 @@ mod quotas;
 mod rebalancers;
 mod restored;
 mod rights;
+mod scaling;
 mod selections;
 mod taint_policies;
 mod templates;

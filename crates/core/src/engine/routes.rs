@@ -9,7 +9,10 @@ use entourage_api::policy::{Preemption, PropagationSpec};
 
 use crate::{
     cache::{Member, Policy, referred},
-    fleet::Fleet,
+    fleet::{
+        Fleet,
+        autoscaling::{autoscaler, is_scaled_kind},
+    },
     matching,
     object::{Gvk, NamespacedName, ResourceId, Str},
     observation::Watch,
@@ -60,6 +63,8 @@ pub(crate) enum Changed<'a> {
     Health(&'a ResourceId),
     /// The reported status of a template's copies.
     Report(&'a ResourceId),
+    /// The replicas of a copy whose number is left to its member.
+    Scaled(&'a ResourceId),
     /// The problem of a copy.
     Problem(&'a ResourceId),
     /// An object was deleted in a namespace of a member.
@@ -111,7 +116,10 @@ impl Fleet {
     pub(crate) fn route(&self, change: Changed<'_>, dirty: &mut Dirty) {
         match change {
             // Templates, and their bindings.
-            Changed::Template(id) => self.dirty_resource(id, dirty),
+            Changed::Template(id) => {
+                self.dirty_resource(id, dirty);
+                self.dirty_scale_targets(id, dirty);
+            }
             Changed::Claim(id) => dirty.push(Key::Template(id.clone())),
             Changed::Presence(id) => self.dirty_referrers(id, dirty),
             Changed::PropagatedDependencies(id) => self.dirty_dependencies(id, dirty),
@@ -123,16 +131,23 @@ impl Fleet {
             Changed::Dependencies(id) => dirty.push(Key::BindingStatus(id.clone())),
             // Copies.
             Changed::Copy(id, cluster) => dirty.push(Key::Copy(id.clone(), cluster.clone())),
-            Changed::CopyTried(id, cluster) => dirty.extend([
-                Key::Copy(id.clone(), cluster.clone()),
-                Key::BindingStatus(id.clone()),
-            ]),
-            Changed::CopyListed(id, cluster) | Changed::CopyGone(id, cluster) => dirty.extend([
-                Key::Copy(id.clone(), cluster.clone()),
-                Key::Binding(id.clone()),
-                Key::BindingStatus(id.clone()),
-                Key::TemplateStatus(id.clone()),
-            ]),
+            Changed::CopyTried(id, cluster) => {
+                dirty.extend([
+                    Key::Copy(id.clone(), cluster.clone()),
+                    Key::BindingStatus(id.clone()),
+                ]);
+                self.dirty_scaled(id, dirty);
+            }
+            Changed::CopyListed(id, cluster) | Changed::CopyGone(id, cluster) => {
+                dirty.extend([
+                    Key::Copy(id.clone(), cluster.clone()),
+                    Key::Binding(id.clone()),
+                    Key::BindingStatus(id.clone()),
+                    Key::TemplateStatus(id.clone()),
+                ]);
+                self.dirty_scale_targets(id, dirty);
+            }
+            Changed::Scaled(id) => self.dirty_scaled(id, dirty),
             Changed::CopyOwner(id, cluster) => dirty.extend([
                 Key::BindingStatus(id.clone()),
                 Key::TemplateStatus(id.clone()),
@@ -199,6 +214,24 @@ impl Fleet {
         if resource.binding.is_some() {
             dirty.push(Key::BindingStatus(id.clone()));
             dirty.push(Key::TemplateStatus(id.clone()));
+        }
+    }
+
+    /// The workloads whose label depends on an autoscaler. Cost: O(their number); O(1) while no label is set.
+    fn dirty_scale_targets(&self, id: &ResourceId, dirty: &mut Dirty) {
+        if !self.config.mark_scale_targets || id.gvk != autoscaler() {
+            return;
+        }
+        let template = self.resource(id).and_then(|resource| resource.template.as_ref());
+        let target = template.and_then(|template| template.scales.as_deref());
+        let all = target.into_iter().chain(self.graph.scaling.marked(id));
+        dirty.extend(all.cloned().map(Key::Template));
+    }
+
+    /// The keys that follow the replicas of copies. Cost: O(1).
+    fn dirty_scaled(&self, id: &ResourceId, dirty: &mut Dirty) {
+        if self.config.sync_replicas && is_scaled_kind(&id.gvk) {
+            dirty.extend([Key::Binding(id.clone()), Key::TemplateStatus(id.clone())]);
         }
     }
 

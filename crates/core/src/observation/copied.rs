@@ -66,12 +66,27 @@ fn report_of_agent(copy: &mut Copy, is_whole: bool, object: &Value, (applied, wo
         None if applied == Applied::Done && !is_whole => None,
         _ => Some(Health::Unknown),
     };
+    // What it was given is in the Work's manifest: only the report says what it has.
+    copy.replicas = copy.replicas.and_then(|_| reported_replicas(object));
     copy.why_unhealthy = match copy.health {
         _ if applied == Applied::Failed => Some(words.into()),
         Some(Health::Unhealthy) => Some("the agent of the cluster reports that it is not healthy".into()),
         _ => None,
     };
     copy.by_agent = Some(applied);
+}
+
+/// The replicas that an agent reports, once the workload's controller has seen its latest spec and no replica of an earlier one is
+/// left: while it is rolled out there are more of them, or fewer, than are asked for.
+fn reported_replicas(object: &Value) -> Option<i32> {
+    let status = &object["status"];
+    let count = |name: &str| status[name].as_i64().unwrap_or_default();
+    let replicas = count("replicas");
+    let is_rolled_out = status["updatedReplicas"]
+        .as_i64()
+        .is_none_or(|updated| updated == replicas);
+    let is_seen = count("observedGeneration") >= count("generation");
+    i32::try_from(replicas).ok().filter(|_| is_rolled_out && is_seen)
 }
 
 /// Projects a copy by its native interpreter.
@@ -86,6 +101,7 @@ fn copy_as_known(gvk: &Gvk, object: &Value) -> Copy {
                 ..meta
             },
             status: native.reflect(object),
+            replicas: interpreter::native::left_to_member(native, object),
             health: Some(native.health(object)),
             holds_data: native.holds_data(object),
             data_restored_at: gvk.is_claim().then(|| restored_at(object)).flatten(),
@@ -109,4 +125,46 @@ fn restored_at(object: &Value) -> Option<Box<Time>> {
     let text = object["metadata"]["annotations"][annotation::DATA_RESTORED_AT].as_str()?;
     let time: v1::Time = serde_json::from_value(text.into()).ok()?;
     Some(Box::new(Time::from_k8s(&time)))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_replicas_of_an_agents_report_count_once_a_rollout_has_ended() {
+        for (status, want) in [
+            (
+                json!({"replicas": 4, "updatedReplicas": 4, "observedGeneration": 2, "generation": 2}),
+                Some(4),
+            ),
+            (json!({"replicas": 4}), Some(4)),
+            (
+                json!({"replicas": 5, "updatedReplicas": 2, "observedGeneration": 2, "generation": 2}),
+                None,
+            ),
+            (
+                json!({"replicas": 4, "updatedReplicas": 4, "observedGeneration": 1, "generation": 2}),
+                None,
+            ),
+            (json!({}), Some(0)),
+        ] {
+            assert_eq!(reported_replicas(&json!({"status": status})), want, "{status}");
+        }
+    }
+
+    #[test]
+    fn the_replicas_of_a_copy_are_kept_only_if_they_are_left_to_the_member() {
+        let gvk = Gvk::new("apps/v1", "Deployment");
+        let interpretation = Interpretation::default();
+        for (label, want) in [("true", Some(3)), ("false", None)] {
+            let live = json!({
+                "metadata": {"labels": {"resourcetemplate.karmada.io/retain-replicas": label}},
+                "spec": {"replicas": 3}, "status": {"replicas": 5},
+            });
+            assert_eq!(copy(&interpretation, &gvk, &live).replicas, want, "{label}");
+        }
+    }
 }

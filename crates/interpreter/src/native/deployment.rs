@@ -77,6 +77,10 @@ impl NativeKind for Deployment {
         ]
     }
 
+    fn is_scaled(&self) -> bool {
+        true
+    }
+
     fn needs_live(&self, desired: &Value) -> bool {
         counters::retains_replicas(desired)
     }

@@ -49,6 +49,15 @@ impl NativeKind for HorizontalPodAutoscaler {
         ]
     }
 
+    /// An `apiVersion` is optional; without one it is that of the core group, as for the controller.
+    fn scale_target<'a>(&self, object: &'a Value) -> Option<(NativeGvk<'a>, &'a str)> {
+        let target = &object["spec"]["scaleTargetRef"];
+        let api_version = target["apiVersion"].as_str().unwrap_or("v1");
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        let kind = target["kind"].as_str()?;
+        Some((NativeGvk { group, version, kind }, target["name"].as_str()?))
+    }
+
     fn reflect(&self, live: &Value) -> Option<Value> {
         counters::reflect_counts(live, COUNTERS)
     }
@@ -56,5 +65,34 @@ impl NativeKind for HorizontalPodAutoscaler {
     /// Current and desired replicas are sums over the clusters. Source: Karmada reference 3.1.
     fn aggregate(&self, template: &Value, items: &[(&str, Option<&Value>)]) -> Option<Value> {
         counters::sums(template, items, COUNTERS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_target_is_what_the_controller_takes_it_for() {
+        for (target, want) in [
+            (
+                json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}),
+                Some(("apps", "v1", "Deployment", "web")),
+            ),
+            (
+                json!({"kind": "ReplicationController", "name": "web"}),
+                Some(("", "v1", "ReplicationController", "web")),
+            ),
+            (json!({"apiVersion": "apps/v1", "kind": "Deployment"}), None),
+            (json!("web"), None),
+            (json!(null), None),
+        ] {
+            let object = json!({"spec": {"scaleTargetRef": target}});
+            let found = HorizontalPodAutoscaler("v2").scale_target(&object);
+            let found = found.map(|(gvk, name)| (gvk.group, gvk.version, gvk.kind, name));
+            assert_eq!(found, want, "{object}");
+        }
     }
 }

@@ -72,6 +72,10 @@ impl NativeKind for ReplicaSet {
         ]
     }
 
+    fn is_scaled(&self) -> bool {
+        true
+    }
+
     fn needs_live(&self, desired: &Value) -> bool {
         counters::retains_replicas(desired)
     }

@@ -54,6 +54,10 @@ impl NativeKind for ReplicationController {
         counters::revise_replicas(object, replicas);
     }
 
+    fn is_scaled(&self) -> bool {
+        true
+    }
+
     fn needs_live(&self, desired: &Value) -> bool {
         retains_replicas(desired)
     }

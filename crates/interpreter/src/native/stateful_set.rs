@@ -77,6 +77,10 @@ impl NativeKind for StatefulSet {
         counters::revise_replicas(object, replicas);
     }
 
+    fn is_scaled(&self) -> bool {
+        true
+    }
+
     fn needs_live(&self, desired: &Value) -> bool {
         counters::retains_replicas(desired)
     }

@@ -22,6 +22,7 @@ pub fn of(template: &Meta, render_spec: &RenderSpec, id: &ResourceId, cluster: &
     let mut annotations = template.annotations.clone();
     for of_ours in [
         annotation::WAITS,
+        annotation::SCALED_BY,
         annotation::CREATED_BY,
         annotation::APPLIED_OVERRIDES,
         annotation::APPLIED_CLUSTER_OVERRIDES,

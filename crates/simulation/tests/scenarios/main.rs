@@ -2,6 +2,7 @@
 //! after any change leads to the same end.
 
 mod affinity;
+mod autoscaling;
 mod chaos;
 mod chaos_chains;
 mod chaos_distributions;

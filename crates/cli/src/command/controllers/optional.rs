@@ -14,12 +14,28 @@ pub struct Optional {
 /// Approves the certificates of agents.
 pub const AGENT_CSR_APPROVING: &str = "agentcsrapproving";
 
+/// Labels the targets of propagated HorizontalPodAutoscalers.
+pub const SCALE_TARGET_MARKER: &str = "hpaScaleTargetMarker";
+
+/// Writes the replicas that autoscalers of members made into templates.
+pub const REPLICAS_SYNCER: &str = "deploymentReplicasSyncer";
+
 /// The controllers that are off by default.
-pub const OPTIONAL: &[Optional] = &[Optional {
-    name: AGENT_CSR_APPROVING,
+pub const OPTIONAL: &[Optional] = &[
+    Optional {
+        name: AGENT_CSR_APPROVING,
     summary: "CertificateSigningRequests of agents are approved if their sender may have them; requires the rights of \
         config/rbac-registration on the hub",
-}];
+    },
+    Optional {
+        name: SCALE_TARGET_MARKER,
+        summary: "the workload that a propagated HorizontalPodAutoscaler scales is labelled, so that its replicas are left to the members",
+    },
+    Optional {
+        name: REPLICAS_SYNCER,
+        summary: "spec.replicas of a labelled workload whose replicas are divided becomes the sum of what its members have",
+    },
+];
 
 /// The controllers that are turned on or off on the command line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -58,7 +74,7 @@ pub fn parse(text: &str) -> Result<Controllers, String> {
     }
     if !others {
         return Err(
-            "the other controllers cannot be turned off: give a list with *, such as *,agentcsrapproving"
+            "the other controllers cannot be turned off: give a list with *, such as *,hpaScaleTargetMarker"
                 .into(),
         );
     }
@@ -100,24 +116,28 @@ mod tests {
 
     #[test]
     fn lists_of_karmada_are_read() {
-        for (text, approves) in [
-            ("*", false),
-            ("*,agentcsrapproving", true),
-            (" agentcsrapproving , * ,", true),
-            ("*,-agentcsrapproving", false),
+        for (text, marks, syncs) in [
+            ("*", false, false),
+            ("*,hpaScaleTargetMarker,deploymentReplicasSyncer", true, true),
+            (" deploymentReplicasSyncer , * ,", false, true),
+            ("*,-hpaScaleTargetMarker,-deploymentReplicasSyncer", false, false),
         ] {
             let read = parse(text).expect(text);
-            assert_eq!(read.is_on(AGENT_CSR_APPROVING), approves, "{text}");
+            assert_eq!(
+                (read.is_on(SCALE_TARGET_MARKER), read.is_on(REPLICAS_SYNCER)),
+                (marks, syncs),
+                "{text}"
+            );
         }
     }
 
     #[test]
     fn what_cannot_be_turned_off_is_refused_with_what_can() {
         for (wrong, says) in [
-            ("*,-binding", "agentcsrapproving"),
-            ("agentcsrapproving", "cannot be turned off"),
+            ("*,-binding", "deploymentReplicasSyncer"),
+            ("hpaScaleTargetMarker", "cannot be turned off"),
             ("", "cannot be turned off"),
-            ("*,agentcsrapproving,-agentcsrapproving", "twice"),
+            ("*,hpaScaleTargetMarker,-hpaScaleTargetMarker", "twice"),
         ] {
             let error = parse(wrong).expect_err(wrong);
             assert!(error.contains(says), "{error}");

@@ -78,6 +78,8 @@ impl Fleet {
         let appeared = before.is_none();
         let restored = |copy: &Copy| copy.data_restored_at.clone();
         let by_agent = |copy: &Copy| copy.by_agent;
+        let replicas = |copy: &Copy| copy.replicas;
+        let is_scaled = before.as_ref().and_then(replicas) != live.and_then(replicas);
         let is_tried = before.as_ref().map(by_agent) != live.map(by_agent);
         let is_filled = before.as_ref().map(restored) != live.map(restored);
         self.note_health(cluster, id, now);
@@ -87,6 +89,9 @@ impl Fleet {
         }
         if is_tried {
             self.route(Changed::Problem(id), dirty);
+        }
+        if is_scaled {
+            self.route(Changed::Scaled(id), dirty);
         }
         self.route(Changed::Health(id), dirty);
         self.route(Changed::Copy(id, cluster), dirty);

@@ -1,0 +1,175 @@
+//! Autoscaling on members: which autoscaler scales a workload there, and how many replicas each member has made of it.
+
+use entourage_api::{
+    keys::{self, annotation, label},
+    policy::{Placement, ReplicaSchedulingType},
+    work::{ResourceBinding, ResourceBindingSpec, TargetCluster},
+};
+
+use crate::{
+    cache::ResourceState,
+    fleet::{Fleet, claims::claimed_by},
+    interpreter::{self, operations::Operation},
+    object::{Gvk, Meta, ResourceId, Str},
+    observation::Template,
+};
+
+/// The kind of autoscalers.
+pub(crate) fn autoscaler() -> Gvk {
+    Gvk::new("autoscaling/v2", "HorizontalPodAutoscaler")
+}
+
+/// The autoscaler because of which the label of a template was set; `None` if it was not set by this control plane.
+pub(crate) fn marked_by(id: &ResourceId, meta: &Meta) -> Option<ResourceId> {
+    let name = meta.annotation(annotation::SCALED_BY)?;
+    Some(ResourceId::new(autoscaler(), &id.namespace, name))
+}
+
+/// True if templates of this kind are workloads that autoscalers scale.
+pub(crate) fn is_scaled_kind(gvk: &Gvk) -> bool {
+    interpreter::native(&gvk.group, &gvk.version, &gvk.kind).is_some_and(interpreter::NativeKind::is_scaled)
+}
+
+/// The first autoscaler by name that names a workload and is propagated: a policy claims it, or once did and left its copies.
+/// Cost: O(autoscalers of the workload × candidate policies).
+pub(crate) fn scaler<'a>(fleet: &'a Fleet, target: &ResourceId) -> Option<&'a ResourceId> {
+    let mut all = fleet.graph.scaling.scalers(target);
+    all.find(|id| {
+        fleet
+            .resource(id)
+            .is_some_and(|held| is_propagated(fleet, id, held))
+    })
+}
+
+fn is_propagated(fleet: &Fleet, id: &ResourceId, resource: &ResourceState) -> bool {
+    let Some(template) = resource.standing().filter(|held| held.meta.deleting.is_none()) else {
+        return false;
+    };
+    let has_binding = resource
+        .binding
+        .as_ref()
+        .is_some_and(|binding| binding.meta.deleting.is_none() && binding.object.spec.placement.is_some());
+    has_binding || claimed_by(fleet, id, &template.meta).is_some()
+}
+
+/// True if the replicas of a template follow those of its members: [`crate::config::Config::sync_replicas`], the label, and a
+/// placement that divides them. A customization of the kind's replicas, or of what members keep, knows better.
+pub(crate) fn is_followed(
+    fleet: &Fleet,
+    id: &ResourceId,
+    template: &Template,
+    placement: &Placement,
+) -> bool {
+    fleet.config.sync_replicas
+        && template.meta.label(label::RETAIN_REPLICAS) == Some(keys::TRUE)
+        && template.replicas.is_some()
+        && placement.replica_scheduling_type() == ReplicaSchedulingType::Divided
+        && is_scaled_kind(&id.gvk)
+        && ![Operation::Replicas, Operation::Revise, Operation::Retain]
+            .iter()
+            .any(|operation| template.interpretation.has(*operation))
+}
+
+/// The replicas that a member has made of a workload, as it reports them now; `None` while that is not known, and for zero: no
+/// autoscaler scales to zero, so that stands for a workload that is just being made, or that its user has stopped there.
+pub(crate) fn replicas_on(
+    fleet: &Fleet,
+    id: &ResourceId,
+    resource: &ResourceState,
+    cluster: &Str,
+) -> Option<i32> {
+    let live = resource.copies.get(cluster)?.live.as_ref()?;
+    let is_known = fleet.answers(cluster) && fleet.copies_known(cluster, &id.gvk);
+    live.replicas
+        .filter(|replicas| *replicas > 0 && is_known && live.is_carried_out() && live.meta.deleting.is_none())
+}
+
+/// The replicas of all clusters that a binding is scheduled to; `None` unless each of them reports its own, and none is being left.
+pub(crate) fn sum(
+    fleet: &Fleet,
+    id: &ResourceId,
+    resource: &ResourceState,
+    spec: &ResourceBindingSpec,
+) -> Option<i32> {
+    if spec.clusters.is_empty() || !spec.graceful_eviction_tasks.is_empty() {
+        return None;
+    }
+    let each = |target: &TargetCluster| replicas_on(fleet, id, resource, &Str::from(target.name.as_str()));
+    total(spec.clusters.iter().map(each))
+}
+
+/// The sum of all reports; `None` if one is missing, or if no field holds the sum.
+fn total(mut reports: impl Iterator<Item = Option<i32>>) -> Option<i32> {
+    reports.try_fold(0_i32, |sum, report| sum.checked_add(report?))
+}
+
+/// The template and the stored binding of a workload whose replicas are followed, as the scheduler is to see them: each cluster
+/// has what it reports, or what it was given as long as it does not report, and the template requests their sum. So no number
+/// that an autoscaler sets moves replicas, or takes a cluster away. `None` if they are not followed, or not scheduled yet.
+///
+/// Cost: O(1) if they are not followed; else O(size of both).
+pub(crate) fn as_scaled(
+    fleet: &Fleet,
+    id: &ResourceId,
+    (resource, template): (&ResourceState, &Template),
+    placement: &Placement,
+    held: &ResourceBinding,
+) -> Option<(Template, ResourceBinding)> {
+    if held.spec.clusters.is_empty() || !is_followed(fleet, id, template, placement) {
+        return None;
+    }
+    let mut held = held.clone();
+    if held.spec.graceful_eviction_tasks.is_empty() {
+        for target in &mut held.spec.clusters {
+            let reported = replicas_on(fleet, id, resource, &Str::from(target.name.as_str()));
+            target.replicas = reported.unwrap_or(target.replicas);
+        }
+    }
+    let sum = held
+        .spec
+        .clusters
+        .iter()
+        .fold(0_i32, |sum, target| sum.saturating_add(target.replicas));
+    let mut template = template.clone();
+    template.replicas = Some(sum);
+    Some((template, held))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// A report that is missing never makes the sum smaller: there is none then.
+        #[test]
+        fn the_sum_is_that_of_all_reports_or_none(
+            reports in prop::collection::vec(prop::option::weighted(0.9, 1..10_000_i32), 1..8),
+        ) {
+            let sum = total(reports.iter().copied());
+            let known: Vec<i32> = reports.iter().flatten().copied().collect();
+            prop_assert_eq!(sum, (known.len() == reports.len()).then(|| known.iter().sum()));
+        }
+    }
+
+    #[test]
+    fn a_sum_that_no_field_holds_is_none() {
+        assert_eq!(total([Some(i32::MAX), Some(1)].into_iter()), None);
+    }
+
+    #[test]
+    fn the_kinds_with_replicas_that_autoscalers_scale_are_these() {
+        for (api_version, kind, scaled) in [
+            ("apps/v1", "Deployment", true),
+            ("apps/v1", "StatefulSet", true),
+            ("apps/v1", "ReplicaSet", true),
+            ("v1", "ReplicationController", true),
+            ("apps/v1", "DaemonSet", false),
+            ("batch/v1", "Job", false),
+            ("autoscaling/v2", "HorizontalPodAutoscaler", false),
+        ] {
+            assert_eq!(is_scaled_kind(&Gvk::new(api_version, kind)), scaled, "{kind}");
+        }
+    }
+}

@@ -1,0 +1,446 @@
+//! Autoscalers on members, with `--controllers=*,hpaScaleTargetMarker,deploymentReplicasSyncer`.
+
+use entourage_api::keys::{annotation, label};
+use serde_json::{Value, json};
+
+use crate::{
+    deployment, policy_of,
+    world::{Random, World},
+};
+
+const BOTH: &[&str] = &["member1", "member2"];
+
+/// A world in which both controllers are on.
+fn scaling(members: &[&str]) -> World {
+    let mut world = World::new(members);
+    let config = world.process.engine.config_mut();
+    (config.mark_scale_targets, config.sync_replicas) = (true, true);
+    world.restart();
+    world
+}
+
+fn autoscaler(target: &str) -> Value {
+    json!({
+        "apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "by-load"},
+        "spec": {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": target},
+                 "minReplicas": 1, "maxReplicas": 50},
+    })
+}
+
+fn autoscaler_policy() -> Value {
+    policy_of(
+        "scaling",
+        "autoscaling/v2",
+        "HorizontalPodAutoscaler",
+        "by-load",
+        BOTH,
+    )
+}
+
+/// A policy that divides the replicas of a Deployment by these weights of the members, in their order.
+fn dividing(name: &str, weights: &[i64]) -> Value {
+    let members: Vec<String> = (1..=weights.len()).map(|at| format!("member{at}")).collect();
+    let names: Vec<&str> = members.iter().map(String::as_str).collect();
+    let mut policy = policy_of(name, "apps/v1", "Deployment", name, &names);
+    let rules = names.iter().zip(weights);
+    let rules: Vec<Value> = rules
+        .map(|(name, weight)| json!({"targetCluster": {"clusterNames": [name]}, "weight": weight}))
+        .collect();
+    policy["spec"]["placement"]["replicaScheduling"] = json!({
+        "replicaSchedulingType": "Divided", "replicaDivisionPreference": "Weighted",
+        "weightPreference": {"staticWeightList": rules},
+    });
+    policy
+}
+
+fn workload(name: &str, replicas: i64) -> Value {
+    let mut workload = deployment(name, &[]);
+    workload["spec"]["replicas"] = json!(replicas);
+    workload
+}
+
+/// A Deployment of `replicas` divided by weights, and its autoscaler on member1 and member2.
+fn scaled(replicas: i64, weights: &[i64]) -> World {
+    let members: Vec<String> = (1..=weights.len()).map(|at| format!("member{at}")).collect();
+    let names: Vec<&str> = members.iter().map(String::as_str).collect();
+    let mut world = scaling(&names);
+    for object in [
+        workload("web", replicas),
+        dividing("web", weights),
+        autoscaler("web"),
+        autoscaler_policy(),
+    ] {
+        world.apply(object);
+    }
+    assert!(world.settle());
+    world
+}
+
+fn template<'a>(world: &'a World, name: &str) -> &'a Value {
+    world.hub_object("Deployment", name).expect("a template")
+}
+
+/// The label, and the name in the annotation.
+fn marks(world: &World, name: &str) -> (Value, Value) {
+    let meta = &template(world, name)["metadata"];
+    (
+        meta["labels"][label::RETAIN_REPLICAS].clone(),
+        meta["annotations"][annotation::SCALED_BY].clone(),
+    )
+}
+
+fn set(by: &str) -> (Value, Value) {
+    (json!("true"), json!(by))
+}
+
+const NONE: (Value, Value) = (Value::Null, Value::Null);
+
+fn replicas(object: &Value) -> i64 {
+    object["spec"]["replicas"].as_i64().expect("replicas")
+}
+
+fn on(world: &World, member: &str) -> i64 {
+    replicas(world.on(member, "Deployment", "web").expect("a copy"))
+}
+
+/// An autoscaler of a member sets the replicas there.
+fn scale(world: &mut World, member: &str, to: i64) {
+    world.meddle(member, "Deployment", "web", |mut live| {
+        live["spec"]["replicas"] = json!(to);
+        Some(live)
+    });
+}
+
+/// The clusters of the binding with their replicas.
+fn shares(world: &World) -> Vec<(String, i64)> {
+    let binding = crate::binding(world, "web-deployment");
+    let clusters = binding["spec"]["clusters"].as_array().expect("clusters");
+    let share = |each: &Value| {
+        let name = each["name"].as_str().unwrap_or_default().to_owned();
+        (name, each["replicas"].as_i64().unwrap_or_default())
+    };
+    clusters.iter().map(share).collect()
+}
+
+fn shares_are(world: &World, wanted: &[(&str, i64)]) {
+    let found = shares(world);
+    let found: Vec<(&str, i64)> = found
+        .iter()
+        .map(|(name, count)| (name.as_str(), *count))
+        .collect();
+    assert_eq!(found, wanted);
+}
+
+fn assert_quiet(world: &mut World) {
+    let wrote = world.writes.len();
+    assert!(world.settle_for(60_000));
+    world.restart();
+    assert!(world.settle_for(60_000));
+    assert_eq!(world.writes[wrote..], [""; 0]);
+}
+
+#[test]
+fn a_workload_is_labelled_as_long_as_an_autoscaler_that_is_propagated_scales_it() {
+    let mut world = scaling(BOTH);
+    world.apply(workload("web", 2));
+    world.apply(dividing("web", &[1, 1]));
+    world.apply(autoscaler("web"));
+    assert!(world.settle());
+    assert_eq!(marks(&world, "web"), NONE, "it is not propagated");
+
+    world.apply(autoscaler_policy());
+    assert!(world.settle());
+    assert_eq!(marks(&world, "web"), set("by-load"));
+    let copy = world.on("member1", "Deployment", "web").expect("a copy");
+    assert!(copy["metadata"]["annotations"][annotation::SCALED_BY].is_null());
+    assert_eq!(copy["metadata"]["labels"][label::RETAIN_REPLICAS], "true");
+    assert_quiet(&mut world);
+
+    // The policy ends, the copies stay: the autoscaler still scales on the members.
+    world.delete("PropagationPolicy", "scaling");
+    assert!(world.settle());
+    assert_eq!(world.holders("HorizontalPodAutoscaler", "by-load"), BOTH);
+    assert_eq!(marks(&world, "web"), set("by-load"));
+
+    world.delete("HorizontalPodAutoscaler", "by-load");
+    assert!(world.settle_for(60_000));
+    assert_eq!(marks(&world, "web"), NONE);
+    assert_quiet(&mut world);
+}
+
+#[test]
+fn the_label_follows_the_autoscaler_to_another_workload() {
+    let mut world = scaled(2, &[1, 1]);
+    world.apply(workload("api", 2));
+    world.apply(dividing("api", &[1, 1]));
+    assert!(world.settle());
+    assert_eq!(
+        (marks(&world, "web"), marks(&world, "api")),
+        (set("by-load"), NONE)
+    );
+    world.apply(autoscaler("api"));
+    assert!(world.settle());
+    assert_eq!(
+        (marks(&world, "web"), marks(&world, "api")),
+        (NONE, set("by-load"))
+    );
+    assert_quiet(&mut world);
+}
+
+#[test]
+fn the_label_stays_while_a_member_that_does_not_respond_may_have_the_autoscaler() {
+    let mut world = scaled(2, &[1, 1]);
+    world.set_down("member2", true);
+    world.delete("HorizontalPodAutoscaler", "by-load");
+    assert!(world.settle_for(60_000));
+    assert_eq!(marks(&world, "web"), set("by-load"));
+    world.restart();
+    assert!(world.settle_for(60_000));
+    assert_eq!(marks(&world, "web"), set("by-load"));
+    world.set_down("member2", false);
+    assert!(world.settle_for(60_000));
+    assert_eq!(marks(&world, "web"), NONE);
+    assert_quiet(&mut world);
+}
+
+#[test]
+fn a_label_that_a_user_set_is_never_taken_off_nor_turned_on() {
+    for value in ["true", "false"] {
+        let mut world = scaling(BOTH);
+        let mut own = workload("web", 2);
+        own["metadata"]["labels"][label::RETAIN_REPLICAS] = json!(value);
+        for object in [
+            own,
+            dividing("web", &[1, 1]),
+            autoscaler("web"),
+            autoscaler_policy(),
+        ] {
+            world.apply(object);
+        }
+        assert!(world.settle());
+        let users = (json!(value), Value::Null);
+        assert_eq!(marks(&world, "web"), users);
+        world.delete("HorizontalPodAutoscaler", "by-load");
+        assert!(world.settle_for(60_000));
+        assert_eq!(marks(&world, "web"), users);
+    }
+}
+
+#[test]
+fn a_crash_after_any_change_ends_with_the_label_where_it_belongs() {
+    let mut crashes = 0;
+    for crash_in in 1..40 {
+        let mut world = scaling(BOTH);
+        for object in [
+            workload("web", 2),
+            dividing("web", &[1, 1]),
+            autoscaler("web"),
+            autoscaler_policy(),
+        ] {
+            world.apply(object);
+        }
+        world.crash_in = Some(crash_in);
+        if world.settle() {
+            break;
+        }
+        crashes += 1;
+        world.restart();
+        assert!(world.settle());
+        assert_eq!(marks(&world, "web"), set("by-load"), "crash {crash_in}");
+        world.delete("HorizontalPodAutoscaler", "by-load");
+        world.crash_in = Some(crash_in);
+        if !world.settle_for(60_000) {
+            world.restart();
+            assert!(world.settle_for(60_000));
+        }
+        assert_eq!(marks(&world, "web"), NONE, "crash {crash_in}");
+    }
+    assert!(crashes > 5, "{crashes}");
+}
+
+#[test]
+fn the_replicas_of_a_template_are_what_its_members_have_and_nothing_moves_because_of_that() {
+    let mut world = scaled(2, &[1, 1]);
+    assert_quiet(&mut world);
+    scale(&mut world, "member1", 7);
+    scale(&mut world, "member2", 3);
+    assert!(world.settle());
+    assert_eq!(replicas(template(&world, "web")), 10);
+    shares_are(&world, &[("member1", 7), ("member2", 3)]);
+    assert_eq!((on(&world, "member1"), on(&world, "member2")), (7, 3));
+    assert_quiet(&mut world);
+
+    // The same sum in another division costs no write of the template.
+    let before = template(&world, "web").clone();
+    scale(&mut world, "member1", 6);
+    scale(&mut world, "member2", 4);
+    assert!(world.settle());
+    shares_are(&world, &[("member1", 6), ("member2", 4)]);
+    assert_eq!(
+        template(&world, "web")["metadata"]["generation"],
+        before["metadata"]["generation"]
+    );
+    assert_quiet(&mut world);
+
+    // Without the autoscaler each member keeps what it has.
+    world.delete("HorizontalPodAutoscaler", "by-load");
+    assert!(world.settle_for(60_000));
+    assert_eq!(marks(&world, "web"), NONE);
+    assert_eq!((on(&world, "member1"), on(&world, "member2")), (6, 4));
+    assert_quiet(&mut world);
+}
+
+#[test]
+fn no_number_of_an_autoscaler_takes_a_cluster_away() {
+    // By its weights member2 would have none of two, or of three replicas.
+    let mut world = scaled(20, &[9, 1]);
+    shares_are(&world, &[("member1", 18), ("member2", 2)]);
+    for (one, two) in [(1, 1), (2, 1), (1, 30)] {
+        scale(&mut world, "member1", one);
+        scale(&mut world, "member2", two);
+        assert!(world.settle());
+        assert_eq!(replicas(template(&world, "web")), one + two);
+        shares_are(&world, &[("member1", one), ("member2", two)]);
+        assert_eq!((on(&world, "member1"), on(&world, "member2")), (one, two));
+    }
+    assert_quiet(&mut world);
+}
+
+#[test]
+fn a_users_replicas_are_set_back_once_and_reach_no_member() {
+    let mut world = scaled(2, &[1, 1]);
+    scale(&mut world, "member1", 7);
+    assert!(world.settle());
+    assert_eq!(replicas(template(&world, "web")), 8);
+    let mut edited = template(&world, "web").clone();
+    edited["spec"]["replicas"] = json!(100);
+    let wrote = world.writes.len();
+    world.replace(edited);
+    assert!(world.settle());
+    assert_eq!(replicas(template(&world, "web")), 8);
+    assert_eq!((on(&world, "member1"), on(&world, "member2")), (7, 1));
+    let of_template = |write: &&String| write.contains("hub") && write.ends_with("Deployment web");
+    let writes = &world.writes[wrote..];
+    assert!(writes.iter().filter(of_template).count() <= 2, "{writes:#?}");
+    assert_quiet(&mut world);
+}
+
+#[test]
+fn replicas_follow_only_a_label_and_a_placement_that_divides() {
+    for (labelled, divided) in [(true, false), (false, true)] {
+        let mut world = scaling(BOTH);
+        let mut own = workload("web", 2);
+        if labelled {
+            own["metadata"]["labels"][label::RETAIN_REPLICAS] = json!("true");
+        }
+        let policy = match divided {
+            true => dividing("web", &[1, 1]),
+            false => policy_of("web", "apps/v1", "Deployment", "web", BOTH),
+        };
+        world.apply(own);
+        world.apply(policy);
+        assert!(world.settle());
+        scale(&mut world, "member1", 9);
+        assert!(world.settle_for(60_000));
+        assert_eq!(replicas(template(&world, "web")), 2, "{labelled} {divided}");
+    }
+}
+
+#[test]
+fn a_cluster_that_does_not_respond_makes_no_sum_smaller() {
+    let mut world = scaled(2, &[1, 1]);
+    scale(&mut world, "member1", 7);
+    scale(&mut world, "member2", 3);
+    assert!(world.settle());
+    world.set_down("member2", true);
+    scale(&mut world, "member1", 2);
+    assert!(world.settle());
+    assert_eq!(replicas(template(&world, "web")), 10);
+    world.restart();
+    assert!(world.settle());
+    assert_eq!(replicas(template(&world, "web")), 10);
+    world.set_down("member2", false);
+    assert!(world.settle_for(60_000));
+    assert_eq!(replicas(template(&world, "web")), 5);
+    shares_are(&world, &[("member1", 2), ("member2", 3)]);
+    assert_quiet(&mut world);
+}
+
+#[test]
+fn a_cluster_that_joins_the_placement_gets_its_share_and_then_counts() {
+    let mut world = scaled(2, &[1, 1, 1]);
+    let mut narrow = dividing("web", &[1, 1]);
+    narrow["spec"]["placement"]["clusterAffinity"]["clusterNames"] = json!(BOTH);
+    world.apply(narrow);
+    assert!(world.settle_for(60_000));
+    scale(&mut world, "member1", 6);
+    scale(&mut world, "member2", 6);
+    assert!(world.settle());
+    assert_eq!(replicas(template(&world, "web")), 12);
+    world.apply(dividing("web", &[1, 1, 1]));
+    assert!(world.settle_for(60_000));
+    // The new one is made with its share of what there is; the others keep what they have.
+    assert_eq!(
+        (
+            on(&world, "member1"),
+            on(&world, "member2"),
+            on(&world, "member3")
+        ),
+        (6, 6, 4)
+    );
+    assert_eq!(replicas(template(&world, "web")), 16);
+    assert_quiet(&mut world);
+}
+
+/// Whatever autoscalers do and whoever does not respond: with all members the template has the sum and the binding what each has;
+/// while one is down the template is not written; and no member's number is changed by anybody else.
+#[test]
+fn the_sum_holds_after_any_course_of_scaling_and_outages() {
+    for seed in 0..30 {
+        let mut rng = Random::new(seed);
+        let weights: Vec<i64> = (0..3)
+            .map(|_| 1 + i64::try_from(rng.below(9)).unwrap_or(0))
+            .collect();
+        let mut world = scaled(30, &weights);
+        let members = ["member1", "member2", "member3"];
+        let mut down: Option<&str> = None;
+        for step in 0..12 {
+            let case = format!("seed {seed}, step {step}");
+            let held = members.map(|member| on(&world, member));
+            let before = replicas(template(&world, "web"));
+            let mut wanted = held;
+            match (rng.below(4), down) {
+                (0, None) => {
+                    let member = members[rng.below(3)];
+                    world.set_down(member, true);
+                    down = Some(member);
+                }
+                (0, Some(member)) => {
+                    world.set_down(member, false);
+                    down = None;
+                }
+                _ => {
+                    let at = rng.below(3);
+                    if down != Some(members[at]) {
+                        wanted[at] = 1 + i64::try_from(rng.below(40)).unwrap_or(0);
+                        scale(&mut world, members[at], wanted[at]);
+                    }
+                }
+            }
+            if rng.below(6) == 0 {
+                world.restart();
+            }
+            assert!(world.settle(), "{case}");
+            assert_eq!(members.map(|member| on(&world, member)), wanted, "{case}");
+            let after = replicas(template(&world, "web"));
+            match down {
+                Some(_) => assert_eq!(after, before, "{case}"),
+                None => {
+                    assert_eq!(after, wanted.iter().sum::<i64>(), "{case}");
+                    let given = members.iter().copied().zip(wanted).collect::<Vec<_>>();
+                    shares_are(&world, &given);
+                }
+            }
+        }
+    }
+}
