@@ -38,16 +38,18 @@ pub fn plan_label(fleet: &Fleet, id: &ResourceId) -> Plan {
     let Some(to) = wanted(held, marked.as_ref().map(|marked| &*marked.name), scaler) else {
         return Plan::nothing();
     };
-    match (&marked, scaler) {
-        (None, _) if !is_propagated(fleet, id, resource, template) => Plan::nothing(),
-        (_, Some(scaler)) => write_label(
-            id,
-            meta,
-            to,
-            format!("HorizontalPodAutoscaler {scaler} scales it"),
-        ),
-        (Some(marked), None) => unlabel(fleet, id, meta, marked, to),
-        (None, None) => Plan::nothing(),
+    match (
+        own_part(fleet, id, (resource, template), resource.last_binding()),
+        &marked,
+        scaler,
+    ) {
+        // A write would count as the change that a lazy policy waits for.
+        (Some(Own::Held(..)), ..) | (None, None, _) | (_, None, None) => Plan::nothing(),
+        (_, _, Some(scaler)) => {
+            let why = format!("HorizontalPodAutoscaler {scaler} scales it");
+            write_label(id, meta, to, why)
+        }
+        (_, Some(marked), None) => unlabel(fleet, id, meta, marked, to),
     }
 }
 

@@ -464,14 +464,7 @@ fn template_as_known(id: &ResourceId, object: &Value) -> Template {
         failed_operations: failed.into_iter().collect(),
         references: interpreter::references::references(native, &id.namespace, object),
         selections: interpreter::references::selections(native, &id.namespace, object),
-        scales: native.scale_target(object).map(|(target, name)| {
-            let gvk = Gvk {
-                group: target.group.into(),
-                version: target.version.into(),
-                kind: target.kind.into(),
-            };
-            Box::new(ResourceId::new(gvk, &id.namespace, name))
-        }),
+        scales: object_ref::scale_target(native, id, object),
         status: interpreted
             .then(|| object["status"].clone())
             .filter(|status| !status.is_null()),

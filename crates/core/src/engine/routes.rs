@@ -9,10 +9,7 @@ use entourage_api::policy::{Preemption, PropagationSpec};
 
 use crate::{
     cache::{Member, Policy, referred},
-    fleet::{
-        Fleet,
-        autoscaling::{autoscaler, is_scaled_kind},
-    },
+    fleet::Fleet,
     matching,
     object::{Gvk, NamespacedName, ResourceId, Str},
     observation::Watch,
@@ -214,24 +211,6 @@ impl Fleet {
         if resource.binding.is_some() {
             dirty.push(Key::BindingStatus(id.clone()));
             dirty.push(Key::TemplateStatus(id.clone()));
-        }
-    }
-
-    /// The workloads whose label depends on an autoscaler. Cost: O(their number); O(1) while no label is set.
-    fn dirty_scale_targets(&self, id: &ResourceId, dirty: &mut Dirty) {
-        if !self.config.mark_scale_targets || id.gvk != autoscaler() {
-            return;
-        }
-        let template = self.resource(id).and_then(|resource| resource.template.as_ref());
-        let target = template.and_then(|template| template.scales.as_deref());
-        let all = target.into_iter().chain(self.graph.scaling.marked(id));
-        dirty.extend(all.cloned().map(Key::Template));
-    }
-
-    /// The keys that follow the replicas of copies. Cost: O(1).
-    fn dirty_scaled(&self, id: &ResourceId, dirty: &mut Dirty) {
-        if self.config.sync_replicas && is_scaled_kind(&id.gvk) {
-            dirty.extend([Key::Binding(id.clone()), Key::TemplateStatus(id.clone())]);
         }
     }
 

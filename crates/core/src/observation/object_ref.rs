@@ -1,9 +1,11 @@
-//! The id of an object that an event is about, and the watch that reports it.
+//! The id of an object that an event is about, and the watch that reports it; the id of the workload that an autoscaler scales.
+
+use serde_json::Value;
 
 use super::Watch;
 use crate::{
-    interpreter::hook::Contract,
-    object::{NamespacedName, ResourceId, Str},
+    interpreter::{NativeKind, hook::Contract},
+    object::{Gvk, NamespacedName, ResourceId, Str},
 };
 
 /// The id of the object that an event is about, without the object.
@@ -84,4 +86,19 @@ impl ObjectRef {
             Self::Pod(cluster, _) => Watch::Pods(cluster.clone()),
         }
     }
+}
+
+/// The workload that an object scales, in its own namespace; `None` if it is no autoscaler.
+pub(super) fn scale_target(
+    native: &dyn NativeKind,
+    id: &ResourceId,
+    object: &Value,
+) -> Option<Box<ResourceId>> {
+    let (target, name) = native.scale_target(object)?;
+    let gvk = Gvk {
+        group: target.group.into(),
+        version: target.version.into(),
+        kind: target.kind.into(),
+    };
+    Some(Box::new(ResourceId::new(gvk, &id.namespace, name)))
 }

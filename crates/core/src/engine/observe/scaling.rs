@@ -1,8 +1,11 @@
-//! Autoscalers and the workloads that they scale: the relations of their templates.
+//! Autoscalers and the workloads that they scale: the relations of their templates, and the keys that follow from both.
 
 use super::Dirty;
 use crate::{
-    fleet::{Fleet, autoscaling::marked_by},
+    fleet::{
+        Fleet,
+        autoscaling::{autoscaler, is_scaled_kind, marked_by},
+    },
     object::ResourceId,
     observation::Template,
     plan::Key,
@@ -28,6 +31,24 @@ impl Fleet {
         self.graph.scaling.mark(id, was.as_ref(), is.as_ref());
         if from != to {
             dirty.extend(from.map(Key::Template));
+        }
+    }
+
+    /// The workloads whose label depends on an autoscaler. Cost: O(their number); O(1) while no label is set.
+    pub(in crate::engine) fn dirty_scale_targets(&self, id: &ResourceId, dirty: &mut Dirty) {
+        if !self.config.mark_scale_targets || id.gvk != autoscaler() {
+            return;
+        }
+        let template = self.resource(id).and_then(|resource| resource.template.as_ref());
+        let target = template.and_then(|template| template.scales.as_deref());
+        let all = target.into_iter().chain(self.graph.scaling.marked(id));
+        dirty.extend(all.cloned().map(Key::Template));
+    }
+
+    /// The keys that follow the replicas of copies. Cost: O(1).
+    pub(in crate::engine) fn dirty_scaled(&self, id: &ResourceId, dirty: &mut Dirty) {
+        if self.config.sync_replicas && is_scaled_kind(&id.gvk) {
+            dirty.extend([Key::Binding(id.clone()), Key::TemplateStatus(id.clone())]);
         }
     }
 }
