@@ -80,8 +80,10 @@ pub(crate) fn replicas_on(
 ) -> Option<i32> {
     let live = resource.copies.get(cluster)?.live.as_ref()?;
     let is_known = fleet.answers(cluster) && fleet.copies_known(cluster, &id.gvk);
-    live.replicas
-        .filter(|replicas| *replicas > 0 && is_known && live.is_carried_out() && live.meta.deleting.is_none())
+    let replicas = live
+        .replicas
+        .filter(|_| is_known && live.is_carried_out() && live.meta.deleting.is_none())?;
+    i32::try_from(replicas.get()).ok()
 }
 
 /// The replicas of all clusters that a binding is scheduled to; `None` unless each of them reports its own, and none is being left.

@@ -1,5 +1,7 @@
 //! The fields of a copy on a member that are kept.
 
+use std::num::NonZeroU32;
+
 use entourage_api::keys::annotation;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1;
 use serde_json::Value;
@@ -78,7 +80,7 @@ fn report_of_agent(copy: &mut Copy, is_whole: bool, object: &Value, (applied, wo
 
 /// The replicas that an agent reports, once the workload's controller has seen its latest spec and no replica of an earlier one is
 /// left: while it is rolled out there are more of them, or fewer, than are asked for.
-fn reported_replicas(object: &Value) -> Option<i32> {
+fn reported_replicas(object: &Value) -> Option<NonZeroU32> {
     let status = &object["status"];
     let count = |name: &str| status[name].as_i64().unwrap_or_default();
     let replicas = count("replicas");
@@ -86,7 +88,8 @@ fn reported_replicas(object: &Value) -> Option<i32> {
         .as_i64()
         .is_none_or(|updated| updated == replicas);
     let is_seen = count("observedGeneration") >= count("generation");
-    i32::try_from(replicas).ok().filter(|_| is_rolled_out && is_seen)
+    let replicas = u32::try_from(replicas).ok().and_then(NonZeroU32::new);
+    replicas.filter(|_| is_rolled_out && is_seen)
 }
 
 /// Projects a copy by its native interpreter.
@@ -149,9 +152,10 @@ mod tests {
                 json!({"replicas": 4, "updatedReplicas": 4, "observedGeneration": 1, "generation": 2}),
                 None,
             ),
-            (json!({}), Some(0)),
+            (json!({}), None),
         ] {
-            assert_eq!(reported_replicas(&json!({"status": status})), want, "{status}");
+            let found = reported_replicas(&json!({"status": status}));
+            assert_eq!(found.map(NonZeroU32::get), want, "{status}");
         }
     }
 
@@ -164,7 +168,8 @@ mod tests {
                 "metadata": {"labels": {"resourcetemplate.karmada.io/retain-replicas": label}},
                 "spec": {"replicas": 3}, "status": {"replicas": 5},
             });
-            assert_eq!(copy(&interpretation, &gvk, &live).replicas, want, "{label}");
+            let found = copy(&interpretation, &gvk, &live).replicas;
+            assert_eq!(found.map(NonZeroU32::get), want, "{label}");
         }
     }
 }
