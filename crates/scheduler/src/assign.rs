@@ -116,9 +116,17 @@ fn divided(
         .iter()
         .map(|each| (each.candidate.name, each.weight))
         .collect();
-    let seats = i64::from(replicas);
-    let free = divide::apportion(seats, &weights, request.uid);
-    let reserved = spread::reserved(&request.placement.spread_constraints, &holders, &free, seats)?;
+    let least = match request.followed {
+        true => i64::try_from(holders.len()).unwrap_or(i64::MAX),
+        false => 0,
+    };
+    let seats = i64::from(replicas).max(least);
+    let reserved = if request.followed {
+        vec![true; holders.len()]
+    } else {
+        let free = divide::apportion(seats, &weights, request.uid);
+        spread::reserved(&request.placement.spread_constraints, &holders, &free, seats)?
+    };
     let shares = divide::apportion_reserving(seats, &weights, &reserved, request.uid);
     let held = holders.iter().zip(shares).filter(|(_, share)| *share > 0);
     Ok(targets(held.map(|(each, share)| {
@@ -194,10 +202,9 @@ fn stands(request: &Request<'_>, survey: &FilterResult<'_>, replicas: i32) -> bo
         .sum();
     !request.current.is_empty()
         && placed == i64::from(replicas)
-        && request
-            .current
-            .iter()
-            .all(|target| (target.replicas > 0 || replicas == 0) && survey.fits(&target.name))
+        && request.current.iter().all(|target| {
+            (target.replicas > 0 || replicas == 0 || request.followed) && survey.fits(&target.name)
+        })
         && is_same(request)
 }
 

@@ -56,6 +56,10 @@ pub struct Request<'a> {
     /// move to other clusters, as far as these have room. The cluster gets no further ones if others have room for them, also by an
     /// entry with 0 replicas. Read only where replicas are divided by room.
     pub stuck: &'a [TargetCluster],
+    /// True if the members decide how many replicas each present target has, 0 included. A division gives each chosen cluster at least
+    /// one then, even if the sum grows: from none a workload does not come back by itself. Not read where replicas are divided by room,
+    /// except for 0.
+    pub followed: bool,
     /// The clusters that every other member of its affinity group has, of those that are scheduled; `None` if it has no such group,
     /// or none of them is scheduled.
     pub beside: Option<Group<'a>>,
@@ -101,6 +105,7 @@ impl<'a> Request<'a> {
             evicted: &[],
             room: None,
             stuck: &[],
+            followed: false,
             beside: None,
             apart: None,
         }
