@@ -349,6 +349,9 @@ table! {
         VOLUME_RETAINED = "VolumeRetained";
         /// Ours. Normal, on a binding: its template was deleted with `--cascade=orphan`, and its copies are kept.
         TEMPLATE_ORPHANED = "TemplateOrphaned";
+        /// Ours. Warning, on a template: the label or the replicas that follow from autoscalers on members are not what they are to be,
+        /// and a user can change that.
+        FOLLOW_AUTOSCALERS_FAILED = "FollowAutoscalersFailed";
         /// Ours. Warning, on a policy, an override policy or a Cluster: some of its fields have no effect.
         PARTS_WITHOUT_EFFECT = "PartsWithoutEffect";
         /// Normal, on a Cluster: taints were added or removed.

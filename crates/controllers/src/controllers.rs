@@ -569,6 +569,7 @@ mod tests {
             Key::Override(name),
             Key::Template(id.clone()),
             Key::TemplateStatus(id.clone()),
+            Key::Scaling(id.clone()),
             Key::Binding(id.clone()),
             Key::BindingStatus(id.clone()),
             Key::Copy(id, "m1".into()),
@@ -596,6 +597,7 @@ mod tests {
                 | Key::Override(_)
                 | Key::Template(_)
                 | Key::TemplateStatus(_)
+                | Key::Scaling(_)
                 | Key::Binding(_)
                 | Key::BindingStatus(_)
                 | Key::Copy(..)

@@ -1,145 +1,112 @@
 //! Autoscaling on members, as the templates on the hub show it: the label that leaves replicas to the members, and the replicas
 //! that their autoscalers have made.
 //!
-//! Both are parts of a template's metadata and spec that its other planner, [`crate::detector`], does not write; the engine asks
-//! for one after the other, and the requests for one object never overlap. Each write has the resourceVersion that was observed:
-//! a user who edits the object at the same time wins, and it is decided anew.
+//! Both are parts of a template that its other planner, [`crate::detector`], does not write; the requests for one object never
+//! overlap. Each write has the resourceVersion that was observed: a user who edits the object at the same time wins, and it is
+//! decided anew. Another writer that undoes one, as a GitOps tool does, is corrected with back-off and reported
+//! ([`ScalingWrites`]).
 //!
-//! - [`plan_label`]: a HorizontalPodAutoscaler that is propagated has the template of its target labelled, and an annotation says
-//!   so. The label goes when no such autoscaler is left, on the hub or on a member. A label without the annotation is a user's.
-//! - [`plan_replicas`]: `spec.replicas` of a template with the label becomes the sum of what the members report, once each of
-//!   them does. The scheduler does not divide that sum again ([`crate::fleet::autoscaling::as_scaled`]).
+//! # The states of a workload
+//!
+//! | state | label | annotation | ends |
+//! |---|---|---|---|
+//! | alone | none | none | an autoscaler that is propagated names it: labelled, or kept |
+//! | labelled | `"true"` | the autoscaler | the autoscaler is proven to be gone, and *settled*: alone |
+//! | kept | any | none | by the user whose label it is |
+//!
+//! A label without the annotation is a user's. So is one for an autoscaler whose copies stay on the members when it ends
+//! ([`keeps_copies`]): a released copy is no proof that nothing scales there, so the annotation goes while that is still to come, and
+//! the label stays.
+//!
+//! # The replicas of a labelled workload
+//!
+//! With [`crate::config::Config::sync_replicas`] and a placement that divides, four numbers follow each other in one direction:
+//!
+//! 1. The scheduler *assigns* a share to a cluster: `spec.clusters` of the binding. Each cluster that it chooses gets at least one
+//!    replica, because no autoscaler comes back from none.
+//! 2. The share is *delivered* to the copy once, as a minimum
+//!    ([`RenderSpec::at_least`](crate::render_spec::RenderSpec::at_least)): what an eviction moves to a cluster arrives there although
+//!    the label keeps what the member has. A delivery never lowers the replicas of a member.
+//! 3. From then on the share *follows* what the member has ([`crate::fleet::autoscaling::as_scaled`]), so the scheduler has nothing to
+//!    divide again. Not while an eviction is under way.
+//! 4. `spec.replicas` of the template becomes the sum of the shares once each cluster reports its own, at most twice a minute: each
+//!    such write is a write on every member, too.
+//!
+//! A sum of 0 decides nothing: the template's own number counts, and a user who changes it wakes the workload.
+//!
+//! The workload is *settled* when each share is what its member has, and the template has their sum. Only then is the label taken off,
+//! so that no replica comes or goes because of that. In doubt the label stays, replicas are not lowered, and where a user can do
+//! something about it an event says so.
 
-use entourage_api::keys::{self, annotation, label};
+use entourage_api::{
+    keys::{self, annotation, event, label},
+    work::ResourceBindingSpec,
+};
 use serde_json::{Map, Value, json};
 
 use crate::{
-    cache::ResourceState,
-    config::Config,
+    cache::{Label, ResourceState, ScalingWrites, Written},
     fleet::{
         Fleet,
-        autoscaling::{autoscaler, is_followed, is_scaled_kind, marked_by, scaler, sum},
+        autoscaling::{
+            autoscaler, is_followed, is_scaled_kind, keeps_copies, label_of, marked_by, may_scale,
+            replicas_on, scaler, sum,
+        },
+        regarding::on_template,
     },
-    object::{Meta, ResourceId},
+    object::{Meta, ResourceId, Str, Time},
     observation::Template,
-    plan::{Change, HubObject, Plan, SyncRequirement, Verb},
+    plan::{Change, Event, HubObject, Plan, SyncRequirement, Verb},
     scheduling::{Own, own_part},
 };
 
-/// Plans the label of a template. Cost: O(1) without the marker; else O(autoscalers of the workload × candidate policies).
+/// The time between two writes of a template's replicas, in milliseconds. Each changes the template's generation, which every copy
+/// carries; autoscalers decide every 15 s.
+const COLLECT: i64 = 30_000;
+
+/// Plans the label of a template, then its replicas. Cost: O(1) while nothing is scaled; else O(autoscalers of the workload ×
+/// candidate policies + clusters of its binding × labels and annotations).
 #[must_use]
-pub fn plan_label(fleet: &Fleet, id: &ResourceId) -> Plan {
-    let Some((resource, template)) = subject(fleet, id, |config| config.mark_scale_targets) else {
+pub fn plan(fleet: &Fleet, id: &ResourceId, now: Time) -> Plan {
+    let Some((resource, template)) = subject(fleet, id) else {
         return Plan::nothing();
     };
-    let meta = &template.meta;
-    let (held, marked) = (meta.label(label::RETAIN_REPLICAS), marked_by(id, meta));
-    let scaler = scaler(fleet, id).map(|scaler| &*scaler.name);
-    let Some(to) = wanted(held, marked.as_ref().map(|marked| &*marked.name), scaler) else {
-        return Plan::nothing();
-    };
-    match (
-        own_part(fleet, id, (resource, template), resource.last_binding()),
-        &marked,
-        scaler,
-    ) {
-        // A write would count as the change that a lazy policy waits for.
-        (Some(Own::Held(..)), ..) | (None, None, _) | (_, None, None) => Plan::nothing(),
-        (_, _, Some(scaler)) => {
-            let why = format!("HorizontalPodAutoscaler {scaler} scales it");
-            write_label(id, meta, to, why)
-        }
-        (_, Some(marked), None) => unlabel(fleet, id, meta, marked, to),
+    if !fleet.is_kind_listed(&id.gvk) {
+        return Plan::wait_for(SyncRequirement::Kind(id.gvk.clone()), "the hub is not synced yet");
     }
+    let own = own_part(fleet, id, (resource, template), resource.last_binding());
+    if matches!(own, Some(Own::Held(..))) {
+        return Plan::wait("a write would count as the change that a lazy policy waits for");
+    }
+    let of = (resource, template);
+    let mut label = plan_label(fleet, id, of, own, now);
+    if label
+        .changes
+        .iter()
+        .any(|change| matches!(change, Change::Hub { .. }))
+    {
+        return label;
+    }
+    let replicas = plan_replicas(fleet, id, of, own, now);
+    if !replicas.changes.is_empty() {
+        return replicas;
+    }
+    label.again_at = label.again_at.into_iter().chain(replicas.again_at).min();
+    label.why.extend(replicas.why);
+    label
 }
 
-/// The label and the annotation that a template is to have: their values, or `None` to remove one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Label<'a> {
-    value: Option<&'a str>,
-    by: Option<&'a str>,
-}
-
-/// The label and annotation of a template with this label, this annotation, and this autoscaler; `None` if they are as they are to
-/// be. A label without the annotation is a user's, and so is a value that this control plane does not set.
-fn wanted<'a>(held: Option<&'a str>, marked: Option<&'a str>, scaler: Option<&'a str>) -> Option<Label<'a>> {
-    match (marked, scaler) {
-        (None, Some(_)) if held.is_some() => None,
-        (_, Some(_)) if marked == scaler && held.is_some() => None,
-        (_, Some(by)) => Some(Label {
-            value: held.or(Some(keys::TRUE)),
-            by: Some(by),
-        }),
-        (Some(_), None) => Some(Label {
-            value: held.filter(|held| *held != keys::TRUE),
-            by: None,
-        }),
-        (None, None) => None,
-    }
-}
-
-/// The end of the label: no autoscaler that is propagated names the workload, and the one that it was set for is proven to be gone
-/// from the members. Before that it would scale there against the replicas of the hub.
-fn unlabel(fleet: &Fleet, id: &ResourceId, meta: &Meta, marked: &ResourceId, to: Label<'_>) -> Plan {
-    let needed = [SyncRequirement::Base, SyncRequirement::Templates(autoscaler())];
-    if let Some(proof) = needed.into_iter().find(|proof| !fleet.has(proof)) {
-        return Plan::wait_for(proof, "the autoscaler may still exist: not synced yet");
-    }
-    let targets_other = |resource: &ResourceState| {
-        let target = resource.standing().and_then(|held| held.scales.as_deref());
-        target.is_some_and(|target| target != id)
-    };
-    let remains = fleet.resource(marked).is_some_and(|resource| {
-        let may_exist = resource
-            .copies
-            .iter()
-            .any(|(cluster, state)| !state.is_absent() || fleet.may_exist(marked, cluster));
-        may_exist && !targets_other(resource)
-    });
-    if remains {
-        return Plan::wait("the autoscaler may still exist on a member");
-    }
-    let why = format!("HorizontalPodAutoscaler {} no longer scales it", marked.name);
-    write_label(id, meta, to, why)
-}
-
-/// Plans the replicas of a template. Cost: O(1) if they are not followed; else O(clusters of its binding).
+/// True if a merge patch of a template is one of this module, and not the claim of a policy.
 #[must_use]
-pub fn plan_replicas(fleet: &Fleet, id: &ResourceId) -> Plan {
-    let Some((resource, template)) = subject(fleet, id, |config| config.sync_replicas) else {
-        return Plan::nothing();
-    };
-    let Some(binding) = resource
-        .binding
-        .as_ref()
-        .filter(|held| held.meta.deleting.is_none())
-    else {
-        return Plan::nothing();
-    };
-    let spec = &binding.object.spec;
-    let Some(placement) = &spec.placement else {
-        return Plan::nothing();
-    };
-    if !is_followed(fleet, id, template, placement) || !is_propagated(fleet, id, resource, template) {
-        return Plan::nothing();
-    }
-    let Some(sum) = sum(fleet, id, resource, spec) else {
-        return Plan::wait("not every cluster has reported its replicas");
-    };
-    if template.replicas == Some(sum) {
-        return Plan::nothing();
-    }
-    let body = json!({ "metadata": preconditions(&template.meta), "spec": { "replicas": sum } });
-    patch(id, body, "the members have another number of replicas".into())
+pub fn is_write(patch: &Value) -> bool {
+    let labels = &patch["metadata"]["labels"];
+    !patch["spec"].is_null() || labels.get(label::RETAIN_REPLICAS).is_some()
 }
 
 /// The template of a workload that autoscalers may scale, while it is to be written.
-fn subject<'a>(
-    fleet: &'a Fleet,
-    id: &ResourceId,
-    is_on: fn(&Config) -> bool,
-) -> Option<(&'a ResourceState, &'a Template)> {
-    if !is_on(&fleet.config) || !is_scaled_kind(&id.gvk) {
+fn subject<'a>(fleet: &'a Fleet, id: &ResourceId) -> Option<(&'a ResourceState, &'a Template)> {
+    let is_on = fleet.config.mark_scale_targets || fleet.config.sync_replicas;
+    if !is_on || !is_scaled_kind(&id.gvk) {
         return None;
     }
     let resource = fleet.resource(id)?;
@@ -149,18 +116,298 @@ fn subject<'a>(
     is_free.then_some((resource, template))
 }
 
-/// True if a policy propagates the template, or left its copies. Not while a lazy policy waits for a user's change: a write would
-/// count as one.
-fn is_propagated(fleet: &Fleet, id: &ResourceId, resource: &ResourceState, template: &Template) -> bool {
-    let own = own_part(fleet, id, (resource, template), resource.last_binding());
-    matches!(own, Some(Own::Claimed(..) | Own::Orphaned))
+// --- the label
+
+fn plan_label(
+    fleet: &Fleet,
+    id: &ResourceId,
+    (resource, template): (&ResourceState, &Template),
+    own: Option<Own<'_>>,
+    now: Time,
+) -> Plan {
+    if !fleet.config.mark_scale_targets {
+        return Plan::nothing();
+    }
+    let found = label_of(&template.meta);
+    let (marked, scaler) = (marked_by(id, &template.meta), scaler(fleet, id));
+    let is_kept = marked
+        .as_ref()
+        .or(scaler)
+        .is_some_and(|id| keeps_copies(fleet, id));
+    let Some(to) = wanted(&found, scaler.map(|scaler| &scaler.name), is_kept) else {
+        return Plan::nothing();
+    };
+    let why = match (&marked, scaler) {
+        // Nothing is scaled where it is not propagated.
+        (None, _) if own.is_none() => return Plan::nothing(),
+        (Some(marked), _) if is_kept => format!("the members keep HorizontalPodAutoscaler {}", marked.name),
+        (_, Some(scaler)) => format!("HorizontalPodAutoscaler {} scales it", scaler.name),
+        (Some(marked), None) => match holds(fleet, id, (resource, template), own, marked) {
+            Some(hold) => return hold,
+            None => format!("HorizontalPodAutoscaler {} no longer scales it", marked.name),
+        },
+        (None, None) => return Plan::nothing(),
+    };
+    let before = resource
+        .scaling_writes
+        .as_ref()
+        .and_then(|writes| writes.label.as_ref());
+    if let Some(until) = before
+        .map(|before| before.not_before(0))
+        .filter(|until| now < *until)
+    {
+        return Plan::wait_until(until, "another writer of the hub undoes the label");
+    }
+    let mut metadata = preconditions(&template.meta);
+    metadata.insert(
+        "labels".into(),
+        json!({ label::RETAIN_REPLICAS: to.value.as_deref() }),
+    );
+    metadata.insert(
+        "annotations".into(),
+        json!({ annotation::SCALED_BY: to.by.as_deref() }),
+    );
+    let mut plan = patch(id, json!({ "metadata": metadata }), why);
+    if let Some(marked) = marked.filter(|_| is_kept) {
+        let message = format!(
+            "the label {} of {id} is yours from now on: HorizontalPodAutoscaler {} stays on its clusters when its propagation ends \
+             (preserveResourcesOnDeletion, or --cascade=orphan); take the label off when nothing there scales the workload any more",
+            label::RETAIN_REPLICAS,
+            marked.name
+        );
+        plan.changes.push(warning(id, template, message));
+    }
+    let next = Written::next(before, (&found, to), label::RETAIN_REPLICAS, now);
+    plan.changes
+        .extend(contested((id, template), before, &next, label::RETAIN_REPLICAS));
+    plan
 }
 
-fn write_label(id: &ResourceId, meta: &Meta, to: Label<'_>, why: String) -> Plan {
-    let mut metadata = preconditions(meta);
-    metadata.insert("labels".into(), json!({ label::RETAIN_REPLICAS: to.value }));
-    metadata.insert("annotations".into(), json!({ annotation::SCALED_BY: to.by }));
-    patch(id, json!({ "metadata": metadata }), why)
+/// The label and annotation of a template that has `found` and this autoscaler; `None` if they are as they are to be. `is_kept`: the
+/// copies of the autoscaler in the annotation stay when it ends; without one, those of the present autoscaler.
+fn wanted(found: &Label, scaler: Option<&Str>, is_kept: bool) -> Option<Label> {
+    let set = || Str::from(keys::TRUE);
+    let to = match (&found.by, scaler) {
+        (None, None) => return None,
+        // A user's, whatever it says.
+        (None, Some(_)) if found.value.is_some() => return None,
+        (None, Some(scaler)) => Label {
+            value: Some(set()),
+            by: Some(scaler.clone()).filter(|_| !is_kept),
+        },
+        (Some(_), _) if is_kept => Label {
+            value: found.value.clone().or_else(|| scaler.map(|_| set())),
+            by: None,
+        },
+        (Some(_), Some(scaler)) => Label {
+            value: Some(found.value.clone().unwrap_or_else(set)),
+            by: Some(scaler.clone()),
+        },
+        (Some(_), None) => Label {
+            value: found.value.clone().filter(|held| **held != *keys::TRUE),
+            by: None,
+        },
+    };
+    (to != *found).then_some(to)
+}
+
+/// The plan that holds the label although no autoscaler that is propagated names the workload; `None` if it may be taken off: the
+/// autoscaler that it was set for is proven not to scale the workload on any member, and the workload is settled.
+fn holds(
+    fleet: &Fleet,
+    id: &ResourceId,
+    of: (&ResourceState, &Template),
+    own: Option<Own<'_>>,
+    marked: &ResourceId,
+) -> Option<Plan> {
+    let needed = [SyncRequirement::Base, SyncRequirement::Templates(autoscaler())];
+    if let Some(proof) = needed.into_iter().find(|proof| !fleet.has(proof)) {
+        return Some(Plan::wait_for(
+            proof,
+            "the autoscaler may still exist: not synced yet",
+        ));
+    }
+    if let Some(cluster) = may_scale(fleet, marked, id) {
+        let what = format!("HorizontalPodAutoscaler {} may still scale it", marked.name);
+        return Some(hold(fleet, id, cluster, &what));
+    }
+    if !fleet.config.sync_replicas || own.is_none() {
+        return None;
+    }
+    let (resource, template) = of;
+    let Some(binding) = resource
+        .binding
+        .as_ref()
+        .filter(|held| held.meta.deleting.is_none())
+    else {
+        return Some(Plan::wait("its binding is about to be created"));
+    };
+    let spec = followed(fleet, id, template, &binding.object.spec)?;
+    if !spec.graceful_eviction_tasks.is_empty() {
+        return Some(Plan::wait("the label stays while it is evicted"));
+    }
+    for target in &spec.clusters {
+        let cluster = Str::from(target.name.as_str());
+        match replicas_on(fleet, id, resource, &cluster) {
+            None => return Some(hold(fleet, id, &cluster, "its replicas are not known")),
+            Some(replicas) if replicas != target.replicas => {
+                return Some(Plan::wait(format!(
+                    "the binding has other replicas than {cluster}"
+                )));
+            }
+            Some(_) => {}
+        }
+    }
+    let total = sum(fleet, id, resource, spec);
+    if total == template.replicas {
+        return None;
+    }
+    if total == Some(0) {
+        return Some(tell(format!(
+            "the label {} of {id} stays: no cluster has a replica, and the template asks for {}; set spec.replicas to what is to run, 0 \
+             included",
+            label::RETAIN_REPLICAS,
+            template.replicas.unwrap_or_default()
+        )));
+    }
+    Some(Plan::wait(
+        "the template does not have the sum of its clusters yet",
+    ))
+}
+
+/// The label stays because of a cluster. A user is told if the cluster does not respond: nothing else may end that.
+fn hold(fleet: &Fleet, id: &ResourceId, cluster: &Str, what: &str) -> Plan {
+    if fleet.answers(cluster) || !fleet.was_probed(cluster) {
+        return Plan::wait(format!("{what} on {cluster}"));
+    }
+    tell(format!(
+        "the label {} of {id} stays: {what} on {cluster}, which does not respond",
+        label::RETAIN_REPLICAS
+    ))
+}
+
+fn tell(words: String) -> Plan {
+    Plan::one(Change::Refuse(words), "in doubt the label stays")
+}
+
+// --- the replicas
+
+fn plan_replicas(
+    fleet: &Fleet,
+    id: &ResourceId,
+    (resource, template): (&ResourceState, &Template),
+    own: Option<Own<'_>>,
+    now: Time,
+) -> Plan {
+    let binding = resource
+        .binding
+        .as_ref()
+        .filter(|held| held.meta.deleting.is_none());
+    let Some(binding) = binding.filter(|_| matches!(own, Some(Own::Claimed(..) | Own::Orphaned))) else {
+        return Plan::nothing();
+    };
+    let Some(spec) = followed(fleet, id, template, &binding.object.spec) else {
+        return Plan::nothing();
+    };
+    let Some(sum) = sum(fleet, id, resource, spec) else {
+        return Plan::wait("not every cluster has reported its replicas");
+    };
+    if template.replicas == Some(sum) {
+        return Plan::nothing();
+    }
+    if sum == 0 {
+        return Plan::wait("no cluster has a replica: the template's own number counts");
+    }
+    let before = resource
+        .scaling_writes
+        .as_ref()
+        .and_then(|writes| writes.replicas.as_ref());
+    if let Some(until) = before
+        .map(|before| before.not_before(COLLECT))
+        .filter(|until| now < *until)
+    {
+        return Plan::wait_until(until, "collecting the steps of autoscalers");
+    }
+    let body = json!({ "metadata": preconditions(&template.meta), "spec": { "replicas": sum } });
+    let mut plan = patch(id, body, "the members have another number of replicas".into());
+    let next = Written::next(before, (&template.replicas, Some(sum)), REPLICAS, now);
+    plan.changes
+        .extend(contested((id, template), before, &next, REPLICAS));
+    plan
+}
+
+/// The path of the replicas in a template.
+const REPLICAS: &str = "spec.replicas";
+
+/// The spec of a binding, if the replicas of its template are followed.
+fn followed<'a>(
+    fleet: &Fleet,
+    id: &ResourceId,
+    template: &Template,
+    spec: &'a ResourceBindingSpec,
+) -> Option<&'a ResourceBindingSpec> {
+    let placement = spec.placement.as_ref()?;
+    is_followed(fleet, id, template, placement).then_some(spec)
+}
+
+// --- the writes
+
+/// The record of the writes of a template once this change is sent; `None` if it is none of them.
+pub(crate) fn next_writes(resource: &ResourceState, change: &Change, now: Time) -> Option<ScalingWrites> {
+    let Change::Hub {
+        verb: Verb::Merge(body),
+        ..
+    } = change
+    else {
+        return None;
+    };
+    let template = resource.template.as_ref()?;
+    let mut writes = resource.scaling_writes.as_deref().cloned().unwrap_or_default();
+    if let Some(replicas) = body["spec"]["replicas"].as_i64() {
+        let (found, value) = (&template.replicas, i32::try_from(replicas).ok());
+        writes.replicas = Some(Written::next(
+            writes.replicas.as_ref(),
+            (found, value),
+            REPLICAS,
+            now,
+        ));
+    } else {
+        let text = |value: &Value| value.as_str().map(Str::from);
+        let found = label_of(&template.meta);
+        let value = Label {
+            value: text(&body["metadata"]["labels"][label::RETAIN_REPLICAS]),
+            by: text(&body["metadata"]["annotations"][annotation::SCALED_BY]),
+        };
+        let path = label::RETAIN_REPLICAS;
+        writes.label = Some(Written::next(writes.label.as_ref(), (&found, value), path, now));
+    }
+    Some(writes)
+}
+
+/// The event when a write begins to be one that another writer keeps undoing.
+fn contested<T: PartialEq>(
+    (id, template): (&ResourceId, &Template),
+    before: Option<&Written<T>>,
+    next: &Written<T>,
+    what: &str,
+) -> Option<Change> {
+    let begins = next.is_contested() && before.is_none_or(|before| !before.is_contested());
+    begins.then(|| {
+        let message = format!(
+            "another writer of the hub keeps changing {what} of {id} (contended); it is set again with back-off: have that writer \
+             leave the field alone (Argo CD: ignoreDifferences), or turn the controller off (--controllers)"
+        );
+        warning(id, template, message)
+    })
+}
+
+fn warning(id: &ResourceId, template: &Template, message: String) -> Change {
+    Change::Emit(Event {
+        regarding: on_template(id, template),
+        warning: true,
+        reason: event::FOLLOW_AUTOSCALERS_FAILED,
+        message,
+    })
 }
 
 fn preconditions(meta: &Meta) -> Map<String, Value> {
@@ -180,78 +427,99 @@ fn patch(id: &ResourceId, body: Value, why: String) -> Plan {
 mod tests {
     use super::*;
 
+    fn marks(value: Option<&str>, by: Option<&str>) -> Label {
+        Label {
+            value: value.map(Str::from),
+            by: by.map(Str::from),
+        }
+    }
+
     #[test]
     fn the_label_is_set_while_an_autoscaler_is_there_and_a_users_label_is_left_alone() {
-        let set = |value, by| {
-            Some(Label {
-                value: Some(value),
-                by: Some(by),
-            })
-        };
-        let clear = |value| Some(Label { value, by: None });
-        let on = Some("true");
-        for (held, marked, scaler, want, case) in [
+        let set = |value, by| Some(marks(Some(value), Some(by)));
+        let users = |value| Some(marks(value, None));
+        let (on, off, web) = (Some("true"), Some("false"), Some("web"));
+        for (held, by, scaler, want, case) in [
             (None, None, None, None, "nothing scales it"),
-            (None, None, Some("web"), set("true", "web"), "an autoscaler comes"),
-            (on, Some("web"), Some("web"), None, "as it is to be"),
-            (on, None, Some("web"), None, "a user's label"),
-            (Some("false"), None, Some("web"), None, "a user's refusal"),
+            (None, None, web, set("true", "web"), "an autoscaler comes"),
+            (on, web, web, None, "as it is to be"),
+            (on, None, web, None, "a user's label"),
+            (off, None, web, None, "a user's refusal"),
+            (off, web, web, None, "a user's refusal of our label"),
+            (None, web, web, set("true", "web"), "the label alone was lost"),
+            (on, web, Some("web-2"), set("true", "web-2"), "another autoscaler"),
             (
-                Some("false"),
-                Some("web"),
-                Some("web"),
-                None,
-                "a user's refusal of our label",
-            ),
-            (
-                None,
-                Some("web"),
-                Some("web"),
-                set("true", "web"),
-                "the label alone was lost",
-            ),
-            (
-                on,
-                Some("web"),
+                off,
+                web,
                 Some("web-2"),
-                set("true", "web-2"),
-                "another autoscaler",
-            ),
-            (
-                Some("no"),
-                Some("web"),
-                Some("web-2"),
-                set("no", "web-2"),
+                set("false", "web-2"),
                 "another one, refused",
             ),
-            (on, Some("web"), None, clear(None), "it goes"),
-            (
-                Some("false"),
-                Some("web"),
-                None,
-                clear(Some("false")),
-                "it goes, and the refusal stays",
-            ),
-            (
-                None,
-                Some("web"),
-                None,
-                clear(None),
-                "the annotation alone is left",
-            ),
+            (on, web, None, users(None), "it goes"),
+            (off, web, None, users(off), "it goes, and the refusal stays"),
+            (None, web, None, users(None), "the annotation alone is left"),
             (on, None, None, None, "a user's label, without an autoscaler"),
         ] {
-            let planned = wanted(held, marked, scaler);
-            assert_eq!(planned, want, "{case}");
-            let after = planned.unwrap_or(Label {
-                value: held,
-                by: marked,
-            });
-            assert_eq!(
-                wanted(after.value, after.by, scaler),
+            check(&marks(held, by), scaler, false, want, case);
+        }
+    }
+
+    #[test]
+    fn the_label_for_an_autoscaler_that_members_keep_is_a_users() {
+        let (on, off, web) = (Some("true"), Some("false"), Some("web"));
+        for (held, by, scaler, want, case) in [
+            (None, None, web, Some(marks(on, None)), "it comes"),
+            (on, web, web, Some(marks(on, None)), "it is kept from now on"),
+            (off, web, web, Some(marks(off, None)), "refused, and kept"),
+            (on, web, None, Some(marks(on, None)), "it went"),
+            (
                 None,
-                "{case}: written once"
-            );
+                web,
+                None,
+                Some(marks(None, None)),
+                "the annotation alone is left",
+            ),
+            (on, None, web, None, "as it is to be"),
+            (on, None, None, None, "it went long ago"),
+        ] {
+            check(&marks(held, by), scaler, true, want, case);
+        }
+    }
+
+    fn check(found: &Label, scaler: Option<&str>, is_kept: bool, want: Option<Label>, case: &str) {
+        let scaler = scaler.map(Str::from);
+        let planned = wanted(found, scaler.as_ref(), is_kept);
+        assert_eq!(planned, want, "{case}");
+        let after = planned.unwrap_or_else(|| found.clone());
+        assert_eq!(
+            wanted(&after, scaler.as_ref(), is_kept),
+            None,
+            "{case}: written once"
+        );
+    }
+
+    #[test]
+    fn the_claim_of_a_policy_is_no_write_of_this_module() {
+        for (patch, want) in [
+            (json!({"spec": {"replicas": 3}}), true),
+            (
+                json!({"metadata": {"labels": {label::RETAIN_REPLICAS: "true"}}}),
+                true,
+            ),
+            (
+                json!({"metadata": {"labels": {label::RETAIN_REPLICAS: null}}}),
+                true,
+            ),
+            (
+                json!({"metadata": {"labels": {label::PROPAGATION_POLICY_ID: "p"}}}),
+                false,
+            ),
+            (
+                json!({"metadata": {"annotations": {annotation::WAITS: "w"}}}),
+                false,
+            ),
+        ] {
+            assert_eq!(is_write(&patch), want, "{patch}");
         }
     }
 }

@@ -20,13 +20,15 @@ pub(crate) enum Drifting {
     Namespace,
     /// The status of a template.
     Status,
+    /// The label or the replicas of a template that follow from autoscalers. Its drift is reported, as that of a copy.
+    Scaling,
 }
 
 impl Drifting {
     /// The time without corrections after which drift is over, in milliseconds.
     const fn over_after(self) -> i64 {
         match self {
-            Self::Copy => 600_000,
+            Self::Copy | Self::Scaling => 600_000,
             Self::Namespace => 60_000,
             Self::Status => 300_000,
         }
@@ -205,6 +207,7 @@ mod tests {
             (Drifting::Copy, 1, 600_000),
             (Drifting::Copy, 8, 600_000),
             (Drifting::Status, 3, 300_000),
+            (Drifting::Scaling, 1, 600_000),
             (Drifting::Namespace, 1, 60_000),
             (Drifting::Namespace, 3, 62_000),
             (Drifting::Namespace, 8, 120_000),
@@ -257,7 +260,9 @@ mod tests {
         /// the pauses allow.
         #[test]
         fn corrections_become_rare_and_the_first_one_is_never_delayed(
-            of in prop_oneof![Just(Drifting::Copy), Just(Drifting::Namespace), Just(Drifting::Status)],
+            of in prop_oneof![
+                Just(Drifting::Copy), Just(Drifting::Namespace), Just(Drifting::Status), Just(Drifting::Scaling),
+            ],
             gaps in prop::collection::vec(0_i64..700_000, 1..60),
         ) {
             let (mut now, mut held) = (Time(0), None::<DriftBackoff>);

@@ -96,12 +96,9 @@ pub(crate) fn plan(fleet: &Fleet, key: &Key, now: Time) -> Plan {
     // A key may name an old version of a kind; the plan is made for the version that is watched.
     let plan = match &fleet.in_use(key) {
         Key::Policy(name) => detector::plan_policy(fleet, name, now),
-        Key::Template(id) => or(detector::plan_template(fleet, id, now), || {
-            autoscaling::plan_label(fleet, id)
-        }),
-        Key::TemplateStatus(id) => or(status::template::plan(fleet, id, now), || {
-            autoscaling::plan_replicas(fleet, id)
-        }),
+        Key::Template(id) => detector::plan_template(fleet, id, now),
+        Key::TemplateStatus(id) => status::template::plan(fleet, id, now),
+        Key::Scaling(id) => autoscaling::plan(fleet, id, now),
         Key::Binding(id) => binding::plan(fleet, id, now),
         Key::BindingStatus(id) => status::plan_binding(fleet, id, now),
         Key::Copy(id, cluster) => delivery::plan::plan(fleet, id, cluster, now),
@@ -118,11 +115,6 @@ pub(crate) fn plan(fleet: &Fleet, key: &Key, now: Time) -> Plan {
         Key::ExecutionNamespace(cluster) => execution_namespaces::plan(fleet, cluster),
     };
     cluster::identity::gate(fleet, key, plan)
-}
-
-/// The plan, or if there is nothing to do the next one of the same object.
-fn or(plan: Plan, next: impl FnOnce() -> Plan) -> Plan {
-    if plan == Plan::nothing() { next() } else { plan }
 }
 
 impl Fleet {
@@ -161,6 +153,9 @@ impl Fleet {
         }
         if let Key::TemplateStatus(id) = key {
             self.sends_status(id, &plan);
+        }
+        if let Key::Scaling(id) = key {
+            self.sends_scaling(id, &plan, now);
         }
         governor::account(self, key, &plan, now);
         plan

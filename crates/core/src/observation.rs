@@ -18,7 +18,7 @@ mod uses;
 mod watch;
 mod work;
 
-use std::{collections::BTreeSet, num::NonZeroU32, sync::Arc};
+use std::{collections::BTreeSet, sync::Arc};
 
 use entourage_api::{
     apps::WorkloadRebalancer,
@@ -121,8 +121,8 @@ pub struct Copy {
     pub health: Option<Health>,
     /// The reason in its status why it is not healthy, or the words of an agent that could not apply it. Boxed: few copies have it.
     pub why_unhealthy: Option<Box<str>>,
-    /// The replicas that it requests, if it is a workload whose replicas are left to the member; `None` for zero.
-    pub replicas: Option<NonZeroU32>,
+    /// The replicas that it requests, if it is a workload whose replicas are left to the member.
+    pub replicas: Option<u32>,
     /// True if it holds data that exists nowhere else: a PersistentVolumeClaim that was bound.
     pub holds_data: bool,
     /// The time when the data of a claim was restored there, as an annotation states. Boxed: few copies have it.

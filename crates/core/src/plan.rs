@@ -31,6 +31,8 @@ pub enum Key {
     Template(ResourceId),
     /// A template: its aggregated status.
     TemplateStatus(ResourceId),
+    /// A template: the label and the replicas that follow from autoscalers on members.
+    Scaling(ResourceId),
     /// The binding of a template: metadata and spec, creation and deletion.
     Binding(ResourceId),
     /// The binding of a template: status.
@@ -79,7 +81,7 @@ impl Key {
     #[must_use]
     pub fn serialization_key(&self) -> Self {
         match self {
-            Self::TemplateStatus(id) => Self::Template(id.clone()),
+            Self::TemplateStatus(id) | Self::Scaling(id) => Self::Template(id.clone()),
             Self::BindingStatus(id) => Self::Binding(id.clone()),
             Self::DistributionStatus(name) => Self::Distribution(name.clone()),
             other => other.clone(),
@@ -90,14 +92,15 @@ impl Key {
     /// one: other keys go first.
     #[must_use]
     pub fn is_status(&self) -> bool {
-        matches!(self, Self::Work(..)) || self.serialization_key() != *self
+        let is_content = matches!(self, Self::Scaling(_));
+        matches!(self, Self::Work(..)) || !is_content && self.serialization_key() != *self
     }
 
     /// The controller's name in metrics and spans.
     #[must_use]
     pub const fn controller(&self) -> &'static str {
         match self {
-            Self::Policy(_) | Self::Template(_) => "detector",
+            Self::Policy(_) | Self::Template(_) | Self::Scaling(_) => "detector",
             Self::TemplateStatus(_) | Self::BindingStatus(_) => "status",
             Self::Binding(_) => "dependencies",
             Self::Copy(..) => "delivery",

@@ -18,6 +18,7 @@ pub fn event(fleet: &Fleet, key: &Key, words: &str) -> Option<Event> {
     let what = match key {
         Key::Template(_) => "the claim of the policy",
         Key::TemplateStatus(_) => "the status merged from its members",
+        Key::Scaling(_) => "the label or the replicas that follow from its autoscalers",
         Key::Binding(_) => "its ResourceBinding",
         Key::BindingStatus(_) => "the status of its ResourceBinding",
         Key::Policy(_) | Key::Cluster(_) | Key::Distribution(_) | Key::Override(_) => {
@@ -57,6 +58,7 @@ pub fn event(fleet: &Fleet, key: &Key, words: &str) -> Option<Event> {
             let reason = match key {
                 Key::Template(_) => event::APPLY_POLICY_FAILED,
                 Key::TemplateStatus(_) => event::AGGREGATE_STATUS_FAILED,
+                Key::Scaling(_) => event::FOLLOW_AUTOSCALERS_FAILED,
                 Key::Quota(name) if fleet.memory.quotas.is_assigned(name) => {
                     event::COLLECT_QUOTA_STATUS_FAILED
                 }
@@ -90,6 +92,12 @@ pub fn decision(fleet: &Fleet, key: &Key, words: &str) -> Option<Event> {
             regarding: regarding(fleet, key)?,
             warning: true,
             reason: event::DELETION_BLOCKED,
+            message: words.to_owned(),
+        }),
+        Key::Scaling(_) => Some(Event {
+            regarding: regarding(fleet, key)?,
+            warning: true,
+            reason: event::FOLLOW_AUTOSCALERS_FAILED,
             message: words.to_owned(),
         }),
         Key::Override(_) => Some(Event {
@@ -149,6 +157,7 @@ fn regarding(fleet: &Fleet, key: &Key) -> Option<Regarding> {
         },
         Key::Template(id)
         | Key::TemplateStatus(id)
+        | Key::Scaling(id)
         | Key::Binding(id)
         | Key::BindingStatus(id)
         | Key::Copy(id, _)

@@ -12,7 +12,7 @@ use entourage_api::{
 pub(crate) use own::{Own, own_part};
 
 use crate::{
-    fleet::{Fleet, workload_groups::Companions},
+    fleet::{Fleet, autoscaling::is_followed, workload_groups::Companions},
     object::{ResourceId, Str, Time},
     observation::Template,
     scheduler::{self, Candidate, Group, Outcome, Request, Room, estimate::Demand},
@@ -67,6 +67,8 @@ pub(crate) fn schedule(
                 reserved,
             }),
             stuck,
+            // The first division is by the number of the user.
+            followed: !held.spec.clusters.is_empty() && is_followed(fleet, id, template, placement),
             beside: companions.beside.as_ref().map(group),
             apart: companions.apart.as_ref().map(group),
         },

@@ -31,7 +31,7 @@ mod service_import;
 mod stateful_set;
 mod webhook_configuration;
 
-use std::{num::NonZeroU32, sync::LazyLock};
+use std::sync::LazyLock;
 
 use entourage_api::keys::annotation;
 use serde_json::Value;
@@ -122,13 +122,12 @@ pub fn has(native: &dyn NativeKind, operation: Operation) -> bool {
     native.operations().contains(&operation)
 }
 
-/// The replicas that a copy requests, if its kind is scaled by autoscalers and its label leaves them to the member; else `None`, and
-/// for zero.
+/// The replicas that a copy requests, if its kind is scaled by autoscalers and its label leaves them to the member.
 #[must_use]
-pub fn left_to_member(native: &dyn NativeKind, copy: &Value) -> Option<NonZeroU32> {
+pub fn left_to_member(native: &dyn NativeKind, copy: &Value) -> Option<u32> {
     let is_left = native.is_scaled() && counters::retains_replicas(copy);
     let replicas = is_left.then(|| native.replicas(copy))??;
-    NonZeroU32::new(u32::try_from(replicas).ok()?)
+    u32::try_from(replicas).ok()
 }
 
 /// Removes the fields of a template that are never propagated, whatever its kind: all fields that an API server sets, ownership

@@ -194,6 +194,11 @@ pub fn step(
             Step::Done(retained) => retained.into_object(),
             ask @ Step::Ask(_) => return Ok(ask),
         };
+        if let (Some(native), Some(least)) = (native, render_spec.at_least.map(i64::from))
+            && native.replicas(&copy).is_some_and(|retained| retained < least)
+        {
+            native.revise_replicas(&mut copy, least);
+        }
         // Metadata that this hub set on a namespace before a policy claimed it is ours like the metadata that it sets now.
         let (listed_labels, listed_annotations) = if id.gvk.is_namespace() {
             namespaces::listed(live, &render_spec.hub)
@@ -412,6 +417,7 @@ mod tests {
             binding: NamespacedName::new("ns", "a-configmap"),
             permanent_id: "p".into(),
             replicas: None,
+            at_least: None,
             completions: None,
             interpretation: Default::default(),
             overrides: Default::default(),
@@ -451,6 +457,7 @@ mod tests {
             binding: NamespacedName::new("ns", "a-configmap"),
             permanent_id: "p".into(),
             replicas: None,
+            at_least: None,
             completions: None,
             interpretation: Default::default(),
             overrides: Default::default(),

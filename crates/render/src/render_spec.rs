@@ -24,6 +24,10 @@ pub struct RenderSpec {
     pub permanent_id: Str,
     /// Replicas on this cluster, for kinds that have them; `None` leaves the template's own.
     pub replicas: Option<i32>,
+    /// The replicas that the copy gets at least, whatever is retained of the live one. It is no part of the version of the source: once
+    /// the copy was written from that, the member decides.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at_least: Option<i32>,
     /// The number of a Job's pods that must succeed on this cluster; `None` leaves the template's own.
     pub completions: Option<i64>,
     /// The override rules, in their order.

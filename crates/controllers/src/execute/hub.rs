@@ -2,7 +2,7 @@
 
 use entourage_core::delivery::render::wipe;
 use entourage_core::{
-    distribution, interpreter,
+    autoscaling, distribution, interpreter,
     object::{Gvk, ResourceId},
     observation::{self, ObjectRef, Observation, Watch},
     plan::{HubObject, Verb},
@@ -146,7 +146,9 @@ impl Executor {
             Class::Refused => {
                 let message = failure.text(&gvk_of(object));
                 match (object, verb) {
-                    (HubObject::Template(id), Verb::Merge(_)) if failure.code() == FORBIDDEN => {
+                    (HubObject::Template(id), Verb::Merge(patch))
+                        if failure.code() == FORBIDDEN && !autoscaling::is_write(patch) =>
+                    {
                         let remedy = rights::remedy(&id.gvk.group, &id.gvk.kind);
                         warn!(object = %id, error = message, remedy, "the hub refused a claim");
                         self.tell(Observation::Unclaimed(id.clone(), message.clone()))

@@ -122,6 +122,7 @@ fn render_spec() -> RenderSpec {
         binding: NamespacedName::new("ns", "a-configmap"),
         permanent_id: "p".into(),
         replicas: None,
+        at_least: None,
         completions: None,
         overrides: Default::default(),
         preserved: Default::default(),

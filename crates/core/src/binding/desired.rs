@@ -19,7 +19,7 @@ use crate::{
     dependencies::{self, Merged, Required, retention::retention},
     failover::{Decision, clusters_of, decide, elsewhere::tended, home, records},
     fleet::render_specs::content_version,
-    fleet::{Fleet, activation, uses::follows, workload_groups::groups_of},
+    fleet::{Fleet, activation, autoscaling::as_scaled, uses::follows, workload_groups::groups_of},
     object::{NamespacedName, ResourceId, Str, Time},
     observation::Template,
     plan::RoomUse,
@@ -277,6 +277,10 @@ fn evict(
     };
     if begins || returns {
         return place(Some(decision), &placement, binding);
+    }
+    // Its clusters stay; where members decide how many replicas each has, their shares follow.
+    if let Some((_, scaled)) = as_scaled(fleet, id, (resource, template), &placement, binding) {
+        binding.spec.clusters = scaled.spec.clusters;
     }
     binding.spec.graceful_eviction_tasks = decision.tasks;
     decision.records.store_failed(binding);

@@ -1,6 +1,6 @@
 //! The state of a resource: a template with its binding and its copies; and of a policy and a member.
 
-use super::{Contest, Freshness};
+use super::{Contest, Freshness, ScalingWrites};
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
@@ -83,6 +83,8 @@ pub struct ResourceState {
     pub status_written: Option<Time>,
     /// The fate of the status that was last written to the template. Boxed: few have it.
     pub contest: Option<Box<Contest>>,
+    /// What this process wrote to the template because of autoscalers. Boxed: few have it.
+    pub scaling_writes: Option<Box<ScalingWrites>>,
     /// The time when the template's own status last changed.
     pub template_status_written: Option<Time>,
 }

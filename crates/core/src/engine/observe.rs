@@ -151,6 +151,7 @@ impl Fleet {
             self.wake(&watch, now, &mut dirty);
             self.distributions_reported(&watch, now, &mut dirty);
         }
+        self.dirty_scaling(&mut dirty);
         self.dirty_works(reported.as_ref(), &mut dirty);
         dirty.append(&mut self.memory.raised);
         dirty

@@ -60,7 +60,7 @@ pub(crate) enum Changed<'a> {
     Health(&'a ResourceId),
     /// The reported status of a template's copies.
     Report(&'a ResourceId),
-    /// The replicas of a copy whose number is left to its member.
+    /// The replicas of a copy whose number is left to its member, or whether they are known.
     Scaled(&'a ResourceId),
     /// The problem of a copy.
     Problem(&'a ResourceId),
@@ -113,10 +113,7 @@ impl Fleet {
     pub(crate) fn route(&self, change: Changed<'_>, dirty: &mut Dirty) {
         match change {
             // Templates, and their bindings.
-            Changed::Template(id) => {
-                self.dirty_resource(id, dirty);
-                self.dirty_scale_targets(id, dirty);
-            }
+            Changed::Template(id) => self.dirty_resource(id, dirty),
             Changed::Claim(id) => dirty.push(Key::Template(id.clone())),
             Changed::Presence(id) => self.dirty_referrers(id, dirty),
             Changed::PropagatedDependencies(id) => self.dirty_dependencies(id, dirty),
@@ -135,15 +132,12 @@ impl Fleet {
                 ]);
                 self.dirty_scaled(id, dirty);
             }
-            Changed::CopyListed(id, cluster) | Changed::CopyGone(id, cluster) => {
-                dirty.extend([
-                    Key::Copy(id.clone(), cluster.clone()),
-                    Key::Binding(id.clone()),
-                    Key::BindingStatus(id.clone()),
-                    Key::TemplateStatus(id.clone()),
-                ]);
-                self.dirty_scale_targets(id, dirty);
-            }
+            Changed::CopyListed(id, cluster) | Changed::CopyGone(id, cluster) => dirty.extend([
+                Key::Copy(id.clone(), cluster.clone()),
+                Key::Binding(id.clone()),
+                Key::BindingStatus(id.clone()),
+                Key::TemplateStatus(id.clone()),
+            ]),
             Changed::Scaled(id) => self.dirty_scaled(id, dirty),
             Changed::CopyOwner(id, cluster) => dirty.extend([
                 Key::BindingStatus(id.clone()),

@@ -1,4 +1,5 @@
-//! Autoscaling on members: which autoscaler scales a workload there, and how many replicas each member has made of it.
+//! Autoscaling on members: which autoscaler scales a workload there, and how many replicas each member has made of it. See
+//! [`crate::autoscaling`].
 
 use entourage_api::{
     keys::{self, annotation, label},
@@ -7,8 +8,12 @@ use entourage_api::{
 };
 
 use crate::{
-    cache::ResourceState,
-    fleet::{Fleet, claims::claimed_by},
+    cache::{Binding, CopyState, Label, ResourceState},
+    fleet::{
+        Fleet,
+        claims::claimed_by,
+        current::{is_current, is_record_outdated},
+    },
     interpreter::{self, operations::Operation},
     object::{Gvk, Meta, ResourceId, Str},
     observation::Template,
@@ -70,20 +75,69 @@ pub(crate) fn is_followed(
             .any(|operation| template.interpretation.has(*operation))
 }
 
-/// The replicas that a member has made of a workload, as it reports them now; `None` while that is not known, and for zero: no
-/// autoscaler scales to zero, so that stands for a workload that is just being made, or that its user has stopped there.
+/// The label and the annotation of a template.
+pub(crate) fn label_of(meta: &Meta) -> Label {
+    Label {
+        value: meta.label(label::RETAIN_REPLICAS).map(Str::from),
+        by: meta.annotation(annotation::SCALED_BY).map(Str::from),
+    }
+}
+
+/// True if the copies of an autoscaler stay on members when its propagation ends: its policy or its binding asks for that, or it is
+/// orphaned. Cost: O(selectors of its policy).
+pub(crate) fn keeps_copies(fleet: &Fleet, id: &ResourceId) -> bool {
+    let Some(resource) = fleet.resource(id) else {
+        return false;
+    };
+    let policy = resource
+        .standing()
+        .and_then(|template| claimed_by(fleet, id, &template.meta));
+    let asks =
+        policy.is_some_and(|(_, policy)| policy.object.spec.preserve_resources_on_deletion == Some(true));
+    asks || resource.is_orphaning()
+        || resource.may_be_orphaned()
+        || resource.last_binding().is_some_and(Binding::is_preserving)
+}
+
+/// A cluster where an autoscaler may still scale a workload: its copy may exist there, and does not provably scale something else.
+/// Cost: O(its copies × labels and annotations).
+pub(crate) fn may_scale<'a>(fleet: &'a Fleet, id: &ResourceId, target: &ResourceId) -> Option<&'a Str> {
+    let resource = fleet.resource(id)?;
+    let named = resource.standing().and_then(|held| held.scales.as_deref());
+    let is_retargeted = named.is_some_and(|named| named != target);
+    let scales_other = |cluster: &Str, state: &CopyState| {
+        is_retargeted
+            && fleet.answers(cluster)
+            && fleet.copies_known(cluster, &id.gvk)
+            && state.is_lasting()
+            && is_current(fleet, id, cluster)
+    };
+    let mut copies = resource.copies.iter();
+    let may_scale = |(cluster, state): &(&Str, &CopyState)| {
+        let may_exist = !state.is_absent() || state.copied.is_some() || fleet.may_exist(id, cluster);
+        may_exist && !scales_other(cluster, state)
+    };
+    copies.find(may_scale).map(|(cluster, _)| cluster)
+}
+
+/// The replicas that a member has made of a workload, as it reports them now; `None` while that is not known, or while the share of
+/// the stored binding is still to be delivered there: the report says nothing of it. Cost: O(labels and annotations).
 pub(crate) fn replicas_on(
     fleet: &Fleet,
     id: &ResourceId,
     resource: &ResourceState,
     cluster: &Str,
 ) -> Option<i32> {
-    let live = resource.copies.get(cluster)?.live.as_ref()?;
-    let is_known = fleet.answers(cluster) && fleet.copies_known(cluster, &id.gvk);
+    let state = resource.copies.get(cluster)?;
+    let live = state.live.as_ref()?;
+    let is_known = fleet.answers(cluster)
+        && fleet.copies_known(cluster, &id.gvk)
+        && state.record.is_some()
+        && !is_record_outdated(fleet, id, cluster);
     let replicas = live
         .replicas
         .filter(|_| is_known && live.is_carried_out() && live.meta.deleting.is_none())?;
-    i32::try_from(replicas.get()).ok()
+    i32::try_from(replicas).ok()
 }
 
 /// The replicas of all clusters that a binding is scheduled to; `None` unless each of them reports its own, and none is being left.
@@ -107,9 +161,10 @@ fn total(mut reports: impl Iterator<Item = Option<i32>>) -> Option<i32> {
 
 /// The template and the stored binding of a workload whose replicas are followed, as the scheduler is to see them: each cluster
 /// has what it reports, or what it was given as long as it does not report, and the template requests their sum. So no number
-/// that an autoscaler sets moves replicas, or takes a cluster away. `None` if they are not followed, or not scheduled yet.
+/// that an autoscaler sets moves replicas, or takes a cluster away. `None` if they are not followed, or not scheduled yet, and for a
+/// sum of 0: then the template's own number counts.
 ///
-/// Cost: O(1) if they are not followed; else O(size of both).
+/// Cost: O(1) if they are not followed; else O(size of both + clusters × labels and annotations).
 pub(crate) fn as_scaled(
     fleet: &Fleet,
     id: &ResourceId,
@@ -132,6 +187,9 @@ pub(crate) fn as_scaled(
         .clusters
         .iter()
         .fold(0_i32, |sum, target| sum.saturating_add(target.replicas));
+    if sum == 0 {
+        return None;
+    }
     let mut template = template.clone();
     template.replicas = Some(sum);
     Some((template, held))
@@ -147,7 +205,7 @@ mod tests {
         /// A report that is missing never makes the sum smaller: there is none then.
         #[test]
         fn the_sum_is_that_of_all_reports_or_none(
-            reports in prop::collection::vec(prop::option::weighted(0.9, 1..10_000_i32), 1..8),
+            reports in prop::collection::vec(prop::option::weighted(0.9, 0..10_000_i32), 1..8),
         ) {
             let sum = total(reports.iter().copied());
             let known: Vec<i32> = reports.iter().flatten().copied().collect();

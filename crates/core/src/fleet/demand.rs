@@ -32,6 +32,7 @@ impl Fleet {
         match key {
             Key::Template(id) => Key::Template(watched(id)),
             Key::TemplateStatus(id) => Key::TemplateStatus(watched(id)),
+            Key::Scaling(id) => Key::Scaling(watched(id)),
             Key::Binding(id) => Key::Binding(watched(id)),
             Key::BindingStatus(id) => Key::BindingStatus(watched(id)),
             Key::Copy(id, cluster) => Key::Copy(watched(id), cluster.clone()),

@@ -3,15 +3,15 @@
 use entourage_api::{
     keys::annotation,
     policy::{ConflictResolution, ReplicaSchedulingType},
-    work::{ResourceBindingSpec, TargetCluster},
+    work::{CopyRecord, ResourceBindingSpec, TargetCluster},
 };
 
 use crate::{
     cache::{Binding, CopyState, ResourceState},
-    fleet::{Fleet, needs},
+    fleet::{Fleet, autoscaling::is_followed, needs},
     object::{Meta, NamespacedName, ResourceId, Str},
     observation::Template,
-    render_spec::RenderSpec,
+    render_spec::{RenderSpec, source_version},
     scheduler,
     stored_binding::{preserved_labels_on, purge::share},
 };
@@ -51,11 +51,12 @@ pub(crate) fn render_spec(
     let completions = replicas
         .filter(|_| divided)
         .and_then(|_| share_of_completions(template, spec, cluster));
-    RenderSpec {
+    let mut render_spec = RenderSpec {
         hub: fleet.config.hub.clone(),
         binding: binding.name.clone(),
         permanent_id: binding.permanent_id().into(),
         replicas,
+        at_least: None,
         completions,
         preserved: preserved_labels_on(&binding.object, cluster),
         overwrite,
@@ -66,7 +67,16 @@ pub(crate) fn render_spec(
         ),
         interpretation: fleet.graph.interpreter.of(&id.gvk),
         written_uid: state.record.as_ref().map(|record| record.uid.as_str().into()),
+    };
+    // A share is delivered once: see `crate::autoscaling`.
+    let is_written = |record: &CopyRecord| record.source == source_version(&template.meta, &render_spec);
+    let followed = spec.placement.as_ref();
+    if followed.is_some_and(|placement| is_followed(fleet, id, template, placement))
+        && !state.record.as_ref().is_some_and(is_written)
+    {
+        render_spec.at_least = replicas;
     }
+    render_spec
 }
 
 /// A divided Job's completions here: divided as its replicas are (Karmada reference 1.4).
@@ -105,6 +115,7 @@ pub(crate) fn content_version(meta: &Meta) -> String {
         binding: NamespacedName::new("", ""),
         permanent_id: "".into(),
         replicas: None,
+        at_least: None,
         completions: None,
         preserved: Default::default(),
         overwrite: false,

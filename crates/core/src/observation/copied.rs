@@ -1,7 +1,5 @@
 //! The fields of a copy on a member that are kept.
 
-use std::num::NonZeroU32;
-
 use entourage_api::keys::annotation;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1;
 use serde_json::Value;
@@ -80,7 +78,7 @@ fn report_of_agent(copy: &mut Copy, is_whole: bool, object: &Value, (applied, wo
 
 /// The replicas that an agent reports, once the workload's controller has seen its latest spec and no replica of an earlier one is
 /// left: while it is rolled out there are more of them, or fewer, than are asked for.
-fn reported_replicas(object: &Value) -> Option<NonZeroU32> {
+fn reported_replicas(object: &Value) -> Option<u32> {
     let status = &object["status"];
     let count = |name: &str| status[name].as_i64().unwrap_or_default();
     let replicas = count("replicas");
@@ -88,8 +86,10 @@ fn reported_replicas(object: &Value) -> Option<NonZeroU32> {
         .as_i64()
         .is_none_or(|updated| updated == replicas);
     let is_seen = count("observedGeneration") >= count("generation");
-    let replicas = u32::try_from(replicas).ok().and_then(NonZeroU32::new);
-    replicas.filter(|_| is_rolled_out && is_seen)
+    // A status that no controller has written yet has none, too.
+    let is_written = replicas > 0 || count("observedGeneration") > 0;
+    let replicas = u32::try_from(replicas).ok();
+    replicas.filter(|_| is_rolled_out && is_seen && is_written)
 }
 
 /// Projects a copy by its native interpreter.
@@ -153,9 +153,11 @@ mod tests {
                 None,
             ),
             (json!({}), None),
+            (json!({"replicas": 0}), None),
+            (json!({"observedGeneration": 2, "generation": 2}), Some(0)),
         ] {
             let found = reported_replicas(&json!({"status": status}));
-            assert_eq!(found.map(NonZeroU32::get), want, "{status}");
+            assert_eq!(found, want, "{status}");
         }
     }
 
@@ -163,13 +165,13 @@ mod tests {
     fn the_replicas_of_a_copy_are_kept_only_if_they_are_left_to_the_member() {
         let gvk = Gvk::new("apps/v1", "Deployment");
         let interpretation = Interpretation::default();
-        for (label, want) in [("true", Some(3)), ("false", None)] {
+        for (label, replicas, want) in [("true", 3, Some(3)), ("true", 0, Some(0)), ("false", 3, None)] {
             let live = json!({
                 "metadata": {"labels": {"resourcetemplate.karmada.io/retain-replicas": label}},
-                "spec": {"replicas": 3}, "status": {"replicas": 5},
+                "spec": {"replicas": replicas}, "status": {"replicas": 5},
             });
             let found = copy(&interpretation, &gvk, &live).replicas;
-            assert_eq!(found.map(NonZeroU32::get), want, "{label}");
+            assert_eq!(found, want, "{label}");
         }
     }
 }

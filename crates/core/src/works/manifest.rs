@@ -120,6 +120,7 @@ mod tests {
                 binding: NamespacedName::new("shop", "login-secret"),
                 permanent_id: "p".into(),
                 replicas: None,
+                at_least: None,
                 completions: None,
                 interpretation: Default::default(),
                 overrides: Default::default(),

@@ -856,6 +856,7 @@ fn owners(id: &ResourceId) -> [RenderSpec; 2] {
         binding: NamespacedName::new(&id.namespace, name),
         permanent_id: "".into(),
         interpretation: Default::default(),
+        at_least: None,
         completions: None,
         replicas: None,
         preserved: Default::default(),

@@ -27,6 +27,7 @@ fn order() -> Order {
             binding: NamespacedName::new("ns", "a-configmap"),
             permanent_id: "p".into(),
             replicas: None,
+            at_least: None,
             completions: None,
             overrides: Default::default(),
             preserved: Default::default(),

@@ -90,7 +90,7 @@ impl Fleet {
         if is_tried {
             self.route(Changed::Problem(id), dirty);
         }
-        if is_scaled {
+        if is_scaled || is_tried {
             self.route(Changed::Scaled(id), dirty);
         }
         self.route(Changed::Health(id), dirty);

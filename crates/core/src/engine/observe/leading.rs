@@ -45,6 +45,7 @@ impl Fleet {
             // A status of a template that another process of ours wrote is no contest.
             if let Some(resource) = self.cache.resources.get_mut(&id) {
                 resource.contest = None;
+                resource.scaling_writes = None;
             }
             // It may have been forgotten with its references.
             if self

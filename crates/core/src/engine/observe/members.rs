@@ -204,6 +204,7 @@ impl Fleet {
                 self.route(Changed::Copy(id, cluster), dirty);
             }
             self.route(Changed::Report(id), dirty);
+            self.route(Changed::Scaled(id), dirty);
         }
     }
 

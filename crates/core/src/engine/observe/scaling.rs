@@ -1,20 +1,24 @@
 //! Autoscalers and the workloads that they scale: the relations of their templates, and the keys that follow from both.
 
+use std::collections::BTreeSet;
+
 use super::Dirty;
 use crate::{
+    autoscaling::next_writes,
     fleet::{
         Fleet,
-        autoscaling::{autoscaler, is_scaled_kind, marked_by},
+        autoscaling::{autoscaler, is_scaled_kind, label_of, marked_by},
     },
-    object::ResourceId,
+    object::{ResourceId, Time},
     observation::Template,
-    plan::Key,
+    plan::{Key, Plan},
 };
 
 impl Fleet {
     /// A template changed, appeared, or was deleted: `before` is the earlier one. Cost: O(log templates); O(1) while no label is
     /// set.
     pub(super) fn scaling_changed(&mut self, id: &ResourceId, before: Option<&Template>, dirty: &mut Dirty) {
+        self.scaling_seen(id);
         if !self.config.mark_scale_targets {
             return;
         }
@@ -30,25 +34,69 @@ impl Fleet {
         self.graph.scaling.retarget(id, from.as_ref(), to.as_ref());
         self.graph.scaling.mark(id, was.as_ref(), is.as_ref());
         if from != to {
-            dirty.extend(from.map(Key::Template));
+            dirty.extend(from.map(Key::Scaling));
         }
     }
 
-    /// The workloads whose label depends on an autoscaler. Cost: O(their number); O(1) while no label is set.
-    pub(in crate::engine) fn dirty_scale_targets(&self, id: &ResourceId, dirty: &mut Dirty) {
-        if !self.config.mark_scale_targets || id.gvk != autoscaler() {
+    /// What is to be planned again of the workloads that autoscalers scale, as soon as something else of a workload or of an
+    /// autoscaler is: a row of its own in every route would say the same. Cost: O(dirty + workloads of the autoscalers among them);
+    /// O(1) while nothing is scaled.
+    pub(super) fn dirty_scaling(&self, dirty: &mut Dirty) {
+        if !self.config.mark_scale_targets && !self.config.sync_replicas {
             return;
         }
-        let template = self.resource(id).and_then(|resource| resource.template.as_ref());
-        let target = template.and_then(|template| template.scales.as_deref());
-        let all = target.into_iter().chain(self.graph.scaling.marked(id));
-        dirty.extend(all.cloned().map(Key::Template));
+        let mut scaled = BTreeSet::new();
+        for key in dirty.iter() {
+            let (Key::Template(id) | Key::TemplateStatus(id) | Key::Binding(id) | Key::Copy(id, _)) = key
+            else {
+                continue;
+            };
+            if is_scaled_kind(&id.gvk) {
+                scaled.insert(id.clone());
+            } else if self.config.mark_scale_targets && id.gvk == autoscaler() {
+                let template = self.resource(id).and_then(|resource| resource.template.as_ref());
+                let target = template.and_then(|template| template.scales.as_deref());
+                let all = target.into_iter().chain(self.graph.scaling.marked(id));
+                scaled.extend(all.cloned());
+            }
+        }
+        dirty.extend(scaled.into_iter().map(Key::Scaling));
     }
 
-    /// The keys that follow the replicas of copies. Cost: O(1).
+    /// The binding of a workload, whose shares follow the replicas of its copies. Cost: O(1).
     pub(in crate::engine) fn dirty_scaled(&self, id: &ResourceId, dirty: &mut Dirty) {
         if self.config.sync_replicas && is_scaled_kind(&id.gvk) {
-            dirty.extend([Key::Binding(id.clone()), Key::TemplateStatus(id.clone())]);
+            dirty.push(Key::Binding(id.clone()));
+        }
+    }
+
+    /// Records the label and the replicas that are about to be written to a template. Cost: O(1).
+    pub(in crate::engine) fn sends_scaling(&mut self, id: &ResourceId, plan: &Plan, now: Time) {
+        let Some(resource) = self.cache.resources.get_mut(id) else {
+            return;
+        };
+        let next = plan
+            .changes
+            .iter()
+            .find_map(|change| next_writes(resource, change, now));
+        if next.is_some() {
+            resource.scaling_writes = next.map(Box::new);
+        }
+    }
+
+    /// The template of a workload was observed: what was written to it may be there. Cost: O(1).
+    fn scaling_seen(&mut self, id: &ResourceId) {
+        let Some(resource) = self.cache.resources.get_mut(id) else {
+            return;
+        };
+        let (Some(template), Some(writes)) = (&resource.template, &mut resource.scaling_writes) else {
+            return;
+        };
+        if let Some(label) = &mut writes.label {
+            label.observe(&label_of(&template.meta));
+        }
+        if let Some(replicas) = &mut writes.replicas {
+            replicas.observe(&template.replicas);
         }
     }
 }
