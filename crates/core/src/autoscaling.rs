@@ -32,7 +32,8 @@
 //! 4. `spec.replicas` of the template becomes the sum of the shares once each cluster reports its own, at most twice a minute: each
 //!    such write is a write on every member, too.
 //!
-//! A sum of 0 decides nothing: the template's own number counts, and a user who changes it wakes the workload.
+//! A cluster with none beside others with some counts as 0. Where all have none, the shares and the template stay as they are: a
+//! workload that sleeps is not divided again. Another number that a user writes then is assigned, and wakes it.
 //!
 //! The workload is *settled* when each share is what its member has, and the template has their sum. Only then is the label taken off,
 //! so that no replica comes or goes because of that. In doubt the label stays, replicas are not lowered, and where a user can do
@@ -246,6 +247,15 @@ fn holds(
     if !spec.graceful_eviction_tasks.is_empty() {
         return Some(Plan::wait("the label stays while it is evicted"));
     }
+    let total = sum(fleet, id, resource, spec);
+    if total == Some(0) && template.replicas != total {
+        return Some(tell(format!(
+            "the label {} of {id} stays: no cluster has a replica, and the template asks for {}; set spec.replicas to another number, 0 if \
+             none is to run",
+            label::RETAIN_REPLICAS,
+            template.replicas.unwrap_or_default()
+        )));
+    }
     for target in &spec.clusters {
         let cluster = Str::from(target.name.as_str());
         match replicas_on(fleet, id, resource, &cluster) {
@@ -258,17 +268,8 @@ fn holds(
             Some(_) => {}
         }
     }
-    let total = sum(fleet, id, resource, spec);
     if total == template.replicas {
         return None;
-    }
-    if total == Some(0) {
-        return Some(tell(format!(
-            "the label {} of {id} stays: no cluster has a replica, and the template asks for {}; set spec.replicas to what is to run, 0 \
-             included",
-            label::RETAIN_REPLICAS,
-            template.replicas.unwrap_or_default()
-        )));
     }
     Some(Plan::wait(
         "the template does not have the sum of its clusters yet",
@@ -316,7 +317,7 @@ fn plan_replicas(
         return Plan::nothing();
     }
     if sum == 0 {
-        return Plan::wait("no cluster has a replica: the template's own number counts");
+        return Plan::wait("no cluster has a replica: the template keeps its number");
     }
     let before = resource
         .scaling_writes

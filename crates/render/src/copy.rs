@@ -473,4 +473,32 @@ mod tests {
         render_spec.overwrite = true;
         assert_eq!(standing(&render_spec, "west", &copied), Standing::Adoptable);
     }
+
+    #[test]
+    fn a_share_is_a_minimum_of_what_the_member_keeps() {
+        let id = ResourceId::new(Gvk::new("apps/v1", "Deployment"), "ns", "a");
+        for (live, at_least, want) in [(3, None, 3), (3, Some(8), 8), (9, Some(8), 9), (0, Some(1), 1)] {
+            let render_spec = RenderSpec {
+                hub: "a".into(),
+                binding: NamespacedName::new("ns", "a-deployment"),
+                permanent_id: "p".into(),
+                replicas: Some(8),
+                at_least,
+                completions: None,
+                interpretation: Default::default(),
+                overrides: Default::default(),
+                preserved: Default::default(),
+                overwrite: false,
+                written_uid: None,
+            };
+            let object = |meta: Value, replicas: i32| {
+                json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": {"replicas": replicas}})
+            };
+            let labels = json!({label::RETAIN_REPLICAS: "true"});
+            let template = object(json!({"name": "a", "namespace": "ns", "uid": "t", "labels": labels}), 11);
+            let copy = object(json!({"name": "a", "namespace": "ns", "uid": "copy"}), live);
+            let rendered = render(&render_spec, &id, "east", &template, Some(&copy)).unwrap();
+            assert_eq!(rendered.into_object()["spec"]["replicas"], want, "{live} {at_least:?}");
+        }
+    }
 }

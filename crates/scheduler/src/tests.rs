@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use entourage_api::{cluster::Cluster, keys::reason, policy::Placement};
-use entourage_model::object::Gvk;
+use entourage_api::{cluster::Cluster, keys::reason, policy::Placement, work::TargetCluster};
+use entourage_model::object::{Gvk, StrMap};
 
 use super::*;
 
@@ -102,4 +102,63 @@ fn a_long_list_of_unknown_names_is_cut() {
         "0 of 0 clusters fit: no cluster has joined; m0, m1, m2, m3, m4 and 4 more not found; join them or \
          correct placement.clusterAffinity.clusterNames"
     );
+}
+
+/// The shares of two clusters with these weights, which have `current`; by the same placement as before, or by another one.
+fn shares(weights: [i64; 2], replicas: i32, current: [i32; 2], followed: bool, is_edited: bool) -> Vec<i32> {
+    let mut plain = member();
+    plain["spec"]["taints"] = json!([]);
+    let cluster: Cluster = serde_json::from_value(plain).unwrap();
+    let labels = StrMap::default();
+    let candidates = ["a", "b"].map(|name| Candidate {
+        name,
+        labels: &labels,
+        cluster: &cluster,
+        ready: true,
+        deleting: false,
+    });
+    let rules = ["a", "b"].into_iter().zip(weights);
+    let rules: Vec<Value> = rules
+        .map(|(name, weight)| json!({"targetCluster": {"clusterNames": [name]}, "weight": weight}))
+        .collect();
+    let placement: Placement = serde_json::from_value(json!({"replicaScheduling": {
+        "replicaSchedulingType": "Divided", "replicaDivisionPreference": "Weighted",
+        "weightPreference": {"staticWeightList": rules},
+    }}))
+    .unwrap();
+    let applied = serde_json::to_string(&placement).unwrap();
+    let target = |(name, replicas): (&str, i32)| TargetCluster {
+        name: name.into(),
+        replicas,
+        components: Vec::new(),
+    };
+    let current: Vec<TargetCluster> = ["a", "b"].into_iter().zip(current).map(target).collect();
+    let gvk = Gvk::new("v1", "Pod");
+    let request = Request {
+        current: &current,
+        applied: if is_edited { "" } else { &applied },
+        followed,
+        ..Request::first(&placement, &gvk, Some(replicas))
+    };
+    let Outcome::Placed { clusters, .. } = schedule(&request, &candidates) else {
+        panic!("not placed")
+    };
+    let share = |name: &str| TargetCluster::find(&clusters, name).map(|target| target.replicas);
+    ["a", "b"].into_iter().filter_map(share).collect()
+}
+
+#[test]
+fn a_division_among_members_that_decide_takes_none_of_them_away() {
+    for (weights, replicas, current, is_edited, followed, plain) in [
+        ([9, 1], 3, [2, 1], true, vec![2, 1], vec![3]),
+        ([9, 1], 1, [1, 0], true, vec![1, 1], vec![1]),
+        ([9, 1], 20, [19, 1], true, vec![18, 2], vec![18, 2]),
+        ([9, 1], 4, [4, 0], false, vec![4, 0], vec![4]),
+        ([9, 1], 3, [2, 1], false, vec![2, 1], vec![2, 1]),
+        ([1, 0], 3, [2, 1], true, vec![3], vec![3]),
+    ] {
+        let case = format!("{weights:?} {replicas} {current:?} {is_edited}");
+        assert_eq!(shares(weights, replicas, current, true, is_edited), followed, "{case}");
+        assert_eq!(shares(weights, replicas, current, false, is_edited), plain, "{case}");
+    }
 }

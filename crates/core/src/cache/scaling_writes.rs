@@ -58,6 +58,11 @@ impl<T: PartialEq> Written<T> {
         self.stored |= self.value == *found;
     }
 
+    /// True if this value was written last.
+    pub(crate) fn is_of(&self, value: &T) -> bool {
+        self.value == *value
+    }
+
     /// The time of the next write: so long after one that was stored, and later while another writer undoes it.
     pub(crate) fn not_before(&self, pause: i64) -> Time {
         let collected = if self.stored { self.at.plus(pause) } else { self.at };

@@ -161,8 +161,9 @@ fn total(mut reports: impl Iterator<Item = Option<i32>>) -> Option<i32> {
 
 /// The template and the stored binding of a workload whose replicas are followed, as the scheduler is to see them: each cluster
 /// has what it reports, or what it was given as long as it does not report, and the template requests their sum. So no number
-/// that an autoscaler sets moves replicas, or takes a cluster away. `None` if they are not followed, or not scheduled yet, and for a
-/// sum of 0: then the template's own number counts.
+/// that an autoscaler sets moves replicas, or takes a cluster away. Where every cluster reports 0, each has what it was given: a
+/// workload that sleeps everywhere is not divided again. `None` if they are not followed, or not scheduled yet, and if a user gave a
+/// sleeping workload another number: that one is divided.
 ///
 /// Cost: O(1) if they are not followed; else O(size of both + clusters × labels and annotations).
 pub(crate) fn as_scaled(
@@ -175,24 +176,35 @@ pub(crate) fn as_scaled(
     if held.spec.clusters.is_empty() || !is_followed(fleet, id, template, placement) {
         return None;
     }
-    let mut held = held.clone();
+    let mut scaled = held.clone();
     if held.spec.graceful_eviction_tasks.is_empty() {
-        for target in &mut held.spec.clusters {
+        for target in &mut scaled.spec.clusters {
             let reported = replicas_on(fleet, id, resource, &Str::from(target.name.as_str()));
             target.replicas = reported.unwrap_or(target.replicas);
         }
     }
-    let sum = held
-        .spec
-        .clusters
-        .iter()
-        .fold(0_i32, |sum, target| sum.saturating_add(target.replicas));
-    if sum == 0 {
-        return None;
+    if placed(&scaled) == 0 {
+        if is_asked_anew(resource, template) {
+            return None;
+        }
+        scaled.spec.clusters.clone_from(&held.spec.clusters);
     }
     let mut template = template.clone();
-    template.replicas = Some(sum);
-    Some((template, held))
+    template.replicas = Some(placed(&scaled));
+    Some((template, scaled))
+}
+
+fn placed(binding: &ResourceBinding) -> i32 {
+    let clusters = binding.spec.clusters.iter();
+    clusters.fold(0, |sum, target| sum.saturating_add(target.replicas))
+}
+
+/// True if the template requests another number than when its binding was stored, and this process did not write it.
+fn is_asked_anew(resource: &ResourceState, template: &Template) -> bool {
+    let stored = resource.last_binding().map(|binding| binding.object.spec.replicas);
+    let writes = resource.scaling_writes.as_deref();
+    let written = writes.and_then(|writes| writes.replicas.as_ref());
+    stored != template.replicas && !written.is_some_and(|written| written.is_of(&template.replicas))
 }
 
 #[cfg(test)]

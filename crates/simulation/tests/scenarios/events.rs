@@ -150,6 +150,7 @@ fn a_write_that_the_hub_refuses_is_reported_by_the_reason_of_what_was_written() 
     let refused = |key: Key| reported(refusal::event(&world.process.engine, &key, "exceeded quota"));
     assert_eq!(refused(Key::Template(id.clone())), "ApplyPolicyFailed");
     assert_eq!(refused(Key::TemplateStatus(id.clone())), "AggregateStatusFailed");
+    assert_eq!(refused(Key::Scaling(id.clone())), "FollowAutoscalersFailed");
     assert_eq!(refused(Key::Binding(id.clone())), "SyncWorkFailed");
     let blocked = refusal::decision(
         &world.process.engine,
