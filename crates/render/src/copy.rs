@@ -491,14 +491,19 @@ mod tests {
                 overwrite: false,
                 written_uid: None,
             };
-            let object = |meta: Value, replicas: i32| {
-                json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": {"replicas": replicas}})
-            };
+            let object = |meta: Value, replicas: i32| json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": {"replicas": replicas}});
             let labels = json!({label::RETAIN_REPLICAS: "true"});
-            let template = object(json!({"name": "a", "namespace": "ns", "uid": "t", "labels": labels}), 11);
+            let template = object(
+                json!({"name": "a", "namespace": "ns", "uid": "t", "labels": labels}),
+                11,
+            );
             let copy = object(json!({"name": "a", "namespace": "ns", "uid": "copy"}), live);
             let rendered = render(&render_spec, &id, "east", &template, Some(&copy)).unwrap();
-            assert_eq!(rendered.into_object()["spec"]["replicas"], want, "{live} {at_least:?}");
+            assert_eq!(
+                rendered.into_object()["spec"]["replicas"],
+                want,
+                "{live} {at_least:?}"
+            );
         }
     }
 }

@@ -158,7 +158,15 @@ fn a_division_among_members_that_decide_takes_none_of_them_away() {
         ([1, 0], 3, [2, 1], true, vec![3], vec![3]),
     ] {
         let case = format!("{weights:?} {replicas} {current:?} {is_edited}");
-        assert_eq!(shares(weights, replicas, current, true, is_edited), followed, "{case}");
-        assert_eq!(shares(weights, replicas, current, false, is_edited), plain, "{case}");
+        assert_eq!(
+            shares(weights, replicas, current, true, is_edited),
+            followed,
+            "{case}"
+        );
+        assert_eq!(
+            shares(weights, replicas, current, false, is_edited),
+            plain,
+            "{case}"
+        );
     }
 }

@@ -201,7 +201,9 @@ fn placed(binding: &ResourceBinding) -> i32 {
 
 /// True if the template requests another number than when its binding was stored, and this process did not write it.
 fn is_asked_anew(resource: &ResourceState, template: &Template) -> bool {
-    let stored = resource.last_binding().map(|binding| binding.object.spec.replicas);
+    let stored = resource
+        .last_binding()
+        .map(|binding| binding.object.spec.replicas);
     let writes = resource.scaling_writes.as_deref();
     let written = writes.and_then(|writes| writes.replicas.as_ref());
     stored != template.replicas && !written.is_some_and(|written| written.is_of(&template.replicas))
