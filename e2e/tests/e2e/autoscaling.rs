@@ -2,9 +2,11 @@
 //!
 //! No autoscaler runs on the members: the tests set the replicas that one would.
 
+use std::time::Duration;
+
 use anyhow::{Context as _, Result, ensure};
 use entourage_e2e::{
-    harness::{Scene, eventually, manifests},
+    harness::{Scene, eventually, eventually_within, manifests},
     tests,
 };
 use serde_json::{Value, json};
@@ -15,6 +17,8 @@ tests![
 ];
 
 const BOTH: &[&str] = &["member1", "member2"];
+/// Longer than the steps of autoscalers are collected.
+const COLLECTED: Duration = Duration::from_secs(60);
 const RETAIN: &str = "resourcetemplate.karmada.io/retain-replicas";
 const SCALED_BY: &str = "entourage.dev/scaled-by";
 
@@ -88,17 +92,21 @@ async fn until_replicas(scene: &Scene, member: &str, wanted: i64) -> Result<()> 
 }
 
 async fn until_sum(scene: &Scene, sum: i64, shares: &Value) -> Result<()> {
-    eventually(&format!("the template has {sum} replicas"), async || {
-        let found = scene.get("Deployment", "web").await?;
-        ensure!(found["spec"]["replicas"] == sum, "{}", found["spec"]["replicas"]);
-        let binding = scene.binding("web-deployment").await?;
-        ensure!(
-            binding["spec"]["clusters"] == *shares,
-            "{}",
-            binding["spec"]["clusters"]
-        );
-        Ok(())
-    })
+    eventually_within(
+        COLLECTED,
+        &format!("the template has {sum} replicas"),
+        async || {
+            let found = scene.get("Deployment", "web").await?;
+            ensure!(found["spec"]["replicas"] == sum, "{}", found["spec"]["replicas"]);
+            let binding = scene.binding("web-deployment").await?;
+            ensure!(
+                binding["spec"]["clusters"] == *shares,
+                "{}",
+                binding["spec"]["clusters"]
+            );
+            Ok(())
+        },
+    )
     .await
 }
 

@@ -196,7 +196,7 @@ pub(crate) fn as_scaled(
 
 fn placed(binding: &ResourceBinding) -> i32 {
     let clusters = binding.spec.clusters.iter();
-    clusters.fold(0, |sum, target| sum.saturating_add(target.replicas))
+    clusters.fold(0_i32, |sum, target| sum.saturating_add(target.replicas))
 }
 
 /// True if the template requests another number than when its binding was stored, and this process did not write it.

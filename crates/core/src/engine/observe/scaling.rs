@@ -79,8 +79,8 @@ impl Fleet {
             .changes
             .iter()
             .find_map(|change| next_writes(resource, change, now));
-        if next.is_some() {
-            resource.scaling_writes = next.map(Box::new);
+        if let Some(next) = next {
+            resource.scaling_writes = Some(Box::new(next));
         }
     }
 
