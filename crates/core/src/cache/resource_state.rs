@@ -83,7 +83,7 @@ pub struct ResourceState {
     pub status_written: Option<Time>,
     /// The fate of the status that was last written to the template. Boxed: few have it.
     pub contest: Option<Box<Contest>>,
-    /// What this process wrote to the template because of autoscalers. Boxed: few have it.
+    /// The last writes of the template by this process because of autoscalers. Boxed: few have it.
     pub scaling_writes: Option<Box<ScalingWrites>>,
     /// The time when the template's own status last changed.
     pub template_status_written: Option<Time>,

@@ -1,5 +1,5 @@
-//! What this process wrote to a template because of autoscalers on members: the label and the replicas. Pauses between two writes
-//! follow from it, and whether another writer of the hub undoes them.
+//! The last writes of a template by this process because of autoscalers on members: the label and the replicas. The pauses between
+//! two writes follow from them, and whether another writer of the hub undoes them.
 
 use crate::{
     drift::{DriftBackoff, Drifting},

@@ -38,8 +38,8 @@ impl Fleet {
         }
     }
 
-    /// What is to be planned again of the workloads that autoscalers scale, as soon as something else of a workload or of an
-    /// autoscaler is: a row of its own in every route would say the same. Cost: O(dirty + workloads of the autoscalers among them);
+    /// The workloads that autoscalers scale are planned again as soon as something else of one of them, or of an autoscaler of theirs,
+    /// is: a row of its own in every route would say the same. Cost: O(dirty + workloads of the autoscalers among them);
     /// O(1) while nothing is scaled.
     pub(super) fn dirty_scaling(&self, dirty: &mut Dirty) {
         if !self.config.mark_scale_targets && !self.config.sync_replicas {
