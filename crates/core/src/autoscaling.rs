@@ -32,8 +32,8 @@
 //! 4. `spec.replicas` of the template becomes the sum of the shares once each cluster reports its own, at most twice a minute: each
 //!    such write is a write on every member, too.
 //!
-//! A cluster with none beside others with some counts as 0. Where all have none, the shares and the template stay as they are: a
-//! workload that sleeps is not divided again. Another number that a user writes then is assigned, and wakes it.
+//! A cluster with none beside others with some counts as 0. Where all have none the shares are 0, too, and the template keeps its
+//! number: a workload that sleeps is not divided again. Another number that a user writes then is assigned, and wakes it.
 //!
 //! The workload is *settled* when each share is what its member has, and the template has their sum. Only then is the label taken off,
 //! so that no replica comes or goes because of that. In doubt the label stays, replicas are not lowered, and where a user can do

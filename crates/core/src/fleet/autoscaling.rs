@@ -161,9 +161,8 @@ fn total(mut reports: impl Iterator<Item = Option<i32>>) -> Option<i32> {
 
 /// The template and the stored binding of a workload whose replicas are followed, as the scheduler is to see them: each cluster
 /// has what it reports, or what it was given as long as it does not report, and the template requests their sum. So no number
-/// that an autoscaler sets moves replicas, or takes a cluster away. Where every cluster reports 0, each has what it was given: a
-/// workload that sleeps everywhere is not divided again. `None` if they are not followed, or not scheduled yet, and if a user gave a
-/// sleeping workload another number: that one is divided.
+/// that an autoscaler sets moves replicas, or takes a cluster away: a workload that sleeps everywhere is not divided again. `None` if
+/// they are not followed, or not scheduled yet, and if a user gave a sleeping workload another number: that one is divided.
 ///
 /// Cost: O(1) if they are not followed; else O(size of both + clusters × labels and annotations).
 pub(crate) fn as_scaled(
@@ -183,20 +182,14 @@ pub(crate) fn as_scaled(
             target.replicas = reported.unwrap_or(target.replicas);
         }
     }
-    if placed(&scaled) == 0 {
-        if is_asked_anew(resource, template) {
-            return None;
-        }
-        scaled.spec.clusters.clone_from(&held.spec.clusters);
+    let clusters = scaled.spec.clusters.iter();
+    let sum = clusters.fold(0_i32, |sum, target| sum.saturating_add(target.replicas));
+    if sum == 0 && is_asked_anew(resource, template) {
+        return None;
     }
     let mut template = template.clone();
-    template.replicas = Some(placed(&scaled));
+    template.replicas = Some(sum);
     Some((template, scaled))
-}
-
-fn placed(binding: &ResourceBinding) -> i32 {
-    let clusters = binding.spec.clusters.iter();
-    clusters.fold(0_i32, |sum, target| sum.saturating_add(target.replicas))
 }
 
 /// True if the template requests another number than when its binding was stored, and this process did not write it.

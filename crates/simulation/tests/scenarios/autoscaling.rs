@@ -739,6 +739,13 @@ fn a_workload_sleeps_where_its_members_scale_it_to_zero_and_wakes_by_another_num
     rest(&mut world);
     assert_eq!((on(&world, "member1"), on(&world, "member2")), (0, 0));
     assert_quiet(&mut world);
+    // An edit wakes none of them.
+    let mut edited = template(&world, "web").clone();
+    edited["spec"]["template"]["spec"]["containers"][0]["image"] = json!("nginx:2");
+    world.replace(edited);
+    rest(&mut world);
+    shares_are(&world, &[("member1", 0), ("member2", 0)]);
+    assert_eq!((on(&world, "member1"), on(&world, "member2")), (0, 0));
     // One of them alone wakes up.
     scale(&mut world, "member2", 2);
     rest(&mut world);
