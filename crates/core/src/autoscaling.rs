@@ -28,8 +28,8 @@
 //!    ([`RenderSpec::at_least`](crate::render_spec::RenderSpec::at_least)): what an eviction moves to a cluster arrives there although
 //!    the label keeps what the member has. A delivery never lowers the replicas of a member.
 //! 3. From then on the share *follows* what the member has ([`crate::fleet::autoscaling::as_scaled`]), so the scheduler has nothing to
-//!    divide again. Not while an eviction is under way.
-//! 4. `spec.replicas` of the template becomes the sum of the shares once each cluster reports its own, at most twice a minute: each
+//!    divide again. Not while an eviction is under way, nor before the binding reports the choice that a user asked for.
+//! 4. `spec.replicas` of the template becomes the sum of the shares once each cluster reports its share, at most twice a minute: each
 //!    such write is a write on every member, too.
 //!
 //! A cluster with none beside others with some counts as 0. Where all have none the shares are 0, too, and the template keeps its
@@ -311,7 +311,7 @@ fn plan_replicas(
         return Plan::nothing();
     };
     let Some(sum) = sum(fleet, id, resource, spec) else {
-        return Plan::wait("not every cluster has reported its replicas");
+        return Plan::wait("not every cluster reports its share of the binding");
     };
     if template.replicas == Some(sum) {
         return Plan::nothing();

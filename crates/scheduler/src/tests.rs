@@ -104,7 +104,7 @@ fn a_long_list_of_unknown_names_is_cut() {
     );
 }
 
-/// The shares of two clusters with these weights, which have `current`; by the same placement as before, or by another one.
+/// The shares of two clusters with these weights, no rule for a weight of 0, which have `current`; by the same placement as before, or by another one.
 fn shares(weights: [i64; 2], replicas: i32, current: [i32; 2], followed: bool, is_edited: bool) -> Vec<i32> {
     let mut plain = member();
     plain["spec"]["taints"] = json!([]);
@@ -117,7 +117,10 @@ fn shares(weights: [i64; 2], replicas: i32, current: [i32; 2], followed: bool, i
         ready: true,
         deleting: false,
     });
-    let rules = ["a", "b"].into_iter().zip(weights);
+    let rules = ["a", "b"]
+        .into_iter()
+        .zip(weights)
+        .filter(|(_, weight)| *weight > 0);
     let rules: Vec<Value> = rules
         .map(|(name, weight)| json!({"targetCluster": {"clusterNames": [name]}, "weight": weight}))
         .collect();
@@ -140,10 +143,11 @@ fn shares(weights: [i64; 2], replicas: i32, current: [i32; 2], followed: bool, i
         followed,
         ..Request::first(&placement, &gvk, Some(replicas))
     };
-    let Outcome::Placed { clusters, .. } = schedule(&request, &candidates) else {
-        panic!("not placed")
+    let outcome = schedule(&request, &candidates);
+    let Outcome::Placed { clusters, .. } = &outcome else {
+        panic!("{outcome:?}")
     };
-    let share = |name: &str| TargetCluster::find(&clusters, name).map(|target| target.replicas);
+    let share = |name: &str| TargetCluster::find(clusters, name).map(|target| target.replicas);
     ["a", "b"].into_iter().filter_map(share).collect()
 }
 

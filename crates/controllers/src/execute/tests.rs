@@ -1,5 +1,6 @@
 //! Execution of changes against scripted servers: the requests, and the messages to the control loop.
 
+use entourage_api::keys::label;
 use entourage_core::{
     delivery::RenderSpec,
     interpreter::not_propagatable,
@@ -818,6 +819,24 @@ async fn a_binding_is_not_gone_because_somebody_answers_404_to_everything() {
                 asked: None
             }
         );
+    }
+}
+
+#[tokio::test]
+async fn a_label_or_replicas_that_the_hub_forbids_are_not_reported_as_a_claim() {
+    for patch in [
+        json!({"spec": {"replicas": 3}}),
+        json!({"metadata": {"labels": {label::RETAIN_REPLICAS: "true"}}}),
+    ] {
+        let write = Change::Hub {
+            object: HubObject::Template(id("ConfigMap")),
+            verb: Verb::Merge(patch),
+        };
+        let patched = "PATCH /api/v1/namespaces/ns/configmaps/a";
+        let mut bench = bench(vec![(patched, status(403, "Forbidden"))], vec![]);
+        let (outcome, observed) = bench.carry_out(write).await;
+        assert!(matches!(outcome, Outcome::Refused(_)), "{outcome:?}");
+        assert!(observed.is_empty(), "{observed:?}");
     }
 }
 

@@ -279,7 +279,7 @@ fn evict(
         return place(Some(decision), &placement, binding);
     }
     // Its clusters stay; where members decide how many replicas each has, their shares follow.
-    if let Some((_, scaled)) = as_scaled(fleet, id, (resource, template), &placement, binding) {
+    if let Some((_, scaled)) = as_scaled(fleet, id, (resource, template), &placement, binding, now) {
         binding.spec.clusters = scaled.spec.clusters;
     }
     binding.spec.graceful_eviction_tasks = decision.tasks;

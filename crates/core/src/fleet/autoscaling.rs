@@ -15,8 +15,9 @@ use crate::{
         current::{is_current, is_record_outdated},
     },
     interpreter::{self, operations::Operation},
-    object::{Gvk, Meta, ResourceId, Str},
+    object::{Gvk, Meta, ResourceId, Str, Time},
     observation::Template,
+    stored_binding::is_reschedule_asked,
 };
 
 /// The kind of autoscalers.
@@ -140,7 +141,9 @@ pub(crate) fn replicas_on(
     i32::try_from(replicas).ok()
 }
 
-/// The replicas of all clusters that a binding is scheduled to; `None` unless each of them reports its own, and none is being left.
+/// The replicas of all clusters that a binding is scheduled to; `None` unless each of them reports its share, and none is being left.
+/// A write of the template has every copy delivered, with its share as a minimum: a share that did not follow yet would undo what an
+/// autoscaler lowered.
 pub(crate) fn sum(
     fleet: &Fleet,
     id: &ResourceId,
@@ -150,7 +153,10 @@ pub(crate) fn sum(
     if spec.clusters.is_empty() || !spec.graceful_eviction_tasks.is_empty() {
         return None;
     }
-    let each = |target: &TargetCluster| replicas_on(fleet, id, resource, &Str::from(target.name.as_str()));
+    let each = |target: &TargetCluster| {
+        let reported = replicas_on(fleet, id, resource, &Str::from(target.name.as_str()));
+        reported.filter(|reported| *reported == target.replicas)
+    };
     total(spec.clusters.iter().map(each))
 }
 
@@ -164,6 +170,9 @@ fn total(mut reports: impl Iterator<Item = Option<i32>>) -> Option<i32> {
 /// that an autoscaler sets moves replicas, or takes a cluster away: a workload that sleeps everywhere is not divided again. `None` if
 /// they are not followed, or not scheduled yet, and if a user gave a sleeping workload another number: that one is divided.
 ///
+/// Nothing is followed while an eviction is under way, nor until the binding reports that a choice that was asked for was made: each plan
+/// until then divides anew, and members that keep more than their share would make the sum grow with each of them.
+///
 /// Cost: O(1) if they are not followed; else O(size of both + clusters × labels and annotations).
 pub(crate) fn as_scaled(
     fleet: &Fleet,
@@ -171,12 +180,13 @@ pub(crate) fn as_scaled(
     (resource, template): (&ResourceState, &Template),
     placement: &Placement,
     held: &ResourceBinding,
+    now: Time,
 ) -> Option<(Template, ResourceBinding)> {
     if held.spec.clusters.is_empty() || !is_followed(fleet, id, template, placement) {
         return None;
     }
     let mut scaled = held.clone();
-    if held.spec.graceful_eviction_tasks.is_empty() {
+    if held.spec.graceful_eviction_tasks.is_empty() && !is_reschedule_asked(held, now) {
         for target in &mut scaled.spec.clusters {
             let reported = replicas_on(fleet, id, resource, &Str::from(target.name.as_str()));
             target.replicas = reported.unwrap_or(target.replicas);

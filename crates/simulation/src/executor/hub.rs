@@ -1,6 +1,7 @@
 //! Writes on the hub.
 
 use entourage_core::{
+    autoscaling,
     execution_namespaces::HOLDS_WORKS,
     kinds::{self, CLUSTER_API},
     object::{Gvk, NamespacedName, ResourceId, Str},
@@ -40,7 +41,8 @@ pub fn id_of(object: &HubObject) -> ResourceId {
 /// Sends one write, and observes the response. After a conflict the object is read, and the plan ends.
 pub(super) fn write(servers: &mut impl Environment, object: &HubObject, verb: Verb) -> Outcome {
     let id = id_of(object);
-    if let (HubObject::Template(id), Verb::Merge(_)) = (object, &verb)
+    if let (HubObject::Template(id), Verb::Merge(patch)) = (object, &verb)
+        && !autoscaling::is_write(patch)
         && let Some(fault) = servers.fault(Request::Claim(id))
     {
         return Outcome::done([Observation::Unclaimed(id.clone(), fault.to_string())]);

@@ -332,7 +332,13 @@ fn no_number_of_an_autoscaler_takes_a_cluster_away() {
         scale(&mut world, "member1", one);
         scale(&mut world, "member2", two);
         rest(&mut world);
-        assert_eq!(replicas(template(&world, "web")), one + two);
+        assert_eq!(
+            replicas(template(&world, "web")),
+            one + two,
+            "{:#?} {:?}",
+            &world.writes[world.writes.len().saturating_sub(30)..],
+            world.events
+        );
         shares_are(&world, &[("member1", one), ("member2", two)]);
         assert_eq!((on(&world, "member1"), on(&world, "member2")), (one, two));
     }
@@ -627,7 +633,12 @@ fn what_is_evicted_arrives_where_a_copy_is_once() {
         // Then its autoscaler decides.
         scale(&mut world, "member2", 4);
         rest(&mut world);
-        assert_eq!(on(&world, "member2"), 4, "{purge}");
+        assert_eq!(
+            on(&world, "member2"),
+            4,
+            "{purge} {:#?}",
+            &world.writes[world.writes.len().saturating_sub(30)..]
+        );
         world.restart();
         rest(&mut world);
         assert_eq!(on(&world, "member2"), 4, "{purge}");
@@ -832,5 +843,66 @@ fn a_stateful_set_follows_as_a_deployment_does() {
         template["metadata"]["annotations"][annotation::SCALED_BY],
         "by-load"
     );
+    assert_quiet(&mut world);
+}
+
+#[test]
+fn a_template_that_waits_for_its_lazy_policy_is_not_touched_and_its_shares_follow() {
+    let mut lazy = dividing("web", &[1, 1]);
+    lazy["spec"]["activationPreference"] = json!("Lazy");
+    let mut world = scaling(BOTH);
+    for object in [
+        lazy.clone(),
+        workload("web", 2),
+        autoscaler("web"),
+        autoscaler_policy(),
+    ] {
+        world.apply(object);
+        rest(&mut world);
+    }
+    assert_eq!(marks(&world, "web"), set("by-load"));
+    lazy["spec"]["placement"]["clusterAffinity"]["clusterNames"] = json!(["member1"]);
+    world.apply(lazy);
+    rest(&mut world);
+    let before = template(&world, "web").clone();
+    scale(&mut world, "member1", 7);
+    world.delete("HorizontalPodAutoscaler", "by-load");
+    rest(&mut world);
+    // A write would count as the change that the policy waits for.
+    assert_eq!(template(&world, "web")["spec"], before["spec"]);
+    assert_eq!(marks(&world, "web"), set("by-load"));
+    assert_eq!(world.holders("Deployment", "web"), BOTH);
+    shares_are(&world, &[("member1", 7), ("member2", 1)]);
+    assert_quiet(&mut world);
+    // The user's change activates it; what member2 had is not lost.
+    let mut edited = template(&world, "web").clone();
+    edited["spec"]["template"]["spec"]["containers"][0]["image"] = json!("nginx:2");
+    world.replace(edited);
+    assert!(world.settle_for(90_000));
+    assert_eq!(world.holders("Deployment", "web"), ["member1"]);
+    assert_eq!(on(&world, "member1"), 8);
+    assert_eq!(replicas(template(&world, "web")), 8);
+    assert_eq!(marks(&world, "web"), NONE);
+    assert_quiet(&mut world);
+}
+
+#[test]
+fn a_rebalancer_divides_anew_without_taking_replicas_from_a_member() {
+    let mut world = scaled(20, &[9, 1]);
+    scale(&mut world, "member1", 1);
+    scale(&mut world, "member2", 2);
+    rest(&mut world);
+    assert_eq!(replicas(template(&world, "web")), 3);
+    world.apply(json!({
+        "apiVersion": "apps.karmada.io/v1alpha1", "kind": "WorkloadRebalancer", "metadata": {"name": "all"},
+        "spec": {"workloads": [
+            {"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "default", "name": "web"},
+        ]},
+    }));
+    assert!(world.settle_for(90_000));
+    // By their weights they have two and one: the share of member1 arrives, member2 keeps what its autoscaler has made.
+    assert_eq!((on(&world, "member1"), on(&world, "member2")), (2, 2));
+    assert_eq!(replicas(template(&world, "web")), 4);
+    shares_are(&world, &[("member1", 2), ("member2", 2)]);
     assert_quiet(&mut world);
 }
