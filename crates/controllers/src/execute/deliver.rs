@@ -102,7 +102,7 @@ impl Executor {
             End::Applied(copy, differed) => Delivered::Applied {
                 copy: delivery.copy(copy).await,
                 source: source_version(source.meta(), &order.render_spec),
-                differed,
+                differed: differed.map(String::into_boxed_str),
             },
             End::NotApplied(delivered) => delivered,
             End::NotRendered(Refusal::Override(bad)) => Delivered::BadOverride(bad.to_string()),

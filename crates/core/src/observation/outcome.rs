@@ -16,7 +16,7 @@ pub enum Delivered {
         source: String,
         /// The path, without values, at which the copy that was read differed from the one then written; `None` when no write
         /// was needed, or the copy was not read before.
-        differed: Option<String>,
+        differed: Option<Box<str>>,
     },
     /// An object exists that is not managed by this hub, and the policy says Abort; the id of the hub that its metadata names.
     Foreign(Option<Str>),

@@ -59,7 +59,7 @@ fn delivered(servers: &mut impl Environment, order: &Order, seen: &mut Vec<Obser
             Delivered::Applied {
                 copy: observation::copy(&observed, &id.gvk, &copy.0),
                 source: source_version(&observation::template_meta(&id.gvk, &template.0), render_spec),
-                differed,
+                differed: differed.map(String::into_boxed_str),
             }
         }
         End::NotApplied(delivered) => delivered,
