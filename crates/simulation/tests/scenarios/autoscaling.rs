@@ -135,7 +135,7 @@ fn writes_to(world: &World, since: usize, member: &str) -> usize {
 }
 
 /// The events about autoscalers that contain these words.
-fn told(world: &World, words: &str) -> usize {
+fn reported(world: &World, words: &str) -> usize {
     let is_of_it = |event: &&String| {
         (event.starts_with("FollowAutoscalersFailed") || event.starts_with("refused: "))
             && event.contains(words)
@@ -226,7 +226,7 @@ fn the_label_stays_while_a_member_that_does_not_respond_may_have_the_autoscaler(
     world.delete("HorizontalPodAutoscaler", "by-load");
     assert!(world.settle_for(60_000));
     assert_eq!(marks(&world, "web"), set("by-load"));
-    assert!(told(&world, "may still scale it on member2, which does not respond") > 0);
+    assert!(reported(&world, "may still scale it on member2, which does not respond") > 0);
     world.restart();
     assert!(world.settle_for(60_000));
     assert_eq!(marks(&world, "web"), set("by-load"));
@@ -581,7 +581,7 @@ fn the_label_for_an_autoscaler_that_members_keep_stays_and_is_a_users() {
         rest(&mut world);
         let users = (json!("true"), Value::Null);
         assert_eq!(marks(&world, "web"), users, "{from_the_beginning}");
-        assert_eq!(told(&world, "is yours from now on") > 0, !from_the_beginning);
+        assert_eq!(reported(&world, "is yours from now on") > 0, !from_the_beginning);
         world.delete("HorizontalPodAutoscaler", "by-load");
         assert!(world.settle_for(60_000));
         assert_eq!(world.holders("HorizontalPodAutoscaler", "by-load"), BOTH);
@@ -704,7 +704,7 @@ fn a_writer_that_undoes_it_is_corrected_with_back_off_and_reported_once() {
         rest(&mut world);
         assert_eq!(replicas(template(&world, "web")), 8, "{round}");
         assert_eq!(
-            told(&world, "keeps changing spec.replicas"),
+            reported(&world, "keeps changing spec.replicas"),
             usize::from(round >= 3),
             "{round}"
         );
@@ -723,7 +723,7 @@ fn a_writer_that_undoes_it_is_corrected_with_back_off_and_reported_once() {
         assert_eq!(marks(&world, "web"), set("by-load"), "{round}");
     }
     assert_eq!(
-        told(
+        reported(
             &world,
             "keeps changing resourcetemplate.karmada.io/retain-replicas"
         ),
@@ -782,7 +782,7 @@ fn the_label_of_a_workload_that_sleeps_waits_for_a_number() {
     world.delete("HorizontalPodAutoscaler", "by-load");
     assert!(world.settle_for(60_000));
     assert_eq!(marks(&world, "web"), set("by-load"));
-    assert!(told(&world, "set spec.replicas to another number") > 0);
+    assert!(reported(&world, "set spec.replicas to another number") > 0);
     let mut edited = template(&world, "web").clone();
     edited["spec"]["replicas"] = json!(0);
     world.replace(edited);
