@@ -39,6 +39,8 @@
 //! so that no replica comes or goes because of that. In doubt the label stays, replicas are not lowered, and where a user can do
 //! something about it an event says so.
 
+use std::collections::BTreeSet;
+
 use entourage_api::{
     keys::{self, annotation, event, label},
     work::ResourceBindingSpec,
@@ -51,7 +53,7 @@ use crate::{
         Fleet,
         autoscaling::{
             autoscaler, is_followed, is_scaled_kind, keeps_copies, label_of, marked_by, may_scale,
-            replicas_on, scaler, sum,
+            replicas_on, scalers, sum,
         },
         regarding::on_template,
     },
@@ -130,24 +132,27 @@ fn plan_label(
         return Plan::nothing();
     }
     let found = label_of(&template.meta);
-    let (marked, scaler) = (marked_by(id, &template.meta), scaler(fleet, id));
-    let is_kept = marked
-        .as_ref()
-        .or(scaler)
-        .is_some_and(|id| keeps_copies(fleet, id));
-    let Some(to) = wanted(&found, scaler.map(|scaler| &scaler.name), is_kept) else {
+    let marked = marked_by(id, &template.meta);
+    let scalers: Vec<&ResourceId> = scalers(fleet, id).collect();
+    // Nothing is scaled where it is not propagated.
+    if marked.is_empty() && (scalers.is_empty() || own.is_none()) {
+        return Plan::nothing();
+    }
+    let mut all = marked.iter().chain(scalers.iter().copied());
+    let kept = all
+        .find(|each| keeps_copies(fleet, each))
+        .map(|each| each.name.clone());
+    let names = names(fleet, id, &marked, &scalers);
+    let Some(to) = wanted(&found, names.as_ref(), kept.is_some()) else {
         return Plan::nothing();
     };
-    let why = match (&marked, scaler) {
-        // Nothing is scaled where it is not propagated.
-        (None, _) if own.is_none() => return Plan::nothing(),
-        (Some(marked), _) if is_kept => format!("the members keep HorizontalPodAutoscaler {}", marked.name),
-        (_, Some(scaler)) => format!("HorizontalPodAutoscaler {} scales it", scaler.name),
-        (Some(marked), None) => match holds(fleet, id, (resource, template), own, marked) {
+    let why = match (&kept, &names) {
+        (Some(kept), _) => format!("the members keep HorizontalPodAutoscaler {kept}"),
+        (None, Some(names)) => format!("scaled by HorizontalPodAutoscaler {names}"),
+        (None, None) => match holds(fleet, id, (resource, template), own, &marked) {
             Some(hold) => return hold,
-            None => format!("HorizontalPodAutoscaler {} no longer scales it", marked.name),
+            None => "no HorizontalPodAutoscaler scales it any longer".to_owned(),
         },
-        (None, None) => return Plan::nothing(),
     };
     let before = resource
         .scaling_writes
@@ -169,12 +174,11 @@ fn plan_label(
         json!({ annotation::SCALED_BY: to.by.as_deref() }),
     );
     let mut plan = patch(id, json!({ "metadata": metadata }), why);
-    if let Some(marked) = marked.filter(|_| is_kept) {
+    if let Some(kept) = kept.filter(|_| !marked.is_empty()) {
         let message = format!(
-            "the label {} of {id} is yours from now on: HorizontalPodAutoscaler {} stays on its clusters when its propagation ends \
+            "the label {} of {id} is yours from now on: HorizontalPodAutoscaler {kept} stays on its clusters when its propagation ends \
              (preserveResourcesOnDeletion, or --cascade=orphan); take the label off when nothing there scales the workload any more",
-            label::RETAIN_REPLICAS,
-            marked.name
+            label::RETAIN_REPLICAS
         );
         plan.changes.push(warning(id, template, message));
     }
@@ -184,7 +188,32 @@ fn plan_label(
     plan
 }
 
-/// The label and annotation of a template that has `found` and this autoscaler; `None` if they are as they are to be. `is_kept`: the
+/// The names in the annotation while an autoscaler that is propagated names the workload, else `None`: those, and the former ones that
+/// may still scale it on a member, or are not known to be gone. So the label goes only when none of all of them scales it.
+fn names(fleet: &Fleet, id: &ResourceId, marked: &[ResourceId], scalers: &[&ResourceId]) -> Option<Str> {
+    if scalers.is_empty() {
+        return None;
+    }
+    let is_known = PROOF.iter().all(|proof| fleet.has(&proof()));
+    let stays = |former: &&ResourceId| !is_known || may_scale(fleet, former, id).is_some();
+    let former = marked.iter().filter(stays);
+    let names: BTreeSet<&str> = scalers
+        .iter()
+        .copied()
+        .chain(former)
+        .map(|each| &*each.name)
+        .collect();
+    let names: Vec<&str> = names.into_iter().collect();
+    Some(names.join(",").into())
+}
+
+/// What must be synced before an autoscaler is known to be gone.
+const PROOF: [fn() -> SyncRequirement; 2] = [
+    || SyncRequirement::Base,
+    || SyncRequirement::Templates(autoscaler()),
+];
+
+/// The label and annotation of a template that has `found` and these autoscalers; `None` if they are as they are to be. `is_kept`: the
 /// copies of the autoscaler in the annotation stay when it ends; without one, those of the present autoscaler.
 fn wanted(found: &Label, scaler: Option<&Str>, is_kept: bool) -> Option<Label> {
     let set = || Str::from(keys::TRUE);
@@ -213,24 +242,25 @@ fn wanted(found: &Label, scaler: Option<&Str>, is_kept: bool) -> Option<Label> {
 }
 
 /// The plan that holds the label although no autoscaler that is propagated names the workload; `None` if it may be taken off: the
-/// autoscaler that it was set for is proven not to scale the workload on any member, and the workload is settled.
+/// autoscalers that it was set for are proven not to scale the workload on any member, and the workload is settled.
 fn holds(
     fleet: &Fleet,
     id: &ResourceId,
     of: (&ResourceState, &Template),
     own: Option<Own<'_>>,
-    marked: &ResourceId,
+    marked: &[ResourceId],
 ) -> Option<Plan> {
-    let needed = [SyncRequirement::Base, SyncRequirement::Templates(autoscaler())];
-    if let Some(proof) = needed.into_iter().find(|proof| !fleet.has(proof)) {
+    if let Some(proof) = PROOF.iter().map(|proof| proof()).find(|proof| !fleet.has(proof)) {
         return Some(Plan::wait_for(
             proof,
             "the autoscaler may still exist: not synced yet",
         ));
     }
-    if let Some(cluster) = may_scale(fleet, marked, id) {
-        let what = format!("HorizontalPodAutoscaler {} may still scale it", marked.name);
-        return Some(hold(fleet, id, cluster, &what));
+    for marked in marked {
+        if let Some(cluster) = may_scale(fleet, marked, id) {
+            let what = format!("HorizontalPodAutoscaler {} may still scale it", marked.name);
+            return Some(hold(fleet, id, cluster, &what));
+        }
     }
     if !fleet.config.sync_replicas || own.is_none() {
         return None;

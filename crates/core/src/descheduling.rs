@@ -14,7 +14,7 @@
 use std::collections::BTreeMap;
 
 use entourage_api::{
-    keys::{TRUE, event, label},
+    keys::event,
     work::{ResourceBindingSpec, TargetCluster},
 };
 
@@ -22,6 +22,7 @@ use crate::{
     cache::{Binding, CopyState, ResourceState},
     fleet::{
         Fleet,
+        autoscaling::leaves_replicas,
         current::is_current,
         regarding::{on_binding, on_template},
     },
@@ -57,10 +58,7 @@ pub(crate) fn may_move(fleet: &Fleet, id: &ResourceId) -> bool {
     };
     let binding = resource.binding.as_ref();
     let placement = binding.and_then(|binding| binding.object.spec.placement.as_ref());
-    let is_retained = |template: &Template| {
-        let held = template.meta.labels.get(label::RETAIN_REPLICAS);
-        held.is_some_and(|value| **value == *TRUE)
-    };
+    let is_retained = |template: &Template| leaves_replicas(fleet, id, template);
     id.gvk == Gvk::new("apps/v1", "Deployment")
         && placement.is_some_and(scheduler::is_by_room)
         && !resource.template.as_ref().is_some_and(is_retained)

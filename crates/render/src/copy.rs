@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use entourage_api::keys::{annotation, label};
+use entourage_api::keys::{self, annotation, label};
 use serde_json::{Map, Value, json};
 
 use entourage_interpreter::{
@@ -138,6 +138,9 @@ pub fn step(
     let mut copy = template.clone();
     copy["apiVersion"] = json!(id.gvk.api_version());
     copy["kind"] = json!(&*id.gvk.kind);
+    if render_spec.keeps_replicas && copy["metadata"]["labels"][label::RETAIN_REPLICAS].is_null() {
+        copy["metadata"]["labels"][label::RETAIN_REPLICAS] = json!(keys::TRUE);
+    }
     interpreter::common_prune(&mut copy);
     if is_to_ask(interpretation, Operation::Prune) {
         return Ok(Step::Ask(Inquiry::Prune(copy)));
@@ -418,6 +421,7 @@ mod tests {
             permanent_id: "p".into(),
             replicas: None,
             at_least: None,
+            keeps_replicas: false,
             completions: None,
             interpretation: Default::default(),
             overrides: Default::default(),
@@ -458,6 +462,7 @@ mod tests {
             permanent_id: "p".into(),
             replicas: None,
             at_least: None,
+            keeps_replicas: false,
             completions: None,
             interpretation: Default::default(),
             overrides: Default::default(),
@@ -475,6 +480,44 @@ mod tests {
     }
 
     #[test]
+    fn a_copy_has_the_label_that_its_template_is_about_to_get_back() {
+        let id = ResourceId::new(Gvk::new("apps/v1", "Deployment"), "ns", "a");
+        for (held, keeps, want, replicas) in [
+            (None, false, None, 2),
+            (None, true, Some("true"), 7),
+            (Some("true"), false, Some("true"), 7),
+            (Some("false"), true, Some("false"), 2),
+        ] {
+            let render_spec = RenderSpec {
+                hub: "a".into(),
+                binding: NamespacedName::new("ns", "a-deployment"),
+                permanent_id: "p".into(),
+                replicas: Some(2),
+                at_least: None,
+                keeps_replicas: keeps,
+                completions: None,
+                interpretation: Default::default(),
+                overrides: Default::default(),
+                preserved: Default::default(),
+                overwrite: false,
+                written_uid: None,
+            };
+            let object = |meta: Value, replicas: i32| json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": {"replicas": replicas}});
+            let mut meta = json!({"name": "a", "namespace": "ns", "uid": "t"});
+            if let Some(held) = held {
+                meta["labels"] = json!({label::RETAIN_REPLICAS: held});
+            }
+            let template = object(meta, 2);
+            let copy = object(json!({"name": "a", "namespace": "ns", "uid": "copy"}), 7);
+            let rendered = render(&render_spec, &id, "east", &template, Some(&copy)).unwrap();
+            let rendered = rendered.into_object();
+            let found = rendered["metadata"]["labels"][label::RETAIN_REPLICAS].as_str();
+            assert_eq!(found, want, "{held:?} {keeps}");
+            assert_eq!(rendered["spec"]["replicas"], replicas, "{held:?} {keeps}");
+        }
+    }
+
+    #[test]
     fn a_share_is_a_minimum_of_what_the_member_keeps() {
         let id = ResourceId::new(Gvk::new("apps/v1", "Deployment"), "ns", "a");
         for (live, at_least, want) in [(3, None, 3), (3, Some(8), 8), (9, Some(8), 9), (0, Some(1), 1)] {
@@ -484,6 +527,7 @@ mod tests {
                 permanent_id: "p".into(),
                 replicas: Some(8),
                 at_least,
+                keeps_replicas: false,
                 completions: None,
                 interpretation: Default::default(),
                 overrides: Default::default(),

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
+use entourage_api::keys::label;
 use entourage_interpreter::Interpretation;
 use entourage_model::object::{Meta, NamespacedName, Str, StrMap};
 
@@ -28,6 +29,10 @@ pub struct RenderSpec {
     /// the copy was written from that, the member decides.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at_least: Option<i32>,
+    /// True if the copy leaves its replicas to the member also where the template lacks the label for that: another writer of the hub
+    /// took it off, and it is about to be set again.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub keeps_replicas: bool,
     /// The number of a Job's pods that must succeed on this cluster; `None` leaves the template's own.
     pub completions: Option<i64>,
     /// The override rules, in their order.
@@ -41,6 +46,13 @@ pub struct RenderSpec {
     /// The uid of the copy as last written: an object with this uid is managed even if another writer removed its ownership
     /// metadata.
     pub written_uid: Option<Str>,
+}
+
+impl RenderSpec {
+    /// True if the copy of a template with these labels gets the label that leaves its replicas to the member.
+    pub(crate) fn adds_label(&self, labels: &StrMap) -> bool {
+        self.keeps_replicas && !labels.contains_key(label::RETAIN_REPLICAS)
+    }
 }
 
 /// The version of a copy's source: the rendered template content, the parameters and the renderer.
@@ -74,6 +86,9 @@ pub fn source_version(template: &Meta, render_spec: &RenderSpec) -> String {
         .map_or_else(String::new, |count| count.to_string()));
     if let Some(completions) = render_spec.completions {
         add(&completions.to_string());
+    }
+    if render_spec.adds_label(&template.labels) {
+        add("keeps replicas");
     }
     for (key, value) in &render_spec.preserved {
         add(key);

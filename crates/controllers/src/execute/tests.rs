@@ -124,6 +124,7 @@ fn render_spec() -> RenderSpec {
         permanent_id: "p".into(),
         replicas: None,
         at_least: None,
+        keeps_replicas: false,
         completions: None,
         overrides: Default::default(),
         preserved: Default::default(),

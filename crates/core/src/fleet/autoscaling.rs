@@ -17,6 +17,7 @@ use crate::{
     interpreter::{self, operations::Operation},
     object::{Gvk, Meta, ResourceId, Str, Time},
     observation::Template,
+    plan::SyncRequirement,
     stored_binding::is_reschedule_asked,
 };
 
@@ -25,10 +26,13 @@ pub(crate) fn autoscaler() -> Gvk {
     Gvk::new("autoscaling/v2", "HorizontalPodAutoscaler")
 }
 
-/// The autoscaler because of which the label of a template was set; `None` if it was not set by this control plane.
-pub(crate) fn marked_by(id: &ResourceId, meta: &Meta) -> Option<ResourceId> {
-    let name = meta.annotation(annotation::SCALED_BY)?;
-    Some(ResourceId::new(autoscaler(), &id.namespace, name))
+/// The autoscalers because of which the label of a template was set; none if it was not set by this control plane.
+pub(crate) fn marked_by(id: &ResourceId, meta: &Meta) -> Vec<ResourceId> {
+    let names = meta.annotation(annotation::SCALED_BY).unwrap_or_default();
+    let names = names.split(',').filter(|name| !name.is_empty());
+    names
+        .map(|name| ResourceId::new(autoscaler(), &id.namespace, name))
+        .collect()
 }
 
 /// True if templates of this kind are workloads that autoscalers scale.
@@ -36,11 +40,11 @@ pub(crate) fn is_scaled_kind(gvk: &Gvk) -> bool {
     interpreter::native(&gvk.group, &gvk.version, &gvk.kind).is_some_and(interpreter::NativeKind::is_scaled)
 }
 
-/// The first autoscaler by name that names a workload and is propagated: a policy claims it, or once did and left its copies.
+/// The autoscalers, by name, that name a workload and are propagated: a policy claims them, or once did and left their copies.
 /// Cost: O(autoscalers of the workload × candidate policies).
-pub(crate) fn scaler<'a>(fleet: &'a Fleet, target: &ResourceId) -> Option<&'a ResourceId> {
-    let mut all = fleet.graph.scaling.scalers(target);
-    all.find(|id| {
+pub(crate) fn scalers<'a>(fleet: &'a Fleet, target: &ResourceId) -> impl Iterator<Item = &'a ResourceId> {
+    let all = fleet.graph.scaling.scalers(target);
+    all.filter(move |id| {
         fleet
             .resource(id)
             .is_some_and(|held| is_propagated(fleet, id, held))
@@ -58,6 +62,44 @@ fn is_propagated(fleet: &Fleet, id: &ResourceId, resource: &ResourceState) -> bo
     has_binding || claimed_by(fleet, id, &template.meta).is_some()
 }
 
+/// True if the label belongs on a template because autoscalers scale it on members, whether it is there or another writer of the hub
+/// took it off: one of them is propagated, or one that the annotation names may still scale it there. Cost: O(log templates) if it is
+/// neither named nor annotated; else that of [`scalers`] and of [`may_scale`].
+pub(crate) fn is_scale_target(fleet: &Fleet, id: &ResourceId, template: &Template) -> bool {
+    let meta = &template.meta;
+    let is_free = meta.deleting.is_none() && meta.label(label::CLAIMED_BY).is_none();
+    if !fleet.config.mark_scale_targets || !is_free || !is_scaled_kind(&id.gvk) {
+        return false;
+    }
+    let may_scale_it = |marked: &ResourceId| may_scale(fleet, marked, id).is_some();
+    scalers(fleet, id).next().is_some() || marked_by(id, meta).iter().any(may_scale_it)
+}
+
+/// True if the copies of a template keep the replicas that their members have: by its label, or by the one that it is about to get
+/// back. What another writer of the hub does to the label lowers no replicas meanwhile, however long that takes. Cost: that of
+/// [`is_scale_target`], without the label.
+pub(crate) fn leaves_replicas(fleet: &Fleet, id: &ResourceId, template: &Template) -> bool {
+    match template.meta.label(label::RETAIN_REPLICAS) {
+        Some(value) => value == keys::TRUE,
+        None => is_scale_target(fleet, id, template),
+    }
+}
+
+/// True if it is not known yet whether a template without the label is to get it back: a copy of it has the label, and the
+/// autoscalers are not synced. Cost: O(1) with the label, or while no label is set; else O(copies).
+pub(crate) fn is_label_unknown(fleet: &Fleet, id: &ResourceId, resource: &ResourceState) -> bool {
+    let is_unlabelled = |template: &Template| template.meta.label(label::RETAIN_REPLICAS).is_none();
+    fleet.config.mark_scale_targets
+        && is_scaled_kind(&id.gvk)
+        && resource.template.as_ref().is_some_and(is_unlabelled)
+        && !fleet.has(&SyncRequirement::Templates(autoscaler()))
+        && resource
+            .copies
+            .values()
+            .filter_map(|state| state.live.as_ref())
+            .any(|live| live.replicas.is_some())
+}
+
 /// True if the replicas of a template follow those of its members: [`crate::config::Config::sync_replicas`], the label, and a
 /// placement that divides them. A customization of the kind's replicas, or of what members keep, knows better.
 pub(crate) fn is_followed(
@@ -67,10 +109,10 @@ pub(crate) fn is_followed(
     placement: &Placement,
 ) -> bool {
     fleet.config.sync_replicas
-        && template.meta.label(label::RETAIN_REPLICAS) == Some(keys::TRUE)
         && template.replicas.is_some()
         && placement.replica_scheduling_type() == ReplicaSchedulingType::Divided
         && is_scaled_kind(&id.gvk)
+        && leaves_replicas(fleet, id, template)
         && ![Operation::Replicas, Operation::Revise, Operation::Retain]
             .iter()
             .any(|operation| template.interpretation.has(*operation))

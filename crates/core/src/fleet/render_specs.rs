@@ -1,14 +1,18 @@
 //! The render spec of a copy on a cluster, from its template, its binding and the policies.
 
 use entourage_api::{
-    keys::annotation,
+    keys::{self, annotation, label},
     policy::{ConflictResolution, ReplicaSchedulingType},
     work::{CopyRecord, ResourceBindingSpec, TargetCluster},
 };
 
 use crate::{
     cache::{Binding, CopyState, ResourceState},
-    fleet::{Fleet, autoscaling::is_followed, needs},
+    fleet::{
+        Fleet,
+        autoscaling::{is_followed, is_scale_target},
+        needs,
+    },
     object::{Meta, NamespacedName, ResourceId, Str},
     observation::Template,
     render_spec::{RenderSpec, source_version},
@@ -57,6 +61,13 @@ pub(crate) fn render_spec(
         permanent_id: binding.permanent_id().into(),
         replicas,
         at_least: None,
+        // As observed here: the template that is rendered is read anew, and may have lost the label by then.
+        keeps_replicas: spec.placement.is_some()
+            && template
+                .meta
+                .label(label::RETAIN_REPLICAS)
+                .is_none_or(|value| value == keys::TRUE)
+            && is_scale_target(fleet, id, template),
         completions,
         preserved: preserved_labels_on(&binding.object, cluster),
         overwrite,
@@ -116,6 +127,7 @@ pub(crate) fn content_version(meta: &Meta) -> String {
         permanent_id: "".into(),
         replicas: None,
         at_least: None,
+        keeps_replicas: false,
         completions: None,
         preserved: Default::default(),
         overwrite: false,

@@ -9,7 +9,7 @@ use crate::object::ResourceId;
 pub(crate) struct Scaling {
     /// Workload → autoscalers whose template names it.
     scalers: BTreeMap<ResourceId, BTreeSet<ResourceId>>,
-    /// Autoscaler → workloads that carry its name in [`entourage_api::keys::annotation::SCALED_BY`].
+    /// Autoscaler → workloads that carry its name, among others, in [`entourage_api::keys::annotation::SCALED_BY`].
     marked: BTreeMap<ResourceId, BTreeSet<ResourceId>>,
 }
 
@@ -34,14 +34,14 @@ impl Scaling {
         turn(&mut self.scalers, autoscaler, before, after);
     }
 
-    /// The template of a workload names another autoscaler than before, or none.
-    pub(crate) fn mark(
-        &mut self,
-        target: &ResourceId,
-        before: Option<&ResourceId>,
-        after: Option<&ResourceId>,
-    ) {
-        turn(&mut self.marked, target, before, after);
+    /// The template of a workload names other autoscalers than before, or none.
+    pub(crate) fn mark(&mut self, target: &ResourceId, before: &[ResourceId], after: &[ResourceId]) {
+        for gone in before.iter().filter(|each| !after.contains(each)) {
+            turn(&mut self.marked, target, Some(gone), None);
+        }
+        for new in after.iter().filter(|each| !before.contains(each)) {
+            turn(&mut self.marked, target, None, Some(new));
+        }
     }
 }
 
@@ -80,6 +80,26 @@ mod tests {
     }
 
     proptest! {
+        /// The sets are those of the last names of each workload, and nothing is kept of the earlier ones.
+        #[test]
+        fn each_workload_is_in_the_sets_of_its_last_autoscalers_alone(
+            changes in prop::collection::vec((0..3_usize, prop::collection::btree_set(0..4_usize, 0..3)), 1..30),
+        ) {
+            let mut scaling = Scaling::default();
+            let mut held: BTreeMap<usize, Vec<ResourceId>> = BTreeMap::new();
+            for (target, names) in changes {
+                let after: Vec<ResourceId> = names.into_iter().map(|at| id("Scaler", at)).collect();
+                let before = held.insert(target, after.clone()).unwrap_or_default();
+                scaling.mark(&id("Deployment", target), &before, &after);
+                for autoscaler in (0..4).map(|at| id("Scaler", at)) {
+                    let want = held.iter().filter(|(_, names)| names.contains(&autoscaler));
+                    let want: Vec<ResourceId> = want.map(|(at, _)| id("Deployment", *at)).collect();
+                    prop_assert_eq!(scaling.marked(&autoscaler).cloned().collect::<Vec<_>>(), want);
+                }
+                prop_assert!(scaling.marked.values().all(|set| !set.is_empty()));
+            }
+        }
+
         /// The sets are those of the last target of each autoscaler, and nothing is kept of the earlier ones.
         #[test]
         fn each_autoscaler_is_in_the_set_of_its_last_target_alone(

@@ -2,7 +2,7 @@
 //! example).
 
 use entourage_api::{
-    keys::{annotation, label},
+    keys::{self, annotation, label},
     names,
 };
 
@@ -81,6 +81,9 @@ pub fn of(template: &Meta, render_spec: &RenderSpec, id: &ResourceId, cluster: &
 /// The labels of a template, and those preserved from the copy that it replaces. Overrides see both.
 pub(crate) fn with_preserved(template: &Meta, render_spec: &RenderSpec) -> StrMap {
     let mut labels = template.labels.clone();
+    if render_spec.adds_label(&labels) {
+        labels.insert(label::RETAIN_REPLICAS.into(), keys::TRUE.into());
+    }
     let preserved = render_spec.preserved.iter().filter(|(key, _)| !is_mark(key));
     labels.extend(preserved.map(|(key, value)| (key.clone(), value.clone())));
     labels

@@ -11,18 +11,18 @@ use crate::{
     world::{Random, World},
 };
 
-const BOTH: &[&str] = &["member1", "member2"];
+pub(crate) const BOTH: &[&str] = &["member1", "member2"];
 
 /// Longer than the steps of autoscalers are collected, in milliseconds.
-const REST: i64 = 45_000;
+pub(crate) const REST: i64 = 45_000;
 
 /// Works until nothing is left to do, the steps that are being collected included.
-fn rest(world: &mut World) {
+pub(crate) fn rest(world: &mut World) {
     assert!(world.settle_for(REST));
 }
 
 /// A world in which both controllers are on.
-fn scaling(members: &[&str]) -> World {
+pub(crate) fn scaling(members: &[&str]) -> World {
     let mut world = World::new(members);
     let config = world.process.engine.config_mut();
     (config.mark_scale_targets, config.sync_replicas) = (true, true);
@@ -30,7 +30,7 @@ fn scaling(members: &[&str]) -> World {
     world
 }
 
-fn autoscaler(target: &str) -> Value {
+pub(crate) fn autoscaler(target: &str) -> Value {
     json!({
         "apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "by-load"},
         "spec": {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": target},
@@ -38,7 +38,7 @@ fn autoscaler(target: &str) -> Value {
     })
 }
 
-fn autoscaler_policy() -> Value {
+pub(crate) fn autoscaler_policy() -> Value {
     policy_of(
         "scaling",
         "autoscaling/v2",
@@ -49,7 +49,7 @@ fn autoscaler_policy() -> Value {
 }
 
 /// A policy that divides the replicas of a Deployment by these weights of the members, in their order.
-fn dividing(name: &str, weights: &[i64]) -> Value {
+pub(crate) fn dividing(name: &str, weights: &[i64]) -> Value {
     let members: Vec<String> = (1..=weights.len()).map(|at| format!("member{at}")).collect();
     let names: Vec<&str> = members.iter().map(String::as_str).collect();
     let mut policy = policy_of(name, "apps/v1", "Deployment", name, &names);
@@ -64,14 +64,14 @@ fn dividing(name: &str, weights: &[i64]) -> Value {
     policy
 }
 
-fn workload(name: &str, replicas: i64) -> Value {
+pub(crate) fn workload(name: &str, replicas: i64) -> Value {
     let mut workload = deployment(name, &[]);
     workload["spec"]["replicas"] = json!(replicas);
     workload
 }
 
 /// A Deployment of `replicas` divided by weights, and its autoscaler on member1 and member2.
-fn scaled(replicas: i64, weights: &[i64]) -> World {
+pub(crate) fn scaled(replicas: i64, weights: &[i64]) -> World {
     let members: Vec<String> = (1..=weights.len()).map(|at| format!("member{at}")).collect();
     let names: Vec<&str> = members.iter().map(String::as_str).collect();
     let mut world = scaling(&names);
@@ -87,12 +87,12 @@ fn scaled(replicas: i64, weights: &[i64]) -> World {
     world
 }
 
-fn template<'a>(world: &'a World, name: &str) -> &'a Value {
+pub(crate) fn template<'a>(world: &'a World, name: &str) -> &'a Value {
     world.hub_object("Deployment", name).expect("a template")
 }
 
 /// The label, and the name in the annotation.
-fn marks(world: &World, name: &str) -> (Value, Value) {
+pub(crate) fn marks(world: &World, name: &str) -> (Value, Value) {
     let meta = &template(world, name)["metadata"];
     (
         meta["labels"][label::RETAIN_REPLICAS].clone(),
@@ -100,42 +100,42 @@ fn marks(world: &World, name: &str) -> (Value, Value) {
     )
 }
 
-fn set(by: &str) -> (Value, Value) {
+pub(crate) fn set(by: &str) -> (Value, Value) {
     (json!("true"), json!(by))
 }
 
-const NONE: (Value, Value) = (Value::Null, Value::Null);
+pub(crate) const NONE: (Value, Value) = (Value::Null, Value::Null);
 
-fn replicas(object: &Value) -> i64 {
+pub(crate) fn replicas(object: &Value) -> i64 {
     object["spec"]["replicas"].as_i64().expect("replicas")
 }
 
-fn on(world: &World, member: &str) -> i64 {
+pub(crate) fn on(world: &World, member: &str) -> i64 {
     replicas(world.on(member, "Deployment", "web").expect("a copy"))
 }
 
 /// An autoscaler of a member sets the replicas there.
-fn scale(world: &mut World, member: &str, to: i64) {
+pub(crate) fn scale(world: &mut World, member: &str, to: i64) {
     world.meddle(member, "Deployment", "web", |mut live| {
         live["spec"]["replicas"] = json!(to);
         Some(live)
     });
 }
 
-fn generation(world: &World) -> i64 {
+pub(crate) fn generation(world: &World) -> i64 {
     let generation = &template(world, "web")["metadata"]["generation"];
     generation.as_i64().expect("a generation")
 }
 
 /// The number of writes of the copy on a member since then.
-fn writes_to(world: &World, since: usize, member: &str) -> usize {
+pub(crate) fn writes_to(world: &World, since: usize, member: &str) -> usize {
     let put = format!("{member} PUT ");
     let is_of_it = |write: &&String| write.starts_with(&put) && write.contains("Deployment");
     world.writes[since..].iter().filter(is_of_it).count()
 }
 
 /// The events about autoscalers that contain these words.
-fn reported(world: &World, words: &str) -> usize {
+pub(crate) fn reported(world: &World, words: &str) -> usize {
     let is_of_it = |event: &&String| {
         (event.starts_with("FollowAutoscalersFailed") || event.starts_with("refused: "))
             && event.contains(words)
@@ -144,7 +144,7 @@ fn reported(world: &World, words: &str) -> usize {
 }
 
 /// The clusters of the binding with their replicas.
-fn shares(world: &World) -> Vec<(String, i64)> {
+pub(crate) fn shares(world: &World) -> Vec<(String, i64)> {
     let binding = crate::binding(world, "web-deployment");
     let clusters = binding["spec"]["clusters"].as_array().expect("clusters");
     let share = |each: &Value| {
@@ -154,7 +154,7 @@ fn shares(world: &World) -> Vec<(String, i64)> {
     clusters.iter().map(share).collect()
 }
 
-fn shares_are(world: &World, wanted: &[(&str, i64)]) {
+pub(crate) fn shares_are(world: &World, wanted: &[(&str, i64)]) {
     let found = shares(world);
     let found: Vec<(&str, i64)> = found
         .iter()
@@ -163,7 +163,7 @@ fn shares_are(world: &World, wanted: &[(&str, i64)]) {
     assert_eq!(found, wanted);
 }
 
-fn assert_quiet(world: &mut World) {
+pub(crate) fn assert_quiet(world: &mut World) {
     let wrote = world.writes.len();
     assert!(world.settle_for(60_000));
     world.restart();

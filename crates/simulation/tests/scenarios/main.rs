@@ -3,6 +3,7 @@
 
 mod affinity;
 mod autoscaling;
+mod autoscaling_doubt;
 mod chaos;
 mod chaos_chains;
 mod chaos_distributions;

@@ -28,6 +28,7 @@ fn order() -> Order {
             permanent_id: "p".into(),
             replicas: None,
             at_least: None,
+            keeps_replicas: false,
             completions: None,
             overrides: Default::default(),
             preserved: Default::default(),

@@ -29,10 +29,11 @@ impl Fleet {
             .and_then(|resource| resource.template.as_ref());
         let target = |template: Option<&Template>| template.and_then(|held| held.scales.as_deref().cloned());
         let (from, to) = (target(before), target(after));
-        let marked = |template: Option<&Template>| template.and_then(|held| marked_by(id, &held.meta));
+        let marked =
+            |template: Option<&Template>| template.map_or_else(Vec::new, |held| marked_by(id, &held.meta));
         let (was, is) = (marked(before), marked(after));
         self.graph.scaling.retarget(id, from.as_ref(), to.as_ref());
-        self.graph.scaling.mark(id, was.as_ref(), is.as_ref());
+        self.graph.scaling.mark(id, &was, &is);
         if from != to {
             dirty.extend(from.map(Key::Scaling));
         }
