@@ -35,7 +35,8 @@
 //! A cluster with none beside others with some counts as 0. Where all have none the shares are 0, too, and the template keeps its
 //! number: a workload that sleeps is not divided again. Another number that a user writes then is assigned, and wakes it.
 //!
-//! The workload is *settled* when each share is what its member has, and the template has their sum. Only then is the label taken off,
+//! The workload is *settled* when each share is what its member has, none of them is 0 beside others, and the template has their sum.
+//! Only then is the label taken off,
 //! so that no replica comes or goes because of that. In doubt the label stays, replicas are not lowered, and where a user can do
 //! something about it an event says so.
 
@@ -298,12 +299,21 @@ fn holds(
             Some(_) => {}
         }
     }
-    if total == template.replicas {
-        return None;
+    if total != template.replicas {
+        return Some(Plan::wait(
+            "the template does not have the sum of its clusters yet",
+        ));
     }
-    Some(Plan::wait(
-        "the template does not have the sum of its clusters yet",
-    ))
+    // The scheduler takes a cluster without replicas for one that has too few: it would divide all of them anew.
+    let asleep = spec.clusters.iter().find(|target| target.replicas == 0);
+    asleep.filter(|_| total != Some(0)).map(|asleep| {
+        tell(format!(
+            "the label {} of {id} stays: {} has no replica, and without the label those of the other clusters would be divided anew; scale it \
+             up there, or take the label off where that does no harm",
+            label::RETAIN_REPLICAS,
+            asleep.name
+        ))
+    })
 }
 
 /// The label stays because of a cluster. A user is told if the cluster does not respond: nothing else may end that.

@@ -1,7 +1,7 @@
 //! Autoscalers on members, where what is known of them, or of the replicas, is in doubt: no running replica is lost.
 
 use entourage_api::keys::{annotation, label};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::{
     autoscaling::{
@@ -73,18 +73,13 @@ fn the_label_goes_when_none_of_its_autoscalers_scales_on_any_member() {
     let mut other = autoscaler("web");
     other["metadata"]["name"] = json!("a-second");
     world.apply(other);
-    let policy = |suspended: &Value| {
-        let mut policy = policy_of(
-            "second",
-            "autoscaling/v2",
-            "HorizontalPodAutoscaler",
-            "a-second",
-            BOTH,
-        );
-        policy["spec"]["suspension"] = suspended.clone();
-        policy
-    };
-    world.apply(policy(&Value::Null));
+    world.apply(policy_of(
+        "second",
+        "autoscaling/v2",
+        "HorizontalPodAutoscaler",
+        "a-second",
+        BOTH,
+    ));
     rest(&mut world);
     assert_eq!(marks(&world, "web"), set("a-second,by-load"));
     // The one that is not the first by name is deleted while member2 does not respond.
@@ -102,4 +97,27 @@ fn the_label_goes_when_none_of_its_autoscalers_scales_on_any_member() {
     assert!(world.settle_for(90_000));
     assert_eq!(marks(&world, "web"), NONE);
     assert_eq!(live(&world), (1, 1));
+}
+
+#[test]
+fn the_label_stays_while_a_cluster_has_no_replica_beside_others() {
+    for weights in [[1, 1], [9, 1]] {
+        let mut world = scaled(20, &weights);
+        scale(&mut world, "member1", 5);
+        scale(&mut world, "member2", 0);
+        rest(&mut world);
+        shares_are(&world, &[("member1", 5), ("member2", 0)]);
+        // By their weights they would have others, or member2 no copy at all.
+        world.delete("HorizontalPodAutoscaler", "by-load");
+        assert!(world.settle_for(90_000));
+        assert_eq!(marks(&world, "web"), set("by-load"), "{weights:?}");
+        assert_eq!(live(&world), (5, 0), "{weights:?}");
+        assert_eq!(reported(&world, "member2 has no replica"), 1, "{weights:?}");
+        // A user gives it one.
+        scale(&mut world, "member2", 1);
+        assert!(world.settle_for(90_000));
+        assert_eq!(marks(&world, "web"), NONE, "{weights:?}");
+        assert_eq!(live(&world), (5, 1), "{weights:?}");
+        assert_eq!(replicas(template(&world, "web")), 6, "{weights:?}");
+    }
 }
