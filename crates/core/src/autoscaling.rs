@@ -50,11 +50,12 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     cache::{Label, ResourceState, ScalingWrites, Written},
+    eviction::task::is_to_be_confirmed,
     fleet::{
         Fleet,
         autoscaling::{
             autoscaler, is_followed, is_scaled_kind, keeps_copies, label_of, marked_by, may_scale,
-            replicas_on, scalers, sum,
+            replicas_on, scalers, share_on, sum,
         },
         regarding::on_template,
     },
@@ -275,8 +276,15 @@ fn holds(
         return Some(Plan::wait("its binding is about to be created"));
     };
     let spec = followed(fleet, id, template, &binding.object.spec)?;
-    if !spec.graceful_eviction_tasks.is_empty() {
-        return Some(Plan::wait("the label stays while it is evicted"));
+    if let Some(task) = spec.graceful_eviction_tasks.first() {
+        let from = &task.from_cluster;
+        return Some(match is_to_be_confirmed(task) {
+            true => tell(format!(
+                "the label {} of {id} stays: its copy on {from} is to be deleted, and that is to be confirmed (suppressDeletion)",
+                label::RETAIN_REPLICAS
+            )),
+            false => Plan::wait("the label stays while it is evicted"),
+        });
     }
     let total = sum(fleet, id, resource, spec);
     if total == Some(0) && template.replicas != total {
@@ -292,9 +300,16 @@ fn holds(
         match replicas_on(fleet, id, resource, &cluster) {
             None => return Some(hold(fleet, id, &cluster, "its replicas are not known")),
             Some(replicas) if replicas != target.replicas => {
-                return Some(Plan::wait(format!(
-                    "the binding has other replicas than {cluster}"
-                )));
+                let is_final = share_on(fleet, id, resource, target, false) == target.replicas;
+                return Some(match is_final {
+                    true => tell(format!(
+                        "the label {} of {id} stays: {cluster} reports {replicas} replicas and has a share of {}, since an eviction; scale \
+                         it there, or take the label off where that does no harm",
+                        label::RETAIN_REPLICAS,
+                        target.replicas
+                    )),
+                    false => Plan::wait(format!("the binding has other replicas than {cluster}")),
+                });
             }
             Some(_) => {}
         }

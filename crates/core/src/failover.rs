@@ -114,7 +114,7 @@ pub(crate) fn decide(
     held: &ResourceBinding,
     now: Time,
 ) -> Option<Decision> {
-    let scaled = as_scaled(fleet, id, of, behaviour.0, held, now);
+    let scaled = as_scaled(fleet, id, of, behaviour.0, held, Some(now));
     let (of, held) = match &scaled {
         Some((template, held)) => ((of.0, template), held),
         None => (of, held),

@@ -45,7 +45,12 @@ pub(crate) type Labels = BTreeMap<Str, Str>;
 /// True if this control plane schedules the binding: no other scheduler does, and scheduling is not suspended.
 pub(crate) fn is_scheduled_by_us(spec: &ResourceBindingSpec) -> bool {
     let suspended = spec.suspension.as_ref().and_then(|each| each.scheduling);
-    suspended != Some(true) && ["", DEFAULT_SCHEDULER].contains(&spec.scheduler_name.as_str())
+    suspended != Some(true) && is_of_our_scheduler(spec)
+}
+
+/// True if this control plane schedules the binding, or would if its scheduling was not suspended.
+pub(crate) fn is_of_our_scheduler(spec: &ResourceBindingSpec) -> bool {
+    ["", DEFAULT_SCHEDULER].contains(&spec.scheduler_name.as_str())
 }
 
 /// True if a user triggered rescheduling after the clusters were last scheduled (Karmada reference 1.3).

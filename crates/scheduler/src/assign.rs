@@ -180,9 +180,20 @@ fn chosen<'a>(
 /// The result for 0 replicas: the copies stay on their clusters without replicas, like an object on a single cluster. A binding
 /// that is not scheduled yet gets the clusters that its replicas will be divided among. Overflow groups have nothing to take:
 /// unless constraints spread the copies, only the clusters of the first group that has any are among them.
+///
+/// Where members decide, a workload sleeps although it is requested, and each of them may wake it: it stays on all present clusters,
+/// and has a copy on those that its replicas would be divided among otherwise.
 fn asleep(round: &Round<'_>, survey: &FilterResult<'_>) -> Result<Vec<TargetCluster>, String> {
     let fitting = survey.fitting.iter().map(|candidate| ranked(round, candidate, 0));
     let mut holders: Vec<spread::Ranked<'_>> = fitting.filter(|each| each.current).collect();
+    if round.request.followed {
+        let new = match weighed(round, survey) {
+            Err(why) if holders.is_empty() => return Err(why),
+            new => new.unwrap_or_default(),
+        };
+        holders.extend(new.into_iter().filter(|each| !each.current));
+        return Ok(targets(holders.iter().map(|each| (each, 0))));
+    }
     if holders.is_empty() {
         holders = weighed(round, survey)?;
     }

@@ -174,3 +174,59 @@ fn a_division_among_members_that_decide_takes_none_of_them_away() {
         );
     }
 }
+
+#[test]
+fn a_workload_that_sleeps_is_on_each_cluster_of_its_placement_where_members_decide() {
+    let mut plain = member();
+    plain["spec"]["taints"] = json!([]);
+    let cluster: Cluster = serde_json::from_value(plain).unwrap();
+    let labels = StrMap::default();
+    let candidates = ["a", "b"].map(|name| Candidate {
+        name,
+        labels: &labels,
+        cluster: &cluster,
+        ready: true,
+        deleting: false,
+    });
+    let both = json!({"replicaScheduling": {
+        "replicaSchedulingType": "Divided", "replicaDivisionPreference": "Weighted",
+        "weightPreference": {"staticWeightList": [{"targetCluster": {"clusterNames": ["a", "b"]}, "weight": 1}]},
+    }});
+    let overflow = json!({
+        "clusterAffinities": [{
+            "affinityName": "own", "clusterNames": ["a"],
+            "overflowAffinities": [{"affinityName": "far", "clusterNames": ["b"]}],
+        }],
+        "replicaScheduling": {
+            "replicaSchedulingType": "Divided", "replicaDivisionPreference": "Weighted",
+            "weightPreference": {"dynamicWeight": "AvailableReplicas"},
+        },
+    });
+    let gvk = Gvk::new("v1", "Pod");
+    for (what, placement, present) in [
+        ("a cluster is new", &both, &["a"][..]),
+        ("an overflow group has it", &overflow, &["a", "b"]),
+    ] {
+        let placement: Placement = serde_json::from_value(placement.clone()).unwrap();
+        let target = |name: &&str| TargetCluster {
+            name: (*name).into(),
+            replicas: 0,
+            components: Vec::new(),
+        };
+        let current: Vec<TargetCluster> = present.iter().map(target).collect();
+        for (followed, want) in [(true, vec!["a", "b"]), (false, vec!["a"])] {
+            let request = Request {
+                current: &current,
+                followed,
+                ..Request::first(&placement, &gvk, Some(0))
+            };
+            let outcome = schedule(&request, &candidates);
+            let Outcome::Placed { clusters, .. } = &outcome else {
+                panic!("{what}: {outcome:?}")
+            };
+            let names: Vec<&str> = clusters.iter().map(|target| target.name.as_str()).collect();
+            assert_eq!(names, want, "{what}, followed: {followed}");
+            assert!(clusters.iter().all(|target| target.replicas == 0), "{what}");
+        }
+    }
+}

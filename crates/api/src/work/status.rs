@@ -139,6 +139,14 @@ pub struct CopyRecord {
     /// The version of the template that the copy was last written from: its uid with its generation (or its
     /// resourceVersion where the kind has none) and a hash of its labels and annotations.
     pub source: String,
+
+    /// The share of replicas of the last write, if the member decides them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub share: Option<i32>,
+
+    /// The share that raised them, until the member decides otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub raised_to: Option<i32>,
 }
 
 /// The health of a copy.

@@ -26,6 +26,7 @@ use crate::{
     scheduler::Outcome,
     scheduling::Own,
     scope,
+    stored_binding::is_of_our_scheduler,
 };
 
 /// The follow-up to the write of a binding.
@@ -205,7 +206,33 @@ fn claim(
     if decision.is_none() {
         binding.spec.graceful_eviction_tasks = tended(fleet, id, resource, held, &from.placement, now);
     }
-    place(decision, &from.placement, binding)
+    let is_chosen = is_chosen(decision.as_ref());
+    let next = place(decision, &from.placement, binding);
+    if !is_chosen {
+        follow(fleet, id, (resource, template), &from.placement, binding);
+    }
+    next
+}
+
+/// True if the scheduler has chosen the clusters.
+fn is_chosen(decision: Option<&Decision>) -> bool {
+    decision.is_some_and(|decision| matches!(decision.outcome, Outcome::Placed { .. }))
+}
+
+/// The shares of clusters that stay, because none are chosen, follow where members decide how many replicas each has. Not those that
+/// another scheduler writes. Cost: that of [`as_scaled`].
+fn follow(
+    fleet: &Fleet,
+    id: &ResourceId,
+    of: (&ResourceState, &Template),
+    placement: &Placement,
+    binding: &mut ResourceBinding,
+) {
+    if is_of_our_scheduler(&binding.spec)
+        && let Some((_, scaled)) = as_scaled(fleet, id, of, placement, binding, None)
+    {
+        binding.spec.clusters = scaled.spec.clusters;
+    }
 }
 
 /// Fills in the resources that the template requests. Replicas or components, as in Karmada, whose readers do not divide a
@@ -240,7 +267,12 @@ fn hold(
     if decision.is_none() {
         binding.spec.graceful_eviction_tasks = tended(fleet, id, resource, held, &placement, now);
     }
-    place(decision, &placement, binding)
+    let is_chosen = is_chosen(decision.as_ref());
+    let next = place(decision, &placement, binding);
+    if !is_chosen {
+        follow(fleet, id, (resource, template), &placement, binding);
+    }
+    next
 }
 
 /// A binding whose policy is gone is not rescheduled, but it is evicted.
@@ -257,6 +289,7 @@ fn evict(
     let behaviour = (&placement, binding.spec.failover.as_ref());
     let Some(decision) = decide(fleet, id, (resource, template), behaviour, binding, now) else {
         binding.spec.graceful_eviction_tasks = tended(fleet, id, resource, binding, &placement, now);
+        follow(fleet, id, (resource, template), &placement, binding);
         return Next::default();
     };
     let spec = &binding.spec;
@@ -278,10 +311,7 @@ fn evict(
     if begins || returns {
         return place(Some(decision), &placement, binding);
     }
-    // Its clusters stay; where members decide how many replicas each has, their shares follow.
-    if let Some((_, scaled)) = as_scaled(fleet, id, (resource, template), &placement, binding, now) {
-        binding.spec.clusters = scaled.spec.clusters;
-    }
+    follow(fleet, id, (resource, template), &placement, binding);
     binding.spec.graceful_eviction_tasks = decision.tasks;
     decision.records.store_failed(binding);
     Next {

@@ -107,7 +107,7 @@ impl Fleet {
                 self.route(Changed::Presence(&id), &mut dirty);
             }
             Observation::Unclaimed(id, why) => self.claim_refused(id, why, &mut dirty),
-            Observation::Started(cluster, id) => self.copy_state(&id, &cluster).in_flight = true,
+            Observation::Started(cluster, id) => self.started(&cluster, &id),
             Observation::Delivered(cluster, id, outcome) => {
                 self.delivered(&cluster, &id, outcome, now, &mut dirty)
             }

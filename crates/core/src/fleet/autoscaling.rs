@@ -4,7 +4,7 @@
 use entourage_api::{
     keys::{self, annotation, label},
     policy::{Placement, ReplicaSchedulingType},
-    work::{ResourceBinding, ResourceBindingSpec, TargetCluster},
+    work::{CopyRecord, ResourceBinding, ResourceBindingSpec, TargetCluster},
 };
 
 use crate::{
@@ -13,10 +13,11 @@ use crate::{
         Fleet,
         claims::claimed_by,
         current::{is_current, is_record_outdated},
+        render_specs::render_spec_of,
     },
     interpreter::{self, operations::Operation},
     object::{Gvk, Meta, ResourceId, Str, Time},
-    observation::Template,
+    observation::{Copy, Template},
     plan::SyncRequirement,
     stored_binding::is_reschedule_asked,
 };
@@ -163,6 +164,105 @@ pub(crate) fn may_scale<'a>(fleet: &'a Fleet, id: &ResourceId, target: &Resource
     copies.find(may_scale).map(|(cluster, _)| cluster)
 }
 
+/// The share of a cluster in a workload whose replicas are followed. Cost: O(1) if they are not; else O(labels and annotations).
+pub(crate) fn share_left_to_member(fleet: &Fleet, id: &ResourceId, cluster: &Str) -> Option<i32> {
+    if !fleet.config.sync_replicas {
+        return None;
+    }
+    let resource = fleet.resource(id)?;
+    let (template, binding) = (resource.template.as_ref()?, resource.binding.as_ref()?);
+    let placement = binding.object.spec.placement.as_ref()?;
+    if !is_followed(fleet, id, template, placement) {
+        return None;
+    }
+    render_spec_of(fleet, id, cluster)?.replicas
+}
+
+/// The share that a delivery which begins now raises the replicas of a member to; `None` if it raises none. Of a member in Pull mode
+/// only its agent knows: there each larger share counts. Cost: as that of [`share_left_to_member`].
+pub(crate) fn raising(fleet: &Fleet, id: &ResourceId, cluster: &Str) -> Option<i32> {
+    share_left_to_member(fleet, id, cluster)?;
+    let least = render_spec_of(fleet, id, cluster)?.at_least?;
+    let state = fleet.resource(id)?.copies.get(cluster)?;
+    let live = state.live.as_ref()?;
+    let is_raised = match live.by_agent {
+        Some(_) => {
+            let before = state.record.as_ref().and_then(|record| record.share);
+            before.is_some_and(|before| least > before)
+        }
+        None => live
+            .replicas
+            .is_some_and(|before| i64::from(before) < i64::from(least)),
+    };
+    is_raised.then_some(least)
+}
+
+/// The share that a copy is recorded with after it was written, or found equal, and the share that raised its replicas: that of this
+/// write, or of an earlier one. `share`: the one of the present binding; it was written `as_planned`, or is still to be.
+pub(crate) fn delivered_share(
+    before: Option<&CopyRecord>,
+    copy: &Copy,
+    (share, raising): (Option<i32>, Option<i32>),
+    as_planned: bool,
+) -> (Option<i32>, Option<i32>) {
+    let Some(share) = share else {
+        return (None, None);
+    };
+    let before = before.filter(|before| *before.uid == *copy.meta.uid);
+    let earlier = before.map_or((None, None), |before| (before.share, before.raised_to));
+    if !as_planned {
+        return earlier;
+    }
+    let has_it = |share| copy.by_agent.is_some() || copy.replicas.map(i64::from) == Some(i64::from(share));
+    let raised = raising.filter(|raised| *raised == share && has_it(share));
+    (Some(share), raised.or(earlier.1))
+}
+
+/// True if a member has decided on the replicas that this share raised: they are others now, or, in Pull mode, at least as many.
+pub(crate) fn is_raise_over(copy: &Copy, raised_to: i32) -> bool {
+    let decided = |replicas: u32| match copy.by_agent {
+        Some(_) => i64::from(replicas) >= i64::from(raised_to),
+        None => i64::from(replicas) != i64::from(raised_to),
+    };
+    copy.replicas.is_some_and(decided)
+}
+
+/// The share of a cluster from now on: the replicas that its member reports, unless they follow from a share themselves.
+///
+/// - What an eviction gave to it and the return of the other cluster took from its share runs on until the member decides: were it a
+///   decision of the member, each eviction that ends with a return would make the sum grow.
+/// - An agent in Pull mode reports what it retains: fewer than a share that raised them, as long as that has not arrived there.
+fn following(share: i32, reported: i32, raised_to: Option<i32>, by_agent: bool) -> i32 {
+    match raised_to {
+        Some(raised_to) if by_agent && reported < raised_to && share >= raised_to => share,
+        Some(raised_to) if !by_agent && reported == raised_to && share < raised_to => share,
+        _ => reported,
+    }
+}
+
+/// The share of a cluster from now on, by its stored one: see [`following`]. While the workload is evicted from others, only one that
+/// has arrived follows. Cost: that of [`replicas_on`].
+pub(crate) fn share_on(
+    fleet: &Fleet,
+    id: &ResourceId,
+    resource: &ResourceState,
+    target: &TargetCluster,
+    is_evicted: bool,
+) -> i32 {
+    let cluster = Str::from(target.name.as_str());
+    let state = resource.copies.get(&cluster);
+    let record = state.and_then(|state| state.record.as_ref());
+    let has_arrived = record.is_some_and(|record| record.share == Some(target.replicas));
+    let reported = replicas_on(fleet, id, resource, &cluster).filter(|_| !is_evicted || has_arrived);
+    let by_agent = state
+        .and_then(|state| state.live.as_ref())
+        .is_some_and(|live| live.by_agent.is_some());
+    let raised_to = record.and_then(|record| record.raised_to);
+    reported.map_or(target.replicas, |reported| {
+        following(target.replicas, reported, raised_to, by_agent)
+    })
+}
+
 /// The replicas that a member has made of a workload, as it reports them now; `None` while that is not known, or while the share of
 /// the stored binding is still to be delivered there: the report says nothing of it. Cost: O(labels and annotations).
 pub(crate) fn replicas_on(
@@ -212,8 +312,8 @@ fn total(mut reports: impl Iterator<Item = Option<i32>>) -> Option<i32> {
 /// that an autoscaler sets moves replicas, or takes a cluster away: a workload that sleeps everywhere is not divided again. `None` if
 /// they are not followed, or not scheduled yet, and if a user gave a sleeping workload another number: that one is divided.
 ///
-/// Nothing is followed while an eviction is under way, nor until the binding reports that a choice that was asked for was made: each plan
-/// until then divides anew, and members that keep more than their share would make the sum grow with each of them.
+/// `now`: nothing is followed until the binding reports that a choice that was asked for was made. Each plan until then divides anew,
+/// and members that keep more than their share would make the sum grow with each of them. `None` where nothing is divided.
 ///
 /// Cost: O(1) if they are not followed; else O(size of both + clusters × labels and annotations).
 pub(crate) fn as_scaled(
@@ -222,36 +322,45 @@ pub(crate) fn as_scaled(
     (resource, template): (&ResourceState, &Template),
     placement: &Placement,
     held: &ResourceBinding,
-    now: Time,
+    now: Option<Time>,
 ) -> Option<(Template, ResourceBinding)> {
     if held.spec.clusters.is_empty() || !is_followed(fleet, id, template, placement) {
         return None;
     }
     let mut scaled = held.clone();
-    if held.spec.graceful_eviction_tasks.is_empty() && !is_reschedule_asked(held, now) {
+    if !now.is_some_and(|now| is_reschedule_asked(held, now)) {
+        let is_evicted = !held.spec.graceful_eviction_tasks.is_empty();
         for target in &mut scaled.spec.clusters {
-            let reported = replicas_on(fleet, id, resource, &Str::from(target.name.as_str()));
-            target.replicas = reported.unwrap_or(target.replicas);
+            target.replicas = share_on(fleet, id, resource, target, is_evicted);
         }
     }
-    let clusters = scaled.spec.clusters.iter();
-    let sum = clusters.fold(0_i32, |sum, target| sum.saturating_add(target.replicas));
+    let sum = sum_of_shares(&scaled.spec);
     if sum == 0 && is_asked_anew(resource, template) {
         return None;
     }
     let mut template = template.clone();
     template.replicas = Some(sum);
+    scaled.spec.replicas = sum;
     Some((template, scaled))
 }
 
-/// True if the template requests another number than when its binding was stored, and this process did not write it.
+/// The sum of the shares of a binding.
+pub(crate) fn sum_of_shares(spec: &ResourceBindingSpec) -> i32 {
+    let shares = spec.clusters.iter().map(|target| target.replicas);
+    shares.fold(0, i32::saturating_add)
+}
+
+/// True if the template requests another number than when its binding was stored, and this control plane did not write it. The
+/// template gets the sum of the shares that are stored: so that sum is no number of a user, also after a crash in between.
 fn is_asked_anew(resource: &ResourceState, template: &Template) -> bool {
-    let stored = resource
-        .last_binding()
-        .map(|binding| binding.object.spec.replicas);
+    let Some(stored) = resource.last_binding().map(|binding| &binding.object.spec) else {
+        return template.replicas.is_some();
+    };
     let writes = resource.scaling_writes.as_deref();
     let written = writes.and_then(|writes| writes.replicas.as_ref());
-    stored != template.replicas && !written.is_some_and(|written| written.is_of(&template.replicas))
+    template.replicas != Some(stored.replicas)
+        && template.replicas != Some(sum_of_shares(stored))
+        && !written.is_some_and(|written| written.is_of(&template.replicas))
 }
 
 #[cfg(test)]
@@ -259,6 +368,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::pulled::Applied;
 
     proptest! {
         /// A report that is missing never makes the sum smaller: there is none then.
@@ -269,6 +379,115 @@ mod tests {
             let sum = total(reports.iter().copied());
             let known: Vec<i32> = reports.iter().flatten().copied().collect();
             prop_assert_eq!(sum, (known.len() == reports.len()).then(|| known.iter().sum()));
+        }
+    }
+
+    #[test]
+    fn a_share_follows_what_its_member_decides_and_not_what_a_share_made() {
+        for (share, reported, raised_to, by_agent, want, case) in [
+            (3, 7, None, false, 7, "an autoscaler scaled up"),
+            (7, 0, None, false, 0, "an autoscaler scaled down"),
+            (8, 8, Some(8), false, 8, "an eviction gave it"),
+            (8, 5, Some(8), false, 5, "the member decided since"),
+            (4, 8, Some(8), false, 4, "the other cluster returned"),
+            (4, 9, Some(8), false, 9, "and then the member decided"),
+            (8, 3, Some(8), true, 8, "the agent retains what is there"),
+            (8, 9, Some(8), true, 9, "it has arrived there"),
+            (
+                3,
+                3,
+                Some(8),
+                true,
+                3,
+                "the other cluster returned before it arrived",
+            ),
+            (3, 2, None, true, 2, "an autoscaler behind an agent"),
+        ] {
+            assert_eq!(following(share, reported, raised_to, by_agent), want, "{case}");
+        }
+    }
+
+    #[test]
+    fn a_raise_is_over_when_the_member_decides() {
+        for (replicas, by_agent, want) in [
+            (Some(8), false, false),
+            (Some(5), false, true),
+            (Some(9), false, true),
+            (None, false, false),
+            (Some(3), true, false),
+            (Some(8), true, true),
+            (None, true, false),
+        ] {
+            let copy = Copy {
+                replicas,
+                by_agent: by_agent.then_some(Applied::Done),
+                ..Copy::default()
+            };
+            assert_eq!(is_raise_over(&copy, 8), want, "{replicas:?} {by_agent}");
+        }
+    }
+
+    #[test]
+    fn the_share_of_a_delivery_is_recorded_with_what_it_raised() {
+        let copy = |replicas: u32| Copy {
+            replicas: Some(replicas),
+            ..Copy::default()
+        };
+        let record = |share, raised_to| CopyRecord {
+            share,
+            raised_to,
+            ..CopyRecord::default()
+        };
+        for (before, has, share, raising, as_planned, want, case) in [
+            (None, 3, Some(3), None, true, (Some(3), None), "created"),
+            (
+                Some(record(Some(3), None)),
+                8,
+                Some(8),
+                Some(8),
+                true,
+                (Some(8), Some(8)),
+                "raised",
+            ),
+            (
+                Some(record(Some(3), None)),
+                9,
+                Some(8),
+                Some(8),
+                true,
+                (Some(8), None),
+                "the member had more",
+            ),
+            (
+                Some(record(Some(8), Some(8))),
+                8,
+                Some(4),
+                None,
+                true,
+                (Some(4), Some(8)),
+                "the other cluster returned",
+            ),
+            (
+                Some(record(Some(3), None)),
+                8,
+                Some(9),
+                Some(9),
+                false,
+                (Some(3), None),
+                "another share is due by now",
+            ),
+            (
+                Some(record(Some(8), Some(8))),
+                8,
+                None,
+                None,
+                true,
+                (None, None),
+                "not followed any longer",
+            ),
+        ] {
+            let found = delivered_share(before.as_ref(), &copy(has), (share, raising), as_planned);
+            assert_eq!(found, want, "{case}");
         }
     }
 

@@ -17,7 +17,10 @@ use crate::{
     observation::Template,
     render_spec::{RenderSpec, source_version},
     scheduler,
-    stored_binding::{preserved_labels_on, purge::share},
+    stored_binding::{
+        preserved_labels_on,
+        purge::{requested, share},
+    },
 };
 
 /// The render spec of the copy on a cluster.
@@ -49,9 +52,13 @@ pub(crate) fn render_spec(
                 .replicas
                 .is_some_and(|replicas| replicas != target.replicas)
     };
+    let is_left = spec
+        .placement
+        .as_ref()
+        .is_some_and(|placement| is_followed(fleet, id, template, placement));
     let replicas = TargetCluster::find(&spec.clusters, cluster)
         .filter(|target| (divided || is_held_back(target)) && template.replicas.is_some())
-        .map(|target| share(&binding.object, target));
+        .map(|target| share(&binding.object, target, requested(spec, is_left)));
     let completions = replicas
         .filter(|_| divided)
         .and_then(|_| share_of_completions(template, spec, cluster));
@@ -79,12 +86,12 @@ pub(crate) fn render_spec(
         interpretation: fleet.graph.interpreter.of(&id.gvk),
         written_uid: state.record.as_ref().map(|record| record.uid.as_str().into()),
     };
-    // A share is delivered once: see `crate::autoscaling`.
+    // A share is delivered once, as far as it is more than the one before: see `crate::autoscaling`.
+    let record = state.record.as_ref();
     let is_written = |record: &CopyRecord| record.source == source_version(&template.meta, &render_spec);
-    let followed = spec.placement.as_ref();
-    if followed.is_some_and(|placement| is_followed(fleet, id, template, placement))
-        && !state.record.as_ref().is_some_and(is_written)
-    {
+    let before = record.and_then(|record| record.share);
+    let is_raised = replicas.is_some_and(|share| before.is_none_or(|before| share > before));
+    if is_left && is_raised && !record.is_some_and(is_written) {
         render_spec.at_least = replicas;
     }
     render_spec

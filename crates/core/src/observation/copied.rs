@@ -66,8 +66,13 @@ fn report_of_agent(copy: &mut Copy, is_whole: bool, object: &Value, (applied, wo
         None if applied == Applied::Done && !is_whole => None,
         _ => Some(Health::Unknown),
     };
-    // What it was given is in the Work's manifest: only the report says what it has.
-    copy.replicas = copy.replicas.and_then(|_| reported_replicas(object));
+    // What it was given is in the Work's manifest: only the report says what it has. A healthy workload has as many as it requests there,
+    // which no report says; one that is still to be counted, or grows one by one, is not healthy.
+    let is_healthy = copy.health == Some(Health::Healthy);
+    copy.replicas = copy
+        .replicas
+        .filter(|_| is_healthy)
+        .and_then(|_| reported_replicas(object));
     copy.why_unhealthy = match copy.health {
         _ if applied == Applied::Failed => Some(words.into()),
         Some(Health::Unhealthy) => Some("the agent of the cluster reports that it is not healthy".into()),
@@ -158,6 +163,27 @@ mod tests {
         ] {
             let found = reported_replicas(&json!({"status": status}));
             assert_eq!(found, want, "{status}");
+        }
+    }
+
+    #[test]
+    fn the_replicas_of_an_agents_report_count_only_if_the_workload_is_healthy() {
+        let gvk = Gvk::new("apps/v1", "StatefulSet");
+        let interpretation = Interpretation::default();
+        for (report, want) in [
+            (json!({"applied": "True", "health": "Healthy"}), Some(3)),
+            // It grows from 2 to 6, one by one.
+            (json!({"applied": "True", "health": "Unhealthy"}), None),
+            (json!({"applied": "True", "health": null}), None),
+            (json!({"applied": "False", "health": "Healthy"}), None),
+        ] {
+            let mut live = json!({
+                "metadata": {"labels": {"resourcetemplate.karmada.io/retain-replicas": "true"}},
+                "spec": {"replicas": 6},
+                "status": {"replicas": 3, "updatedReplicas": 3, "readyReplicas": 3, "observedGeneration": 2, "generation": 2},
+            });
+            live[pulled::REPORT] = report.clone();
+            assert_eq!(copy(&interpretation, &gvk, &live).replicas, want, "{report}");
         }
     }
 

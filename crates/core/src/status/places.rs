@@ -5,7 +5,7 @@ use entourage_api::work::NotAppliedReason;
 use crate::{
     cache::{CopyState, Problem, ProblemKind, ResourceState},
     fleet::identities,
-    fleet::{Fleet, current::is_current, suspension::is_suspended, wanted::wants},
+    fleet::{Fleet, autoscaling::is_followed, current::is_current, suspension::is_suspended, wanted::wants},
     messages,
     object::{ResourceId, Str, Time},
     pulled::Applied,
@@ -159,6 +159,13 @@ pub(super) fn places<'a>(fleet: &'a Fleet, id: &ResourceId, resource: &'a Resour
             let refused = fleet.cache.watches.refused(&watch).filter(|_| !current);
             let suspended = wanted && is_suspended(fleet, id, resource, cluster);
             let binding = resource.binding.as_ref().map(|binding| &binding.object);
+            let is_left = || {
+                let of = resource
+                    .template
+                    .as_ref()
+                    .zip(binding.and_then(|binding| binding.spec.placement.as_ref()));
+                of.is_some_and(|(template, placement)| is_followed(fleet, id, template, placement))
+            };
             Some(Place {
                 unlistable: unlistable.or(refused).filter(|_| answers),
                 cluster,
@@ -171,7 +178,7 @@ pub(super) fn places<'a>(fleet: &'a Fleet, id: &ResourceId, resource: &'a Resour
                 suspended,
                 problem: state.problem.as_deref().filter(|_| !suspended),
                 held: !wanted && binding.is_some_and(|binding| is_held_back_from(&binding.spec, cluster)),
-                short: binding.and_then(|binding| purge::lacking(binding, cluster)),
+                short: binding.and_then(|binding| purge::lacking(binding, cluster, is_left())),
             })
         })
         .collect()

@@ -58,7 +58,10 @@ pub(crate) fn remembered(
         let before = TargetCluster::find(&spec.clusters, &target.name);
         // A copy that was being evicted from there has replicas, too.
         let evicted = || eviction_from(spec, &target.name)?.replicas;
-        let share = before.map(|before| share(held, before)).or_else(evicted)?;
+        let requested = held.spec.replicas;
+        let share = before
+            .map(|before| share(held, before, requested))
+            .or_else(evicted)?;
         Some((target.name.clone(), share))
     };
     chosen.iter().filter_map(share).collect()
@@ -72,10 +75,10 @@ fn stored(binding: &ResourceBinding) -> Shares {
 }
 
 /// The replicas of a copy on one of the clusters of a binding with divided replicas: its share; while copies are purged, only
-/// its earlier share, and of its growth only as much as keeps the total within the replicas that the template requests. Cost:
-/// O(1) without eviction tasks, else O(tasks × (clusters + what requires the object)); where a copy is purged, plus O(clusters ×
+/// its earlier share, and of its growth only as much as keeps the total within the replicas that are requested: those of the template, or
+/// the sum of the shares where these follow the members ([`requested`]). Cost: O(1) without eviction tasks, else O(tasks × (clusters + what requires the object)); where a copy is purged, plus O(clusters ×
 /// log clusters) to read the stored shares.
-pub(crate) fn share(binding: &ResourceBinding, target: &TargetCluster) -> i32 {
+pub(crate) fn share(binding: &ResourceBinding, target: &TargetCluster, requested: i32) -> i32 {
     let spec = &binding.spec;
     let going = purged(spec).map(|task| i64::from(task.replicas.unwrap_or_default().max(0)));
     let going: i64 = going.sum();
@@ -101,18 +104,28 @@ pub(crate) fn share(binding: &ResourceBinding, target: &TargetCluster) -> i32 {
     let running = holders
         .clone()
         .map(|each| i64::from(each.replicas) - grows(each).unwrap_or_default());
-    let free = i64::from(spec.replicas) - going - running.sum::<i64>();
+    let free = i64::from(requested) - going - running.sum::<i64>();
     let first = holders.take_while(|each| each.name != target.name);
     let granted = (free - first.filter_map(grows).sum::<i64>()).clamp(0, growth);
     i32::try_from(i64::from(*before) + granted).unwrap_or(target.replicas)
 }
 
+/// The replicas that are requested of a binding. Where shares follow the members, the number in the template lags behind, or is that of a
+/// user which counts for nothing: what runs must not exceed their sum. Cost: O(clusters).
+pub(crate) fn requested(spec: &ResourceBindingSpec, is_followed: bool) -> i32 {
+    let shares = spec.clusters.iter().map(|target| target.replicas);
+    match is_followed {
+        true => shares.fold(0, i32::saturating_add),
+        false => spec.replicas,
+    }
+}
+
 /// A message about the part of its share that a cluster lacks until copies are purged elsewhere; `None` if it lacks nothing.
 /// Cost: O(1) without eviction tasks, else O(clusters) and that of [`share`].
-pub(crate) fn lacking(binding: &ResourceBinding, cluster: &str) -> Option<String> {
+pub(crate) fn lacking(binding: &ResourceBinding, cluster: &str, is_followed: bool) -> Option<String> {
     purged(&binding.spec).next()?;
     let target = TargetCluster::find(&binding.spec.clusters, cluster)?;
-    let share = share(binding, target);
+    let share = share(binding, target, requested(&binding.spec, is_followed));
     let from: Vec<&str> = purged(&binding.spec)
         .map(|task| task.from_cluster.as_str())
         .collect();
@@ -161,7 +174,10 @@ mod tests {
         binding.spec.clusters = targets(clusters);
         binding.spec.graceful_eviction_tasks = vec![task("m9", 3)];
         let clusters = binding.spec.clusters.clone();
-        clusters.iter().map(|target| share(&binding, target)).collect()
+        clusters
+            .iter()
+            .map(|target| share(&binding, target, replicas))
+            .collect()
     }
 
     #[test]
@@ -219,6 +235,25 @@ mod tests {
         ] {
             assert_eq!(delivered(replicas, &before, &clusters), expected, "{what}");
         }
+    }
+
+    #[test]
+    fn where_shares_follow_only_their_sum_is_requested() {
+        let mut binding = ResourceBinding::default();
+        binding.spec.replicas = 20;
+        binding.spec.clusters = targets(&[("a", 13)]);
+        assert_eq!(requested(&binding.spec, false), 20);
+        assert_eq!(requested(&binding.spec, true), 13);
+        // Of 13 replicas 10 still run on the cluster that is purged: those that moved wait for that.
+        let text = serde_json::to_string(&Shares::from([("a".into(), 3)])).expect("text");
+        binding.metadata.annotations = Some([(annotation::SHARES_BEFORE_PURGE.into(), text)].into());
+        binding.spec.graceful_eviction_tasks = vec![task("m9", 10)];
+        for (is_followed, want) in [(false, 10), (true, 3)] {
+            let requested = requested(&binding.spec, is_followed);
+            let share = share(&binding, &binding.spec.clusters[0], requested);
+            assert_eq!(share, want, "{is_followed}");
+        }
+        assert!(lacking(&binding, "a", true).is_some_and(|says| says.starts_with("3 of 13 replicas")));
     }
 
     #[test]

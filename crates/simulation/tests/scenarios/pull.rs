@@ -42,7 +42,7 @@ fn has_taint(world: &World, key: &str) -> bool {
 }
 
 /// The agent renews its Lease.
-fn renew(world: &mut World) {
+pub(crate) fn renew(world: &mut World) {
     let spec = json!({"holderIdentity": "member2", "renewTime": format!("at {}", world.now.0)});
     world.apply(json!({
         "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",

@@ -6,7 +6,7 @@ use super::Dirty;
 use crate::{
     cache::{Attempt, Deletion, ProblemKind},
     engine::routes::Changed,
-    fleet::{Fleet, wanted::wants},
+    fleet::{Fleet, autoscaling::is_raise_over, wanted::wants},
     interpreter::Health,
     object::{ResourceId, Str, Time},
     observation::Copy,
@@ -65,6 +65,14 @@ impl Fleet {
             // What stood in the way is ours now: `entourage adopt`, or a user, replaced its marks.
             problem.retry_at = now;
         }
+        let raised_to = state.record.as_ref().and_then(|record| record.raised_to);
+        let is_decided = raised_to.is_some_and(|raised_to| {
+            let live = state.live.as_ref();
+            live.is_some_and(|live| is_raise_over(live, raised_to))
+        });
+        if let Some(record) = state.record.as_mut().filter(|_| is_decided) {
+            record.raised_to = None;
+        }
         let live = state.live.as_ref();
         let report_of = |copy: &Copy| {
             (
@@ -83,7 +91,7 @@ impl Fleet {
         let is_tried = before.as_ref().map(by_agent) != live.map(by_agent);
         let is_filled = before.as_ref().map(restored) != live.map(restored);
         self.note_health(cluster, id, now);
-        if appeared || reported || is_tried {
+        if appeared || reported || is_tried || is_decided {
             self.answered(id, now);
             self.route(Changed::Report(id), dirty);
         }
