@@ -49,7 +49,7 @@ use entourage_api::{
 use serde_json::{Map, Value, json};
 
 use crate::{
-    cache::{Label, ResourceState, ScalingWrites, Written},
+    cache::{Label, ResourceState, ScalingWrites, Sent, Written},
     eviction::task::is_to_be_confirmed,
     fleet::{
         Fleet,
@@ -59,7 +59,7 @@ use crate::{
         },
         regarding::on_template,
     },
-    object::{Meta, ResourceId, Str, Time},
+    object::{Meta, ResourceId, Str, StrMap, Time},
     observation::Template,
     plan::{Change, Event, HubObject, Plan, SyncRequirement, Verb},
     scheduling::{Own, own_part},
@@ -288,9 +288,13 @@ fn holds(
     }
     let total = sum(fleet, id, resource, spec);
     if total == Some(0) && template.replicas != total {
+        let remedy = match own {
+            // Nothing divides another number.
+            Some(Own::Orphaned) => "set spec.replicas to 0, or scale it up on a cluster",
+            _ => "set spec.replicas to another number, 0 if none is to run",
+        };
         return Some(tell(format!(
-            "the label {} of {id} stays: no cluster has a replica, and the template asks for {}; set spec.replicas to another number, 0 if \
-             none is to run",
+            "the label {} of {id} stays: no cluster has a replica, and the template asks for {}; {remedy}",
             label::RETAIN_REPLICAS,
             template.replicas.unwrap_or_default()
         )));
@@ -419,8 +423,14 @@ pub(crate) fn next_writes(resource: &ResourceState, change: &Change, now: Time) 
     };
     let template = resource.template.as_ref()?;
     let mut writes = resource.scaling_writes.as_deref().cloned().unwrap_or_default();
+    let mut sent = Sent {
+        before: template.meta.clone(),
+        after: template.meta.clone(),
+        replicas: template.replicas,
+    };
     if let Some(replicas) = body["spec"]["replicas"].as_i64() {
         let (found, value) = (&template.replicas, i32::try_from(replicas).ok());
+        sent.replicas = value;
         writes.replicas = Some(Written::next(
             writes.replicas.as_ref(),
             (found, value),
@@ -434,10 +444,29 @@ pub(crate) fn next_writes(resource: &ResourceState, change: &Change, now: Time) 
             value: text(&body["metadata"]["labels"][label::RETAIN_REPLICAS]),
             by: text(&body["metadata"]["annotations"][annotation::SCALED_BY]),
         };
+        put(
+            &mut sent.after.labels,
+            label::RETAIN_REPLICAS,
+            value.value.as_ref(),
+        );
+        put(
+            &mut sent.after.annotations,
+            annotation::SCALED_BY,
+            value.by.as_ref(),
+        );
         let path = label::RETAIN_REPLICAS;
         writes.label = Some(Written::next(writes.label.as_ref(), (&found, value), path, now));
     }
+    writes.sent = Some(sent);
     Some(writes)
+}
+
+/// Sets or removes a key, as the patch does.
+fn put(all: &mut StrMap, key: &str, value: Option<&Str>) {
+    match value {
+        Some(value) => all.insert(key.into(), value.clone()),
+        None => all.remove(key),
+    };
 }
 
 /// The event when a write begins to be one that another writer keeps undoing.
@@ -450,7 +479,7 @@ fn contested<T: PartialEq>(
     let begins = next.is_contested() && before.is_none_or(|before| !before.is_contested());
     begins.then(|| {
         let message = format!(
-            "another writer of the hub keeps changing {what} of {id} (contended); it is set again with back-off: have that writer \
+            "another writer of the hub, or a webhook of it, keeps changing {what} of {id} (contended); it is set again with back-off: have that writer \
              leave the field alone (Argo CD: ignoreDifferences), or turn the controller off (--controllers)"
         );
         warning(id, template, message)

@@ -34,7 +34,7 @@ pub use resource_state::{Binding, BindingMeta, Member, Policy, ResourceState, To
 pub(crate) use resource_state::{Copied, TaintPolicy, bound, meta_of, referred};
 pub(crate) use revisions::{AGE, MOST, Revisions};
 pub use scaling_writes::ScalingWrites;
-pub(crate) use scaling_writes::{Label, Written};
+pub(crate) use scaling_writes::{Label, Sent, Written};
 pub(crate) use usage::{MemberUsage, Usage, add as add_amounts, subtract as subtract_amounts};
 pub(crate) use watches::WatchTable;
 pub(crate) use works::HeldWork;

@@ -19,8 +19,13 @@ use crate::{
     dependencies::{self, Merged, Required, retention::retention},
     failover::{Decision, clusters_of, decide, elsewhere::tended, home, records},
     fleet::render_specs::content_version,
-    fleet::{Fleet, activation, autoscaling::as_scaled, uses::follows, workload_groups::groups_of},
-    object::{NamespacedName, ResourceId, Str, Time},
+    fleet::{
+        Fleet, activation,
+        autoscaling::{as_scaled, is_own_write},
+        uses::follows,
+        workload_groups::groups_of,
+    },
+    object::{Meta, NamespacedName, ResourceId, Str, Time},
     observation::Template,
     plan::RoomUse,
     scheduler::Outcome,
@@ -55,7 +60,7 @@ pub(super) fn desired(
     let mut next = Next::default();
     ask(fleet, id, &mut binding.spec);
     adopt(id, (resource, template), &mut binding);
-    describe(id, template, &mut binding);
+    describe(id, (resource, template), &mut binding);
     let claimed = match own {
         Some(Own::Claimed(name, policy)) => {
             next = claim(fleet, id, (resource, template), policy, &mut binding, now);
@@ -133,7 +138,14 @@ fn owner(id: &ResourceId, template: &Template) -> OwnerReference {
 /// Fills in `spec.resource`: its resourceVersion changes only together with content (architecture 2.5). Where the kind has a
 /// generation, or a substitute for it, an annotation stores the one of that content; without it every resourceVersion counts as
 /// new content.
-fn describe(id: &ResourceId, template: &Template, binding: &mut ResourceBinding) {
+///
+/// The clusters where the application failed are those of the content that a user wrote: what this control plane writes to the template
+/// because of autoscalers makes none of them better.
+fn describe(
+    id: &ResourceId,
+    (resource, template): (&ResourceState, &Template),
+    binding: &mut ResourceBinding,
+) {
     let spec = &mut binding.spec;
     let content = template
         .meta
@@ -145,7 +157,11 @@ fn describe(id: &ResourceId, template: &Template, binding: &mut ResourceBinding)
         && annotations.get(annotation::CONTENT) == content.as_ref();
     if !same_content {
         spec.resource.resource_version = template.meta.resource_version.to_string();
-        annotations.remove(annotation::FAILED_CLUSTERS);
+        let stored = annotations.get(annotation::CONTENT).cloned();
+        let was = |before: &Meta| stored.as_ref() == Some(&content_version(before));
+        if !is_own_write(resource, &template.meta, was) {
+            annotations.remove(annotation::FAILED_CLUSTERS);
+        }
     }
     match content {
         Some(content) => annotations.insert(annotation::CONTENT.into(), content),

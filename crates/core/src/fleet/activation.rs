@@ -17,6 +17,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::{
     cache::{Binding, Policy, ResourceState},
+    fleet::autoscaling::is_own_write,
     interpreter::{self, NativeKind},
     object::{Meta, ResourceId, revision},
 };
@@ -39,8 +40,8 @@ pub(crate) fn applies(policy: &Policy, resource: &ResourceState, template: &Meta
     let found = template.annotation(annotation::WAITS);
     match (own, content(template)) {
         (Some(binding), Some(content)) => Record::on(binding).is_some_and(|record| {
-            let touched =
-                record.applied != content || record.revision.is_some_and(|touch| policy.edited.0 < touch);
+            let is_changed = record.applied != content && !is_own(resource, template, record.applied);
+            let touched = is_changed || record.revision.is_some_and(|touch| policy.edited.0 < touch);
             touched && (found != Some(&content) || record.found == found)
         }),
         (Some(binding), None) => resource
@@ -99,7 +100,7 @@ pub(crate) fn record(
     let consumed = found.filter(|found| applied || *found != content);
     let noted = last
         .and_then(Record::on)
-        .filter(|record| record.applied == content);
+        .filter(|record| record.applied == content || is_own(resource, template, record.applied));
     let touch = noted
         .and_then(|record| record.revision)
         .unwrap_or_else(|| template.revision());
@@ -111,6 +112,13 @@ pub(crate) fn record(
         let _ = write!(text, " {found}");
     }
     Some(text)
+}
+
+/// True if the content of a template is this one but for what this process wrote to it because of autoscalers: that is no touch.
+fn is_own(resource: &ResourceState, template: &Meta, applied: &str) -> bool {
+    is_own_write(resource, template, |before| {
+        content(before).as_deref() == Some(applied)
+    })
 }
 
 /// The record of a lazy policy on a binding: the content, the revision after a `v`, and the content that it found.

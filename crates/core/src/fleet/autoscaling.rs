@@ -13,7 +13,7 @@ use crate::{
         Fleet,
         claims::claimed_by,
         current::{is_current, is_record_outdated},
-        render_specs::render_spec_of,
+        render_specs::{content_version, render_spec_of},
     },
     interpreter::{self, operations::Operation},
     object::{Gvk, Meta, ResourceId, Str, Time},
@@ -348,6 +348,17 @@ pub(crate) fn as_scaled(
 pub(crate) fn sum_of_shares(spec: &ResourceBindingSpec) -> i32 {
     let shares = spec.clusters.iter().map(|target| target.replicas);
     shares.fold(0, i32::saturating_add)
+}
+
+/// True if the content of a template is that of an earlier version, of which this is true, but for what this process wrote to it
+/// because of autoscalers. Cost: O(labels and annotations).
+pub(crate) fn is_own_write(resource: &ResourceState, template: &Meta, was: impl Fn(&Meta) -> bool) -> bool {
+    let Some(writes) = resource.scaling_writes.as_deref() else {
+        return false;
+    };
+    writes.steps().split_last().is_some_and(|(last, earlier)| {
+        content_version(last) == content_version(template) && earlier.iter().any(was)
+    })
 }
 
 /// True if the template requests another number than when its binding was stored, and this control plane did not write it. The

@@ -93,11 +93,6 @@ impl Fleet {
         let (Some(template), Some(writes)) = (&resource.template, &mut resource.scaling_writes) else {
             return;
         };
-        if let Some(label) = &mut writes.label {
-            label.observe(&label_of(&template.meta));
-        }
-        if let Some(replicas) = &mut writes.replicas {
-            replicas.observe(&template.replicas);
-        }
+        writes.observe(&template.meta, template.replicas, &label_of(&template.meta));
     }
 }
