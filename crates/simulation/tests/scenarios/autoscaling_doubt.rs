@@ -351,3 +351,147 @@ fn what_an_eviction_gives_to_a_member_in_pull_mode_is_not_forgotten() {
     agent_reports(&mut world, 4, "Healthy");
     shares_are(&world, &[("member2", 4)]);
 }
+
+#[test]
+fn a_number_that_this_process_wrote_once_wakes_a_workload_when_a_user_writes_it() {
+    let mut world = scaled(2, &[1, 1]);
+    scale(&mut world, "member1", 7);
+    rest(&mut world);
+    assert_eq!(replicas(template(&world, "web")), 8);
+    for (asked, each) in [(6, 3), (8, 4)] {
+        for member in BOTH {
+            scale(&mut world, member, 0);
+        }
+        rest(&mut world);
+        assert_eq!(live(&world), (0, 0), "{asked}");
+        let mut edited = template(&world, "web").clone();
+        edited["spec"]["replicas"] = json!(asked);
+        world.replace(edited);
+        rest(&mut world);
+        assert_eq!(live(&world), (each, each), "{asked}");
+        shares_are(&world, &[("member1", each), ("member2", each)]);
+    }
+}
+
+#[test]
+fn a_crash_around_a_write_of_the_template_wakes_no_workload_that_sleeps() {
+    let mut crashes = 0;
+    for crash_in in 1..12 {
+        let mut world = scaled(2, &[1, 1]);
+        scale(&mut world, "member1", 8);
+        world.crash_in = Some(crash_in);
+        let is_done = world.settle_for(60_000);
+        world.crash_in = None;
+        crashes += usize::from(!is_done);
+        for member in BOTH {
+            scale(&mut world, member, 0);
+        }
+        world.restart();
+        rest(&mut world);
+        assert_eq!(live(&world), (0, 0), "crash {crash_in}");
+        shares_are(&world, &[("member1", 0), ("member2", 0)]);
+        if is_done {
+            break;
+        }
+    }
+    assert!(crashes > 1, "{crashes}");
+}
+
+#[test]
+fn a_write_of_ours_does_not_forget_where_the_application_failed() {
+    let mut world = scaling(&["member1", "member2", "member3"]);
+    let mut policy = dividing("web", &[1, 1, 1]);
+    policy["spec"]["failover"] = json!({"application": {
+        "decisionConditions": {"tolerationSeconds": 30}, "purgeMode": "Gracefully", "gracePeriodSeconds": 60,
+    }});
+    let mut scaling = autoscaler_policy();
+    scaling["spec"]["placement"]["clusterAffinity"]["clusterNames"] =
+        json!(["member1", "member2", "member3"]);
+    for object in [workload("web", 3), policy, autoscaler("web"), scaling] {
+        world.apply(object);
+    }
+    rest(&mut world);
+    for member in ["member1", "member2", "member3"] {
+        report(&mut world, member, true);
+    }
+    assert!(world.settle());
+    report(&mut world, "member1", false);
+    assert!(world.settle_for(40_000));
+    for member in ["member2", "member3"] {
+        report(&mut world, member, true);
+    }
+    assert!(world.settle_for(120_000));
+    assert_eq!(failed_clusters(&world), "member1");
+    // An autoscaler steps, and the template follows.
+    let before = replicas(template(&world, "web"));
+    scale(&mut world, "member2", 9);
+    report(&mut world, "member2", true);
+    assert!(world.settle_for(90_000));
+    assert_ne!(replicas(template(&world, "web")), before);
+    assert_eq!(failed_clusters(&world), "member1");
+    // A user's change makes it forget.
+    edit_image(&mut world, "nginx:2");
+    assert!(world.settle());
+    assert_eq!(failed_clusters(&world), "");
+}
+
+/// The clusters that the binding remembers because the application failed there.
+fn failed_clusters(world: &World) -> &str {
+    let annotations = &crate::binding(world, "web-deployment")["metadata"]["annotations"];
+    annotations[annotation::FAILED_CLUSTERS]
+        .as_str()
+        .unwrap_or_default()
+}
+
+#[test]
+fn with_both_controllers_off_a_label_keeps_the_members_numbers_and_nothing_follows() {
+    let mut world = World::new(BOTH);
+    let mut own = workload("web", 6);
+    own["metadata"]["labels"][label::RETAIN_REPLICAS] = json!("true");
+    for object in [
+        own,
+        dividing("web", &[1, 1]),
+        autoscaler("web"),
+        autoscaler_policy(),
+    ] {
+        world.apply(object);
+    }
+    assert!(world.settle_for(60_000));
+    scale(&mut world, "member1", 9);
+    scale(&mut world, "member2", 0);
+    assert!(world.settle_for(60_000));
+    edit_image(&mut world, "nginx:2");
+    assert!(world.settle_for(60_000));
+    assert_eq!(live(&world), (9, 0), "no share is delivered");
+    shares_are(&world, &[("member1", 3), ("member2", 3)]);
+    assert_eq!(replicas(template(&world, "web")), 6);
+    let binding = crate::binding(&world, "web-deployment");
+    for item in binding["status"]["aggregatedStatus"].as_array().expect("items") {
+        assert!(
+            item["copy"]["share"].is_null() && item["copy"]["raisedTo"].is_null(),
+            "{item}"
+        );
+    }
+    // Without the label the hub decides.
+    let mut edited = template(&world, "web").clone();
+    let labels = edited["metadata"]["labels"].as_object_mut().expect("labels");
+    labels.remove(label::RETAIN_REPLICAS).expect("the label");
+    world.replace(edited);
+    assert!(world.settle_for(60_000));
+    assert_eq!(live(&world), (3, 3));
+}
+
+#[test]
+fn a_workload_that_nothing_scales_costs_nothing_more() {
+    let mut plain = World::new(BOTH);
+    let mut marking = scaling(BOTH);
+    for world in [&mut plain, &mut marking] {
+        world.apply(workload("web", 6));
+        world.apply(dividing("web", &[1, 1]));
+        rest(world);
+        scale(world, "member1", 9);
+        rest(world);
+        assert_eq!(live(world), (3, 3));
+    }
+    assert_eq!(plain.writes, marking.writes);
+}

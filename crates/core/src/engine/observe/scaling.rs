@@ -2,9 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use entourage_api::keys::{annotation, label};
+
 use super::Dirty;
 use crate::{
     autoscaling::next_writes,
+    engine::routes::Changed,
     fleet::{
         Fleet,
         autoscaling::{autoscaler, is_scaled_kind, label_of, marked_by},
@@ -37,38 +40,66 @@ impl Fleet {
         if from != to {
             dirty.extend(from.map(Key::Scaling));
         }
+        if was != is {
+            dirty.push(Key::Scaling(id.clone()));
+        }
     }
 
     /// The workloads that autoscalers scale are planned again as soon as something else of one of them, or of an autoscaler of theirs,
-    /// is: a row of its own in every route would say the same. Cost: O(dirty + workloads of the autoscalers among them);
-    /// O(1) while nothing is scaled.
+    /// is: a row of its own in every route would say the same. The label that a template lacks and is about to get back follows from its
+    /// autoscalers: so do its binding and its copies. Cost: O(dirty × log templates + workloads of the autoscalers among them, and the
+    /// copies of those without the label); O(dirty) while nothing is scaled, O(1) while both controllers are off.
     pub(super) fn dirty_scaling(&self, dirty: &mut Dirty) {
         if !self.config.mark_scale_targets && !self.config.sync_replicas {
             return;
         }
-        let mut scaled = BTreeSet::new();
+        let (mut scaled, mut unlabelled) = (BTreeSet::new(), BTreeSet::new());
         for key in dirty.iter() {
             let (Key::Template(id) | Key::TemplateStatus(id) | Key::Binding(id) | Key::Copy(id, _)) = key
             else {
                 continue;
             };
             if is_scaled_kind(&id.gvk) {
-                scaled.insert(id.clone());
+                if self.is_scaled(id) {
+                    scaled.insert(id.clone());
+                }
             } else if self.config.mark_scale_targets && id.gvk == autoscaler() {
                 let template = self.resource(id).and_then(|resource| resource.template.as_ref());
                 let target = template.and_then(|template| template.scales.as_deref());
-                let all = target.into_iter().chain(self.graph.scaling.marked(id));
-                scaled.extend(all.cloned());
+                for target in target.into_iter().chain(self.graph.scaling.marked(id)) {
+                    scaled.insert(target.clone());
+                    if self.has_template(target, |held| held.meta.label(label::RETAIN_REPLICAS).is_none()) {
+                        unlabelled.insert(target.clone());
+                    }
+                }
             }
+        }
+        for id in unlabelled {
+            self.route(Changed::Template(&id), dirty);
         }
         dirty.extend(scaled.into_iter().map(Key::Scaling));
     }
 
-    /// The binding of a workload, whose shares follow the replicas of its copies. Cost: O(1).
+    /// The binding of a workload, whose shares follow the replicas of its copies. Cost: O(log templates); no binding is planned for a
+    /// workload that nothing scales.
     pub(in crate::engine) fn dirty_scaled(&self, id: &ResourceId, dirty: &mut Dirty) {
-        if self.config.sync_replicas && is_scaled_kind(&id.gvk) {
+        if self.config.sync_replicas && is_scaled_kind(&id.gvk) && self.is_scaled(id) {
             dirty.push(Key::Binding(id.clone()));
         }
+    }
+
+    /// True if a workload has the label or the annotation, or an autoscaler names it. Cost: O(log templates + log labels).
+    fn is_scaled(&self, id: &ResourceId) -> bool {
+        let is_marked = |held: &Template| {
+            let meta = &held.meta;
+            meta.label(label::RETAIN_REPLICAS).is_some() || meta.annotation(annotation::SCALED_BY).is_some()
+        };
+        self.has_template(id, is_marked) || self.graph.scaling.scalers(id).next().is_some()
+    }
+
+    fn has_template(&self, id: &ResourceId, is_it: impl Fn(&Template) -> bool) -> bool {
+        let template = self.resource(id).and_then(|resource| resource.template.as_ref());
+        template.is_some_and(is_it)
     }
 
     /// Records the label and the replicas that are about to be written to a template. Cost: O(1).
