@@ -82,6 +82,10 @@ mod tests {
                 Some(("apps", "v1", "Deployment", "web")),
             ),
             (
+                json!({"apiVersion": "apps/v1beta2", "kind": "Deployment", "name": "web"}),
+                Some(("apps", "v1beta2", "Deployment", "web")),
+            ),
+            (
                 json!({"kind": "ReplicationController", "name": "web"}),
                 Some(("", "v1", "ReplicationController", "web")),
             ),

@@ -383,10 +383,10 @@ fn a_crash_around_a_write_of_the_template_wakes_no_workload_that_sleeps() {
         let is_done = world.settle_for(60_000);
         world.crash_in = None;
         crashes += usize::from(!is_done);
+        world.restart();
         for member in BOTH {
             scale(&mut world, member, 0);
         }
-        world.restart();
         rest(&mut world);
         assert_eq!(live(&world), (0, 0), "crash {crash_in}");
         shares_are(&world, &[("member1", 0), ("member2", 0)]);

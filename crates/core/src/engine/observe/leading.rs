@@ -4,7 +4,8 @@
 //! - One process writes at a time. While this one leads, its own writes are newer than any stored status, so its records come
 //!   from its own responses. While it does not lead, a stored status that changed reports the leader's writes: the records
 //!   follow it.
-//! - An outdated record costs a read and never a write: a copy is compared before it is written again.
+//! - An outdated record costs a read and never a write: a copy is compared before it is written again. Only the share of a workload
+//!   that members scale may be delivered once more, as a minimum ([`crate::autoscaling`]).
 //! - A standby process plans nothing, so its keys are dropped by the shell. At a takeover all keys are planned once, as after a
 //!   start: in a quiet system every plan is empty.
 
