@@ -194,8 +194,8 @@ table! {
         /// Ours. On a Cluster: resumes its deletions if they were paused at this time, as the condition
         /// [`super::condition::REMOVALS_PAUSED`] reports it; another pause is not ended.
         RESUME_REMOVALS = "entourage.dev/resume-removals";
-        /// Ours. On a template whose label [`super::label::RETAIN_REPLICAS`] was set because a HorizontalPodAutoscaler that is
-        /// propagated scales it: the name of that autoscaler. Without it the label is a user's. It is not propagated.
+        /// Ours. On a template whose label [`super::label::RETAIN_REPLICAS`] was set because HorizontalPodAutoscalers that are
+        /// propagated scale it: their names, separated by commas. Without it the label is a user's. It is not propagated.
         SCALED_BY = "entourage.dev/scaled-by";
         /// Ours. On a PersistentVolumeClaim or a policy (a request), and on the bindings that it applies to: with
         /// [`super::VOLUME_RETENTION_DELETE`] claims that were bound on a member are deleted there like any other copy.

@@ -11,12 +11,15 @@
 //! | state | label | annotation | ends |
 //! |---|---|---|---|
 //! | alone | none | none | an autoscaler that is propagated names it: labelled, or kept |
-//! | labelled | `"true"` | the autoscaler | the autoscaler is proven to be gone, and *settled*: alone |
+//! | labelled | `"true"` | the autoscalers | all of them are proven to be gone, and *settled*: alone |
 //! | kept | any | none | by the user whose label it is |
 //!
 //! A label without the annotation is a user's. So is one for an autoscaler whose copies stay on the members when it ends
 //! ([`keeps_copies`]): a released copy is no proof that nothing scales there, so the annotation goes while that is still to come, and
 //! the label stays.
+//!
+//! Another writer of the hub may take the label off. It is set again with back-off; until then the copies have it all the same
+//! ([`leaves_replicas`](crate::fleet::autoscaling::leaves_replicas)), so that no member loses replicas meanwhile.
 //!
 //! # The replicas of a labelled workload
 //!
@@ -26,9 +29,11 @@
 //!    replica, because no autoscaler comes back from none.
 //! 2. The share is *delivered* to the copy once, as a minimum
 //!    ([`RenderSpec::at_least`](crate::render_spec::RenderSpec::at_least)): what an eviction moves to a cluster arrives there although
-//!    the label keeps what the member has. A delivery never lowers the replicas of a member.
+//!    the label keeps what the member has. A delivery never lowers the replicas of a member. The record of the copy has the share that
+//!    was delivered last: what is edited later raises nothing again.
 //! 3. From then on the share *follows* what the member has ([`crate::fleet::autoscaling::as_scaled`]), so the scheduler has nothing to
-//!    divide again. Not while an eviction is under way, nor before the binding reports the choice that a user asked for.
+//!    divide again. Not before the binding reports the choice that a user asked for; and not what a share itself made there
+//!    ([`crate::fleet::autoscaling::share_on`]): only what the member decides counts.
 //! 4. `spec.replicas` of the template becomes the sum of the shares once each cluster reports its share, at most twice a minute: each
 //!    such write is a write on every member, too.
 //!

@@ -213,7 +213,8 @@ pub(crate) fn delivered_share(
     if !as_planned {
         return earlier;
     }
-    let has_it = |share: i32| copy.by_agent.is_some() || copy.replicas.map(i64::from) == Some(i64::from(share));
+    let has_it =
+        |share: i32| copy.by_agent.is_some() || copy.replicas.map(i64::from) == Some(i64::from(share));
     let raised = raising.filter(|raised| *raised == share && has_it(share));
     (Some(share), raised.or(earlier.1))
 }
