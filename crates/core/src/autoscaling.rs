@@ -332,8 +332,8 @@ fn holds(
     let asleep = spec.clusters.iter().find(|target| target.replicas == 0);
     asleep.filter(|_| total != Some(0)).map(|asleep| {
         tell(format!(
-            "the label {} of {id} stays: {} has no replica, and without the label those of the other clusters would be divided anew; scale it \
-             up there, or take the label off where that does no harm",
+            "the label {} of {id} stays: {} has no replica, and without the label those of the other clusters would be divided anew; \
+             scale it up there, or take the label off where that does no harm",
             label::RETAIN_REPLICAS,
             asleep.name
         ))
@@ -484,8 +484,8 @@ fn contested<T: PartialEq>(
     let begins = next.is_contested() && before.is_none_or(|before| !before.is_contested());
     begins.then(|| {
         let message = format!(
-            "another writer of the hub, or a webhook of it, keeps changing {what} of {id} (contended); it is set again with back-off: have that writer \
-             leave the field alone (Argo CD: ignoreDifferences), or turn the controller off (--controllers)"
+            "another writer of the hub, or a webhook of it, keeps changing {what} of {id} (contended); it is set again with back-off: \
+             have that writer leave the field alone (Argo CD: ignoreDifferences), or turn the controller off (--controllers)"
         );
         warning(id, template, message)
     })

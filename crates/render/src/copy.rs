@@ -193,11 +193,15 @@ pub fn step(
         annotations.insert(annotation::CREATED_BY.into(), creator.into());
     }
     if let Some(live) = live {
+        // An override policy may give it fewer than its share.
+        let desired = native.and_then(|native| native.replicas(&copy));
+        let least = render_spec.at_least.map(i64::from);
+        let least = least.map(|least| desired.map_or(least, |desired| least.min(desired)));
         copy = match retained(interpretation, &id.gvk, copy, live)? {
             Step::Done(retained) => retained.into_object(),
             ask @ Step::Ask(_) => return Ok(ask),
         };
-        if let (Some(native), Some(least)) = (native, render_spec.at_least.map(i64::from))
+        if let (Some(native), Some(least)) = (native, least)
             && native.replicas(&copy).is_some_and(|retained| retained < least)
         {
             native.revise_replicas(&mut copy, least);

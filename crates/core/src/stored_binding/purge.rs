@@ -75,9 +75,9 @@ fn stored(binding: &ResourceBinding) -> Shares {
 }
 
 /// The replicas of a copy on one of the clusters of a binding with divided replicas: its share; while copies are purged, only
-/// its earlier share, and of its growth only as much as keeps the total within the replicas that are requested: those of the template, or
-/// the sum of the shares where these follow the members ([`requested`]). Cost: O(1) without eviction tasks, else O(tasks × (clusters + what requires the object)); where a copy is purged, plus O(clusters ×
-/// log clusters) to read the stored shares.
+/// its earlier share, and of its growth only as much as keeps the total within the replicas that are `requested`: see
+/// [`requested`]. Cost: O(1) without eviction tasks, else O(tasks × (clusters + what requires the object)); where a copy is
+/// purged, plus O(clusters × log clusters) to read the stored shares.
 pub(crate) fn share(binding: &ResourceBinding, target: &TargetCluster, requested: i32) -> i32 {
     let spec = &binding.spec;
     let going = purged(spec).map(|task| i64::from(task.replicas.unwrap_or_default().max(0)));
