@@ -444,41 +444,47 @@ fn failed_clusters(world: &World) -> &str {
 }
 
 #[test]
-fn with_both_controllers_off_a_label_keeps_the_members_numbers_and_nothing_follows() {
-    let mut world = World::new(BOTH);
-    let mut own = workload("web", 6);
-    own["metadata"]["labels"][label::RETAIN_REPLICAS] = json!("true");
-    for object in [
-        own,
-        dividing("web", &[1, 1]),
-        autoscaler("web"),
-        autoscaler_policy(),
-    ] {
-        world.apply(object);
+fn without_the_syncer_a_label_keeps_the_members_numbers_and_nothing_follows() {
+    for is_marking in [false, true] {
+        let mut world = World::new(BOTH);
+        world.process.engine.config_mut().mark_scale_targets = is_marking;
+        world.restart();
+        let mut own = workload("web", 6);
+        own["metadata"]["labels"][label::RETAIN_REPLICAS] = json!("true");
+        for object in [
+            own,
+            dividing("web", &[1, 1]),
+            autoscaler("web"),
+            autoscaler_policy(),
+        ] {
+            world.apply(object);
+        }
+        assert!(world.settle_for(60_000));
+        scale(&mut world, "member1", 9);
+        scale(&mut world, "member2", 0);
+        assert!(world.settle_for(60_000));
+        edit_image(&mut world, "nginx:2");
+        assert!(world.settle_for(60_000));
+        assert_eq!(live(&world), (9, 0), "no share is delivered");
+        shares_are(&world, &[("member1", 3), ("member2", 3)]);
+        assert_eq!(replicas(template(&world, "web")), 6);
+        let binding = crate::binding(&world, "web-deployment");
+        for item in binding["status"]["aggregatedStatus"].as_array().expect("items") {
+            let record = &item["copy"];
+            assert!(
+                record["share"].is_null() && record["raisedTo"].is_null(),
+                "{item}"
+            );
+        }
+        let mut edited = template(&world, "web").clone();
+        let labels = edited["metadata"]["labels"].as_object_mut().expect("labels");
+        labels.remove(label::RETAIN_REPLICAS).expect("the label");
+        world.replace(edited);
+        assert!(world.settle_for(60_000));
+        // The marker sets its own; otherwise the hub decides.
+        let want = if is_marking { (9, 0) } else { (3, 3) };
+        assert_eq!(live(&world), want, "{is_marking}");
     }
-    assert!(world.settle_for(60_000));
-    scale(&mut world, "member1", 9);
-    scale(&mut world, "member2", 0);
-    assert!(world.settle_for(60_000));
-    edit_image(&mut world, "nginx:2");
-    assert!(world.settle_for(60_000));
-    assert_eq!(live(&world), (9, 0), "no share is delivered");
-    shares_are(&world, &[("member1", 3), ("member2", 3)]);
-    assert_eq!(replicas(template(&world, "web")), 6);
-    let binding = crate::binding(&world, "web-deployment");
-    for item in binding["status"]["aggregatedStatus"].as_array().expect("items") {
-        assert!(
-            item["copy"]["share"].is_null() && item["copy"]["raisedTo"].is_null(),
-            "{item}"
-        );
-    }
-    // Without the label the hub decides.
-    let mut edited = template(&world, "web").clone();
-    let labels = edited["metadata"]["labels"].as_object_mut().expect("labels");
-    labels.remove(label::RETAIN_REPLICAS).expect("the label");
-    world.replace(edited);
-    assert!(world.settle_for(60_000));
-    assert_eq!(live(&world), (3, 3));
 }
 
 #[test]
