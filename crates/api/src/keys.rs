@@ -157,6 +157,9 @@ table! {
         /// Ours. On a binding with divided replicas that has a task with purgeMode `Directly`: the replicas that its clusters
         /// had before, as JSON. They keep them until the copy is deleted.
         SHARES_BEFORE_PURGE = "entourage.dev/shares-before-purge";
+        /// Ours. On a binding whose shares follow its members: the shares that the scheduler raised, by cluster, as JSON, as long as
+        /// they are the shares.
+        RAISED_SHARES = "entourage.dev/raised-shares";
         /// Set by a user or a backup tool. On a claim on a member: the time at which its data was restored there, RFC 3339.
         DATA_RESTORED_AT = "entourage.dev/data-restored-at";
         /// Ours. On a namespace: the namespaces, separated by commas, or `*` for all, whose objects may have dependencies in

@@ -21,7 +21,7 @@ use crate::{
     fleet::render_specs::content_version,
     fleet::{
         Fleet, activation,
-        autoscaling::{as_scaled, is_own_write},
+        autoscaling::{as_scaled, is_own_write, raised_shares},
         uses::follows,
         workload_groups::groups_of,
     },
@@ -81,6 +81,12 @@ pub(super) fn desired(
             }
             None
         }
+    };
+    let raised = raised_shares(fleet, id, (resource, template), &binding.spec);
+    let annotations = binding.metadata.annotations.get_or_insert_default();
+    match serde_json::to_string(&raised) {
+        Ok(text) if !raised.is_empty() => annotations.insert(annotation::RAISED_SHARES.into(), text),
+        _ => annotations.remove(annotation::RAISED_SHARES),
     };
     binding.spec.required_by = required.iter().map(|each| each.snapshot.clone()).collect();
     mark(fleet, (id, resource, template), claimed, required, &mut binding);

@@ -10,7 +10,7 @@ use crate::{
     cache::{Binding, CopyState, ResourceState},
     fleet::{
         Fleet,
-        autoscaling::{is_followed, is_scale_target},
+        autoscaling::{is_followed, is_scale_target, stored_raises},
         needs,
     },
     object::{Meta, NamespacedName, ResourceId, Str},
@@ -86,12 +86,16 @@ pub(crate) fn render_spec(
         interpretation: fleet.graph.interpreter.of(&id.gvk),
         written_uid: state.record.as_ref().map(|record| record.uid.as_str().into()),
     };
-    // A share is delivered once, as far as it is more than the one before: see `crate::autoscaling`.
+    // A share that the scheduler raised is delivered once: see `crate::autoscaling`.
     let record = state.record.as_ref();
     let is_written = |record: &CopyRecord| record.source == source_version(&template.meta, &render_spec);
-    let before = record.and_then(|record| record.share);
-    let is_raised = replicas.is_some_and(|share| before.is_none_or(|before| share > before));
-    if is_left && is_raised && !record.is_some_and(is_written) {
+    let is_delivered = || record.is_some_and(|record| record.share == replicas || is_written(record));
+    let is_raised = || {
+        let target = TargetCluster::find(&spec.clusters, cluster);
+        let raised = stored_raises(&binding.object).get(cluster).copied();
+        raised.is_some() && raised == target.map(|target| target.replicas)
+    };
+    if is_left && !is_delivered() && is_raised() {
         render_spec.at_least = replicas;
     }
     render_spec
