@@ -501,3 +501,36 @@ fn a_workload_that_nothing_scales_costs_nothing_more() {
     }
     assert_eq!(plain.writes, marking.writes);
 }
+
+#[test]
+fn a_write_of_ours_activates_no_lazy_policy() {
+    let mut lazy = dividing("web", &[1, 1]);
+    lazy["spec"]["activationPreference"] = json!("Lazy");
+    let mut world = scaling(BOTH);
+    for object in [
+        lazy.clone(),
+        workload("web", 2),
+        autoscaler("web"),
+        autoscaler_policy(),
+    ] {
+        world.apply(object);
+        rest(&mut world);
+    }
+    assert_eq!(marks(&world, "web"), set("by-load"));
+    // The policy is edited, and that is observed after a write of the template that came later.
+    world.hold_back("PropagationPolicy");
+    lazy["spec"]["placement"]["clusterAffinity"]["clusterNames"] = json!(["member1"]);
+    world.apply(lazy);
+    scale(&mut world, "member1", 7);
+    rest(&mut world);
+    assert_eq!(replicas(template(&world, "web")), 8);
+    world.tell_all_late();
+    rest(&mut world);
+    assert_eq!(world.holders("Deployment", "web"), BOTH);
+    shares_are(&world, &[("member1", 7), ("member2", 1)]);
+    // A user's change activates it.
+    edit_image(&mut world, "nginx:2");
+    assert!(world.settle_for(90_000));
+    assert_eq!(world.holders("Deployment", "web"), ["member1"]);
+    assert_eq!(on(&world, "member1"), 8);
+}
