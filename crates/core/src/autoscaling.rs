@@ -4,7 +4,7 @@
 //! Both are parts of a template that its other planner, [`crate::detector`], does not write; the requests for one object never
 //! overlap. Each write has the resourceVersion that was observed: a user who edits the object at the same time wins, and it is
 //! decided anew. Another writer that undoes one, as a GitOps tool does, is corrected with back-off and reported
-//! ([`ScalingWrites`]).
+//! ([`ScalingWrites`](crate::cache::ScalingWrites)).
 //!
 //! # The states of a workload
 //!
@@ -46,6 +46,8 @@
 //! so that no replica comes or goes because of that. In doubt the label stays, replicas are not lowered, and where a user can do
 //! something about it an event says so.
 
+mod writes;
+
 use std::collections::BTreeSet;
 
 use entourage_api::{
@@ -55,21 +57,22 @@ use entourage_api::{
 use serde_json::{Map, Value, json};
 
 use crate::{
-    cache::{Label, ResourceState, ScalingWrites, Sent, Written},
+    cache::{Label, ResourceState, Written},
     eviction::task::is_to_be_confirmed,
     fleet::{
         Fleet,
         autoscaling::{
-            autoscaler, is_followed, is_scaled_kind, keeps_copies, label_of, marked_by, may_scale,
-            replicas_on, scalers, share_on, sum,
+            autoscaler, is_followed, is_label_unknown, is_scaled_kind, keeps_copies, label_of, marked_by,
+            may_scale, replicas_on, scalers, share_on, sum,
         },
         regarding::on_template,
     },
-    object::{Meta, ResourceId, Str, StrMap, Time},
+    object::{Meta, ResourceId, Str, Time},
     observation::Template,
-    plan::{Change, Event, HubObject, Plan, SyncRequirement, Verb},
+    plan::{Change, Event, HubObject, Key, Plan, SyncRequirement, Verb},
     scheduling::{Own, own_part},
 };
+pub(crate) use writes::next_writes;
 
 /// The time between two writes of a template's replicas, in milliseconds. Each changes the template's generation, which every copy
 /// carries; autoscalers decide every 15 s.
@@ -105,6 +108,27 @@ pub fn plan(fleet: &Fleet, id: &ResourceId, now: Time) -> Plan {
     label.again_at = label.again_at.into_iter().chain(replicas.again_at).min();
     label.why.extend(replicas.why);
     label
+}
+
+/// The plan of a binding or a copy; or that it waits, while it is not known whether the template is about to get its label back: without
+/// it replicas would be lowered. Cost: O(1) while no label is set, and for a plan without changes; else that of [`is_label_unknown`].
+pub(crate) fn gate(fleet: &Fleet, key: &Key, plan: Plan) -> Plan {
+    if !fleet.config.mark_scale_targets || plan.changes.is_empty() {
+        return plan;
+    }
+    let key = fleet.in_use(key);
+    let (Key::Binding(id) | Key::Copy(id, _)) = &key else {
+        return plan;
+    };
+    let resource = fleet.resource(id);
+    if !resource.is_some_and(|resource| is_label_unknown(fleet, id, resource)) {
+        return plan;
+    }
+    let autoscalers = SyncRequirement::Templates(autoscaler());
+    Plan::wait_for(
+        autoscalers,
+        "whether members decide its replicas is not known yet",
+    )
 }
 
 /// True if a merge patch of a template is one of this module, and not the claim of a policy.
@@ -417,63 +441,6 @@ fn followed<'a>(
 }
 
 // --- the writes
-
-/// The record of the writes of a template once this change is sent; `None` if it is none of them.
-pub(crate) fn next_writes(resource: &ResourceState, change: &Change, now: Time) -> Option<ScalingWrites> {
-    let Change::Hub {
-        verb: Verb::Merge(body),
-        ..
-    } = change
-    else {
-        return None;
-    };
-    let template = resource.template.as_ref()?;
-    let mut writes = resource.scaling_writes.as_deref().cloned().unwrap_or_default();
-    let mut sent = Sent {
-        before: template.meta.clone(),
-        after: template.meta.clone(),
-        replicas: template.replicas,
-    };
-    if let Some(replicas) = body["spec"]["replicas"].as_i64() {
-        let (found, value) = (&template.replicas, i32::try_from(replicas).ok());
-        sent.replicas = value;
-        writes.replicas = Some(Written::next(
-            writes.replicas.as_ref(),
-            (found, value),
-            REPLICAS,
-            now,
-        ));
-    } else {
-        let text = |value: &Value| value.as_str().map(Str::from);
-        let found = label_of(&template.meta);
-        let value = Label {
-            value: text(&body["metadata"]["labels"][label::RETAIN_REPLICAS]),
-            by: text(&body["metadata"]["annotations"][annotation::SCALED_BY]),
-        };
-        put(
-            &mut sent.after.labels,
-            label::RETAIN_REPLICAS,
-            value.value.as_ref(),
-        );
-        put(
-            &mut sent.after.annotations,
-            annotation::SCALED_BY,
-            value.by.as_ref(),
-        );
-        let path = label::RETAIN_REPLICAS;
-        writes.label = Some(Written::next(writes.label.as_ref(), (&found, value), path, now));
-    }
-    writes.sent = Some(sent);
-    Some(writes)
-}
-
-/// Sets or removes a key, as the patch does.
-fn put(all: &mut StrMap, key: &str, value: Option<&Str>) {
-    match value {
-        Some(value) => all.insert(key.into(), value.clone()),
-        None => all.remove(key),
-    };
-}
 
 /// The event when a write begins to be one that another writer keeps undoing.
 fn contested<T: PartialEq>(

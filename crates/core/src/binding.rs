@@ -23,7 +23,6 @@ use crate::{
     descheduling,
     fleet::{
         Fleet, Priority,
-        autoscaling::{autoscaler, is_label_unknown},
         claims::{claimed_by, is_claim_over, is_selected},
         needs::grace,
         wanted::is_wanted,
@@ -58,14 +57,6 @@ pub fn plan(fleet: &Fleet, id: &ResourceId, now: Time) -> Plan {
         .is_some_and(|binding| binding.is_kept_by_others())
     {
         return Plan::wait("another component keeps this binding");
-    }
-    let is_stored = |binding: &Binding| binding.meta.deleting.is_none();
-    if resource.binding.as_ref().is_some_and(is_stored) && is_label_unknown(fleet, id, resource) {
-        let autoscalers = SyncRequirement::Templates(autoscaler());
-        return Plan::wait_for(
-            autoscalers,
-            "whether its members decide its replicas is not known yet",
-        );
     }
     let plan = planned(fleet, id, resource, now);
     match &resource.binding {

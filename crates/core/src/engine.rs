@@ -114,7 +114,7 @@ pub(crate) fn plan(fleet: &Fleet, key: &Key, now: Time) -> Plan {
         Key::Work(id, cluster) => works::plan(fleet, id, cluster, now),
         Key::ExecutionNamespace(cluster) => execution_namespaces::plan(fleet, cluster),
     };
-    cluster::identity::gate(fleet, key, plan)
+    cluster::identity::gate(fleet, key, autoscaling::gate(fleet, key, plan))
 }
 
 impl Fleet {

@@ -1,5 +1,7 @@
 //! The desired binding: the own part from its policy, the required part from its referrers.
 
+mod fields;
+
 use std::collections::BTreeSet;
 
 use entourage_api::{
@@ -7,8 +9,8 @@ use entourage_api::{
     names,
     policy::Placement,
     work::{
-        DependentObjectReference, GracefulEvictionTask, ObjectReference, ResourceBinding,
-        ResourceBindingSpec, Suspension, TargetCluster,
+        DependentObjectReference, GracefulEvictionTask, ResourceBinding, ResourceBindingSpec, Suspension,
+        TargetCluster,
     },
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
@@ -16,16 +18,15 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference}
 use super::uses::{exceeds_quota, prioritize, room_use};
 use crate::{
     cache::{Policy, ResourceState},
-    dependencies::{self, Merged, Required, retention::retention},
+    dependencies::{self, Required, retention::retention},
     failover::{Decision, clusters_of, decide, elsewhere::tended, home, records},
-    fleet::render_specs::content_version,
     fleet::{
         Fleet, activation,
-        autoscaling::{as_scaled, is_own_write, raised_shares},
+        autoscaling::{as_scaled, raised_shares},
         uses::follows,
         workload_groups::groups_of,
     },
-    object::{Meta, NamespacedName, ResourceId, Str, Time},
+    object::{NamespacedName, ResourceId, Str, Time},
     observation::Template,
     plan::RoomUse,
     scheduler::Outcome,
@@ -33,6 +34,7 @@ use crate::{
     scope,
     stored_binding::is_of_our_scheduler,
 };
+use fields::{attach, describe};
 
 /// The follow-up to the write of a binding.
 #[derive(Default)]
@@ -139,48 +141,6 @@ fn owner(id: &ResourceId, template: &Template) -> OwnerReference {
         controller: Some(true),
         block_owner_deletion: Some(true),
     }
-}
-
-/// Fills in `spec.resource`: its resourceVersion changes only together with content (architecture 2.5). Where the kind has a
-/// generation, or a substitute for it, an annotation stores the one of that content; without it every resourceVersion counts as
-/// new content.
-///
-/// The clusters where the application failed are those of the content that a user wrote: what this control plane writes to the template
-/// because of autoscalers makes none of them better.
-fn describe(
-    id: &ResourceId,
-    (resource, template): (&ResourceState, &Template),
-    binding: &mut ResourceBinding,
-) {
-    let spec = &mut binding.spec;
-    let content = template
-        .meta
-        .content_generation()
-        .map(|_| content_version(&template.meta));
-    let annotations = binding.metadata.annotations.get_or_insert_default();
-    let same_content = content.is_some()
-        && spec.resource.uid == *template.meta.uid
-        && annotations.get(annotation::CONTENT) == content.as_ref();
-    if !same_content {
-        spec.resource.resource_version = template.meta.resource_version.to_string();
-        let stored = annotations.get(annotation::CONTENT).cloned();
-        let was = |before: &Meta| stored.as_ref() == Some(&content_version(before));
-        if !is_own_write(resource, &template.meta, was) {
-            annotations.remove(annotation::FAILED_CLUSTERS);
-        }
-    }
-    match content {
-        Some(content) => annotations.insert(annotation::CONTENT.into(), content),
-        None => annotations.remove(annotation::CONTENT),
-    };
-    spec.resource = ObjectReference {
-        api_version: id.gvk.api_version(),
-        kind: id.gvk.kind.to_string(),
-        namespace: id.namespace.to_string(),
-        name: id.name.to_string(),
-        uid: template.meta.uid.to_string(),
-        resource_version: std::mem::take(&mut spec.resource.resource_version),
-    };
 }
 
 /// Fills in the own part by the policy (karmada reference 1.2).
@@ -386,24 +346,6 @@ fn place(decision: Option<Decision>, placement: &Placement, binding: &mut Resour
         room,
         exceeds_quota,
     }
-}
-
-/// Fills in the fields of a required part that no policy sets (karmada reference 2.5).
-fn attach(merged: &Merged, spec: &mut ResourceBindingSpec) {
-    spec.conflict_resolution = merged.conflict_resolution;
-    spec.preserve_resources_on_deletion = Some(merged.preserve);
-    spec.propagate_deps = false;
-    spec.replicas = 0;
-    spec.replica_requirements = None;
-    spec.components.clear();
-    spec.clusters.clear();
-    spec.graceful_eviction_tasks.clear();
-    spec.placement = None;
-    spec.scheduler_name.clear();
-    spec.failover = None;
-    spec.suspension = None;
-    spec.workload_affinity_groups = None;
-    spec.schedule_priority = None;
 }
 
 /// Sets the labels, annotations and finalizers of this control plane; those of other writers are kept. `claimed`: the policy,

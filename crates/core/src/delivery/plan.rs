@@ -13,7 +13,6 @@ use crate::{
     eviction::{self, data, task},
     fleet::{
         Fleet,
-        autoscaling::{autoscaler, is_label_unknown},
         current::is_current,
         needs::{grace, is_required_on},
         render_specs::render_spec,
@@ -320,13 +319,6 @@ fn deliver(
     (resource, template, binding, state): (&ResourceState, &Template, &Binding, &CopyState),
     now: Time,
 ) -> Plan {
-    if is_label_unknown(fleet, id, resource) {
-        let autoscalers = SyncRequirement::Templates(autoscaler());
-        return Plan::wait_for(
-            autoscalers,
-            "whether its members decide its replicas is not known yet",
-        );
-    }
     let render_spec = render_spec(fleet, id, (resource, template, binding), (state, cluster));
     let source = source_version(&template.meta, &render_spec);
     if state
