@@ -381,7 +381,11 @@ mod tests {
         for (line, on) in [("", false), (line, true)] {
             let options = options(&args(line));
             assert_eq!(
-                (options.approve_agents, options.mark_scale_targets, options.sync_replicas),
+                (
+                    options.approve_agents,
+                    options.mark_scale_targets,
+                    options.sync_replicas
+                ),
                 (on, on, on),
                 "{line}"
             );

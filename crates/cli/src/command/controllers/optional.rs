@@ -24,7 +24,7 @@ pub const REPLICAS_SYNCER: &str = "deploymentReplicasSyncer";
 pub const OPTIONAL: &[Optional] = &[
     Optional {
         name: AGENT_CSR_APPROVING,
-    summary: "CertificateSigningRequests of agents are approved if their sender may have them; requires the rights of \
+        summary: "CertificateSigningRequests of agents are approved if their sender may have them; requires the rights of \
         config/rbac-registration on the hub",
     },
     Optional {
