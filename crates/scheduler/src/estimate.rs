@@ -129,6 +129,20 @@ impl Capacity {
         i64::try_from(pods.min(fitting).max(0)).unwrap_or(i64::MAX)
     }
 
+    /// As [`Self::replicas`], and no more than an estimator found room for on the nodes. It knows nothing of what is reserved for other
+    /// workloads: that counts against its estimate, too. Cost: as [`Self::replicas`].
+    #[must_use]
+    pub fn replicas_within(&self, demand: &Demand, own: i64, estimate: i64) -> i64 {
+        let others = if demand.0.is_empty() {
+            self.others(PODS, ONE, own).saturating_add(ONE - 1) / ONE
+        } else {
+            self.spoken_for(demand, own)
+        };
+        let bound = i128::from(estimate).saturating_sub(others).max(0);
+        let bound = i64::try_from(bound).unwrap_or(i64::MAX);
+        self.replicas(demand, own).min(bound)
+    }
+
     /// The amount of a resource that is left; `None` if the nodes do not offer it.
     fn left(&self, name: &str, amount: i128, own: i64) -> Option<i128> {
         let free = *self.free.get(name)?;
@@ -331,6 +345,38 @@ mod tests {
         capacity.release(&large, 3);
         assert_eq!(capacity.replicas(&small, 0), 10);
         assert_eq!(capacity.reserved, Amounts::new());
+    }
+
+    #[test]
+    fn an_estimate_bounds_the_room_and_what_is_reserved_for_others_counts_against_it() {
+        let summary = json!({"allocatable": {"cpu": "10", "pods": "20"}});
+        let (none, small, large) = (
+            demand(&json!({})),
+            demand(&json!({"cpu": "1"})),
+            demand(&json!({"cpu": "2"})),
+        );
+        // The demand and the replicas that are reserved; the demand, its own reserved replicas, and the estimate; the room.
+        for ((reserved, replicas), (demand, own, estimate), want) in [
+            ((&small, 0), (&small, 0, 7), 7),
+            ((&small, 0), (&small, 0, 0), 0),
+            ((&small, 0), (&small, 0, i64::from(i32::MAX)), 10),
+            ((&small, 0), (&small, 0, i64::MAX), 10),
+            ((&small, 3), (&small, 0, 7), 4),
+            ((&small, 3), (&small, 0, 9), 6),
+            ((&small, 3), (&small, 3, 7), 7),
+            ((&small, 3), (&small, 1, 7), 5),
+            ((&large, 2), (&small, 0, 5), 1),
+            ((&small, 3), (&large, 0, 4), 2),
+            ((&small, 9), (&small, 0, 7), 0),
+            ((&none, 4), (&small, 0, 7), 7),
+            ((&small, 4), (&none, 0, 7), 3),
+            ((&none, 4), (&none, 4, 7), 7),
+        ] {
+            let mut capacity = Capacity::of(&cluster(&json!([]), &summary)).unwrap();
+            capacity.reserve(reserved, replicas);
+            let found = capacity.replicas_within(demand, own, estimate);
+            assert_eq!(found, want, "{reserved:?} {replicas} {demand:?} {own} {estimate}");
+        }
     }
 
     #[test]

@@ -246,6 +246,7 @@ fn given<T>(case: &Case, ask: impl FnOnce(&Request<'_>, &[Candidate<'_>]) -> T) 
             capacities: &capacities,
             accounted: &current,
             reserved: &[],
+            estimates: None,
         }),
         uid: &case.uid,
         current: &current,

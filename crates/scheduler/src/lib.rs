@@ -28,6 +28,6 @@ mod tests;
 pub use divide::{apportion, weight};
 pub use filter::{FILTERS, Filter, FilterReason};
 pub use relevance::{ClusterChange, relevant_change, reports_other_room};
-pub use request::{Candidate, Group, Outcome, Request, Room, Round};
+pub use request::{Candidate, Estimates, Group, Outcome, Request, Room, Round, Scheduled};
 pub use room::is_by_room;
-pub use schedule::schedule;
+pub use schedule::{schedule, schedule_by_estimates};

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use entourage_api::{
-    cluster::Cluster,
+    cluster::{Cluster, SyncMode},
     policy::{ClusterAffinity, OverflowAffinity, Placement},
     work::TargetCluster,
 };
@@ -87,6 +87,32 @@ pub struct Room<'a> {
     pub accounted: &'a [TargetCluster],
     /// The replicas of the workload that are among the reserved amounts of the capacities.
     pub reserved: &'a [TargetCluster],
+    /// The answers of the clusters' estimators; `None` if estimators are not asked.
+    pub estimates: Option<Estimates<'a>>,
+}
+
+/// What estimators say of the replicas of one workload. The room of a cluster is the least of what its capacity and its estimator
+/// leave; a cluster whose estimator does not answer has the room of its capacity.
+#[derive(Clone, Copy, Debug)]
+pub struct Estimates<'a> {
+    /// The number of further replicas that the nodes of a cluster have room for; `None` if its estimator does not answer. A cluster
+    /// that is missing was not asked.
+    pub answers: &'a BTreeMap<Str, Option<i64>>,
+    /// True if estimators of clusters in Pull mode are asked, too.
+    pub in_pull_mode: bool,
+}
+
+impl Estimates<'_> {
+    /// The answer for a cluster, if there is one.
+    pub(crate) fn of(&self, cluster: &str) -> Option<i64> {
+        self.answers.get(cluster).copied().flatten()
+    }
+
+    /// True if the estimator of a cluster was not asked, and may be.
+    pub(crate) fn lacks(&self, candidate: &Candidate<'_>) -> bool {
+        let is_asked = self.in_pull_mode || candidate.cluster.spec.sync_mode != SyncMode::Pull;
+        is_asked && !self.answers.contains_key(candidate.name)
+    }
 }
 
 impl<'a> Request<'a> {
@@ -141,6 +167,16 @@ pub enum Outcome {
         /// them all the same. Those that are no candidates are unknown, and are not among them.
         unselected: Vec<Str>,
     },
+}
+
+/// The outcome of scheduling, and what would make it more accurate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Scheduled {
+    /// The outcome by what is known.
+    pub outcome: Outcome,
+    /// The clusters whose estimators are to be asked first, since the outcome depends on their room. Empty unless
+    /// [`Room::estimates`] are given and a cluster gets more replicas than it has.
+    pub unestimated: BTreeSet<Str>,
 }
 
 /// One group of clusters that is tried.

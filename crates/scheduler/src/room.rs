@@ -7,6 +7,8 @@
 //! Where the group has overflow groups, each takes only the replicas for which those before it have no room, and the last one
 //! loses replicas first. Replicas that overflowed do not return by themselves while their number stays. Source: Karmada 1.18.
 //!
+//! The room of a cluster is what its report leaves, and no more than its estimator says, where it is asked.
+//!
 //! Replicas of a standing result that are stuck on their cluster move to others, as many as these have room for. Source: Karmada's
 //! descheduler.
 
@@ -21,6 +23,7 @@ use entourage_api::{
     policy::{DivisionPreference, Placement, ReplicaSchedulingType},
     work::TargetCluster,
 };
+use entourage_model::object::Str;
 
 use crate::{
     affinity,
@@ -278,11 +281,48 @@ fn left(request: &Request<'_>, cluster: &str, held: i64) -> i64 {
     if TargetCluster::find(request.stuck, cluster).is_some() {
         return 0;
     }
-    let free = capacity(request, cluster).map_or(0, |capacity| {
-        capacity.replicas(room.demand, of(room.reserved, cluster))
-    });
+    let free = free(request, cluster);
     let all = free.saturating_add(of(room.accounted, cluster));
     all.saturating_sub(held).max(0)
+}
+
+/// The number of replicas that a cluster has room for besides those that its report contains: the least of what its capacity and
+/// its estimator leave. One that reports no capacity has none.
+fn free(request: &Request<'_>, cluster: &str) -> i64 {
+    let (Some(room), Some(capacity)) = (&request.room, capacity(request, cluster)) else {
+        return 0;
+    };
+    let own = of(room.reserved, cluster);
+    match room.estimates.and_then(|estimates| estimates.of(cluster)) {
+        Some(estimate) => capacity.replicas_within(room.demand, own, estimate),
+        None => capacity.replicas(room.demand, own),
+    }
+}
+
+/// The clusters whose estimators are to be asked before this result is used: those that fit, that have room by their reports, and
+/// that were not asked. None if no cluster gets more replicas than it has: then room did not matter. Less room never makes replicas
+/// fit, so nothing is to be asked for a group of clusters that has too little of it by reports alone. Cost: O(clusters × resources).
+pub(super) fn unestimated(
+    round: &Round<'_>,
+    fitting: &[&Candidate<'_>],
+    result: &[TargetCluster],
+) -> BTreeSet<Str> {
+    let request = &round.request;
+    let estimates = request.room.as_ref().and_then(|room| room.estimates);
+    let grows = |target: &TargetCluster| i64::from(target.replicas) > held(request, &target.name);
+    let (Some(estimates), true) = (
+        estimates,
+        is_by_room(request.placement) && result.iter().any(grows),
+    ) else {
+        return BTreeSet::new();
+    };
+    let is_asked = |candidate: &&&Candidate<'_>| {
+        estimates.lacks(candidate)
+            && TargetCluster::find(request.stuck, candidate.name).is_none()
+            && free(request, candidate.name) > 0
+    };
+    let asked = fitting.iter().filter(is_asked);
+    asked.map(|candidate| candidate.name.into()).collect()
 }
 
 /// Succeeds if the clusters have room for all replicas.
@@ -451,6 +491,8 @@ fn fewest(holders: &[Ranked<'_>], base: &[i64], room: &[i64], seats: i64) -> Vec
     taken
 }
 
+#[cfg(test)]
+mod estimators;
 #[cfg(test)]
 mod overflow;
 #[cfg(test)]

@@ -10,7 +10,8 @@ use crate::{
     assign::{self, ScheduleError},
     check,
     explain::FilterResult,
-    request::{Candidate, Outcome, Request, Round},
+    request::{Candidate, Outcome, Request, Round, Scheduled},
+    room,
 };
 
 /// Schedules a template. The same request and clusters give the same outcome, whatever the order of the clusters.
@@ -23,12 +24,14 @@ use crate::{
 /// Cost: O(clusters × entries of the placement), per group that is tried.
 #[must_use]
 pub fn schedule(request: &Request<'_>, candidates: &[Candidate<'_>]) -> Outcome {
+    schedule_by_estimates(request, candidates).outcome
+}
+
+/// As [`schedule`]; also names the clusters whose estimators are to be asked before the outcome is used.
+#[must_use]
+pub fn schedule_by_estimates(request: &Request<'_>, candidates: &[Candidate<'_>]) -> Scheduled {
     if let Err(message) = check::supported(request) {
-        return Outcome::Failed {
-            reason: reason::SCHEDULER_ERROR,
-            message,
-            unselected: Vec::new(),
-        };
+        return failed(reason::SCHEDULER_ERROR, message, Vec::new());
     }
     let asked = request;
     let mut request = if request.fresh {
@@ -62,21 +65,18 @@ pub fn schedule(request: &Request<'_>, candidates: &[Candidate<'_>]) -> Outcome 
         }
         let survey = FilterResult::of(round, candidates);
         match assign::assign(round, &survey) {
-            Ok(clusters) => return placed(round, clusters, story.note(&survey)),
+            Ok(clusters) => return placed(round, &survey, clusters, story.note(&survey)),
             Err(miss) => story.failed(&miss, &survey),
         }
     }
     if let Some(round) = fits_again {
         let survey = FilterResult::of(round, candidates);
         if let Ok(clusters) = assign::assign(round, &survey) {
-            return placed(round, clusters, story.returned(&survey));
+            return placed(round, &survey, clusters, story.returned(&survey));
         }
     }
-    Outcome::Failed {
-        reason: story.reason,
-        message: story.messages.join("; "),
-        unselected: unselected(asked, &rounds, candidates),
-    }
+    let unselected = unselected(asked, &rounds, candidates);
+    failed(story.reason, story.messages.join("; "), unselected)
 }
 
 /// The clusters of the workload that no group selects: those that are scheduled, and those that it is being evicted from. Cost:
@@ -94,11 +94,31 @@ fn unselected(request: &Request<'_>, rounds: &[Round<'_>], candidates: &[Candida
     left.into_iter().collect()
 }
 
-fn placed(round: &Round<'_>, clusters: Vec<TargetCluster>, note: String) -> Outcome {
-    Outcome::Placed {
-        clusters,
-        affinity: round.name.into(),
-        note,
+fn failed(reason: &'static str, message: String, unselected: Vec<Str>) -> Scheduled {
+    Scheduled {
+        outcome: Outcome::Failed {
+            reason,
+            message,
+            unselected,
+        },
+        unestimated: BTreeSet::new(),
+    }
+}
+
+fn placed(
+    round: &Round<'_>,
+    survey: &FilterResult<'_>,
+    clusters: Vec<TargetCluster>,
+    note: String,
+) -> Scheduled {
+    let unestimated = room::unestimated(round, &survey.fitting, &clusters);
+    Scheduled {
+        outcome: Outcome::Placed {
+            clusters,
+            affinity: round.name.into(),
+            note,
+        },
+        unestimated,
     }
 }
 

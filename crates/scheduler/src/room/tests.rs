@@ -72,6 +72,7 @@ impl Case<'_> {
                     capacities: &capacities,
                     accounted: &current,
                     reserved: &[],
+                    estimates: None,
                 }),
                 ..Request::first(&placement, &gvk, Some(self.replicas))
             },
@@ -96,7 +97,7 @@ pub(super) fn shares_of(outcome: Outcome) -> Option<Vec<(String, i32)>> {
     Some(shares.collect())
 }
 
-fn cluster(pods: Option<i64>) -> Cluster {
+pub(super) fn cluster(pods: Option<i64>) -> Cluster {
     let summary = pods.map(|pods| json!({"allocatable": {"pods": pods.to_string()}}));
     serde_json::from_value(json!({
         "apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster", "metadata": {"name": "m"},
@@ -109,7 +110,7 @@ fn cluster(pods: Option<i64>) -> Cluster {
     .unwrap()
 }
 
-fn targets(all: &[(&str, i32)]) -> Vec<TargetCluster> {
+pub(super) fn targets(all: &[(&str, i32)]) -> Vec<TargetCluster> {
     all.iter()
         .map(|(name, replicas)| TargetCluster {
             name: (*name).into(),
