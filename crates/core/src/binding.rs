@@ -5,6 +5,7 @@
 //! Each part is computed from its source every time, and each ends without the other.
 
 mod desired;
+mod estimates;
 mod uses;
 mod write;
 
@@ -245,6 +246,9 @@ fn template_here(
             };
             resume((resource, template), own, &mut fresh);
             let (mut wanted, next) = desired(fleet, id, (resource, template), own, &required, fresh, now);
+            if !next.unestimated.is_empty() {
+                return estimates::wait(fleet, id, template, &next.unestimated, next.again_at, now);
+            }
             note_former(fleet, id, resource, None, &mut wanted);
             Plan {
                 leaves: Some(next.leaves),
@@ -271,6 +275,9 @@ fn update(
 ) -> Plan {
     let before = stored.object.as_ref().clone();
     let (mut wanted, next) = desired(fleet, id, (resource, template), own, required, before, now);
+    if !next.unestimated.is_empty() {
+        return estimates::wait(fleet, id, template, &next.unestimated, next.again_at, now);
+    }
     note_former(fleet, id, resource, Some(stored), &mut wanted);
     let plan = replace(
         fleet,

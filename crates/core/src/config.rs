@@ -58,6 +58,8 @@ pub struct Config {
     /// The time that pods must not be scheduled to a node before their replicas move to other clusters; see `crate::descheduling`. It
     /// needs `model_resources`. Default: never.
     pub deschedule_after: Option<i64>,
+    /// The estimators of members that are asked for the room of their nodes. Default: none.
+    pub estimators: Option<Estimators>,
     /// The feature gate FederatedQuotaEnforcement (docs/concepts.md, "The feature gates"). Default: off.
     pub enforce_quotas: bool,
     /// True if each copy on a member in Push mode has a Work as a view; see [`crate::works`]. Default: false.
@@ -77,6 +79,15 @@ pub struct Config {
     pub eviction_timeout: i64,
     /// The engine that compiles the scripts of customizations. Default: none; their operations then have no result.
     pub scripts: Option<Arc<dyn Engine>>,
+}
+
+/// The use of `karmada-scheduler-estimator`, one of which may run for each member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Estimators {
+    /// The time that one is given for an answer, in milliseconds.
+    pub timeout: i64,
+    /// True if those of clusters in Pull mode are asked, too.
+    pub in_pull_mode: bool,
 }
 
 impl Config {
@@ -103,6 +114,7 @@ impl Config {
             kinds_per_namespace: KINDS_PER_NAMESPACE,
             model_resources: false,
             deschedule_after: None,
+            estimators: None,
             enforce_quotas: false,
             mirror_works: false,
             mark_scale_targets: false,

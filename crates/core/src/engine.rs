@@ -142,6 +142,7 @@ impl Fleet {
         if let Key::Binding(id) = key {
             self.note_leaving(id, &plan);
             self.note_room(id, &mut plan, now);
+            self.note_estimates(id, &plan, now);
             self.note_quota(id, &plan);
             self.note_groups(id, &plan);
         }
@@ -196,6 +197,21 @@ impl Fleet {
         }
         let again_at = self.memory.rooms.planned(id, plan.room.as_deref(), stored, now);
         plan.again_at = plan.again_at.into_iter().chain(again_at).min();
+    }
+
+    /// Notes that a binding waits for estimates, and which it asks for; or that it does not wait. Cost: that of `Estimates::planned`; O(1)
+    /// if estimators are not asked.
+    fn note_estimates(&mut self, id: &ResourceId, plan: &Plan, now: Time) {
+        let Some(settings) = self.config.estimators else {
+            return;
+        };
+        let order = plan.changes.iter().find_map(|change| match change {
+            Change::Estimate(order) => Some(order.clusters.as_slice()),
+            _ => None,
+        });
+        let waits = plan.waits_for_estimates.as_ref();
+        let waits = waits.map(|requirements| (requirements, order.unwrap_or_default()));
+        self.memory.estimates.planned(id, waits, settings.timeout, now);
     }
 
     /// Notes what the plan of a binding is about to use of the quotas of its namespace, or that it waits for them. Cost: O(size of

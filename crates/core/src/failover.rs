@@ -29,7 +29,10 @@ mod quota;
 pub(crate) mod records;
 pub(crate) mod state;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, BTreeSet},
+};
 
 use entourage_api::{
     keys::{annotation, reason},
@@ -81,6 +84,8 @@ pub(crate) struct Decision {
     /// The clusters that it would start to be evicted from now if no budget was in the way, and that count for one. The end of a
     /// replacement because its cluster recovered in time does not count.
     pub(crate) leaves: BTreeSet<Str>,
+    /// The clusters whose room is to be estimated before the decision is used; see [`scheduling::schedule`].
+    pub(crate) unestimated: BTreeSet<Str>,
     /// The time to decide again although nothing was observed.
     pub(crate) again_at: Option<Time>,
 }
@@ -220,9 +225,12 @@ fn decide_by(
     }
     let stuck = stuck(fleet, id, resource, spec, now);
     again_at = again_at.into_iter().chain(stuck.again_at).min();
+    let unestimated: RefCell<BTreeSet<Str>> = RefCell::default();
     let choose = |current: &[TargetCluster], evicted: &[Str]| {
         let others = (current, evicted, &companions, stuck.replicas.as_slice());
-        scheduling::schedule(fleet, id, template, placement, held, others, now)
+        let scheduled = scheduling::schedule(fleet, id, template, placement, held, others, now);
+        unestimated.borrow_mut().extend(scheduled.unestimated);
+        scheduled.outcome
     };
     let schedule =
         |current: &[TargetCluster], tasks: &[GracefulEvictionTask], due: &[(&TargetCluster, Cause)]| {
@@ -290,6 +298,7 @@ fn decide_by(
             blocked,
             records,
             leaves,
+            unestimated: unestimated.take(),
             again_at,
         })
     };

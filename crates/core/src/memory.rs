@@ -6,6 +6,7 @@ pub(crate) mod cut_off;
 pub(crate) mod deletion_pauses;
 pub(crate) mod descheduled;
 pub(crate) mod distributions;
+pub(crate) mod estimates;
 pub(crate) mod identities;
 mod origin;
 pub(crate) mod quotas;
@@ -45,6 +46,8 @@ pub(crate) struct Memory {
     pub(crate) quotas: quotas::Quotas,
     /// The room of members, and who waits for it.
     pub(crate) rooms: room::Rooms,
+    /// The answers of estimators, and who waits for them.
+    pub(crate) estimates: estimates::Estimates,
     /// The stuck replicas that were moved lately.
     pub(crate) descheduled: descheduled::Descheduled,
     /// The members of workload groups, as plans are about to store them: a decision counts from the moment it is made.

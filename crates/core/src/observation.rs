@@ -286,6 +286,9 @@ pub enum Observation {
     /// The outcome of [`crate::plan::Change::Aggregate`]: the number of the request, and the error of the interpretation, if it
     /// failed.
     Aggregated(ResourceId, u64, Option<InterpretError>),
+    /// The outcome of [`crate::plan::Change::Estimate`]: the key of the requirements, and for each member the number of replicas that
+    /// its nodes have room for, or `None` if its estimator did not answer.
+    Estimated(Str, Vec<(Str, Option<i64>)>),
     /// A connection to a member was made, and this is the uid of its namespace kube-system: sent before any other request to the
     /// member.
     Identified(Str, Str),

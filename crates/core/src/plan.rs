@@ -11,7 +11,7 @@ use serde_json::Value;
 
 mod orders;
 
-pub use orders::{Order, QuotaOrder, WorkOrder};
+pub use orders::{EstimateOrder, Order, QuotaOrder, WorkOrder};
 
 use crate::{
     interpreter::Interpretation,
@@ -139,6 +139,9 @@ pub struct Plan {
     /// The use of the room of members by a binding that is scheduled by room; `None` for every other plan.
     #[serde(skip)]
     pub room: Option<Box<RoomUse>>,
+    /// The requirements of a replica, as [`EstimateOrder::key`], if a binding waits for estimates of the room for it.
+    #[serde(skip)]
+    pub waits_for_estimates: Option<Str>,
     /// True if a binding waits until the quotas of its namespace leave more.
     #[serde(skip)]
     pub exceeds_quota: bool,
@@ -453,6 +456,9 @@ pub enum Change {
         /// The number of this request: the outcome repeats it.
         asked: u64,
     },
+    /// Ask the estimators of members for the room of their nodes. Its outcome is one `Estimated` for all of them, later: the change
+    /// itself ends at once.
+    Estimate(Box<EstimateOrder>),
     /// Nothing can be done for the key before a user changes something, for this reason. It is reported once, as a refusal by a
     /// server is; see [`crate::refusal`]. Alone in a plan it is not retried: a change of the objects that the decision read
     /// makes the key dirty.

@@ -10,7 +10,7 @@ use entourage_core::{
     namespaces::content::Contents,
     object::{ResourceId, Str},
     observation::{Observation, Server, Watch},
-    plan::{Event, Key, Preconditions, RemovalMode},
+    plan::{EstimateOrder, Event, Key, Preconditions, RemovalMode},
 };
 use serde_json::Value;
 
@@ -155,6 +155,17 @@ pub trait Environment {
     /// An interpretation with the response of a hook to a question.
     fn answered(&self, interpretation: &Interpretation, _: &ResourceId, _: Question<'_>) -> Interpretation {
         interpretation.clone()
+    }
+
+    /// The answers of estimators to a question, for each of its members; `None` if no answer comes, not even a failure.
+    fn estimate(&mut self, order: &EstimateOrder) -> Option<Vec<(Str, Option<i64>)>> {
+        Some(
+            order
+                .clusters
+                .iter()
+                .map(|cluster| (cluster.clone(), None))
+                .collect(),
+        )
     }
 
     /// Renders a copy.

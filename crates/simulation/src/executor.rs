@@ -177,6 +177,15 @@ pub fn carry_out(servers: &mut impl Environment, change: Change) -> Outcome {
             }
             outcome
         }
+        Change::Estimate(order) => {
+            let answers = servers.estimate(&order);
+            Outcome::done(
+                answers
+                    .map(|answers| Observation::Estimated(order.key, answers))
+                    .into_iter()
+                    .collect::<Vec<_>>(),
+            )
+        }
         Change::Refuse(why) => {
             servers.refuse(&why);
             Outcome::default()

@@ -47,6 +47,8 @@ pub(super) struct Next {
     pub(super) room: Option<Box<RoomUse>>,
     /// See [`crate::plan::Plan::exceeds_quota`].
     pub(super) exceeds_quota: bool,
+    /// The clusters whose room is to be estimated before the binding is written.
+    pub(super) unestimated: BTreeSet<Str>,
 }
 
 /// The desired binding, and what follows its write.
@@ -345,6 +347,7 @@ fn place(decision: Option<Decision>, placement: &Placement, binding: &mut Resour
         leaves: decision.leaves,
         room,
         exceeds_quota,
+        unestimated: decision.unestimated,
     }
 }
 

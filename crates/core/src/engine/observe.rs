@@ -15,6 +15,7 @@ mod cut_off;
 mod distributed;
 mod distributions;
 mod edits;
+mod estimates;
 mod evaluating;
 mod hooks;
 mod lacking;
@@ -122,6 +123,9 @@ impl Fleet {
             }
             Observation::Aggregated(id, asked, failed_operation) => {
                 self.aggregated(&id, asked, failed_operation, now, &mut dirty)
+            }
+            Observation::Estimated(requirements, answers) => {
+                self.estimated(&requirements, answers, now, &mut dirty)
             }
             Observation::Identified(cluster, id) => self.identified(&cluster, id, now, &mut dirty),
             Observation::LookedInto(cluster, name, contents) => {

@@ -53,6 +53,7 @@ pub(super) fn limited(
         tasks,
         records,
         leaves: BTreeSet::new(),
+        unestimated: BTreeSet::new(),
         again_at: decision.again_at,
     }
 }

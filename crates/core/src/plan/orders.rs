@@ -1,6 +1,8 @@
 //! The data that changes of copies of distributions, of ResourceQuotas and of Works are executed with.
 
-use entourage_api::work::Resources;
+use std::sync::Arc;
+
+use entourage_api::work::{ReplicaRequirements, Resources};
 use serde::Serialize;
 
 use super::Preconditions;
@@ -45,6 +47,17 @@ pub struct QuotaOrder {
     pub hub: Str,
     /// The limits.
     pub hard: Resources,
+}
+
+/// A question to estimators.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct EstimateOrder {
+    /// The requirements in one word: the outcome repeats it.
+    pub key: Str,
+    /// The requirements of one replica; `None` for a workload without any.
+    pub requirements: Option<Arc<ReplicaRequirements>>,
+    /// The members whose estimators are asked.
+    pub clusters: Vec<Str>,
 }
 
 /// The data that the Work of a copy is written with.
