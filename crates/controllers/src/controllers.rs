@@ -263,7 +263,7 @@ pub const CONTROLLERS: &[Controller] = &[
             rule(
                 Resources::Of("", &["services"]),
                 &["get"],
-                "where a webhook behind a Service is",
+                "where a webhook or an estimator behind a Service is",
             ),
         ],
     },

@@ -36,6 +36,9 @@ pub enum Error {
     /// The durations of the lease do not fit together.
     #[error("{0}")]
     Timing(&'static str),
+    /// The scheduler estimators cannot be asked with these settings.
+    #[error("the scheduler estimators cannot be asked: {0}")]
+    Estimators(String),
     /// A task that must run as long as the process ended.
     #[error("the {0} ended unexpectedly")]
     Ended(&'static str),

@@ -17,6 +17,7 @@ use tracing::debug;
 use crate::{
     client::Api,
     error::{Class, Failure},
+    estimators::Estimators,
     failure_kind::FailureKind,
     inbox::Message,
     interpreter_snapshot::InterpreterSnapshot,
@@ -54,6 +55,8 @@ pub struct Executor {
     pub sources: Sources,
     /// The interpretations of kinds.
     pub interpreters: InterpreterSnapshot,
+    /// The estimators of members, if they are asked.
+    pub estimators: Option<Estimators>,
     /// The recorder of Events.
     pub events: Events,
     /// The inbox of the control loop.
@@ -177,6 +180,12 @@ impl Executor {
                     items,
                     asked,
                 } => self.aggregate(id, (&interpretation, &items), asked).await,
+                Change::Estimate(order) => {
+                    if let Some(estimators) = &self.estimators {
+                        estimators.ask(*order, self.brain.clone());
+                    }
+                    Outcome::Done
+                }
                 Change::Refuse(words) => Outcome::Refused(words),
                 Change::Emit(event) => {
                     self.events.emit(event);

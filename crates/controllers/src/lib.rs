@@ -21,6 +21,7 @@
 //! | [`client`], [`limiter`], [`error`] | one request to one API server; the concurrency limit; the class of a failure |
 //! | [`hooks`] | calls to interpreter webhooks |
 //! | [`proxy`] | requests of users of the hub, sent on to a member as them |
+//! | [`estimators`] | questions to the scheduler estimators of members |
 //! | [`controllers`] | all controllers: their purpose, their rights on the hub |
 //! | [`supervise`] | tasks that must not end |
 //! | [`lease`], [`serve`], [`metrics`] | leadership; health endpoints; counters |
@@ -29,7 +30,7 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use entourage_core::{
     Engine,
-    config::Config,
+    config::{Config, Estimators},
     failover::budget::Budget,
     object::{Gvk, Str},
     observation::Server,
@@ -46,6 +47,7 @@ pub mod client;
 pub mod clock;
 pub mod controllers;
 pub mod error;
+pub mod estimators;
 pub mod execute;
 pub mod failure_kind;
 pub mod hooks;
@@ -109,6 +111,8 @@ pub struct Options {
     /// The time that pods must not be scheduled to a node before their replicas move to other clusters; `None` moves none. It needs
     /// `model_resources`.
     pub deschedule_after: Option<Duration>,
+    /// The scheduler estimators of members; `None` asks none.
+    pub estimators: Option<estimators::Options>,
     /// True if each copy on a member in Push mode has a Work as a view; see [`entourage_core::works`].
     pub mirror_works: bool,
     /// True if the templates that propagated HorizontalPodAutoscalers scale are labelled; see [`entourage_core::autoscaling`].
@@ -161,6 +165,7 @@ impl Default for Options {
             removal_budget: None,
             model_resources: false,
             deschedule_after: None,
+            estimators: None,
             mirror_works: false,
             mark_scale_targets: false,
             sync_replicas: false,
@@ -205,6 +210,9 @@ pub async fn run(
     } = options.clone();
     let timing = options.lease_timing;
     timing.check().map_err(Error::Timing)?;
+    if let Some(estimators) = &options.estimators {
+        estimators.check().map_err(Error::Estimators)?;
+    }
     let metrics = Metrics::new();
     hub.default_retry = false;
     hub.connect_timeout = Some(Duration::from_secs(5));
@@ -295,6 +303,10 @@ pub async fn run(
             config.removal_budget = options.removal_budget;
             config.model_resources = options.model_resources;
             config.deschedule_after = options.deschedule_after.map(clock::millis);
+            config.estimators = options.estimators.as_ref().map(|each| Estimators {
+                timeout: clock::millis(each.timeout),
+                in_pull_mode: each.in_pull_mode,
+            });
             config.mirror_works = options.mirror_works;
             config.mark_scale_targets = options.mark_scale_targets;
             config.sync_replicas = options.sync_replicas;
@@ -334,7 +346,12 @@ pub async fn run(
                 metrics: Some(metrics.clone()),
                 ..hooks::Options::default()
             };
+            let estimators = options
+                .estimators
+                .clone()
+                .map(|each| estimators::Estimators::new(each, Arc::new(hub.clone()), metrics.clone()));
             let hands = Executor {
+                estimators: estimators.transpose().map_err(Error::Estimators)?,
                 hub,
                 hub_id: hub_id.clone(),
                 sources,

@@ -1,7 +1,7 @@
 //! The metrics of this process, and their text exposition for Prometheus.
 //!
 //! Labels never hold a namespace or an error text, and of objects only the names of members, hooks and ResourceDistributions:
-//! the number of series is bounded by servers × verbs × kinds × codes, configured hooks × operations × outcomes, and
+//! the number of series is bounded by servers × verbs × kinds × codes, members × outcomes, configured hooks × operations × outcomes, and
 //! ResourceDistributions. They hold no data of a Secret. Counters of a removed member stay, so that sums over all members never
 //! fall; its gauges and histograms are dropped ([`Metrics::forget`]).
 
@@ -22,8 +22,8 @@ mod process;
 
 pub use labels::{Asked, NO_ANSWER, Outcome, Verb};
 use labels::{
-    DistributionLabels, HookLabels, HookName, KindLabels, LatencyLabels, NameLabels, PlanLabels,
-    RequestLabels, ServerLabels, of,
+    DistributionLabels, EstimatorLabels, HookLabels, HookName, KindLabels, LatencyLabels, NameLabels,
+    PlanLabels, RequestLabels, ServerLabels, of,
 };
 
 /// Upper bounds of the latency buckets in seconds: a member on the same machine responds in a millisecond, one behind a slow
@@ -51,6 +51,7 @@ struct Inner {
     lag: Family<NameLabels, Gauge<f64, AtomicU64>>,
     hooks: Family<HookLabels, Counter>,
     hook_latency: Family<HookName, Histogram>,
+    estimators: Family<EstimatorLabels, Counter>,
     leading: Gauge,
     pending: Gauge,
     synced: Gauge,
@@ -117,6 +118,12 @@ impl Metrics {
             "For how long copies of a ResourceDistribution have been waiting to be written, 0 when none are",
             lag.clone(),
         );
+        let estimators = Family::default();
+        ours.register(
+            "estimator_requests",
+            "Questions to the estimators of members, by outcome",
+            estimators.clone(),
+        );
         let hooks = Family::default();
         let hook_latency = Family::new_with_constructor(latency_histogram as fn() -> Histogram);
         ours.register(
@@ -156,6 +163,7 @@ impl Metrics {
             lag,
             hooks,
             hook_latency,
+            estimators,
             leading,
             pending,
             synced,
@@ -257,6 +265,15 @@ impl Metrics {
                 .get_or_create(&labels)
                 .observe(took.as_secs_f64());
         }
+    }
+
+    /// Counts a question to the estimator of a member.
+    pub fn estimated(&self, member: &str, outcome: Asked) {
+        let labels = EstimatorLabels {
+            member: member.to_owned(),
+            outcome: outcome.name(),
+        };
+        self.0.estimators.get_or_create(&labels).inc();
     }
 
     /// Sets the number of keys that wait, run, or have a timer.

@@ -17,9 +17,11 @@ use crate::{
     logging::{self, LogArgs},
 };
 
+pub mod estimators;
 pub mod features;
 pub mod optional;
 
+use estimators::EstimatorArgs;
 use features::FeatureGates;
 use optional::Controllers;
 
@@ -120,6 +122,10 @@ pub struct ControllersArgs {
     /// Time after which the replica of a pod that no node takes is moved
     #[arg(long, value_name = "DURATION", value_parser = args::duration, default_value = "5m", requires = "descheduler")]
     pub unschedulable_threshold: Duration,
+
+    /// Scheduler estimators.
+    #[command(flatten)]
+    pub estimators: EstimatorArgs,
 
     /// Act only while holding a Lease on the hub; further processes are standbys. Without it a process starts only while no
     /// process holds the Lease
@@ -225,7 +231,7 @@ fn check(args: &ControllersArgs) -> Result<()> {
         args.unschedulable_threshold >= Duration::from_secs(1),
         "--unschedulable-threshold is less than a second: pods need a moment to be scheduled; the default is 5m"
     );
-    Ok(())
+    args.estimators.check()
 }
 
 /// The flags as options of the controllers.
@@ -244,6 +250,7 @@ fn options(args: &ControllersArgs) -> Options {
         removal_budget: args.removal_budget,
         model_resources: args.enable_cluster_resource_modeling,
         deschedule_after: args.descheduler.then_some(args.unschedulable_threshold),
+        estimators: args.estimators.options(),
         mirror_works: args.work_objects == WorkObjects::Mirror,
         approve_agents: args.controllers.is_on(optional::AGENT_CSR_APPROVING),
         mark_scale_targets: args.controllers.is_on(optional::SCALE_TARGET_MARKER),
@@ -333,10 +340,54 @@ mod tests {
     }
 
     #[test]
+    fn estimators_are_asked_only_where_that_is_enabled_and_with_the_defaults_of_karmada() {
+        use entourage_controllers::estimators;
+        assert_eq!(options(&args("")).estimators, None);
+        assert_eq!(
+            options(&args("--insecure-skip-estimator-verify")).estimators,
+            None
+        );
+        let default = estimators::Options::default();
+        assert_eq!(
+            options(&args("--enable-scheduler-estimator")).estimators,
+            Some(default.clone())
+        );
+        let line = "--enable-scheduler-estimator=true --disable-scheduler-estimator-in-pull-mode \
+            --scheduler-estimator-timeout 5s --scheduler-estimator-port 1 --scheduler-estimator-service-namespace ns \
+            --scheduler-estimator-service-prefix p --scheduler-estimator-ca-file ca --scheduler-estimator-cert-file cert \
+            --scheduler-estimator-key-file key";
+        let want = estimators::Options {
+            timeout: Duration::from_secs(5),
+            namespace: "ns".into(),
+            prefix: "p".into(),
+            port: 1,
+            in_pull_mode: false,
+            tls: Some(estimators::Tls {
+                ca_file: Some("ca".into()),
+                identity: Some(("cert".into(), "key".into())),
+                skips_verification: false,
+            }),
+        };
+        check(&args(line)).unwrap();
+        assert_eq!(options(&args(line)).estimators, Some(want));
+        let blind = options(&args(
+            "--enable-scheduler-estimator --insecure-skip-estimator-verify",
+        ))
+        .estimators;
+        let tls = estimators::Tls {
+            skips_verification: true,
+            ..estimators::Tls::default()
+        };
+        assert_eq!(blind.and_then(|options| options.tls), Some(tls));
+    }
+
+    #[test]
     fn flags_that_contradict_each_other_are_refused() {
         check(&args("--descheduler")).unwrap();
         for line in [
             "--descheduler --enable-cluster-resource-modeling=false",
+            "--scheduler-estimator-timeout 0s",
+            "--scheduler-estimator-cert-file cert --scheduler-estimator-key-file key",
             "--descheduler --unschedulable-threshold 0s",
         ] {
             assert!(check(&args(line)).is_err(), "{line}");

@@ -52,6 +52,7 @@ fn bench_of((hub_api, hub): (Api, Log), (member_api, on_member): (Api, Log)) -> 
         hub_id: "hub".into(),
         sources,
         interpreters: Default::default(),
+        estimators: None,
         events,
         brain,
     };

@@ -75,7 +75,7 @@ impl Outcome {
     }
 }
 
-/// The outcome of a question to a hook.
+/// The outcome of a question to a hook or an estimator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Asked {
     /// The hook responded.
@@ -142,6 +142,12 @@ pub(super) struct DistributionLabels {
 pub(super) struct HookLabels {
     pub(super) hook: String,
     pub(super) operation: &'static str,
+    pub(super) outcome: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct EstimatorLabels {
+    pub(super) member: String,
     pub(super) outcome: &'static str,
 }
 

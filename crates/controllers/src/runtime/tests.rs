@@ -199,6 +199,7 @@ fn start(
         hub_id: "hub".into(),
         sources,
         interpreters: Default::default(),
+        estimators: None,
         events,
         brain: brain.clone(),
     };

@@ -20,6 +20,7 @@ mod distributions_crash;
 mod distributions_fights;
 mod distributions_members;
 mod distributions_stuck;
+mod estimators;
 mod events;
 mod execution_namespaces;
 mod failover;

@@ -131,9 +131,24 @@ pub(crate) struct World {
     pub(crate) outages: usize,
     /// The hooks of the world.
     pub(crate) hooked: hooked::Hooked,
+    /// The estimators of its members.
+    pub(crate) estimators: Estimators,
     /// The uids of distributions that are gone, whose copies are not collected yet.
     garbage: Vec<Value>,
     truth: truth::Truth,
+}
+
+/// The estimators of members.
+#[derive(Default)]
+pub(crate) struct Estimators {
+    /// The answers by member; the estimator of any other one fails.
+    pub(crate) answers: BTreeMap<Str, i64>,
+    /// True if questions are lost.
+    pub(crate) loses: bool,
+    /// The members of each question.
+    pub(crate) asked: Vec<String>,
+    /// The CPU that each question is about.
+    pub(crate) requests: Vec<String>,
 }
 
 /// A source of disorder: choices that are given, and then those of a seed (splitmix64).

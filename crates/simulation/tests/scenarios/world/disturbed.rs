@@ -14,7 +14,7 @@ use entourage_core::{
     namespaces::{self, content::Contents},
     object::{ResourceId, Str, Time},
     observation::{ObjectRef, Observation, Server, Subject, Watch},
-    plan::{Change, Event, Key, Plan, Preconditions, RemovalMode},
+    plan::{Change, EstimateOrder, Event, Key, Plan, Preconditions, RemovalMode},
 };
 use entourage_simulation::{
     environment::{Environment, Fault, Request, Write},
@@ -317,6 +317,21 @@ impl Environment for World {
         question: Question<'_>,
     ) -> Interpretation {
         self.hooked.with(interpretation, &id.gvk, [question])
+    }
+
+    fn estimate(&mut self, order: &EstimateOrder) -> Option<Vec<(Str, Option<i64>)>> {
+        let estimators = &mut self.estimators;
+        estimators.asked.push(order.clusters.join(" "));
+        let requests = order
+            .requirements
+            .iter()
+            .flat_map(|needs| &needs.resource_request);
+        let cpu = requests
+            .filter(|(name, _)| *name == "cpu")
+            .map(|(_, amount)| amount.0.clone());
+        estimators.requests.extend(cpu);
+        let answer = |cluster: &Str| (cluster.clone(), estimators.answers.get(cluster).copied());
+        (!estimators.loses).then(|| order.clusters.iter().map(answer).collect())
     }
 
     fn render(

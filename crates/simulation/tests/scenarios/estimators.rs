@@ -1,0 +1,168 @@
+//! Estimators: who asks them, what their answers change, and what counts without an answer.
+
+use entourage_core::config::Estimators;
+use serde_json::json;
+
+use super::{
+    condition,
+    room::{aggregated, dynamic, named, policy, probe, shares, workload},
+    world::World,
+};
+
+/// Members with one node each, whose estimators are asked and have these answers; one without an answer has none.
+fn world(members: &[(&str, i64, Option<i64>)]) -> World {
+    let nodes: Vec<(&str, i64)> = members.iter().map(|(name, cpu, _)| (*name, *cpu)).collect();
+    let mut world = super::room::world(&nodes);
+    world.process.engine.config_mut().estimators = Some(Estimators {
+        timeout: 3_000,
+        in_pull_mode: true,
+    });
+    for (name, _, answer) in members {
+        if let Some(answer) = answer {
+            world.estimators.answers.insert((*name).into(), *answer);
+        }
+    }
+    world
+}
+
+fn apply(world: &mut World, name: &str, replicas: i64) {
+    world.apply(workload(name, replicas));
+    world.apply(policy(name, &dynamic()));
+}
+
+/// The questions since the last call: the members of each.
+fn asked(world: &mut World) -> Vec<String> {
+    std::mem::take(&mut world.estimators.asked)
+}
+
+#[test]
+fn replicas_go_where_the_estimators_say_that_there_is_room_in_one_write() {
+    let mut world = world(&[
+        ("member1", 12, Some(2)),
+        ("member2", 12, Some(100)),
+        ("member3", 12, None),
+    ]);
+    let writes = |world: &mut World, name: &str| {
+        let from = world.writes.len();
+        apply(world, name, 13);
+        assert!(world.settle_for(1_000));
+        let of_binding = |write: &&String| write.contains("ResourceBinding");
+        world.writes[from..].iter().filter(of_binding).count()
+    };
+    let estimated = writes(&mut world, "web");
+    assert_eq!(
+        shares(&world, "web"),
+        named(&[("member1", 1), ("member2", 6), ("member3", 6)])
+    );
+    assert_eq!(asked(&mut world), ["member1 member2 member3"]);
+    world.process.engine.config_mut().estimators = None;
+    assert_eq!(
+        estimated,
+        writes(&mut world, "api"),
+        "no write more than without them"
+    );
+}
+
+#[test]
+fn nothing_is_asked_for_a_result_that_stands_or_shrinks_nor_without_the_setting() {
+    let mut world = world(&[("member1", 8, Some(6)), ("member2", 8, Some(6))]);
+    apply(&mut world, "web", 12);
+    assert!(world.settle());
+    assert_eq!(shares(&world, "web"), named(&[("member1", 6), ("member2", 6)]));
+    assert_eq!(asked(&mut world).len(), 1);
+    world.estimators.answers.clear();
+    let mut labelled = workload("web", 12);
+    labelled["spec"]["template"]["metadata"]["labels"] = json!({"app": "web", "version": "2"});
+    world.apply(labelled);
+    assert!(world.settle());
+    probe(&mut world, "member1");
+    world.restart();
+    assert!(world.settle());
+    world.apply(workload("web", 4));
+    assert!(world.settle());
+    assert_eq!(shares(&world, "web"), named(&[("member1", 2), ("member2", 2)]));
+    assert_eq!(asked(&mut world), <[&str; 0]>::default());
+    world.apply(workload("web", 6));
+    assert!(world.settle());
+    assert_eq!(asked(&mut world), ["member1 member2"]);
+    world.process.engine.config_mut().estimators = None;
+    apply(&mut world, "api", 2);
+    assert!(world.settle());
+    assert_eq!(shares(&world, "api").len(), 2);
+    assert_eq!(asked(&mut world), <[&str; 0]>::default());
+}
+
+#[test]
+fn without_an_answer_the_reports_count_at_once_if_it_fails_and_after_the_time_out_if_it_is_lost() {
+    for (loses, patience) in [(false, 1_000), (true, 6_000)] {
+        let mut world = world(&[("member1", 4, None), ("member2", 12, None)]);
+        world.estimators.loses = loses;
+        let begun = world.now;
+        apply(&mut world, "web", 8);
+        assert!(world.settle_for(1_000));
+        let want = named(&[("member1", 2), ("member2", 6)]);
+        let is_written = world.hub_object("ResourceBinding", "web-deployment").is_some();
+        assert_eq!(is_written, !loses, "not before the time-out");
+        assert!(world.settle_for(patience));
+        assert_eq!(shares(&world, "web"), want);
+        assert!(world.now <= begun.plus(10_000), "it waits no longer");
+        assert_eq!(asked(&mut world), ["member1 member2"]);
+    }
+}
+
+#[test]
+fn a_burst_asks_once_and_no_estimate_is_used_up_twice() {
+    let mut world = world(&[("member1", 100, Some(5)), ("member2", 100, Some(4))]);
+    for name in ["a", "b", "c", "d"] {
+        world.apply(workload(name, 3));
+        world.apply(policy(name, &aggregated()));
+    }
+    assert!(world.settle_for(5_000));
+    let all: Vec<(String, i64)> = ["a", "b", "c", "d"]
+        .iter()
+        .flat_map(|name| shares(&world, name))
+        .collect();
+    for (member, most) in [("member1", 5), ("member2", 4)] {
+        let sum: i64 = all
+            .iter()
+            .filter(|(name, _)| name == member)
+            .map(|(_, share)| share)
+            .sum();
+        assert!(sum <= most, "{member}: {all:?}");
+    }
+    assert_eq!(all.iter().map(|(_, share)| share).sum::<i64>(), 9, "{all:?}");
+    assert_eq!(asked(&mut world)[0], "member1 member2");
+}
+
+#[test]
+fn who_finds_no_room_by_the_estimators_asks_again_with_the_next_try() {
+    let mut world = world(&[("member1", 20, Some(2))]);
+    apply(&mut world, "web", 4);
+    assert!(world.settle_for(5_000));
+    assert_eq!(shares(&world, "web"), []);
+    let scheduled = condition(&world, "web-deployment", "Scheduled");
+    assert_eq!(scheduled["reason"], "Unschedulable");
+    let message = scheduled["message"].as_str().expect("message");
+    assert!(
+        message.contains("available replicas 2 are not enough"),
+        "{message}"
+    );
+    world.estimators.answers.insert("member1".into(), 9);
+    assert!(world.settle());
+    assert_eq!(shares(&world, "web"), named(&[("member1", 4)]));
+    assert!(asked(&mut world).len() >= 2);
+}
+
+#[test]
+fn other_requirements_are_another_question_and_clusters_in_pull_mode_may_be_left_out() {
+    let mut world = world(&[("member1", 20, Some(9)), ("member2", 20, Some(9))]);
+    apply(&mut world, "web", 4);
+    assert!(world.settle_for(1_000));
+    let mut large = workload("large", 4);
+    large["spec"]["template"]["spec"]["containers"][0]["resources"] = json!({"requests": {"cpu": "2"}});
+    world.apply(large);
+    world.apply(policy("large", &dynamic()));
+    assert!(world.settle_for(1_000));
+    assert_eq!(asked(&mut world), ["member1 member2", "member1 member2"]);
+    assert_eq!(world.estimators.requests, ["1", "2"]);
+}
