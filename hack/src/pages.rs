@@ -289,8 +289,15 @@ fn every_metric_is_listed() {
 #[test]
 fn every_flag_of_the_controllers_and_the_webhook_is_listed() {
     let page = read(FLAGS);
-    for command in ["controllers", "webhook"] {
-        let code = read(&format!("crates/cli/src/command/{command}.rs"));
+    let files: [(_, &[_]); 2] = [
+        ("controllers", &["controllers", "controllers/estimators"]),
+        ("webhook", &["webhook"]),
+    ];
+    for (command, files) in files {
+        let code = files
+            .iter()
+            .map(|file| read(&format!("crates/cli/src/command/{file}.rs")));
+        let code: String = code.collect();
         let section = page
             .split("\n## ")
             .find(|section| section.starts_with(&format!("entourage {command}\n")))

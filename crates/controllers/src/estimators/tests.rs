@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, convert::Infallible, net::SocketAddr};
 
 use bytes::Bytes;
-use futures::{StreamExt as _, future::BoxFuture, stream};
+use futures::{StreamExt, future::BoxFuture, stream};
 use http::{HeaderMap, Request, Response, StatusCode};
 use http_body::Frame;
 use http_body_util::{BodyExt as _, StreamBody, combinators::BoxBody};
@@ -132,8 +132,8 @@ async fn answer(
         (!data.is_empty()).then(|| Frame::data(Bytes::from_static(data))),
         trailers.map(Frame::trailers),
     ];
-    let frames = stream::iter(frames.into_iter().flatten()).map(Ok);
-    let mut response = Response::new(BodyExt::boxed(StreamBody::new(frames)));
+    let frames = StreamExt::map(stream::iter(frames.into_iter().flatten()), Ok);
+    let mut response = Response::new(http_body_util::BodyExt::boxed(StreamBody::new(frames)));
     let headers = response.headers_mut();
     headers.insert("content-type", "application/grpc".parse().unwrap());
     if let Behaves::RefusingAtOnce(code) = behaves {

@@ -57,7 +57,7 @@ struct Wait {
 }
 
 impl Estimates {
-    /// The requirements of a replica, as they are told apart here. Cost: O(size of them).
+    /// The requirements of a replica, as they are reported apart here. Cost: O(size of them).
     pub(crate) fn key_of(requirements: Option<&ReplicaRequirements>) -> Str {
         serde_json::to_string(&requirements).unwrap_or_default().into()
     }
@@ -279,13 +279,13 @@ mod tests {
         let mut estimates = Estimates::default();
         asks(&mut estimates, "x", &["a", "b"], 0);
         assert_eq!(known(&estimates, "x", 1), []);
-        let told = answers(&[("a", Some(4)), ("b", None)]);
-        let waiting = estimates.answered(&"needs".into(), told.clone(), TIMEOUT, Time(1_000));
+        let reported = answers(&[("a", Some(4)), ("b", None)]);
+        let waiting = estimates.answered(&"needs".into(), reported.clone(), TIMEOUT, Time(1_000));
         assert_eq!(waiting, [id("x")]);
         for (name, at, want) in [
-            ("x", 1_000, told.clone()),
-            ("x", 1_000 + FRESH + 1, told.clone()),
-            ("y", 1_000 + FRESH, told.clone()),
+            ("x", 1_000, reported.clone()),
+            ("x", 1_000 + FRESH + 1, reported.clone()),
+            ("y", 1_000 + FRESH, reported.clone()),
             ("y", 1_000 + FRESH + 1, vec![]),
         ] {
             assert_eq!(known(&estimates, name, at), want, "{name} at {at}");
