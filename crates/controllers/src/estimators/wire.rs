@@ -1,7 +1,10 @@
 //! The messages of an estimator, in protocol buffers: one request and one response of `MaxAvailableReplicas`.
 //!
-//! Source: Karmada's `pkg/estimator/pb/generated.proto`, and the messages of Kubernetes that it uses (`NodeSelector`, `Toleration`,
+//! Source: Karmada's `pkg/estimator/pb/estimator.proto`, and the messages of Kubernetes that it uses (`NodeSelector`, `Toleration`,
 //! `Quantity`). Each function names the message that it writes; the numbers are those of its fields.
+//!
+//! Resources, node affinity and tolerations are written twice: as the messages that Karmada reads up to 1.17, and as the bytes of the
+//! same messages, which 1.18 prefers and 1.19 reads alone. Each version skips the fields that it does not know.
 
 use bytes::{BufMut as _, Bytes, BytesMut};
 use entourage_api::work::{NodeClaim, ReplicaRequirements};
@@ -64,24 +67,29 @@ pub(super) fn response(framed: &[u8]) -> Result<i32, &'static str> {
 }
 
 fn replica_requirements(requirements: &ReplicaRequirements) -> Message {
-    let mut message = Message::default();
+    let (mut message, mut in_bytes) = (Message::default(), Message::default());
     if let Some(claim) = &requirements.node_claim {
         message.nested(1, &node_claim(claim));
     }
     for (name, amount) in &requirements.resource_request {
         let mut quantity = Message::default();
         quantity.text(1, &amount.0);
-        message.nested(2, &entry(name, &quantity));
+        let entry = entry(name, &quantity);
+        message.nested(2, &entry);
+        in_bytes.nested(5, &entry);
     }
     message.text(3, &requirements.namespace);
     message.text(4, &requirements.priority_class_name);
+    message.append(&in_bytes);
     message
 }
 
 fn node_claim(claim: &NodeClaim) -> Message {
-    let mut message = Message::default();
+    let (mut message, mut in_bytes) = (Message::default(), Message::default());
     if let Some(affinity) = &claim.hard_node_affinity {
-        message.nested(1, &node_selector(affinity));
+        let affinity = node_selector(affinity);
+        message.nested(1, &affinity);
+        in_bytes.nested(4, &affinity);
     }
     for (key, value) in &claim.node_selector {
         let mut entry = Message::default();
@@ -90,8 +98,11 @@ fn node_claim(claim: &NodeClaim) -> Message {
         message.nested(2, &entry);
     }
     for each in &claim.tolerations {
-        message.nested(3, &toleration(each));
+        let toleration = toleration(each);
+        message.nested(3, &toleration);
+        in_bytes.nested(5, &toleration);
     }
+    message.append(&in_bytes);
     message
 }
 
@@ -165,6 +176,11 @@ impl Message {
         self.bytes(field, &message.0);
     }
 
+    /// The fields of another part of the same message.
+    fn append(&mut self, part: &Self) {
+        self.0.extend_from_slice(&part.0);
+    }
+
     fn bytes(&mut self, field: u64, bytes: &[u8]) {
         self.tag(field, LENGTH);
         self.varint(bytes.len() as u64);
@@ -232,10 +248,9 @@ mod tests {
         bytes
     }
 
-    /// Written by hand from the definitions: a tag is the number of the field times eight, and 2 for what has a length.
-    #[test]
-    fn a_request_has_the_bytes_of_its_definition() {
-        let requirements: ReplicaRequirements = serde_json::from_value(json!({
+    /// Each kind of requirement.
+    fn requirements() -> ReplicaRequirements {
+        serde_json::from_value(json!({
             "nodeClaim": {
                 "hardNodeAffinity": {"nodeSelectorTerms": [{
                     "matchExpressions": [{"key": "zone", "operator": "In", "values": ["a", ""]}],
@@ -251,30 +266,93 @@ mod tests {
             "namespace": "shop",
             "priorityClassName": "high",
         }))
-        .unwrap();
+        .unwrap()
+    }
+
+    const AFFINITY: &str = "0a 2a 0a 0f 0a 04 \"zone\" 12 02 \"In\" 1a 01 \"a\" 1a 00 12 17 0a 0d \"metadata.name\" 12 06 \"Exists\"";
+    const GPU: &str = "0a 03 \"gpu\" 12 05 \"Equal\" 1a 01 \"x\" 22 09 \"NoExecute\" 28 ac 02";
+    const ANY: &str = "12 06 \"Exists\" 28 ff ff ff ff ff ff ff ff ff 01";
+    const CPU: &str = "0a 03 \"cpu\" 12 06 0a 04 \"500m\"";
+    const MEMORY: &str = "0a 06 \"memory\" 12 05 0a 03 \"1Gi\"";
+
+    /// Written from the definitions of 1.18, which have both forms: a tag is the number of the field times eight, and 2 for what has a
+    /// length.
+    #[test]
+    fn a_request_has_the_bytes_of_its_definition() {
         let want = [
-            // Not compressed, 164 bytes.
-            "00 00 00 00 a4",
+            // Not compressed, 295 bytes.
+            "00 00 00 01 27",
             "0a 02 \"m1\"",
-            "12 9d 01",
-            // The claim, and its affinity.
-            "0a 6f",
-            "0a 2c 0a 2a",
-            "0a 0f 0a 04 \"zone\" 12 02 \"In\" 1a 01 \"a\" 1a 00",
-            "12 17 0a 0d \"metadata.name\" 12 06 \"Exists\"",
-            // The selector and the tolerations.
+            "12 a0 02",
+            // The claim: affinity, selector, tolerations, and the first and the last in bytes.
+            "0a d1 01",
+            "0a 2c",
+            AFFINITY,
             "12 0b 0a 04 \"disk\" 12 03 \"ssd\"",
-            "1a 1d 0a 03 \"gpu\" 12 05 \"Equal\" 1a 01 \"x\" 22 09 \"NoExecute\" 28 ac 02",
-            "1a 13 12 06 \"Exists\" 28 ff ff ff ff ff ff ff ff ff 01",
-            // The resources.
-            "12 0d 0a 03 \"cpu\" 12 06 0a 04 \"500m\"",
-            "12 0f 0a 06 \"memory\" 12 05 0a 03 \"1Gi\"",
+            "1a 1d",
+            GPU,
+            "1a 13",
+            ANY,
+            "22 2c",
+            AFFINITY,
+            "2a 1d",
+            GPU,
+            "2a 13",
+            ANY,
+            // The resources, the namespace and the class, and the resources in bytes.
+            "12 0d",
+            CPU,
+            "12 0f",
+            MEMORY,
             "1a 04 \"shop\"",
             "22 04 \"high\"",
+            "2a 0d",
+            CPU,
+            "2a 0f",
+            MEMORY,
         ];
         let want = bytes(&want.join(" "));
-        assert_eq!(request("m1", Some(&requirements)), want);
+        assert_eq!(request("m1", Some(&requirements())), want);
         assert_eq!(request("m1", None), bytes("00 00 00 00 06 0a 02 \"m1\" 12 00"));
+    }
+
+    /// The values of the fields with these numbers and a length, in their order; others are skipped, as by a reader that does not know
+    /// them.
+    fn fields(mut message: &[u8], known: &[u64]) -> Vec<(u64, Vec<u8>)> {
+        let mut found = Vec::new();
+        while !message.is_empty() {
+            let tag = varint(&mut message).unwrap();
+            if tag & 7 != LENGTH || !known.contains(&(tag >> 3)) {
+                skip(&mut message, tag & 7).unwrap();
+                continue;
+            }
+            let length = usize::try_from(varint(&mut message).unwrap()).unwrap();
+            let (value, rest) = message.split_at(length);
+            found.push((tag >> 3, value.to_vec()));
+            message = rest;
+        }
+        found
+    }
+
+    /// The requirements as an estimator reads them: by the numbers of the fields of affinity, tolerations and resources that it knows.
+    #[test]
+    fn an_estimator_that_knows_one_form_alone_reads_every_requirement() {
+        for (version, [affinity, tolerations, resources]) in [("1.17", [1, 3, 2]), ("1.19", [4, 5, 5])] {
+            let framed = request("m1", Some(&requirements()));
+            let outer = fields(&framed[PREFIX..], &[1, 2]);
+            assert_eq!(outer[0], (1, b"m1".to_vec()), "{version}");
+            let read = fields(&outer[1].1, &[1, resources, 3, 4]);
+            let of = |all: &[(u64, Vec<u8>)], number: u64| -> Vec<Vec<u8>> {
+                let values = all.iter().filter(|(each, _)| *each == number);
+                values.map(|(_, value)| value.clone()).collect()
+            };
+            assert_eq!(of(&read, resources), [bytes(CPU), bytes(MEMORY)], "{version}");
+            assert_eq!(of(&read, 3), [b"shop".to_vec()], "{version}");
+            assert_eq!(of(&read, 4), [b"high".to_vec()], "{version}");
+            let claim = fields(&of(&read, 1)[0], &[affinity, 2, tolerations]);
+            assert_eq!(of(&claim, affinity), [bytes(AFFINITY)], "{version}");
+            assert_eq!(of(&claim, tolerations), [bytes(GPU), bytes(ANY)], "{version}");
+        }
     }
 
     #[test]
