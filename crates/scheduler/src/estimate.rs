@@ -42,6 +42,32 @@ impl Demand {
         self.of_pod().map(each).collect()
     }
 
+    /// Adds the demand of so many replicas, with their pods. Cost: O(resources × log amounts).
+    pub fn add_to(&self, amounts: &mut Amounts, replicas: i64) {
+        for (name, amount) in self.of_pod() {
+            let more = amount.saturating_mul(i128::from(replicas));
+            match amounts.get_mut(name) {
+                Some(held) => *held = held.saturating_add(more),
+                None => {
+                    amounts.insert(name.into(), more);
+                }
+            }
+        }
+    }
+
+    /// The amounts as a number of replicas, rounded up; pods count only for replicas that request nothing else.
+    fn replicas_of(&self, amounts: &Amounts) -> i128 {
+        let of = |name: &str, amount: i128| {
+            let taken = amounts.get(name).copied().unwrap_or(0).max(0);
+            taken.saturating_add(amount - 1) / amount
+        };
+        if self.0.is_empty() {
+            return of(PODS, ONE);
+        }
+        let each = |(name, amount): (&Str, &i128)| of(name, *amount);
+        self.0.iter().map(each).max().unwrap_or(0)
+    }
+
     /// As [`Self::with_pod`], without allocation.
     fn of_pod(&self) -> impl Iterator<Item = (&str, i128)> {
         let resources = self.0.iter().map(|(name, amount)| (&**name, *amount));
@@ -58,6 +84,29 @@ pub struct Capacity {
     classes: Vec<Class>,
     /// The requests of workloads that the summary does not contain yet.
     reserved: Amounts,
+}
+
+/// What the estimator of a cluster said of the room for one workload. It counts the pods that were on the nodes then; what was
+/// scheduled and was not there yet is unknown to it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Estimate {
+    /// The number of further replicas that the nodes had room for.
+    pub replicas: i64,
+    /// The replicas of the workload that were on the nodes.
+    pub own: i64,
+    /// The requests of other workloads that were scheduled and were not on the nodes yet.
+    pub others: Amounts,
+}
+
+impl Estimate {
+    /// The number of replicas of the workload that there is room for, those that it has there included. Cost: O(resources).
+    #[must_use]
+    pub fn all(&self, demand: &Demand) -> i64 {
+        let others = demand.replicas_of(&self.others);
+        let left = i128::from(self.replicas).saturating_sub(others).max(0);
+        let left = i64::try_from(left).unwrap_or(i64::MAX);
+        left.saturating_add(self.own)
+    }
 }
 
 /// A class of nodes.
@@ -91,15 +140,7 @@ impl Capacity {
 
     /// Reserves the demand of so many replicas, with their pods. Cost: O(resources).
     pub fn reserve(&mut self, demand: &Demand, replicas: i64) {
-        for (name, amount) in demand.of_pod() {
-            let more = amount.saturating_mul(i128::from(replicas));
-            match self.reserved.get_mut(name) {
-                Some(held) => *held = held.saturating_add(more),
-                None => {
-                    self.reserved.insert(name.into(), more);
-                }
-            }
-        }
+        demand.add_to(&mut self.reserved, replicas);
     }
 
     /// Takes the demand of so many replicas from what is reserved. Cost: O(resources).
@@ -127,20 +168,6 @@ impl Capacity {
             None => self.by_sum(demand, own),
         };
         i64::try_from(pods.min(fitting).max(0)).unwrap_or(i64::MAX)
-    }
-
-    /// As [`Self::replicas`], and no more than an estimator found room for on the nodes. It knows nothing of what is reserved for other
-    /// workloads: that counts against its estimate, too. Cost: as [`Self::replicas`].
-    #[must_use]
-    pub fn replicas_within(&self, demand: &Demand, own: i64, estimate: i64) -> i64 {
-        let others = if demand.0.is_empty() {
-            self.others(PODS, ONE, own).saturating_add(ONE - 1) / ONE
-        } else {
-            self.spoken_for(demand, own)
-        };
-        let bound = i128::from(estimate).saturating_sub(others).max(0);
-        let bound = i64::try_from(bound).unwrap_or(i64::MAX);
-        self.replicas(demand, own).min(bound)
     }
 
     /// The amount of a resource that is left; `None` if the nodes do not offer it.
@@ -348,34 +375,39 @@ mod tests {
     }
 
     #[test]
-    fn an_estimate_bounds_the_room_and_what_is_reserved_for_others_counts_against_it() {
-        let summary = json!({"allocatable": {"cpu": "10", "pods": "20"}});
+    fn what_an_estimator_does_not_know_of_others_counts_against_its_estimate_and_its_own_replicas_are_room() {
         let (none, small, large) = (
             demand(&json!({})),
             demand(&json!({"cpu": "1"})),
             demand(&json!({"cpu": "2"})),
         );
-        // The demand and the replicas that are reserved; the demand, its own reserved replicas, and the estimate; the room.
-        for ((reserved, replicas), (demand, own, estimate), want) in [
+        // The demand of others and their replicas; the demand, its own replicas, and the estimate; the room.
+        for ((others, unknown), (demand, own, replicas), want) in [
             ((&small, 0), (&small, 0, 7), 7),
             ((&small, 0), (&small, 0, 0), 0),
-            ((&small, 0), (&small, 0, i64::from(i32::MAX)), 10),
-            ((&small, 0), (&small, 0, i64::MAX), 10),
+            ((&small, 0), (&small, 5, 0), 5),
+            ((&small, 0), (&small, 5, i64::MAX), i64::MAX),
             ((&small, 3), (&small, 0, 7), 4),
-            ((&small, 3), (&small, 0, 9), 6),
-            ((&small, 3), (&small, 3, 7), 7),
-            ((&small, 3), (&small, 1, 7), 5),
+            ((&small, 3), (&small, 2, 7), 6),
             ((&large, 2), (&small, 0, 5), 1),
             ((&small, 3), (&large, 0, 4), 2),
             ((&small, 9), (&small, 0, 7), 0),
+            ((&small, 9), (&small, 4, 7), 4),
             ((&none, 4), (&small, 0, 7), 7),
             ((&small, 4), (&none, 0, 7), 3),
-            ((&none, 4), (&none, 4, 7), 7),
         ] {
-            let mut capacity = Capacity::of(&cluster(&json!([]), &summary)).unwrap();
-            capacity.reserve(reserved, replicas);
-            let found = capacity.replicas_within(demand, own, estimate);
-            assert_eq!(found, want, "{reserved:?} {replicas} {demand:?} {own} {estimate}");
+            let mut amounts = Amounts::new();
+            others.add_to(&mut amounts, unknown);
+            let estimate = Estimate {
+                replicas,
+                own,
+                others: amounts,
+            };
+            assert_eq!(
+                estimate.all(demand),
+                want,
+                "{others:?} {unknown} {demand:?} {estimate:?}"
+            );
         }
     }
 

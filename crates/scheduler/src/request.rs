@@ -9,7 +9,7 @@ use entourage_api::{
 };
 use entourage_model::object::{Gvk, Str, StrMap};
 
-use crate::estimate::{Capacity, Demand};
+use crate::estimate::{Capacity, Demand, Estimate};
 
 /// A cluster that may be scheduled to.
 #[derive(Clone, Copy, Debug)]
@@ -95,17 +95,16 @@ pub struct Room<'a> {
 /// leave; a cluster whose estimator does not answer has the room of its capacity.
 #[derive(Clone, Copy, Debug)]
 pub struct Estimates<'a> {
-    /// The number of further replicas that the nodes of a cluster have room for; `None` if its estimator does not answer. A cluster
-    /// that is missing was not asked.
-    pub answers: &'a BTreeMap<Str, Option<i64>>,
+    /// What the estimator of a cluster says; `None` if it does not answer. A cluster that is missing was not asked.
+    pub answers: &'a BTreeMap<Str, Option<Estimate>>,
     /// True if estimators of clusters in Pull mode are asked, too.
     pub in_pull_mode: bool,
 }
 
-impl Estimates<'_> {
+impl<'a> Estimates<'a> {
     /// The answer for a cluster, if there is one.
-    pub(crate) fn of(&self, cluster: &str) -> Option<i64> {
-        self.answers.get(cluster).copied().flatten()
+    pub(crate) fn of(&self, cluster: &str) -> Option<&'a Estimate> {
+        self.answers.get(cluster)?.as_ref()
     }
 
     /// True if the estimator of a cluster was not asked, and may be.

@@ -281,22 +281,19 @@ fn left(request: &Request<'_>, cluster: &str, held: i64) -> i64 {
     if TargetCluster::find(request.stuck, cluster).is_some() {
         return 0;
     }
-    let free = free(request, cluster);
-    let all = free.saturating_add(of(room.accounted, cluster));
+    let by_report = free(request, cluster).saturating_add(of(room.accounted, cluster));
+    let estimate = room.estimates.and_then(|estimates| estimates.of(cluster));
+    let all = estimate.map_or(by_report, |estimate| by_report.min(estimate.all(room.demand)));
     all.saturating_sub(held).max(0)
 }
 
-/// The number of replicas that a cluster has room for besides those that its report contains: the least of what its capacity and
-/// its estimator leave. One that reports no capacity has none.
+/// The number of replicas that a cluster has room for by its report, besides those that the report contains. One that reports no
+/// capacity has none.
 fn free(request: &Request<'_>, cluster: &str) -> i64 {
     let (Some(room), Some(capacity)) = (&request.room, capacity(request, cluster)) else {
         return 0;
     };
-    let own = of(room.reserved, cluster);
-    match room.estimates.and_then(|estimates| estimates.of(cluster)) {
-        Some(estimate) => capacity.replicas_within(room.demand, own, estimate),
-        None => capacity.replicas(room.demand, own),
-    }
+    capacity.replicas(room.demand, of(room.reserved, cluster))
 }
 
 /// The clusters whose estimators are to be asked before this result is used: those that fit, that have room by their reports, and
@@ -308,14 +305,13 @@ pub(super) fn unestimated(
     result: &[TargetCluster],
 ) -> BTreeSet<Str> {
     let request = &round.request;
-    let estimates = request.room.as_ref().and_then(|room| room.estimates);
-    let grows = |target: &TargetCluster| i64::from(target.replicas) > held(request, &target.name);
-    let (Some(estimates), true) = (
-        estimates,
-        is_by_room(request.placement) && result.iter().any(grows),
-    ) else {
+    let Some(estimates) = request.room.as_ref().and_then(|room| room.estimates) else {
         return BTreeSet::new();
     };
+    let grows = |target: &TargetCluster| i64::from(target.replicas) > held(request, &target.name);
+    if !is_by_room(request.placement) || !result.iter().any(grows) {
+        return BTreeSet::new();
+    }
     let is_asked = |candidate: &&&Candidate<'_>| {
         estimates.lacks(candidate)
             && TargetCluster::find(request.stuck, candidate.name).is_none()

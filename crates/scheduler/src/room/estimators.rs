@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::tests::{aggregated, cluster, dynamic, named, shares_of, targets};
 use crate::{
     Candidate, Estimates, Request, Room, Scheduled,
-    estimate::{Capacity, Demand},
+    estimate::{Capacity, Demand, Estimate},
     schedule_by_estimates,
 };
 
@@ -69,9 +69,21 @@ impl Case<'_> {
         let (current, stuck) = (targets(self.current), targets(self.stuck));
         let applied = serde_json::to_string(&placement).unwrap();
         let (gvk, demand) = (Gvk::new("apps/v1", "Deployment"), Demand::default());
+        let own = |name: &str| {
+            let held = self.current.iter().find(|(each, _)| *each == name);
+            held.map_or(0, |(_, replicas)| i64::from(*replicas))
+        };
         let all = answers.unwrap_or_default().iter();
-        let answers_by_name: BTreeMap<Str, Option<i64>> =
-            all.map(|(name, each)| ((*name).into(), *each)).collect();
+        let answers_by_name: BTreeMap<Str, Option<Estimate>> = all
+            .map(|&(name, answer)| {
+                let estimate = answer.map(|replicas| Estimate {
+                    replicas,
+                    own: own(name),
+                    ..Estimate::default()
+                });
+                (name.into(), estimate)
+            })
+            .collect();
         let estimates = Estimates {
             answers: &answers_by_name,
             in_pull_mode: self.in_pull_mode,
@@ -248,5 +260,71 @@ fn estimators_are_asked_where_a_result_that_grows_depends_on_them() {
         let asked = case.asked(answers);
         let situation = (&case.current, case.replicas, case.free, case.fresh, answers);
         assert_eq!(asked, want, "{} {situation:?}", case.strategy);
+    }
+}
+
+/// Five replicas are on m1, and its report contains none of them; its nodes had room for ten.
+#[test]
+fn a_scale_up_stays_in_its_group_where_the_estimate_contains_what_is_reserved() {
+    let demand = Demand::default();
+    let placement: Placement = serde_json::from_value(json!({
+        "replicaScheduling": dynamic(),
+        "clusterAffinities": [
+            {"affinityName": "first", "clusterNames": ["m1"]},
+            {"affinityName": "second", "clusterNames": ["m2"]},
+        ],
+    }))
+    .unwrap();
+    let clusters = [("m1", cluster(Some(10))), ("m2", cluster(Some(20)))];
+    let mut capacities: BTreeMap<Str, Capacity> = clusters
+        .iter()
+        .map(|(name, cluster)| ((*name).into(), Capacity::of(cluster).unwrap()))
+        .collect();
+    capacities.get_mut("m1").unwrap().reserve(&demand, 5);
+    let labels = StrMap::new();
+    let candidates: Vec<Candidate<'_>> = clusters
+        .iter()
+        .map(|(name, cluster)| Candidate {
+            name,
+            labels: &labels,
+            cluster,
+            ready: true,
+            deleting: false,
+        })
+        .collect();
+    let five = targets(&[("m1", 5)]);
+    let accounted = targets(&[("m1", 0)]);
+    let gvk = Gvk::new("apps/v1", "Deployment");
+    // The estimate, and the replicas of the workload that it contains.
+    for (replicas, own, want) in [(5, 5, ("m1", 8)), (10, 0, ("m1", 8)), (2, 5, ("m2", 8))] {
+        let estimate = |replicas, own| {
+            Some(Estimate {
+                replicas,
+                own,
+                ..Estimate::default()
+            })
+        };
+        let answers: BTreeMap<Str, Option<Estimate>> = [
+            ("m1".into(), estimate(replicas, own)),
+            ("m2".into(), estimate(20, 0)),
+        ]
+        .into();
+        let request = Request {
+            current: &five,
+            affinity: Some("first"),
+            room: Some(Room {
+                demand: &demand,
+                capacities: &capacities,
+                accounted: &accounted,
+                reserved: &five,
+                estimates: Some(Estimates {
+                    answers: &answers,
+                    in_pull_mode: true,
+                }),
+            }),
+            ..Request::first(&placement, &gvk, Some(8))
+        };
+        let shares = shares_of(schedule_by_estimates(&request, &candidates).outcome);
+        assert_eq!(shares, named(&[want]), "{replicas} {own}");
     }
 }
