@@ -246,16 +246,17 @@ fn template_here(
             };
             resume((resource, template), own, &mut fresh);
             let (mut wanted, next) = desired(fleet, id, (resource, template), own, &required, fresh, now);
-            if !next.unestimated.is_empty() {
-                return estimates::wait(fleet, id, template, &next.unestimated, next.again_at, now);
+            if let Some(plan) = estimates::wait(fleet, id, template, &next, &[], now) {
+                return plan;
             }
             note_former(fleet, id, resource, None, &mut wanted);
-            Plan {
+            let plan = Plan {
                 leaves: Some(next.leaves),
                 room: next.room,
                 exceeds_quota: next.exceeds_quota,
                 ..create(fleet, id, &wanted)
-            }
+            };
+            estimates::ask(fleet, template, &next.tried, plan, now)
         }
     }
 }
@@ -275,8 +276,9 @@ fn update(
 ) -> Plan {
     let before = stored.object.as_ref().clone();
     let (mut wanted, next) = desired(fleet, id, (resource, template), own, required, before, now);
-    if !next.unestimated.is_empty() {
-        return estimates::wait(fleet, id, template, &next.unestimated, next.again_at, now);
+    let held = &stored.object.spec.clusters;
+    if let Some(plan) = estimates::wait(fleet, id, template, &next, held, now) {
+        return plan;
     }
     note_former(fleet, id, resource, Some(stored), &mut wanted);
     let plan = replace(
@@ -287,12 +289,13 @@ fn update(
         next.again_at,
         now,
     );
-    Plan {
+    let plan = Plan {
         leaves: Some(next.leaves),
         room: next.room,
         exceeds_quota: next.exceeds_quota,
         ..plan
-    }
+    };
+    estimates::ask(fleet, template, &next.tried, plan, now)
 }
 
 /// Replaces a binding by its desired form, as soon as no record is lost by it.

@@ -20,7 +20,7 @@ use crate::{
     fleet::{Fleet, quotas::used_by},
     governor,
     graph::Membership,
-    memory::descheduled::Moved,
+    memory::{descheduled::Moved, estimates::Planned},
     namespaces,
     object::{ResourceId, Time},
     observation::{Observation, Watch},
@@ -140,7 +140,10 @@ impl Fleet {
             self.note_copy_plan(id, cluster, &plan, now);
         }
         if let Key::Binding(id) = key {
-            self.note_leaving(id, &plan);
+            // Who waits changes nothing yet: what a write before it may still remove stays marked.
+            if !waits_for_estimates(&plan) {
+                self.note_leaving(id, &plan);
+            }
             self.note_room(id, &mut plan, now);
             self.note_estimates(id, &plan, now);
             self.note_quota(id, &plan);
@@ -180,6 +183,10 @@ impl Fleet {
     /// Reserves the room that the plan of a binding uses, or notes that it waits for room; notes the stuck replicas that it moves. Cost:
     /// that of `Rooms::planned` and of [`descheduling::moved`].
     fn note_room(&mut self, id: &ResourceId, plan: &mut Plan, now: Time) {
+        // It keeps its place among those that wait for room.
+        if waits_for_estimates(plan) {
+            return;
+        }
         let resource = self.cache.resources.get(id);
         let binding = resource.and_then(|resource| resource.binding.as_ref());
         let stored = binding.map_or(&[][..], |binding| binding.object.spec.clusters.as_slice());
@@ -209,9 +216,15 @@ impl Fleet {
             Change::Estimate(order) => Some(order.clusters.as_slice()),
             _ => None,
         });
-        let waits = plan.waits_for_estimates.as_ref();
-        let waits = waits.map(|requirements| (requirements, order.unwrap_or_default()));
-        self.memory.estimates.planned(id, waits, settings.timeout, now);
+        let room = plan.room.as_deref();
+        let planned = Planned {
+            used: plan.estimates.as_deref(),
+            asked: order.unwrap_or_default(),
+            is_written: written(plan).is_some(),
+            lacks_room: room.is_some_and(|room| room.clusters.is_none()),
+        };
+        let behind = self.memory.estimates.planned(id, &planned, settings.timeout, now);
+        self.memory.raised.extend(behind.into_iter().map(Key::Binding));
     }
 
     /// Notes what the plan of a binding is about to use of the quotas of its namespace, or that it waits for them. Cost: O(size of
@@ -254,6 +267,11 @@ impl Fleet {
         raised.extend(clusters.map(Key::Cluster));
         raised
     }
+}
+
+/// True if a binding is not planned further before estimates of room are there.
+fn waits_for_estimates(plan: &Plan) -> bool {
+    plan.estimates.as_ref().is_some_and(|used| used.waits)
 }
 
 /// The binding that a plan is about to store.

@@ -51,7 +51,7 @@ use crate::{
     fleet::{Fleet, autoscaling::as_scaled},
     object::{ResourceId, Str, Time},
     observation::Template,
-    scheduler::Outcome,
+    scheduler::{Outcome, Scheduled},
     scheduling,
     stored_binding::{eviction_from, is_as_asked, is_held_back_from, is_scheduled_by_us, purge},
 };
@@ -86,6 +86,8 @@ pub(crate) struct Decision {
     pub(crate) leaves: BTreeSet<Str>,
     /// The clusters whose room is to be estimated before the decision is used; see [`scheduling::schedule`].
     pub(crate) unestimated: BTreeSet<Str>,
+    /// The clusters whose room is to be estimated before a further move is decided, which this decision is without.
+    pub(crate) tried: BTreeSet<Str>,
     /// The time to decide again although nothing was observed.
     pub(crate) again_at: Option<Time>,
 }
@@ -225,12 +227,25 @@ fn decide_by(
     }
     let stuck = stuck(fleet, id, resource, spec, now);
     again_at = again_at.into_iter().chain(stuck.again_at).min();
-    let unestimated: RefCell<BTreeSet<Str>> = RefCell::default();
+    let by_room = scheduling::by_room(fleet, id, template, placement, held, now);
+    let tried: RefCell<BTreeSet<Str>> = RefCell::default();
     let choose = |current: &[TargetCluster], evicted: &[Str]| {
-        let others = (current, evicted, &companions, stuck.replicas.as_slice());
-        let scheduled = scheduling::schedule(fleet, id, template, placement, held, others, now);
-        unestimated.borrow_mut().extend(scheduled.unestimated);
-        scheduled.outcome
+        let choose_with = |stuck: &[TargetCluster]| {
+            let others = (current, evicted, &companions, stuck, by_room.as_ref());
+            scheduling::schedule(fleet, id, template, placement, held, others, now)
+        };
+        let moved = choose_with(&stuck.replicas);
+        if stuck.replicas.is_empty() || moved.unestimated.is_empty() {
+            return moved;
+        }
+        // The move of stuck replicas waits for estimates, and nothing else waits for it.
+        let standing = choose_with(&[]);
+        let stands = matches!(standing.outcome, Outcome::Placed { .. }) && standing.unestimated.is_empty();
+        if !stands {
+            return moved;
+        }
+        tried.borrow_mut().extend(moved.unestimated);
+        standing
     };
     let schedule =
         |current: &[TargetCluster], tasks: &[GracefulEvictionTask], due: &[(&TargetCluster, Cause)]| {
@@ -247,15 +262,15 @@ fn decide_by(
             evicted.extend(failed.iter().chain(&closed).filter(stays).cloned());
             let without_surplus = evicted.len();
             evicted.extend(names(surplus));
-            let mut outcome = choose(current, &evicted);
+            let mut scheduled = choose(current, &evicted);
             // A cluster where it is no longer needed, or where it failed once, is better than none.
             for count in [without_surplus, without_failed] {
-                if matches!(outcome, Outcome::Failed { .. }) && count < evicted.len() {
+                if matches!(scheduled.outcome, Outcome::Failed { .. }) && count < evicted.len() {
                     evicted.truncate(count);
-                    outcome = choose(current, &evicted);
+                    scheduled = choose(current, &evicted);
                 }
             }
-            outcome
+            scheduled
         };
     let mut due = Vec::new();
     for target in &spec.clusters {
@@ -267,7 +282,8 @@ fn decide_by(
     }
     let is_due = |due: &[(&TargetCluster, Cause)], name: &str| due.iter().any(|(each, _)| each.name == *name);
     due.retain(|(target, _)| !later.contains_key(&target.name));
-    let decision = |outcome, mut tasks: Vec<GracefulEvictionTask>, leaves, blocked, again_at| {
+    let decision = |scheduled: Scheduled, mut tasks: Vec<GracefulEvictionTask>, leaves, blocked, again_at| {
+        let Scheduled { outcome, unestimated } = scheduled;
         let chosen = &clusters_of(&outcome, &spec.clusters);
         let is_chosen = |cluster: &str| TargetCluster::find(chosen, cluster).is_some();
         tasks.retain(|task| task.producer != RETURN || !is_chosen(&task.from_cluster));
@@ -298,20 +314,28 @@ fn decide_by(
             blocked,
             records,
             leaves,
-            unestimated: unestimated.take(),
+            unestimated,
+            tried: tried.take(),
             again_at,
         })
     };
     homes.retain(|task| !failed.contains(task.from_cluster.as_str()));
-    // No eviction for a home cluster that the workload is not scheduled to.
+    // No eviction for a home cluster that the workload is not scheduled to, and none before its room is known: until then the result
+    // stands, and nothing waits.
     let comes_to = |homes: &[GracefulEvictionTask]| {
         let returning: Vec<&GracefulEvictionTask> = back.iter().copied().chain(homes).collect();
-        match schedule(&staying(&spec.clusters, &due, &returning), &open, &due) {
-            Outcome::Placed { clusters, .. } => homes
-                .iter()
-                .all(|task| TargetCluster::find(&clusters, &task.from_cluster).is_some()),
-            Outcome::Failed { .. } => false,
+        let scheduled = schedule(&staying(&spec.clusters, &due, &returning), &open, &due);
+        let Outcome::Placed { clusters, .. } = scheduled.outcome else {
+            return false;
+        };
+        let is_reached =
+            |task: &GracefulEvictionTask| TargetCluster::find(&clusters, &task.from_cluster).is_some();
+        if !homes.iter().all(is_reached) {
+            return false;
         }
+        let is_known = scheduled.unestimated.is_empty();
+        tried.borrow_mut().extend(scheduled.unestimated);
+        is_known
     };
     homes.retain(|task| comes_to(std::slice::from_ref(task)));
     if homes.len() > 1 && !comes_to(&homes) {
@@ -328,7 +352,8 @@ fn decide_by(
     }
     let returning: Vec<&GracefulEvictionTask> = back.iter().copied().chain(&homes).collect();
     let current = staying(&spec.clusters, &due, &returning);
-    match schedule(&current, &open, &due) {
+    let scheduled = schedule(&current, &open, &due);
+    match scheduled.outcome {
         Outcome::Placed {
             clusters,
             affinity,
@@ -360,21 +385,24 @@ fn decide_by(
             for (target, cause) in due {
                 tasks.push(new_task(id, target, &cause, (failover, held), &before, now));
             }
-            let outcome = Outcome::Placed {
-                clusters,
-                affinity,
-                note,
+            let scheduled = Scheduled {
+                outcome: Outcome::Placed {
+                    clusters,
+                    affinity,
+                    note,
+                },
+                ..scheduled
             };
-            decision(outcome, tasks, left, String::new(), again_at)
+            decision(scheduled, tasks, left, String::new(), again_at)
         }
         Outcome::Failed { message, .. } => {
             let mut tasks = open;
             tasks.extend(back.into_iter().cloned());
-            let outcome = schedule(&spec.clusters, &tasks, &[]);
-            due.retain(|(target, _)| !is_unselected(&outcome, &target.name));
+            let scheduled = schedule(&spec.clusters, &tasks, &[]);
+            due.retain(|(target, _)| !is_unselected(&scheduled.outcome, &target.name));
             let why = format!("because no replacement can be scheduled: {message}");
             let blocked = blocked(&due, &why);
-            decision(outcome, tasks, BTreeSet::new(), blocked, again_at)
+            decision(scheduled, tasks, BTreeSet::new(), blocked, again_at)
         }
     }
 }

@@ -200,6 +200,17 @@ pub struct Probe {
     pub api_enablements: Option<Vec<Served>>,
 }
 
+/// What came of the question to the estimator of a member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EstimatorAnswer {
+    /// Its nodes have room for so many replicas.
+    Room(i64),
+    /// It did not answer, or it is left alone because it did not before.
+    Failed,
+    /// It was not asked: there were too many questions. That says nothing of its room.
+    NotAsked,
+}
+
 /// One fact seen by the shell.
 #[derive(Clone, Debug)]
 pub enum Observation {
@@ -286,9 +297,8 @@ pub enum Observation {
     /// The outcome of [`crate::plan::Change::Aggregate`]: the number of the request, and the error of the interpretation, if it
     /// failed.
     Aggregated(ResourceId, u64, Option<InterpretError>),
-    /// The outcome of [`crate::plan::Change::Estimate`]: the key of the requirements, and for each member the number of replicas that
-    /// its nodes have room for, or `None` if its estimator did not answer.
-    Estimated(Str, Vec<(Str, Option<i64>)>),
+    /// The outcome of [`crate::plan::Change::Estimate`]: the key of the requirements, and what came of the question to each member.
+    Estimated(Str, Vec<(Str, EstimatorAnswer)>),
     /// A connection to a member was made, and this is the uid of its namespace kube-system: sent before any other request to the
     /// member.
     Identified(Str, Str),

@@ -139,9 +139,9 @@ pub struct Plan {
     /// The use of the room of members by a binding that is scheduled by room; `None` for every other plan.
     #[serde(skip)]
     pub room: Option<Box<RoomUse>>,
-    /// The requirements of a replica, as [`EstimateOrder::key`], if a binding waits for estimates of the room for it.
+    /// The use of the estimates of room by a binding that waits for some, or asks for some; `None` for every other plan.
     #[serde(skip)]
-    pub waits_for_estimates: Option<Str>,
+    pub estimates: Option<Box<EstimateUse>>,
     /// True if a binding waits until the quotas of its namespace leave more.
     #[serde(skip)]
     pub exceeds_quota: bool,
@@ -156,6 +156,21 @@ pub struct RoomUse {
     pub clusters: Option<Vec<TargetCluster>>,
     /// The priority of the binding: of those that wait, the highest is tried first.
     pub priority: i32,
+}
+
+/// The use of the estimates of room by a binding.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EstimateUse {
+    /// The requirements of a replica, as [`EstimateOrder::key`].
+    pub key: Str,
+    /// True if its own part waits; otherwise only a move that is not made yet depends on the answers.
+    pub waits: bool,
+    /// The clusters whose room it may use.
+    pub clusters: BTreeSet<Str>,
+    /// The priority of the binding: those of lower ones that would use this room wait until it does not.
+    pub priority: i32,
+    /// The binding of a higher priority that it waits behind.
+    pub behind: Option<ResourceId>,
 }
 
 /// A part of the cache that must be synced before a change may be made; see [`crate::Engine::plan`].

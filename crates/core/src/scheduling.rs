@@ -21,7 +21,10 @@ use crate::{
     memory,
     object::{ResourceId, Str, Time},
     observation::Template,
-    scheduler::{self, Candidate, Estimates, Group, Request, Room, Scheduled, estimate::Demand},
+    scheduler::{
+        self, Candidate, Estimates, Group, Request, Room, Scheduled,
+        estimate::{Demand, Estimate},
+    },
     stored_binding::is_reschedule_asked,
 };
 
@@ -31,14 +34,14 @@ use crate::{
 /// a user took them out. Callers use [`crate::failover::decide`].
 ///
 /// `held` is the stored binding, with its earlier scheduling result. The other arguments are the time, the current clusters, and
-/// the clusters that it is being evicted from, those of other workloads of its groups, and the stuck replicas.
+/// the clusters that it is being evicted from, those of other workloads of its groups, the stuck replicas, and the result of [`by_room`].
 pub(crate) fn schedule(
     fleet: &Fleet,
     id: &ResourceId,
     template: &Template,
     placement: &Placement,
     held: &ResourceBinding,
-    (current, evicted, companions, stuck): (&[TargetCluster], &[Str], &Companions, &[TargetCluster]),
+    (current, evicted, companions, stuck, by_room): Situation<'_>,
     now: Time,
 ) -> Scheduled {
     let candidates: Vec<Candidate<'_>> = fleet
@@ -47,12 +50,6 @@ pub(crate) fn schedule(
         .iter()
         .map(|(name, member)| member.candidate(name))
         .collect();
-    let by_room = template
-        .replicas
-        .filter(|_| scheduler::is_by_room(placement))
-        .map(|_| room_of(fleet, id, template, held));
-    let estimators = fleet.config.estimators.filter(|_| by_room.is_some());
-    let estimated = estimators.map(|settings| estimated(fleet, id, template, settings, now));
     let annotations = held.metadata.annotations.as_ref();
     let applied = annotations.and_then(|all| all.get(annotation::APPLIED_PLACEMENT));
     let status = held.status.as_ref();
@@ -69,12 +66,12 @@ pub(crate) fn schedule(
                 .map(|status| status.scheduler_observing_affinity_name.as_str()),
             fresh: is_reschedule_asked(held, now),
             evicted,
-            room: by_room.as_ref().map(|(demand, accounted, reserved)| Room {
-                demand,
+            room: by_room.map(|room| Room {
+                demand: &room.demand,
                 capacities: fleet.memory.rooms.capacities(),
-                accounted,
-                reserved,
-                estimates: estimated.as_ref().map(|estimated| Estimates {
+                accounted: &room.accounted,
+                reserved: &room.reserved,
+                estimates: room.estimated.as_ref().map(|estimated| Estimates {
                     answers: &estimated.answers,
                     in_pull_mode: estimated.in_pull_mode,
                 }),
@@ -87,51 +84,93 @@ pub(crate) fn schedule(
         },
         &candidates,
     );
+    let estimated = by_room.and_then(|room| room.estimated.as_ref());
     if estimated.is_some_and(|estimated| estimated.has_waited) {
         scheduled.unestimated.clear();
     }
     scheduled
 }
 
+/// See [`schedule`].
+type Situation<'a> = (
+    &'a [TargetCluster],
+    &'a [Str],
+    &'a Companions,
+    &'a [TargetCluster],
+    Option<&'a ByRoom<'a>>,
+);
+
+/// What a division by room goes by, besides the capacities.
+pub(crate) struct ByRoom<'a> {
+    /// The demand of a replica.
+    demand: Demand,
+    /// The replicas that the reports of the members contain.
+    accounted: Cow<'a, [TargetCluster]>,
+    /// Those that room is reserved for.
+    reserved: Vec<TargetCluster>,
+    /// `None` if estimators are not asked.
+    estimated: Option<Estimated>,
+}
+
 /// The answers of estimators that count for a template.
 struct Estimated {
-    answers: BTreeMap<Str, Option<i64>>,
+    answers: BTreeMap<Str, Option<Estimate>>,
     in_pull_mode: bool,
     /// True if it has waited for them as long as it may: then those that are missing do not count.
     has_waited: bool,
 }
 
-fn estimated(
+/// What the room of clusters is divided by; `None` if the template is not divided by room. It is the same for every attempt of one
+/// decision. Cost: O(clusters), and with estimators O(size of the requirements + answers × recent results there).
+pub(crate) fn by_room<'a>(
     fleet: &Fleet,
     id: &ResourceId,
     template: &Template,
+    placement: &Placement,
+    held: &'a ResourceBinding,
+    now: Time,
+) -> Option<ByRoom<'a>> {
+    template.replicas.filter(|_| scheduler::is_by_room(placement))?;
+    let rooms = &fleet.memory.rooms;
+    let stored = held.spec.clusters.as_slice();
+    let estimators = fleet.config.estimators;
+    Some(ByRoom {
+        demand: Demand::of(template.requirements.as_deref()),
+        accounted: rooms.accounted(id, stored),
+        reserved: rooms.reserved_by(id),
+        estimated: estimators.map(|settings| estimated(fleet, id, (template, stored), settings, now)),
+    })
+}
+
+fn estimated(
+    fleet: &Fleet,
+    id: &ResourceId,
+    (template, stored): (&Template, &[TargetCluster]),
     settings: Estimators,
     now: Time,
 ) -> Estimated {
     let requirements = memory::estimates::Estimates::key_of(template.requirements.as_deref());
-    let estimates = &fleet.memory.estimates;
+    let (estimates, rooms) = (&fleet.memory.estimates, &fleet.memory.rooms);
+    let reported = |cluster: &Str| rooms.reported_at(cluster);
+    let numbers = estimates.answers(id, &requirements, reported, settings.timeout, now);
+    let answers = numbers.into_iter().map(|(cluster, number)| {
+        let estimate = number.map(|number| {
+            let (own, others) = rooms.counted_at(id, &cluster, stored, number.asked);
+            Estimate {
+                replicas: number.replicas,
+                own,
+                others,
+            }
+        });
+        (cluster, estimate)
+    });
     Estimated {
-        answers: estimates.answers(id, &requirements, now),
+        answers: answers.collect(),
         in_pull_mode: settings.in_pull_mode,
-        has_waited: estimates.waits_until(id, &requirements, settings.timeout, now) <= now,
+        has_waited: estimates.waits_until(id, settings.timeout, now) <= now,
     }
 }
 
 fn group((name, clusters): &(String, BTreeSet<Str>)) -> Group<'_> {
     Group { name, clusters }
-}
-
-/// The demand of a replica, the replicas that the reports of the members contain, and those that room is reserved for.
-fn room_of<'a>(
-    fleet: &Fleet,
-    id: &ResourceId,
-    template: &Template,
-    held: &'a ResourceBinding,
-) -> (Demand, Cow<'a, [TargetCluster]>, Vec<TargetCluster>) {
-    let rooms = &fleet.memory.rooms;
-    (
-        Demand::of(template.requirements.as_deref()),
-        rooms.accounted(id, &held.spec.clusters),
-        rooms.reserved_by(id),
-    )
 }

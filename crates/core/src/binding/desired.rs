@@ -49,6 +49,8 @@ pub(super) struct Next {
     pub(super) exceeds_quota: bool,
     /// The clusters whose room is to be estimated before the binding is written.
     pub(super) unestimated: BTreeSet<Str>,
+    /// The clusters whose room is to be estimated before a further move is decided.
+    pub(super) tried: BTreeSet<Str>,
 }
 
 /// The desired binding, and what follows its write.
@@ -301,6 +303,7 @@ fn evict(
     Next {
         again_at: decision.again_at,
         leaves: decision.leaves,
+        tried: decision.tried,
         ..Next::default()
     }
 }
@@ -348,6 +351,7 @@ fn place(decision: Option<Decision>, placement: &Placement, binding: &mut Resour
         room,
         exceeds_quota,
         unestimated: decision.unestimated,
+        tried: decision.tried,
     }
 }
 

@@ -1,44 +1,144 @@
-//! The questions to estimators that a scheduling decision waits for.
+//! The questions to estimators that a scheduling decision waits for, and those that it only asks.
 
 use std::collections::BTreeSet;
 
+use entourage_api::work::TargetCluster;
+
+use super::desired::Next;
 use crate::{
+    config::Estimators,
     fleet::Fleet,
-    memory::estimates::Estimates,
+    memory::estimates::{AGAIN, Estimates, question},
     object::{ResourceId, Str, Time},
     observation::Template,
-    plan::{Change, EstimateOrder, Plan},
+    plan::{Change, EstimateOrder, EstimateUse, Plan},
 };
 
-/// Asks the estimators of these clusters, those that others have asked already excepted, and waits for the answers. `again_at` is
-/// the time to plan the binding again whatever they are. Cost: O(clusters × log).
+/// The plan of a binding that waits before it is written: for the answers of estimators, or for a binding of a higher priority that waits
+/// for answers about the same room. `None` if it does not wait. `stored` are its stored clusters.
+///
+/// The estimators that others have asked are not asked again. `again_at` is the time to plan the binding again whatever they answer.
+/// Cost: O(clusters × log), and O(size of the requirements) if it waits.
 pub(super) fn wait(
     fleet: &Fleet,
     id: &ResourceId,
     template: &Template,
-    unestimated: &BTreeSet<Str>,
-    again_at: Option<Time>,
+    next: &Next,
+    stored: &[TargetCluster],
+    now: Time,
+) -> Option<Plan> {
+    let settings = fleet.config.estimators?;
+    let estimates = &fleet.memory.estimates;
+    let until = estimates.waits_until(id, settings.timeout, now);
+    let mut clusters = growing(next, stored);
+    let priority = next.room.as_ref().map_or(0, |room| room.priority);
+    let first = if next.unestimated.is_empty() && !clusters.is_empty() && now < until {
+        estimates.goes_first(id, (&clusters, priority), settings.timeout, now)
+    } else {
+        None
+    };
+    if next.unestimated.is_empty() && first.is_none() {
+        return None;
+    }
+    clusters.extend(next.unestimated.iter().cloned());
+    let asked: BTreeSet<Str> = next.unestimated.union(&next.tried).cloned().collect();
+    let (key, order, again_at) = asks(fleet, settings, template, &asked, now);
+    let times = next.again_at.into_iter().chain(again_at);
+    let until = times.chain(first.map(|(_, time)| time)).fold(until, Time::min);
+    let why = match first {
+        Some((first, _)) => {
+            format!("{first} has a higher priority, and waits for the room of the same clusters")
+        }
+        None => format!(
+            "the room of {} clusters is estimated first",
+            next.unestimated.len()
+        ),
+    };
+    Some(Plan {
+        changes: order.into_iter().collect(),
+        leaves: Some(next.leaves.clone()),
+        estimates: Some(Box::new(EstimateUse {
+            key,
+            waits: true,
+            clusters,
+            priority,
+            behind: first.map(|(first, _)| first.clone()),
+        })),
+        ..Plan::wait_until(until, why)
+    })
+}
+
+/// The plan, and questions to the estimators that a further move depends on: the plan does not wait for the answers, and the binding is
+/// planned again with them. Cost: O(clusters × log), and O(size of the requirements) if there are any.
+pub(super) fn ask(
+    fleet: &Fleet,
+    template: &Template,
+    tried: &BTreeSet<Str>,
+    mut plan: Plan,
     now: Time,
 ) -> Plan {
     let Some(settings) = fleet.config.estimators else {
-        return Plan::nothing();
+        return plan;
     };
-    let estimates = &fleet.memory.estimates;
-    let requirements = Estimates::key_of(template.requirements.as_deref());
-    let is_new = |cluster: &&Str| !estimates.is_open(&requirements, cluster, settings.timeout, now);
-    let clusters: Vec<Str> = unestimated.iter().filter(is_new).cloned().collect();
-    let until = estimates.waits_until(id, &requirements, settings.timeout, now);
-    let mut plan = Plan::wait_until(
-        again_at.map_or(until, |time| time.min(until)),
-        format!("the room of {} clusters is estimated first", unestimated.len()),
-    );
-    if !clusters.is_empty() {
-        plan.changes.push(Change::Estimate(Box::new(EstimateOrder {
-            key: requirements.clone(),
-            requirements: template.requirements.clone(),
-            clusters,
-        })));
+    if tried.is_empty() || plan.awaits.is_some() {
+        return plan;
     }
-    plan.waits_for_estimates = Some(requirements);
+    let (key, order, _) = asks(fleet, settings, template, tried, now);
+    // Before a write that may fail.
+    if let Some(order) = order {
+        plan.changes.insert(0, order);
+    }
+    plan.estimates = Some(Box::new(EstimateUse {
+        key,
+        waits: false,
+        clusters: BTreeSet::new(),
+        priority: 0,
+        behind: None,
+    }));
     plan
+}
+
+/// The key of the requirements, the question to those of the estimators that are not asked already, and the time to ask again whom it
+/// leaves out.
+fn asks(
+    fleet: &Fleet,
+    settings: Estimators,
+    template: &Template,
+    clusters: &BTreeSet<Str>,
+    now: Time,
+) -> (Str, Option<Change>, Option<Time>) {
+    let estimates = &fleet.memory.estimates;
+    let key = Estimates::key_of(template.requirements.as_deref());
+    let mut again_at = None;
+    let mut new = Vec::new();
+    for cluster in clusters {
+        let time = match estimates.asked_until(&key, cluster, now) {
+            Some(time) => time,
+            None if new.len() < estimates.places() => {
+                new.push(cluster.clone());
+                now.plus(question(settings.timeout))
+            }
+            None => now.plus(AGAIN),
+        };
+        again_at = again_at.into_iter().chain([time]).min();
+    }
+    let order = (!new.is_empty()).then(|| {
+        Change::Estimate(Box::new(EstimateOrder {
+            key: key.clone(),
+            requirements: template.requirements.clone(),
+            clusters: new,
+        }))
+    });
+    (key, order, again_at)
+}
+
+/// The clusters that get more replicas than they have, of a result by room. Cost: O(clusters × log).
+fn growing(next: &Next, stored: &[TargetCluster]) -> BTreeSet<Str> {
+    let result = next.room.as_ref().and_then(|room| room.clusters.as_ref());
+    let grows = |target: &&TargetCluster| {
+        let held = TargetCluster::find(stored, &target.name);
+        held.is_none_or(|held| held.replicas < target.replicas)
+    };
+    let growing = result.into_iter().flatten().filter(grows);
+    growing.map(|target| target.name.as_str().into()).collect()
 }

@@ -54,6 +54,7 @@ pub(super) fn limited(
         records,
         leaves: BTreeSet::new(),
         unestimated: BTreeSet::new(),
+        tried: BTreeSet::new(),
         again_at: decision.again_at,
     }
 }

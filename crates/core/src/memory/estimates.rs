@@ -3,22 +3,48 @@
 //! An answer counts for a few seconds. For a binding that waits, each answer that came since it began to wait counts: it is not asked
 //! for again because the binding's turn came late. A question that is open is not asked twice: all bindings with the same
 //! requirements wait for its answer. Nothing is asked unless a result depends on it, and all of it ends with time.
+//!
+//! Invariant: a workload that was refused by an answer is not placed because the next question has none. An estimator that fails, or that
+//! could not be asked in time, counts with its last number for a minute.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use entourage_api::work::ReplicaRequirements;
 
-use crate::object::{ResourceId, Str, Time};
+use crate::{
+    object::{ResourceId, Str, Time},
+    observation::EstimatorAnswer,
+    plan::EstimateUse,
+};
+
+#[cfg(test)]
+mod tests;
 
 /// The time, in milliseconds, for which an answer counts.
 const FRESH: i64 = 5_000;
 
-/// The time, in milliseconds, that a binding waits longer than an estimator is given: the answers of the others come with its
-/// failure.
+/// The time, in milliseconds, that a question takes longer than its call and the wait for its turn: the answers of the others come with
+/// its failure.
 const MARGIN: i64 = 1_000;
 
-/// The number of answers and open questions that are kept; of more, those that end first are dropped.
+/// The time, in milliseconds, for which the last number of an estimator counts while it does not answer again.
+const LAST: i64 = 60_000;
+
+/// The time, in milliseconds, after which what could not be asked is asked again.
+pub(crate) const AGAIN: i64 = 1_000;
+
+/// The times, in milliseconds, for which answers that refused a binding count for it, by how often it was refused: it is tried every
+/// 15 s, and nodes do not become free that often.
+const PAUSES: [i64; 4] = [0, 30_000, 60_000, 120_000];
+
+/// The time, in milliseconds, for which answers are kept: the longest for which they count.
+const KEPT: i64 = PAUSES[3];
+
+/// The number of answers and open questions that are kept; of more answers, those that end first are dropped.
 const MOST: usize = 50_000;
+
+/// The number of questions that may be open; more wait.
+const MOST_OPEN: usize = MOST / 2;
 
 /// The answers of estimators, and who waits for them.
 #[derive(Debug, Default)]
@@ -26,8 +52,14 @@ pub(crate) struct Estimates {
     /// By requirements.
     known: BTreeMap<Str, Known>,
     waiting: BTreeMap<ResourceId, Wait>,
+    /// The bindings that wait, by priority.
+    by_priority: BTreeSet<(i32, ResourceId)>,
+    /// The bindings that answers refused, and how often, the first time not counted.
+    refused: BTreeMap<ResourceId, usize>,
     /// The time when the entry of requirements and cluster ends: one for each.
     ends: BTreeSet<(Time, Str, Str)>,
+    /// The number of open questions.
+    open: usize,
 }
 
 /// What is known for the same requirements.
@@ -36,24 +68,68 @@ struct Known {
     clusters: BTreeMap<Str, Entry>,
     /// The bindings that wait.
     waiting: BTreeSet<ResourceId>,
+    /// The bindings that do not wait, and are planned again with the next answers.
+    curious: BTreeSet<ResourceId>,
 }
 
 /// The questions to the estimator of one cluster.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 struct Entry {
     /// The time of the open question.
     asked: Option<Time>,
-    /// The last answer, and its time; `None` in it if the estimator gave none.
-    answer: Option<(Time, Option<i64>)>,
+    /// It is not asked again before.
+    until: Time,
+    /// The time of the last answer, whether it was a number or a failure.
+    answered: Option<Time>,
+    /// The last number, and the time when it came.
+    last: Option<(Time, Number)>,
     ends: Time,
+}
+
+/// The number that an estimator answered with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Number {
+    /// The time of the question.
+    pub(crate) asked: Time,
+    pub(crate) replicas: i64,
 }
 
 /// A binding that waits.
 #[derive(Debug)]
 struct Wait {
     requirements: Str,
-    /// The time of its first question.
+    /// The time of its first question, whatever its requirements were.
     since: Time,
+    /// The clusters whose room it may use.
+    clusters: BTreeSet<Str>,
+    priority: i32,
+    /// The bindings that wait until it does not.
+    behind: BTreeSet<ResourceId>,
+    /// True if it does not wait any more, and its decision is being written: if that fails, it does not begin anew.
+    is_decided: bool,
+}
+
+/// The plan of a binding, as far as it concerns estimates.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Planned<'a> {
+    /// See [`crate::plan::Plan::estimates`].
+    pub(crate) used: Option<&'a EstimateUse>,
+    /// The clusters whose estimators it asks now.
+    pub(crate) asked: &'a [Str],
+    /// True if it writes the binding.
+    pub(crate) is_written: bool,
+    /// True if there is too little room for it.
+    pub(crate) lacks_room: bool,
+}
+
+/// The time that a question takes at most, in milliseconds: the wait for its turn, and its call.
+pub(crate) const fn question(timeout: i64) -> i64 {
+    timeout.saturating_mul(2).saturating_add(MARGIN)
+}
+
+/// The time that a binding waits at most, in milliseconds: what could not be asked at once is asked again.
+const fn limit(timeout: i64) -> i64 {
+    question(timeout).saturating_mul(2)
 }
 
 impl Estimates {
@@ -62,111 +138,148 @@ impl Estimates {
         serde_json::to_string(&requirements).unwrap_or_default().into()
     }
 
-    /// The answers that count for a binding now. Cost: O(clusters that were asked for these requirements).
+    /// The answers that count for a binding now, `None` for an estimator that failed. `reported` is the time of the last report of a
+    /// cluster: a binding that was refused asks again where there is a new one. Cost: O(clusters that were asked for these
+    /// requirements).
     pub(crate) fn answers(
         &self,
         id: &ResourceId,
         requirements: &Str,
+        reported: impl Fn(&Str) -> Option<Time>,
+        timeout: i64,
         now: Time,
-    ) -> BTreeMap<Str, Option<i64>> {
-        let since = self.since(id, requirements);
-        let counts = |at: Time| now <= at.plus(FRESH) || since.is_some_and(|since| since <= at);
+    ) -> BTreeMap<Str, Option<Number>> {
+        let since = self.since(id, timeout, now);
+        let has_waited = self.waits_until(id, timeout, now) <= now;
+        let pause = self
+            .refused
+            .get(id)
+            .map_or(0, |times| PAUSES[(*times).min(PAUSES.len() - 1)]);
         let known = self.known.get(requirements).map(|known| &known.clusters);
         let entries = known.into_iter().flatten();
         entries
             .filter_map(|(cluster, entry)| {
-                let (_, answer) = entry.answer.filter(|(at, _)| counts(*at))?;
-                Some((cluster.clone(), answer))
+                let is_paused = |at: Time| {
+                    now < at.plus(pause)
+                        && entry.is_number()
+                        && reported(cluster).is_none_or(|reported| reported <= at)
+                };
+                let counts = |at: Time| {
+                    now <= at.plus(FRESH) || since.is_some_and(|since| since <= at) || is_paused(at)
+                };
+                let number = entry.number(now);
+                let is_answer = entry.answered.is_some_and(counts) || has_waited && number.is_some();
+                is_answer.then(|| (cluster.clone(), number))
             })
             .collect()
     }
 
-    /// The time until which a binding waits: the time-out of estimators and a margin after its first question. Cost: O(log bindings).
-    pub(crate) fn waits_until(&self, id: &ResourceId, requirements: &Str, timeout: i64, now: Time) -> Time {
-        self.since(id, requirements)
-            .unwrap_or(now)
-            .plus(timeout)
-            .plus(MARGIN)
+    /// The time until which a binding waits, counted from its first question. Cost: O(log bindings).
+    pub(crate) fn waits_until(&self, id: &ResourceId, timeout: i64, now: Time) -> Time {
+        self.since(id, timeout, now).unwrap_or(now).plus(limit(timeout))
     }
 
-    /// True if the estimator of a cluster was asked and may still answer. Cost: O(log).
-    pub(crate) fn is_open(&self, requirements: &Str, cluster: &Str, timeout: i64, now: Time) -> bool {
-        let entry = self
-            .known
-            .get(requirements)
-            .and_then(|known| known.clusters.get(cluster));
-        let asked = entry.and_then(|entry| entry.asked);
-        asked.is_some_and(|asked| now < asked.plus(timeout).plus(MARGIN))
+    /// The time until which the estimator of a cluster is not asked again: it may still answer, or could not be asked just now. Cost:
+    /// O(log).
+    pub(crate) fn asked_until(&self, requirements: &Str, cluster: &Str, now: Time) -> Option<Time> {
+        let entry = self.known.get(requirements)?.clusters.get(cluster)?;
+        Some(entry.until).filter(|until| now < *until)
     }
 
-    /// Notes the plan of a binding: that it waits for estimates for these requirements, and asks those of these clusters now; or
-    /// that it does not wait. Cost: O(clusters × log entries); O(log bindings) for none.
+    /// The number of questions that may be asked now.
+    pub(crate) const fn places(&self) -> usize {
+        MOST_OPEN.saturating_sub(self.open)
+    }
+
+    /// The other binding with the highest priority above this one that waits for the room of one of these clusters, and the time until
+    /// which it waits. Cost: O(bindings of a higher priority that wait × clusters × log).
+    pub(crate) fn goes_first(
+        &self,
+        own: &ResourceId,
+        (clusters, priority): (&BTreeSet<Str>, i32),
+        timeout: i64,
+        now: Time,
+    ) -> Option<(&ResourceId, Time)> {
+        let higher = self.by_priority.iter().rev();
+        let mut higher = higher.take_while(|(each, _)| *each > priority);
+        higher.find_map(|(_, id)| {
+            let wait = self.waiting.get(id)?;
+            let until = wait.since.plus(limit(timeout));
+            (id != own && now < until && !wait.clusters.is_disjoint(clusters)).then_some((id, until))
+        })
+    }
+
+    /// Notes the plan of a binding. Returns the bindings that waited behind it, if it does not wait any more. Cost: O(clusters × log
+    /// entries); O(log bindings) for none.
     pub(crate) fn planned(
         &mut self,
         id: &ResourceId,
-        waits: Option<(&Str, &[Str])>,
+        plan: &Planned<'_>,
         timeout: i64,
         now: Time,
-    ) {
-        let is_same = |wait: &Wait| waits.is_some_and(|(requirements, _)| *requirements == wait.requirements);
-        if self.waiting.get(id).is_some_and(|wait| !is_same(wait)) {
-            self.forget(id);
-        }
-        let Some((requirements, clusters)) = waits else {
-            return;
+    ) -> BTreeSet<ResourceId> {
+        let has_waited = self.waiting.get(id).is_some_and(|wait| !wait.is_decided);
+        let waits = plan.used.filter(|used| used.waits);
+        let behind = match waits {
+            Some(used) => {
+                self.wait(id, used, timeout, now);
+                BTreeSet::new()
+            }
+            None => self.end_wait(id, plan.is_written),
         };
-        self.expire(now);
-        let wait = || Wait {
-            requirements: requirements.clone(),
-            since: now,
-        };
-        self.waiting.entry(id.clone()).or_insert_with(wait);
-        let known = self.known.entry(requirements.clone()).or_default();
-        known.waiting.insert(id.clone());
-        for cluster in clusters {
-            let answer = known.clusters.get(cluster).and_then(|entry| entry.answer);
-            let entry = Entry {
-                asked: Some(now),
-                answer,
-                ends: now.plus(timeout).plus(MARGIN).plus(FRESH),
-            };
-            keep(&mut self.ends, requirements, cluster, known, entry);
+        if plan.lacks_room {
+            let times = self.refused.get(id).copied();
+            let times = times.map_or(0, |times| times + usize::from(has_waited));
+            self.refused.insert(id.clone(), times);
+        } else if waits.is_none() {
+            self.refused.remove(id);
         }
-        while self.ends.len() > MOST
-            && let Some((_, requirements, cluster)) = self.ends.pop_first()
-        {
-            self.end(&requirements, &cluster);
+        if let Some(used) = plan.used {
+            self.expire(now);
+            self.ask((id, used), plan.asked, timeout, now);
         }
+        behind
     }
 
-    /// Records answers. Returns the bindings that wait for some for these requirements. Cost: O(answers × log entries + those
-    /// bindings).
+    /// Records answers to open questions. Returns the bindings to plan again. Cost: O(answers × log entries + those bindings).
     pub(crate) fn answered(
         &mut self,
         requirements: &Str,
-        answers: Vec<(Str, Option<i64>)>,
-        timeout: i64,
+        answers: Vec<(Str, EstimatorAnswer)>,
         now: Time,
-    ) -> Vec<ResourceId> {
-        // Nobody asks for these any more.
-        let Some(known) = self.known.get_mut(requirements) else {
-            return Vec::new();
-        };
+    ) -> BTreeSet<ResourceId> {
         for (cluster, answer) in answers {
-            let entry = Entry {
-                asked: None,
-                answer: Some((now, answer)),
-                ends: now.plus(timeout).plus(MARGIN).plus(FRESH),
+            let known = self.known.get(requirements);
+            let Some(mut entry) = known.and_then(|known| known.clusters.get(&cluster)).copied() else {
+                continue;
             };
-            keep(&mut self.ends, requirements, &cluster, known, entry);
+            // The Cluster was deleted meanwhile, or the question is over.
+            let Some(asked) = entry.asked.take() else { continue };
+            entry.until = now;
+            entry.ends = now.plus(KEPT);
+            match answer {
+                EstimatorAnswer::Room(replicas) => {
+                    entry.answered = Some(now);
+                    entry.last = Some((now, Number { asked, replicas }));
+                }
+                EstimatorAnswer::Failed => entry.answered = Some(now),
+                EstimatorAnswer::NotAsked => entry.until = now.plus(AGAIN),
+            }
+            self.keep(requirements, &cluster, entry);
         }
-        known.waiting.iter().cloned().collect()
+        let Some(known) = self.known.get_mut(requirements) else {
+            return BTreeSet::new();
+        };
+        let mut all = std::mem::take(&mut known.curious);
+        all.extend(known.waiting.iter().cloned());
+        all
     }
 
     /// A Cluster was deleted. Cost: O(requirements).
     pub(crate) fn forget_member(&mut self, cluster: &Str) {
         for (requirements, known) in &mut self.known {
             if let Some(entry) = known.clusters.remove(cluster) {
+                self.open -= usize::from(entry.asked.is_some());
                 self.ends
                     .remove(&(entry.ends, requirements.clone(), cluster.clone()));
             }
@@ -174,22 +287,118 @@ impl Estimates {
         self.known.retain(|_, known| !known.is_unused());
     }
 
-    /// The time of the first question of a binding, if it waits for estimates for these requirements.
-    fn since(&self, id: &ResourceId, requirements: &Str) -> Option<Time> {
-        let wait = self.waiting.get(id)?;
-        (wait.requirements == *requirements).then_some(wait.since)
+    /// The time of the first question of a binding, if it waits, or its decision is being written. After a wait that long ago another
+    /// one begins.
+    fn since(&self, id: &ResourceId, timeout: i64, now: Time) -> Option<Time> {
+        let since = self.waiting.get(id)?.since;
+        (now < since.plus(limit(timeout)).plus(LAST)).then_some(since)
     }
 
-    /// A binding waits no more.
-    fn forget(&mut self, id: &ResourceId) {
-        let Some(wait) = self.waiting.remove(id) else {
-            return;
+    /// A binding waits.
+    fn wait(&mut self, id: &ResourceId, used: &EstimateUse, timeout: i64, now: Time) {
+        let since = self.since(id, timeout, now).unwrap_or(now);
+        let before = self.waiting.remove(id);
+        if let Some(before) = &before {
+            self.by_priority.remove(&(before.priority, id.clone()));
+            if before.requirements != used.key {
+                self.leave(id, &before.requirements);
+            }
+        }
+        let wait = Wait {
+            requirements: used.key.clone(),
+            since,
+            clusters: used.clusters.clone(),
+            priority: used.priority,
+            behind: before.map(|before| before.behind).unwrap_or_default(),
+            is_decided: false,
         };
-        if let Some(known) = self.known.get_mut(&wait.requirements) {
+        self.waiting.insert(id.clone(), wait);
+        self.by_priority.insert((used.priority, id.clone()));
+        let known = self.known.entry(used.key.clone()).or_default();
+        known.waiting.insert(id.clone());
+        if let Some(first) = &used.behind
+            && let Some(first) = self.waiting.get_mut(first)
+        {
+            first.behind.insert(id.clone());
+        }
+    }
+
+    /// A binding waits no more. Returns those behind it.
+    fn end_wait(&mut self, id: &ResourceId, is_written: bool) -> BTreeSet<ResourceId> {
+        let Some(mut wait) = self.waiting.remove(id) else {
+            return BTreeSet::new();
+        };
+        self.by_priority.remove(&(wait.priority, id.clone()));
+        self.leave(id, &wait.requirements);
+        let behind = std::mem::take(&mut wait.behind);
+        if is_written {
+            wait.is_decided = true;
+            self.waiting.insert(id.clone(), wait);
+        }
+        behind
+    }
+
+    /// A binding does not wait for answers for these requirements.
+    fn leave(&mut self, id: &ResourceId, requirements: &Str) {
+        if let Some(known) = self.known.get_mut(requirements) {
             known.waiting.remove(id);
             if known.is_unused() {
-                self.known.remove(&wait.requirements);
+                self.known.remove(requirements);
             }
+        }
+    }
+
+    /// The estimators of these clusters are asked for a binding.
+    fn ask(&mut self, (id, used): (&ResourceId, &EstimateUse), asked: &[Str], timeout: i64, now: Time) {
+        for cluster in asked {
+            let known = self.known.get(&used.key);
+            let before = known.and_then(|known| known.clusters.get(cluster)).copied();
+            let entry = Entry {
+                asked: Some(now),
+                until: now.plus(question(timeout)),
+                answered: before.and_then(|before| before.answered),
+                last: before.and_then(|before| before.last),
+                ends: now.plus(question(timeout)).plus(KEPT),
+            };
+            self.keep(&used.key, cluster, entry);
+        }
+        // Without an entry no answer comes.
+        if !used.waits
+            && let Some(known) = self.known.get_mut(&used.key)
+        {
+            known.curious.insert(id.clone());
+        }
+    }
+
+    /// Keeps an entry, in place of the one before.
+    fn keep(&mut self, requirements: &Str, cluster: &Str, entry: Entry) {
+        let end = |at: Time| (at, requirements.clone(), cluster.clone());
+        let known = self.known.entry(requirements.clone()).or_default();
+        let before = known.clusters.insert(cluster.clone(), entry);
+        self.open += usize::from(entry.asked.is_some());
+        if let Some(before) = before {
+            self.open -= usize::from(before.asked.is_some());
+            self.ends.remove(&end(before.ends));
+        }
+        self.ends.insert(end(entry.ends));
+        self.trim();
+    }
+
+    /// Drops answers beyond [`MOST`], never open questions: they would be asked again. Cost: O(1) if there are not too many.
+    fn trim(&mut self) {
+        while self.ends.len() > MOST {
+            let known = &self.known;
+            let is_open = |(_, requirements, cluster): &&(Time, Str, Str)| {
+                let entry = known
+                    .get(requirements)
+                    .and_then(|known| known.clusters.get(cluster));
+                entry.is_some_and(|entry| entry.asked.is_some())
+            };
+            let Some(end) = self.ends.iter().find(|end| !is_open(end)).cloned() else {
+                return;
+            };
+            self.ends.remove(&end);
+            self.end(&end.1, &end.2);
         }
     }
 
@@ -207,7 +416,9 @@ impl Estimates {
         let Some(known) = self.known.get_mut(requirements) else {
             return;
         };
-        known.clusters.remove(cluster);
+        if let Some(entry) = known.clusters.remove(cluster) {
+            self.open -= usize::from(entry.asked.is_some());
+        }
         if known.is_unused() {
             self.known.remove(requirements);
         }
@@ -215,153 +426,21 @@ impl Estimates {
 }
 
 impl Known {
+    /// True if nobody waits, and nothing is kept or asked: no answer comes for who is curious.
     fn is_unused(&self) -> bool {
         self.clusters.is_empty() && self.waiting.is_empty()
     }
 }
 
-/// Keeps an entry, in place of the one before.
-fn keep(
-    ends: &mut BTreeSet<(Time, Str, Str)>,
-    requirements: &Str,
-    cluster: &Str,
-    known: &mut Known,
-    entry: Entry,
-) {
-    let end = |at: Time| (at, requirements.clone(), cluster.clone());
-    ends.insert(end(entry.ends));
-    let until = entry.ends;
-    if let Some(before) = known.clusters.insert(cluster.clone(), entry)
-        && before.ends != until
-    {
-        ends.remove(&end(before.ends));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::object::Gvk;
-
-    const TIMEOUT: i64 = 3_000;
-
-    fn id(name: &str) -> ResourceId {
-        ResourceId::new(Gvk::new("apps/v1", "Deployment"), "shop", name)
+impl Entry {
+    /// True if the last answer was a number.
+    fn is_number(&self) -> bool {
+        self.answered.is_some() && self.last.map(|(at, _)| at) == self.answered
     }
 
-    fn strs(all: &[&str]) -> Vec<Str> {
-        all.iter().map(|name| Str::from(*name)).collect()
-    }
-
-    fn answers(all: &[(&str, Option<i64>)]) -> Vec<(Str, Option<i64>)> {
-        all.iter()
-            .map(|(name, answer)| (Str::from(*name), *answer))
-            .collect()
-    }
-
-    /// The binding asks the estimators of these clusters, or waits for others' questions.
-    fn asks(estimates: &mut Estimates, name: &str, clusters: &[&str], at: i64) {
-        let (needs, clusters) = (Str::from("needs"), strs(clusters));
-        estimates.planned(&id(name), Some((&needs, &clusters)), TIMEOUT, Time(at));
-    }
-
-    fn known(estimates: &Estimates, name: &str, at: i64) -> Vec<(Str, Option<i64>)> {
-        let all = estimates.answers(&id(name), &"needs".into(), Time(at));
-        all.into_iter().collect()
-    }
-
-    fn is_empty(estimates: &Estimates) -> bool {
-        estimates.known.is_empty() && estimates.waiting.is_empty() && estimates.ends.is_empty()
-    }
-
-    #[test]
-    fn an_answer_counts_for_a_while_and_for_who_waits_until_its_turn() {
-        let mut estimates = Estimates::default();
-        asks(&mut estimates, "x", &["a", "b"], 0);
-        assert_eq!(known(&estimates, "x", 1), []);
-        let reported = answers(&[("a", Some(4)), ("b", None)]);
-        let waiting = estimates.answered(&"needs".into(), reported.clone(), TIMEOUT, Time(1_000));
-        assert_eq!(waiting, [id("x")]);
-        for (name, at, want) in [
-            ("x", 1_000, reported.clone()),
-            ("x", 1_000 + FRESH + 1, reported.clone()),
-            ("y", 1_000 + FRESH, reported.clone()),
-            ("y", 1_000 + FRESH + 1, vec![]),
-        ] {
-            assert_eq!(known(&estimates, name, at), want, "{name} at {at}");
-        }
-        let others = estimates.answers(&id("x"), &"other needs".into(), Time(1_000));
-        assert_eq!(others, BTreeMap::new());
-        // It is planned, and waits no more.
-        estimates.planned(&id("x"), None, TIMEOUT, Time(2_000));
-        assert_eq!(known(&estimates, "x", 1_000 + FRESH + 1), []);
-    }
-
-    #[test]
-    fn a_question_is_open_until_its_answer_or_the_time_out_and_the_wait_begins_with_the_first() {
-        let mut estimates = Estimates::default();
-        let needs = Str::from("needs");
-        let is_open = |estimates: &Estimates, cluster: &str, at: i64| {
-            estimates.is_open(&needs, &cluster.into(), TIMEOUT, Time(at))
-        };
-        asks(&mut estimates, "x", &["a", "b"], 0);
-        assert!(is_open(&estimates, "a", 0) && !is_open(&estimates, "c", 0));
-        estimates.answered(&needs, answers(&[("a", Some(1))]), TIMEOUT, Time(10));
-        assert!(!is_open(&estimates, "a", 10) && is_open(&estimates, "b", TIMEOUT + MARGIN - 1));
-        assert!(!is_open(&estimates, "b", TIMEOUT + MARGIN));
-        // Another one waits for the same, and the first asks once more.
-        asks(&mut estimates, "y", &[], 100);
-        asks(&mut estimates, "x", &["c"], 200);
-        let until = |name: &str| estimates.waits_until(&id(name), &needs, TIMEOUT, Time(300));
-        assert_eq!(until("x"), Time(TIMEOUT + MARGIN));
-        assert_eq!(until("y"), Time(100 + TIMEOUT + MARGIN));
-        assert_eq!(until("z"), Time(300 + TIMEOUT + MARGIN));
-        let waiting = estimates.answered(&needs, answers(&[("b", None), ("c", None)]), TIMEOUT, Time(400));
-        assert_eq!(waiting, [id("x"), id("y")]);
-    }
-
-    #[test]
-    fn a_question_that_is_asked_again_keeps_the_answer_for_who_waits_with_it() {
-        let mut estimates = Estimates::default();
-        asks(&mut estimates, "x", &["a", "b"], 0);
-        estimates.answered(&"needs".into(), answers(&[("a", Some(3))]), TIMEOUT, Time(1));
-        asks(&mut estimates, "y", &["a"], FRESH + 2);
-        assert_eq!(known(&estimates, "x", FRESH + 3), answers(&[("a", Some(3))]));
-        assert_eq!(known(&estimates, "y", FRESH + 3), []);
-    }
-
-    #[test]
-    fn nothing_is_kept_for_long() {
-        let mut estimates = Estimates::default();
-        asks(&mut estimates, "x", &["a", "b"], 0);
-        estimates.answered(&"needs".into(), answers(&[("a", Some(3))]), TIMEOUT, Time(1));
-        estimates.planned(&id("x"), None, TIMEOUT, Time(2));
-        estimates.forget_member(&"b".into());
-        assert_eq!(estimates.ends.len(), 1);
-        asks(&mut estimates, "y", &[], 60_000);
-        assert!(estimates.ends.is_empty());
-        estimates.planned(&id("y"), None, TIMEOUT, Time(60_001));
-        assert!(is_empty(&estimates));
-        // A late answer that nobody waits for, and a binding whose requirements change.
-        assert_eq!(
-            estimates.answered(&"needs".into(), answers(&[("a", Some(3))]), TIMEOUT, Time(60_002)),
-            []
-        );
-        assert!(is_empty(&estimates));
-        asks(&mut estimates, "x", &["a"], 60_003);
-        let (other, clusters) = (Str::from("other needs"), strs(&["a"]));
-        estimates.planned(&id("x"), Some((&other, &clusters)), TIMEOUT, Time(60_004));
-        let waiting = estimates.answered(&"needs".into(), answers(&[("a", Some(3))]), TIMEOUT, Time(60_005));
-        assert_eq!(waiting, []);
-    }
-
-    #[test]
-    fn no_more_than_so_many_are_kept() {
-        let mut estimates = Estimates::default();
-        let many: Vec<String> = (0..=MOST).map(|number| format!("m{number:06}")).collect();
-        let many: Vec<&str> = many.iter().map(String::as_str).collect();
-        asks(&mut estimates, "x", &many, 0);
-        let kept: usize = estimates.known.values().map(|known| known.clusters.len()).sum();
-        assert_eq!((kept, estimates.ends.len()), (MOST, MOST));
+    /// The number that counts now: that of the last answer, or one not long before it.
+    fn number(&self, now: Time) -> Option<Number> {
+        let (at, number) = self.last?;
+        (self.is_number() || now <= at.plus(LAST)).then_some(number)
     }
 }

@@ -5,6 +5,7 @@ use crate::{
     engine::routes::Changed,
     fleet::Fleet,
     object::{Str, Time},
+    observation::EstimatorAnswer,
 };
 
 impl Fleet {
@@ -12,15 +13,11 @@ impl Fleet {
     pub(super) fn estimated(
         &mut self,
         requirements: &Str,
-        answers: Vec<(Str, Option<i64>)>,
+        answers: Vec<(Str, EstimatorAnswer)>,
         now: Time,
         dirty: &mut Dirty,
     ) {
-        let Some(settings) = self.config.estimators else {
-            return;
-        };
-        let estimates = &mut self.memory.estimates;
-        for id in estimates.answered(requirements, answers, settings.timeout, now) {
+        for id in self.memory.estimates.answered(requirements, answers, now) {
             self.route(Changed::Binding(&id), dirty);
         }
     }
