@@ -1,8 +1,9 @@
 //! The client of `karmada-scheduler-estimator`, one of which may run for each member: it asks for the replicas that the nodes of a
 //! member have room for, and returns the answers to the core.
 //!
-//! An estimator that does not answer in time gives no estimate; one that fails repeatedly is in back-off, and not waited for. Questions
-//! are asked beside the plans that need them, so that no capacity of the hub is held meanwhile.
+//! An estimator that does not answer in time gives no estimate; one that fails repeatedly is in back-off, and not waited for. The time
+//! begins with the turn of a question; one that gets no turn was not asked, which is no failure of the estimator. Questions are asked
+//! beside the plans that need them, so that no capacity of the hub is held meanwhile.
 //!
 //! Source: Karmada's `pkg/estimator`.
 
@@ -11,17 +12,19 @@ use std::{
     fmt,
     path::PathBuf,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use entourage_api::work::ReplicaRequirements;
 use entourage_core::{
-    interpreter::hook::Breaker, object::Str, observation::Observation, plan::EstimateOrder,
+    object::Str,
+    observation::{EstimatorAnswer, Observation},
+    plan::EstimateOrder,
 };
 use futures::future::join_all;
 use tokio::{
     sync::{Semaphore, mpsc},
-    time::timeout_at,
+    time::{Instant, timeout, timeout_at},
 };
 use tracing::{debug, info, warn};
 
@@ -34,17 +37,19 @@ use crate::{
 
 mod address;
 mod call;
+mod known;
 #[cfg(test)]
 mod tests;
 mod trust;
 mod wire;
 
 use call::{Client, Failure};
+use known::{Address, Call, Kind, Known, Transition};
 
-/// The maximum number of concurrent calls; more wait, within their time-out.
-const TURNS: usize = 64;
-/// The time that the address of a Service is used before the Service is read again.
-const LOCATED: Duration = Duration::from_secs(60);
+/// The maximum number of concurrent calls; more wait. Hundreds of estimators that hang do not take them all.
+const TURNS: usize = 1_024;
+/// The maximum number of questions that wait or are asked; more are not asked now.
+const PLACES: usize = 10_000;
 /// The time after which what is known of an estimator that nobody asks is dropped.
 const UNUSED: Duration = Duration::from_secs(600);
 
@@ -105,20 +110,14 @@ pub struct Estimators(Arc<Inner>);
 
 struct Inner {
     options: Options,
+    /// A client that is never used: the one of each estimator is made from it.
     client: Client,
     services: Arc<dyn Services>,
     metrics: Metrics,
     turns: Semaphore,
+    places: Arc<Semaphore>,
     /// What is known of the estimators that were asked, by member.
     known: Mutex<BTreeMap<Str, Known>>,
-}
-
-/// The state of an estimator.
-struct Known {
-    /// Its host and port, and the time when they were found.
-    address: Option<(String, Instant)>,
-    breaker: Breaker,
-    used: Instant,
 }
 
 impl Estimators {
@@ -134,15 +133,22 @@ impl Estimators {
             services,
             metrics,
             turns: Semaphore::new(TURNS),
+            places: Arc::new(Semaphore::new(PLACES)),
             known: Mutex::default(),
         })))
     }
 
-    /// Asks the estimators of an order, and sends all answers together, once each of them answered or failed.
+    /// Asks the estimators of an order, and sends all answers together, once each of them answered or failed. If too many questions wait
+    /// already, none is asked.
     pub fn ask(&self, order: EstimateOrder, brain: mpsc::Sender<Message>) {
+        let count = u32::try_from(order.clusters.len());
+        let places = count.map(|count| self.0.places.clone().try_acquire_many_owned(count));
         let estimators = self.clone();
         tokio::spawn(async move {
-            let answers = estimators.answers(&order).await;
+            let answers = match places {
+                Ok(Ok(_places)) => estimators.answers(&order).await,
+                _ => estimators.not_asked(&order),
+            };
             let seen = Observation::Estimated(order.key, answers);
             if brain.send(Message::Seen(Box::new(seen))).await.is_err() {
                 debug!("the control loop has ended");
@@ -150,80 +156,102 @@ impl Estimators {
         });
     }
 
-    async fn answers(&self, order: &EstimateOrder) -> Vec<(Str, Option<i64>)> {
+    async fn answers(&self, order: &EstimateOrder) -> Vec<(Str, EstimatorAnswer)> {
         let requirements = order.requirements.as_deref();
         let each = |cluster: &Str| {
             let cluster = cluster.clone();
             async move {
                 let answer = self.estimate(&cluster, requirements).await;
-                (cluster, answer.map(i64::from))
+                (cluster, answer)
             }
         };
         join_all(order.clusters.iter().map(each)).await
     }
 
-    /// The number of replicas that the nodes of a member have room for; `None` if its estimator does not say. Takes no longer than the
-    /// time-out.
-    async fn estimate(&self, cluster: &Str, requirements: Option<&ReplicaRequirements>) -> Option<i32> {
-        let inner = &*self.0;
-        let began = Instant::now();
-        let count = |outcome| inner.metrics.estimated(cluster, outcome);
-        if self.with(cluster, |known| known.breaker.is_left_alone(clock::now())) {
-            count(Asked::LeftAlone);
-            return None;
-        }
-        let deadline = tokio::time::Instant::now() + inner.options.timeout;
-        // The semaphore is never closed. That it has no turn in time is not the fault of the estimator.
-        let Ok(_turn) = timeout_at(deadline, inner.turns.acquire()).await else {
-            count(Asked::NoResponse);
-            return None;
+    fn not_asked(&self, order: &EstimateOrder) -> Vec<(Str, EstimatorAnswer)> {
+        let each = |cluster: &Str| {
+            self.0.metrics.estimated(cluster, Asked::NoTurn);
+            (cluster.clone(), EstimatorAnswer::NotAsked)
         };
-        if self.with(cluster, |known| known.breaker.enter(clock::now()).is_err()) {
+        order.clusters.iter().map(each).collect()
+    }
+
+    /// The number of replicas that the nodes of a member have room for, if its estimator says it. Takes no longer than twice the
+    /// time-out: for its turn, and for its call.
+    async fn estimate(&self, cluster: &Str, requirements: Option<&ReplicaRequirements>) -> EstimatorAnswer {
+        let inner = &*self.0;
+        let count = |outcome| inner.metrics.estimated(cluster, outcome);
+        let (is_left_alone, own) = self.with(cluster, |known| {
+            (known.is_left_alone(clock::now()), known.turns.clone())
+        });
+        if is_left_alone {
             count(Asked::LeftAlone);
-            return None;
+            return EstimatorAnswer::Failed;
         }
-        let exchanged = timeout_at(deadline, self.exchange(cluster, requirements)).await;
-        let result = exchanged.unwrap_or_else(|_| {
+        // Semaphores are never closed. That there is no turn in time is not the fault of the estimator, and says nothing of its room.
+        let turns = async { (own.acquire_owned().await, inner.turns.acquire().await) };
+        let Ok(_turns) = timeout(inner.options.timeout, turns).await else {
+            count(Asked::NoTurn);
+            return EstimatorAnswer::NotAsked;
+        };
+        let Some(call) = self.with(cluster, |known| known.enter(clock::now())) else {
+            count(Asked::LeftAlone);
+            return EstimatorAnswer::Failed;
+        };
+        let began = Instant::now();
+        let deadline = began + inner.options.timeout;
+        let exchanged = timeout_at(
+            deadline,
+            self.exchange(cluster, requirements, &call.client, deadline),
+        );
+        let result = exchanged.await.unwrap_or_else(|_| {
             let why = format!("there is no answer within {:?}", inner.options.timeout);
-            Err((why, true))
+            Err((why, Kind::Late))
         });
         let took = began.elapsed();
-        let failure = result.as_ref().err();
-        self.record(cluster, failure.map(|(why, is_out)| (why.as_str(), *is_out)));
+        self.record(cluster, &call, result.as_ref().err());
         match result {
             Ok(replicas) => {
                 count(Asked::Answered);
                 debug!(%cluster, replicas, ?took, "an estimator answered");
-                Some(replicas)
+                EstimatorAnswer::Room(i64::from(replicas))
             }
-            Err((why, is_out)) => {
-                count(if is_out { Asked::NoResponse } else { Asked::Wrong });
+            Err((why, kind)) => {
+                count(match kind {
+                    Kind::Refuses => Asked::Wrong,
+                    Kind::Absent | Kind::Out | Kind::Late => Asked::NoResponse,
+                });
                 debug!(%cluster, why, ?took, "an estimator did not answer");
-                None
+                EstimatorAnswer::Failed
             }
         }
     }
 
-    /// The answer of an estimator, or the reason why there is none, and whether the estimator as a whole fails.
+    /// The answer of an estimator, or the reason why there is none.
     async fn exchange(
         &self,
         cluster: &Str,
         requirements: Option<&ReplicaRequirements>,
-    ) -> Result<i32, (String, bool)> {
-        let address = self.address(cluster).await.map_err(|why| (why, true))?;
+        client: &Client,
+        deadline: Instant,
+    ) -> Result<i32, (String, Kind)> {
+        let Address { at, is_guessed } = self.address(cluster).await.map_err(|why| (why, Kind::Out))?;
         let message = wire::request(cluster, requirements);
-        let timeout = self.0.options.timeout;
-        let answer = self.0.client.call(&address, message, timeout).await;
+        let answer = client.call(&at, message, deadline).await;
         let answer = answer.and_then(|bytes| wire::response(&bytes).map_err(Failure::Wrong));
-        answer.map_err(|failure| (failure.text(&address), failure.has_no_response()))
+        answer.map_err(|failure| {
+            let kind = match &failure {
+                Failure::Unknown if is_guessed => Kind::Absent,
+                other if other.has_no_response() => Kind::Out,
+                _ => Kind::Refuses,
+            };
+            (failure.text(&at), kind)
+        })
     }
 
     /// The host and port of the estimator of a member.
-    async fn address(&self, cluster: &Str) -> Result<String, String> {
-        let found = self.with(cluster, |known| known.address.clone());
-        if let Some((address, at)) = found
-            && at.elapsed() < LOCATED
-        {
+    async fn address(&self, cluster: &Str) -> Result<Address, String> {
+        if let Some(address) = self.with(cluster, |known| known.address()) {
             return Ok(address);
         }
         let Options {
@@ -235,35 +263,35 @@ impl Estimators {
         let name = format!("{prefix}-{cluster}");
         let at = |why: String| format!("Service {namespace}/{name} of the hub: {why}");
         let service = self.0.services.service(namespace, &name).await.map_err(at)?;
-        let address = match service {
-            Some(service) => address::of_service(&service, *port).map_err(at)?,
-            None => address::by_name(namespace, &name, *port),
+        let address = Address {
+            is_guessed: service.is_none(),
+            at: match service {
+                Some(service) => address::of_service(&service, *port).map_err(at)?,
+                None => address::by_name(namespace, &name, *port),
+            },
         };
-        self.with(cluster, |known| {
-            known.address = Some((address.clone(), Instant::now()))
-        });
+        self.with(cluster, |known| known.found(address.clone()));
         Ok(address)
     }
 
-    /// Records a call, and reports when an estimator begins to be in back-off, and when it answers again.
-    fn record(&self, cluster: &Str, failure: Option<(&str, bool)>) {
-        let is_out = failure.is_some_and(|(_, is_out)| is_out);
-        let (was_open, is_open) = self.with(cluster, |known| {
-            let was_open = known.breaker.is_open();
-            known.breaker.record(clock::now(), !is_out);
-            if is_out {
-                known.address = None;
-            }
-            (was_open, known.breaker.is_open())
-        });
-        match (was_open, is_open, failure) {
-            (false, true, Some((why, _))) => warn!(
+    /// Records a call, and reports when an estimator begins to be in back-off or to answer with errors, and when it answers again.
+    fn record(&self, cluster: &Str, call: &Call, failure: Option<&(String, Kind)>) {
+        let kind = failure.map(|(_, kind)| *kind);
+        let transition = self.with(cluster, |known| known.record(call, kind, clock::now()));
+        let why = failure.map_or("", |(why, _)| why.as_str());
+        match transition {
+            Some(Transition::Fails) => warn!(
                 %cluster,
                 why,
                 "the estimator of a member does not answer; its room is estimated by its Cluster alone"
             ),
-            (true, false, _) => info!(%cluster, "the estimator of a member answers again"),
-            _ => {}
+            Some(Transition::Refuses) => warn!(
+                %cluster,
+                why,
+                "the estimator of a member answers with an error; while it does, its room is estimated by its Cluster alone"
+            ),
+            Some(Transition::Recovers) => info!(%cluster, "the estimator of a member answers again"),
+            None => {}
         }
     }
 
@@ -274,11 +302,8 @@ impl Estimators {
         if !all.contains_key(cluster) {
             all.retain(|_, known| now.duration_since(known.used) < UNUSED);
         }
-        let known = all.entry(cluster.clone()).or_insert_with(|| Known {
-            address: None,
-            breaker: Breaker::default(),
-            used: now,
-        });
+        let anew = || Known::new(self.0.client.renewed());
+        let known = all.entry(cluster.clone()).or_insert_with(anew);
         known.used = now;
         then(known)
     }

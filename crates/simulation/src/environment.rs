@@ -9,7 +9,7 @@ use entourage_core::{
     interpreter::{Interpretation, question::Question},
     namespaces::content::Contents,
     object::{ResourceId, Str},
-    observation::{Observation, Server, Watch},
+    observation::{EstimatorAnswer, Observation, Server, Watch},
     plan::{EstimateOrder, Event, Key, Preconditions, RemovalMode},
 };
 use serde_json::Value;
@@ -158,14 +158,9 @@ pub trait Environment {
     }
 
     /// The answers of estimators to a question, for each of its members; `None` if no answer comes, not even a failure.
-    fn estimate(&mut self, order: &EstimateOrder) -> Option<Vec<(Str, Option<i64>)>> {
-        Some(
-            order
-                .clusters
-                .iter()
-                .map(|cluster| (cluster.clone(), None))
-                .collect(),
-        )
+    fn estimate(&mut self, order: &EstimateOrder) -> Option<Vec<(Str, EstimatorAnswer)>> {
+        let fails = |cluster: &Str| (cluster.clone(), EstimatorAnswer::Failed);
+        Some(order.clusters.iter().map(fails).collect())
     }
 
     /// Renders a copy.

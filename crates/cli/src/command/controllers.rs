@@ -387,6 +387,7 @@ mod tests {
         for line in [
             "--descheduler --enable-cluster-resource-modeling=false",
             "--scheduler-estimator-timeout 0s",
+            "--scheduler-estimator-timeout 31s",
             "--scheduler-estimator-cert-file cert --scheduler-estimator-key-file key",
             "--descheduler --unschedulable-threshold 0s",
         ] {

@@ -1,7 +1,8 @@
 //! One unary call of gRPC: a POST over HTTP/2, its answer, and the status in the trailers.
 //!
 //! Of gRPC that is five bytes before a message, and three headers: no further library is needed for it.
-//! Connections are pooled: one for each estimator, shared by concurrent calls, closed after a minute without any.
+//! A connection is shared by concurrent calls, and closed after a minute without any. It is not pinged: a gRPC server closes one that is
+//! pinged more often than every five minutes, with all its calls.
 
 use std::{error::Error as StdError, io, time::Duration};
 
@@ -14,6 +15,7 @@ use hyper_util::{
     rt::{TokioExecutor, TokioTimer},
 };
 use rustls::ClientConfig;
+use tokio::time::Instant;
 
 /// The method that is called.
 const METHOD: &str = "/github.com.karmada_io.karmada.pkg.estimator.service.Estimator/MaxAvailableReplicas";
@@ -21,19 +23,22 @@ const METHOD: &str = "/github.com.karmada_io.karmada.pkg.estimator.service.Estim
 const LARGEST: usize = 64 << 10;
 /// The time that a connection without calls is kept.
 const IDLE: Duration = Duration::from_secs(60);
-/// The interval and the time-out of pings while a call waits: else a connection that the network lost would be used again and again.
-const ALIVE: Duration = Duration::from_secs(2);
 /// The number of characters of an estimator's message that are shown.
 const SHOWN: usize = 200;
 
-/// The status of a call that succeeded, and that of an estimator that cannot be used now.
+/// The status of a call that succeeded.
 const OK: &str = "0";
-const UNAVAILABLE: &str = "14";
+/// Those of an estimator that cannot be used: DEADLINE_EXCEEDED, PERMISSION_DENIED, RESOURCE_EXHAUSTED, UNIMPLEMENTED, INTERNAL,
+/// UNAVAILABLE and UNAUTHENTICATED.
+const OUT: [&str; 7] = ["4", "7", "8", "12", "13", "14", "16"];
+/// The beginning of the error of a name that cannot be resolved.
+const UNRESOLVED: &str = "failed to lookup address information";
 
-/// The client of all estimators. Cheap to clone; clones share connections.
+/// The client of an estimator. Cheap to clone; clones share connections.
 #[derive(Clone)]
 pub(super) struct Client {
     http: legacy::Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    connector: HttpsConnector<HttpConnector>,
     scheme: &'static str,
 }
 
@@ -42,6 +47,8 @@ pub(super) struct Client {
 pub(super) enum Failure {
     /// There is no connection.
     Unconnected(String),
+    /// The host of the address does not exist.
+    Unknown,
     /// The connection broke.
     Broken,
     /// The response is not one of gRPC.
@@ -62,37 +69,45 @@ impl Client {
             .https_or_http()
             .enable_http2()
             .wrap_connector(tcp);
+        Self::over(connector, if is_plain { "http" } else { "https" })
+    }
+
+    /// A client with the same settings and no connection.
+    pub(super) fn renewed(&self) -> Self {
+        Self::over(self.connector.clone(), self.scheme)
+    }
+
+    fn over(connector: HttpsConnector<HttpConnector>, scheme: &'static str) -> Self {
         let http = legacy::Client::builder(TokioExecutor::new())
             .http2_only(true)
             .pool_timer(TokioTimer::new())
-            .timer(TokioTimer::new())
             .pool_idle_timeout(IDLE)
             .pool_max_idle_per_host(1)
-            .http2_keep_alive_interval(ALIVE)
-            .http2_keep_alive_timeout(ALIVE)
-            .build(connector);
+            .build(connector.clone());
         Self {
             http,
-            scheme: if is_plain { "http" } else { "https" },
+            connector,
+            scheme,
         }
     }
 
-    /// Calls the estimator at `HOST:PORT` with a message; returns the one that it answers with. It is told that it has `timeout`; the
-    /// caller must end the call itself.
+    /// Calls the estimator at `HOST:PORT` with a message; returns the one that it answers with. It is told the time that is left until
+    /// the deadline; the caller must end the call itself.
     pub(super) async fn call(
         &self,
         address: &str,
         message: Bytes,
-        timeout: Duration,
+        deadline: Instant,
     ) -> Result<Bytes, Failure> {
-        match self.once(address, message.clone(), timeout).await {
+        match self.once(address, message.clone(), deadline).await {
             // As one does that was kept while the estimator restarted.
-            Err(Failure::Broken) => self.once(address, message, timeout).await,
+            Err(Failure::Broken) => self.once(address, message, deadline).await,
             other => other,
         }
     }
 
-    async fn once(&self, address: &str, message: Bytes, timeout: Duration) -> Result<Bytes, Failure> {
+    async fn once(&self, address: &str, message: Bytes, deadline: Instant) -> Result<Bytes, Failure> {
+        let left = deadline.saturating_duration_since(Instant::now());
         let uri = Uri::builder()
             .scheme(self.scheme)
             .authority(address)
@@ -106,7 +121,7 @@ impl Client {
             .header(header::TE, "trailers")
             .header(
                 "grpc-timeout",
-                format!("{}m", timeout.as_millis().min(99_999_999)),
+                format!("{}m", left.as_millis().clamp(1, 99_999_999)),
             )
             .header(
                 header::USER_AGENT,
@@ -147,8 +162,8 @@ impl Failure {
     /// True if the estimator as a whole fails. An error of its own may be about this question.
     pub(super) fn has_no_response(&self) -> bool {
         match self {
-            Self::Refused(code, _) => code == UNAVAILABLE,
-            Self::Unconnected(_) | Self::Broken | Self::Foreign(_) | Self::Wrong(_) => true,
+            Self::Refused(code, _) => OUT.contains(&code.as_str()),
+            Self::Unconnected(_) | Self::Unknown | Self::Broken | Self::Foreign(_) | Self::Wrong(_) => true,
         }
     }
 
@@ -159,6 +174,7 @@ impl Failure {
                     "cannot connect to {address}: {why}; is an estimator running for this member, and is its Service right?"
                 )
             }
+            Self::Unknown => format!("the host of {address} does not exist"),
             Self::Broken => format!("{address} breaks the connection off; does it expect TLS, or none?"),
             Self::Foreign(status) => {
                 format!(
@@ -195,6 +211,10 @@ fn failure_of(error: &legacy::Error) -> Failure {
             return Failure::Unconnected(format!("no TLS with it: {tls}"));
         }
         let io = each.downcast_ref::<io::Error>();
+        let unresolved = io.map(ToString::to_string);
+        if let Some(words) = unresolved.filter(|words| words.starts_with(UNRESOLVED)) {
+            return failure_of_lookup(words);
+        }
         // The cause that an io::Error wraps is not its source.
         if let Some(inner) = io.and_then(io::Error::get_ref) {
             at = Some(inner);
@@ -206,4 +226,35 @@ fn failure_of(error: &legacy::Error) -> Failure {
         at = each.source();
     }
     Failure::Unconnected("the connection was not made".to_owned())
+}
+
+/// The failure of a lookup: the host does not exist, or that is not known now.
+fn failure_of_lookup(words: String) -> Failure {
+    let is_temporary = ["emporary failure", "ry again"]
+        .iter()
+        .any(|each| words.contains(each));
+    if is_temporary {
+        Failure::Unconnected(words)
+    } else {
+        Failure::Unknown
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_host_that_is_known_not_to_exist_is_unknown() {
+        for (words, is_unknown) in [
+            ("Name or service not known", true),
+            ("No address associated with hostname", true),
+            ("Name does not resolve", true),
+            ("Temporary failure in name resolution", false),
+            ("Try again", false),
+        ] {
+            let failure = failure_of_lookup(format!("{UNRESOLVED}: {words}"));
+            assert_eq!(failure == Failure::Unknown, is_unknown, "{words}");
+        }
+    }
 }

@@ -22,6 +22,8 @@ use tokio::{
 use tokio_rustls::TlsAcceptor;
 use tokio_util::task::AbortOnDropHandle;
 
+use EstimatorAnswer::{Failed, NotAsked, Room};
+
 use super::*;
 
 /// The behaviour of an estimator.
@@ -46,6 +48,7 @@ const SEVEN: Behaves = Behaves::With(&[0, 0, 0, 0, 2, 8, 7]);
 /// A running estimator. When dropped, it ends with all its connections.
 struct Fake {
     address: SocketAddr,
+    behaves: Arc<Mutex<Behaves>>,
     seen: Arc<Mutex<Seen>>,
     _task: AbortOnDropHandle<()>,
 }
@@ -65,12 +68,13 @@ impl Fake {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let seen: Arc<Mutex<Seen>> = Arc::default();
-        let reported = seen.clone();
+        let behaves = Arc::new(Mutex::new(behaves));
+        let (reported, current) = (seen.clone(), behaves.clone());
         let task = tokio::spawn(async move {
             let mut connections = JoinSet::new();
             loop {
                 let (stream, _) = listener.accept().await.unwrap();
-                let (seen, tls) = (reported.clone(), tls.clone());
+                let (seen, tls, behaves) = (reported.clone(), tls.clone(), current.clone());
                 lock(&seen).connections += 1;
                 connections.spawn(async move {
                     match tls {
@@ -86,6 +90,7 @@ impl Fake {
         });
         Self {
             address,
+            behaves,
             seen,
             _task: AbortOnDropHandle::new(task),
         }
@@ -100,9 +105,12 @@ impl Fake {
 async fn serve(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     seen: Arc<Mutex<Seen>>,
-    behaves: Behaves,
+    behaves: Arc<Mutex<Behaves>>,
 ) {
-    let service = service_fn(move |request| answer(request, seen.clone(), behaves));
+    let service = service_fn(move |request| {
+        let behaves = *lock(&behaves);
+        answer(request, seen.clone(), behaves)
+    });
     let connection = http2::Builder::new(TokioExecutor::new());
     // How it ends is the client's affair.
     let _ = connection.serve_connection(TokioIo::new(stream), service).await;
@@ -197,24 +205,45 @@ fn order(clusters: &[&str]) -> EstimateOrder {
     }
 }
 
-#[tokio::test]
-async fn all_answers_of_an_order_come_together_over_one_connection() {
-    let fake = Fake::start(SEVEN).await;
-    let (estimators, metrics) = client(fake.address.port(), Options::default());
+/// Asks one estimator without a turn, and returns why there is no answer.
+async fn failure(estimators: &Estimators, member: &str) -> (String, Kind) {
+    let client = estimators.0.client.renewed();
+    let deadline = Instant::now() + estimators.0.options.timeout;
+    let answer = estimators.exchange(&member.into(), None, &client, deadline).await;
+    answer.unwrap_err()
+}
+
+async fn estimate(estimators: &Estimators, member: &str) -> EstimatorAnswer {
+    estimators.estimate(&member.into(), None).await
+}
+
+/// The answers to an order that is sent as plans send it.
+async fn answers(estimators: &Estimators, order: EstimateOrder) -> Vec<(Str, EstimatorAnswer)> {
     let (brain, mut inbox) = mpsc::channel(10);
-    estimators.ask(order(&["m1", "m2", "refused"]), brain);
+    estimators.ask(order, brain);
     let Some(Message::Seen(seen)) = inbox.recv().await else {
         panic!("there is an observation");
     };
     let Observation::Estimated(key, answers) = *seen else {
         panic!("{seen:?}");
     };
-    let want = [("m1", Some(7)), ("m2", Some(7)), ("refused", None)];
     assert_eq!(&*key, "key");
-    assert_eq!(answers, want.map(|(name, answer)| (Str::from(name), answer)));
-    assert_eq!(estimators.estimate(&"m1".into(), None).await, Some(7));
-    let (connections, requests) = fake.count();
-    assert!(connections <= 2 && requests == 3, "{connections} {requests}");
+    answers
+}
+
+fn named<const N: usize>(answers: [(&str, EstimatorAnswer); N]) -> [(Str, EstimatorAnswer); N] {
+    answers.map(|(name, answer)| (Str::from(name), answer))
+}
+
+#[tokio::test]
+async fn all_answers_of_an_order_come_together_over_one_connection_of_each_member() {
+    let fake = Fake::start(SEVEN).await;
+    let (estimators, metrics) = client(fake.address.port(), Options::default());
+    let found = answers(&estimators, order(&["m1", "m2", "refused"])).await;
+    let want = [("m1", Room(7)), ("m2", Room(7)), ("refused", Failed)];
+    assert_eq!(found, named(want));
+    assert_eq!(estimate(&estimators, "m1").await, Room(7));
+    assert_eq!(fake.count(), (2, 3));
     let seen = lock(&fake.seen);
     let (head, body) = &seen.requests[2];
     assert_eq!(
@@ -222,9 +251,13 @@ async fn all_answers_of_an_order_come_together_over_one_connection() {
         "/github.com.karmada_io.karmada.pkg.estimator.service.Estimator/MaxAvailableReplicas"
     );
     assert_eq!(
-        ["content-type", "te", "grpc-timeout"].map(|name| head.headers[name].to_str().unwrap()),
-        ["application/grpc", "trailers", "3000m"]
+        ["content-type", "te"].map(|name| head.headers[name].to_str().unwrap()),
+        ["application/grpc", "trailers"]
     );
+    // What is left of three seconds.
+    let timeout = head.headers["grpc-timeout"].to_str().unwrap();
+    let left: u64 = timeout.strip_suffix('m').unwrap().parse().unwrap();
+    assert!((1..=3_000).contains(&left), "{timeout}");
     assert_eq!(body[..], [0, 0, 0, 0, 6, 0x0a, 2, b'm', b'1', 0x12, 0]);
     let text = metrics.render();
     for line in [
@@ -244,8 +277,13 @@ async fn what_is_no_answer_gives_no_estimate_and_says_why() {
             false,
             "answers with the error 2: it%20fails",
         ),
-        (Behaves::RefusingAtOnce("12"), false, "answers with the error 12"),
+        (Behaves::RefusingAtOnce("5"), false, "answers with the error 5"),
+        (Behaves::Refusing("4"), true, "answers with the error 4"),
+        (Behaves::Refusing("8"), true, "answers with the error 8"),
+        (Behaves::RefusingAtOnce("12"), true, "answers with the error 12"),
+        (Behaves::Refusing("13"), true, "answers with the error 13"),
         (Behaves::Refusing("14"), true, "answers with the error 14"),
+        (Behaves::Refusing("16"), true, "answers with the error 16"),
         (
             Behaves::AsAnother(404),
             true,
@@ -267,12 +305,13 @@ async fn what_is_no_answer_gives_no_estimate_and_says_why() {
     ] {
         let fake = Fake::start(behaves).await;
         let (estimators, _) = client(fake.address.port(), Options::default());
-        let (why, fails) = estimators.exchange(&"m1".into(), None).await.unwrap_err();
+        let (why, kind) = failure(&estimators, "m1").await;
+        let expected = if is_out { Kind::Out } else { Kind::Refuses };
         assert!(
-            why.contains(want) && fails == is_out,
-            "{behaves:?}: {fails} {why}"
+            why.contains(want) && kind == expected,
+            "{behaves:?}: {kind:?} {why}"
         );
-        assert_eq!(estimators.estimate(&"m1".into(), None).await, None);
+        assert_eq!(estimate(&estimators, "m1").await, Failed);
     }
 }
 
@@ -282,44 +321,102 @@ async fn one_that_does_not_answer_is_waited_for_no_longer_than_the_time_out_and_
     let (estimators, metrics) = client(fake.address.port(), hasty());
     let began = Instant::now();
     let answers = estimators.answers(&order(&["m1", "m2", "m3"])).await;
-    assert!(answers.iter().all(|(_, answer)| answer.is_none()));
+    assert!(answers.iter().all(|(_, answer)| *answer == Failed));
     assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
     for _ in 0..5 {
-        assert_eq!(estimators.estimate(&"m1".into(), None).await, None);
+        assert_eq!(estimate(&estimators, "m1").await, Failed);
     }
     let text = metrics.render();
     let count = |outcome: &str| format!("{{member=\"m1\",outcome=\"{outcome}\"}}");
     assert!(text.contains(&format!("{} 5", count("no_response"))), "{text}");
     assert!(text.contains(&format!("{} 1", count("left_alone"))), "{text}");
     assert!(!text.contains("member=\"m2\",outcome=\"left_alone\""), "{text}");
+    // A connection that gave no answer may be lost: it is not used again.
+    assert_eq!(fake.count(), (7, 7));
+}
+
+/// Turns are held by calls that hang.
+#[tokio::test]
+async fn who_gets_no_turn_was_not_asked_and_the_estimators_of_others_are() {
+    let fake = Fake::start(SEVEN).await;
+    let (estimators, metrics) = client(fake.address.port(), hasty());
+    let turns = estimators.with(&"m1".into(), |known| known.turns.clone());
+    let held = turns.acquire_many(4).await.unwrap();
+    for _ in 0..6 {
+        let found = estimators.answers(&order(&["m1", "m2"])).await;
+        assert_eq!(found, named([("m1", NotAsked), ("m2", Room(7))]));
+    }
+    drop(held);
+    assert_eq!(estimate(&estimators, "m1").await, Room(7), "it is not left alone");
+    let text = metrics.render();
+    let line = "entourage_estimator_requests_total{member=\"m1\",outcome=\"no_turn\"} 6";
+    assert!(text.contains(line), "{text}");
 }
 
 #[tokio::test]
-async fn one_that_is_not_there_is_no_answer_and_one_that_comes_back_answers() {
+async fn more_questions_than_there_are_places_for_are_not_asked_and_do_not_wait() {
+    let fake = Fake::start(SEVEN).await;
+    let (estimators, _) = client(fake.address.port(), Options::default());
+    let held = estimators
+        .0
+        .places
+        .acquire_many(u32::try_from(PLACES).unwrap() - 1)
+        .await
+        .unwrap();
+    let found = answers(&estimators, order(&["m1", "m2"])).await;
+    assert_eq!(found, named([("m1", NotAsked), ("m2", NotAsked)]));
+    assert_eq!(fake.count(), (0, 0));
+    let found = answers(&estimators, order(&["m1"])).await;
+    assert_eq!(found, named([("m1", Room(7))]));
+    drop(held);
+}
+
+#[tokio::test]
+async fn one_that_is_not_there_is_no_answer_and_says_where_it_should_be() {
     let port = {
         let fake = Fake::start(SEVEN).await;
         let (estimators, _) = client(fake.address.port(), hasty());
-        assert_eq!(estimators.estimate(&"m1".into(), None).await, Some(7));
+        assert_eq!(estimate(&estimators, "m1").await, Room(7));
         fake.address.port()
     };
     let (estimators, _) = client(port, hasty());
-    let (why, fails) = estimators.exchange(&"m1".into(), None).await.unwrap_err();
+    let (why, kind) = failure(&estimators, "m1").await;
     let at = format!("cannot connect to 127.0.0.1:{port}");
-    assert!(why.contains(&at) && fails, "{why}");
-    let (why, fails) = estimators.exchange(&"refused".into(), None).await.unwrap_err();
+    assert!(why.contains(&at) && kind == Kind::Out, "{why}");
+    let (why, kind) = failure(&estimators, "refused").await;
     let at = "Service karmada-system/karmada-scheduler-estimator-refused of the hub: forbidden";
-    assert!(why.contains(at) && fails, "{why}");
-    assert_eq!(
-        estimators.address(&"without".into()).await.unwrap(),
-        "karmada-scheduler-estimator-without.karmada-system.svc:10352"
-    );
+    assert!(why.contains(at) && kind == Kind::Out, "{why}");
+    let guessed = Address {
+        at: "karmada-scheduler-estimator-without.karmada-system.svc:10352".to_owned(),
+        is_guessed: true,
+    };
+    assert_eq!(estimators.address(&"without".into()).await, Ok(guessed));
+}
+
+#[tokio::test]
+async fn one_that_comes_back_answers_after_its_back_off() {
+    let fake = Fake::start(Behaves::Refusing("14")).await;
+    let (estimators, _) = client(fake.address.port(), Options::default());
+    for _ in 0..6 {
+        assert_eq!(estimate(&estimators, "m1").await, Failed);
+    }
+    assert_eq!(fake.count().1, 5, "it is left alone");
+    *lock(&fake.behaves) = SEVEN;
+    let recovers = async {
+        while estimate(&estimators, "m1").await != Room(7) {
+            tokio::task::yield_now().await;
+        }
+    };
+    assert!(timeout(Duration::from_secs(20), recovers).await.is_ok());
+    assert_eq!(fake.count().1, 6, "with the first trial");
+    assert_eq!(estimate(&estimators, "m1").await, Room(7));
 }
 
 #[tokio::test]
 async fn a_connection_that_was_kept_while_the_estimator_restarted_is_made_again() {
     let fake = Fake::start(SEVEN).await;
     let (estimators, _) = client(fake.address.port(), Options::default());
-    assert_eq!(estimators.estimate(&"m1".into(), None).await, Some(7));
+    assert_eq!(estimate(&estimators, "m1").await, Room(7));
     let address = fake.address;
     drop(fake);
     let listener = loop {
@@ -330,15 +427,16 @@ async fn a_connection_that_was_kept_while_the_estimator_restarted_is_made_again(
         }
     };
     let seen: Arc<Mutex<Seen>> = Arc::default();
+    let behaves = Arc::new(Mutex::new(SEVEN));
     let serving = tokio::spawn(async move {
         let mut connections = JoinSet::new();
         loop {
             let (stream, _) = listener.accept().await.unwrap();
-            connections.spawn(serve(stream, seen.clone(), SEVEN));
+            connections.spawn(serve(stream, seen.clone(), behaves.clone()));
         }
     });
     let _serving = AbortOnDropHandle::new(serving);
-    assert_eq!(estimators.estimate(&"m1".into(), None).await, Some(7));
+    assert_eq!(estimate(&estimators, "m1").await, Room(7));
 }
 
 /// An authority in a file, and TLS with a certificate for these names by itself.
@@ -376,19 +474,19 @@ async fn with_tls_only_a_trusted_certificate_for_the_host_is_talked_to() {
         ..Tls::default()
     };
     for (what, fake, tls, want) in [
-        ("trusted", &good, Some(trusting(&ours)), Some(7)),
-        ("untrusted", &good, Some(trusting(&others)), None),
-        ("another host's", &misnamed, Some(trusting(&others)), None),
-        ("unverified", &misnamed, Some(blind()), Some(7)),
-        ("no TLS of the client", &good, None, None),
-        ("no TLS of the estimator", &plain, Some(blind()), None),
+        ("trusted", &good, Some(trusting(&ours)), Room(7)),
+        ("untrusted", &good, Some(trusting(&others)), Failed),
+        ("another host's", &misnamed, Some(trusting(&others)), Failed),
+        ("unverified", &misnamed, Some(blind()), Room(7)),
+        ("no TLS of the client", &good, None, Failed),
+        ("no TLS of the estimator", &plain, Some(blind()), Failed),
     ] {
         let options = Options {
             tls,
             ..Options::default()
         };
         let (estimators, _) = client(fake.address.port(), options);
-        assert_eq!(estimators.estimate(&"m1".into(), None).await, want, "{what}");
+        assert_eq!(estimate(&estimators, "m1").await, want, "{what}");
     }
 }
 

@@ -88,6 +88,8 @@ pub enum Asked {
     NoResponse,
     /// The response is invalid.
     Wrong,
+    /// No call was made: there were too many others.
+    NoTurn,
 }
 
 impl Asked {
@@ -98,6 +100,7 @@ impl Asked {
             Self::LeftAlone => "left_alone",
             Self::NoResponse => "no_response",
             Self::Wrong => "wrong",
+            Self::NoTurn => "no_turn",
         }
     }
 }

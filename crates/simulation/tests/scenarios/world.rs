@@ -143,6 +143,10 @@ pub(crate) struct World {
 pub(crate) struct Estimators {
     /// The answers by member; the estimator of any other one fails.
     pub(crate) answers: BTreeMap<Str, i64>,
+    /// Those that cannot be asked, if they have no answer.
+    pub(crate) overloaded: BTreeSet<Str>,
+    /// Those that hang: no answer comes to a question to one of them.
+    pub(crate) hanging: BTreeSet<Str>,
     /// True if questions are lost.
     pub(crate) loses: bool,
     /// The members of each question.

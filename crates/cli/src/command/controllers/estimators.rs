@@ -8,6 +8,9 @@ use entourage_controllers::estimators::{Options, Tls};
 
 use crate::args;
 
+/// The longest time-out of an estimator.
+const LONGEST: Duration = Duration::from_secs(30);
+
 /// Flags of scheduler estimators.
 #[derive(Args, Clone, Debug)]
 pub struct EstimatorArgs {
@@ -22,7 +25,7 @@ pub struct EstimatorArgs {
         action = clap::ArgAction::Set)]
     pub disable_scheduler_estimator_in_pull_mode: bool,
 
-    /// Maximum time for which replicas that are to be divided wait for an estimator; without an answer the Cluster's status counts
+    /// Maximum time for an answer of an estimator, up to 30s; without one the Cluster's status counts
     #[arg(long, value_name = "DURATION", value_parser = args::duration, default_value = "3s")]
     pub scheduler_estimator_timeout: Duration,
 
@@ -67,6 +70,10 @@ impl EstimatorArgs {
         ensure!(
             !self.scheduler_estimator_timeout.is_zero(),
             "--scheduler-estimator-timeout is 0: no estimator could answer; the default is 3s"
+        );
+        ensure!(
+            self.scheduler_estimator_timeout <= LONGEST,
+            "--scheduler-estimator-timeout is more than 30s: replicas wait for it, also those of workloads that leave a cluster"
         );
         Ok(())
     }

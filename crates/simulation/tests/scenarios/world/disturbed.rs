@@ -13,7 +13,7 @@ use entourage_core::{
     interpreter::{Interpretation, question::Question},
     namespaces::{self, content::Contents},
     object::{ResourceId, Str, Time},
-    observation::{ObjectRef, Observation, Server, Subject, Watch},
+    observation::{EstimatorAnswer, ObjectRef, Observation, Server, Subject, Watch},
     plan::{Change, EstimateOrder, Event, Key, Plan, Preconditions, RemovalMode},
 };
 use entourage_simulation::{
@@ -319,7 +319,7 @@ impl Environment for World {
         self.hooked.with(interpretation, &id.gvk, [question])
     }
 
-    fn estimate(&mut self, order: &EstimateOrder) -> Option<Vec<(Str, Option<i64>)>> {
+    fn estimate(&mut self, order: &EstimateOrder) -> Option<Vec<(Str, EstimatorAnswer)>> {
         let estimators = &mut self.estimators;
         estimators.asked.push(order.clusters.join(" "));
         let requests = order
@@ -330,8 +330,24 @@ impl Environment for World {
             .filter(|(name, _)| *name == "cpu")
             .map(|(_, amount)| amount.0.clone());
         estimators.requests.extend(cpu);
-        let answer = |cluster: &Str| (cluster.clone(), estimators.answers.get(cluster).copied());
-        (!estimators.loses).then(|| order.clusters.iter().map(answer).collect())
+        let answer = |cluster: &Str| {
+            let room = estimators
+                .answers
+                .get(cluster)
+                .copied()
+                .map(EstimatorAnswer::Room);
+            let other = if estimators.overloaded.contains(cluster) {
+                EstimatorAnswer::NotAsked
+            } else {
+                EstimatorAnswer::Failed
+            };
+            (cluster.clone(), room.unwrap_or(other))
+        };
+        let hangs = order
+            .clusters
+            .iter()
+            .any(|cluster| estimators.hanging.contains(cluster));
+        (!estimators.loses && !hangs).then(|| order.clusters.iter().map(answer).collect())
     }
 
     fn render(
