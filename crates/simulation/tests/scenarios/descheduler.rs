@@ -1,5 +1,6 @@
 //! The descheduler: replicas whose pods no node takes move to other members.
 
+use entourage_core::config::Estimators;
 use serde_json::{Value, json};
 
 use super::{
@@ -257,5 +258,45 @@ fn a_crash_after_any_write_leads_to_the_same_end() {
             named(&[("member1", 1), ("member2", 3)]),
             "crash after {k}"
         );
+    }
+}
+
+#[test]
+fn a_move_that_depends_on_an_estimator_holds_up_nothing_else_and_is_made_with_the_answer() {
+    let mut world = world();
+    world.process.engine.config_mut().estimators = Some(Estimators {
+        timeout: 3_000,
+        in_pull_mode: true,
+    });
+    world.estimators.hanging.insert("member2".into());
+    get_stuck(&mut world, "member1");
+    pass(&mut world, THRESHOLD + 10_000);
+    assert!(is_untouched(&world));
+    assert!(world.estimators.asked.iter().all(|asked| asked == "member2"));
+    assert!(!world.estimators.asked.is_empty());
+    // A label is written at once.
+    let labelled = |value: &str| {
+        let mut labelled = workload("web", 4);
+        labelled["metadata"]["labels"] = json!({"version": value});
+        labelled
+    };
+    let from = world.writes.len();
+    world.apply(labelled("2"));
+    assert!(world.settle_for(200));
+    let written = world.writes[from..]
+        .iter()
+        .any(|write| write.contains("ResourceBinding"));
+    assert!(written, "{:#?}", &world.writes[from..]);
+    // Its nodes have no room, whatever the sum is; later they have.
+    world.estimators.hanging.clear();
+    for (room, want) in [
+        (0, [("member1", 2), ("member2", 2)]),
+        (8, [("member1", 1), ("member2", 3)]),
+    ] {
+        world.estimators.answers.insert("member2".into(), room);
+        pass(&mut world, 10_000);
+        world.apply(labelled(&room.to_string()));
+        pass(&mut world, 10_000);
+        assert_eq!(shares(&world, "web"), named(&want), "{room}");
     }
 }

@@ -331,14 +331,14 @@ fn replicas_overflow_in_order_and_come_back_first() {
     );
 }
 
-fn priority_class(name: &str, value: i32) -> Value {
+pub(crate) fn priority_class(name: &str, value: i32) -> Value {
     json!({
         "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}, "value": value,
     })
 }
 
 /// A workload of four replicas, scheduled by room with the priority of a class.
-fn propagate_with(world: &mut World, name: &str, class: &str) {
+pub(crate) fn propagate_with(world: &mut World, name: &str, class: &str) {
     let mut policy = policy(name, &aggregated());
     policy["spec"]["schedulePriority"] =
         json!({"priorityClassSource": "KubePriorityClass", "priorityClassName": class});
