@@ -216,11 +216,15 @@ impl Fleet {
             Change::Estimate(order) => Some(order.clusters.as_slice()),
             _ => None,
         });
+        let resource = self.cache.resources.get(id);
+        let binding = resource.and_then(|resource| resource.binding.as_ref());
+        let stored = binding.map_or(&[][..], |binding| binding.object.spec.clusters.as_slice());
         let room = plan.room.as_deref();
+        let result = room.and_then(|room| room.clusters.as_deref());
         let planned = Planned {
             used: plan.estimates.as_deref(),
             asked: order.unwrap_or_default(),
-            is_written: written(plan).is_some(),
+            is_pending: result.is_some_and(|result| result != stored),
             lacks_room: room.is_some_and(|room| room.clusters.is_none()),
         };
         let behind = self.memory.estimates.planned(id, &planned, settings.timeout, now);

@@ -105,7 +105,7 @@ struct Wait {
     priority: i32,
     /// The bindings that wait until it does not.
     behind: BTreeSet<ResourceId>,
-    /// True if it does not wait any more, and its decision is being written: if that fails, it does not begin anew.
+    /// True if it does not wait any more, and its result is not stored yet: if that fails, it does not begin anew.
     is_decided: bool,
 }
 
@@ -116,8 +116,8 @@ pub(crate) struct Planned<'a> {
     pub(crate) used: Option<&'a EstimateUse>,
     /// The clusters whose estimators it asks now.
     pub(crate) asked: &'a [Str],
-    /// True if it writes the binding.
-    pub(crate) is_written: bool,
+    /// True if its result is not stored yet.
+    pub(crate) is_pending: bool,
     /// True if there is too little room for it.
     pub(crate) lacks_room: bool,
 }
@@ -225,7 +225,7 @@ impl Estimates {
                 self.wait(id, used, timeout, now);
                 BTreeSet::new()
             }
-            None => self.end_wait(id, plan.is_written),
+            None => self.end_wait(id, plan.is_pending),
         };
         if plan.lacks_room {
             let times = self.refused.get(id).copied();
@@ -287,7 +287,7 @@ impl Estimates {
         self.known.retain(|_, known| !known.is_unused());
     }
 
-    /// The time of the first question of a binding, if it waits, or its decision is being written. After a wait that long ago another
+    /// The time of the first question of a binding, if it waits, or its result is not stored yet. After a wait that long ago another
     /// one begins.
     fn since(&self, id: &ResourceId, timeout: i64, now: Time) -> Option<Time> {
         let since = self.waiting.get(id)?.since;
@@ -324,14 +324,14 @@ impl Estimates {
     }
 
     /// A binding waits no more. Returns those behind it.
-    fn end_wait(&mut self, id: &ResourceId, is_written: bool) -> BTreeSet<ResourceId> {
+    fn end_wait(&mut self, id: &ResourceId, is_pending: bool) -> BTreeSet<ResourceId> {
         let Some(mut wait) = self.waiting.remove(id) else {
             return BTreeSet::new();
         };
         self.by_priority.remove(&(wait.priority, id.clone()));
         self.leave(id, &wait.requirements);
         let behind = std::mem::take(&mut wait.behind);
-        if is_written {
+        if is_pending {
             wait.is_decided = true;
             self.waiting.insert(id.clone(), wait);
         }

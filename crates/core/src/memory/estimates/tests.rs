@@ -46,10 +46,10 @@ fn asks_for(estimates: &mut Estimates, name: &str, used: &EstimateUse, clusters:
     assert_eq!(behind, BTreeSet::new(), "{name} waits");
 }
 
-/// The binding waits no more: it is written, or stands as it is stored. Returns those that waited behind it.
-fn ends(estimates: &mut Estimates, name: &str, is_written: bool, at: i64) -> BTreeSet<ResourceId> {
+/// The binding waits no more: its result is to be stored, or is stored. Returns those that waited behind it.
+fn ends(estimates: &mut Estimates, name: &str, is_pending: bool, at: i64) -> BTreeSet<ResourceId> {
     let plan = Planned {
-        is_written,
+        is_pending,
         ..Planned::default()
     };
     estimates.planned(&id(name), &plan, TIMEOUT, Time(at))
