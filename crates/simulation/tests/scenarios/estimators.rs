@@ -5,6 +5,7 @@ use serde_json::json;
 
 use super::{
     condition,
+    pull::pass,
     room::{aggregated, dynamic, named, policy, priority_class, probe, propagate_with, shares, workload},
     world::World,
 };
@@ -245,6 +246,35 @@ fn who_finds_no_room_by_the_estimators_asks_again_with_the_next_try() {
     assert!(world.settle());
     assert_eq!(shares(&world, "web"), named(&[("member1", 4)]));
     assert!(asked(&mut world).len() >= 2);
+}
+
+#[test]
+fn who_is_refused_again_and_again_asks_less_and_less_often() {
+    let mut world = world(&[("member1", 20, Some(2))]);
+    apply(&mut world, "web", 4);
+    pass(&mut world, 300_000);
+    assert_eq!(shares(&world, "web"), []);
+    // It is tried twenty times.
+    let asked = asked(&mut world).len();
+    assert!((3..=8).contains(&asked), "{asked}");
+    world.estimators.answers.insert("member1".into(), 9);
+    pass(&mut world, 150_000);
+    assert_eq!(shares(&world, "web"), named(&[("member1", 4)]));
+}
+
+#[test]
+fn edits_of_the_requirements_do_not_prolong_a_wait() {
+    let mut world = world(&[("member1", 20, Some(9))]);
+    world.estimators.loses = true;
+    world.apply(policy("web", &dynamic()));
+    for cpu in 1..=8 {
+        let mut web = workload("web", 4);
+        let request = json!({"requests": {"cpu": format!("{cpu}00m")}});
+        web["spec"]["template"]["spec"]["containers"][0]["resources"] = request;
+        world.apply(web);
+        pass(&mut world, 3_000);
+    }
+    assert_eq!(shares(&world, "web"), named(&[("member1", 4)]));
 }
 
 #[test]
