@@ -116,7 +116,7 @@ struct Inner {
     metrics: Metrics,
     turns: Semaphore,
     places: Arc<Semaphore>,
-    /// What is known of the estimators that were asked, by member.
+    /// The state of the estimators that were asked, by member.
     known: Mutex<BTreeMap<Str, Known>>,
 }
 
@@ -295,7 +295,7 @@ impl Estimators {
         }
     }
 
-    /// What is known of the estimator of a member; forgets those that were not asked for long.
+    /// The state of the estimator of a member, for a closure; forgets those that were not asked for long.
     fn with<T>(&self, cluster: &Str, then: impl FnOnce(&mut Known) -> T) -> T {
         let now = Instant::now();
         let mut all = lock(&self.0.known);

@@ -25,6 +25,7 @@ mod data;
 pub(crate) mod elsewhere;
 pub(crate) mod home;
 mod made;
+mod outcomes;
 mod quota;
 pub(crate) mod records;
 pub(crate) mod state;
@@ -35,7 +36,7 @@ use std::{
 };
 
 use entourage_api::{
-    keys::{annotation, reason},
+    keys::reason,
     policy::{FailoverBehavior, Placement},
     work::{GracefulEvictionTask, ResourceBinding, TargetCluster},
 };
@@ -53,11 +54,13 @@ use crate::{
     observation::Template,
     scheduler::{Outcome, Scheduled},
     scheduling,
-    stored_binding::{eviction_from, is_as_asked, is_held_back_from, is_scheduled_by_us, purge},
+    stored_binding::{eviction_from, is_held_back_from, is_scheduled_by_us, purge},
 };
 pub use home::LONGEST as LONGEST_FAIL_BACK;
 use home::Ways;
 use made::{blocked, new_task, surplus};
+pub(crate) use outcomes::clusters_of;
+use outcomes::{failed, is_unselected, unselected};
 use records::Records;
 
 /// The producers of tasks caused by an unhealthy application, the second for cluster-scoped workloads. Source: Karmada's wire
@@ -405,56 +408,6 @@ fn decide_by(
             decision(scheduled, tasks, BTreeSet::new(), blocked, again_at)
         }
     }
-}
-
-/// The clusters of a binding by an outcome: if no cluster fits, the present ones, except those that its placement does not
-/// select.
-pub(crate) fn clusters_of(outcome: &Outcome, present: &[TargetCluster]) -> Vec<TargetCluster> {
-    match outcome {
-        Outcome::Placed { clusters, .. } => clusters.clone(),
-        Outcome::Failed { .. } => {
-            let stay = present
-                .iter()
-                .filter(|target| !is_unselected(outcome, &target.name));
-            stay.cloned().collect()
-        }
-    }
-}
-
-/// True if no cluster fits, and the placement does not select this one.
-fn is_unselected(outcome: &Outcome, cluster: &str) -> bool {
-    match outcome {
-        Outcome::Placed { .. } => false,
-        Outcome::Failed { unselected, .. } => unselected.iter().any(|name| **name == *cluster),
-    }
-}
-
-/// The clusters that a binding left because its placement no longer selects them: those that are stored, and those that it
-/// leaves now. None once a cluster fits.
-fn unselected(held: &ResourceBinding, outcome: &Outcome) -> Vec<Str> {
-    if matches!(outcome, Outcome::Placed { .. }) {
-        return Vec::new();
-    }
-    let annotations = held.metadata.annotations.as_ref();
-    let stored = annotations.and_then(|all| all.get(annotation::UNSELECTED_CLUSTERS));
-    let stored = stored.map_or("", String::as_str).split(',');
-    let stored = stored.filter(|name| !name.is_empty()).map(Str::from);
-    let present = held.spec.clusters.iter().map(|target| target.name.as_str());
-    let now = present.filter(|name| is_unselected(outcome, name));
-    let all: BTreeSet<Str> = stored.chain(now.map(Str::from)).collect();
-    all.into_iter().collect()
-}
-
-/// The clusters where the application failed in the current version of its template, as stored. After a rescheduling trigger or
-/// with another placement there are none.
-fn failed(held: &ResourceBinding, placement: &Placement, now: Time) -> BTreeSet<Str> {
-    if !is_as_asked(held, placement, now) {
-        return BTreeSet::new();
-    }
-    let annotations = held.metadata.annotations.as_ref();
-    let failed = annotations.and_then(|all| all.get(annotation::FAILED_CLUSTERS));
-    let names = failed.map_or("", String::as_str).split(',');
-    names.filter(|name| !name.is_empty()).map(Str::from).collect()
 }
 
 /// The current clusters for the scheduler: without those to be evicted from, and with recovered ones instead of their

@@ -200,7 +200,7 @@ pub struct Probe {
     pub api_enablements: Option<Vec<Served>>,
 }
 
-/// What came of the question to the estimator of a member.
+/// The outcome of a question to the estimator of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EstimatorAnswer {
     /// Its nodes have room for so many replicas.

@@ -100,7 +100,7 @@ type Situation<'a> = (
     Option<&'a ByRoom<'a>>,
 );
 
-/// What a division by room goes by, besides the capacities.
+/// The data that a division by room needs besides the capacities.
 pub(crate) struct ByRoom<'a> {
     /// The demand of a replica.
     demand: Demand,
@@ -120,7 +120,7 @@ struct Estimated {
     has_waited: bool,
 }
 
-/// What the room of clusters is divided by; `None` if the template is not divided by room. It is the same for every attempt of one
+/// The data for [`schedule`]; `None` if the template is not divided by room. It is the same for every attempt of one
 /// decision. Cost: O(clusters), and with estimators O(size of the requirements + answers × recent results there).
 pub(crate) fn by_room<'a>(
     fleet: &Fleet,

@@ -86,7 +86,7 @@ pub struct Capacity {
     reserved: Amounts,
 }
 
-/// What the estimator of a cluster said of the room for one workload. It counts the pods that were on the nodes then; what was
+/// The answer of the estimator of a cluster, for one workload. It counts the pods that were on the nodes then; what was
 /// scheduled and was not there yet is unknown to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Estimate {

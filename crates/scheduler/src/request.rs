@@ -91,11 +91,11 @@ pub struct Room<'a> {
     pub estimates: Option<Estimates<'a>>,
 }
 
-/// What estimators say of the replicas of one workload. The room of a cluster is the least of what its capacity and its estimator
+/// The answers of estimators, for the replicas of one workload. The room of a cluster is the least of what its capacity and its estimator
 /// leave; a cluster whose estimator does not answer has the room of its capacity.
 #[derive(Clone, Copy, Debug)]
 pub struct Estimates<'a> {
-    /// What the estimator of a cluster says; `None` if it does not answer. A cluster that is missing was not asked.
+    /// The answer of the estimator of a cluster; `None` if it does not answer. A cluster that is missing was not asked.
     pub answers: &'a BTreeMap<Str, Option<Estimate>>,
     /// True if estimators of clusters in Pull mode are asked, too.
     pub in_pull_mode: bool,

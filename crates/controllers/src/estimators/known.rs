@@ -1,4 +1,4 @@
-//! What is known of the estimator of one member: its address and connection, its turns, and whether it is left alone.
+//! The state of the estimator of one member: its address and connection, its turns, and whether it is left alone.
 
 use std::{sync::Arc, time::Duration};
 

@@ -62,7 +62,7 @@ pub(crate) struct Estimates {
     open: usize,
 }
 
-/// What is known for the same requirements.
+/// The answers and questions for the same requirements.
 #[derive(Debug, Default)]
 struct Known {
     clusters: BTreeMap<Str, Entry>,

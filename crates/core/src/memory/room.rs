@@ -144,8 +144,8 @@ impl Rooms {
             .collect()
     }
 
-    /// What the estimator of a cluster that was asked at a time counted: the replicas of a binding that were on the nodes; and what it
-    /// did not, the requests of others that were scheduled and need not have been there. `stored` is the stored result of the binding.
+    /// The replicas of a binding that the estimator of a cluster counted on the nodes when it was asked, and the requests of others that it
+    /// need not have counted, because they were scheduled just before or after. `stored` is the stored result of the binding.
     ///
     /// Its own replicas count from their result on, although they start later: counted too early, they give it too much room, which
     /// its report bounds; counted too late, a workload that is scaled up would leave its clusters. Cost: O(recent results there).
