@@ -274,29 +274,24 @@ fn a_move_that_depends_on_an_estimator_holds_up_nothing_else_and_is_made_with_th
     assert!(is_untouched(&world));
     assert!(world.estimators.asked.iter().all(|asked| asked == "member2"));
     assert!(!world.estimators.asked.is_empty());
-    // A label is written at once.
-    let labelled = |value: &str| {
-        let mut labelled = workload("web", 4);
-        labelled["metadata"]["labels"] = json!({"version": value});
-        labelled
-    };
+    // What else the policy changes is written at once.
+    let mut preserving = policy("web", &dynamic());
+    preserving["spec"]["preserveResourcesOnDeletion"] = json!(true);
     let from = world.writes.len();
-    world.apply(labelled("2"));
+    world.apply(preserving);
     assert!(world.settle_for(200));
     let written = world.writes[from..]
         .iter()
         .any(|write| write.contains("ResourceBinding"));
     assert!(written, "{:#?}", &world.writes[from..]);
-    // Its nodes have no room, whatever the sum is; later they have.
+    // The nodes have no room, whatever the sum is; later they have.
     world.estimators.hanging.clear();
     for (room, want) in [
         (0, [("member1", 2), ("member2", 2)]),
         (8, [("member1", 1), ("member2", 3)]),
     ] {
         world.estimators.answers.insert("member2".into(), room);
-        pass(&mut world, 10_000);
-        world.apply(labelled(&room.to_string()));
-        pass(&mut world, 10_000);
+        pass(&mut world, 150_000);
         assert_eq!(shares(&world, "web"), named(&want), "{room}");
     }
 }
