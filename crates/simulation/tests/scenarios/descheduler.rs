@@ -277,13 +277,12 @@ fn a_move_that_depends_on_an_estimator_holds_up_nothing_else_and_is_made_with_th
     // What else the policy changes is written at once.
     let mut preserving = policy("web", &dynamic());
     preserving["spec"]["preserveResourcesOnDeletion"] = json!(true);
-    let from = world.writes.len();
     world.apply(preserving);
     assert!(world.settle_for(200));
-    let written = world.writes[from..]
-        .iter()
-        .any(|write| write.contains("ResourceBinding"));
-    assert!(written, "{:#?}", &world.writes[from..]);
+    let stored = world
+        .hub_object("ResourceBinding", "web-deployment")
+        .expect("binding");
+    assert_eq!(stored["spec"]["preserveResourcesOnDeletion"], true);
     // The nodes have no room, whatever the sum is; later they have.
     world.estimators.hanging.clear();
     for (room, want) in [
