@@ -15,9 +15,8 @@ use entourage_api::{
 pub(crate) use own::{Own, own_part};
 
 use crate::{
-    fleet::{Fleet, autoscaling::is_followed, workload_groups::Companions},
     config::Estimators,
-    fleet::{Fleet, workload_groups::Companions},
+    fleet::{Fleet, autoscaling::is_followed, workload_groups::Companions},
     memory,
     object::{ResourceId, Str, Time},
     observation::Template,
