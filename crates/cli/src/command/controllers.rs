@@ -347,10 +347,9 @@ mod tests {
             options(&args("--insecure-skip-estimator-verify")).estimators,
             None
         );
-        let default = estimators::Options::default();
         assert_eq!(
             options(&args("--enable-scheduler-estimator")).estimators,
-            Some(default.clone())
+            Some(estimators::Options::default())
         );
         let line = "--enable-scheduler-estimator=true --disable-scheduler-estimator-in-pull-mode \
             --scheduler-estimator-timeout 5s --scheduler-estimator-port 1 --scheduler-estimator-service-namespace ns \

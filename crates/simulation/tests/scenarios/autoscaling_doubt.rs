@@ -200,7 +200,8 @@ fn shares_follow_while_nothing_is_scheduled() {
             ]},
         }));
     };
-    let cases: [(&str, fn(&mut World)); 3] = [
+    type Begin = fn(&mut World);
+    let cases: [(&str, Begin); 3] = [
         ("suspended", suspended),
         ("no cluster fits", impossible),
         ("its policy is gone, and a choice is asked for", orphaned),
