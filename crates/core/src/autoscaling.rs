@@ -239,7 +239,7 @@ fn names(fleet: &Fleet, id: &ResourceId, marked: &[ResourceId], scalers: &[&Reso
     Some(names.join(",").into())
 }
 
-/// What must be synced before an autoscaler is known to be gone.
+/// The lists that must be synced before an autoscaler is known to be gone.
 const PROOF: [fn() -> SyncRequirement; 2] = [
     || SyncRequirement::Base,
     || SyncRequirement::Templates(autoscaler()),
@@ -357,7 +357,7 @@ fn holds(
     let asleep = spec.clusters.iter().find(|target| target.replicas == 0);
     asleep.filter(|_| total != Some(0)).map(|asleep| {
         tell(format!(
-            "the label {} of {id} stays: {} has no replica, and without the label those of the other clusters would be divided anew; \
+            "the label {} of {id} stays: {} has no replica, and without the label those of the other clusters would be divided again; \
              scale it up there, or take the label off where that does no harm",
             label::RETAIN_REPLICAS,
             asleep.name

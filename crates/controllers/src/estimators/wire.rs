@@ -364,7 +364,7 @@ mod tests {
             ("00 00 00 00 06 08 ff ff ff ff 07", Ok(i32::MAX)),
             // Fields of a later version: a text, eight bytes, four bytes, a number.
             (
-                "00 00 00 00 14 12 01 \"x\" 19 01 02 03 04 05 06 07 08 25 01 02 03 04 08 03",
+                "00 00 00 00 13 12 01 \"x\" 19 01 02 03 04 05 06 07 08 25 01 02 03 04 08 03",
                 Ok(3),
             ),
             ("", Err("it is empty")),

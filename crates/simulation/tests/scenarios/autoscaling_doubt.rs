@@ -31,7 +31,7 @@ fn strip(world: &mut World, to: i64, image: &str) {
     world.replace(edited);
 }
 
-/// What the members have.
+/// The replicas on the members.
 fn live(world: &World) -> (i64, i64) {
     (on(world, "member1"), on(world, "member2"))
 }
