@@ -1,8 +1,9 @@
 //! Placement: replicas divided by weight and by room, groups of clusters, rescheduling on request.
 
 use anyhow::{Context as _, Result, ensure};
+use entourage_controllers::estimators;
 use entourage_e2e::{
-    harness::{Scene, eventually, manifests},
+    harness::{Estimator, Scene, eventually, manifests},
     tests,
 };
 use serde_json::{Value, json};
@@ -12,6 +13,7 @@ tests![
     a_later_group_of_clusters_is_used_while_the_first_has_no_cluster_and_is_kept,
     replicas_go_where_the_nodes_of_members_have_room_and_wait_where_there_is_none,
     a_replica_whose_pod_no_node_takes_moves_to_another_member,
+    replicas_go_where_the_estimators_of_members_have_room_and_a_lost_estimator_holds_up_nothing,
 ];
 
 fn policy(placement: &Value) -> Value {
@@ -197,6 +199,88 @@ async fn replicas_go_where_the_nodes_of_members_have_room_and_wait_where_there_i
         Ok(())
     })
     .await?;
+    for member in ["member1", "member2"] {
+        let path = format!("/api/v1/nodes/{}", scene.own("node"));
+        scene.member(member)?.call("DELETE", &path, None).await?;
+    }
+    Ok(())
+}
+
+/// The replicas of the binding by its clusters, once they are so many.
+async fn until_scheduled(scene: &Scene, sum: i64) -> Result<Vec<(String, i64)>> {
+    eventually(&format!("{sum} replicas are scheduled"), async || {
+        let binding = scene.binding("myapp-deployment").await?;
+        let clusters = binding["spec"]["clusters"].as_array().into_iter().flatten();
+        let mut shares: Vec<(String, i64)> = clusters
+            .map(|target| {
+                let name = target["name"].as_str().unwrap_or_default().to_owned();
+                (name, target["replicas"].as_i64().unwrap_or_default())
+            })
+            .collect();
+        shares.sort();
+        let found: i64 = shares.iter().map(|(_, count)| count).sum();
+        ensure!(found == sum, "{shares:?}: {}", binding["status"]["conditions"]);
+        Ok(shares)
+    })
+    .await
+}
+
+async fn replicas_go_where_the_estimators_of_members_have_room_and_a_lost_estimator_holds_up_nothing(
+    scene: &mut Scene,
+) -> Result<()> {
+    scene.options.model_resources = true;
+    scene.options.probe_interval = std::time::Duration::from_millis(500);
+    scene.options.estimators = Some(estimators::Options {
+        namespace: scene.ns.clone(),
+        ..estimators::Options::default()
+    });
+    // By their nodes, each member has room for all.
+    let estimators = [
+        ("member1", Estimator::start(1).await?),
+        ("member2", Estimator::start(3).await?),
+    ];
+    for (member, estimator) in &estimators {
+        node(scene, member, 40).await?;
+        let name = format!("karmada-scheduler-estimator-{member}");
+        scene.hub.create(&estimator.service(&scene.ns, &name)).await?;
+    }
+    scene.start().await?;
+    let mut workload = manifests::deployment("myapp", &[]);
+    workload["spec"]["replicas"] = json!(4);
+    workload["spec"]["template"]["spec"]["containers"][0]["resources"] = json!({"requests": {"cpu": "1"}});
+    scene.apply(workload).await?;
+    scene
+        .apply(policy(&json!({
+            "clusterAffinity": {"clusterNames": ["member1", "member2"]},
+            "replicaScheduling": {"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Aggregated"},
+        })))
+        .await?;
+    until_divided(scene, &[("member1", 1), ("member2", 3)]).await?;
+    // A result that stands asks nobody.
+    scene.quiet().await?;
+    let asked = estimators.each_ref().map(|(_, estimator)| estimator.asked());
+    ensure!(asked.iter().all(|count| (1..4).contains(count)), "{asked:?}");
+    scene.quiet().await?;
+    ensure!(estimators.each_ref().map(|(_, estimator)| estimator.asked()) == asked);
+
+    for ((_, estimator), room) in estimators.iter().zip([9, 0]) {
+        estimator.has_room(room);
+    }
+    let scale = |to: i64| move |live: &mut Value| live["spec"]["replicas"] = json!(to);
+    scene.hub.edit("Deployment", &scene.ns, "myapp", scale(8)).await?;
+    let shares = until_scheduled(scene, 8).await?;
+    ensure!(
+        shares == [("member1".to_owned(), 5), ("member2".to_owned(), 3)],
+        "{shares:?}"
+    );
+
+    drop(estimators);
+    scene
+        .hub
+        .edit("Deployment", &scene.ns, "myapp", scale(10))
+        .await?;
+    until_scheduled(scene, 10).await?;
+    scene.quiet().await?;
     for member in ["member1", "member2"] {
         let path = format!("/api/v1/nodes/{}", scene.own("node"));
         scene.member(member)?.call("DELETE", &path, None).await?;
