@@ -116,9 +116,11 @@ arguments() {
     done
 }
 
-# The chart, the image that kustomizations name, and the binary have one version.
+# The chart, the image that kustomizations name, and the binary have one version; the image is built by the compiler of the checkout.
 versions() {
-    local version file
+    local version file rust
+    rust=$(sed -n 's/^channel = "\(.*\)"$/\1/p' rust-toolchain.toml)
+    grep -qxF "ARG RUST_VERSION=$rust" Dockerfile || fail "Dockerfile has no line \"ARG RUST_VERSION=$rust\""
     version=$(sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"$/\1/p' Cargo.toml)
     for file in "$CHART/Chart.yaml:version: $version" "$CHART/Chart.yaml:appVersion: $version" \
         config/{manager,webhook,agent/member,default/host}/kustomization.yaml:"    newTag: $version"; do
