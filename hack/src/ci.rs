@@ -67,6 +67,11 @@ const STEPS: &[Step] = &[
         run: || fields_file::run(&check_flag()),
     },
     Step {
+        name: "chart",
+        about: "charts/entourage: lint, what it renders, the rights of config/, the alerts",
+        run: chart,
+    },
+    Step {
         name: "pages",
         about: "what the pages must name, their links, and the checks themselves: the tests of xtask",
         run: pages,
@@ -193,6 +198,31 @@ fn chosen(args: &[String]) -> Result<Vec<&'static Step>> {
 
 fn format() -> Result<Outcome> {
     cargo(&["fmt", "--all", "--check"])
+}
+
+/// The script that checks the chart.
+const CHART: &str = "hack/chart.sh";
+
+/// The exit code of that script where helm or promtool cannot be had.
+const NO_TOOL: i32 = 3;
+
+fn chart() -> Result<Outcome> {
+    println!("$ bash {CHART}");
+    std::io::stdout().flush()?;
+    let mut command = Command::new("bash");
+    let status = command
+        .arg(CHART)
+        .current_dir(tree::root())
+        .stdin(Stdio::null())
+        .status()
+        .context("cannot start bash")?;
+    match status.code() {
+        Some(0) => Ok(Outcome::Done(CHART.to_owned())),
+        Some(NO_TOOL) => Ok(Outcome::Lacks(
+            "helm or promtool, and a registry to have it from (hack/tools.sh)".to_owned(),
+        )),
+        _ => bail!("bash {CHART}: {status}"),
+    }
 }
 
 /// A part of the step `test` that takes seconds, so that a row that a page lacks is not found after a quarter of an hour.

@@ -10,6 +10,8 @@ mod fields_file;
 mod map;
 mod names;
 #[cfg(test)]
+mod packaging;
+#[cfg(test)]
 mod pages;
 mod rbac;
 mod source;

@@ -6,11 +6,14 @@ use std::path::Path;
 
 use crate::tree;
 
-/// The pages, and README and CHANGELOG.
+/// The pages, README and CHANGELOG, and the page of the chart.
 fn pages() -> Vec<(String, String)> {
     let root = tree::root();
     let all = tree::files(&root).unwrap();
-    let is_page = |path: &String| path.ends_with(".md") && (path.starts_with("docs/") || !path.contains('/'));
+    let is_page = |path: &String| {
+        let folder = path.split_once('/').map_or("", |(folder, _)| folder);
+        path.ends_with(".md") && ["", "docs", "charts"].contains(&folder)
+    };
     let read = |path: String| {
         let text = fs::read_to_string(root.join(&path)).unwrap();
         (path, text)
