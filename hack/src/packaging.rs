@@ -22,7 +22,7 @@ fn read(path: &str) -> String {
 
 /// The words of a text that are made of such characters.
 fn words(text: &str, of: fn(char) -> bool) -> impl Iterator<Item = &str> {
-    text.split(move |c| !of(c)).filter(|word| !word.is_empty())
+    text.split(move |c: char| !of(c)).filter(|word| !word.is_empty())
 }
 
 /// The names of the alerts, in their order.
@@ -120,7 +120,8 @@ fn deployments_use_flags_that_exist() {
     for path in files.iter().filter(is_deployment) {
         let text = read(path);
         for word in words(&text, |c| c.is_ascii_lowercase() || c == '-') {
-            let Some(flag) = word.strip_prefix("--").filter(|name| !name.starts_with('-')) else {
+            let is_name = |name: &&str| name.starts_with(|c: char| c.is_ascii_lowercase());
+            let Some(flag) = word.strip_prefix("--").filter(is_name) else {
                 continue;
             };
             assert!(
