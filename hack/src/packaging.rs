@@ -133,3 +133,40 @@ fn deployments_use_flags_that_exist() {
     }
     assert!(found.len() > 9, "only {found:?} are found");
 }
+
+/// A kustomization lists every file beside it, and what it lists exists.
+#[test]
+fn every_kustomization_is_complete() {
+    let root = tree::root();
+    let files = tree::files(&root).unwrap();
+    let mut found = 0;
+    for path in files.iter().filter(|path| path.starts_with("config/")) {
+        let Some(folder) = path.strip_suffix("/kustomization.yaml") else {
+            continue;
+        };
+        let list: Value = serde_saphyr::from_str(&read(path)).unwrap();
+        let resources: Vec<&str> = list["resources"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .collect();
+        for resource in &resources {
+            let target = root.join(folder).join(resource);
+            let lists = ["kustomization.yaml", "Kustomization"];
+            let exists = target.is_file() || lists.iter().any(|name| target.join(name).is_file());
+            assert!(exists, "{path}: {resource} does not exist");
+        }
+        let beside = files
+            .iter()
+            .filter_map(|file| file.strip_prefix(folder)?.strip_prefix('/'));
+        for file in beside.filter(|file| file.ends_with(".yaml") && !file.contains('/')) {
+            assert!(
+                file == "kustomization.yaml" || resources.contains(&file),
+                "{path}: {file} is not listed"
+            );
+        }
+        found += 1;
+    }
+    assert!(found > 15, "only {found} kustomizations are found");
+}
