@@ -75,12 +75,7 @@ spec:
   priorityClassName: {{ . }}
   {{- end }}
   securityContext:
-    runAsNonRoot: true
-    runAsUser: 65532
-    runAsGroup: 65532
-    fsGroup: 65532
-    seccompProfile:
-      type: RuntimeDefault
+    {{- toYaml .root.Values.podSecurityContext | nindent 4 }}
   containers:
     - name: {{ .component }}
       image: {{ include "entourage.image" .root | quote }}
@@ -255,14 +250,21 @@ spec:
       targetPort: https
 {{- end -}}
 
-{{/* Each YAML document of a folder's role.yaml, role_binding.yaml and service_account.yaml, as it is. Argument: files, folder. */}}
+{{/* A file of crds/ or config/, which the chart links to. A tool that copies a checkout without its links must not install less than all.
+Argument: files, path. */}}
+{{- define "entourage.file" -}}
+{{- required (printf "the chart has no %s: its links were not followed; take a package, as helm package makes it" .path) (.files.Get .path) -}}
+{{- end -}}
+
+{{/* role.yaml, role_binding.yaml and, if there is one, service_account.yaml of a folder, as they are. Argument: files, folder. */}}
 {{- define "entourage.rights" -}}
-{{- $files := .files -}}
-{{- $folder := .folder -}}
-{{- range list "service_account.yaml" "role.yaml" "role_binding.yaml" }}
-{{- with $files.Get (printf "files/%s/%s" $folder .) }}
+{{- $folder := printf "files/%s" .folder }}
+{{- with .files.Get (printf "%s/service_account.yaml" $folder) }}
 ---
 {{ . }}
 {{- end }}
-{{- end }}
+---
+{{ include "entourage.file" (dict "files" .files "path" (printf "%s/role.yaml" $folder)) }}
+---
+{{ include "entourage.file" (dict "files" .files "path" (printf "%s/role_binding.yaml" $folder)) }}
 {{- end -}}
