@@ -21,7 +21,7 @@ use crate::{
     object::{Gvk, Meta, ResourceId, Str, Time},
     observation::{Copy, Template},
     plan::SyncRequirement,
-    stored_binding::{eviction_from, is_reschedule_asked},
+    stored_binding::is_reschedule_asked,
 };
 
 /// The kind of autoscalers.
@@ -198,13 +198,13 @@ pub(crate) fn raised_shares(
     let before = &stored.object.spec;
     let is_evicted = !before.graceful_eviction_tasks.is_empty();
     let earlier = stored_raises(&stored.object);
-    let had = |cluster: &str| match TargetCluster::find(&before.clusters, cluster) {
-        Some(target) => Some(share_on(fleet, id, resource, target, is_evicted)),
-        None => eviction_from(before, cluster)?.replicas,
+    // Where it was not scheduled to, a copy may have any number: one that was left, that others require, or that is taken over.
+    let had = |cluster: &str| {
+        let target = TargetCluster::find(&before.clusters, cluster);
+        target.map_or(0, |target| share_on(fleet, id, resource, target, is_evicted))
     };
     let is_raised = |target: &&TargetCluster| {
-        had(&target.name).is_some_and(|had| target.replicas > had)
-            || earlier.get(&target.name) == Some(&target.replicas)
+        target.replicas > had(&target.name) || earlier.get(&target.name) == Some(&target.replicas)
     };
     let raised = spec.clusters.iter().filter(is_raised);
     raised
