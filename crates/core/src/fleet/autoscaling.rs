@@ -88,19 +88,19 @@ pub(crate) fn leaves_replicas(fleet: &Fleet, id: &ResourceId, template: &Templat
     }
 }
 
-/// True if it is not known yet whether a template without the label is to get it back: a copy of it has the label, and the
-/// autoscalers are not synced. Cost: O(1) with the label, or while no label is set; else O(copies).
+/// True if it is not known yet whether a template without the label is to get it back: a copy of it has the label, or had it when it was
+/// written, which the binding records before any member is listed; and the autoscalers are not synced. Cost: O(1) with the label, or
+/// while no label is set; else O(copies).
 pub(crate) fn is_label_unknown(fleet: &Fleet, id: &ResourceId, resource: &ResourceState) -> bool {
     let is_unlabelled = |template: &Template| template.meta.label(label::RETAIN_REPLICAS).is_none();
     fleet.config.mark_scale_targets
         && is_scaled_kind(&id.gvk)
         && resource.template.as_ref().is_some_and(is_unlabelled)
         && !fleet.has(&SyncRequirement::Templates(autoscaler()))
-        && resource
-            .copies
-            .values()
-            .filter_map(|state| state.live.as_ref())
-            .any(|live| live.replicas.is_some())
+        && resource.copies.values().any(|state| {
+            state.live.as_ref().is_some_and(|live| live.replicas.is_some())
+                || state.record.as_ref().is_some_and(|record| record.share.is_some())
+        })
 }
 
 /// True if the replicas of a template follow those of its members: [`crate::config::Config::sync_replicas`], the label, and a
