@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use entourage_api::{
     keys::annotation,
     policy::Placement,
-    work::{GracefulEvictionTask, ResourceBinding, ResourceBindingSpec},
+    work::{GracefulEvictionTask, ResourceBinding, ResourceBindingSpec, TargetCluster},
 };
 use serde_json::Value;
 
@@ -92,6 +92,12 @@ pub(crate) fn is_held_back_from(spec: &ResourceBindingSpec, cluster: &str) -> bo
         || named
             .flat_map(|clusters| &clusters.cluster_names)
             .any(|name| name == cluster)
+}
+
+/// True if two lists name the same clusters, whatever replicas they have there. Cost: O(clusters).
+pub(crate) fn are_same_clusters(one: &[TargetCluster], other: &[TargetCluster]) -> bool {
+    let names = one.iter().map(|target| &target.name);
+    names.eq(other.iter().map(|target| &target.name))
 }
 
 /// The eviction task for a cluster, or `None`. Cost: O(tasks).

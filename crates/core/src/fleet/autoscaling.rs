@@ -121,6 +121,16 @@ pub(crate) fn is_followed(
             .any(|operation| template.interpretation.has(*operation))
 }
 
+/// True if the shares of a stored binding follow its members: see [`is_followed`].
+pub(crate) fn has_followed_shares(fleet: &Fleet, id: &ResourceId) -> bool {
+    let followed = || {
+        let resource = fleet.resource(id)?;
+        let placement = resource.last_binding()?.object.spec.placement.as_ref()?;
+        Some(is_followed(fleet, id, resource.template.as_ref()?, placement))
+    };
+    fleet.config.sync_replicas && followed() == Some(true)
+}
+
 /// The label and the annotation of a template.
 pub(crate) fn label_of(meta: &Meta) -> Label {
     Label {
@@ -168,16 +178,10 @@ pub(crate) fn may_scale<'a>(fleet: &'a Fleet, id: &ResourceId, target: &Resource
 
 /// The share of a cluster in a workload whose replicas are followed. Cost: O(1) if they are not; else O(labels and annotations).
 pub(crate) fn share_left_to_member(fleet: &Fleet, id: &ResourceId, cluster: &Str) -> Option<i32> {
-    if !fleet.config.sync_replicas {
-        return None;
+    match has_followed_shares(fleet, id) {
+        true => render_spec_of(fleet, id, cluster)?.replicas,
+        false => None,
     }
-    let resource = fleet.resource(id)?;
-    let (template, binding) = (resource.template.as_ref()?, resource.binding.as_ref()?);
-    let placement = binding.object.spec.placement.as_ref()?;
-    if !is_followed(fleet, id, template, placement) {
-        return None;
-    }
-    render_spec_of(fleet, id, cluster)?.replicas
 }
 
 /// The shares of a binding that is about to be written which the scheduler raised beyond what the members have, now or before: only

@@ -4,8 +4,9 @@ use entourage_api::{policy::ConflictResolution, work::TargetCluster};
 
 use crate::{
     cache::{Binding, ResourceState},
-    fleet::{Fleet, current::is_current},
+    fleet::{Fleet, autoscaling::has_followed_shares, current::is_current},
     object::{ResourceId, Str, Time},
+    stored_binding::are_same_clusters,
 };
 
 /// A referrer with which the object is propagated: the object is among its template's references, and its binding propagates
@@ -80,9 +81,8 @@ pub(crate) fn needed_by<'a>(
     resource: &'a ResourceState,
 ) -> impl Iterator<Item = (&'a Binding, Vec<TargetCluster>)> {
     let live = followers(fleet, id)
-        .map(|(_, _, binding)| binding)
-        .filter(|binding| is_anywhere(binding))
-        .map(|binding| (binding, binding.needed_on()));
+        .filter(|(_, _, binding)| is_anywhere(binding))
+        .map(move |(referrer, _, binding)| (binding, shown(fleet, referrer, binding, resource)));
     let former = fleet
         .links(id)
         .stale_referrers
@@ -102,6 +102,25 @@ pub(crate) fn needed_by<'a>(
             (!held.is_empty() && referrer_id != id).then_some((binding, held))
         });
     live.chain(former)
+}
+
+/// The clusters of a live referrer. Where its shares follow its members, its replicas are shown as they were when its clusters last
+/// changed: no step of an autoscaler rewrites the bindings of its dependencies.
+fn shown(
+    fleet: &Fleet,
+    referrer: &ResourceId,
+    binding: &Binding,
+    resource: &ResourceState,
+) -> Vec<TargetCluster> {
+    let needed = binding.needed_on();
+    if !has_followed_shares(fleet, referrer) {
+        return needed;
+    }
+    let stored = snapshot_clusters(resource, binding);
+    match are_same_clusters(stored, &needed) {
+        true => stored.to_vec(),
+        false => needed,
+    }
 }
 
 fn is_observed(referrer: &ResourceState, cluster: &Str) -> bool {

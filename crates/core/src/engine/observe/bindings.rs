@@ -8,11 +8,11 @@ use super::{Dirty, leading::follow, named};
 use crate::{
     cache::{Binding, BindingMeta, Deletion, bound},
     engine::routes::Changed,
-    fleet::Fleet,
+    fleet::{Fleet, autoscaling::has_followed_shares},
     object::{NamespacedName, ResourceId, Str, Time},
     observation::Copy,
     scope,
-    stored_binding::remembers_failovers,
+    stored_binding::{are_same_clusters, remembers_failovers},
 };
 
 impl Fleet {
@@ -113,8 +113,7 @@ impl Fleet {
         let after = resource.binding.as_ref();
         let spec_changed = before.as_ref().is_none_or(|held| held.object.spec != object.spec);
         let placement_changed = before.as_ref().is_none_or(|held| {
-            held.object.spec.clusters != object.spec.clusters
-                || held.object.spec.graceful_eviction_tasks != object.spec.graceful_eviction_tasks
+            held.object.spec.graceful_eviction_tasks != object.spec.graceful_eviction_tasks
                 || held.object.spec.propagate_deps != object.spec.propagate_deps
                 || held.object.spec.placement.is_some() != object.spec.placement.is_some()
                 || held.object.spec.conflict_resolution != object.spec.conflict_resolution
@@ -180,10 +179,15 @@ impl Fleet {
         self.manage_accounted_copies(&id, now, dirty);
         self.refers_as_orphaned(&id, now, dirty);
         self.claim_changed(&id, claims.0, claims.1, dirty);
-        if placement_changed {
+        // What follows its members concerns no dependency: see `fleet/needs.rs`.
+        let is_moved = before.is_some_and(|held| {
+            let (was, is) = (&held.object.spec.clusters, &object.spec.clusters);
+            was != is && !(are_same_clusters(was, is) && has_followed_shares(self, &id))
+        });
+        if placement_changed || is_moved {
             self.route(Changed::PropagatedDependencies(&id), dirty);
         }
-        if placement_changed || requirement_changed {
+        if placement_changed || is_moved || requirement_changed {
             self.dirty_overrides_of(&id, now, dirty);
         }
         self.route(Changed::Template(&id), dirty);
