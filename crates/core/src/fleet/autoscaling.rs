@@ -224,8 +224,9 @@ pub(crate) fn stored_raises(binding: &ResourceBinding) -> BTreeMap<String, i32> 
         .unwrap_or_default()
 }
 
-/// The share that a delivery which begins now raises the replicas of a member to; `None` if it raises none. Of a member in Pull mode
-/// only its agent knows: there each larger share counts. Cost: as that of [`share_left_to_member`].
+/// The share that a delivery which begins now raises the replicas of a member to; `None` if it raises none. A member that has exactly
+/// this number has it from an earlier attempt, whose answer was lost. Of a member in Pull mode only its agent knows: there each larger
+/// share counts. Cost: as that of [`share_left_to_member`].
 pub(crate) fn raising(fleet: &Fleet, id: &ResourceId, cluster: &Str) -> Option<i32> {
     share_left_to_member(fleet, id, cluster)?;
     let least = render_spec_of(fleet, id, cluster)?.at_least?;
@@ -238,7 +239,7 @@ pub(crate) fn raising(fleet: &Fleet, id: &ResourceId, cluster: &Str) -> Option<i
         }
         None => live
             .replicas
-            .is_some_and(|before| i64::from(before) < i64::from(least)),
+            .is_some_and(|before| i64::from(before) <= i64::from(least)),
     };
     is_raised.then_some(least)
 }
