@@ -158,7 +158,7 @@ table! {
         /// had before, as JSON. They keep them until the copy is deleted.
         SHARES_BEFORE_PURGE = "entourage.dev/shares-before-purge";
         /// Ours. On a binding whose shares follow its members: the shares that the scheduler raised, by cluster, as JSON, as long as
-        /// they are the shares.
+        /// they are the shares; each with the generation of the binding that it was raised from.
         RAISED_SHARES = "entourage.dev/raised-shares";
         /// Set by a user or a backup tool. On a claim on a member: the time at which its data was restored there, RFC 3339.
         DATA_RESTORED_AT = "entourage.dev/data-restored-at";

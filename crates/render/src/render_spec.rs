@@ -29,6 +29,9 @@ pub struct RenderSpec {
     /// the copy was written from that, the member decides.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at_least: Option<i32>,
+    /// The raise of the share, if the scheduler raised it: another raise to the same number is another source.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub raise: Option<i64>,
     /// True if the copy leaves its replicas to the member also where the template lacks the label for that: another writer of the hub
     /// took it off, and it is about to be set again.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -86,6 +89,9 @@ pub fn source_version(template: &Meta, render_spec: &RenderSpec) -> String {
         .map_or_else(String::new, |count| count.to_string()));
     if let Some(completions) = render_spec.completions {
         add(&completions.to_string());
+    }
+    if let Some(raise) = render_spec.raise {
+        add(&format!("raise {raise}"));
     }
     if render_spec.adds_label(&template.labels) {
         add("keeps replicas");

@@ -144,6 +144,10 @@ pub struct CopyRecord {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share: Option<i32>,
 
+    /// The generation of the binding from which the share was raised.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub raise: Option<i64>,
+
     /// The share that raised them, until the member decides otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raised_to: Option<i32>,

@@ -125,6 +125,7 @@ fn render_spec() -> RenderSpec {
         permanent_id: "p".into(),
         replicas: None,
         at_least: None,
+        raise: None,
         keeps_replicas: false,
         completions: None,
         overrides: Default::default(),

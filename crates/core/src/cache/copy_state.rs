@@ -119,8 +119,6 @@ pub struct CopyState {
     pub unhealthy_since: Option<Time>,
     /// A write is in flight: until its outcome is known a copy may exist here.
     pub in_flight: bool,
-    /// The share to which that write raises the replicas of the member.
-    pub raising: Option<i32>,
     /// A write whose outcome this process does not know: a copy may exist, or may be created yet. Boxed: few copies have it.
     pub pending: Option<Box<PendingWrite>>,
     /// The binding is being written without this cluster: no first copy is sent meanwhile.

@@ -176,23 +176,32 @@ pub(crate) fn may_scale<'a>(fleet: &'a Fleet, id: &ResourceId, target: &Resource
     copies.find(may_scale).map(|(cluster, _)| cluster)
 }
 
-/// The share of a cluster in a workload whose replicas are followed. Cost: O(1) if they are not; else O(labels and annotations).
-pub(crate) fn share_left_to_member(fleet: &Fleet, id: &ResourceId, cluster: &Str) -> Option<i32> {
-    match has_followed_shares(fleet, id) {
-        true => render_spec_of(fleet, id, cluster)?.replicas,
-        false => None,
+/// The share of a cluster in a workload whose replicas are followed, and its raise. Cost: O(1) if they are not; else O(labels and
+/// annotations).
+pub(crate) fn share_left_to_member(
+    fleet: &Fleet,
+    id: &ResourceId,
+    cluster: &Str,
+) -> Option<(i32, Option<i64>)> {
+    if !has_followed_shares(fleet, id) {
+        return None;
     }
+    let render_spec = render_spec_of(fleet, id, cluster)?;
+    Some((render_spec.replicas?, render_spec.raise))
 }
+
+/// A share that the scheduler raised, and the generation of the binding from which it did: no two raises of a binding have the same.
+type Raise = (i32, i64);
 
 /// The shares of a binding that is about to be written which the scheduler raised beyond what the members have, now or before: only
 /// these are delivered. One that follows its member is none, also if the member has fewer by the time that it is delivered. Cost: O(1) if
-/// shares are not followed; else O(size of the stored ones + clusters × labels and annotations).
+/// shares are not followed; O(size of the stored ones + clusters) while they stay; else O(clusters × labels and annotations) more.
 pub(crate) fn raised_shares(
     fleet: &Fleet,
     id: &ResourceId,
     (resource, template): (&ResourceState, &Template),
     spec: &ResourceBindingSpec,
-) -> BTreeMap<String, i32> {
+) -> BTreeMap<String, Raise> {
     let (Some(placement), Some(stored)) = (&spec.placement, &resource.binding) else {
         return BTreeMap::new();
     };
@@ -201,69 +210,69 @@ pub(crate) fn raised_shares(
     }
     let before = &stored.object.spec;
     let is_evicted = !before.graceful_eviction_tasks.is_empty();
-    let earlier = stored_raises(&stored.object);
+    let is_changed = before.clusters != spec.clusters;
     // Where it was not scheduled to, a copy may have any number: one that was left, that others require, or that is taken over.
     let had = |cluster: &str| {
         let target = TargetCluster::find(&before.clusters, cluster);
         target.map_or(0, |target| share_on(fleet, id, resource, target, is_evicted))
     };
-    let is_raised = |target: &&TargetCluster| {
-        target.replicas > had(&target.name) || earlier.get(&target.name) == Some(&target.replicas)
+    let earlier = stored_raises(&stored.object);
+    let raise = |target: &TargetCluster| {
+        if is_changed && target.replicas > had(&target.name) {
+            return Some((target.replicas, stored.meta.generation.unwrap_or_default()));
+        }
+        let earlier = earlier.get(&target.name).copied();
+        earlier.filter(|(share, _)| *share == target.replicas)
     };
-    let raised = spec.clusters.iter().filter(is_raised);
+    let raised = spec.clusters.iter();
     raised
-        .map(|target| (target.name.clone(), target.replicas))
+        .filter_map(|target| Some((target.name.clone(), raise(target)?)))
         .collect()
 }
 
 /// The shares that a stored binding records as raised. Cost: O(size of the record).
-pub(crate) fn stored_raises(binding: &ResourceBinding) -> BTreeMap<String, i32> {
+fn stored_raises(binding: &ResourceBinding) -> BTreeMap<String, Raise> {
     let annotations = binding.metadata.annotations.as_ref();
     let text = annotations.and_then(|all| all.get(annotation::RAISED_SHARES));
     text.and_then(|text| serde_json::from_str(text).ok())
         .unwrap_or_default()
 }
 
-/// The share that a delivery which begins now raises the replicas of a member to; `None` if it raises none. A member that has exactly
-/// this number has it from an earlier attempt, whose answer was lost. Of a member in Pull mode only its agent knows: there each larger
-/// share counts. Cost: as that of [`share_left_to_member`].
-pub(crate) fn raising(fleet: &Fleet, id: &ResourceId, cluster: &Str) -> Option<i32> {
-    share_left_to_member(fleet, id, cluster)?;
-    let least = render_spec_of(fleet, id, cluster)?.at_least?;
-    let state = fleet.resource(id)?.copies.get(cluster)?;
-    let live = state.live.as_ref()?;
-    let is_raised = match live.by_agent {
-        Some(_) => {
-            let before = state.record.as_ref().and_then(|record| record.share);
-            before.is_some_and(|before| least > before)
-        }
-        None => live
-            .replicas
-            .is_some_and(|before| i64::from(before) <= i64::from(least)),
-    };
-    is_raised.then_some(least)
+/// The raise of a stored share; `None` if it was not raised. Cost: O(size of the record).
+pub(crate) fn raise_of(binding: &ResourceBinding, target: &TargetCluster) -> Option<i64> {
+    let (share, raise) = *stored_raises(binding).get(&target.name)?;
+    (share == target.replicas).then_some(raise)
 }
 
-/// The share that a copy is recorded with after it was written, or found equal, and the share that raised its replicas: that of this
-/// write, or of an earlier one. `share`: the one of the present binding; it was written `as_planned`, or is still to be.
+/// What a copy is recorded with after it was written, or found equal: its share, the raise of that, and the share that raised its replicas:
+/// that of this write, or of an earlier one. `share`: the present one, with its raise; it was written `as_planned`, or is still to be.
+///
+/// A member that has exactly the share once its raise was delivered has it from that, or from an earlier attempt whose answer was lost. Of
+/// a member in Pull mode only its agent knows: there each larger share counts.
 pub(crate) fn delivered_share(
     before: Option<&CopyRecord>,
     copy: &Copy,
-    (share, raising): (Option<i32>, Option<i32>),
+    share: Option<(i32, Option<i64>)>,
     as_planned: bool,
-) -> (Option<i32>, Option<i32>) {
-    let Some(share) = share else {
-        return (None, None);
+) -> (Option<i32>, Option<i64>, Option<i32>) {
+    let Some((share, raise)) = share else {
+        return (None, None, None);
     };
     let before = before.filter(|before| *before.uid == *copy.meta.uid);
-    let earlier = before.map_or((None, None), |before| (before.share, before.raised_to));
+    let earlier = before.map_or((None, None, None), |before| {
+        (before.share, before.raise, before.raised_to)
+    });
     if !as_planned {
         return earlier;
     }
-    let has_it =
-        |share: i32| copy.by_agent.is_some() || copy.replicas.map(i64::from) == Some(i64::from(share));
-    let raised = raising.filter(|raised| *raised == share && has_it(share));
-    (Some(share), raised.or(earlier.1))
+    let is_delivered = |before: &CopyRecord| before.share == Some(share) && before.raise == raise;
+    let is_raised = |before: &CopyRecord| match copy.by_agent {
+        Some(_) => before.share.is_some_and(|before| share > before),
+        None => copy.replicas.map(i64::from) == Some(i64::from(share)),
+    };
+    let before = before.filter(|before| raise.is_some() && !is_delivered(before));
+    let raised = before.filter(|before| is_raised(before)).map(|_| share);
+    (Some(share), raise, raised.or(earlier.2))
 }
 
 /// True if a member has decided on the replicas that this share raised: they are others now, or, in Pull mode, at least as many.
@@ -492,61 +501,42 @@ mod tests {
             replicas: Some(replicas),
             ..Copy::default()
         };
-        let record = |share, raised_to| CopyRecord {
+        let record = |share, raise, raised_to| CopyRecord {
             share,
+            raise,
             raised_to,
             ..CopyRecord::default()
         };
-        for (before, has, share, raising, as_planned, want, case) in [
-            (None, 3, Some(3), None, true, (Some(3), None), "created"),
+        let first = record(Some(3), None, None);
+        let raised = record(Some(8), Some(4), Some(8));
+        let eight = Some((8, Some(4)));
+        for (before, has, share, as_planned, want, case) in [
+            (None, 3, Some((3, None)), true, (Some(3), None, None), "created"),
+            (None, 3, Some((3, Some(4))), true, (Some(3), Some(4), None), "moved to a new copy"),
+            (Some(&first), 8, eight, true, (Some(8), Some(4), Some(8)), "raised, by this attempt or an earlier one"),
+            (Some(&first), 9, eight, true, (Some(8), Some(4), None), "the member had more"),
+            (Some(&raised), 8, Some((4, None)), true, (Some(4), None, Some(8)), "the other cluster returned"),
+            (Some(&first), 8, eight, false, (Some(3), None, None), "another source is due by now"),
             (
-                Some(record(Some(3), None)),
+                Some(&record(Some(8), Some(4), None)),
                 8,
-                Some(8),
-                Some(8),
+                eight,
                 true,
-                (Some(8), Some(8)),
-                "raised",
+                (Some(8), Some(4), None),
+                "the member has decided on the same number since",
             ),
             (
-                Some(record(Some(3), None)),
-                9,
-                Some(8),
-                Some(8),
-                true,
-                (Some(8), None),
-                "the member had more",
-            ),
-            (
-                Some(record(Some(8), Some(8))),
+                Some(&record(Some(8), Some(4), None)),
                 8,
-                Some(4),
-                None,
+                Some((8, Some(7))),
                 true,
-                (Some(4), Some(8)),
-                "the other cluster returned",
+                (Some(8), Some(7), Some(8)),
+                "raised to the same number once more",
             ),
-            (
-                Some(record(Some(3), None)),
-                8,
-                Some(9),
-                Some(9),
-                false,
-                (Some(3), None),
-                "another share is due by now",
-            ),
-            (
-                Some(record(Some(8), Some(8))),
-                8,
-                None,
-                None,
-                true,
-                (None, None),
-                "not followed any longer",
-            ),
+            (Some(&first), 3, Some((3, None)), true, (Some(3), None, None), "a share that follows"),
+            (Some(&raised), 8, None, true, (None, None, None), "not followed any longer"),
         ] {
-            let found = delivered_share(before.as_ref(), &copy(has), (share, raising), as_planned);
-            assert_eq!(found, want, "{case}");
+            assert_eq!(delivered_share(before, &copy(has), share, as_planned), want, "{case}");
         }
     }
 

@@ -10,12 +10,12 @@ use crate::{
     cache::{Binding, CopyState, ResourceState},
     fleet::{
         Fleet,
-        autoscaling::{is_followed, is_scale_target, stored_raises},
+        autoscaling::{is_followed, is_scale_target, raise_of},
         needs,
     },
     object::{Meta, NamespacedName, ResourceId, Str},
     observation::Template,
-    render_spec::{RenderSpec, source_version},
+    render_spec::RenderSpec,
     scheduler,
     stored_binding::{
         preserved_labels_on,
@@ -59,15 +59,22 @@ pub(crate) fn render_spec(
     let replicas = TargetCluster::find(&spec.clusters, cluster)
         .filter(|target| (divided || is_held_back(target)) && template.replicas.is_some())
         .map(|target| share(&binding.object, target, requested(spec, is_left)));
+    // A share that the scheduler raised is delivered once: see `crate::autoscaling`.
+    let raise = TargetCluster::find(&spec.clusters, cluster)
+        .filter(|_| is_left)
+        .and_then(|target| raise_of(&binding.object, target));
+    let is_delivered = |record: &CopyRecord| record.share == replicas && record.raise == raise;
+    let is_due = raise.is_some() && !state.record.as_ref().is_some_and(is_delivered);
     let completions = replicas
         .filter(|_| divided)
         .and_then(|_| share_of_completions(template, spec, cluster));
-    let mut render_spec = RenderSpec {
+    RenderSpec {
         hub: fleet.config.hub.clone(),
         binding: binding.name.clone(),
         permanent_id: binding.permanent_id().into(),
         replicas,
-        at_least: None,
+        at_least: replicas.filter(|_| is_due),
+        raise,
         // As observed here: the template that is rendered is read anew, and may have lost the label by then.
         keeps_replicas: spec.placement.is_some()
             && template
@@ -85,20 +92,7 @@ pub(crate) fn render_spec(
         ),
         interpretation: fleet.graph.interpreter.of(&id.gvk),
         written_uid: state.record.as_ref().map(|record| record.uid.as_str().into()),
-    };
-    // A share that the scheduler raised is delivered once: see `crate::autoscaling`.
-    let record = state.record.as_ref();
-    let is_written = |record: &CopyRecord| record.source == source_version(&template.meta, &render_spec);
-    let is_delivered = || record.is_some_and(|record| record.share == replicas || is_written(record));
-    let is_raised = || {
-        let target = TargetCluster::find(&spec.clusters, cluster);
-        let raised = stored_raises(&binding.object).get(cluster).copied();
-        raised.is_some() && raised == target.map(|target| target.replicas)
-    };
-    if is_left && !is_delivered() && is_raised() {
-        render_spec.at_least = replicas;
     }
-    render_spec
 }
 
 /// A divided Job's completions here: divided as its replicas are (Karmada reference 1.4).
@@ -138,6 +132,7 @@ pub(crate) fn content_version(meta: &Meta) -> String {
         permanent_id: "".into(),
         replicas: None,
         at_least: None,
+        raise: None,
         keeps_replicas: false,
         completions: None,
         preserved: Default::default(),

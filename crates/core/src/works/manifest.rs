@@ -121,6 +121,7 @@ mod tests {
                 permanent_id: "p".into(),
                 replicas: None,
                 at_least: None,
+                raise: None,
                 keeps_replicas: false,
                 completions: None,
                 interpretation: Default::default(),

@@ -876,6 +876,7 @@ fn owners(id: &ResourceId) -> [RenderSpec; 2] {
         permanent_id: "".into(),
         interpretation: Default::default(),
         at_least: None,
+        raise: None,
         keeps_replicas: false,
         completions: None,
         replicas: None,

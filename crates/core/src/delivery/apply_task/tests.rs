@@ -28,6 +28,7 @@ fn order() -> Order {
             permanent_id: "p".into(),
             replicas: None,
             at_least: None,
+            raise: None,
             keeps_replicas: false,
             completions: None,
             overrides: Default::default(),

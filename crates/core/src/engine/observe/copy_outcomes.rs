@@ -9,7 +9,7 @@ use crate::{
     engine::routes::Changed,
     fleet::{
         Fleet,
-        autoscaling::{delivered_share, raising, share_left_to_member},
+        autoscaling::{delivered_share, share_left_to_member},
         current::{expected_source, is_current, is_problem_over},
     },
     messages,
@@ -26,11 +26,9 @@ const LONGEST_PAUSE_UNREACHABLE: i64 = 5_000;
 const SETTLING: i64 = 1_000;
 
 impl Fleet {
-    /// A copy is about to be written. Cost: O(1); O(labels and annotations) where its member decides its replicas.
+    /// A copy is about to be written. Cost: O(1).
     pub(super) fn started(&mut self, cluster: &Str, id: &ResourceId) {
-        let raising = raising(self, id, cluster);
-        let state = self.copy_state(id, cluster);
-        (state.in_flight, state.raising) = (true, raising);
+        self.copy_state(id, cluster).in_flight = true;
     }
 
     pub(super) fn delivered(
@@ -55,7 +53,6 @@ impl Fleet {
         let own_hub = self.config.hub.clone();
         let state = self.copy_state(id, cluster);
         state.in_flight = false;
-        let raising = state.raising.take();
         state.removing = None;
         let existed = state.live.is_some();
         let reported = state.problem.as_ref().map(|problem| problem.message.clone());
@@ -68,7 +65,7 @@ impl Fleet {
             } => {
                 let as_planned = expected.as_ref() == Some(&source);
                 put_right(state, id, cluster, &source, differed.as_deref(), now);
-                let shares = delivered_share(state.record.as_ref(), &copy, (share, raising), as_planned);
+                let shares = delivered_share(state.record.as_ref(), &copy, share, as_planned);
                 state.record = Some(record(&copy, source, shares));
                 state.pending = None;
                 was_copied = state.copied.take().is_some();
@@ -282,7 +279,11 @@ impl Fleet {
     }
 }
 
-fn record(copy: &Copy, source: String, (share, raised_to): (Option<i32>, Option<i32>)) -> CopyRecord {
+fn record(
+    copy: &Copy,
+    source: String,
+    (share, raise, raised_to): (Option<i32>, Option<i64>, Option<i32>),
+) -> CopyRecord {
     let generation = copy.meta.generation;
     CopyRecord {
         uid: copy.meta.uid.to_string(),
@@ -292,6 +293,7 @@ fn record(copy: &Copy, source: String, (share, raised_to): (Option<i32>, Option<
         generation,
         source,
         share,
+        raise,
         raised_to,
     }
 }
