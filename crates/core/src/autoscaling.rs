@@ -66,11 +66,13 @@ use crate::{
             may_scale, replicas_on, scalers, share_on, sum,
         },
         regarding::on_template,
+        suspension::is_suspended,
     },
     object::{Meta, ResourceId, Str, Time},
     observation::Template,
     plan::{Change, Event, HubObject, Key, Plan, SyncRequirement, Verb},
     scheduling::{Own, own_part},
+    stored_binding::is_of_our_scheduler,
 };
 pub(crate) use writes::next_writes;
 
@@ -332,13 +334,21 @@ fn holds(
     for target in &spec.clusters {
         let cluster = Str::from(target.name.as_str());
         match replicas_on(fleet, id, resource, &cluster) {
+            None if is_suspended(fleet, id, resource, &cluster) => {
+                return Some(tell(format!(
+                    "the label {} of {id} stays: delivery to {cluster} is suspended",
+                    label::RETAIN_REPLICAS
+                )));
+            }
             None => return Some(hold(fleet, id, &cluster, "its replicas are not known")),
             Some(replicas) if replicas != target.replicas => {
-                let is_final = share_on(fleet, id, resource, target, false) == target.replicas;
+                // Shares of another scheduler follow nothing.
+                let is_final = !is_of_our_scheduler(spec)
+                    || share_on(fleet, id, resource, target, false) == target.replicas;
                 return Some(match is_final {
                     true => tell(format!(
-                        "the label {} of {id} stays: {cluster} reports {replicas} replicas and has a share of {}, since an eviction; scale \
-                         it there, or take the label off where that does no harm",
+                        "the label {} of {id} stays: {cluster} reports {replicas} replicas and has a share of {}, which does not change by \
+                         itself; scale it there, or take the label off where that does no harm",
                         label::RETAIN_REPLICAS,
                         target.replicas
                     )),
