@@ -298,7 +298,7 @@ fn following(share: i32, reported: i32, raised_to: Option<i32>, by_agent: bool) 
 }
 
 /// The share of a cluster from now on, by its stored one: see [`following`]. While the workload is evicted from others, only one that
-/// has arrived follows. Cost: that of [`replicas_on`].
+/// has arrived follows; one from before shares followed is none that is to arrive, if the copy is from it. Cost: that of [`replicas_on`].
 pub(crate) fn share_on(
     fleet: &Fleet,
     id: &ResourceId,
@@ -309,8 +309,12 @@ pub(crate) fn share_on(
     let cluster = Str::from(target.name.as_str());
     let state = resource.copies.get(&cluster);
     let record = state.and_then(|state| state.record.as_ref());
-    let has_arrived = record.is_some_and(|record| record.share == Some(target.replicas));
-    let reported = replicas_on(fleet, id, resource, &cluster).filter(|_| !is_evicted || has_arrived);
+    let has_arrived =
+        |record: &CopyRecord| record.share.is_none_or(|delivered| delivered == target.replicas);
+    let reported = match !is_evicted || record.is_some_and(has_arrived) {
+        true => replicas_on(fleet, id, resource, &cluster),
+        false => None,
+    };
     let by_agent = state
         .and_then(|state| state.live.as_ref())
         .is_some_and(|live| live.by_agent.is_some());
