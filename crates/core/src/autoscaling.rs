@@ -334,7 +334,7 @@ fn holds(
     for target in &spec.clusters {
         let cluster = Str::from(target.name.as_str());
         match replicas_on(fleet, id, resource, &cluster) {
-            None if is_suspended(fleet, id, resource, &cluster) => {
+            None if !fleet.awaits_works() && is_suspended(fleet, id, resource, &cluster) => {
                 return Some(tell(format!(
                     "the label {} of {id} stays: delivery to {cluster} is suspended",
                     label::RETAIN_REPLICAS

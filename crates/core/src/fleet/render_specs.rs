@@ -19,7 +19,7 @@ use crate::{
     scheduler,
     stored_binding::{
         preserved_labels_on,
-        purge::{requested, share},
+        purge::share,
     },
 };
 
@@ -58,7 +58,7 @@ pub(crate) fn render_spec(
         .is_some_and(|placement| is_followed(fleet, id, template, placement));
     let replicas = TargetCluster::find(&spec.clusters, cluster)
         .filter(|target| (divided || is_held_back(target)) && template.replicas.is_some())
-        .map(|target| share(&binding.object, target, requested(spec, is_left)));
+        .map(|target| share(&binding.object, target, is_left));
     // A share that the scheduler raised is delivered once: see `crate::autoscaling`.
     let raise = TargetCluster::find(&spec.clusters, cluster)
         .filter(|_| is_left)

@@ -58,9 +58,8 @@ pub(crate) fn remembered(
         let before = TargetCluster::find(&spec.clusters, &target.name);
         // A copy that was being evicted from there has replicas, too.
         let evicted = || eviction_from(spec, &target.name)?.replicas;
-        let requested = held.spec.replicas;
         let share = before
-            .map(|before| share(held, before, requested))
+            .map(|before| share(held, before, false))
             .or_else(evicted)?;
         Some((target.name.clone(), share))
     };
@@ -75,10 +74,10 @@ fn stored(binding: &ResourceBinding) -> Shares {
 }
 
 /// The replicas of a copy on one of the clusters of a binding with divided replicas: its share; while copies are purged, only
-/// its earlier share, and of its growth only as much as keeps the total within the replicas that are `requested`: see
+/// its earlier share, and of its growth only as much as keeps the total within the replicas that are requested: see
 /// [`requested`]. Cost: O(1) without eviction tasks, else O(tasks × (clusters + what requires the object)); where a copy is
 /// purged, plus O(clusters × log clusters) to read the stored shares.
-pub(crate) fn share(binding: &ResourceBinding, target: &TargetCluster, requested: i32) -> i32 {
+pub(crate) fn share(binding: &ResourceBinding, target: &TargetCluster, is_followed: bool) -> i32 {
     let spec = &binding.spec;
     let going = purged(spec).map(|task| i64::from(task.replicas.unwrap_or_default().max(0)));
     let going: i64 = going.sum();
@@ -104,7 +103,7 @@ pub(crate) fn share(binding: &ResourceBinding, target: &TargetCluster, requested
     let running = holders
         .clone()
         .map(|each| i64::from(each.replicas) - grows(each).unwrap_or_default());
-    let free = i64::from(requested) - going - running.sum::<i64>();
+    let free = i64::from(requested(spec, is_followed)) - going - running.sum::<i64>();
     let first = holders.take_while(|each| each.name != target.name);
     let granted = (free - first.filter_map(grows).sum::<i64>()).clamp(0, growth);
     i32::try_from(i64::from(*before) + granted).unwrap_or(target.replicas)
@@ -112,7 +111,7 @@ pub(crate) fn share(binding: &ResourceBinding, target: &TargetCluster, requested
 
 /// The replicas that are requested of a binding. Where shares follow the members, the number in the template lags behind, or is that of a
 /// user which counts for nothing: what runs must not exceed their sum. Cost: O(clusters).
-pub(crate) fn requested(spec: &ResourceBindingSpec, is_followed: bool) -> i32 {
+fn requested(spec: &ResourceBindingSpec, is_followed: bool) -> i32 {
     let shares = spec.clusters.iter().map(|target| target.replicas);
     match is_followed {
         true => shares.fold(0, i32::saturating_add),
@@ -125,7 +124,7 @@ pub(crate) fn requested(spec: &ResourceBindingSpec, is_followed: bool) -> i32 {
 pub(crate) fn lacking(binding: &ResourceBinding, cluster: &str, is_followed: bool) -> Option<String> {
     purged(&binding.spec).next()?;
     let target = TargetCluster::find(&binding.spec.clusters, cluster)?;
-    let share = share(binding, target, requested(&binding.spec, is_followed));
+    let share = share(binding, target, is_followed);
     let from: Vec<&str> = purged(&binding.spec)
         .map(|task| task.from_cluster.as_str())
         .collect();
@@ -176,7 +175,7 @@ mod tests {
         let clusters = binding.spec.clusters.clone();
         clusters
             .iter()
-            .map(|target| share(&binding, target, replicas))
+            .map(|target| share(&binding, target, false))
             .collect()
     }
 
@@ -249,8 +248,7 @@ mod tests {
         binding.metadata.annotations = Some([(annotation::SHARES_BEFORE_PURGE.into(), text)].into());
         binding.spec.graceful_eviction_tasks = vec![task("m9", 10)];
         for (is_followed, want) in [(false, 10), (true, 3)] {
-            let requested = requested(&binding.spec, is_followed);
-            let share = share(&binding, &binding.spec.clusters[0], requested);
+            let share = share(&binding, &binding.spec.clusters[0], is_followed);
             assert_eq!(share, want, "{is_followed}");
         }
         assert!(lacking(&binding, "a", true).is_some_and(|says| says.starts_with("3 of 13 replicas")));

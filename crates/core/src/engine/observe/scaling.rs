@@ -66,9 +66,14 @@ impl Fleet {
             } else if self.config.mark_scale_targets && id.gvk == autoscaler() {
                 let template = self.resource(id).and_then(|resource| resource.template.as_ref());
                 let target = template.and_then(|template| template.scales.as_deref());
-                for target in target.into_iter().chain(self.graph.scaling.marked(id)) {
+                // The report of a member says nothing of an autoscaler that is propagated.
+                let is_report = matches!(key, Key::Copy(..) | Key::TemplateStatus(_));
+                let named = target.into_iter().map(|target| (target, !is_report));
+                let marked = self.graph.scaling.marked(id).map(|target| (target, true));
+                for (target, may_change) in named.chain(marked) {
                     scaled.insert(target.clone());
-                    if self.has_template(target, |held| held.meta.label(label::RETAIN_REPLICAS).is_none()) {
+                    let is_unlabelled = |held: &Template| held.meta.label(label::RETAIN_REPLICAS).is_none();
+                    if may_change && self.has_template(target, is_unlabelled) {
                         unlabelled.insert(target.clone());
                     }
                 }
