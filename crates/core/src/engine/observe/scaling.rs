@@ -21,7 +21,7 @@ impl Fleet {
     /// A template changed, appeared, or was deleted: `before` is the earlier one. Cost: O(log templates); O(1) while no label is
     /// set.
     pub(super) fn scaling_changed(&mut self, id: &ResourceId, before: Option<&Template>, dirty: &mut Dirty) {
-        self.scaling_seen(id);
+        self.scaling_seen(id, before);
         if !self.config.mark_scale_targets {
             return;
         }
@@ -121,11 +121,15 @@ impl Fleet {
         }
     }
 
-    /// The template of a workload was observed: what was written to it may be there. Cost: O(1).
-    fn scaling_seen(&mut self, id: &ResourceId) {
+    /// The template of a workload was observed: what was written to it may be there, unless it is another object. Cost: O(1).
+    fn scaling_seen(&mut self, id: &ResourceId, before: Option<&Template>) {
         let Some(resource) = self.cache.resources.get_mut(id) else {
             return;
         };
+        let uid = |template: &Template| template.meta.uid.clone();
+        if before.map(uid) != resource.template.as_ref().map(uid) {
+            resource.scaling_writes = None;
+        }
         let (Some(template), Some(writes)) = (&resource.template, &mut resource.scaling_writes) else {
             return;
         };
