@@ -30,8 +30,9 @@
 //! 2. The share is *delivered* to the copy once, as a minimum
 //!    ([`RenderSpec::at_least`](crate::render_spec::RenderSpec::at_least)): what an eviction moves to a cluster arrives there although
 //!    the label keeps what the member has. A delivery never lowers the replicas of a member. The binding records
-//!    the shares that the scheduler raised, and the record of the copy the share that was delivered last: a share that follows is never
-//!    delivered, and what is edited later raises nothing again.
+//!    the shares that the scheduler raised, each with the generation that it was raised from, and the record of the copy the share and the
+//!    raise that were delivered last: a share that follows is never delivered, a raise to an earlier number is, and what is edited later
+//!    raises nothing again.
 //! 3. From then on the share *follows* what the member has ([`crate::fleet::autoscaling::as_scaled`]), so the scheduler has nothing to
 //!    divide again. Not before the binding reports the choice that a user asked for; and not what a share itself made there
 //!    ([`crate::fleet::autoscaling::share_on`]): only what the member decides counts.

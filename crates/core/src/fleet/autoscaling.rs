@@ -309,8 +309,7 @@ pub(crate) fn share_on(
     let cluster = Str::from(target.name.as_str());
     let state = resource.copies.get(&cluster);
     let record = state.and_then(|state| state.record.as_ref());
-    let has_arrived =
-        |record: &CopyRecord| record.share.is_none_or(|delivered| delivered == target.replicas);
+    let has_arrived = |record: &CopyRecord| record.share.is_none_or(|delivered| delivered == target.replicas);
     let reported = match !is_evicted || record.is_some_and(has_arrived) {
         true => replicas_on(fleet, id, resource, &cluster),
         false => None,
@@ -516,11 +515,46 @@ mod tests {
         let eight = Some((8, Some(4)));
         for (before, has, share, as_planned, want, case) in [
             (None, 3, Some((3, None)), true, (Some(3), None, None), "created"),
-            (None, 3, Some((3, Some(4))), true, (Some(3), Some(4), None), "moved to a new copy"),
-            (Some(&first), 8, eight, true, (Some(8), Some(4), Some(8)), "raised, by this attempt or an earlier one"),
-            (Some(&first), 9, eight, true, (Some(8), Some(4), None), "the member had more"),
-            (Some(&raised), 8, Some((4, None)), true, (Some(4), None, Some(8)), "the other cluster returned"),
-            (Some(&first), 8, eight, false, (Some(3), None, None), "another source is due by now"),
+            (
+                None,
+                3,
+                Some((3, Some(4))),
+                true,
+                (Some(3), Some(4), None),
+                "moved to a new copy",
+            ),
+            (
+                Some(&first),
+                8,
+                eight,
+                true,
+                (Some(8), Some(4), Some(8)),
+                "raised, by this attempt or an earlier one",
+            ),
+            (
+                Some(&first),
+                9,
+                eight,
+                true,
+                (Some(8), Some(4), None),
+                "the member had more",
+            ),
+            (
+                Some(&raised),
+                8,
+                Some((4, None)),
+                true,
+                (Some(4), None, Some(8)),
+                "the other cluster returned",
+            ),
+            (
+                Some(&first),
+                8,
+                eight,
+                false,
+                (Some(3), None, None),
+                "another source is due by now",
+            ),
             (
                 Some(&record(Some(8), Some(4), None)),
                 8,
@@ -537,10 +571,28 @@ mod tests {
                 (Some(8), Some(7), Some(8)),
                 "raised to the same number once more",
             ),
-            (Some(&first), 3, Some((3, None)), true, (Some(3), None, None), "a share that follows"),
-            (Some(&raised), 8, None, true, (None, None, None), "not followed any longer"),
+            (
+                Some(&first),
+                3,
+                Some((3, None)),
+                true,
+                (Some(3), None, None),
+                "a share that follows",
+            ),
+            (
+                Some(&raised),
+                8,
+                None,
+                true,
+                (None, None, None),
+                "not followed any longer",
+            ),
         ] {
-            assert_eq!(delivered_share(before, &copy(has), share, as_planned), want, "{case}");
+            assert_eq!(
+                delivered_share(before, &copy(has), share, as_planned),
+                want,
+                "{case}"
+            );
         }
     }
 

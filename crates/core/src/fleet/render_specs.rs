@@ -17,10 +17,7 @@ use crate::{
     observation::Template,
     render_spec::RenderSpec,
     scheduler,
-    stored_binding::{
-        preserved_labels_on,
-        purge::share,
-    },
+    stored_binding::{preserved_labels_on, purge::share},
 };
 
 /// The render spec of the copy on a cluster.

@@ -58,9 +58,7 @@ pub(crate) fn remembered(
         let before = TargetCluster::find(&spec.clusters, &target.name);
         // A copy that was being evicted from there has replicas, too.
         let evicted = || eviction_from(spec, &target.name)?.replicas;
-        let share = before
-            .map(|before| share(held, before, false))
-            .or_else(evicted)?;
+        let share = before.map(|before| share(held, before, false)).or_else(evicted)?;
         Some((target.name.clone(), share))
     };
     chosen.iter().filter_map(share).collect()
