@@ -1,18 +1,23 @@
 //! Autoscalers on members, where what is known of them, or of the replicas, is in doubt: no running replica is lost.
 
 use entourage_api::keys::{annotation, label};
-use entourage_core::pulled::REPORT;
-use serde_json::json;
+use entourage_core::{
+    observation::{Delivered, Server, Watch},
+    plan::Key,
+    pulled::REPORT,
+};
+use serde_json::{Value, json};
 
 use crate::{
     autoscaling::{
         BOTH, NONE, autoscaler, autoscaler_policy, dividing, marks, on, replicas, reported, rest, scale,
         scaled, scaling, set, shares, shares_are, template, workload,
     },
+    config_map, deployment,
     failover::{no_execute, taint},
     policy_of,
     pull::{pass, renew},
-    world::World,
+    world::{World, id},
 };
 
 /// Another writer of the hub replaces the template: without the label, and with these replicas.
@@ -539,4 +544,303 @@ fn a_write_of_ours_activates_no_lazy_policy() {
     assert!(world.settle_for(90_000));
     assert_eq!(world.holders("Deployment", "web"), ["member1"]);
     assert_eq!(on(&world, "member1"), 8);
+}
+
+/// As [`failing`], with these weights and more of the policy.
+fn failing_with(mode: &str, has: (i64, i64), weights: &[i64], more: &Value) -> (World, Value) {
+    let mut world = failing(mode, has);
+    let mut policy = dividing("web", weights);
+    policy["spec"]["failover"] = json!({"cluster": {"purgeMode": mode}});
+    for (field, value) in more.as_object().expect("fields") {
+        policy["spec"][field] = value.clone();
+    }
+    world.apply(policy.clone());
+    rest(&mut world);
+    (world, policy)
+}
+
+#[test]
+fn what_moves_to_a_cluster_that_was_left_asleep_arrives_there() {
+    let mut world = failing("Gracefully", (3, 5));
+    scale(&mut world, "member1", 0);
+    rest(&mut world);
+    shares_are(&world, &[("member1", 0), ("member2", 5)]);
+    let taints = no_execute(&world);
+    for member in BOTH {
+        world.set_down(member, true);
+        taint(&mut world, member, &taints);
+        rest(&mut world);
+        shares_are(&world, &[("member2", 5)]);
+    }
+    // The one that was left first comes back, and takes over.
+    report(&mut world, "member1", true);
+    world.set_down("member1", false);
+    taint(&mut world, "member1", &json!([]));
+    rest(&mut world);
+    shares_are(&world, &[("member1", 5)]);
+    assert_eq!(on(&world, "member1"), 5);
+    world.set_down("member2", false);
+    rest(&mut world);
+    assert_eq!(on(&world, "member1"), 5);
+}
+
+#[test]
+fn what_moves_to_a_cluster_arrives_there_whatever_it_has_and_once_had() {
+    // Its copy was scaled down while it did not respond, and it gets back exactly what it had.
+    let (mut world, _) = failing_with("Gracefully", (5, 3), &[5, 3], &json!({}));
+    world.set_down("member1", true);
+    let taints = no_execute(&world);
+    taint(&mut world, "member1", &taints);
+    assert!(world.settle());
+    report(&mut world, "member2", false);
+    rest(&mut world);
+    shares_are(&world, &[("member2", 8)]);
+    scale(&mut world, "member1", 1);
+    report(&mut world, "member1", true);
+    report(&mut world, "member2", false);
+    taint(&mut world, "member1", &json!([]));
+    world.set_down("member1", false);
+    rest(&mut world);
+    assert_eq!(live(&world), (5, 8));
+
+    // An object that is taken over.
+    let mut world = scaling(BOTH);
+    for object in [
+        workload("web", 6),
+        dividing("web", &[1]),
+        autoscaler("web"),
+        autoscaler_policy(),
+    ] {
+        world.apply(object);
+    }
+    rest(&mut world);
+    world.meddle("member2", "Deployment", "web", |_| Some(workload("web", 1)));
+    let mut policy = dividing("web", &[1, 1]);
+    policy["spec"]["conflictResolution"] = json!("Overwrite");
+    world.apply(policy);
+    rest(&mut world);
+    assert_eq!(live(&world), (6, 3));
+}
+
+#[test]
+fn a_raise_to_the_share_that_was_delivered_last_arrives_too() {
+    let held_back = json!({"suspension": {"dispatchingOnClusters": {"clusterNames": ["member2"]}}});
+    let (mut world, mut policy) = failing_with("Gracefully", (5, 8), &[1, 1], &held_back);
+    scale(&mut world, "member2", 3);
+    rest(&mut world);
+    shares_are(&world, &[("member1", 5), ("member2", 3)]);
+    let taints = no_execute(&world);
+    taint(&mut world, "member1", &taints);
+    rest(&mut world);
+    shares_are(&world, &[("member2", 8)]);
+    assert_eq!(live(&world), (5, 3));
+    policy["spec"]
+        .as_object_mut()
+        .expect("a spec")
+        .remove("suspension");
+    world.apply(policy);
+    rest(&mut world);
+    assert_eq!(on(&world, "member2"), 8);
+    // Once: then its autoscaler decides.
+    scale(&mut world, "member2", 4);
+    rest(&mut world);
+    edit_image(&mut world, "nginx:2");
+    rest(&mut world);
+    assert_eq!(on(&world, "member2"), 4);
+}
+
+#[test]
+fn after_a_restart_nothing_is_divided_by_a_template_that_lost_the_label_meanwhile() {
+    let all = ["member1", "member2", "member3"];
+    let mut world = scaled(3, &[1, 1, 1]);
+    let mut scaling = autoscaler_policy();
+    scaling["spec"]["placement"]["clusterAffinity"]["clusterNames"] = json!(all);
+    world.apply(scaling);
+    for (member, count) in all.iter().zip([7, 3, 2]) {
+        scale(&mut world, member, count);
+    }
+    rest(&mut world);
+    let want = [("member1", 7), ("member2", 3), ("member3", 2)];
+    shares_are(&world, &want);
+    // The process is down; then neither the autoscalers nor the members can be listed at first.
+    let is_late = |watch: &&Watch| {
+        matches!(watch, Watch::Templates(gvk) if *gvk.kind == *"HorizontalPodAutoscaler")
+            || watch.server() != Server::Hub
+    };
+    let late: Vec<Watch> = world.process.open.iter().filter(is_late).cloned().collect();
+    assert!(late.len() > 3, "{late:?}");
+    world.restart();
+    world.shut.extend(late);
+    strip(&mut world, 2, "nginx:2");
+    assert!(world.settle_for(60_000));
+    shares_are(&world, &want);
+    world.shut.clear();
+    assert!(world.settle_for(90_000));
+    shares_are(&world, &want);
+    for (member, count) in want {
+        assert_eq!(on(&world, member), count);
+    }
+    assert_eq!(marks(&world, "web"), set("by-load"));
+}
+
+#[test]
+fn the_steps_of_an_autoscaler_rewrite_no_binding_of_a_dependency() {
+    let mut world = scaling(BOTH);
+    let mut own = deployment("web", &["conf"]);
+    own["spec"]["replicas"] = json!(2);
+    let mut policy = dividing("web", &[1, 1]);
+    policy["spec"]["propagateDeps"] = json!(true);
+    for object in [
+        config_map("conf", "1"),
+        own,
+        policy.clone(),
+        autoscaler("web"),
+        autoscaler_policy(),
+    ] {
+        world.apply(object);
+    }
+    rest(&mut world);
+    let named = |world: &World| {
+        let required = crate::binding(world, "conf-configmap")["spec"]["requiredBy"].clone();
+        let clusters = required[0]["clusters"].as_array().expect("clusters").len();
+        (required.as_array().expect("an entry").len(), clusters)
+    };
+    assert_eq!(named(&world), (1, 2));
+    let wrote = world.writes.len();
+    for to in 2..12 {
+        scale(&mut world, "member1", to);
+        pass(&mut world, 2_000);
+    }
+    rest(&mut world);
+    shares_are(&world, &[("member1", 11), ("member2", 1)]);
+    let of_it = world.writes[wrote..]
+        .iter()
+        .filter(|write| write.contains("conf"));
+    assert_eq!(of_it.collect::<Vec<_>>(), [""; 0]);
+    // Its clusters are shown as ever.
+    policy["spec"]["placement"]["clusterAffinity"]["clusterNames"] = json!(["member1"]);
+    world.apply(policy);
+    rest(&mut world);
+    assert_eq!(named(&world), (1, 1));
+    assert_eq!(world.holders("ConfigMap", "conf"), ["member1"]);
+}
+
+#[test]
+fn a_raise_whose_answer_is_lost_is_no_decision_of_the_member() {
+    let mut world = failing("Gracefully", (5, 3));
+    for flap in 0..5 {
+        let taints = no_execute(&world);
+        taint(&mut world, "member1", &taints);
+        // member2 carries it out, and its answer times out.
+        let key = Key::Copy(id("Deployment", "default", "web"), "member2".into());
+        let flight = world.settle_until_delivery(&key);
+        let share = shares(&world)[0].1;
+        let more = share.max(on(&world, "member2"));
+        scale(&mut world, "member2", more);
+        world.land_failed(flight, &Delivered::Unreachable("timed out".into()));
+        assert!(world.settle());
+        report(&mut world, "member1", true);
+        report(&mut world, "member2", false);
+        assert!(world.settle());
+        taint(&mut world, "member1", &json!([]));
+        rest(&mut world);
+        let (one, two) = live(&world);
+        assert!(one >= 5 && two >= 8 && one + two <= 16, "{flap}: {one} {two}");
+    }
+}
+
+#[test]
+fn a_user_hears_why_the_label_stays_where_no_share_follows() {
+    let other_scheduler = |world: &mut World| {
+        let mut policy = dividing("web", &[1, 1]);
+        policy["spec"]["schedulerName"] = json!("another");
+        world.apply(policy);
+        rest(world);
+        scale(world, "member1", 7);
+    };
+    let held_back = |world: &mut World| {
+        let mut policy = dividing("web", &[1, 1]);
+        policy["spec"]["suspension"] = json!({"dispatchingOnClusters": {"clusterNames": ["member2"]}});
+        world.apply(policy);
+        rest(world);
+        edit_image(world, "nginx:2");
+    };
+    type Begin = fn(&mut World);
+    let cases: [(&str, Begin); 2] = [
+        ("member1 reports 7 replicas and has a share of 1", other_scheduler),
+        ("delivery to member2 is suspended", held_back),
+    ];
+    for (words, begin) in cases {
+        let mut world = scaled(2, &[1, 1]);
+        begin(&mut world);
+        rest(&mut world);
+        world.delete("HorizontalPodAutoscaler", "by-load");
+        assert!(world.settle_for(90_000));
+        assert_eq!(marks(&world, "web"), set("by-load"), "{words}");
+        assert!(reported(&world, words) > 0, "{words}");
+    }
+}
+
+#[test]
+fn shares_follow_also_where_nothing_was_delivered_since_the_syncer_was_turned_on() {
+    let mut world = World::new(&["member1", "member2", "member3"]);
+    world.process.engine.config_mut().mark_scale_targets = true;
+    world.restart();
+    let mut policy = dividing("web", &[1, 3, 3]);
+    policy["spec"]["failover"] = json!({"cluster": {"purgeMode": "Never"}});
+    for object in [workload("web", 7), policy, autoscaler("web"), autoscaler_policy()] {
+        world.apply(object);
+    }
+    rest(&mut world);
+    shares_are(&world, &[("member1", 1), ("member2", 3), ("member3", 3)]);
+    world.process.engine.config_mut().sync_replicas = true;
+    world.restart();
+    rest(&mut world);
+    let taints = no_execute(&world);
+    taint(&mut world, "member1", &taints);
+    rest(&mut world);
+    let same: Vec<(String, i64)> = shares(&world).into_iter().filter(|each| each.1 == 3).collect();
+    assert_eq!(same.len(), 1);
+    scale(&mut world, &same[0].0, 9);
+    rest(&mut world);
+    assert!(
+        shares(&world).contains(&(same[0].0.clone(), 9)),
+        "{:?}",
+        shares(&world)
+    );
+}
+
+#[test]
+fn a_template_that_is_made_again_and_again_contests_nothing() {
+    let mut world = scaled(2, &[1, 1]);
+    for round in 0..5 {
+        for member in BOTH {
+            scale(&mut world, member, 3);
+        }
+        rest(&mut world);
+        assert_eq!(replicas(template(&world, "web")), 6, "{round}");
+        world.delete("Deployment", "web");
+        world.apply(workload("web", 2));
+        assert!(world.settle());
+        assert_eq!(marks(&world, "web"), set("by-load"), "{round}");
+    }
+    assert_eq!(reported(&world, "keeps changing"), 0, "{:?}", world.events);
+}
+
+#[test]
+fn a_manifest_with_a_number_of_its_own_that_is_applied_again_wakes_a_workload_that_sleeps() {
+    let mut world = scaled(2, &[1, 1]);
+    scale(&mut world, "member1", 7);
+    rest(&mut world);
+    for member in BOTH {
+        scale(&mut world, member, 0);
+    }
+    rest(&mut world);
+    // Without a number an edit wakes nothing.
+    edit_image(&mut world, "nginx:2");
+    rest(&mut world);
+    assert_eq!(live(&world), (0, 0));
+    world.apply(workload("web", 2));
+    rest(&mut world);
+    assert_eq!(live(&world), (1, 1));
 }
