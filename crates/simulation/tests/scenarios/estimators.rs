@@ -1,10 +1,12 @@
 //! Estimators: who asks them, what their answers change, and what counts without an answer.
 
 use entourage_core::config::Estimators;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{
-    condition,
+    binding, condition,
+    failover::{no_execute, taint},
+    policy_of,
     pull::pass,
     room::{aggregated, dynamic, named, policy, priority_class, probe, propagate_with, shares, workload},
     world::World,
@@ -114,6 +116,16 @@ fn without_an_answer_the_reports_count_at_once_if_it_fails_and_after_the_time_ou
     }
 }
 
+/// A policy with a group of clusters for member1, and one for member2.
+fn grouped(name: &str) -> Value {
+    let mut grouped = policy(name, &dynamic());
+    grouped["spec"]["placement"]["clusterAffinities"] = json!([
+        {"affinityName": "first", "clusterNames": ["member1"]},
+        {"affinityName": "second", "clusterNames": ["member2"]},
+    ]);
+    grouped
+}
+
 /// True if there is a binding of a workload.
 fn is_bound(world: &World, name: &str) -> bool {
     let binding = format!("{name}-deployment");
@@ -141,13 +153,8 @@ fn who_was_refused_is_not_placed_because_its_estimator_fails_or_cannot_be_asked(
 #[test]
 fn who_scales_up_just_after_it_was_placed_stays_where_the_estimator_counts_its_pods() {
     let mut world = world(&[("member1", 10, Some(10)), ("member2", 20, Some(20))]);
-    let mut grouped = policy("web", &dynamic());
-    grouped["spec"]["placement"]["clusterAffinities"] = json!([
-        {"affinityName": "first", "clusterNames": ["member1"]},
-        {"affinityName": "second", "clusterNames": ["member2"]},
-    ]);
     world.apply(workload("web", 5));
-    world.apply(grouped);
+    world.apply(grouped("web"));
     assert!(world.settle_for(1_000));
     assert_eq!(shares(&world, "web"), named(&[("member1", 5)]));
     // Its pods run; no report of the member contains them yet.
@@ -289,4 +296,186 @@ fn other_requirements_are_another_question() {
     assert!(world.settle_for(1_000));
     assert_eq!(asked(&mut world), ["member1 member2", "member1 member2"]);
     assert_eq!(world.estimators.requests, ["1", "2"]);
+}
+
+#[test]
+fn the_status_waits_for_the_estimators_as_the_result_does() {
+    let mut world = world(&[("member1", 20, Some(4))]);
+    apply(&mut world, "web", 4);
+    assert!(world.settle_for(1_000));
+    world.estimators.answers.insert("member1".into(), 0);
+    pass(&mut world, 40_000);
+    let of_status = |world: &World| condition(world, "web-deployment", "Scheduled")["status"].clone();
+    assert_eq!(of_status(&world), "True");
+    let from = world.events.len();
+    world.apply(workload("web", 8));
+    for step in 0..30 {
+        // Each second a copy reports, whether answers count or not.
+        world.meddle("member1", "Deployment", "web", |held| {
+            let mut held = held;
+            held["status"] = json!({"replicas": 4, "readyReplicas": step % 2});
+            Some(held)
+        });
+        pass(&mut world, 1_000);
+        if step > 0 {
+            assert_eq!(of_status(&world), "False", "after {step} s");
+        }
+    }
+    let events = world.events[from..].iter();
+    let events =
+        events.filter(|event| event.starts_with("ScheduleBinding") && event.contains(" ResourceBinding "));
+    assert_eq!(events.count(), 1, "{:?}", &world.events[from..]);
+}
+
+#[test]
+fn a_rescheduling_trigger_is_used_with_the_answers() {
+    for loses in [false, true] {
+        let mut world = world(&[("member1", 20, Some(20)), ("member2", 20, Some(20))]);
+        apply(&mut world, "web", 8);
+        assert!(world.settle_for(1_000));
+        assert_eq!(shares(&world, "web"), named(&[("member1", 4), ("member2", 4)]));
+        pass(&mut world, 60_000);
+        world.estimators.answers.insert("member1".into(), 2);
+        world.estimators.loses = loses;
+        let asked = world.now.plus(1_000).to_k8s();
+        let mut object = binding(&world, "web-deployment").clone();
+        object["spec"]["rescheduleTriggeredAt"] = json!(asked);
+        world.apply(object);
+        pass(&mut world, 5_000);
+        let scheduled_at =
+            |world: &World| binding(world, "web-deployment")["status"]["lastScheduledTime"].clone();
+        if loses {
+            assert_ne!(scheduled_at(&world), json!(asked), "it still waits");
+            pass(&mut world, 20_000);
+            assert_eq!(shares(&world, "web"), named(&[("member1", 4), ("member2", 4)]));
+        } else {
+            assert_eq!(shares(&world, "web"), named(&[("member1", 1), ("member2", 7)]));
+        }
+        assert!(scheduled_at(&world).as_str() >= json!(asked).as_str());
+    }
+}
+
+#[test]
+fn who_scales_down_and_up_again_stays_where_its_pods_may_still_be_ending() {
+    let mut world = world(&[("member1", 20, Some(8)), ("member2", 20, Some(20))]);
+    world.apply(workload("web", 8));
+    world.apply(grouped("web"));
+    assert!(world.settle_for(1_000));
+    pass(&mut world, 60_000);
+    world.estimators.answers.insert("member1".into(), 0);
+    // Soon its pods still run; a minute later others have their place.
+    for (pause, want) in [(3_000, ("member1", 8)), (60_000, ("member2", 8))] {
+        world.apply(workload("web", 4));
+        pass(&mut world, pause);
+        assert_eq!(shares(&world, "web"), named(&[("member1", 4)]));
+        world.apply(workload("web", 8));
+        pass(&mut world, 2_000);
+        assert_eq!(shares(&world, "web"), named(&[want]), "{pause}");
+    }
+}
+
+#[test]
+fn a_number_counts_less_what_was_scheduled_since_whatever_was_reported_meanwhile() {
+    let mut world = world(&[("member1", 40, Some(10))]);
+    apply(&mut world, "web", 8);
+    assert!(world.settle_for(1_000));
+    assert_eq!(shares(&world, "web"), named(&[("member1", 8)]));
+    pass(&mut world, 16_000);
+    // A report that contains its pods.
+    world.meddle("member1", "Pod", "web", |_| {
+        Some(json!({
+            "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"},
+            "spec": {"nodeName": "n", "containers": [{"name": "a", "resources": {"requests": {"cpu": "8"}}}]},
+        }))
+    });
+    probe(&mut world, "member1");
+    world.estimators.answers.clear();
+    world.apply(workload("web", 16));
+    apply(&mut world, "api", 4);
+    assert!(world.settle_for(1_000));
+    assert_eq!(shares(&world, "web"), named(&[("member1", 8)]));
+    assert_eq!(shares(&world, "api"), []);
+    assert_eq!(
+        condition(&world, "web-deployment", "Scheduled")["status"],
+        "False"
+    );
+}
+
+/// All replicas of a workload on a member are ready.
+fn healthy(world: &mut World, member: &str, replicas: i64) {
+    world.meddle(member, "Deployment", "web", |mut object| {
+        object["status"] = json!({
+            "observedGeneration": object["metadata"]["generation"], "replicas": replicas, "updatedReplicas": replicas,
+            "readyReplicas": replicas, "availableReplicas": replicas,
+        });
+        Some(object)
+    });
+}
+
+#[test]
+fn a_move_whose_question_was_not_asked_is_asked_for_again() {
+    let mut world = world(&[("member1", 30, Some(30)), ("member2", 20, Some(20))]);
+    let mut returning = policy("web", &aggregated());
+    returning["metadata"]["annotations"] = json!({"entourage.dev/fail-back": "0s"});
+    world.apply(workload("web", 4));
+    world.apply(returning);
+    assert!(world.settle_for(1_000));
+    assert_eq!(shares(&world, "web"), named(&[("member1", 4)]));
+    healthy(&mut world, "member1", 4);
+    let taints = no_execute(&world);
+    taint(&mut world, "member1", &taints);
+    pass(&mut world, 1_000);
+    healthy(&mut world, "member2", 4);
+    pass(&mut world, 60_000);
+    world.apply(workload("web", 6));
+    pass(&mut world, 1_000);
+    healthy(&mut world, "member2", 6);
+    pass(&mut world, 60_000);
+    assert_eq!(world.holders("Deployment", "web"), ["member2"]);
+    assert_eq!(shares(&world, "web"), named(&[("member2", 6)]));
+    world.estimators.answers.clear();
+    world.estimators.overloaded.insert("member1".into());
+    taint(&mut world, "member1", &json!([]));
+    asked(&mut world);
+    pass(&mut world, 2_000);
+    assert_eq!(shares(&world, "web"), named(&[("member2", 6)]));
+    assert!(!asked(&mut world).is_empty());
+    world.estimators.answers.insert("member1".into(), 30);
+    pass(&mut world, 10_000);
+    assert_eq!(shares(&world, "web"), named(&[("member1", 6)]));
+}
+
+/// Members whose namespace has a quota for four CPUs.
+fn limited(members: &[(&str, i64, Option<i64>)]) -> World {
+    let mut world = world(members);
+    world.process.engine.config_mut().enforce_quotas = true;
+    world.restart();
+    world.apply(json!({
+        "apiVersion": "policy.karmada.io/v1alpha1", "kind": "FederatedResourceQuota",
+        "metadata": {"name": "team"}, "spec": {"overall": {"cpu": "4"}},
+    }));
+    assert!(world.settle());
+    world
+}
+
+#[test]
+fn who_waits_for_estimators_gets_the_quota_before_those_that_are_planned_later() {
+    let mut world = limited(&[("member1", 20, Some(9)), ("member2", 20, None)]);
+    world.estimators.hanging.insert("member2".into());
+    apply(&mut world, "web", 4);
+    assert!(world.settle_for(1_000));
+    world.apply(workload("copied", 4));
+    world.apply(policy_of(
+        "copied",
+        "apps/v1",
+        "Deployment",
+        "copied",
+        &["member1"],
+    ));
+    assert!(world.settle_for(2_000));
+    assert!(!is_bound(&world, "web"));
+    assert_eq!(shares(&world, "copied"), []);
+    pass(&mut world, 20_000);
+    let sum = |name| shares(&world, name).iter().map(|(_, share)| share).sum::<i64>();
+    assert_eq!(["web", "copied"].map(sum), [4, 0]);
 }
