@@ -202,6 +202,9 @@ impl Fleet {
                 self.memory.descheduled.note(id, cluster, Moved { left, at: now });
             }
         }
+        if self.config.estimators.is_some() {
+            self.memory.placed.planned(id, plan.room.as_deref(), stored);
+        }
         let again_at = self.memory.rooms.planned(id, plan.room.as_deref(), stored, now);
         plan.again_at = plan.again_at.into_iter().chain(again_at).min();
     }

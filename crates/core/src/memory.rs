@@ -9,6 +9,7 @@ pub(crate) mod distributions;
 pub(crate) mod estimates;
 pub(crate) mod identities;
 mod origin;
+pub(crate) mod placed;
 pub(crate) mod quotas;
 pub(crate) mod rebalancers;
 pub(crate) mod room;
@@ -46,6 +47,8 @@ pub(crate) struct Memory {
     pub(crate) quotas: quotas::Quotas,
     /// The room of members, and who waits for it.
     pub(crate) rooms: room::Rooms,
+    /// What was scheduled lately, for the answers of estimators.
+    pub(crate) placed: placed::Placed,
     /// The answers of estimators, and who waits for them.
     pub(crate) estimates: estimates::Estimates,
     /// The stuck replicas that were moved lately.

@@ -120,7 +120,7 @@ struct Estimated {
 }
 
 /// The data for [`schedule`]; `None` if the template is not divided by room. It is the same for every attempt of one
-/// decision. Cost: O(clusters), and with estimators O(size of the requirements + answers × recent results there).
+/// decision. Cost: O(clusters), and with estimators O(size of the requirements + answers × log of what was scheduled lately).
 pub(crate) fn by_room<'a>(
     fleet: &Fleet,
     id: &ResourceId,
@@ -149,16 +149,17 @@ fn estimated(
     now: Time,
 ) -> Estimated {
     let requirements = memory::estimates::Estimates::key_of(template.requirements.as_deref());
-    let (estimates, rooms) = (&fleet.memory.estimates, &fleet.memory.rooms);
-    let reported = |cluster: &Str| rooms.reported_at(cluster);
+    let (estimates, placed) = (&fleet.memory.estimates, &fleet.memory.placed);
+    let reported = |cluster: &Str| fleet.memory.rooms.reported_at(cluster);
     let numbers = estimates.answers(id, &requirements, reported, settings.timeout, now);
     let answers = numbers.into_iter().map(|(cluster, number)| {
         let estimate = number.map(|number| {
-            let (own, others) = rooms.counted_at(id, &cluster, stored, number.asked);
+            let counted = placed.counted_at(id, &cluster, stored, number.asked);
             Estimate {
-                replicas: number.replicas,
-                own,
-                others,
+                // Where its pods may still be ending, there is room for as many.
+                replicas: number.replicas.max(counted.had - counted.own),
+                own: counted.own,
+                others: counted.others,
             }
         });
         (cluster, estimate)

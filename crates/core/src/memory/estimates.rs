@@ -38,7 +38,10 @@ pub(crate) const AGAIN: i64 = 1_000;
 const PAUSES: [i64; 4] = [0, 30_000, 60_000, 120_000];
 
 /// The time, in milliseconds, for which answers are kept: the longest for which they count.
-const KEPT: i64 = PAUSES[3];
+pub(super) const KEPT: i64 = PAUSES[3];
+
+/// The longest time-out, in milliseconds, that can be set.
+pub(super) const LONGEST_TIMEOUT: i64 = 30_000;
 
 /// The number of answers and open questions that are kept; of more answers, those that end first are dropped.
 const MOST: usize = 50_000;
@@ -167,9 +170,12 @@ impl Estimates {
                 let counts = |at: Time| {
                     now <= at.plus(FRESH) || since.is_some_and(|since| since <= at) || is_paused(at)
                 };
-                let number = entry.number(now);
-                let is_answer = entry.answered.is_some_and(counts) || has_waited && number.is_some();
-                is_answer.then(|| (cluster.clone(), number))
+                let is_recent = |(at, _): (Time, Number)| now <= at.plus(LAST);
+                // An entry may be there for longer than it is kept.
+                let answered = entry.answered.filter(|at| now <= at.plus(KEPT));
+                let is_answer =
+                    answered.is_some_and(counts) || has_waited && entry.last.is_some_and(is_recent);
+                is_answer.then(|| (cluster.clone(), entry.number(now)))
             })
             .collect()
     }

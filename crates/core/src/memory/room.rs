@@ -17,7 +17,7 @@ use entourage_api::work::TargetCluster;
 use crate::{
     object::{ResourceId, Str, Time},
     plan::RoomUse,
-    scheduler::estimate::{Amounts, Capacity, Demand},
+    scheduler::estimate::{Capacity, Demand},
 };
 
 /// The time, in milliseconds, after which a report of a member contains the pods of what was scheduled: they are created, and the
@@ -33,12 +33,6 @@ pub(crate) const RETRY: i64 = 15_000;
 
 /// The time, in milliseconds, after a try in which more room does not lead to the next: [`RETRY`] does.
 const PAUSE: i64 = 10_000;
-
-/// The time, in milliseconds, after which the pods of what was scheduled are on the nodes of a member, where its estimator counts them.
-const STARTS: i64 = 5_000;
-
-/// The number of results before the last one that are kept for one binding on one cluster.
-const EARLIER: usize = 8;
 
 /// The room of all members.
 #[derive(Debug, Default)]
@@ -78,31 +72,12 @@ struct Recent {
     demand: Arc<Demand>,
     /// The time of the result.
     since: Time,
-    /// The results between the base and this one with their times, oldest first.
-    earlier: Vec<(Time, i32)>,
 }
 
 impl Recent {
     /// The number of replicas for which room is reserved.
     fn reserved(&self) -> i32 {
         self.replicas.saturating_sub(self.base).max(0)
-    }
-
-    /// The replicas by the last result that was there at a time; those of the report if none was.
-    fn at(&self, time: Time) -> i32 {
-        if self.since <= time {
-            return self.replicas;
-        }
-        let mut earlier = self.earlier.iter().rev();
-        let found = earlier.find(|(since, _)| *since <= time);
-        found.map_or(self.base, |(_, replicas)| *replicas)
-    }
-
-    /// This result and those before it, as those before the next.
-    fn and_earlier(&self) -> Vec<(Time, i32)> {
-        let skipped = (self.earlier.len() + 1).saturating_sub(EARLIER);
-        let kept = self.earlier.iter().copied().skip(skipped);
-        kept.chain([(self.since, self.replicas)]).collect()
     }
 }
 
@@ -142,31 +117,6 @@ impl Rooms {
         recent
             .map(|(cluster, each)| target(cluster, each.reserved()))
             .collect()
-    }
-
-    /// The replicas of a binding that the estimator of a cluster counted on the nodes when it was asked, and the requests of others that it
-    /// need not have counted, because they were scheduled just before or after. `stored` is the stored result of the binding.
-    ///
-    /// Its own replicas count from their result on, although they start later: counted too early, they give it too much room, which
-    /// its report bounds; counted too late, a workload that is scaled up would leave its clusters. Cost: O(recent results there).
-    pub(crate) fn counted_at(
-        &self,
-        id: &ResourceId,
-        cluster: &Str,
-        stored: &[TargetCluster],
-        asked: Time,
-    ) -> (i64, Amounts) {
-        let recent = |id: &ResourceId| self.recent.get(id).and_then(|all| all.get(cluster));
-        let own = recent(id).map_or_else(|| replicas(stored, cluster), |each| each.at(asked));
-        let mut others = Amounts::new();
-        let ids = self.by_cluster.get(cluster).into_iter().flatten();
-        for each in ids.filter(|other| *other != id).filter_map(recent) {
-            let unknown = each.replicas.saturating_sub(each.at(asked.plus(-STARTS)));
-            if unknown > 0 {
-                each.demand.add_to(&mut others, i64::from(unknown));
-            }
-        }
-        (i64::from(own.max(0)), others)
     }
 
     /// A Cluster reports its capacity, or none any more. Returns the bindings to try again: those that wait, and that a member has
@@ -293,7 +243,6 @@ impl Rooms {
                 replicas: after,
                 demand: Arc::clone(&demand),
                 since: now,
-                earlier: held.map_or_else(Vec::new, |(_, each)| each.and_earlier()),
             };
             if let Some(capacity) = self.capacities.get_mut(name) {
                 capacity.reserve(&demand, i64::from(result.reserved()));
@@ -468,33 +417,6 @@ mod tests {
         );
         rooms.forget_member(&"a".into());
         assert!(rooms.recent.is_empty() && rooms.ends.is_empty());
-    }
-
-    #[test]
-    fn an_estimator_counts_the_results_that_were_there_when_it_was_asked() {
-        let mut rooms = rooms(20);
-        let (one, five) = (placed(&[("a", 1)]), placed(&[("a", 5)]));
-        rooms.planned(&id("x"), Some(&result(&[("a", 5)])), &one, Time(0));
-        rooms.planned(&id("x"), Some(&result(&[("a", 8)])), &five, Time(6_000));
-        let counted = |name: &str, asked: i64| {
-            let stored = placed(&[("a", 2)]);
-            let (own, others) = rooms.counted_at(&id(name), &"a".into(), &stored, Time(asked));
-            let pods = others.get("pods").copied().unwrap_or(0);
-            (own, pods / 1_000_000_000)
-        };
-        // The replicas that it counted, and those that it need not have counted.
-        for (asked, own, unknown) in [
-            (-1, 1, 7),
-            (0, 5, 7),
-            (STARTS - 1, 5, 7),
-            (STARTS, 5, 3),
-            (6_000, 8, 3),
-            (5_999 + STARTS, 8, 3),
-            (6_000 + STARTS, 8, 0),
-        ] {
-            assert_eq!(counted("x", asked), (own, 0), "{asked}");
-            assert_eq!(counted("y", asked), (2, unknown), "{asked}");
-        }
     }
 
     #[test]

@@ -157,6 +157,10 @@ impl Fleet {
             resource.answers = None;
             resource.status_written = Some(now);
         }
+        if self.config.estimators.is_some() {
+            let before = before.as_ref().map(|held| &held.object.spec);
+            self.memory.placed.stored(&id, before, &object.spec, now);
+        }
         if let Some(other) = self
             .graph
             .by_binding

@@ -146,6 +146,7 @@ impl Fleet {
         self.memory.deletion_pauses.forget_member(name);
         self.memory.evictions.forget_member(name);
         self.memory.rooms.forget_member(name);
+        self.memory.placed.forget_member(name);
         self.memory.estimates.forget_member(name);
         self.memory.descheduled.forget_member(name);
         self.cache.usage.forget_member(name);
