@@ -229,9 +229,16 @@ impl Fleet {
             asked: order.unwrap_or_default(),
             is_pending: result.is_some_and(|result| result != stored),
             lacks_room: room.is_some_and(|room| room.clusters.is_none()),
+            is_by_room: room.is_some(),
         };
-        let behind = self.memory.estimates.planned(id, &planned, settings.timeout, now);
-        self.memory.raised.extend(behind.into_iter().map(Key::Binding));
+        let ended = self.memory.estimates.planned(id, &planned, settings.timeout, now);
+        if ended.has_waited {
+            // Its status was left as it is until now.
+            self.memory.raised.push(Key::BindingStatus(id.clone()));
+        }
+        self.memory
+            .raised
+            .extend(ended.behind.into_iter().map(Key::Binding));
     }
 
     /// Notes what the plan of a binding is about to use of the quotas of its namespace, or that it waits for them. Cost: O(size of

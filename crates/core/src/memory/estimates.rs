@@ -108,7 +108,8 @@ struct Wait {
     priority: i32,
     /// The bindings that wait until it does not.
     behind: BTreeSet<ResourceId>,
-    /// True if it does not wait any more, and its result is not stored yet: if that fails, it does not begin anew.
+    /// True if it does not wait any more, but its result is not stored yet, or it was decided without answers. If it is planned again, it
+    /// does not begin anew, and its status is planned by the same answers.
     is_decided: bool,
 }
 
@@ -123,6 +124,17 @@ pub(crate) struct Planned<'a> {
     pub(crate) is_pending: bool,
     /// True if there is too little room for it.
     pub(crate) lacks_room: bool,
+    /// True if it is divided by room.
+    pub(crate) is_by_room: bool,
+}
+
+/// The end of a wait by a plan.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Ended {
+    /// True if the binding waited, and does not any more.
+    pub(crate) has_waited: bool,
+    /// The bindings that waited behind it.
+    pub(crate) behind: BTreeSet<ResourceId>,
 }
 
 /// The time that a question takes at most, in milliseconds: the wait for its turn, and its call.
@@ -215,15 +227,9 @@ impl Estimates {
         })
     }
 
-    /// Notes the plan of a binding. Returns the bindings that waited behind it, if it does not wait any more. Cost: O(clusters × log
-    /// entries); O(log bindings) for none.
-    pub(crate) fn planned(
-        &mut self,
-        id: &ResourceId,
-        plan: &Planned<'_>,
-        timeout: i64,
-        now: Time,
-    ) -> BTreeSet<ResourceId> {
+    /// Notes the plan of a binding. Cost: O(clusters × log entries), and O(bindings behind it × those of higher priorities) if its wait
+    /// ends; O(log bindings) for none.
+    pub(crate) fn planned(&mut self, id: &ResourceId, plan: &Planned<'_>, timeout: i64, now: Time) -> Ended {
         let has_waited = self.waiting.get(id).is_some_and(|wait| !wait.is_decided);
         let waits = plan.used.filter(|used| used.waits);
         let behind = match waits {
@@ -231,7 +237,10 @@ impl Estimates {
                 self.wait(id, used, timeout, now);
                 BTreeSet::new()
             }
-            None => self.end_wait(id, plan.is_pending),
+            None => {
+                let is_late = plan.is_by_room && self.waits_until(id, timeout, now) <= now;
+                self.end_wait(id, plan.is_pending || is_late)
+            }
         };
         if plan.lacks_room {
             let times = self.refused.get(id).copied();
@@ -244,10 +253,14 @@ impl Estimates {
             self.expire(now);
             self.ask((id, used), plan.asked, timeout, now);
         }
-        behind
+        Ended {
+            has_waited: has_waited && waits.is_none(),
+            behind,
+        }
     }
 
-    /// Records answers to open questions. Returns the bindings to plan again. Cost: O(answers × log entries + those bindings).
+    /// Records answers to the questions of a time, as far as they are open. Returns the bindings to plan again. Cost: O(answers × log
+    /// entries + those bindings).
     pub(crate) fn answered(
         &mut self,
         requirements: &Str,
@@ -330,14 +343,14 @@ impl Estimates {
     }
 
     /// A binding waits no more. Returns those behind it.
-    fn end_wait(&mut self, id: &ResourceId, is_pending: bool) -> BTreeSet<ResourceId> {
+    fn end_wait(&mut self, id: &ResourceId, is_kept: bool) -> BTreeSet<ResourceId> {
         let Some(mut wait) = self.waiting.remove(id) else {
             return BTreeSet::new();
         };
         self.by_priority.remove(&(wait.priority, id.clone()));
         self.leave(id, &wait.requirements);
         let behind = std::mem::take(&mut wait.behind);
-        if is_pending {
+        if is_kept {
             wait.is_decided = true;
             self.waiting.insert(id.clone(), wait);
         }

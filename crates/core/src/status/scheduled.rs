@@ -24,7 +24,8 @@ const PENDING: &str =
 const NAMED: usize = 10;
 
 /// Sets the scheduler's part of a status. If another scheduler schedules the binding, scheduling is suspended, or the policy is
-/// gone, it stays as it is. A blocked eviction is reported in any case.
+/// gone, it stays as it is. A blocked eviction is reported in any case. While a decision depends on estimates that are not there, all of it
+/// stays as it is: the decision that is written waits for them.
 ///
 /// Cost: that of [`failover::decide`].
 pub(super) fn fill(
@@ -44,6 +45,12 @@ pub(super) fn fill(
     };
     let behaviour = (placement, spec.failover.as_ref());
     let decided = failover::decide(fleet, id, (resource, template), behaviour, &stored.object, now);
+    if decided
+        .as_ref()
+        .is_some_and(|decision| !decision.unestimated.is_empty())
+    {
+        return;
+    }
     let blocked = match &decided {
         Some(decision) => decision.blocked.clone(),
         None => failover::elsewhere::held_back(fleet, resource, behaviour, spec, now),

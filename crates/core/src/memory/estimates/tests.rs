@@ -42,8 +42,8 @@ fn asks_for(estimates: &mut Estimates, name: &str, used: &EstimateUse, clusters:
         asked: &asked,
         ..Planned::default()
     };
-    let behind = estimates.planned(&id(name), &plan, TIMEOUT, Time(at));
-    assert_eq!(behind, BTreeSet::new(), "{name} waits");
+    let ended = estimates.planned(&id(name), &plan, TIMEOUT, Time(at));
+    assert_eq!(ended, Ended::default(), "{name} waits");
 }
 
 /// The binding waits no more: its result is to be stored, or is stored. Returns those that waited behind it.
@@ -52,7 +52,7 @@ fn ends(estimates: &mut Estimates, name: &str, is_pending: bool, at: i64) -> BTr
         is_pending,
         ..Planned::default()
     };
-    estimates.planned(&id(name), &plan, TIMEOUT, Time(at))
+    estimates.planned(&id(name), &plan, TIMEOUT, Time(at)).behind
 }
 
 /// Too little room was found for the binding.
@@ -224,6 +224,30 @@ fn a_wait_begins_anew_neither_with_other_requirements_nor_with_a_write_that_may_
     let late = 20_000 + limit(TIMEOUT) + LAST;
     assert_eq!(until(&estimates, late - 1), Time(20_000 + limit(TIMEOUT)));
     assert_eq!(until(&estimates, late), Time(late + limit(TIMEOUT)));
+}
+
+#[test]
+fn who_waited_in_vain_waits_not_again_for_a_minute_and_is_told_once() {
+    let mut estimates = Estimates::default();
+    asks(&mut estimates, "x", &["a"], 0);
+    let standing = Planned {
+        is_by_room: true,
+        ..Planned::default()
+    };
+    let until = |estimates: &Estimates, at: i64| estimates.waits_until(&id("x"), TIMEOUT, Time(at));
+    for (at, has_waited) in [(limit(TIMEOUT), true), (limit(TIMEOUT) + LAST - 1, false)] {
+        let ended = estimates.planned(&id("x"), &standing, TIMEOUT, Time(at));
+        assert_eq!(ended.has_waited, has_waited);
+        assert_eq!(until(&estimates, at), Time(limit(TIMEOUT)));
+    }
+    let over = limit(TIMEOUT) + LAST;
+    assert_eq!(until(&estimates, over), Time(over + limit(TIMEOUT)));
+    estimates.planned(&id("x"), &standing, TIMEOUT, Time(over));
+    assert!(estimates.waiting.is_empty());
+    // One that is gone leaves nothing.
+    asks(&mut estimates, "y", &["a"], over);
+    ends(&mut estimates, "y", false, over + limit(TIMEOUT));
+    assert!(estimates.waiting.is_empty());
 }
 
 #[test]
