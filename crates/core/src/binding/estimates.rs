@@ -83,11 +83,13 @@ pub(super) fn ask(
     if tried.is_empty() || plan.awaits.is_some() {
         return plan;
     }
-    let (key, order, _) = asks(fleet, settings, template, tried, now);
+    let (key, order, again_at) = asks(fleet, settings, template, tried, now);
     // Before a write that may fail.
     if let Some(order) = order {
         plan.changes.insert(0, order);
     }
+    // Who could not be asked is asked again.
+    plan.again_at = plan.again_at.into_iter().chain(again_at).min();
     plan.estimates = Some(Box::new(EstimateUse {
         key,
         waits: false,
