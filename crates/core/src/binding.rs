@@ -277,7 +277,7 @@ fn update(
     let before = stored.object.as_ref().clone();
     let (mut wanted, next) = desired(fleet, id, (resource, template), own, required, before, now);
     let held = &stored.object.spec.clusters;
-    if let Some(plan) = estimates::wait(fleet, id, template, &next, held, now) {
+    if let Some(plan) = estimates::wait(fleet, id, template, (&next, &wanted), held, now) {
         return plan;
     }
     note_former(fleet, id, resource, Some(stored), &mut wanted);

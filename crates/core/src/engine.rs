@@ -8,9 +8,9 @@ mod kinds;
 mod observe;
 mod routes;
 
-use std::{collections::BTreeSet, ops::Deref};
+use std::{borrow::Cow, collections::BTreeSet, ops::Deref};
 
-use entourage_api::work::TargetCluster;
+use entourage_api::work::{ResourceBindingSpec, TargetCluster};
 
 use crate::{
     autoscaling, binding, cluster,
@@ -141,7 +141,7 @@ impl Fleet {
         }
         if let Key::Binding(id) = key {
             // Who waits changes nothing yet: what a write before it may still remove stays marked.
-            if !waits_for_estimates(&plan) {
+            if !plan.waits_for_estimates() {
                 self.note_leaving(id, &plan);
             }
             self.note_room(id, &mut plan, now);
@@ -184,7 +184,7 @@ impl Fleet {
     /// that of `Rooms::planned` and of [`descheduling::moved`].
     fn note_room(&mut self, id: &ResourceId, plan: &mut Plan, now: Time) {
         // It keeps its place among those that wait for room.
-        if waits_for_estimates(plan) {
+        if plan.waits_for_estimates() {
             return;
         }
         let resource = self.cache.resources.get(id);
@@ -248,8 +248,10 @@ impl Fleet {
         if !self.config.enforce_quotas || !self.memory.quotas.is_limited(&id.namespace) {
             return;
         }
-        let spec = written(plan).and_then(|body| serde_json::from_value(body["spec"].clone()).ok());
-        let planned = spec.map(|spec| used_by(&spec));
+        if plan.waits_for_estimates() && self.memory.quotas.is_planned(id) {
+            return;
+        }
+        let planned = about_to_store(plan).map(|spec| used_by(&spec));
         let raised = self.memory.quotas.planned(id, planned, plan.exceeds_quota);
         self.memory.raised.extend(raised.into_iter().map(Key::Binding));
     }
@@ -257,11 +259,15 @@ impl Fleet {
     /// Notes what the plan of a binding is about to store of its workload groups: members that are planned after it see that. Cost:
     /// O(log members) without a group, else O(size of its spec), and O(members × their clusters) where it differs.
     fn note_groups(&mut self, id: &ResourceId, plan: &Plan) {
-        let planned = written(plan)
-            .filter(|body| body["spec"]["workloadAffinityGroups"].is_object())
-            .and_then(|body| serde_json::from_value(body["spec"].clone()).ok())
-            .and_then(|spec| Membership::of(&spec));
-        if self.memory.planned_groups.of(id) == planned.as_ref() {
+        let before = self.memory.planned_groups.of(id);
+        if plan.waits_for_estimates() && before.is_some() {
+            return;
+        }
+        let is_member = |body: &serde_json::Value| body["spec"]["workloadAffinityGroups"].is_object();
+        let may_be_one = written(plan).is_none_or(is_member);
+        let spec = may_be_one.then(|| about_to_store(plan)).flatten();
+        let planned = spec.and_then(|spec| Membership::of(&spec));
+        if before == planned.as_ref() {
             return;
         }
         let before = self.standing(id);
@@ -283,9 +289,12 @@ impl Fleet {
     }
 }
 
-/// True if a binding is not planned further before estimates of room are there.
-fn waits_for_estimates(plan: &Plan) -> bool {
-    plan.estimates.as_ref().is_some_and(|used| used.waits)
+/// The spec that a plan is about to store, or would if no answers of estimators were missing: who is planned first gets the quota, or the
+/// cluster. What an earlier plan was about to store may be stored, so that counts on while it waits. Cost: O(size of the spec).
+fn about_to_store(plan: &Plan) -> Option<Cow<'_, ResourceBindingSpec>> {
+    let wanted = plan.estimates.as_ref().and_then(|used| used.wanted.as_ref());
+    let body = || serde_json::from_value(written(plan)?["spec"].clone()).ok();
+    wanted.map(Cow::Borrowed).or_else(|| body().map(Cow::Owned))
 }
 
 /// The binding that a plan is about to store.

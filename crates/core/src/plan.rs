@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use entourage_api::work::{AggregatedStatusItem, TargetCluster};
+use entourage_api::work::{AggregatedStatusItem, ResourceBindingSpec, TargetCluster};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -159,7 +159,7 @@ pub struct RoomUse {
 }
 
 /// The use of the estimates of room by a binding.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct EstimateUse {
     /// The requirements of a replica, as [`EstimateOrder::key`].
     pub key: Str,
@@ -171,6 +171,8 @@ pub struct EstimateUse {
     pub priority: i32,
     /// The binding of a higher priority that it waits behind.
     pub behind: Option<ResourceId>,
+    /// What it would store without the answers, if it waits: it counts for quotas and workload groups as if it was stored.
+    pub wanted: Option<ResourceBindingSpec>,
 }
 
 /// A part of the cache that must be synced before a change may be made; see [`crate::Engine::plan`].
@@ -213,6 +215,12 @@ impl Plan {
             why: vec![why.into()],
             ..Self::default()
         }
+    }
+
+    /// True if a binding is not planned further before answers of estimators are there.
+    #[must_use]
+    pub fn waits_for_estimates(&self) -> bool {
+        self.estimates.as_ref().is_some_and(|used| used.waits)
     }
 
     /// An empty plan until something is observed.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use entourage_api::work::TargetCluster;
+use entourage_api::work::{ResourceBinding, TargetCluster};
 
 use super::desired::Next;
 use crate::{
@@ -15,15 +15,16 @@ use crate::{
 };
 
 /// The plan of a binding that waits before it is written: for the answers of estimators, or for a binding of a higher priority that waits
-/// for answers about the same room. `None` if it does not wait. `stored` are its stored clusters.
+/// for answers about the same room. `None` if it does not wait. `stored` are its stored clusters, and `wanted` is what it would store
+/// without the answers.
 ///
 /// The estimators that others have asked are not asked again. `again_at` is the time to plan the binding again whatever they answer.
-/// Cost: O(clusters × log), and O(size of the requirements) if it waits.
+/// Cost: O(clusters × log), and O(size of the spec) if it waits.
 pub(super) fn wait(
     fleet: &Fleet,
     id: &ResourceId,
     template: &Template,
-    next: &Next,
+    (next, wanted): (&Next, &ResourceBinding),
     stored: &[TargetCluster],
     now: Time,
 ) -> Option<Plan> {
@@ -63,6 +64,7 @@ pub(super) fn wait(
             clusters,
             priority,
             behind: first.map(|(first, _)| first.clone()),
+            wanted: Some(wanted.spec.clone()),
         })),
         ..Plan::wait_until(until, why)
     })
@@ -96,6 +98,7 @@ pub(super) fn ask(
         clusters: BTreeSet::new(),
         priority: 0,
         behind: None,
+        wanted: None,
     }));
     plan
 }

@@ -248,6 +248,15 @@ impl Quotas {
         (is_changed, self.freed(id, is_freed))
     }
 
+    /// True if a plan of a binding that is not observed yet is about to store something. Cost: O(log bindings).
+    pub(crate) fn is_planned(&self, id: &ResourceId) -> bool {
+        let own = self
+            .uses
+            .get(&id.namespace)
+            .and_then(|uses| uses.bindings.get(id));
+        own.is_some_and(|own| own.planned.is_some())
+    }
+
     /// Notes the plan of a binding: what it is about to store, if it is written, and whether it waits. Returns the bindings that
     /// may find more now. Cost: O(resources), and O(waiting bindings) where less is planned than before.
     pub(crate) fn planned(

@@ -27,6 +27,7 @@ fn uses(key: &str, priority: i32, clusters: &[&str]) -> EstimateUse {
         clusters: strs(clusters).into_iter().collect(),
         priority,
         behind: None,
+        wanted: None,
     }
 }
 
