@@ -11,7 +11,7 @@ mod write;
 
 use std::collections::BTreeSet;
 
-use desired::{desired, identity, resume};
+use desired::{desired, identity, resume, vanished};
 use entourage_api::{
     policy::ReplicaSchedulingType,
     work::{AggregatedStatusItem, ResourceBinding, ResourceBindingSpec},
@@ -246,7 +246,10 @@ fn template_here(
             };
             resume((resource, template), own, &mut fresh);
             let (mut wanted, next) = desired(fleet, id, (resource, template), own, &required, fresh, now);
-            if let Some(plan) = estimates::wait(fleet, id, template, &next, &[], now) {
+            // One that is made again keeps its clusters.
+            let kept = vanished(fleet, id, resource, template).map(|vanished| vanished.spec.clusters);
+            let kept = kept.unwrap_or_default();
+            if let Some(plan) = estimates::wait(fleet, id, template, (&next, &wanted), &kept, now) {
                 return plan;
             }
             note_former(fleet, id, resource, None, &mut wanted);

@@ -309,7 +309,7 @@ fn evict(
 }
 
 /// The earlier binding of this template that a user deleted, or `None`: its scheduling result is kept when it is created again.
-fn vanished(
+pub(super) fn vanished(
     fleet: &Fleet,
     id: &ResourceId,
     resource: &ResourceState,
