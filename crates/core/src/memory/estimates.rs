@@ -239,7 +239,8 @@ impl Estimates {
             }
             None => {
                 let is_late = plan.is_by_room && self.waits_until(id, timeout, now) <= now;
-                self.end_wait(id, plan.is_pending || is_late)
+                let behind = self.end_wait(id, plan.is_pending || is_late);
+                self.hand_on(behind, timeout, now)
             }
         };
         if plan.lacks_room {
@@ -355,6 +356,26 @@ impl Estimates {
             self.waiting.insert(id.clone(), wait);
         }
         behind
+    }
+
+    /// Those that waited behind one wait behind the next of a higher priority that waits for the same room. Returns those without one.
+    fn hand_on(&mut self, behind: BTreeSet<ResourceId>, timeout: i64, now: Time) -> BTreeSet<ResourceId> {
+        let mut free = BTreeSet::new();
+        for id in behind {
+            let wait = self.waiting.get(&id).filter(|wait| !wait.is_decided);
+            let next =
+                wait.and_then(|wait| self.goes_first(&id, (&wait.clusters, wait.priority), timeout, now));
+            let next = next.map(|(next, _)| next.clone());
+            match next.and_then(|next| self.waiting.get_mut(&next)) {
+                Some(next) => {
+                    next.behind.insert(id);
+                }
+                None => {
+                    free.insert(id);
+                }
+            }
+        }
+        free
     }
 
     /// A binding does not wait for answers for these requirements.

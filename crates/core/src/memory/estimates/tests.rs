@@ -291,6 +291,32 @@ fn of_those_that_wait_for_the_same_room_the_highest_priority_goes_first_and_wake
 }
 
 #[test]
+fn those_behind_one_whose_wait_ends_wait_behind_the_next_and_are_raised_once() {
+    let mut estimates = Estimates::default();
+    for (name, priority, clusters) in [
+        ("first", 300, &["a", "b"][..]),
+        ("second", 200, &["a"]),
+        ("third", 100, &["b"]),
+    ] {
+        asks_for(&mut estimates, name, &uses(NEEDS, priority, clusters), &[], 0);
+    }
+    for (name, clusters) in [
+        ("x", &["a"][..]),
+        ("y", &["b"]),
+        ("z", &["a", "b"]),
+        ("over", &["a"]),
+    ] {
+        let mut behind = uses(NEEDS, 0, clusters);
+        behind.behind = Some(id("first"));
+        asks_for(&mut estimates, name, &behind, &[], 1);
+    }
+    ends(&mut estimates, "over", false, 2);
+    assert_eq!(ends(&mut estimates, "first", false, 3), ids(&["over"]));
+    assert_eq!(ends(&mut estimates, "second", false, 4), ids(&["x"]));
+    assert_eq!(ends(&mut estimates, "third", false, 5), ids(&["y", "z"]));
+}
+
+#[test]
 fn who_is_refused_again_and_again_asks_with_growing_pauses_and_where_there_is_a_new_report() {
     let mut estimates = Estimates::default();
     let mut at = 0;
