@@ -149,7 +149,7 @@ impl Estimators {
                 Ok(Ok(_places)) => estimators.answers(&order).await,
                 _ => estimators.not_asked(&order),
             };
-            let seen = Observation::Estimated(order.key, answers);
+            let seen = Observation::Estimated(order.key, order.asked, answers);
             if brain.send(Message::Seen(Box::new(seen))).await.is_err() {
                 debug!("the control loop has ended");
             }

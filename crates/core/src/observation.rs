@@ -297,8 +297,9 @@ pub enum Observation {
     /// The outcome of [`crate::plan::Change::Aggregate`]: the number of the request, and the error of the interpretation, if it
     /// failed.
     Aggregated(ResourceId, u64, Option<InterpretError>),
-    /// The outcome of [`crate::plan::Change::Estimate`]: the key of the requirements, and what came of the question to each member.
-    Estimated(Str, Vec<(Str, EstimatorAnswer)>),
+    /// The outcome of [`crate::plan::Change::Estimate`]: the key of the requirements, the time of the question, and what came of it at
+    /// each member.
+    Estimated(Str, Time, Vec<(Str, EstimatorAnswer)>),
     /// A connection to a member was made, and this is the uid of its namespace kube-system: sent before any other request to the
     /// member.
     Identified(Str, Str),

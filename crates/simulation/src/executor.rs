@@ -178,10 +178,10 @@ pub fn carry_out(servers: &mut impl Environment, change: Change) -> Outcome {
             outcome
         }
         Change::Estimate(order) => {
-            let answers = servers.estimate(&order);
+            let (answers, asked) = (servers.estimate(&order), order.asked);
             Outcome::done(
                 answers
-                    .map(|answers| Observation::Estimated(order.key, answers))
+                    .map(|answers| Observation::Estimated(order.key, asked, answers))
                     .into_iter()
                     .collect::<Vec<_>>(),
             )

@@ -24,6 +24,8 @@ use tokio_util::task::AbortOnDropHandle;
 
 use EstimatorAnswer::{Failed, NotAsked, Room};
 
+use entourage_core::object::Time;
+
 use super::*;
 
 /// The behaviour of an estimator.
@@ -200,6 +202,7 @@ fn order(clusters: &[&str]) -> EstimateOrder {
     let requirements = serde_json::from_value(json!({"resourceRequest": {"cpu": "1"}})).unwrap();
     EstimateOrder {
         key: "key".into(),
+        asked: Time(7),
         requirements: Some(Arc::new(requirements)),
         clusters: clusters.iter().map(|name| Str::from(*name)).collect(),
     }
@@ -224,10 +227,10 @@ async fn answers(estimators: &Estimators, order: EstimateOrder) -> Vec<(Str, Est
     let Some(Message::Seen(seen)) = inbox.recv().await else {
         panic!("there is an observation");
     };
-    let Observation::Estimated(key, answers) = *seen else {
+    let Observation::Estimated(key, asked, answers) = *seen else {
         panic!("{seen:?}");
     };
-    assert_eq!(&*key, "key");
+    assert_eq!((&*key, asked), ("key", Time(7)));
     answers
 }
 

@@ -130,6 +130,7 @@ fn asks(
     let order = (!new.is_empty()).then(|| {
         Change::Estimate(Box::new(EstimateOrder {
             key: key.clone(),
+            asked: now,
             requirements: template.requirements.clone(),
             clusters: new,
         }))

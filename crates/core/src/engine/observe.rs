@@ -124,8 +124,8 @@ impl Fleet {
             Observation::Aggregated(id, asked, failed_operation) => {
                 self.aggregated(&id, asked, failed_operation, now, &mut dirty)
             }
-            Observation::Estimated(requirements, answers) => {
-                self.estimated(&requirements, answers, now, &mut dirty)
+            Observation::Estimated(requirements, asked, answers) => {
+                self.estimated(&requirements, (asked, answers), now, &mut dirty)
             }
             Observation::Identified(cluster, id) => self.identified(&cluster, id, now, &mut dirty),
             Observation::LookedInto(cluster, name, contents) => {

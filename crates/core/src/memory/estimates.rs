@@ -265,7 +265,7 @@ impl Estimates {
     pub(crate) fn answered(
         &mut self,
         requirements: &Str,
-        answers: Vec<(Str, EstimatorAnswer)>,
+        (asked, answers): (Time, Vec<(Str, EstimatorAnswer)>),
         now: Time,
     ) -> BTreeSet<ResourceId> {
         for (cluster, answer) in answers {
@@ -273,8 +273,11 @@ impl Estimates {
             let Some(mut entry) = known.and_then(|known| known.clusters.get(&cluster)).copied() else {
                 continue;
             };
-            // The Cluster was deleted meanwhile, or the question is over.
-            let Some(asked) = entry.asked.take() else { continue };
+            // The Cluster was deleted meanwhile, or the question is over; there may be another one.
+            if entry.asked != Some(asked) {
+                continue;
+            }
+            entry.asked = None;
             entry.until = now;
             entry.ends = now.plus(KEPT);
             match answer {

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::Preconditions;
 use crate::{
     distributed::render,
-    object::{NamespacedName, ResourceId, Str},
+    object::{NamespacedName, ResourceId, Str, Time},
     places::Place,
     render_spec::RenderSpec,
 };
@@ -54,6 +54,8 @@ pub struct QuotaOrder {
 pub struct EstimateOrder {
     /// The requirements in one word: the outcome repeats it.
     pub key: Str,
+    /// The time of the question: the outcome repeats it.
+    pub asked: Time,
     /// The requirements of one replica; `None` for a workload without any.
     pub requirements: Option<Arc<ReplicaRequirements>>,
     /// The members whose estimators are asked.

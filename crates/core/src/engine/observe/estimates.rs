@@ -9,11 +9,12 @@ use crate::{
 };
 
 impl Fleet {
-    /// Estimators answered, or did not, for these requirements. Cost: O(answers × log + the bindings that wait for them).
+    /// Estimators answered a question of that time for these requirements, or did not. Cost: O(answers × log + the bindings that wait
+    /// for them).
     pub(super) fn estimated(
         &mut self,
         requirements: &Str,
-        answers: Vec<(Str, EstimatorAnswer)>,
+        answers: (Time, Vec<(Str, EstimatorAnswer)>),
         now: Time,
         dirty: &mut Dirty,
     ) {

@@ -65,9 +65,17 @@ fn lacks(estimates: &mut Estimates, name: &str, at: i64) {
     estimates.planned(&id(name), &plan, TIMEOUT, Time(at));
 }
 
+/// Answers to the questions that are open.
 fn answer(estimates: &mut Estimates, all: &[(&str, EstimatorAnswer)], at: i64) -> BTreeSet<ResourceId> {
-    let answers = all.iter().map(|(name, answer)| (Str::from(*name), *answer));
-    estimates.answered(&NEEDS.into(), answers.collect(), Time(at))
+    let asked = |name: &str| estimates.known.get(NEEDS)?.clusters.get(name)?.asked;
+    let all: Vec<(Time, Str, EstimatorAnswer)> = all
+        .iter()
+        .map(|(name, answer)| (asked(name).unwrap_or(Time(-1)), Str::from(*name), *answer))
+        .collect();
+    let each = all.into_iter().map(|(asked, name, answer)| {
+        estimates.answered(&NEEDS.into(), (asked, vec![(name, answer)]), Time(at))
+    });
+    each.flatten().collect()
 }
 
 /// The numbers that count for a binding; no cluster has a report.
@@ -380,6 +388,22 @@ fn nothing_is_kept_for_long_nor_of_a_cluster_that_was_deleted() {
         BTreeSet::new()
     );
     assert!(is_empty(&estimates), "{estimates:?}");
+}
+
+#[test]
+fn an_answer_counts_for_its_own_question_alone() {
+    let mut estimates = Estimates::default();
+    asks(&mut estimates, "x", &["a"], 0);
+    estimates.forget_member(&"a".into());
+    asks(&mut estimates, "x", &["a"], 1_300);
+    let mut answered = |asked: i64, room: i64, at: i64| {
+        let answers = vec![("a".into(), Room(room))];
+        estimates.answered(&NEEDS.into(), (Time(asked), answers), Time(at));
+        known(&estimates, "x", at)
+    };
+    assert_eq!(answered(0, 9, 2_000), []);
+    assert_eq!(answered(1_300, 2, 2_100), numbers(&[("a", Some(2))]));
+    assert_eq!(answered(1_300, 7, 2_200), numbers(&[("a", Some(2))]));
 }
 
 #[test]
