@@ -9,7 +9,7 @@ use entourage_core::{
     delivery::apply_task::Order,
     object::Str,
     observation::Observation,
-    plan::{Change, Plan},
+    plan::{Change, EstimateOrder, Plan},
 };
 use tokio::sync::mpsc;
 use tracing::debug;
@@ -181,9 +181,7 @@ impl Executor {
                     asked,
                 } => self.aggregate(id, (&interpretation, &items), asked).await,
                 Change::Estimate(order) => {
-                    if let Some(estimators) = &self.estimators {
-                        estimators.ask(*order, self.brain.clone());
-                    }
+                    self.ask(*order);
                     Outcome::Done
                 }
                 Change::Refuse(words) => Outcome::Refused(words),
@@ -197,6 +195,13 @@ impl Executor {
             }
         }
         Outcome::Done
+    }
+
+    /// Asks estimators: the answers come later.
+    pub fn ask(&self, order: EstimateOrder) {
+        if let Some(estimators) = &self.estimators {
+            estimators.ask(order, self.brain.clone());
+        }
     }
 
     /// Sends an observation to the control loop. It lives as long as any plan is executed, so a failure means that the process

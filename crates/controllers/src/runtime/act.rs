@@ -67,15 +67,25 @@ impl<D: Decide> ControlLoop<D> {
                     continue;
                 }
                 left -= 1;
-                let plan = self.options.decider.plan(&key, now);
+                let mut plan = self.options.decider.plan(&key, now);
                 trace!(key = ?key, changes = plan.changes.len(), why = ?plan.why, "planned");
                 raised.extend(self.options.decider.take_raised());
                 self.timers.clear(&key);
                 if let Some(at) = plan.again_at {
                     self.timers.set(&key, at, Priority::Timer);
                 }
+                // Questions to estimators are no requests to this server: their outcome says nothing of it.
+                let is_question = |change: &mut Change| matches!(change, Change::Estimate(_));
+                for change in plan.changes.extract_if(.., is_question) {
+                    if let Change::Estimate(order) = change {
+                        self.options.hands.ask(*order);
+                    }
+                }
                 if plan.changes.is_empty() {
-                    self.retries.succeeded(&key);
+                    // A write that failed before is not repeated yet.
+                    if !plan.waits_for_estimates() {
+                        self.retries.succeeded(&key);
+                    }
                     self.options
                         .metrics
                         .planned(key.controller(), metrics::Outcome::Empty);
