@@ -479,3 +479,23 @@ fn who_waits_for_estimators_gets_the_quota_before_those_that_are_planned_later()
     let sum = |name| shares(&world, name).iter().map(|(_, share)| share).sum::<i64>();
     assert_eq!(["web", "copied"].map(sum), [4, 0]);
 }
+
+#[test]
+fn a_binding_that_is_deleted_by_hand_is_made_again_whoever_waits_for_its_room() {
+    let mut world = world(&[("member1", 20, Some(8)), ("member2", 6, Some(6))]);
+    world.apply(priority_class("high", 1_000));
+    world.apply(workload("low", 4));
+    let mut alone = policy("low", &aggregated());
+    alone["spec"]["placement"]["clusterAffinity"] = json!({"clusterNames": ["member1"]});
+    world.apply(alone);
+    assert!(world.settle_for(1_000));
+    pass(&mut world, 60_000);
+    world.estimators.hanging.insert("member2".into());
+    propagate_with(&mut world, "high", "high");
+    assert!(world.settle_for(1_000));
+    assert!(!is_bound(&world, "high"));
+    world.delete("ResourceBinding", "low-deployment");
+    assert!(world.settle_for(2_000));
+    assert!(!is_bound(&world, "high"));
+    assert_eq!(shares(&world, "low"), named(&[("member1", 4)]));
+}
