@@ -3,6 +3,7 @@
 //! [`project`] turns an object as an API server served it into the fields that decisions need; the payload is dropped there.
 
 mod copied;
+mod estimated;
 mod hooked;
 mod interpreted;
 mod lease;
@@ -44,6 +45,7 @@ use crate::{
 };
 
 pub use copied::copy;
+pub use estimated::EstimatorAnswer;
 pub use hooked::{Configured, questions, with_unused};
 pub(crate) use interpreted::named;
 pub use lease::{Lease, LeaseAnswer};
@@ -198,17 +200,6 @@ pub struct Probe {
     pub kubernetes_version: Option<String>,
     /// The group versions and kinds it serves: (groupVersion, [(plural, kind)]); `None` when discovery was not asked.
     pub api_enablements: Option<Vec<Served>>,
-}
-
-/// The outcome of a question to the estimator of a member.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EstimatorAnswer {
-    /// Its nodes have room for so many replicas.
-    Room(i64),
-    /// It did not answer, or it is left alone because it did not before.
-    Failed,
-    /// It was not asked: there were too many questions. That says nothing of its room.
-    NotAsked,
 }
 
 /// One fact seen by the shell.

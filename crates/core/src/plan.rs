@@ -5,20 +5,21 @@
 
 use std::collections::BTreeSet;
 
-use entourage_api::work::{AggregatedStatusItem, ResourceBindingSpec, TargetCluster};
+use entourage_api::work::AggregatedStatusItem;
 use serde::Serialize;
 use serde_json::Value;
 
 mod orders;
+mod uses;
 
 pub use orders::{EstimateOrder, Order, QuotaOrder, WorkOrder};
+pub use uses::{EstimateUse, RoomUse};
 
 use crate::{
     interpreter::Interpretation,
     object::{Gvk, NamespacedName, ResourceId, Str, StrMap, Time},
     places::Place,
     render_spec::RenderSpec,
-    scheduler::estimate::Demand,
     server::Server,
 };
 
@@ -145,34 +146,6 @@ pub struct Plan {
     /// True if a binding waits until the quotas of its namespace leave more.
     #[serde(skip)]
     pub exceeds_quota: bool,
-}
-
-/// The use of the room of members by a binding.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RoomUse {
-    /// The demand of one replica.
-    pub demand: Demand,
-    /// The scheduling result, sorted by name; `None` if the room is too little.
-    pub clusters: Option<Vec<TargetCluster>>,
-    /// The priority of the binding: of those that wait, the highest is tried first.
-    pub priority: i32,
-}
-
-/// The use of the estimates of room by a binding.
-#[derive(Clone, Debug, PartialEq)]
-pub struct EstimateUse {
-    /// The requirements of a replica, as [`EstimateOrder::key`].
-    pub key: Str,
-    /// True if its own part waits; otherwise only a move that is not made yet depends on the answers.
-    pub waits: bool,
-    /// The clusters whose room it may use.
-    pub clusters: BTreeSet<Str>,
-    /// The priority of the binding: those of lower ones that would use this room wait until it does not.
-    pub priority: i32,
-    /// The binding of a higher priority that it waits behind.
-    pub behind: Option<ResourceId>,
-    /// What it would store without the answers, if it waits: it counts for quotas and workload groups as if it was stored.
-    pub wanted: Option<ResourceBindingSpec>,
 }
 
 /// A part of the cache that must be synced before a change may be made; see [`crate::Engine::plan`].
