@@ -42,6 +42,7 @@ mod response_limits;
 pub mod served;
 mod stack;
 pub(crate) mod trust;
+pub(crate) mod tunnel;
 mod verbs;
 
 use body::collect;

@@ -15,7 +15,7 @@ use tokio::sync::{mpsc, watch};
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::{
-    client::{Api, ApiOptions, ClientFactory, capacity::Capacity},
+    client::{Api, ApiOptions, ClientFactory, capacity::Capacity, tunnel::ProxyHeaders},
     inbox::Message,
     lease::Leadership,
     limiter::Bounds,
@@ -72,6 +72,8 @@ struct Reach {
     secret: Option<NamespacedName>,
     insecure: bool,
     proxy: String,
+    /// The headers for that proxy.
+    proxy_headers: ProxyHeaders,
     /// The mode. In Pull mode the fields above, but for uid and id, do not count.
     mode: SyncMode,
     /// In Pull mode: true if the agent has reported. Until then nothing is written.
@@ -90,6 +92,7 @@ impl Reach {
                 secret: None,
                 insecure: false,
                 proxy: String::new(),
+                proxy_headers: ProxyHeaders::default(),
                 mode,
                 is_reported: Facts::of(cluster).is_reported(),
             };
@@ -104,6 +107,7 @@ impl Reach {
                 .map(|each| NamespacedName::new(&each.namespace, &each.name)),
             insecure: spec.insecure_skip_tls_verification,
             proxy: spec.proxy_url.clone(),
+            proxy_headers: (&spec.proxy_header).into(),
             mode,
             is_reported: false,
         }
@@ -183,6 +187,7 @@ pub(crate) async fn impersonation(
         secret: spec.impersonator_secret_ref.as_ref().map(named),
         insecure: spec.insecure_skip_tls_verification,
         proxy: spec.proxy_url.clone(),
+        proxy_headers: (&spec.proxy_header).into(),
         // That of the connection: the hub may have one to a member in Pull mode, too.
         mode: SyncMode::Push,
         is_reported: false,
@@ -325,6 +330,7 @@ impl Members {
             secret: None,
             insecure: false,
             proxy: String::new(),
+            proxy_headers: ProxyHeaders::default(),
             mode: SyncMode::Push,
             is_reported: false,
         });

@@ -6,16 +6,15 @@
 
 use std::time::Duration;
 
-use http::{HeaderValue, Uri};
+use http::Uri;
 use hyper_rustls::{FixedServerNameResolver, HttpsConnectorBuilder};
 use hyper_util::{
     client::legacy::{
         Client as HttpClient,
-        connect::{Connection, HttpConnector, proxy::Tunnel},
+        connect::{Connection, HttpConnector},
     },
     rt::{TokioExecutor, TokioTimer},
 };
-use k8s_openapi::ByteString;
 use kube::{
     Client, Config,
     client::{Body, ClientBuilder, ConfigExt as _},
@@ -23,7 +22,10 @@ use kube::{
 use rustls::{ClientConfig, pki_types::CertificateDer};
 use tower::{BoxError, Service, ServiceBuilder};
 
-use super::trust;
+use super::{
+    trust,
+    tunnel::{self, tunnel},
+};
 
 /// The largest buffer of a connection, in bytes; objects may be larger.
 const BUFFER: usize = 16 << 10;
@@ -39,7 +41,9 @@ const ALIVE: (Duration, Duration) = (Duration::from_secs(30), Duration::from_sec
 ///
 /// # Errors
 /// The configuration's credentials, certificates or proxy cannot be used.
-pub(super) fn client(config: Config) -> kube::Result<Client> {
+pub(super) fn client(mut config: Config) -> kube::Result<Client> {
+    // Also without a proxy: they are not for the server.
+    let connect = tunnel::take(&mut config);
     let mut tcp = HttpConnector::new();
     tcp.enforce_http(false);
     tcp.set_nodelay(true);
@@ -50,13 +54,13 @@ pub(super) fn client(config: Config) -> kube::Result<Client> {
         return over(config, tcp);
     };
     match proxy.scheme_str() {
-        Some("http") => over(config, tunnel(proxy, tcp)),
+        Some("http") => over(config, tunnel(proxy, connect, tcp)),
         Some("https") => {
             let tls = HttpsConnectorBuilder::new()
                 .with_tls_config(tls(&config)?)
                 .https_or_http();
             let to_proxy = tls.enable_http1().wrap_connector(tcp);
-            over(config, tunnel(proxy, to_proxy))
+            over(config, tunnel(proxy, connect, to_proxy))
         }
         // kube reports the error.
         _ => Ok(ClientBuilder::try_from(config)?.build()),
@@ -113,59 +117,16 @@ fn tls(config: &Config) -> kube::Result<ClientConfig> {
     Ok(tls)
 }
 
-/// The connector through a proxy, with the user and password of its URL.
-fn tunnel<C>(proxy: Uri, connector: C) -> Tunnel<C> {
-    let userinfo = proxy
-        .authority()
-        .and_then(|authority| Some(authority.as_str().rsplit_once('@')?.0.to_owned()));
-    let tunnel = Tunnel::new(proxy, connector);
-    match userinfo.and_then(|userinfo| basic(&userinfo)) {
-        Some(header) => tunnel.with_auth(header),
-        None => tunnel,
-    }
-}
-
-/// The header for the user and password of a URL, which are percent-encoded there.
-fn basic(userinfo: &str) -> Option<HeaderValue> {
-    let mut plain = Vec::new();
-    let mut rest = userinfo.as_bytes();
-    while let Some((&first, after)) = rest.split_first() {
-        let escaped = after.get(..2).filter(|_| first == b'%');
-        let escaped = escaped.filter(|digits| digits.iter().all(u8::is_ascii_hexdigit));
-        let byte = escaped.and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok());
-        plain.push(byte.unwrap_or(first));
-        rest = if byte.is_some() { &after[2..] } else { after };
-    }
-    // k8s-openapi's ByteString is a base64 encoder.
-    let encoded = serde_json::to_value(ByteString(plain)).ok()?;
-    HeaderValue::from_str(&format!("Basic {}", encoded.as_str()?)).ok()
-}
-
 #[cfg(test)]
 mod tests {
     use http::Request;
     use http_body_util::BodyExt as _;
     use tokio::{
         io::{AsyncReadExt as _, AsyncWriteExt as _},
-        net::TcpListener,
+        net::{TcpListener, TcpStream},
     };
 
-    use super::*;
-
-    #[test]
-    fn user_and_password_of_a_proxys_url_are_decoded() {
-        for (userinfo, header) in [
-            ("user:pass", "Basic dXNlcjpwYXNz"),
-            ("user:pa%40ss%3Aword", "Basic dXNlcjpwYUBzczp3b3Jk"),
-            ("user:%+Ax", "Basic dXNlcjolK0F4"),
-        ] {
-            assert_eq!(
-                basic(userinfo),
-                Some(HeaderValue::from_static(header)),
-                "{userinfo}"
-            );
-        }
-    }
+    use super::{super::tunnel::ProxyHeaders, *};
 
     #[tokio::test]
     async fn a_request_carries_the_token_and_a_large_answer_comes_whole() {
@@ -193,6 +154,53 @@ mod tests {
         let asked = server.await.unwrap().to_lowercase();
         assert!(
             asked.starts_with("get /api/v1/x ") && asked.contains("authorization: bearer t0ken"),
+            "{asked}"
+        );
+    }
+
+    /// Reads up to the empty line.
+    async fn head(stream: &mut TcpStream) -> String {
+        let mut read = Vec::new();
+        while !read.ends_with(b"\r\n\r\n") {
+            read.push(stream.read_u8().await.unwrap());
+        }
+        String::from_utf8(read).unwrap().to_lowercase()
+    }
+
+    #[tokio::test]
+    async fn the_headers_of_a_proxy_are_in_connect_alone() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let proxy = tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let connect = head(&mut stream).await;
+            stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await.unwrap();
+            let asked = head(&mut stream).await;
+            stream
+                .write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")
+                .await
+                .unwrap();
+            (connect, asked)
+        });
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let mut config = Config::new("http://member:8080".parse().unwrap());
+        config.proxy_url = Some(format!("http://user:pass@{address}").parse().unwrap());
+        let headers = [("X-Team", "blue"), ("Proxy-Authorization", "Bearer overridden")];
+        let headers = headers.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        ProxyHeaders::from(&headers.into()).add_to(&mut config).unwrap();
+        let request = Request::get("/api/v1/x").body(Body::empty()).unwrap();
+        let answer = client(config).unwrap().send(request).await.unwrap();
+        assert_eq!(answer.status(), 200);
+        let (connect, asked) = proxy.await.unwrap();
+        assert!(connect.starts_with("connect member:8080 "), "{connect}");
+        assert!(connect.contains("x-team: blue\r\n"), "{connect}");
+        // As Karmada has it: user and password of the URL go first.
+        assert!(
+            connect.contains("proxy-authorization: basic dxnlcjpwyxnz\r\n") && !connect.contains("bearer"),
+            "{connect}"
+        );
+        assert!(
+            asked.starts_with("get /api/v1/x ") && !asked.contains("x-team") && !asked.contains("proxy-"),
             "{asked}"
         );
     }

@@ -15,7 +15,7 @@ use tokio::sync::{Notify, watch};
 
 use super::{Member, MembersOptions, Reach};
 use crate::{
-    client::{Api, ApiOptions, Form, capacity::Capacity, path::Path},
+    client::{Api, ApiOptions, Form, capacity::Capacity, path::Path, tunnel::Unfit},
     error::Class,
     pull::{self, Facts},
 };
@@ -375,6 +375,10 @@ fn config(reach: &Reach, credentials: &Credentials) -> Result<Config, Refused> {
     config.auth_info.token = Some(credentials.token.clone().into());
     if !reach.proxy.is_empty() {
         config.proxy_url = Some(reach.proxy.parse().map_err(|_| bad("spec.proxyURL"))?);
+        reach.proxy_headers.add_to(&mut config).map_err(|Unfit| Refused {
+            reason: "InvalidEndpoint",
+            message: "spec.proxyHeader has a name or a value that no HTTP header can have".into(),
+        })?;
     }
     Ok(config)
 }
@@ -403,6 +407,7 @@ mod tests {
     use entourage_api::cluster::SyncMode;
 
     use super::*;
+    use crate::client::tunnel::ProxyHeaders;
 
     fn reach(endpoint: &str) -> Reach {
         Reach {
@@ -412,6 +417,7 @@ mod tests {
             secret: None,
             insecure: false,
             proxy: String::new(),
+            proxy_headers: ProxyHeaders::default(),
             mode: SyncMode::Push,
             is_reported: false,
         }
@@ -476,5 +482,42 @@ mod tests {
         );
         let refused = config(&reach("https://m:6443"), &credentials(Some("broken"))).err();
         assert_eq!(refused.map(|each| each.reason), Some("InvalidCABundle"));
+    }
+
+    #[test]
+    fn headers_go_to_a_proxy_alone_and_a_bad_one_is_refused_without_its_value() {
+        let headers = |name: &str, value: &str| {
+            let all = std::collections::BTreeMap::from([(name.to_owned(), value.to_owned())]);
+            ProxyHeaders::from(&all)
+        };
+        // proxy, header, value, headers in the configuration
+        for (proxy, name, value, wanted) in [
+            ("", "X-Team", "canary", Some(0)),
+            ("", "X Team", "canary", Some(0)),
+            ("http://proxy:3128", "X-Team", "canary", Some(1)),
+            ("http://proxy:3128", "X Team", "canary", None),
+            ("http://proxy:3128", "X-Team", "canary\nX: y", None),
+        ] {
+            let reach = Reach {
+                proxy: proxy.into(),
+                proxy_headers: headers(name, value),
+                ..reach("https://m:6443")
+            };
+            let config = config(&reach, &credentials(None));
+            assert!(!format!("{reach:?}").contains("canary"));
+            match (config, wanted) {
+                (Ok(config), Some(wanted)) => assert_eq!(config.headers.len(), wanted, "{proxy} {name}"),
+                (Err(refused), None) => {
+                    assert_eq!(refused.reason, "InvalidEndpoint");
+                    assert!(
+                        refused.message.contains("spec.proxyHeader"),
+                        "{}",
+                        refused.message
+                    );
+                    assert!(!refused.message.contains("canary"), "{}", refused.message);
+                }
+                (config, wanted) => panic!("{proxy} {name}: {wanted:?}, {}", config.is_ok()),
+            }
+        }
     }
 }
