@@ -10,11 +10,13 @@ use tower::service_fn;
 
 mod errors;
 mod kubeconfig;
+mod through;
 
 pub(crate) use errors::missing_right;
 use errors::{NoAnswer, naming, unreachable};
 pub use errors::{explain, is_not_found};
 pub use kubeconfig::{bootstrap_config, config, hub_config, listed_member_config, member_config};
+pub use through::through;
 
 /// The deadline of a request that is not a watch.
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -165,9 +167,10 @@ pub fn client(connection: impl Into<Connection>) -> Result<Client> {
     let origin = Arc::new(origin);
     let service = service_fn(move |request: Request<Body>| {
         let (client, origin) = (inner.clone(), origin.clone());
+        let member = through::member_of(request.uri().path()).map(str::to_owned);
         async move {
             match client.send(request).await {
-                Ok(answer) => Ok(naming(answer, &origin).await),
+                Ok(answer) => Ok(naming(answer, &origin, member.as_deref()).await),
                 Err(error) => Err(unreachable(error, &origin)),
             }
         }

@@ -327,3 +327,14 @@ fn merge(into: &mut Value, patch: &Value) {
         }
     }
 }
+
+/// A client of a server that answers to `METHOD /path?query` with a code and a body.
+pub(crate) fn scripted(answer: impl Fn(&str) -> (u16, String) + Send + Sync + 'static) -> Client {
+    let answer = Arc::new(answer);
+    let service = service_fn(move |request: Request<Body>| {
+        let (code, body) = answer(&format!("{} {}", request.method(), request.uri()));
+        let response = Response::builder().status(code).body(Full::new(Bytes::from(body)));
+        async move { response }
+    });
+    Client::new(service, "default")
+}

@@ -21,6 +21,7 @@ use entourage_simulation::shown;
 use kube::Client;
 use serde_json::Value;
 
+use super::resource;
 use crate::{
     args::{self, CLUSTER_NAMESPACE, HubArgs},
     connect,
@@ -31,7 +32,6 @@ use crate::{
 
 mod deps;
 mod hub;
-mod resource;
 mod source;
 mod write;
 

@@ -104,8 +104,9 @@ fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
     innermost.to_string()
 }
 
-/// Adds the server and the context to a response that refuses the caller; any other is not changed.
-pub(super) async fn naming(answer: Response<Body>, origin: &Origin) -> Response<Body> {
+/// Adds the server and the context to a response that refuses the caller; any other is not changed. `member`: the request was one to
+/// that member, through this server.
+pub(super) async fn naming(answer: Response<Body>, origin: &Origin, member: Option<&str>) -> Response<Body> {
     let code = answer.status();
     if code != StatusCode::UNAUTHORIZED && code != StatusCode::FORBIDDEN {
         return answer;
@@ -122,6 +123,8 @@ pub(super) async fn naming(answer: Response<Body>, origin: &Origin) -> Response<
             let (server, remedy) = (origin.named(), origin.remedy_of_rights());
             let message = if code == StatusCode::UNAUTHORIZED {
                 format!("the credentials are not accepted by {server}{remedy}")
+            } else if let Some(member) = member {
+                refused_through(message, member)?
             } else if is_missing_right(message) {
                 format!("{message} on {server}{remedy}")
             } else {
@@ -132,6 +135,20 @@ pub(super) async fn naming(answer: Response<Body>, origin: &Origin) -> Response<
         });
     parts.headers.remove(header::CONTENT_LENGTH);
     Response::from_parts(parts, Body::from(explained.map_or(text, Bytes::from)))
+}
+
+/// A refusal of a request to a member through the hub: the hub decides first, by `clusters/proxy`, and then the member.
+fn refused_through(message: &str, member: &str) -> Option<String> {
+    if !is_missing_right(message) {
+        return None;
+    }
+    Some(if message.contains("\"clusters/proxy\"") {
+        format!("{message} on the hub; grant clusters/proxy of {member} there")
+    } else if message.contains("cannot impersonate") {
+        format!("{message} on {member}; `entourage join {member} --impersonate` says who may be impersonated there")
+    } else {
+        format!("{message} on {member}; the rights of this user of the hub are those that it has on the member: bind it there")
+    })
 }
 
 /// A call without a response.
@@ -158,6 +175,20 @@ mod tests {
             error.contains("credentials") && !error.contains("canary"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn a_refusal_through_the_hub_says_which_of_the_two_refuses() {
+        for (what, needed) in [
+            ("get resource \"clusters/proxy\" in API group \"cluster.karmada.io\"", "on the hub; grant clusters/proxy of m1"),
+            ("list resource \"pods\" in API group \"\"", "on m1; the rights of this user"),
+            ("impersonate resource \"users\"", "entourage join m1 --impersonate"),
+        ] {
+            let message = format!("x is forbidden: User \"jane\" cannot {what}");
+            let told = refused_through(&message, "m1").unwrap();
+            assert!(told.starts_with(&message) && told.contains(needed), "{told}");
+        }
+        assert_eq!(refused_through("admission webhook \"x\" denied the request: no", "m1"), None);
     }
 
     #[tokio::test]
@@ -189,7 +220,7 @@ mod tests {
                 .unwrap()
         };
         let message_by = async |code, message, origin: &Origin| {
-            let named = naming(answer(code, message), origin).await;
+            let named = naming(answer(code, message), origin, None).await;
             let bytes = named.into_body().collect().await.unwrap().to_bytes();
             let status: Value = serde_json::from_slice(&bytes).unwrap();
             status["message"].as_str().unwrap().to_owned()

@@ -10,33 +10,34 @@ use crate::{
     kinds::Served,
 };
 
-/// Finds the kind on a member: by its kind, plural, singular or short name in any case, with or without its group.
+/// Finds the kind on a server: by its kind, plural, singular or short name in any case, with or without its group. `place` names the
+/// server in messages.
 ///
 /// # Errors
-/// The member cannot be read, or serves no such kind.
-pub(super) async fn find(member: &Client, word: &str, cluster: &str) -> Result<(Gvk, Served)> {
-    let failed = || format!("cannot ask {cluster} which kinds it serves");
-    let core = within(member.list_core_api_resources("v1"))
+/// The server cannot be read, or serves no such kind.
+pub(super) async fn find(server: &Client, word: &str, place: &str) -> Result<(Gvk, Served)> {
+    let failed = || format!("cannot ask {place} which kinds it serves");
+    let core = within(server.list_core_api_resources("v1"))
         .await
         .map_err(explain)
         .with_context(failed)?;
     if let Some(found) = pick(word, "", "v1", &core.resources) {
         return Ok(found);
     }
-    let groups = within(member.list_api_groups())
+    let groups = within(server.list_api_groups())
         .await
         .map_err(explain)
         .with_context(failed)?;
     for (group, version) in versions(groups.groups) {
         // An aggregated API that does not respond hides its own kinds only.
-        let Ok(list) = within(member.list_api_group_resources(&version.group_version)).await else {
+        let Ok(list) = within(server.list_api_group_resources(&version.group_version)).await else {
             continue;
         };
         if let Some(found) = pick(word, &group, &version.version, &list.resources) {
             return Ok(found);
         }
     }
-    bail!("{cluster} serves no kind {word:?}")
+    bail!("{place} serves no kind {word:?}")
 }
 
 /// Each version of each group: those that the server prefers first. A kind may be served in another one alone.

@@ -1,0 +1,75 @@
+//! The end of a command as the member's status tells it.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Status;
+
+/// How a command ended.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// With code 0.
+    Succeeded,
+    /// With another code.
+    Exited(i32),
+    /// The command did not run, or nothing is known of its end.
+    Unknown(String),
+}
+
+/// Source: Kubernetes `remotecommand`: a failure of the reason NonZeroExitCode has the code as a cause `ExitCode`.
+pub(super) fn of(status: Option<&Status>) -> Outcome {
+    let Some(status) = status else {
+        return Outcome::Unknown(
+            "the connection ended before the command did: its exit code is not known".to_owned(),
+        );
+    };
+    if status.status.as_deref() == Some("Success") {
+        return Outcome::Succeeded;
+    }
+    let causes = status.details.iter().flat_map(|details| &details.causes).flatten();
+    let code = causes
+        .filter(|cause| cause.reason.as_deref() == Some("ExitCode"))
+        .find_map(|cause| cause.message.as_deref()?.parse().ok());
+    match code {
+        Some(0) => Outcome::Succeeded,
+        Some(code) => Outcome::Exited(code),
+        None => Outcome::Unknown(
+            status
+                .message
+                .clone()
+                .unwrap_or_else(|| "the command failed, and the member does not say why".to_owned()),
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_exit_code_is_that_of_the_command() {
+        let exit = |code: &str| {
+            json!({"status": "Failure", "reason": "NonZeroExitCode", "message": "command terminated with non-zero exit code",
+                "details": {"causes": [{"reason": "Other", "message": "7"}, {"reason": "ExitCode", "message": code}]}})
+        };
+        let cases = [
+            (json!({"metadata": {}, "status": "Success"}), Outcome::Succeeded),
+            (exit("3"), Outcome::Exited(3)),
+            (exit("137"), Outcome::Exited(137)),
+            (exit("0"), Outcome::Succeeded),
+            (
+                json!({"status": "Failure", "reason": "InternalError", "message": "container not found"}),
+                Outcome::Unknown("container not found".into()),
+            ),
+            (
+                exit("x"),
+                Outcome::Unknown("command terminated with non-zero exit code".into()),
+            ),
+        ];
+        for (mut status, wanted) in cases {
+            status["metadata"] = json!({});
+            let status: Status = serde_json::from_value(status).unwrap();
+            assert_eq!(of(Some(&status)), wanted, "{status:?}");
+        }
+        assert!(matches!(of(None), Outcome::Unknown(why) if why.contains("not known")));
+    }
+}

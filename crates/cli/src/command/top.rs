@@ -1,0 +1,184 @@
+//! `entourage top`: the use of nodes or pods of members, as their metrics servers report it, through the hub and as the caller itself.
+
+use std::io::Write;
+
+use anyhow::{Result, bail};
+use clap::{Args, ValueEnum};
+use futures::{StreamExt as _, stream};
+use http::Request;
+use kube::Client;
+use serde_json::Value;
+
+use super::pods;
+use crate::{
+    args::{self, HubArgs},
+    connect::{self, explain, is_not_found, through, within},
+};
+
+mod usage;
+
+use usage::{Usage, nodes, pods_of, table};
+
+/// The maximum number of members that are asked at a time.
+const AT_ONCE: usize = 8;
+
+/// The API of metrics servers.
+const METRICS: &str = "/apis/metrics.k8s.io/v1beta1";
+
+/// What is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Measured {
+    /// The nodes, with the share of what they have for pods
+    #[value(alias = "node", alias = "no")]
+    Nodes,
+    /// The pods of a namespace, or of all
+    #[value(alias = "pod", alias = "po")]
+    Pods,
+}
+
+/// The order of rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum SortBy {
+    /// The largest use of CPU first
+    Cpu,
+    /// The largest use of memory first
+    Memory,
+}
+
+/// Flags of `entourage top`.
+#[derive(Args, Clone, Debug)]
+pub struct TopArgs {
+    /// What is measured
+    #[arg(value_enum)]
+    pub what: Measured,
+
+    /// The hub.
+    #[command(flatten)]
+    pub hub: HubArgs,
+
+    /// Only this member; may be given several times (default: all)
+    #[arg(short = 'C', long = "cluster", value_name = "NAME", value_parser = args::cluster_name)]
+    pub clusters: Vec<String>,
+
+    /// Namespace of the pods (default: that of the context, else default)
+    #[arg(short = 'n', long, value_name = "NAMESPACE")]
+    pub namespace: Option<String>,
+
+    /// Pods of all namespaces
+    #[arg(short = 'A', long, conflicts_with = "namespace")]
+    pub all_namespaces: bool,
+
+    /// Order of the rows (default: clusters, namespaces and names)
+    #[arg(long, value_enum, value_name = "RESOURCE")]
+    pub sort_by: Option<SortBy>,
+}
+
+/// Runs the command; the table goes to `out`, members without metrics to `err`.
+///
+/// # Errors
+/// The cause and the remedy; also if a member has no metrics: the table has those of the others.
+pub async fn run(
+    args: TopArgs,
+    out: &mut (dyn Write + Send),
+    err: &mut (dyn Write + Send),
+) -> Result<()> {
+    let config = connect::config(args.hub.kubeconfig.as_deref(), args.hub.context.as_deref()).await?;
+    let namespace = args.namespace.clone().unwrap_or(config.default_namespace.clone());
+    let namespace = if args.all_namespaces { "" } else { &namespace };
+    top(&args, &connect::client(config)?, namespace, (out, err)).await
+}
+
+/// `namespace` is empty for all.
+async fn top(
+    args: &TopArgs,
+    hub: &Client,
+    namespace: &str,
+    (out, err): (&mut (dyn Write + Send), &mut (dyn Write + Send)),
+) -> Result<()> {
+    let clusters = if args.clusters.is_empty() {
+        pods::all(hub).await?
+    } else {
+        args.clusters.clone()
+    };
+    if clusters.is_empty() {
+        bail!("the hub has no members: `entourage join` makes a cluster one");
+    }
+    let asked = clusters.len();
+    let measured: Vec<(String, Result<Vec<Usage>, String>)> = stream::iter(clusters)
+        .map(|cluster| async move {
+            let client = through(hub, &cluster);
+            let measured = match args.what {
+                Measured::Nodes => of_nodes(&client, &cluster).await,
+                Measured::Pods => of_pods(&client, &cluster, namespace).await,
+            };
+            (cluster, measured)
+        })
+        .buffered(AT_ONCE)
+        .collect()
+        .await;
+    let mut rows = Vec::new();
+    let mut without = 0;
+    for (cluster, measured) in measured {
+        match measured {
+            Ok(measured) => rows.extend(measured),
+            Err(why) => {
+                without += 1;
+                writeln!(err, "note: {cluster}: {why}")?;
+            }
+        }
+    }
+    usage::sort(&mut rows, args.sort_by);
+    if !rows.is_empty() {
+        let all_namespaces = args.what == Measured::Pods && namespace.is_empty();
+        out.write_all(table(&rows, args.what, all_namespaces).as_bytes())?;
+        out.flush()?;
+    } else if without < asked {
+        writeln!(err, "no {} found", what(args.what))?;
+    }
+    if without > 0 {
+        bail!("no metrics of {without}/{asked} clusters");
+    }
+    Ok(())
+}
+
+fn what(measured: Measured) -> &'static str {
+    match measured {
+        Measured::Nodes => "nodes",
+        Measured::Pods => "pods",
+    }
+}
+
+async fn of_nodes(client: &Client, cluster: &str) -> Result<Vec<Usage>, String> {
+    let metrics = read(client, &format!("{METRICS}/nodes")).await.map_err(no_metrics)?;
+    let all = read(client, "/api/v1/nodes").await;
+    let all = all.map_err(|error| format!("cannot list nodes: {}", explain(error)))?;
+    Ok(nodes(cluster, &metrics, &all))
+}
+
+async fn of_pods(client: &Client, cluster: &str, namespace: &str) -> Result<Vec<Usage>, String> {
+    let path = if namespace.is_empty() {
+        format!("{METRICS}/pods")
+    } else {
+        format!("{METRICS}/namespaces/{namespace}/pods")
+    };
+    let metrics = read(client, &path).await.map_err(no_metrics)?;
+    Ok(pods_of(cluster, &metrics))
+}
+
+async fn read(client: &Client, path: &str) -> kube::Result<Value> {
+    let request = Request::get(path).body(Vec::new()).map_err(kube::Error::HttpError)?;
+    within(client.request(request)).await
+}
+
+/// A member without a metrics server answers 404 about the path, one whose metrics server does not run 503; the hub says of both whether
+/// it is about the Cluster.
+fn no_metrics(error: kube::Error) -> String {
+    let is_cluster = matches!(&error, kube::Error::Api(status) if status.message.contains("clusters.cluster.karmada.io"));
+    if is_not_found(&error) && !is_cluster {
+        return "metrics.k8s.io is not served there: install metrics-server on that cluster".to_owned();
+    }
+    format!("cannot read metrics.k8s.io: {}", explain(error))
+}
+
+#[cfg(test)]
+mod tests;

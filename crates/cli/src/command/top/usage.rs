@@ -1,0 +1,195 @@
+//! The use of CPU and memory: read from metrics, sorted, and as a table with kubectl's units.
+
+use std::{cmp::Reverse, collections::BTreeMap};
+
+use entourage_core::quantity::amount;
+use serde_json::Value;
+
+use super::{Measured, SortBy};
+use crate::command::get::table::{Row, Shown, View, items, text};
+
+/// A thousandth of a CPU, and a mebibyte, in the smallest units of quantities.
+const MILLI: i128 = 1_000_000;
+const MEBI: i128 = 1_000_000_000 << 20;
+
+/// The use of one node or pod, in the smallest units of quantities.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Usage {
+    cluster: String,
+    /// Empty for a node.
+    namespace: String,
+    name: String,
+    cpu: i128,
+    memory: i128,
+    /// What a node has for pods: CPU and memory; `None` if it does not say so.
+    allocatable: (Option<i128>, Option<i128>),
+}
+
+/// The nodes of a NodeMetricsList, with what the NodeList says that they have.
+pub(super) fn nodes(cluster: &str, metrics: &Value, nodes: &Value) -> Vec<Usage> {
+    let allocatable: BTreeMap<&str, &Value> = items(nodes, "/items")
+        .iter()
+        .map(|node| (text(node, "/metadata/name"), &node["status"]["allocatable"]))
+        .collect();
+    let measured = items(metrics, "/items").iter();
+    measured
+        .map(|node| {
+            let name = text(node, "/metadata/name");
+            let of = |resource: &str| amount(&allocatable.get(name)?[resource]);
+            Usage {
+                allocatable: (of("cpu"), of("memory")),
+                ..usage(cluster, node, std::slice::from_ref(&node["usage"]))
+            }
+        })
+        .collect()
+}
+
+/// The pods of a PodMetricsList: the sums of their containers.
+pub(super) fn pods_of(cluster: &str, metrics: &Value) -> Vec<Usage> {
+    let measured = items(metrics, "/items").iter();
+    measured
+        .map(|pod| {
+            let containers = items(pod, "/containers").iter();
+            let used: Vec<Value> = containers.map(|each| each["usage"].clone()).collect();
+            usage(cluster, pod, &used)
+        })
+        .collect()
+}
+
+fn usage(cluster: &str, object: &Value, used: &[Value]) -> Usage {
+    let sum = |resource: &str| used.iter().filter_map(|each| amount(&each[resource])).sum();
+    Usage {
+        cluster: cluster.to_owned(),
+        namespace: text(object, "/metadata/namespace").to_owned(),
+        name: text(object, "/metadata/name").to_owned(),
+        cpu: sum("cpu"),
+        memory: sum("memory"),
+        allocatable: (None, None),
+    }
+}
+
+/// Puts rows in order.
+pub(super) fn sort(rows: &mut [Usage], by: Option<SortBy>) {
+    rows.sort_by_cached_key(|row| {
+        let used = match by {
+            None => 0,
+            Some(SortBy::Cpu) => row.cpu,
+            Some(SortBy::Memory) => row.memory,
+        };
+        (
+            Reverse(used),
+            row.cluster.clone(),
+            row.namespace.clone(),
+            row.name.clone(),
+        )
+    });
+}
+
+/// The rows as a table.
+pub(super) fn table(rows: &[Usage], what: Measured, all_namespaces: bool) -> String {
+    let of_nodes = if what == Measured::Nodes {
+        Shown::Always
+    } else {
+        Shown::Wide
+    };
+    let view = View {
+        columns: vec![
+            ("CLUSTER", Shown::Always),
+            ("NAMESPACE", Shown::AllNamespaces),
+            ("NAME", Shown::Always),
+            ("CPU(cores)", Shown::Always),
+            ("CPU%", of_nodes),
+            ("MEMORY(bytes)", Shown::Always),
+            ("MEMORY%", of_nodes),
+        ],
+        rows: rows.iter().map(row).collect(),
+        more: Vec::new(),
+    };
+    view.table(false, all_namespaces)
+}
+
+fn row(usage: &Usage) -> Row {
+    let (cpu, memory) = usage.allocatable;
+    Row {
+        name: format!("{}/{}", usage.cluster, usage.name),
+        cells: vec![
+            usage.cluster.clone(),
+            usage.namespace.clone(),
+            usage.name.clone(),
+            // As kubectl: thousandths are rounded up, mebibytes down.
+            format!("{}m", (usage.cpu + MILLI - 1).div_euclid(MILLI)),
+            share(usage.cpu, cpu),
+            format!("{}Mi", usage.memory.div_euclid(MEBI)),
+            share(usage.memory, memory),
+        ],
+        item: Value::Null,
+    }
+}
+
+fn share(used: i128, of: Option<i128>) -> String {
+    match of {
+        Some(of) if of > 0 => format!("{}%", used.saturating_mul(100) / of),
+        _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn pods() -> Vec<Usage> {
+        let pod = |namespace: &str, name: &str, usage: &[(&str, &str)]| {
+            let containers: Vec<Value> = usage
+                .iter()
+                .map(|(cpu, memory)| json!({"name": "c", "usage": {"cpu": cpu, "memory": memory}}))
+                .collect();
+            json!({"metadata": {"namespace": namespace, "name": name}, "containers": containers})
+        };
+        let one = json!({"items": [
+            pod("shop", "web", &[("1500000n", "2048Ki"), ("250u", "3Mi")]),
+            pod("shop", "db", &[("2", "1Gi")]),
+        ]});
+        let two = json!({"items": [pod("shop", "web", &[("100m", "2Gi")]), pod("a", "idle", &[])]});
+        [pods_of("m2", &one), pods_of("m1", &two)].concat()
+    }
+
+    #[test]
+    fn the_containers_of_a_pod_are_added_up() {
+        let mut rows = pods();
+        sort(&mut rows, None);
+        assert_eq!(
+            table(&rows, Measured::Pods, true),
+            "CLUSTER   NAMESPACE   NAME   CPU(cores)   MEMORY(bytes)\n\
+             m1        a           idle   0m           0Mi\n\
+             m1        shop        web    100m         2048Mi\n\
+             m2        shop        db     2000m        1024Mi\n\
+             m2        shop        web    2m           5Mi\n"
+        );
+    }
+
+    #[test]
+    fn the_largest_use_is_first() {
+        for (by, first) in [(SortBy::Cpu, "m2/db"), (SortBy::Memory, "m1/web")] {
+            let mut rows = pods();
+            sort(&mut rows, Some(by));
+            assert_eq!(row(&rows[0]).name, first, "{by:?}");
+        }
+    }
+
+    #[test]
+    fn the_share_of_a_node_is_of_what_it_has_for_pods() {
+        let metrics = json!({"items": [
+            {"metadata": {"name": "n1"}, "usage": {"cpu": "500m", "memory": "1Gi"}},
+            {"metadata": {"name": "new"}, "usage": {"cpu": "1", "memory": "1Mi"}},
+        ]});
+        let all = json!({"items": [{"metadata": {"name": "n1"}, "status": {"allocatable": {"cpu": "2", "memory": "4Gi"}}}]});
+        assert_eq!(
+            table(&nodes("m1", &metrics, &all), Measured::Nodes, false),
+            "CLUSTER   NAME   CPU(cores)   CPU%   MEMORY(bytes)   MEMORY%\n\
+             m1        n1     500m         25%    1024Mi          25%\n\
+             m1        new    1000m        -      1Mi             -\n"
+        );
+    }
+}
