@@ -14,9 +14,11 @@ pub mod controllers;
 pub mod cordon;
 #[cfg(feature = "embedded")]
 pub mod demo;
+pub mod describe;
 pub mod drain;
 #[cfg(feature = "embedded")]
 pub mod drill;
+pub mod exec;
 #[cfg(feature = "embedded")]
 pub mod failover;
 pub mod get;
@@ -24,15 +26,19 @@ pub mod get;
 pub mod graph;
 pub mod interpret;
 pub mod kustomize_generator;
+pub mod logs;
 #[cfg(feature = "embedded")]
 pub mod plan;
+mod pods;
 #[cfg(feature = "embedded")]
 pub mod promote;
 pub mod proxy;
 pub mod register;
+mod resource;
 pub mod resume;
 pub mod taint;
 pub mod token;
+pub mod top;
 pub mod unjoin;
 #[cfg(feature = "embedded")]
 pub mod up;
@@ -76,6 +82,10 @@ pub enum Command {
     /// Show propagation with dependencies on a hub and members in this process
     #[cfg(feature = "embedded")]
     Demo(demo::DemoArgs),
+    /// Show an object of the hub with its policy, clusters, dependencies and events; or the object that a member has
+    ///
+    /// With --cluster it is read on that member, through the hub and as yourself. Values of Secrets are never read.
+    Describe(describe::DescribeArgs),
     /// Cordon a cluster, evict its workloads, and wait for that
     ///
     /// Sets the taints cluster.karmada.io/unschedulable:NoSchedule and entourage.dev/drain:NoExecute; the controllers evict the
@@ -87,6 +97,11 @@ pub enum Command {
     /// if a copy is orphaned.
     #[cfg(feature = "embedded")]
     Drill(Box<drill::DrillArgs>),
+    /// Run a command in a container on a member
+    ///
+    /// Through the hub and as yourself: you need `get` of clusters/proxy on the hub, and `get` and `create` of pods/exec on the member. The
+    /// exit code is that of the command.
+    Exec(exec::ExecArgs),
     /// Report evictions if a member failed, workloads without another cluster, and data that would remain there
     ///
     /// Makes the same decisions as the controllers, in a simulation: nothing is written.
@@ -112,6 +127,10 @@ pub enum Command {
     /// As an exec function of kustomize it reads a ResourceList from standard input. FILE, the configuration alone, or flags
     /// print the object by itself.
     KustomizeGenerator(Box<kustomize_generator::KustomizeGeneratorArgs>),
+    /// Print the logs of a pod, or of all pods of a workload on all its clusters
+    ///
+    /// Through the hub and as yourself: you need `get` of clusters/proxy on the hub, and `pods/log` on the members.
+    Logs(Box<logs::LogsArgs>),
     /// Show the objects that an apply would create, change and remove, and their clusters
     ///
     /// Makes the same decisions as the controllers, in a simulation: nothing is written. Without --kubeconfig and --context
@@ -143,6 +162,10 @@ pub enum Command {
     Taint(taint::TaintArgs),
     /// Create, show and delete bootstrap tokens, by which clusters in Pull mode are registered
     Token(token::TokenArgs),
+    /// Show the use of CPU and memory of nodes or pods of all members, in one table
+    ///
+    /// Through the hub and as yourself, from the metrics server of each member.
+    Top(top::TopArgs),
     /// Allow new bindings to be scheduled to clusters again
     ///
     /// Removes the taints that `entourage cordon` and `entourage drain` set. Evicted workloads do not return by themselves.
@@ -185,9 +208,11 @@ impl Cli {
             Command::Crds(args) => crds::run(args, out).await,
             #[cfg(feature = "embedded")]
             Command::Demo(args) => demo::run(args, out).await,
+            Command::Describe(args) => describe::run(args, out).await,
             Command::Drain(args) => drain::run(args, out).await,
             #[cfg(feature = "embedded")]
             Command::Drill(args) => drill::run(*args, out).await,
+            Command::Exec(args) => return exec::run(args, out, &mut std::io::stderr()).await,
             #[cfg(feature = "embedded")]
             Command::Failover(args) => failover::run(args, out).await,
             Command::Get(args) => get::run(args, out).await,
@@ -196,6 +221,7 @@ impl Cli {
             Command::Interpret(args) => return interpret::run(&args, out, &mut std::io::stderr()).await,
             Command::Join(args) => join::run(args, out).await,
             Command::KustomizeGenerator(args) => kustomize_generator::run(*args, out).await,
+            Command::Logs(args) => logs::run(*args, out, &mut std::io::stderr()).await,
             #[cfg(feature = "embedded")]
             Command::Plan(args) => return plan::run(*args, out).await,
             #[cfg(feature = "embedded")]
@@ -205,6 +231,7 @@ impl Cli {
             Command::Resume(args) => resume::run(args, out).await,
             Command::Taint(args) => taint::run(args, out).await,
             Command::Token(args) => token::run(args, out, &mut std::io::stderr()).await,
+            Command::Top(args) => top::run(args, out, &mut std::io::stderr()).await,
             Command::Uncordon(args) => cordon::run_uncordon(args, out).await,
             Command::Unjoin(args) => unjoin::run(args, out).await,
             #[cfg(feature = "embedded")]
@@ -284,6 +311,10 @@ mod tests {
         "entourage crds --apply --kubeconfig hub.yaml",
         "entourage join m1 --kubeconfig hub.yaml --cluster-kubeconfig m1.yaml --labels env=prod,tier=a",
         "entourage join m1 --cluster-kubeconfig m1.yaml --region eu --zone a --zone b --wait 1m --dry-run",
+        "entourage describe deploy/web -n shop",
+        "entourage describe secret/login -C member1 --kubeconfig hub.yaml",
+        "entourage exec web-1 --cluster member1 -- env",
+        "entourage exec deploy/web -C m1 -n shop -c app -it -- sh -c date",
         "entourage failover --dry-run member1 -o json",
         "entourage drill",
         "entourage drill member2 --members 5 -f a.yaml manifests -R --timeout 2m -o json",
@@ -302,6 +333,9 @@ mod tests {
         "entourage kustomize-generator --name rd --kind Secret --resource-name x --from-literal a=b --all-namespaces",
         "entourage kustomize-generator --name rd --kind Secret --resource-name x --type kubernetes.io/tls \
              --from-file tls.key --from-file tls.crt=a/b --from-env-file e --namespace a b --exclude-namespace c",
+        "entourage logs deploy/web -n shop -f",
+        "entourage logs web-1 -C member1 -c app --tail 20 --since 1h --previous --timestamps",
+        "entourage logs -l app=web -C m1 -C m2 --all-containers --tail -1 --max-log-requests 50",
         "entourage plan -f config/samples/myapp",
         "entourage plan -f a.yaml b.yaml -f - -R --clusters m1,m2 --diff",
         "entourage plan -f chart.yaml --kubeconfig hub.yaml --members recorded -o json --exit-code",
@@ -322,6 +356,8 @@ mod tests {
         "entourage controllers --eviction-rate 0.5 --eviction-rate-per-region 10 --eviction-rate-per-cluster 20",
         "entourage unjoin m1 --force",
         "entourage demo",
+        "entourage top nodes",
+        "entourage top pods -A --sort-by memory -C m1 -C m2",
         "entourage taint m1 m2 dedicated=gpu:NoSchedule maintenance:NoExecute old- older:NoSchedule- --overwrite --dry-run",
         "entourage cordon m1 m2 --kubeconfig hub.yaml",
         "entourage uncordon m1 --dry-run",
@@ -358,6 +394,10 @@ mod tests {
             "entourage controllers --controllers=*,-binding",
             "entourage controllers --health-addr 8080",
             "entourage controllers --eviction-rate 0",
+            "entourage describe",
+            "entourage exec web-1 -- env",
+            "entourage exec web-1 -C m1",
+            "entourage exec web-1 -C m1 -t -- sh",
             "entourage failover member1",
             "entourage drill m1 m2",
             "entourage drill --members 0",
@@ -365,6 +405,10 @@ mod tests {
             "entourage get pods",
             "entourage get bindings -A -n shop",
             "entourage graph -o svg",
+            "entourage logs",
+            "entourage logs web-1 -l app=web",
+            "entourage logs web-1 -c app --all-containers",
+            "entourage logs web-1 --tail -2",
             "entourage promote deployment web",
             "entourage promote deployment -C m1",
             "entourage promote deployment web -C m1 --cluster-context x",
@@ -388,6 +432,9 @@ mod tests {
             "entourage kustomize-generator --name rd --kind Secret --all-namespaces",
             "entourage kustomize-generator --from-literal a=b",
             "entourage plan -o yaml -f a.yaml",
+            "entourage top",
+            "entourage top services",
+            "entourage top pods -A -n shop",
             "entourage webhook --url http://hooks.example.com",
             "entourage webhook --url https://a --service b/c",
             "entourage webhook --service entourage-webhook",

@@ -333,7 +333,9 @@ pub(crate) fn scripted(answer: impl Fn(&str) -> (u16, String) + Send + Sync + 's
     let answer = Arc::new(answer);
     let service = service_fn(move |request: Request<Body>| {
         let (code, body) = answer(&format!("{} {}", request.method(), request.uri()));
-        let response = Response::builder().status(code).body(Full::new(Bytes::from(body)));
+        let response = Response::builder()
+            .status(code)
+            .body(Full::new(Bytes::from(body)));
         async move { response }
     });
     Client::new(service, "default")

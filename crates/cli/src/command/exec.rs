@@ -103,9 +103,13 @@ pub async fn run(
     };
     let opened = target.pods.exec(&target.name, args.command.clone(), &params);
     let process = within(opened).await.map_err(explain);
-    let process = process.with_context(|| format!("cannot run the command in {}/{}", args.cluster, target.name))?;
+    let process =
+        process.with_context(|| format!("cannot run the command in {}/{}", args.cluster, target.name))?;
     let ended = {
-        let _raw = tty.then(Raw::enter).transpose().context("cannot set up the terminal")?;
+        let _raw = tty
+            .then(Raw::enter)
+            .transpose()
+            .context("cannot set up the terminal")?;
         attach(process, (args.stdin, tty), (out, err)).await
     };
     match outcome::of(ended?.as_ref()) {
@@ -166,9 +170,10 @@ async fn attach(
 ) -> Result<Option<Status>> {
     let mut status = Box::pin(process.take_status().context("the process has no status")?);
     // They end with this function. The input is sent by a task of its own: while it waits, output must still be read.
-    let _input = stdin.then(|| process.stdin()).flatten().map(|to| {
-        AbortOnDropHandle::new(tokio::spawn(send(terminal::input(), to)))
-    });
+    let _input = stdin
+        .then(|| process.stdin())
+        .flatten()
+        .map(|to| AbortOnDropHandle::new(tokio::spawn(send(terminal::input(), to))));
     let _sizes = tty.then(|| process.terminal_size()).flatten().map(|to| {
         AbortOnDropHandle::new(tokio::spawn(async move {
             // A terminal without a size, or a command that has ended.

@@ -25,7 +25,7 @@ use crate::{
     lists::{PAGE, api, list},
 };
 
-mod bindings;
+pub(super) mod bindings;
 mod clusters;
 mod copies;
 mod distributed;

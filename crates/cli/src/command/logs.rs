@@ -94,11 +94,7 @@ pub struct LogsArgs {
 ///
 /// # Errors
 /// The cause and the remedy; also if a log, or a member, cannot be read: those that can are written.
-pub async fn run(
-    args: LogsArgs,
-    out: &mut (dyn Write + Send),
-    err: &mut (dyn Write + Send),
-) -> Result<()> {
+pub async fn run(args: LogsArgs, out: &mut (dyn Write + Send), err: &mut (dyn Write + Send)) -> Result<()> {
     let config = connect::config(args.hub.kubeconfig.as_deref(), args.hub.context.as_deref()).await?;
     let namespace = args.namespace.clone().unwrap_or(config.default_namespace.clone());
     let hub = connect::client(config)?;
@@ -126,7 +122,8 @@ async fn logs(
         match found.pods {
             Ok(pods) => {
                 for pod in pods {
-                    let Chosen { names, note } = source::choose(&pod, args.container.as_deref(), args.all_containers);
+                    let Chosen { names, note } =
+                        source::choose(&pod, args.container.as_deref(), args.all_containers);
                     if let Some(note) = note {
                         writeln!(err, "note: {}: {note}", found.cluster)?;
                     }

@@ -110,7 +110,8 @@ pub(super) async fn find(
         .buffered(AT_ONCE)
         .collect()
         .await;
-    let is_shown = |found: &Found| !clusters.is_empty() || found.pods.as_ref().map_or(true, |all| !all.is_empty());
+    let is_shown =
+        |found: &Found| !clusters.is_empty() || found.pods.as_ref().map_or(true, |all| !all.is_empty());
     Ok(found.into_iter().filter(is_shown).collect())
 }
 
@@ -151,7 +152,9 @@ pub(super) async fn bindings_in(hub: &Client, kind: &str, namespace: &str) -> Re
         .await
         .context("cannot ask the hub which kinds it serves")?;
     let served = kinds.get(&gvk).with_context(|| {
-        format!("the hub does not serve {kind}s: is it a hub? `entourage crds --apply` installs the definitions")
+        format!(
+            "the hub does not serve {kind}s: is it a hub? `entourage crds --apply` installs the definitions"
+        )
     })?;
     let params = ListParams::default().limit(PAGE);
     let all = list(hub, served, namespace, &params).await;
@@ -216,10 +219,15 @@ async fn on_member(
                     &asked
                 }
             };
-            let object = within(api(client, kind, namespace).get(name)).await.map_err(explain)?;
+            let object = within(api(client, kind, namespace).get(name))
+                .await
+                .map_err(explain)?;
             let object = serde_json::to_value(object)?;
             selector(&object["spec"]["selector"]).with_context(|| {
-                format!("{} {name} has no selector: name a pod, or give -l", kind.resource.kind)
+                format!(
+                    "{} {name} has no selector: name a pod, or give -l",
+                    kind.resource.kind
+                )
             })?
         }
     };
@@ -291,7 +299,9 @@ mod tests {
         ] {
             assert_eq!(Wanted::of(target).unwrap(), wanted, "{target}");
         }
-        for wrong in ["", "/", "deploy/", "/web", "a/b/c", "..", "pod/..", "a b", "a?b", "a%2fb"] {
+        for wrong in [
+            "", "/", "deploy/", "/web", "a/b/c", "..", "pod/..", "a b", "a?b", "a%2fb",
+        ] {
             assert!(Wanted::of(wrong).is_err(), "{wrong}");
         }
     }
@@ -299,7 +309,10 @@ mod tests {
     #[test]
     fn a_selector_is_written_as_a_query_has_it() {
         for (given, wanted) in [
-            (json!({"matchLabels": {"app": "web", "tier": "a"}}), Some("app=web,tier=a")),
+            (
+                json!({"matchLabels": {"app": "web", "tier": "a"}}),
+                Some("app=web,tier=a"),
+            ),
             (json!({"app": "web"}), Some("app=web")),
             (
                 json!({"matchLabels": {"app": "web"}, "matchExpressions": [
@@ -307,7 +320,10 @@ mod tests {
                     {"key": "c", "operator": "Exists"}, {"key": "d", "operator": "DoesNotExist"}]}),
                 Some("app=web,a in (x,y),b notin (z),c,!d"),
             ),
-            (json!({"matchExpressions": [{"key": "a", "operator": "Near"}]}), None),
+            (
+                json!({"matchExpressions": [{"key": "a", "operator": "Near"}]}),
+                None,
+            ),
             (json!({}), None),
             (json!({"matchLabels": {}}), None),
             (json!(null), None),

@@ -77,11 +77,7 @@ pub struct TopArgs {
 ///
 /// # Errors
 /// The cause and the remedy; also if a member has no metrics: the table has those of the others.
-pub async fn run(
-    args: TopArgs,
-    out: &mut (dyn Write + Send),
-    err: &mut (dyn Write + Send),
-) -> Result<()> {
+pub async fn run(args: TopArgs, out: &mut (dyn Write + Send), err: &mut (dyn Write + Send)) -> Result<()> {
     let config = connect::config(args.hub.kubeconfig.as_deref(), args.hub.context.as_deref()).await?;
     let namespace = args.namespace.clone().unwrap_or(config.default_namespace.clone());
     let namespace = if args.all_namespaces { "" } else { &namespace };
@@ -149,7 +145,9 @@ fn what(measured: Measured) -> &'static str {
 }
 
 async fn of_nodes(client: &Client, cluster: &str) -> Result<Vec<Usage>, String> {
-    let metrics = read(client, &format!("{METRICS}/nodes")).await.map_err(no_metrics)?;
+    let metrics = read(client, &format!("{METRICS}/nodes"))
+        .await
+        .map_err(no_metrics)?;
     let all = read(client, "/api/v1/nodes").await;
     let all = all.map_err(|error| format!("cannot list nodes: {}", explain(error)))?;
     Ok(nodes(cluster, &metrics, &all))
@@ -166,14 +164,17 @@ async fn of_pods(client: &Client, cluster: &str, namespace: &str) -> Result<Vec<
 }
 
 async fn read(client: &Client, path: &str) -> kube::Result<Value> {
-    let request = Request::get(path).body(Vec::new()).map_err(kube::Error::HttpError)?;
+    let request = Request::get(path)
+        .body(Vec::new())
+        .map_err(kube::Error::HttpError)?;
     within(client.request(request)).await
 }
 
 /// A member without a metrics server answers 404 about the path, one whose metrics server does not run 503; the hub says of both whether
 /// it is about the Cluster.
 fn no_metrics(error: kube::Error) -> String {
-    let is_cluster = matches!(&error, kube::Error::Api(status) if status.message.contains("clusters.cluster.karmada.io"));
+    let is_cluster =
+        matches!(&error, kube::Error::Api(status) if status.message.contains("clusters.cluster.karmada.io"));
     if is_not_found(&error) && !is_cluster {
         return "metrics.k8s.io is not served there: install metrics-server on that cluster".to_owned();
     }

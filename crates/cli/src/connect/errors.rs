@@ -145,9 +145,13 @@ fn refused_through(message: &str, member: &str) -> Option<String> {
     Some(if message.contains("\"clusters/proxy\"") {
         format!("{message} on the hub; grant clusters/proxy of {member} there")
     } else if message.contains("cannot impersonate") {
-        format!("{message} on {member}; `entourage join {member} --impersonate` says who may be impersonated there")
+        format!(
+            "{message} on {member}; `entourage join {member} --impersonate` says who may be impersonated there"
+        )
     } else {
-        format!("{message} on {member}; the rights of this user of the hub are those that it has on the member: bind it there")
+        format!(
+            "{message} on {member}; the rights of this user of the hub are those that it has on the member: bind it there"
+        )
     })
 }
 
@@ -180,15 +184,27 @@ mod tests {
     #[test]
     fn a_refusal_through_the_hub_says_which_of_the_two_refuses() {
         for (what, needed) in [
-            ("get resource \"clusters/proxy\" in API group \"cluster.karmada.io\"", "on the hub; grant clusters/proxy of m1"),
-            ("list resource \"pods\" in API group \"\"", "on m1; the rights of this user"),
-            ("impersonate resource \"users\"", "entourage join m1 --impersonate"),
+            (
+                "get resource \"clusters/proxy\" in API group \"cluster.karmada.io\"",
+                "on the hub; grant clusters/proxy of m1",
+            ),
+            (
+                "list resource \"pods\" in API group \"\"",
+                "on m1; the rights of this user",
+            ),
+            (
+                "impersonate resource \"users\"",
+                "entourage join m1 --impersonate",
+            ),
         ] {
             let message = format!("x is forbidden: User \"jane\" cannot {what}");
             let told = refused_through(&message, "m1").unwrap();
             assert!(told.starts_with(&message) && told.contains(needed), "{told}");
         }
-        assert_eq!(refused_through("admission webhook \"x\" denied the request: no", "m1"), None);
+        assert_eq!(
+            refused_through("admission webhook \"x\" denied the request: no", "m1"),
+            None
+        );
     }
 
     #[tokio::test]

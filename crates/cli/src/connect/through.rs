@@ -44,7 +44,10 @@ mod tests {
     #[test]
     fn an_address_on_a_member_is_one_below_the_proxy_of_its_cluster() {
         for (address, wanted) in [
-            ("/api/v1/pods?limit=1&x=a%2Fb", "/proxy/api/v1/pods?limit=1&x=a%2Fb"),
+            (
+                "/api/v1/pods?limit=1&x=a%2Fb",
+                "/proxy/api/v1/pods?limit=1&x=a%2Fb",
+            ),
             ("https://m1:6443/version", "/proxy/version"),
             ("/", "/proxy/"),
         ] {

@@ -23,7 +23,11 @@ pub(super) fn of(status: Option<&Status>) -> Outcome {
     if status.status.as_deref() == Some("Success") {
         return Outcome::Succeeded;
     }
-    let causes = status.details.iter().flat_map(|details| &details.causes).flatten();
+    let causes = status
+        .details
+        .iter()
+        .flat_map(|details| &details.causes)
+        .flatten();
     let code = causes
         .filter(|cause| cause.reason.as_deref() == Some("ExitCode"))
         .find_map(|cause| cause.message.as_deref()?.parse().ok());

@@ -52,7 +52,7 @@ pub(super) fn is_of(binding: &Value, name: &str) -> bool {
 }
 
 /// `Deployment web`.
-pub(super) fn template(binding: &Value) -> String {
+pub(in crate::command) fn template(binding: &Value) -> String {
     format!(
         "{} {}",
         text(binding, "/spec/resource/kind"),
@@ -61,7 +61,7 @@ pub(super) fn template(binding: &Value) -> String {
 }
 
 /// The clusters of the binding: its own, and those of its dependents.
-pub(super) fn clusters(binding: &Value) -> BTreeSet<String> {
+pub(in crate::command) fn clusters(binding: &Value) -> BTreeSet<String> {
     let required = items(binding, "/spec/requiredBy")
         .iter()
         .flat_map(|each| items(each, "/clusters"));
@@ -70,7 +70,7 @@ pub(super) fn clusters(binding: &Value) -> BTreeSet<String> {
 }
 
 /// The bindings of its dependents, on one cluster or on any.
-pub(super) fn needed_by(binding: &Value, cluster: Option<&str>) -> Vec<String> {
+pub(in crate::command) fn needed_by(binding: &Value, cluster: Option<&str>) -> Vec<String> {
     let of = |each: &&Value| {
         cluster.is_none_or(|cluster| {
             items(each, "/clusters")
@@ -83,7 +83,7 @@ pub(super) fn needed_by(binding: &Value, cluster: Option<&str>) -> Vec<String> {
 }
 
 /// The recorded copy of the binding on the cluster, or `None` if there is none.
-pub(super) fn copy<'a>(binding: &'a Value, cluster: &str) -> Option<&'a Value> {
+pub(in crate::command) fn copy<'a>(binding: &'a Value, cluster: &str) -> Option<&'a Value> {
     items(binding, "/status/aggregatedStatus")
         .iter()
         .find(|item| item["clusterName"] == *cluster)
@@ -142,7 +142,7 @@ fn row(seen: &Seen, binding: &Value, now: Time) -> Row {
 }
 
 /// The policy that made the binding.
-pub(super) fn policy_of(binding: &Value) -> Option<NamespacedName> {
+pub(in crate::command) fn policy_of(binding: &Value) -> Option<NamespacedName> {
     scope::claim_of(&Meta::of(binding))
 }
 

@@ -125,11 +125,22 @@ mod tests {
             (two, Some("proxy"), None, false, vec!["proxy"], false),
             (two, Some("gone"), None, false, vec!["app"], true),
             (two, None, Some("proxy"), false, vec!["proxy"], false),
-            (two, Some("proxy"), None, true, vec!["init", "app", "proxy"], false),
+            (
+                two,
+                Some("proxy"),
+                None,
+                true,
+                vec!["init", "app", "proxy"],
+                false,
+            ),
         ] {
             let found = choose(&pod(containers, default), asked, all);
             assert_eq!(found.names, chosen, "{containers:?} {default:?} {asked:?} {all}");
-            assert_eq!(found.note.is_some(), noted, "{containers:?} {default:?} {asked:?} {all}");
+            assert_eq!(
+                found.note.is_some(),
+                noted,
+                "{containers:?} {default:?} {asked:?} {all}"
+            );
         }
     }
 

@@ -18,7 +18,10 @@ fn args(line: &str) -> LogsArgs {
 }
 
 fn list(kind: &str, items: &[Value]) -> (u16, String) {
-    (200, json!({"kind": kind, "metadata": {}, "items": items}).to_string())
+    (
+        200,
+        json!({"kind": kind, "metadata": {}, "items": items}).to_string(),
+    )
 }
 
 fn pod(name: &str) -> Value {
@@ -30,7 +33,11 @@ fn hub() -> Client {
     scripted(|asked| {
         let resources = |group: &str, name: &str, kind: &str, namespaced: bool| {
             let resource = json!({"name": name, "singularName": "", "kind": kind, "namespaced": namespaced, "verbs": ["get", "list"]});
-            (200, json!({"kind": "APIResourceList", "groupVersion": group, "resources": [resource]}).to_string())
+            (
+                200,
+                json!({"kind": "APIResourceList", "groupVersion": group, "resources": [resource]})
+                    .to_string(),
+            )
         };
         let apps = json!({"groupVersion": "apps/v1", "version": "v1"});
         let path = asked.strip_prefix("GET ").unwrap_or_default();
@@ -83,12 +90,25 @@ async fn shown(line: &str) -> (Result<()>, String, String) {
 #[tokio::test]
 async fn a_workload_is_read_on_all_its_clusters_and_what_cannot_be_read_is_told() {
     for follow in ["", " -f"] {
-        let (done, out, err) = shown(&format!("deploy/web --tail 3 --since 1500ms --timestamps{follow}")).await;
-        assert_eq!(done.unwrap_err().to_string(), "2 logs or members were not read completely");
+        let (done, out, err) = shown(&format!(
+            "deploy/web --tail 3 --since 1500ms --timestamps{follow}"
+        ))
+        .await;
+        assert_eq!(
+            done.unwrap_err().to_string(),
+            "2 logs or members were not read completely"
+        );
         let lines: Vec<&str> = out.lines().collect();
         assert_eq!(lines.len(), 2, "{out}");
-        let query = lines[0].strip_prefix("[m1/web-1] api/v1/namespaces/shop/pods/web-1/log?").unwrap();
-        for part in ["container=app", "tailLines=3", "sinceSeconds=2", "timestamps=true"] {
+        let query = lines[0]
+            .strip_prefix("[m1/web-1] api/v1/namespaces/shop/pods/web-1/log?")
+            .unwrap();
+        for part in [
+            "container=app",
+            "tailLines=3",
+            "sinceSeconds=2",
+            "timestamps=true",
+        ] {
             assert!(query.contains(part), "{part}: {query}");
         }
         assert_eq!(query.contains("follow=true"), !follow.is_empty(), "{query}");
@@ -103,7 +123,10 @@ async fn a_workload_is_read_on_all_its_clusters_and_what_cannot_be_read_is_told(
 async fn a_pod_is_read_as_it_is() {
     let (done, out, err) = shown("web-1 -C m1 --previous").await;
     done.unwrap();
-    assert!(out.starts_with("api/v1/namespaces/shop/pods/web-1/log?") && out.ends_with("\nlast"), "{out:?}");
+    assert!(
+        out.starts_with("api/v1/namespaces/shop/pods/web-1/log?") && out.ends_with("\nlast"),
+        "{out:?}"
+    );
     assert!(out.contains("previous=true"), "{out}");
     assert_eq!(err, "");
 }
@@ -113,7 +136,10 @@ async fn what_is_not_found_and_what_is_too_much_to_follow_is_told() {
     for (line, says) in [
         ("gone -C m1", "no pods found in namespace shop"),
         ("deploy/gone", "has no binding on the hub"),
-        ("deploy/web -f --max-log-requests 1", "2 logs to follow, and --max-log-requests is 1"),
+        (
+            "deploy/web -f --max-log-requests 1",
+            "2 logs to follow, and --max-log-requests is 1",
+        ),
         ("spaceship/web", "the hub serves no kind \"spaceship\""),
     ] {
         let (done, out, _) = shown(line).await;

@@ -24,7 +24,9 @@ fn hub() -> Client {
             )
         };
         let path = asked.strip_prefix("GET /apis/cluster.karmada.io/v1alpha1/clusters/");
-        let (cluster, path) = path.and_then(|path| path.split_once("/proxy")).unwrap_or_default();
+        let (cluster, path) = path
+            .and_then(|path| path.split_once("/proxy"))
+            .unwrap_or_default();
         match (cluster, path) {
             ("m1", "/apis/metrics.k8s.io/v1beta1/namespaces/shop/pods") => {
                 let usage = json!({"cpu": "5m", "memory": "7Mi"});

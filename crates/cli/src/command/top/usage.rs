@@ -2,7 +2,7 @@
 
 use std::{cmp::Reverse, collections::BTreeMap};
 
-use entourage_core::quantity::amount;
+use entourage_core::interpreter::quantity::amount;
 use serde_json::Value;
 
 use super::{Measured, SortBy};
@@ -57,7 +57,11 @@ pub(super) fn pods_of(cluster: &str, metrics: &Value) -> Vec<Usage> {
 }
 
 fn usage(cluster: &str, object: &Value, used: &[Value]) -> Usage {
-    let sum = |resource: &str| used.iter().filter_map(|each| amount(&each[resource])).sum();
+    let sum = |resource: &str| {
+        used.iter()
+            .filter_map(|each| amount(&each[resource]))
+            .sum::<i128>()
+    };
     Usage {
         cluster: cluster.to_owned(),
         namespace: text(object, "/metadata/namespace").to_owned(),
