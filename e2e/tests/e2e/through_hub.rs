@@ -1,14 +1,19 @@
-//! `entourage proxy` before a hub, with the rights of `config/proxy`: a user of the hub on a member.
+//! `entourage proxy` before a hub, with the rights of `config/proxy`: a user of the hub on a member, and the commands that go this way.
 
 use std::{path::Path, sync::Arc};
 
 use anyhow::{Context as _, Result, anyhow, ensure};
+use clap::Parser as _;
 use entourage::{
-    command::proxy::{front, serve},
+    command::{
+        Cli, Command, describe, exec, logs,
+        proxy::{front, serve},
+        top,
+    },
     manifests::{apply, read},
 };
 use entourage_e2e::{
-    harness::{Scene, Server, status_code},
+    harness::{Scene, Server, manifests, status_code},
     tests,
 };
 use entourage_webhook::interpret;
@@ -57,7 +62,106 @@ fn refused(answer: Result<Value>) -> Result<(u16, String)> {
     }
 }
 
+/// What a command wrote to both outputs, and its error.
+#[derive(Debug)]
+struct Ran {
+    out: String,
+    err: String,
+    error: Option<String>,
+}
+
+/// Runs a command for members.
+async fn ran(kubeconfig: &Path, line: &[&str]) -> Result<Ran> {
+    let kubeconfig = kubeconfig.to_str().context("a path that is text")?;
+    let (name, more) = line.split_first().context("a command")?;
+    let words = ["entourage", name, "--kubeconfig", kubeconfig];
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let done = match Cli::try_parse_from(words.iter().chain(more))?.command {
+        Command::Logs(args) => logs::run(*args, &mut out, &mut err).await,
+        Command::Exec(args) => exec::run(args, &mut out, &mut err).await.map(drop),
+        Command::Describe(args) => describe::run(args, &mut out).await,
+        Command::Top(args) => top::run(args, &mut out, &mut err).await,
+        other => return Err(anyhow!("{other:?}")),
+    };
+    Ok(Ran {
+        out: String::from_utf8(out)?,
+        err: String::from_utf8(err)?,
+        error: done.err().map(|error| format!("{error:#}")),
+    })
+}
+
+/// The commands for members, as the user of this kubeconfig. Members of this test have no nodes: a log is empty, and nothing runs.
+async fn commands(scene: &Scene, user: &str, kubeconfig: &Path) -> Result<()> {
+    let name = format!("{}-commands", scene.ns);
+    let member = scene.member("member1")?.clone();
+    for object in [
+        manifests::deployment("web", &[]),
+        manifests::policy_for("web", "Deployment", "web", &["member1"]),
+    ] {
+        scene.apply(object).await?;
+    }
+    scene.until_held("Deployment", "web", &["member1"]).await?;
+    let pod = manifests::workload("Pod", "web", &json!({}));
+    scene.apply_on("member1", pod).await?;
+
+    let refused = ran(kubeconfig, &["logs", "web", "-C", "member1"]).await?;
+    let words = refused.err.as_str();
+    ensure!(
+        words.contains(&format!("User \"{user}\" cannot get resource \"pods\""))
+            && words.contains("on member1"),
+        "{refused:?}"
+    );
+    let read = |group: &str, resources: &[&str]| json!({"apiGroups": [group], "resources": resources, "verbs": ["get", "list"]});
+    let rules = json!([
+        read("apps", &["deployments"]),
+        read("", &["events"]),
+        read(
+            "work.karmada.io",
+            &["resourcebindings", "clusterresourcebindings"]
+        )
+    ]);
+    grant(&scene.hub, &granted(&name, user, &rules)).await?;
+    let exec = json!({"apiGroups": [""], "resources": ["pods/exec"], "verbs": ["get", "create"]});
+    let rules = json!([
+        read("apps", &["deployments"]),
+        read("", &["pods", "pods/log", "events"]),
+        read("metrics.k8s.io", &["pods"]),
+        exec
+    ]);
+    grant(&member, &granted(&name, user, &rules)).await?;
+
+    let log = ran(kubeconfig, &["logs", "deploy/web"]).await?;
+    ensure!(
+        log.error.is_none() && log.out.is_empty() && log.err.is_empty(),
+        "{log:?}"
+    );
+    let described = ran(kubeconfig, &["describe", "deploy/web"]).await?;
+    for part in [
+        &format!("Policy:       PropagationPolicy {}/web", scene.ns),
+        "Binding:      ResourceBinding web-deployment",
+        "member1",
+    ] {
+        ensure!(described.out.contains(part), "{part}: {described:?}");
+    }
+    let described = ran(kubeconfig, &["describe", "deploy/web", "-C", "member1"]).await?;
+    for part in ["Cluster:      member1", "image: nginx"] {
+        ensure!(described.out.contains(part), "{part}: {described:?}");
+    }
+    let executed = ran(kubeconfig, &["exec", "web", "-C", "member1", "--", "true"]).await?;
+    let error = executed.error.clone().unwrap_or_default();
+    ensure!(error.contains("does not have a host assigned"), "{executed:?}");
+    let measured = ran(kubeconfig, &["top", "pods", "-C", "member1"]).await?;
+    let error = measured.error.clone().unwrap_or_default();
+    ensure!(
+        error == "no metrics of 1/1 clusters" && measured.err.contains("install metrics-server"),
+        "{measured:?}"
+    );
+    revoke(&scene.hub, &name).await?;
+    revoke(&member, &name).await
+}
+
 async fn a_user_of_the_hub_has_its_own_rights_on_a_member(scene: &mut Scene) -> Result<()> {
+    scene.start().await?;
     let config = Path::new(env!("CARGO_MANIFEST_DIR")).join("../config");
     let files = [
         "namespaces/namespaces.yaml",
@@ -93,6 +197,14 @@ async fn a_user_of_the_hub_has_its_own_rights_on_a_member(scene: &mut Scene) -> 
         .call("POST", &format!("{accounts}/robot/token"), Some(&asked))
         .await?;
     let token = token["status"]["token"].as_str().context("a token")?.to_owned();
+    let kubeconfig = scene.bed.dir().join(format!("{ns}-through.kubeconfig"));
+    let text = json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "through",
+        "clusters": [{"name": "through", "cluster": {"server": format!("https://{address}"), "insecure-skip-tls-verify": true}}],
+        "users": [{"name": "robot", "user": {"token": token}}],
+        "contexts": [{"name": "through", "context": {"cluster": "through", "user": "robot", "namespace": ns}}],
+    });
+    std::fs::write(&kubeconfig, text.to_string())?;
     let mut through = hub;
     through.cluster_url = format!("https://{address}").parse()?;
     (through.root_cert, through.accept_invalid_certs) = (None, true);
@@ -125,6 +237,8 @@ async fn a_user_of_the_hub_has_its_own_rights_on_a_member(scene: &mut Scene) -> 
     // All else is the hub's answer to the robot itself.
     let (code, words) = refused(front.call("GET", "/api/v1/namespaces", None).await)?;
     ensure!(code == 403 && words.contains(&member_says), "{words}");
+
+    commands(scene, &user, &kubeconfig).await?;
 
     revoke(&scene.hub, &ns).await?;
     revoke(&member, &ns).await?;
