@@ -289,6 +289,74 @@ async fn what_a_member_does_not_answer_is_said_by_the_hub() {
     fleet.end().await.unwrap();
 }
 
+/// `karmadactl get`, `logs`, `exec` and `top` make the path the server of kubectl's own code: these are the requests that it sends then.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_requests_of_karmadactl_are_answered_by_the_member() {
+    entourage::install_tls_provider();
+    let place = Place::Temporary("entourage-test-");
+    let fleet = Fleet::start(1, &place, Options::default()).await.unwrap();
+    let admin = hub(&fleet, None).await;
+    let member = fleet.member("member1").unwrap().client();
+    created(&member, CONFIG_MAPS, json!({"metadata": {"name": "a"}})).await;
+    let pod = json!({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
+    created(&member, "/api/v1/namespaces/default/pods", pod).await;
+
+    // It looks the cluster up first.
+    let (code, cluster) = got(&admin, "/apis/cluster.karmada.io/v1alpha1/clusters/member1").await;
+    assert_eq!((code, &cluster["kind"]), (200, &json!("Cluster")));
+    let discovery = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json";
+    let table = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
+    let pods = "/api/v1/namespaces/default/pods";
+    for (method, path, accept, code, kind) in [
+        ("GET", "/version?timeout=32s", "*/*", 200, ""),
+        ("GET", "/api?timeout=32s", discovery, 200, "APIGroupDiscoveryList"),
+        (
+            "GET",
+            "/apis?timeout=32s",
+            discovery,
+            200,
+            "APIGroupDiscoveryList",
+        ),
+        ("GET", &format!("{CONFIG_MAPS}?limit=500"), table, 200, "Table"),
+        ("GET", &format!("{pods}/p"), "application/json", 200, "Pod"),
+        // No node has it: a member with nodes changes the protocol here.
+        (
+            "POST",
+            &format!("{pods}/p/exec?command=date&container=c&stdout=true"),
+            "*/*",
+            400,
+            "Status",
+        ),
+        // No metrics server is there.
+        (
+            "GET",
+            "/apis/metrics.k8s.io/v1beta1/nodes",
+            "application/json",
+            404,
+            "Status",
+        ),
+    ] {
+        let (found, answer) = asked(
+            &admin,
+            method,
+            &through("member1", path),
+            &[("accept", accept)],
+            None,
+        )
+        .await;
+        assert_eq!(found, code, "{path}: {answer}");
+        assert_eq!(answer["kind"].as_str().unwrap_or_default(), kind, "{path}");
+    }
+    // Nothing was logged.
+    let log = through("member1", &format!("{pods}/p/log?container=c"));
+    let response = admin
+        .send(Request::get(log).body(Body::empty()).unwrap())
+        .await
+        .unwrap();
+    assert_eq!(response.status(), 204);
+    fleet.end().await.unwrap();
+}
+
 /// `entourage proxy` in this process.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_before_the_hub_adds_the_path_and_passes_on_all_else() {

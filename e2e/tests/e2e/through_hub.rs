@@ -136,8 +136,9 @@ async fn commands(scene: &Scene, user: &str, kubeconfig: &Path) -> Result<()> {
         "{log:?}"
     );
     let described = ran(kubeconfig, &["describe", "deploy/web"]).await?;
+    let policy = format!("Policy:       PropagationPolicy {}/web", scene.ns);
     for part in [
-        &format!("Policy:       PropagationPolicy {}/web", scene.ns),
+        policy.as_str(),
         "Binding:      ResourceBinding web-deployment",
         "member1",
     ] {
