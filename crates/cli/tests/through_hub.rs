@@ -317,12 +317,24 @@ async fn the_requests_of_karmadactl_are_answered_by_the_member() {
             200,
             "APIGroupDiscoveryList",
         ),
-        ("GET", &format!("{CONFIG_MAPS}?limit=500"), table, 200, "Table"),
-        ("GET", &format!("{pods}/p"), "application/json", 200, "Pod"),
+        (
+            "GET",
+            format!("{CONFIG_MAPS}?limit=500").as_str(),
+            table,
+            200,
+            "Table",
+        ),
+        (
+            "GET",
+            format!("{pods}/p").as_str(),
+            "application/json",
+            200,
+            "Pod",
+        ),
         // No node has it: a member with nodes changes the protocol here.
         (
             "POST",
-            &format!("{pods}/p/exec?command=date&container=c&stdout=true"),
+            format!("{pods}/p/exec?command=date&container=c&stdout=true").as_str(),
             "*/*",
             400,
             "Status",

@@ -45,6 +45,8 @@ pub type Body = UnsyncBoxBody<Bytes, io::Error>;
 
 /// The time in which a member must begin its response: longer than an API server takes to give up by itself (60 s).
 const BEGUN_WITHIN: Duration = Duration::from_secs(70);
+/// The same for a log that is followed, which a node begins with the first line: as long as a node keeps a silent stream by itself.
+const LOG_BEGUN_WITHIN: Duration = Duration::from_secs(4 * 3600);
 
 /// The user whom the hub authenticated.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -141,6 +143,11 @@ impl Proxy {
         let upgrade = splice::asked(&mut parts);
         let protocol = upgrade.as_ref().map(|upgrade| upgrade.protocol);
         let headers = headers::request(&parts.headers, requester, protocol).ok_or(Refusal::NoUser)?;
+        let within = if target::is_followed_log(rest, parts.uri.query()) {
+            LOG_BEGUN_WITHIN
+        } else {
+            BEGUN_WITHIN
+        };
         let client = self.client(cluster).await?;
         let (body, _share) = self.bodies.read(body).await?;
         let upgrade = self.splices.placed(upgrade)?;
@@ -149,9 +156,9 @@ impl Proxy {
         *outgoing.method_mut() = parts.method;
         *outgoing.uri_mut() = Uri::from(target);
         *outgoing.headers_mut() = headers;
-        let response = tokio::time::timeout(BEGUN_WITHIN, client.send(outgoing))
+        let response = tokio::time::timeout(within, client.send(outgoing))
             .await
-            .map_err(|_| Refusal::Slow(BEGUN_WITHIN.as_secs()))?
+            .map_err(|_| Refusal::Slow(within.as_secs()))?
             .map_err(|error| Refusal::NoResponse(words(&error)))?;
         // The caller would follow it with its credentials for the hub, to wherever the member says.
         if response.status().is_redirection() && response.headers().contains_key(header::LOCATION) {

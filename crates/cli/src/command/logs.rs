@@ -14,7 +14,7 @@ use futures::{
 use k8s_openapi::api::core::v1::Pod;
 use kube::{Api, Client, api::LogParams};
 
-use super::pods::{self, Wanted};
+use super::pods::{self, Found, Wanted};
 use crate::{
     args::{self, HubArgs},
     connect::{self, explain, within},
@@ -22,7 +22,7 @@ use crate::{
 
 mod source;
 
-use source::{Chosen, Source};
+use source::Source;
 
 /// The maximum number of logs that are opened at a time.
 const AT_ONCE: usize = 8;
@@ -116,34 +116,7 @@ async fn logs(
         (None, target) => Wanted::of(target.as_deref().unwrap_or_default())?,
     };
     let found = pods::find(hub, &wanted, namespace, &args.clusters).await?;
-    let mut failed = 0;
-    let mut sources = Vec::new();
-    for found in found {
-        match found.pods {
-            Ok(pods) => {
-                for pod in pods {
-                    let Chosen { names, note } =
-                        source::choose(&pod, args.container.as_deref(), args.all_containers);
-                    if let Some(note) = note {
-                        writeln!(err, "note: {}: {note}", found.cluster)?;
-                    }
-                    let pod = pod.metadata.name.unwrap_or_default();
-                    sources.extend(names.into_iter().map(|container| {
-                        let source = Source {
-                            cluster: found.cluster.clone(),
-                            pod: pod.clone(),
-                            container,
-                        };
-                        (source, found.client.clone())
-                    }));
-                }
-            }
-            Err(why) => {
-                failed += 1;
-                writeln!(err, "note: {}: {why}", found.cluster)?;
-            }
-        }
-    }
+    let (sources, failed) = sources(found, args, err)?;
     if sources.is_empty() {
         if failed > 0 {
             bail!("no log was read");
@@ -158,30 +131,30 @@ async fn logs(
         );
     }
     let all: Vec<Source> = sources.iter().map(|(source, _)| source.clone()).collect();
-    let prefixes = source::prefixes(&all, colours);
-    let params = params(args);
-    let opened = stream::iter(sources)
-        .map(|(source, client)| open(source, client, namespace, &params))
-        .buffered(AT_ONCE);
     let mut printer = Printer {
+        prefixes: source::prefixes(&all, colours),
         sources: all,
-        prefixes,
         failed,
         out,
         err,
     };
+    let params = params(args);
+    let opened = sources
+        .into_iter()
+        .map(|(source, client)| open(source, client, namespace, &params));
     if args.follow {
-        let opened: Vec<_> = opened.collect().await;
-        let numbered = opened
-            .into_iter()
-            .enumerate()
-            .map(|(at, lines)| lines.map(move |line| (at, line)).boxed());
+        // A log may begin late: a node does not respond before the first line.
+        let numbered = opened.enumerate().map(|(at, opened)| {
+            let lines = stream::once(opened).flatten();
+            lines.map(move |line| (at, line)).boxed()
+        });
         let mut all = stream::select_all(numbered);
         while let Some((at, line)) = all.next().await {
             printer.print(at, line)?;
         }
     } else {
-        let mut opened = std::pin::pin!(opened.enumerate());
+        let opened = stream::iter(opened).buffered(AT_ONCE).enumerate();
+        let mut opened = std::pin::pin!(opened);
         while let Some((at, mut lines)) = opened.next().await {
             while let Some(line) = lines.next().await {
                 printer.print(at, line)?;
@@ -193,6 +166,47 @@ async fn logs(
         1 => bail!("1 log or member was not read completely"),
         failed => bail!("{failed} logs or members were not read completely"),
     }
+}
+
+/// The logs of these pods, and the number of members that cannot be read; notes on them go to `err`.
+fn sources(
+    found: Vec<Found>,
+    args: &LogsArgs,
+    err: &mut (dyn Write + Send),
+) -> Result<(Vec<(Source, Client)>, usize)> {
+    let (mut sources, mut failed) = (Vec::new(), 0);
+    for Found {
+        cluster,
+        client,
+        pods,
+    } in found
+    {
+        let pods = match pods {
+            Ok(pods) => pods,
+            Err(why) => {
+                failed += 1;
+                writeln!(err, "note: {cluster}: {why}")?;
+                continue;
+            }
+        };
+        for pod in pods {
+            let chosen = source::choose(&pod, args.container.as_deref(), args.all_containers);
+            if let Some(note) = chosen.note {
+                writeln!(err, "note: {cluster}: {note}")?;
+            }
+            let pod = pod.metadata.name.unwrap_or_default();
+            for container in chosen.names {
+                let (cluster, pod) = (cluster.clone(), pod.clone());
+                let source = Source {
+                    cluster,
+                    pod,
+                    container,
+                };
+                sources.push((source, client.clone()));
+            }
+        }
+    }
+    Ok((sources, failed))
 }
 
 fn params(args: &LogsArgs) -> LogParams {
@@ -219,7 +233,13 @@ async fn open(source: Source, client: Client, namespace: &str, params: &LogParam
         container: Some(source.container),
         ..params.clone()
     };
-    match within(pods.log_stream(&source.pod, &params)).await {
+    let opened = pods.log_stream(&source.pod, &params);
+    let opened = if params.follow {
+        opened.await
+    } else {
+        within(opened).await
+    };
+    match opened {
         Ok(reader) => lines(reader),
         Err(error) => stream::iter([Err(explain(error))]).boxed(),
     }

@@ -57,6 +57,14 @@ pub(super) fn is_proxied(rest: &str) -> bool {
     matches!(below, [_, _, "proxy", ..])
 }
 
+/// True for the log of a pod that is followed: its response begins with the next line, whenever that is written.
+pub(super) fn is_followed_log(rest: &str, query: Option<&str>) -> bool {
+    let steps: Vec<&str> = rest.split('/').filter(|step| !step.is_empty()).collect();
+    let mut pairs = query.unwrap_or_default().split('&');
+    matches!(steps.as_slice(), ["api", _, "namespaces", _, "pods", _, "log"])
+        && pairs.any(|pair| matches!(pair, "follow=true" | "follow=1"))
+}
+
 /// The bytes of a path without percent-encoding.
 fn decoded(path: &str) -> Vec<u8> {
     let bytes = path.as_bytes();
@@ -138,6 +146,23 @@ mod tests {
         for (method, expected) in cases {
             let method = Method::from_bytes(method.as_bytes()).unwrap();
             assert_eq!(verb(&method), expected, "{method}");
+        }
+    }
+
+    #[test]
+    fn a_log_that_is_followed_may_begin_late() {
+        let log = "/api/v1/namespaces/a/pods/p/log";
+        let cases = [
+            (log, Some("container=c&follow=true"), true),
+            (log, Some("follow=1"), true),
+            (log, Some("follow=false"), false),
+            (log, Some("xfollow=true"), false),
+            (log, None, false),
+            ("/api/v1/namespaces/a/pods/p", Some("follow=true"), false),
+            ("/api/v1/namespaces/a/services/p/log", Some("follow=true"), false),
+        ];
+        for (path, query, expected) in cases {
+            assert_eq!(is_followed_log(path, query), expected, "{path} {query:?}");
         }
     }
 
