@@ -110,7 +110,7 @@ pub async fn run(
             .then(Raw::enter)
             .transpose()
             .context("cannot set up the terminal")?;
-        attach(process, (args.stdin, tty), (out, err)).await
+        attach(process, (args.stdin, tty), (&mut *out, &mut *err)).await
     };
     match outcome::of(ended?.as_ref()) {
         Outcome::Succeeded => Ok(ExitCode::SUCCESS),
