@@ -18,7 +18,7 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 
-/// What RFC 6455 has a server append to the key.
+/// The text that a server appends to the key. Source: RFC 6455.
 const WEBSOCKET: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
 /// The lines that a side sends up to the empty one.

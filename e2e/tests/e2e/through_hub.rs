@@ -62,7 +62,7 @@ fn refused(answer: Result<Value>) -> Result<(u16, String)> {
     }
 }
 
-/// What a command wrote to both outputs, and its error.
+/// The outputs of a command, and its error.
 #[derive(Debug)]
 struct Ran {
     out: String,

@@ -26,7 +26,7 @@ use crate::{
 /// The maximum number of members that are asked at a time.
 const AT_ONCE: usize = 8;
 
-/// What names the pods.
+/// The pods that are wanted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Wanted {
     /// The name of a pod.

@@ -25,7 +25,7 @@ const AT_ONCE: usize = 8;
 /// The API of metrics servers.
 const METRICS: &str = "/apis/metrics.k8s.io/v1beta1";
 
-/// What is measured.
+/// The objects that are measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Measured {
     /// The nodes, with the share of what they have for pods
@@ -48,7 +48,7 @@ pub enum SortBy {
 /// Flags of `entourage top`.
 #[derive(Args, Clone, Debug)]
 pub struct TopArgs {
-    /// What is measured
+    /// Objects to measure
     #[arg(value_enum)]
     pub what: Measured,
 

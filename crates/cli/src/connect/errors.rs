@@ -198,8 +198,11 @@ mod tests {
             ),
         ] {
             let message = format!("x is forbidden: User \"jane\" cannot {what}");
-            let told = refused_through(&message, "m1").unwrap();
-            assert!(told.starts_with(&message) && told.contains(needed), "{told}");
+            let explained = refused_through(&message, "m1").unwrap();
+            assert!(
+                explained.starts_with(&message) && explained.contains(needed),
+                "{explained}"
+            );
         }
         assert_eq!(
             refused_through("admission webhook \"x\" denied the request: no", "m1"),

@@ -18,7 +18,7 @@ use crate::command::{
     pods::{binding_of, bindings_in},
 };
 
-/// What the hub has besides the object.
+/// The state on the hub besides the object.
 #[derive(Debug)]
 pub(super) struct Seen {
     /// Its binding, or why it cannot be read.

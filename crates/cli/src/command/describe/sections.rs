@@ -11,7 +11,7 @@ const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 /// The longest value of an annotation that is shown.
 const LONGEST: usize = 160;
 
-/// What stands for a value that is not shown.
+/// The text in the place of a value that is not shown.
 const NOT_SHOWN: &str = "(not shown)";
 
 /// The columns of the head.

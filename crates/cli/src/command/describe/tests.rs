@@ -1,3 +1,5 @@
+//! Descriptions of objects, and of what is never shown.
+
 use super::*;
 use crate::mock::scripted;
 

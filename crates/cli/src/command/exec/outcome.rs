@@ -2,7 +2,7 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Status;
 
-/// How a command ended.
+/// The end of a command.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
     /// With code 0.

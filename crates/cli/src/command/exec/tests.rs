@@ -1,3 +1,5 @@
+//! Input and output of a command.
+
 use super::*;
 
 #[tokio::test]

@@ -1,3 +1,5 @@
+//! Logs of a workload on members of which one is down.
+
 use clap::Parser as _;
 use serde_json::{Value, json};
 

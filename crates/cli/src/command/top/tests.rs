@@ -1,3 +1,5 @@
+//! Metrics of members of which some have none.
+
 use serde_json::json;
 
 use super::*;

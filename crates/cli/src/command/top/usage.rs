@@ -21,7 +21,7 @@ pub(super) struct Usage {
     name: String,
     cpu: i128,
     memory: i128,
-    /// What a node has for pods: CPU and memory; `None` if it does not say so.
+    /// The CPU and memory that a node has for pods; `None` if it does not say so.
     allocatable: (Option<i128>, Option<i128>),
 }
 
