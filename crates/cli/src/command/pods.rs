@@ -64,8 +64,7 @@ pub(super) fn named(target: &str) -> Result<(Option<&str>, &str)> {
     Ok((kind, name))
 }
 
-/// The pods on one member, or why they cannot be told.
-#[derive(Debug)]
+/// The pods on one member, or the cause why they are not known.
 pub(super) struct Found {
     pub(super) cluster: String,
     pub(super) client: Client,
@@ -110,8 +109,8 @@ pub(super) async fn find(
         .buffered(AT_ONCE)
         .collect()
         .await;
-    let is_shown =
-        |found: &Found| !clusters.is_empty() || found.pods.as_ref().map_or(true, |all| !all.is_empty());
+    let is_without = |found: &Found| matches!(&found.pods, Ok(all) if all.is_empty());
+    let is_shown = |found: &Found| !clusters.is_empty() || !is_without(found);
     Ok(found.into_iter().filter(is_shown).collect())
 }
 

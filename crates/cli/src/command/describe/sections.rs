@@ -1,12 +1,9 @@
 //! The parts of a description: the head, the conditions, the events, and what is left out of an object.
 
-use entourage_core::object::Time;
+use entourage_core::object::{LAST_APPLIED, Time};
 use serde_json::Value;
 
 use crate::command::get::table::{Row, Shown, View, items, since, text};
-
-/// The annotation in which kubectl keeps the whole object.
-const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// The longest value of an annotation that is shown.
 const LONGEST: usize = 160;
@@ -58,7 +55,7 @@ fn pairs(map: &Value) -> Vec<String> {
             if value.len() > LONGEST {
                 return format!("{key}=({} bytes)", value.len());
             }
-            format!("{key}={}", value.escape_debug())
+            format!("{key}={}", value.replace('\n', "\\n"))
         })
         .collect()
 }

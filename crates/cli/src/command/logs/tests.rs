@@ -93,7 +93,7 @@ async fn shown(line: &str) -> (Result<()>, String, String) {
 async fn a_workload_is_read_on_all_its_clusters_and_what_cannot_be_read_is_told() {
     for follow in ["", " -f"] {
         let (done, out, err) = shown(&format!(
-            "deploy/web --tail 3 --since 1500ms --timestamps{follow}"
+            "deployment/web --tail 3 --since 1500ms --timestamps{follow}"
         ))
         .await;
         assert_eq!(
@@ -137,9 +137,9 @@ async fn a_pod_is_read_as_it_is() {
 async fn what_is_not_found_and_what_is_too_much_to_follow_is_told() {
     for (line, says) in [
         ("gone -C m1", "no pods found in namespace shop"),
-        ("deploy/gone", "has no binding on the hub"),
+        ("deployment/gone", "has no binding on the hub"),
         (
-            "deploy/web -f --max-log-requests 1",
+            "deployment/web -f --max-log-requests 1",
             "2 logs to follow, and --max-log-requests is 1",
         ),
         ("spaceship/web", "the hub serves no kind \"spaceship\""),
@@ -158,7 +158,7 @@ fn labels_show_the_last_lines_of_each_log() {
         ("-l app=web", Some(10)),
         ("-l app=web --tail -1", None),
         ("-l app=web --tail 0", Some(0)),
-        ("deploy/web --tail 5", Some(5)),
+        ("deployment/web --tail 5", Some(5)),
     ] {
         assert_eq!(params(&args(line)).tail_lines, tail, "{line}");
     }
