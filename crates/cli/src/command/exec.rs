@@ -107,7 +107,7 @@ pub async fn run(
         process.with_context(|| format!("cannot run the command in {}/{}", args.cluster, target.name))?;
     let ended = {
         let _raw = tty
-            .then(Raw::enter)
+            .then(|| Raw::enter(std::io::stdin()))
             .transpose()
             .context("cannot set up the terminal")?;
         attach(process, (args.stdin, tty), (&mut *out, &mut *err)).await

@@ -1,6 +1,6 @@
 //! The terminal of this process: raw mode, its size, and what is typed.
 
-use std::io::Read as _;
+use std::{io::Read as _, os::fd::AsFd};
 
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
 use tokio::sync::mpsc;
@@ -8,26 +8,27 @@ use tokio::sync::mpsc;
 /// The size of a piece of input.
 const PIECE: usize = 4 << 10;
 
-/// Raw mode of standard input: what is typed goes to the command as it is, ctrl-C too. Dropping it restores the mode before.
-pub(super) struct Raw {
+/// Raw mode of a terminal: what is typed goes to the command as it is, ctrl-C too. Dropping it restores the mode before.
+pub(super) struct Raw<T: AsFd> {
+    terminal: T,
     before: Termios,
 }
 
-impl Raw {
+impl<T: AsFd> Raw<T> {
     /// Begins raw mode.
-    pub(super) fn enter() -> std::io::Result<Self> {
-        let before = tcgetattr(std::io::stdin())?;
+    pub(super) fn enter(terminal: T) -> std::io::Result<Self> {
+        let before = tcgetattr(&terminal)?;
         let mut raw = before.clone();
         raw.make_raw();
-        tcsetattr(std::io::stdin(), OptionalActions::Now, &raw)?;
-        Ok(Self { before })
+        tcsetattr(&terminal, OptionalActions::Now, &raw)?;
+        Ok(Self { terminal, before })
     }
 }
 
-impl Drop for Raw {
+impl<T: AsFd> Drop for Raw<T> {
     fn drop(&mut self) {
-        // There is nobody to tell if the terminal is gone.
-        let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, &self.before);
+        // There is nobody to report it to if the terminal is gone.
+        let _ = tcsetattr(&self.terminal, OptionalActions::Now, &self.before);
     }
 }
 
@@ -51,4 +52,36 @@ pub(super) fn input() -> mpsc::Receiver<Vec<u8>> {
         }
     });
     receiver
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use rustix::{
+        pty::{OpenptFlags, openpt},
+        termios::LocalModes,
+    };
+
+    use super::*;
+
+    #[test]
+    fn the_mode_of_a_terminal_is_restored_also_when_the_command_panics() {
+        let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        let is_raw = || {
+            let typed = LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG;
+            !tcgetattr(&terminal).unwrap().local_modes.intersects(typed)
+        };
+        assert!(!is_raw());
+        let raw = Raw::enter(&terminal).unwrap();
+        assert!(is_raw());
+        drop(raw);
+        assert!(!is_raw());
+        let panicked = catch_unwind(AssertUnwindSafe(|| {
+            let _raw = Raw::enter(&terminal).unwrap();
+            assert!(!is_raw(), "it is raw, so this panics");
+        }));
+        assert!(panicked.is_err());
+        assert!(!is_raw());
+    }
 }
