@@ -73,13 +73,14 @@ async fn describe(args: &DescribeArgs, hub: &Client, namespace: &str, now: Time)
     let subject = Subject {
         server,
         place,
+        is_hub: args.cluster.is_none(),
         gvk,
         served,
         namespace,
         name,
     };
     let object = subject.read().await?;
-    if args.cluster.is_some() {
+    if !subject.is_hub {
         let events = subject.events(&subject.gvk.kind, name).await;
         return Ok(member::text(place, &object, &events, now));
     }
@@ -92,6 +93,7 @@ struct Subject<'a> {
     server: Client,
     /// The name of the server in messages.
     place: &'a str,
+    is_hub: bool,
     gvk: Gvk,
     served: Served,
     /// Empty for a cluster-scoped kind.
@@ -124,8 +126,13 @@ impl Subject<'_> {
                 } else {
                     format!(" in namespace {}", self.namespace)
                 };
-                let why = explain(error);
-                bail!("{kind} {name} not found{within} on {}: {why}", self.place)
+                let (place, why) = (self.place, explain(error));
+                let remedy = if self.is_hub {
+                    "; --cluster NAME describes that of a member"
+                } else {
+                    ""
+                };
+                bail!("{kind} {name} not found{within} on {place}: {why}{remedy}")
             }
             Err(error) => {
                 Err(explain(error)).with_context(|| format!("cannot read {kind} {name} of {}", self.place))
