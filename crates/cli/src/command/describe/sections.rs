@@ -154,12 +154,21 @@ fn time_of(event: &Value) -> &str {
     times.find(|time| !time.is_empty()).unwrap_or_default()
 }
 
-/// Takes out what must not be shown, however deep: payloads of Secrets, as a distribution has one, and headers for proxies.
+/// Takes out what must not be shown, however deep: payloads of Secrets, as a distribution has one, headers for proxies, and the
+/// annotation with the whole object, which may be a Secret.
 pub(super) fn redact(value: &mut Value) {
     match value {
         Value::Object(fields) => {
+            fields.remove(LAST_APPLIED);
             let is_secret = fields.get("kind").is_some_and(|kind| kind == "Secret");
+            let is_list = fields.get("kind").is_some_and(|kind| kind == "SecretList");
             for (key, value) in fields.iter_mut() {
+                // The items of a list leave their kind out.
+                if is_list && key == "items" {
+                    let items = value.as_array_mut().into_iter().flatten();
+                    let items = items.filter_map(Value::as_object_mut);
+                    items.for_each(|item| drop(item.insert("kind".to_owned(), "Secret".into())));
+                }
                 if is_secret && (key == "data" || key == "stringData") {
                     *value = NOT_SHOWN.into();
                 } else if key == "proxyHeader" {
@@ -192,12 +201,14 @@ mod tests {
                 "resource": {"kind": "Secret", "data": {"k": "Y2FuYXJ5"}, "stringData": {"k": "canary"}, "type": "Opaque"},
                 "list": [{"kind": "Secret", "data": {"k": "Y2FuYXJ5"}}, {"kind": "ConfigMap", "data": {"k": "shown"}}],
                 "proxyHeader": {"Authorization": "canary"},
+                "manifest": {"kind": "ConfigMap", "metadata": {"annotations": {LAST_APPLIED: "canary", "a": "kept"}}},
+                "secrets": {"kind": "SecretList", "items": [{"data": {"k": "Y2FuYXJ5"}, "type": "of an item"}, "no object"]},
             },
         });
         redact(&mut object);
         let text = object.to_string();
         assert!(!text.contains("canary") && !text.contains("Y2FuYXJ5"), "{text}");
-        for shown in ["Opaque", "shown", "Authorization"] {
+        for shown in ["Opaque", "shown", "Authorization", "kept", "of an item"] {
             assert!(text.contains(shown), "{shown}: {text}");
         }
     }
