@@ -246,13 +246,19 @@ async fn open(source: Source, client: Client, namespace: &str, params: &LogParam
 }
 
 fn lines(reader: impl AsyncBufRead + Send + 'static) -> Lines {
-    stream::try_unfold(Box::pin(reader), |mut reader| async move {
+    let items = stream::unfold(Some(Box::pin(reader)), |reader| async move {
+        let mut reader = reader?;
         let mut line = Vec::new();
         let read = reader.read_until(b'\n', &mut line).await;
-        let read = read.context("the log broke off")?;
-        Ok::<_, anyhow::Error>((read > 0).then_some((line, reader)))
-    })
-    .boxed()
+        // A line has no end where its log breaks off.
+        let line = (!line.is_empty()).then_some(Ok(line));
+        match read.context("the log broke off") {
+            Ok(0) => None,
+            Ok(_) => Some((Vec::from_iter(line), Some(reader))),
+            Err(error) => Some((line.into_iter().chain([Err(error)]).collect(), None)),
+        }
+    });
+    items.map(stream::iter).flatten().boxed()
 }
 
 struct Printer<'a> {

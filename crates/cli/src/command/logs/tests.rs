@@ -1,6 +1,7 @@
 //! Logs of a workload on members of which one is down.
 
 use clap::Parser as _;
+use futures::TryStreamExt as _;
 use serde_json::{Value, json};
 
 use super::*;
@@ -162,4 +163,22 @@ fn labels_show_the_last_lines_of_each_log() {
     ] {
         assert_eq!(params(&args(line)).tail_lines, tail, "{line}");
     }
+}
+
+#[tokio::test]
+async fn the_line_in_which_a_log_breaks_off_is_shown() {
+    let broken = std::io::Error::other("member restarts");
+    let pieces = [Ok("one\nhalf a "), Ok("line"), Err(broken)];
+    let items: Vec<_> = lines(stream::iter(pieces).into_async_read()).collect().await;
+    let texts: Vec<String> = items
+        .into_iter()
+        .map(|item| match item {
+            Ok(line) => String::from_utf8(line).unwrap(),
+            Err(error) => format!("{error:#}"),
+        })
+        .collect();
+    assert_eq!(
+        texts,
+        ["one\n", "half a line", "the log broke off: member restarts"]
+    );
 }
