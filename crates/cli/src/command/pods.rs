@@ -83,7 +83,7 @@ pub(super) async fn find(
     clusters: &[String],
 ) -> Result<Vec<Found>> {
     let mut served = None;
-    let mut names: Vec<String> = clusters.to_vec();
+    let mut names = distinct(clusters);
     if clusters.is_empty() {
         names = match wanted {
             Wanted::Workload(kind, name) => {
@@ -112,6 +112,12 @@ pub(super) async fn find(
     let is_without = |found: &Found| matches!(&found.pods, Ok(all) if all.is_empty());
     let is_shown = |found: &Found| !clusters.is_empty() || !is_without(found);
     Ok(found.into_iter().filter(is_shown).collect())
+}
+
+/// The names in their order, each once.
+pub(super) fn distinct(names: &[String]) -> Vec<String> {
+    let mut seen = BTreeSet::new();
+    names.iter().filter(|name| seen.insert(*name)).cloned().collect()
 }
 
 /// The names of all members.
@@ -303,6 +309,12 @@ mod tests {
         ] {
             assert!(Wanted::of(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_member_that_is_named_twice_is_asked_once() {
+        let names = ["m2", "m1", "m2"].map(str::to_owned);
+        assert_eq!(distinct(&names), ["m2", "m1"]);
     }
 
     #[test]

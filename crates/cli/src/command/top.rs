@@ -94,7 +94,7 @@ async fn top(
     let clusters = if args.clusters.is_empty() {
         pods::all(hub).await?
     } else {
-        args.clusters.clone()
+        pods::distinct(&args.clusters)
     };
     if clusters.is_empty() {
         bail!("the hub has no members: `entourage join` makes a cluster one");
