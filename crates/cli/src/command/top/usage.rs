@@ -1,6 +1,9 @@
 //! The use of CPU and memory: read from metrics, sorted, and as a table with kubectl's units.
 
-use std::{cmp::Reverse, collections::BTreeMap};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+};
 
 use entourage_core::interpreter::quantity::amount;
 use serde_json::Value;
@@ -12,6 +15,9 @@ use crate::command::get::table::{Row, Shown, View, items, text};
 const MILLI: i128 = 1_000_000;
 const MEBI: i128 = 1_000_000_000 << 20;
 
+/// The text in the place of a use that is not measured, as kubectl's.
+const UNKNOWN: &str = "<unknown>";
+
 /// The use of one node or pod, in the smallest units of quantities.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Usage {
@@ -19,29 +25,44 @@ pub(super) struct Usage {
     /// Empty for a node.
     namespace: String,
     name: String,
-    cpu: i128,
-    memory: i128,
+    /// `None` for a node without metrics.
+    used: Option<Used>,
     /// The CPU and memory that a node has for pods; `None` if it does not say so.
     allocatable: (Option<i128>, Option<i128>),
 }
 
-/// The nodes of a NodeMetricsList, with what the NodeList says that they have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Used {
+    cpu: i128,
+    memory: i128,
+}
+
+/// The nodes of a NodeMetricsList, with what the NodeList says that they have; and those of the NodeList that have no metrics.
 pub(super) fn nodes(cluster: &str, metrics: &Value, nodes: &Value) -> Vec<Usage> {
     let allocatable: BTreeMap<&str, &Value> = items(nodes, "/items")
         .iter()
         .map(|node| (text(node, "/metadata/name"), &node["status"]["allocatable"]))
         .collect();
     let measured = items(metrics, "/items").iter();
-    measured
-        .map(|node| {
-            let name = text(node, "/metadata/name");
-            let of = |resource: &str| amount(&allocatable.get(name)?[resource]);
-            Usage {
-                allocatable: (of("cpu"), of("memory")),
-                ..usage(cluster, node, std::slice::from_ref(&node["usage"]))
-            }
-        })
-        .collect()
+    let names: BTreeSet<&str> = measured
+        .clone()
+        .map(|node| text(node, "/metadata/name"))
+        .collect();
+    let rows = measured.map(|node| {
+        let name = text(node, "/metadata/name");
+        let of = |resource: &str| amount(&allocatable.get(name)?[resource]);
+        Usage {
+            allocatable: (of("cpu"), of("memory")),
+            ..usage(cluster, node, std::slice::from_ref(&node["usage"]))
+        }
+    });
+    let all = items(nodes, "/items").iter();
+    let others = all.filter(|node| !names.contains(text(node, "/metadata/name")));
+    let others = others.map(|node| Usage {
+        used: None,
+        ..usage(cluster, node, &[])
+    });
+    rows.chain(others).collect()
 }
 
 /// The pods of a PodMetricsList: the sums of their containers.
@@ -66,19 +87,21 @@ fn usage(cluster: &str, object: &Value, used: &[Value]) -> Usage {
         cluster: cluster.to_owned(),
         namespace: text(object, "/metadata/namespace").to_owned(),
         name: text(object, "/metadata/name").to_owned(),
-        cpu: sum("cpu"),
-        memory: sum("memory"),
+        used: Some(Used {
+            cpu: sum("cpu"),
+            memory: sum("memory"),
+        }),
         allocatable: (None, None),
     }
 }
 
-/// Puts rows in order.
+/// Puts rows in order; those without metrics are last.
 pub(super) fn sort(rows: &mut [Usage], by: Option<SortBy>) {
     rows.sort_by_cached_key(|row| {
         let used = match by {
-            None => 0,
-            Some(SortBy::Cpu) => row.cpu,
-            Some(SortBy::Memory) => row.memory,
+            None => None,
+            Some(SortBy::Cpu) => row.used.map(|used| used.cpu),
+            Some(SortBy::Memory) => row.used.map(|used| used.memory),
         };
         (
             Reverse(used),
@@ -114,18 +137,20 @@ pub(super) fn table(rows: &[Usage], what: Measured, all_namespaces: bool) -> Str
 
 fn row(usage: &Usage) -> Row {
     let (cpu, memory) = usage.allocatable;
+    let used = match usage.used {
+        Some(used) => [
+            // As kubectl: thousandths are rounded up, mebibytes down.
+            format!("{}m", (used.cpu + MILLI - 1).div_euclid(MILLI)),
+            share(used.cpu, cpu),
+            format!("{}Mi", used.memory.div_euclid(MEBI)),
+            share(used.memory, memory),
+        ],
+        None => [UNKNOWN; 4].map(str::to_owned),
+    };
+    let place = [usage.cluster.clone(), usage.namespace.clone(), usage.name.clone()];
     Row {
         name: format!("{}/{}", usage.cluster, usage.name),
-        cells: vec![
-            usage.cluster.clone(),
-            usage.namespace.clone(),
-            usage.name.clone(),
-            // As kubectl: thousandths are rounded up, mebibytes down.
-            format!("{}m", (usage.cpu + MILLI - 1).div_euclid(MILLI)),
-            share(usage.cpu, cpu),
-            format!("{}Mi", usage.memory.div_euclid(MEBI)),
-            share(usage.memory, memory),
-        ],
+        cells: place.into_iter().chain(used).collect(),
         item: Value::Null,
     }
 }
@@ -188,12 +213,19 @@ mod tests {
             {"metadata": {"name": "n1"}, "usage": {"cpu": "500m", "memory": "1Gi"}},
             {"metadata": {"name": "new"}, "usage": {"cpu": "1", "memory": "1Mi"}},
         ]});
-        let all = json!({"items": [{"metadata": {"name": "n1"}, "status": {"allocatable": {"cpu": "2", "memory": "4Gi"}}}]});
+        let allocatable = json!({"cpu": "2", "memory": "4Gi"});
+        let all = json!({"items": [
+            {"metadata": {"name": "down"}, "status": {"allocatable": allocatable}},
+            {"metadata": {"name": "n1"}, "status": {"allocatable": allocatable}},
+        ]});
+        let mut rows = nodes("m1", &metrics, &all);
+        sort(&mut rows, Some(SortBy::Cpu));
         assert_eq!(
-            table(&nodes("m1", &metrics, &all), Measured::Nodes, false),
-            "CLUSTER   NAME   CPU(cores)   CPU%   MEMORY(bytes)   MEMORY%\n\
-             m1        n1     500m         25%    1024Mi          25%\n\
-             m1        new    1000m        -      1Mi             -\n"
+            table(&rows, Measured::Nodes, false),
+            "CLUSTER   NAME   CPU(cores)   CPU%        MEMORY(bytes)   MEMORY%\n\
+             m1        new    1000m        -           1Mi             -\n\
+             m1        n1     500m         25%         1024Mi          25%\n\
+             m1        down   <unknown>    <unknown>   <unknown>       <unknown>\n"
         );
     }
 }
