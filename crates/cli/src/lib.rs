@@ -11,6 +11,7 @@
 //! - [`manifests`]: objects in files, and applying them.
 //! - [`members`]: the members of a hub, and clients of them.
 //! - [`observe`]: the copies on clusters over time.
+//! - [`plain`]: texts of servers, without control characters.
 //! - [`simulate`]: simulations, offline or against a hub.
 //! - [`wait`]: wait for a condition of one object by watching it.
 
@@ -35,6 +36,7 @@ pub mod members;
 mod mock;
 #[cfg(feature = "embedded")]
 pub mod observe;
+pub mod plain;
 pub mod registration;
 #[cfg(feature = "embedded")]
 pub mod simulate;

@@ -10,19 +10,20 @@ use kube::client::Body;
 use serde_json::{Value, json};
 
 use super::{DEADLINE, Origin};
+use crate::plain::plain;
 
 /// The longest error response that is read, in bytes.
 const LARGEST_ERROR: usize = 64 << 10;
 
-/// A short form of a server's error: the server's message, or the innermost cause of a failed connection. The output of an exec
-/// plugin is left out: it may be a token.
+/// A short form of a server's error: the server's message without control characters, or the innermost cause of a failed connection.
+/// The output of an exec plugin is left out: it may be a token.
 #[must_use]
 pub fn explain(error: kube::Error) -> anyhow::Error {
     match error {
         kube::Error::Api(status) if status.message.is_empty() => {
-            anyhow!("{} ({})", status.reason, status.code)
+            anyhow!("{} ({})", plain(&status.reason), status.code)
         }
-        kube::Error::Api(status) => anyhow!("{}", status.message),
+        kube::Error::Api(status) => anyhow!("{}", plain(&status.message)),
         kube::Error::Auth(_) => {
             anyhow!("the kubeconfig's credentials cannot be obtained (token file or exec plugin)")
         }
@@ -179,6 +180,13 @@ mod tests {
             error.contains("credentials") && !error.contains("canary"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn what_a_server_says_is_one_line_without_control_characters() {
+        let status = kube::core::Status::failure("no\u{1b}[2J\nnote: fine", "Invalid").boxed();
+        let error = explain(kube::Error::Api(status)).to_string();
+        assert_eq!(error, "no\\u{1b}[2J\\nnote: fine");
     }
 
     #[test]

@@ -4,6 +4,7 @@ use entourage_core::object::Time;
 use serde_json::Value;
 
 use super::sections::{conditions, events, head, line, redact, section};
+use crate::plain::plain;
 
 /// The description of an object of a member.
 pub(super) fn text(cluster: &str, object: &Value, seen: &Result<Vec<Value>, String>, now: Time) -> String {
@@ -34,6 +35,7 @@ pub(super) fn text(cluster: &str, object: &Value, seen: &Result<Vec<Value>, Stri
 
 /// `Spec` for `spec`.
 fn title(key: &str) -> String {
+    let key = plain(key);
     let mut letters = key.chars();
     let first = letters.next().into_iter().flat_map(char::to_uppercase);
     first.chain(letters).collect()

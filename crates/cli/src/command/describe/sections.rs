@@ -3,7 +3,10 @@
 use entourage_core::object::{LAST_APPLIED, Time};
 use serde_json::Value;
 
-use crate::command::get::table::{Row, Shown, View, items, since, text};
+use crate::{
+    command::get::table::{Row, Shown, View, items, since, text},
+    plain::plain,
+};
 
 /// The longest value of an annotation that is shown.
 const LONGEST: usize = 160;
@@ -18,7 +21,7 @@ const WIDTH: usize = 14;
 pub(super) fn line(label: &str, value: &str) -> String {
     let label = format!("{label}:");
     let value = if value.is_empty() { "<none>" } else { value };
-    format!("{label:<WIDTH$}{value}\n")
+    format!("{label:<WIDTH$}{}\n", plain(value))
 }
 
 /// Name, kind, labels and annotations.
@@ -53,9 +56,9 @@ fn pairs(map: &Value) -> Vec<String> {
         .map(|(key, value)| {
             let value = value.as_str().unwrap_or_default();
             if value.len() > LONGEST {
-                return format!("{key}=({} bytes)", value.len());
+                return plain(&format!("{key}=({} bytes)", value.len()));
             }
-            format!("{key}={}", value.replace('\n', "\\n"))
+            plain(&format!("{key}={value}"))
         })
         .collect()
 }
@@ -217,12 +220,29 @@ mod tests {
     fn a_head_leaves_out_what_repeats_the_object() {
         let object = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {
             "name": "login", "namespace": "shop",
-            "annotations": {LAST_APPLIED: "canary", "a": "b", "long": "x".repeat(500), "z": "two\nlines"}}});
+            "annotations": {LAST_APPLIED: "canary", "a": "b", "long": "x".repeat(500), "z": "two\nlines\u{1b}[2J"}}});
         assert_eq!(
             head(&object, Time(0)),
             "Name:         login\nNamespace:    shop\nKind:         Secret (v1)\nCreated:      <none>\n\
-             Labels:       <none>\nAnnotations:  a=b\n              long=(500 bytes)\n              z=two\\nlines\n"
+             Labels:       <none>\nAnnotations:  a=b\n              long=(500 bytes)\n              z=two\\nlines\\u{1b}[2J\n"
         );
+    }
+
+    #[test]
+    fn what_a_member_sends_is_not_obeyed_by_a_terminal() {
+        let message = "\u{1b}]0;x\u{7}\u{1b}[2J\rfine\nNormal";
+        let event = json!({"type": "Warning", "reason": message, "message": message, "reportingComponent": message});
+        let condition = json!({"type": "Ready", "status": "False", "message": message});
+        let object = json!({"metadata": {"labels": {"a": message}}, "status": {"conditions": [condition]}});
+        for (text, lines) in [
+            (events(&Ok(vec![event]), Time(0)), 2),
+            (conditions(&object, Time(0)), 2),
+            (head(&object, Time(0)), 5),
+        ] {
+            let is_shown = |c: char| c == '\n' || !c.is_control();
+            assert!(text.chars().all(is_shown), "{text:?}");
+            assert_eq!(text.lines().count(), lines, "{text:?}");
+        }
     }
 
     #[test]

@@ -2,6 +2,8 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Status;
 
+use crate::plain::plain;
+
 /// The end of a command.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
@@ -28,6 +30,7 @@ pub(super) fn of(status: Option<&Status>) -> Outcome {
         .iter()
         .flat_map(|details| &details.causes)
         .flatten();
+    let message = || status.message.as_deref().map(plain);
     let code = causes
         .filter(|cause| cause.reason.as_deref() == Some("ExitCode"))
         .find_map(|cause| cause.message.as_deref()?.parse().ok());
@@ -35,10 +38,7 @@ pub(super) fn of(status: Option<&Status>) -> Outcome {
         Some(0) => Outcome::Succeeded,
         Some(code) => Outcome::Exited(code),
         None => Outcome::Unknown(
-            status
-                .message
-                .clone()
-                .unwrap_or_else(|| "the command failed, and the member does not say why".to_owned()),
+            message().unwrap_or_else(|| "the command failed, and the member does not say why".to_owned()),
         ),
     }
 }
@@ -61,8 +61,8 @@ mod tests {
             (exit("137"), Outcome::Exited(137)),
             (exit("0"), Outcome::Succeeded),
             (
-                json!({"status": "Failure", "reason": "InternalError", "message": "container not found"}),
-                Outcome::Unknown("container not found".into()),
+                json!({"status": "Failure", "reason": "InternalError", "message": "container not found\r"}),
+                Outcome::Unknown("container not found\\r".into()),
             ),
             (
                 exit("x"),

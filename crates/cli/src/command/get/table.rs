@@ -3,6 +3,8 @@
 use entourage_core::object::Time;
 use serde_json::Value;
 
+use crate::plain::plain;
+
 /// The gap between two columns.
 const GAP: &str = "   ";
 
@@ -82,10 +84,11 @@ impl View {
     }
 }
 
-fn cell(cells: &[String], column: usize) -> &str {
+/// The text of a cell: one line, whatever a server sent.
+fn cell(cells: &[String], column: usize) -> String {
     match cells.get(column).map(String::as_str) {
-        None | Some("") => NONE,
-        Some(text) => text,
+        None | Some("") => NONE.to_owned(),
+        Some(text) => plain(text),
     }
 }
 

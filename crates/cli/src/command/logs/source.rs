@@ -4,6 +4,8 @@ use std::{collections::BTreeMap, fmt};
 
 use k8s_openapi::api::core::v1::Pod;
 
+use crate::plain::plain;
+
 /// The annotation by which a pod names its default container. Source: Kubernetes, well-known annotations.
 const DEFAULT_CONTAINER: &str = "kubectl.kubernetes.io/default-container";
 
@@ -20,7 +22,8 @@ pub(super) struct Source {
 
 impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}/{}", self.cluster, self.pod, self.container)
+        let (pod, container) = (plain(&self.pod), plain(&self.container));
+        write!(f, "{}/{pod}/{container}", self.cluster)
     }
 }
 
@@ -60,11 +63,11 @@ pub(super) fn choose(pod: &Pod, asked: Option<&str>, all: bool) -> Chosen {
     match (default, names.as_slice()) {
         (Some(default), _) => chosen(vec![default.clone()]),
         (None, [first, _, ..]) => Chosen {
-            note: Some(format!(
+            note: Some(plain(&format!(
                 "pod {}: container {first} of {}; -c names another one",
                 pod.metadata.name.as_deref().unwrap_or_default(),
                 names.join(", ")
-            )),
+            ))),
             names: vec![first.clone()],
         },
         (None, _) => chosen(names),
@@ -87,7 +90,7 @@ pub(super) fn prefixes(sources: &[Source], colours: bool) -> Vec<String> {
         let name = if with_container {
             source.to_string()
         } else {
-            format!("{}/{}", source.cluster, source.pod)
+            format!("{}/{}", source.cluster, plain(&source.pod))
         };
         if !colours {
             return format!("[{name}] ");
@@ -160,6 +163,8 @@ mod tests {
             prefixes(&three, false),
             ["[m1/web-1/app] ", "[m1/web-1/proxy] ", "[m2/web-2/app] "]
         );
+        let odd = [two[0].clone(), source("m2", "web\u{1b}[2J", "app")];
+        assert_eq!(prefixes(&odd, false)[1], "[m2/web\\u{1b}[2J] ");
         let coloured = prefixes(&two, true);
         assert_eq!(coloured[0], "\u{1b}[36m[m1/web-1]\u{1b}[0m ");
         assert!(coloured[1].starts_with("\u{1b}[32m"), "{coloured:?}");
