@@ -84,7 +84,8 @@ pub enum Command {
     Demo(demo::DemoArgs),
     /// Show an object of the hub with its policy, clusters, dependencies and events; or the object that a member has
     ///
-    /// With --cluster it is read on that member, through the hub and as yourself. Values of Secrets are never read.
+    /// With --cluster it is read on that member, through the hub and as yourself; a hub that does not serve clusters/proxy is named by
+    /// the address of `entourage proxy`. Values of Secrets are never read.
     Describe(describe::DescribeArgs),
     /// Cordon a cluster, evict its workloads, and wait for that
     ///
@@ -100,7 +101,7 @@ pub enum Command {
     /// Run a command in a container on a member
     ///
     /// Through the hub and as yourself: you need `get` of clusters/proxy on the hub, and `get` and `create` of pods/exec on the member. The
-    /// exit code is that of the command.
+    /// exit code is that of the command. A hub that does not serve clusters/proxy is named by the address of `entourage proxy`.
     Exec(exec::ExecArgs),
     /// Report evictions if a member failed, workloads without another cluster, and data that would remain there
     ///
@@ -129,7 +130,8 @@ pub enum Command {
     KustomizeGenerator(Box<kustomize_generator::KustomizeGeneratorArgs>),
     /// Print the logs of a pod, or of all pods of a workload on all its clusters
     ///
-    /// Through the hub and as yourself: you need `get` of clusters/proxy on the hub, and `pods/log` on the members.
+    /// Through the hub and as yourself: you need `get` of clusters/proxy on the hub, and `pods/log` on the members. A hub
+    /// that does not serve clusters/proxy is named by the address of `entourage proxy`.
     Logs(Box<logs::LogsArgs>),
     /// Show the objects that an apply would create, change and remove, and their clusters
     ///
@@ -164,7 +166,8 @@ pub enum Command {
     Token(token::TokenArgs),
     /// Show the use of CPU and memory of nodes or pods of all members, in one table
     ///
-    /// Through the hub and as yourself, from the metrics server of each member.
+    /// Through the hub and as yourself, from the metrics server of each member. A hub that does not serve clusters/proxy is named by the
+    /// address of `entourage proxy`.
     Top(top::TopArgs),
     /// Allow new bindings to be scheduled to clusters again
     ///

@@ -105,11 +105,12 @@ fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
     innermost.to_string()
 }
 
-/// Adds the server and the context to a response that refuses the caller; any other is not changed. `member`: the request was one to
-/// that member, through this server.
+/// Adds the server and the context to a response that refuses the caller, and the remedy to one for a hub without `clusters/proxy`; any
+/// other is not changed. `member`: the request was one to that member, through this server.
 pub(super) async fn naming(answer: Response<Body>, origin: &Origin, member: Option<&str>) -> Response<Body> {
     let code = answer.status();
-    if code != StatusCode::UNAUTHORIZED && code != StatusCode::FORBIDDEN {
+    let may_lack_proxy = code == StatusCode::NOT_FOUND && member.is_some();
+    if code != StatusCode::UNAUTHORIZED && code != StatusCode::FORBIDDEN && !may_lack_proxy {
         return answer;
     }
     let (mut parts, body) = answer.into_parts();
@@ -122,7 +123,9 @@ pub(super) async fn naming(answer: Response<Body>, origin: &Origin, member: Opti
         .and_then(|mut status| {
             let message = status["message"].as_str()?;
             let (server, remedy) = (origin.named(), origin.remedy_of_rights());
-            let message = if code == StatusCode::UNAUTHORIZED {
+            let message = if code == StatusCode::NOT_FOUND {
+                not_found_through(message, member?)?
+            } else if code == StatusCode::UNAUTHORIZED {
                 format!("the credentials are not accepted by {server}{remedy}")
             } else if let Some(member) = member {
                 refused_through(message, member)?
@@ -152,6 +155,16 @@ fn refused_through(message: &str, member: &str) -> Option<String> {
     } else {
         format!(
             "{message} on {member}; the rights of this user of the hub are those that it has on the member: bind it there"
+        )
+    })
+}
+
+/// A 404 of the hub itself. A kube-apiserver that does not know the path below a Cluster says that there is no such Cluster.
+fn not_found_through(message: &str, member: &str) -> Option<String> {
+    let is_cluster = message == format!("clusters.cluster.karmada.io \"{member}\" not found");
+    is_cluster.then(|| {
+        format!(
+            "{message}; if `kubectl get clusters` shows it, this hub does not serve clusters/proxy: use the address of `entourage proxy`"
         )
     })
 }
@@ -262,6 +275,22 @@ mod tests {
         // A denial by admission does not depend on the caller.
         let denied = "admission webhook \"x\" denied the request: no";
         assert_eq!(message_of(403, denied).await, denied);
+
+        // A hub without clusters/proxy denies the Cluster; a member's own 404 stays.
+        let missing = "clusters.cluster.karmada.io \"m1\" not found";
+        for (message, member, is_explained) in [
+            (missing, Some("m1"), true),
+            (missing, Some("m2"), false),
+            (missing, None, false),
+            ("pods \"web\" not found", Some("m1"), false),
+        ] {
+            let named = naming(answer(404, message), &origin, member).await;
+            let bytes = named.into_body().collect().await.unwrap().to_bytes();
+            let status: Value = serde_json::from_slice(&bytes).unwrap();
+            let shown = status["message"].as_str().unwrap();
+            assert!(shown.starts_with(message), "{shown}");
+            assert_eq!(shown.contains("entourage proxy"), is_explained, "{shown}");
+        }
 
         let of_hub = Origin {
             url: "https://m1:6443".into(),
