@@ -21,6 +21,9 @@ pub use through::through;
 /// The deadline of a request that is not a watch.
 const DEADLINE: Duration = Duration::from_secs(10);
 
+/// The deadline of a call that a member may respond to late: longer than the 70 s of the hub, whose response then names the cause.
+const LATE: Duration = Duration::from_secs(80);
+
 /// The deadline of a connection: shorter, so that the error names the server.
 const CONNECT: Duration = Duration::from_secs(8);
 
@@ -183,9 +186,21 @@ pub fn client(connection: impl Into<Connection>) -> Result<Client> {
 /// # Errors
 /// The call's own; or that there was no response.
 pub async fn within<T>(call: impl Future<Output = kube::Result<T>>) -> kube::Result<T> {
-    match tokio::time::timeout(DEADLINE, call).await {
+    limited(DEADLINE, call).await
+}
+
+/// One call to a member through the hub that may take long to respond: a command that begins, a log whose first line is searched for.
+///
+/// # Errors
+/// The call's own; or that there was no response.
+pub async fn within_late<T>(call: impl Future<Output = kube::Result<T>>) -> kube::Result<T> {
+    limited(LATE, call).await
+}
+
+async fn limited<T>(limit: Duration, call: impl Future<Output = kube::Result<T>>) -> kube::Result<T> {
+    match tokio::time::timeout(limit, call).await {
         Ok(answer) => answer,
-        Err(_) => Err(kube::Error::Service(Box::new(NoAnswer))),
+        Err(_) => Err(kube::Error::Service(Box::new(NoAnswer(limit)))),
     }
 }
 
@@ -213,6 +228,8 @@ mod tests {
     async fn a_call_that_never_answers_ends() {
         let error = within::<()>(std::future::pending()).await.unwrap_err();
         assert_eq!(explain(error).to_string(), "no response within 10 s");
+        let error = within_late::<()>(std::future::pending()).await.unwrap_err();
+        assert_eq!(explain(error).to_string(), "no response within 80 s");
     }
 
     pub(super) fn kubeconfig(text: &str) -> tempfile::NamedTempFile {

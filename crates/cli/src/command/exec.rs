@@ -26,7 +26,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::pods::{self, Wanted};
 use crate::{
     args::{self, HubArgs},
-    connect::{self, explain, within},
+    connect::{self, explain, within_late},
 };
 
 mod outcome;
@@ -102,7 +102,7 @@ pub async fn run(
         ..AttachParams::default()
     };
     let opened = target.pods.exec(&target.name, args.command.clone(), &params);
-    let process = within(opened).await.map_err(explain);
+    let process = within_late(opened).await.map_err(explain);
     let process =
         process.with_context(|| format!("cannot run the command in {}/{}", args.cluster, target.name))?;
     let ended = {

@@ -17,7 +17,7 @@ use kube::{Api, Client, api::LogParams};
 use super::pods::{self, Found, Wanted};
 use crate::{
     args::{self, HubArgs},
-    connect::{self, explain, within},
+    connect::{self, explain, within_late},
 };
 
 mod source;
@@ -237,7 +237,7 @@ async fn open(source: Source, client: Client, namespace: &str, params: &LogParam
     let opened = if params.follow {
         opened.await
     } else {
-        within(opened).await
+        within_late(opened).await
     };
     match opened {
         Ok(reader) => lines(reader),

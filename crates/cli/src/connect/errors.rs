@@ -1,6 +1,6 @@
 //! Errors of servers, explained to the user: with the server, the context, and the flags that name another one.
 
-use std::error::Error as _;
+use std::{error::Error as _, time::Duration};
 
 use anyhow::anyhow;
 use bytes::Bytes;
@@ -9,7 +9,7 @@ use http_body_util::{BodyExt as _, Limited};
 use kube::client::Body;
 use serde_json::{Value, json};
 
-use super::{DEADLINE, Origin};
+use super::Origin;
 use crate::plain::plain;
 
 /// The longest error response that is read, in bytes.
@@ -171,11 +171,11 @@ fn not_found_through(message: &str, member: &str) -> Option<String> {
 
 /// A call without a response.
 #[derive(Debug)]
-pub(super) struct NoAnswer;
+pub(super) struct NoAnswer(pub(super) Duration);
 
 impl std::fmt::Display for NoAnswer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "no response within {} s", DEADLINE.as_secs())
+        write!(f, "no response within {} s", self.0.as_secs())
     }
 }
 
