@@ -24,9 +24,6 @@ mod source;
 
 use source::Source;
 
-/// The maximum number of logs that are opened at a time.
-const AT_ONCE: usize = 8;
-
 /// The number of lines of each log that `-l` shows by itself, as kubectl does.
 const TAIL: i64 = 10;
 
@@ -141,10 +138,11 @@ async fn logs(
     let params = params(args);
     let opened = sources
         .into_iter()
-        .map(|(source, client)| open(source, client, namespace, &params));
+        .map(|(source, client)| open(source, client, namespace, &params))
+        .enumerate();
     if args.follow {
         // A log may begin late: a node does not respond before the first line.
-        let numbered = opened.enumerate().map(|(at, opened)| {
+        let numbered = opened.map(|(at, opened)| {
             let lines = stream::once(opened).flatten();
             lines.map(move |line| (at, line)).boxed()
         });
@@ -153,9 +151,9 @@ async fn logs(
             printer.print(at, line)?;
         }
     } else {
-        let opened = stream::iter(opened).buffered(AT_ONCE).enumerate();
-        let mut opened = std::pin::pin!(opened);
-        while let Some((at, mut lines)) = opened.next().await {
+        // Each is opened in its turn: one that is opened before would wait, and its deadline too, while others are printed.
+        for (at, opened) in opened {
+            let mut lines = opened.await;
             while let Some(line) = lines.next().await {
                 printer.print(at, line)?;
             }

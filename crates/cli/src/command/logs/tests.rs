@@ -1,8 +1,14 @@
 //! Logs of a workload on members of which one is down.
 
+use bytes::Bytes;
 use clap::Parser as _;
 use futures::TryStreamExt as _;
+use http::{Request, Response};
+use http_body::Frame;
+use http_body_util::{BodyExt as _, StreamBody};
+use kube::client::Body;
 use serde_json::{Value, json};
+use tower::{BoxError, service_fn};
 
 use super::*;
 use crate::{
@@ -84,8 +90,12 @@ fn hub() -> Client {
 }
 
 async fn shown(line: &str) -> (Result<()>, String, String) {
+    shown_by(&hub(), line).await
+}
+
+async fn shown_by(hub: &Client, line: &str) -> (Result<()>, String, String) {
     let (mut out, mut err) = (Vec::new(), Vec::new());
-    let done = logs(&args(line), &hub(), ("shop", false), (&mut out, &mut err)).await;
+    let done = logs(&args(line), hub, ("shop", false), (&mut out, &mut err)).await;
     let text = |bytes| String::from_utf8(bytes).unwrap();
     (done, text(out), text(err))
 }
@@ -120,6 +130,41 @@ async fn a_workload_is_read_on_all_its_clusters_and_what_cannot_be_read_is_told(
         assert!(err.contains("note: m2: cluster m2 did not respond"), "{err}");
         assert!(err.contains("note: m1/web-2/app: container is waiting"), "{err}");
     }
+}
+
+/// The hub, but each log has lines for longer than a response may take, and the response to a request for one is not there at once.
+fn slow_hub() -> Client {
+    let hub = hub();
+    let service = service_fn(move |request: Request<Body>| {
+        let hub = hub.clone();
+        async move {
+            if !request.uri().path().ends_with("/log") {
+                let response = hub.send(request).await?;
+                return Ok::<_, kube::Error>(response.map(|body| body.map_err(Into::into).boxed_unsync()));
+            }
+            for _ in 0..20 {
+                tokio::task::yield_now().await;
+            }
+            let lines = stream::unfold(0, |line| async move {
+                tokio::time::sleep(Duration::from_secs(20)).await;
+                let frame = Frame::data(Bytes::from(format!("{line}\n")));
+                (line < 9).then_some((Ok::<_, BoxError>(frame), line + 1))
+            });
+            Ok(Response::new(StreamBody::new(lines).boxed_unsync()))
+        }
+    });
+    Client::new(service, "default")
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_log_is_read_however_long_the_one_before_takes() {
+    let (done, out, err) = shown_by(&slow_hub(), "deployment/web -C m1").await;
+    done.unwrap();
+    for pod in ["web-1", "web-2"] {
+        let lines = out.lines().filter(|line| line.contains(pod)).count();
+        assert_eq!(lines, 9, "{pod}: {out}");
+    }
+    assert_eq!(err, "");
 }
 
 #[tokio::test]
