@@ -13,7 +13,7 @@ use clap::Args;
 use futures::{FutureExt as _, SinkExt as _};
 use k8s_openapi::api::core::v1::Pod;
 use kube::{
-    Api,
+    Api, Client,
     api::{AttachParams, AttachedProcess, TerminalSize},
 };
 use tokio::{
@@ -23,7 +23,10 @@ use tokio::{
 };
 use tokio_util::task::AbortOnDropHandle;
 
-use super::pods::{self, Wanted};
+use super::{
+    logs::source::choose,
+    pods::{self, Wanted},
+};
 use crate::{
     args::{self, HubArgs},
     connect::{self, explain, within_late},
@@ -92,8 +95,11 @@ pub async fn run(
     }
     let tty = args.tty && is_terminal;
     let target = target(&args, &hub, &namespace).await?;
+    if let Some(note) = &target.note {
+        writeln!(err, "note: {}: {note}", args.cluster)?;
+    }
     let params = AttachParams {
-        container: args.container.clone(),
+        container: target.container.clone(),
         stdin: args.stdin,
         stdout: true,
         // A terminal has one output.
@@ -101,7 +107,8 @@ pub async fn run(
         tty,
         ..AttachParams::default()
     };
-    let opened = target.pods.exec(&target.name, args.command.clone(), &params);
+    let pods: Api<Pod> = Api::namespaced(target.client, &namespace);
+    let opened = pods.exec(&target.name, args.command.clone(), &params);
     let process = within_late(opened).await.map_err(explain);
     let process =
         process.with_context(|| format!("cannot run the command in {}/{}", args.cluster, target.name))?;
@@ -123,41 +130,65 @@ pub async fn run(
     }
 }
 
-/// The pod in which the command runs.
+/// The container in which the command runs.
 struct Target {
-    pods: Api<Pod>,
+    client: Client,
     name: String,
+    container: Option<String>,
+    /// The choice of the container that was made for the user.
+    note: Option<String>,
 }
 
-async fn target(args: &ExecArgs, hub: &kube::Client, namespace: &str) -> Result<Target> {
+async fn target(args: &ExecArgs, hub: &Client, namespace: &str) -> Result<Target> {
     let wanted = Wanted::of(&args.target)?;
-    let cluster = std::slice::from_ref(&args.cluster);
-    if let Wanted::Pod(name) = wanted {
-        let client = connect::through(hub, &args.cluster);
-        let pods = Api::namespaced(client, namespace);
-        return Ok(Target { pods, name });
+    if let (Wanted::Pod(name), Some(container)) = (&wanted, &args.container) {
+        return Ok(Target {
+            client: connect::through(hub, &args.cluster),
+            name: name.clone(),
+            container: Some(container.clone()),
+            note: None,
+        });
     }
+    let cluster = std::slice::from_ref(&args.cluster);
     let found = pods::find(hub, &wanted, namespace, cluster).await?;
     let found = found.into_iter().next().context("no member was asked")?;
     let pods = match found.pods {
         Ok(pods) => pods,
         Err(why) => bail!("{}: {why}", found.cluster),
     };
-    let is_running = |pod: &&Pod| {
-        let status = pod.status.as_ref();
-        status.and_then(|status| status.phase.as_deref()) == Some("Running")
+    let pod = match wanted {
+        // The member says why a pod that does not run cannot be used.
+        Wanted::Pod(_) => pods.first(),
+        Wanted::Workload(..) | Wanted::Labels(_) => best(&pods),
     };
-    let Some(pod) = pods.iter().find(is_running) else {
-        bail!(
-            "{} has no running pod in namespace {namespace} on {}",
-            args.target,
-            found.cluster
-        );
+    let Some(pod) = pod else {
+        let what = match wanted {
+            Wanted::Pod(name) => format!("pod {name} not found"),
+            Wanted::Workload(..) | Wanted::Labels(_) => format!("{} has no running pod", args.target),
+        };
+        bail!("{what} in namespace {namespace} on {}", found.cluster);
     };
+    let chosen = choose(pod, args.container.as_deref(), false);
     Ok(Target {
+        client: found.client,
         name: pod.metadata.name.clone().unwrap_or_default(),
-        pods: Api::namespaced(found.client, namespace),
+        container: chosen.names.into_iter().next(),
+        note: chosen.note,
     })
+}
+
+/// The first pod that runs and is not being deleted: one that is ready, if there is one.
+fn best(pods: &[Pod]) -> Option<&Pod> {
+    let is_running = |pod: &&Pod| {
+        let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+        phase == Some("Running") && pod.metadata.deletion_timestamp.is_none()
+    };
+    let is_ready = |pod: &&Pod| {
+        let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_ref());
+        let mut conditions = conditions.into_iter().flatten();
+        conditions.any(|each| each.type_ == "Ready" && each.status == "True")
+    };
+    pods.iter().filter(is_running).min_by_key(|pod| !is_ready(pod))
 }
 
 type Status = k8s_openapi::apimachinery::pkg::apis::meta::v1::Status;

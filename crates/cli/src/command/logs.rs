@@ -20,7 +20,7 @@ use crate::{
     connect::{self, explain, within_late},
 };
 
-mod source;
+pub(super) mod source;
 
 use source::Source;
 

@@ -29,14 +29,14 @@ impl fmt::Display for Source {
 
 /// The containers of a pod whose logs are shown.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Chosen {
-    pub(super) names: Vec<String>,
+pub(in crate::command) struct Chosen {
+    pub(in crate::command) names: Vec<String>,
     /// The choice that was made for the user.
-    pub(super) note: Option<String>,
+    pub(in crate::command) note: Option<String>,
 }
 
 /// The containers that were asked for; else the default one.
-pub(super) fn choose(pod: &Pod, asked: Option<&str>, all: bool) -> Chosen {
+pub(in crate::command) fn choose(pod: &Pod, asked: Option<&str>, all: bool) -> Chosen {
     let spec = pod.spec.as_ref();
     let containers = || {
         let all = spec.into_iter().flat_map(|spec| &spec.containers);
