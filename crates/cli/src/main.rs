@@ -1,6 +1,6 @@
 //! The `entourage` command. All code is in the library of the same name.
 
-use std::process::ExitCode;
+use std::{io::Write as _, process::ExitCode};
 
 use clap::Parser as _;
 use entourage::command::Cli;
@@ -22,7 +22,8 @@ fn main() -> ExitCode {
         // The reader of our output closed it, as in `entourage crds | head`.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {}", words(&error));
+            // Whoever closed standard error does not want it; the exit code is still that of a failure.
+            let _ = writeln!(std::io::stderr(), "error: {}", words(&error));
             ExitCode::FAILURE
         }
     }

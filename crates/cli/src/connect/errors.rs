@@ -38,8 +38,23 @@ pub fn explain(error: kube::Error) -> anyhow::Error {
                 .map_or_else(String::new, |source| format!(": {source}"));
             anyhow!("the connection broke: {error}{cause}")
         }
-        other => other.into(),
+        // A text: a connection that breaks must not look like an output of this process that is closed.
+        other => anyhow!("{}", plain(&with_causes(&other))),
     }
+}
+
+/// The error and its causes; a cause that the text before already contains is left out.
+fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        let words = cause.to_string();
+        if !text.contains(&words) {
+            text = format!("{text}: {words}");
+        }
+        next = cause.source();
+    }
+    text
 }
 
 /// True if a server responded with 404.
@@ -200,6 +215,14 @@ mod tests {
         let status = kube::core::Status::failure("no\u{1b}[2J\nnote: fine", "Invalid").boxed();
         let error = explain(kube::Error::Api(status)).to_string();
         assert_eq!(error, "no\\u{1b}[2J\\nnote: fine");
+    }
+
+    #[test]
+    fn a_connection_that_breaks_is_no_closed_output() {
+        let broken = std::io::Error::from(std::io::ErrorKind::BrokenPipe);
+        let error = explain(kube::Error::ReadEvents(broken));
+        assert_eq!(error.chain().count(), 1, "{error:?}");
+        assert!(error.to_string().contains("broken pipe"), "{error}");
     }
 
     #[test]
