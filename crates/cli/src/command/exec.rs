@@ -1,23 +1,22 @@
 //! `entourage exec`: a command in a container on a member, through the hub and as the caller itself.
 //!
-//! The connection is a WebSocket (`v5.channel.k8s.io`, else `v4`). With `-t` the terminal is in raw mode while the command runs, and is
+//! With `-t` the terminal is in raw mode while the command runs, and is
 //! restored however this ends: at its end, on an error, on a signal.
 
 use std::{
-    io::{IsTerminal as _, Write},
+    io::{ErrorKind, IsTerminal as _, Write},
     process::ExitCode,
 };
 
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
-use futures::{FutureExt as _, SinkExt as _};
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::apis::meta::v1::Status};
 use kube::{
-    Api, Client,
-    api::{AttachParams, AttachedProcess, TerminalSize},
+    Client, Resource as _,
+    api::{AttachParams, Request, TerminalSize},
+    client::Connection,
 };
 use tokio::{
-    io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _},
     signal::unix::{SignalKind, signal},
     sync::mpsc,
 };
@@ -32,14 +31,13 @@ use crate::{
     connect::{self, explain, within_late},
 };
 
+mod channels;
 mod outcome;
 mod terminal;
 
+use channels::{Channels, Inputs, Received, SILENCE};
 use outcome::Outcome;
 use terminal::Raw;
-
-/// The size of the pieces in which input is sent and output is read.
-const PIECE: usize = 16 << 10;
 
 /// Flags of `entourage exec`.
 #[derive(Args, Clone, Debug)]
@@ -90,14 +88,41 @@ pub async fn run(
     let namespace = args.namespace.clone().unwrap_or(config.default_namespace.clone());
     let hub = connect::client(config)?;
     let is_terminal = std::io::stdin().is_terminal();
+    // Notes that nobody reads do not keep the command from running.
     if args.tty && !is_terminal {
-        writeln!(err, "note: standard input is not a terminal: -t has no effect")?;
+        let _ = writeln!(err, "note: standard input is not a terminal: -t has no effect");
     }
     let tty = args.tty && is_terminal;
     let target = target(&args, &hub, &namespace).await?;
     if let Some(note) = &target.note {
-        writeln!(err, "note: {}: {note}", args.cluster)?;
+        let _ = writeln!(err, "note: {}: {note}", args.cluster);
     }
+    let opened = begin(&args, &target, &namespace, tty).await;
+    let opened =
+        opened.with_context(|| format!("cannot run the command in {}/{}", args.cluster, target.name))?;
+    let closes = opened.supports_stream_close();
+    let ended = {
+        let _raw = tty
+            .then(|| Raw::enter(std::io::stdin()))
+            .transpose()
+            .context("cannot set up the terminal")?;
+        let (sizes, _resizing) = tty.then(sizes).unzip();
+        let inputs = Inputs {
+            stdin: args.stdin.then(terminal::input),
+            sizes,
+        };
+        // Responses to pings wait behind input that a command does not read, as during a long restore; ctrl-C ends it then. A terminal
+        // in raw mode has no such way out.
+        let silence = (tty || !args.stdin).then_some(SILENCE);
+        let signals = Signals::new(tty)?;
+        let channels = Channels::open(opened.into_stream(), closes, inputs, silence);
+        attach(channels, signals, (&mut *out, &mut *err)).await
+    };
+    code(ended?, args.stdin && !closes, err)
+}
+
+/// Begins the command.
+async fn begin(args: &ExecArgs, target: &Target, namespace: &str, tty: bool) -> Result<Connection> {
     let params = AttachParams {
         container: target.container.clone(),
         stdin: args.stdin,
@@ -107,27 +132,9 @@ pub async fn run(
         tty,
         ..AttachParams::default()
     };
-    let pods: Api<Pod> = Api::namespaced(target.client, &namespace);
-    let opened = pods.exec(&target.name, args.command.clone(), &params);
-    let process = within_late(opened).await.map_err(explain);
-    let process =
-        process.with_context(|| format!("cannot run the command in {}/{}", args.cluster, target.name))?;
-    let ended = {
-        let _raw = tty
-            .then(|| Raw::enter(std::io::stdin()))
-            .transpose()
-            .context("cannot set up the terminal")?;
-        attach(process, (args.stdin, tty), (&mut *out, &mut *err)).await
-    };
-    match outcome::of(ended?.as_ref()) {
-        Outcome::Succeeded => Ok(ExitCode::SUCCESS),
-        Outcome::Exited(code) => {
-            writeln!(err, "command terminated with exit code {code}")?;
-            // Codes are a byte; a larger one must not become 0.
-            Ok(u8::try_from(code).map_or(ExitCode::FAILURE, ExitCode::from))
-        }
-        Outcome::Unknown(why) => bail!("{why}"),
-    }
+    let request = Request::new(Pod::url_path(&(), Some(namespace)));
+    let request = request.exec(&target.name, args.command.clone(), &params)?;
+    within_late(target.client.connect(request)).await.map_err(explain)
 }
 
 /// The container in which the command runs.
@@ -191,101 +198,77 @@ fn best(pods: &[Pod]) -> Option<&Pod> {
     pods.iter().filter(is_running).min_by_key(|pod| !is_ready(pod))
 }
 
-type Status = k8s_openapi::apimachinery::pkg::apis::meta::v1::Status;
+/// The end of the connection.
+#[derive(Debug, PartialEq)]
+enum Ended {
+    /// The command ended.
+    Told(Box<Status>),
+    /// It may still run; the cause, if it is known.
+    Lost(Option<String>),
+    /// An output of this process was closed, as by `| head`.
+    OutputClosed,
+}
 
-/// Passes input and output on until the command ends. `None`: the connection ended before.
+/// Passes output on until the command or the connection ends.
 async fn attach(
-    mut process: AttachedProcess,
-    (stdin, tty): (bool, bool),
+    mut channels: Channels,
+    mut signals: Signals,
     (out, err): (&mut (dyn Write + Send), &mut (dyn Write + Send)),
-) -> Result<Option<Status>> {
-    let mut status = Box::pin(process.take_status().context("the process has no status")?);
-    // They end with this function. The input is sent by a task of its own: while it waits, output must still be read.
-    let _input = stdin
-        .then(|| process.stdin())
-        .flatten()
-        .map(|to| AbortOnDropHandle::new(tokio::spawn(send(terminal::input(), to))));
-    let _sizes = tty.then(|| process.terminal_size()).flatten().map(|to| {
-        AbortOnDropHandle::new(tokio::spawn(async move {
-            // A terminal without a size, or a command that has ended.
-            let _ = resize(to).await;
-        }))
-    });
-    let (mut stdout, mut stderr) = (process.stdout(), process.stderr());
-    let (mut from_out, mut from_err) = (vec![0; PIECE], vec![0; PIECE]);
-    let mut ended = None;
-    let mut signals = Signals::new(tty)?;
-    // After the status the rest of the output comes, and its end.
-    while ended.is_none() || stdout.is_some() || stderr.is_some() {
-        tokio::select! {
-            read = piece(&mut stdout, &mut from_out), if stdout.is_some() => {
-                if !pass(read, &from_out, out)? {
-                    stdout = None;
-                }
-            }
-            read = piece(&mut stderr, &mut from_err), if stderr.is_some() => {
-                if !pass(read, &from_err, err)? {
-                    stderr = None;
-                }
-            }
-            status = &mut status, if ended.is_none() => match status {
-                Some(status) => ended = Some(status),
-                None => {
-                    // The outputs may never end now: take what has arrived.
-                    rest(&mut stdout, &mut from_out, out)?;
-                    rest(&mut stderr, &mut from_err, err)?;
-                    return Ok(None);
-                }
+) -> Result<Ended> {
+    loop {
+        let written = tokio::select! {
+            received = channels.next() => match received {
+                Received::Out(piece) => pass(&piece, out),
+                Received::Err(piece) => pass(&piece, err),
+                Received::Status(status) => return Ok(Ended::Told(status)),
+                Received::Lost(why) => return Ok(Ended::Lost(why)),
             },
             () = signals.any() => bail!("ended by a signal"),
+        };
+        match written {
+            Ok(()) => {}
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => return Ok(Ended::OutputClosed),
+            Err(error) => return Err(error).context("cannot write the command's output"),
         }
     }
-    Ok(ended)
 }
 
-/// Reads from an output that is there.
-async fn piece<R: AsyncRead + Unpin>(from: &mut Option<R>, into: &mut [u8]) -> std::io::Result<usize> {
-    match from {
-        Some(from) => from.read(into).await,
-        None => Ok(0),
-    }
+fn pass(piece: &[u8], to: &mut (dyn Write + Send)) -> std::io::Result<()> {
+    to.write_all(piece)?;
+    to.flush()
 }
 
-/// Writes what was read. False at the end.
-fn pass(read: std::io::Result<usize>, piece: &[u8], to: &mut (dyn Write + Send)) -> Result<bool> {
-    let read = read.context("cannot read the command's output")?;
-    to.write_all(&piece[..read])?;
-    to.flush()?;
-    Ok(read > 0)
-}
-
-/// Writes what has arrived already.
-fn rest<R: AsyncRead + Unpin>(
-    from: &mut Option<R>,
-    buffer: &mut [u8],
-    to: &mut (dyn Write + Send),
-) -> Result<()> {
-    while let Some(read) = piece(from, buffer).now_or_never() {
-        if !pass(read, buffer, to)? {
-            break;
+/// The exit code. `is_cut`: the end of the input ends the connection.
+fn code(ended: Ended, is_cut: bool, err: &mut (dyn Write + Send)) -> Result<ExitCode> {
+    let outcome = match ended {
+        Ended::Told(status) => outcome::of(&status),
+        Ended::Lost(why) => outcome::lost(why, is_cut),
+        // The code of the command is not known.
+        Ended::OutputClosed => return Ok(ExitCode::FAILURE),
+    };
+    match outcome {
+        Outcome::Succeeded => Ok(ExitCode::SUCCESS),
+        Outcome::Exited(code) => {
+            // The code counts, also if nobody reads the line.
+            let _ = writeln!(err, "command terminated with exit code {code}");
+            // Codes are a byte; a larger one must not become 0.
+            Ok(u8::try_from(code).map_or(ExitCode::FAILURE, ExitCode::from))
         }
+        Outcome::Unknown(why) => bail!("{why}"),
     }
-    Ok(())
 }
 
-/// Sends input until its end, and then says that it has ended.
-async fn send(mut input: mpsc::Receiver<Vec<u8>>, mut to: impl tokio::io::AsyncWrite + Unpin) {
-    while let Some(bytes) = input.recv().await {
-        if to.write_all(&bytes).await.is_err() {
-            // The command has ended.
-            return;
-        }
-    }
-    let _ = to.shutdown().await;
+/// The sizes of the terminal, now and whenever it changes.
+fn sizes() -> (mpsc::Receiver<TerminalSize>, AbortOnDropHandle<()>) {
+    let (sender, receiver) = mpsc::channel(1);
+    let task = tokio::spawn(async move {
+        // A terminal without a size, or a command that has ended.
+        let _ = resize(sender).await;
+    });
+    (receiver, AbortOnDropHandle::new(task))
 }
 
-/// Tells the size of the terminal, now and whenever it changes.
-async fn resize(mut to: futures::channel::mpsc::Sender<TerminalSize>) -> Result<()> {
+async fn resize(to: mpsc::Sender<TerminalSize>) -> Result<()> {
     let mut changes = signal(SignalKind::window_change())?;
     loop {
         let (width, height) = terminal::size()?;

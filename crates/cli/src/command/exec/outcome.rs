@@ -16,12 +16,7 @@ pub(super) enum Outcome {
 }
 
 /// Source: Kubernetes `remotecommand`: a failure of the reason NonZeroExitCode has the code as a cause `ExitCode`.
-pub(super) fn of(status: Option<&Status>) -> Outcome {
-    let Some(status) = status else {
-        return Outcome::Unknown(
-            "the connection ended before the command did: its exit code is not known".to_owned(),
-        );
-    };
+pub(super) fn of(status: &Status) -> Outcome {
     if status.status.as_deref() == Some("Success") {
         return Outcome::Succeeded;
     }
@@ -41,6 +36,19 @@ pub(super) fn of(status: Option<&Status>) -> Outcome {
             message().unwrap_or_else(|| "the command failed, and the member does not say why".to_owned()),
         ),
     }
+}
+
+/// The end of a connection before that of the command. `is_cut`: the end of the input ended it.
+pub(super) fn lost(why: Option<String>, is_cut: bool) -> Outcome {
+    let why = why.map(|why| format!(" ({})", plain(&why))).unwrap_or_default();
+    let remedy = if is_cut {
+        "; this member speaks v4.channel.k8s.io, in which the end of the input ends the connection: without -i it does not"
+    } else {
+        ""
+    };
+    Outcome::Unknown(format!(
+        "the connection ended before the command did: its exit code is not known{why}{remedy}"
+    ))
 }
 
 #[cfg(test)]
@@ -72,8 +80,22 @@ mod tests {
         for (mut status, wanted) in cases {
             status["metadata"] = json!({});
             let status: Status = serde_json::from_value(status).unwrap();
-            assert_eq!(of(Some(&status)), wanted, "{status:?}");
+            assert_eq!(of(&status), wanted, "{status:?}");
         }
-        assert!(matches!(of(None), Outcome::Unknown(why) if why.contains("not known")));
+    }
+
+    #[test]
+    fn what_is_known_of_a_lost_connection_is_told() {
+        for (why, is_cut, says) in [
+            (None, false, "its exit code is not known"),
+            (Some("reset\n"), false, "is not known (reset\\n)"),
+            (None, true, "this member speaks v4.channel.k8s.io"),
+        ] {
+            let lost = lost(why.map(str::to_owned), is_cut);
+            assert!(
+                matches!(&lost, Outcome::Unknown(text) if text.contains(says)),
+                "{lost:?}"
+            );
+        }
     }
 }

@@ -1,7 +1,9 @@
 //! The container, input and output of a command.
 
 use clap::Parser as _;
+use futures::SinkExt as _;
 use serde_json::{Value, json};
+use tokio_tungstenite::{WebSocketStream, tungstenite::protocol::Role};
 
 use super::*;
 use crate::{
@@ -9,30 +11,70 @@ use crate::{
     mock::scripted,
 };
 
-#[tokio::test]
-async fn output_that_has_arrived_is_written_though_its_end_never_comes() {
-    let (reader, mut writer) = tokio::io::simplex(64);
-    writer.write_all(b"half a line").await.unwrap();
-    let mut written = Vec::new();
-    rest(&mut Some(reader), &mut [0; 4], &mut written).unwrap();
-    assert_eq!(written, b"half a line");
-    rest::<tokio::io::Empty>(&mut None, &mut [0; 4], &mut written).unwrap();
-    assert_eq!(written, b"half a line");
+/// An output that was closed.
+struct Closed;
+
+impl Write for Closed {
+    fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
+        Err(ErrorKind::BrokenPipe.into())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+fn exited(code: &str) -> Box<Status> {
+    let status = json!({"metadata": {}, "status": "Failure", "reason": "NonZeroExitCode",
+        "details": {"causes": [{"reason": "ExitCode", "message": code}]}});
+    serde_json::from_value(status).unwrap()
+}
+
+#[test]
+fn the_exit_code_counts_also_if_nobody_reads_the_output() {
+    for (ended, wanted) in [
+        (Ended::Told(exited("0")), ExitCode::SUCCESS),
+        (Ended::Told(exited("3")), ExitCode::from(3)),
+        (Ended::Told(exited("256")), ExitCode::FAILURE),
+        (Ended::OutputClosed, ExitCode::FAILURE),
+    ] {
+        let what = format!("{ended:?}");
+        assert_eq!(code(ended, false, &mut Closed).unwrap(), wanted, "{what}");
+    }
+    let error = code(Ended::Lost(None), true, &mut Closed).unwrap_err();
+    assert!(error.to_string().contains("v4.channel.k8s.io"), "{error}");
+}
+
+/// A command that writes to both outputs and ends with code 3.
+async fn running() -> Channels {
+    let (client, server) = tokio::io::duplex(4096);
+    let client = WebSocketStream::from_raw_socket(client, Role::Client, None).await;
+    let mut server = WebSocketStream::from_raw_socket(server, Role::Server, None).await;
+    let status = serde_json::to_vec(&exited("3")).unwrap();
+    for message in [
+        b"\x01out".to_vec(),
+        b"\x02err".to_vec(),
+        [&[3][..], &status].concat(),
+    ] {
+        server.send(message.into()).await.unwrap();
+    }
+    let inputs = Inputs {
+        stdin: None,
+        sizes: None,
+    };
+    Channels::open(client, true, inputs, None)
 }
 
 #[tokio::test]
-async fn input_is_sent_in_order_and_its_end_is_told() {
-    let (sender, receiver) = mpsc::channel(4);
-    let (mut reader, writer) = tokio::io::simplex(4);
-    let sending = tokio::spawn(send(receiver, writer));
-    for piece in ["one ", "two ", "three"] {
-        sender.send(piece.as_bytes().to_vec()).await.unwrap();
-    }
-    drop(sender);
-    let mut read = String::new();
-    reader.read_to_string(&mut read).await.unwrap();
-    assert_eq!(read, "one two three");
-    sending.await.unwrap();
+async fn outputs_are_passed_on_until_the_command_ends_or_one_is_closed() {
+    let signals = || Signals::new(false).unwrap();
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let ended = attach(running().await, signals(), (&mut out, &mut err)).await;
+    assert_eq!(ended.unwrap(), Ended::Told(exited("3")));
+    assert_eq!((&*out, &*err), (&b"out"[..], &b"err"[..]));
+
+    let ended = attach(running().await, signals(), (&mut Vec::new(), &mut Closed)).await;
+    assert_eq!(ended.unwrap(), Ended::OutputClosed);
 }
 
 fn pod(name: &str, containers: &[&str], default: Option<&str>) -> Value {
@@ -51,7 +93,10 @@ fn hub() -> Client {
             Some("named") => (200, pod("named", &["app", "proxy"], Some("proxy")).to_string()),
             other => {
                 let message = format!("pods \"{}\" not found", other.unwrap_or(asked));
-                (404, json!({"kind": "Status", "code": 404, "message": message}).to_string())
+                (
+                    404,
+                    json!({"kind": "Status", "code": 404, "message": message}).to_string(),
+                )
             }
         }
     })
