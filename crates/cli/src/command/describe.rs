@@ -11,7 +11,7 @@ use k8s_openapi::api::core::v1::Event;
 use kube::{Api, Client, api::ListParams};
 use serde_json::{Value, json};
 
-use super::{pods, resource};
+use super::{get::table::text, pods, resource};
 use crate::{
     args::{self, HubArgs},
     connect::{self, explain, is_not_found, through, within},
@@ -81,10 +81,10 @@ async fn describe(args: &DescribeArgs, hub: &Client, namespace: &str, now: Time)
     };
     let object = subject.read().await?;
     if !subject.is_hub {
-        let events = subject.events(&subject.gvk.kind, name).await;
+        let events = subject.events(&object).await;
         return Ok(member::text(place, &object, &events, now));
     }
-    let seen = hub::read(&subject).await?;
+    let seen = hub::read(&subject, &object).await?;
     Ok(hub::text(&object, &seen, now))
 }
 
@@ -145,7 +145,8 @@ impl Subject<'_> {
     }
 
     /// The events about an object of this namespace, or why they cannot be read. Those about cluster-scoped objects are in `default`.
-    async fn events(&self, kind: &str, name: &str) -> Result<Vec<Value>, String> {
+    async fn events(&self, object: &Value) -> Result<Vec<Value>, String> {
+        let (kind, name) = (text(object, "/kind"), text(object, "/metadata/name"));
         let namespace = if self.namespace.is_empty() {
             "default"
         } else {
@@ -153,21 +154,31 @@ impl Subject<'_> {
         };
         let events: Api<Event> = Api::namespaced(self.server.clone(), namespace);
         let fields = format!("involvedObject.kind={kind},involvedObject.name={name}");
-        let params = ListParams::default().fields(&fields).limit(PAGE);
-        let page = within(events.list(&params))
-            .await
-            .map_err(|error| explain(error).to_string())?;
-        let all = page
-            .items
-            .iter()
-            .filter_map(|event| serde_json::to_value(event).ok());
-        // A server may select by less.
-        let is_of = |event: &Value| {
-            let involved = &event["involvedObject"];
-            involved["kind"] == *kind && involved["name"] == *name
-        };
-        Ok(all.filter(is_of).collect())
+        let mut params = ListParams::default().fields(&fields).limit(PAGE);
+        let mut all = Vec::new();
+        loop {
+            let page = within(events.list(&params))
+                .await
+                .map_err(|error| explain(error).to_string())?;
+            let events = page.items.iter();
+            let events = events.filter_map(|event| serde_json::to_value(event).ok());
+            all.extend(events.filter(|event| is_about(event, object)));
+            match page.metadata.continue_.filter(|next| !next.is_empty()) {
+                Some(next) => params.continue_token = Some(next),
+                None => return Ok(all),
+            }
+        }
     }
+}
+
+/// True if an event is about this object, and not about a former one of its name. Some writers leave the uid out; that of a Node's kubelet
+/// is the name. A server may select by less than was asked.
+fn is_about(event: &Value, object: &Value) -> bool {
+    let (involved, metadata) = (&event["involvedObject"], &object["metadata"]);
+    let (uid, own) = (text(involved, "/uid"), text(metadata, "/uid"));
+    involved["kind"] == object["kind"]
+        && involved["name"] == metadata["name"]
+        && (uid.is_empty() || own.is_empty() || uid == own || involved["uid"] == metadata["name"])
 }
 
 #[cfg(test)]

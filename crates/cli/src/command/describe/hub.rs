@@ -31,17 +31,16 @@ pub(super) struct Seen {
     events: Result<Vec<Value>, String>,
 }
 
-pub(super) async fn read(subject: &Subject<'_>) -> Result<Seen> {
+pub(super) async fn read(subject: &Subject<'_>, object: &Value) -> Result<Seen> {
     let hub = &subject.server;
     let kind = (&subject.gvk, &subject.served);
     let binding = binding_of(hub, kind, subject.namespace, subject.name).await;
     let binding = binding.map_err(|error| format!("{error:#}"));
-    let mut all = subject.events(&subject.gvk.kind, subject.name).await;
+    let mut all = subject.events(object).await;
     let (mut dependencies, mut unread) = (Vec::new(), Vec::new());
     if let Ok(Some(binding)) = &binding {
         if let Ok(all) = &mut all {
-            let (kind, name) = (text_of(binding, "/kind"), text_of(binding, "/metadata/name"));
-            all.extend(subject.events(kind, name).await.unwrap_or_default());
+            all.extend(subject.events(binding).await.unwrap_or_default());
         }
         // Dependencies of a namespaced object are in its namespace or in none.
         for (kind, namespace) in [

@@ -95,6 +95,53 @@ Events:
     );
 }
 
+#[test]
+fn events_of_a_former_object_are_not_shown() {
+    let event = |kind: &str, name: &str, uid: Option<&str>| json!({"involvedObject": {"kind": kind, "name": name, "uid": uid}});
+    let web = json!({"kind": "Pod", "metadata": {"name": "web", "uid": "2"}});
+    for (event, is_shown) in [
+        (event("Pod", "web", Some("2")), true),
+        (event("Pod", "web", Some("1")), false),
+        (event("Pod", "web", None), true),
+        (event("Pod", "web", Some("web")), true),
+        (event("Pod", "db", Some("2")), false),
+        (event("Job", "web", Some("2")), false),
+    ] {
+        assert_eq!(is_about(&event, &web), is_shown, "{event}");
+    }
+}
+
+#[tokio::test]
+async fn all_pages_of_events_are_read() {
+    let event = |reason: &str| json!({"metadata": {}, "reason": reason, "involvedObject": {"kind": "Pod", "name": "web"}});
+    let server = scripted(move |asked| {
+        let (next, reason) = if asked.contains("continue=second") {
+            ("", "Second")
+        } else {
+            ("second", "First")
+        };
+        let page = json!({"metadata": {"continue": next}, "items": [event(reason)]});
+        (200, page.to_string())
+    });
+    let resource = kube::api::ApiResource::erase::<k8s_openapi::api::core::v1::Pod>(&());
+    let subject = Subject {
+        server,
+        place: "m1",
+        is_hub: false,
+        gvk: Gvk::new("v1", "Pod"),
+        served: Served {
+            resource,
+            namespaced: true,
+        },
+        namespace: "shop",
+        name: "web",
+    };
+    let object = json!({"kind": "Pod", "metadata": {"name": "web"}});
+    let events = subject.events(&object).await.unwrap();
+    let reasons: Vec<&str> = events.iter().map(|event| text(event, "/reason")).collect();
+    assert_eq!(reasons, ["First", "Second"]);
+}
+
 /// A server with the Secret shop/login, which returns its payload to whoever asks for it.
 fn server() -> Client {
     scripted(|asked| {
