@@ -24,7 +24,7 @@ pub(super) fn line(label: &str, value: &str) -> String {
     format!("{label:<WIDTH$}{}\n", plain(value))
 }
 
-/// Name, kind, labels and annotations.
+/// Name, kind, owners, labels and annotations, and what keeps it from going.
 pub(super) fn head(object: &Value, now: Time) -> String {
     let mut head = line("Name", text(object, "/metadata/name"));
     let namespace = text(object, "/metadata/namespace");
@@ -38,6 +38,19 @@ pub(super) fn head(object: &Value, now: Time) -> String {
     let deleted = text(object, "/metadata/deletionTimestamp");
     if !deleted.is_empty() {
         head.push_str(&line("Deleted", &ago(deleted, now)));
+    }
+    let finalizers = items(object, "/metadata/finalizers").iter();
+    let finalizers: Vec<&str> = finalizers.filter_map(Value::as_str).collect();
+    let owners = items(object, "/metadata/ownerReferences").iter();
+    let owners = owners.map(|owner| format!("{} {}", text(owner, "/kind"), text(owner, "/name")));
+    let owners: Vec<String> = owners.collect();
+    for (label, all) in [
+        ("Finalizers", finalizers.join(",")),
+        ("Owned by", owners.join(", ")),
+    ] {
+        if !all.is_empty() {
+            head.push_str(&line(label, &all));
+        }
     }
     for (label, field) in [("Labels", "labels"), ("Annotations", "annotations")] {
         let pairs = pairs(&object["metadata"][field]);
@@ -229,9 +242,21 @@ mod tests {
     }
 
     #[test]
+    fn a_head_says_what_keeps_an_object_and_whose_it_is() {
+        let object = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {
+            "name": "web-1", "finalizers": ["a/keep", "b"], "ownerReferences": [{"kind": "ReplicaSet", "name": "web"}]}});
+        let head = head(&object, Time(0));
+        assert!(
+            head.contains("Finalizers:   a/keep,b\nOwned by:     ReplicaSet web\n"),
+            "{head}"
+        );
+    }
+
+    #[test]
     fn what_a_member_sends_is_not_obeyed_by_a_terminal() {
         let message = "\u{1b}]0;x\u{7}\u{1b}[2J\rfine\nNormal";
-        let event = json!({"type": "Warning", "reason": message, "message": message, "reportingComponent": message});
+        let event =
+            json!({"type": "Warning", "reason": message, "message": message, "reportingComponent": message});
         let condition = json!({"type": "Ready", "status": "False", "message": message});
         let object = json!({"metadata": {"labels": {"a": message}}, "status": {"conditions": [condition]}});
         for (text, lines) in [
