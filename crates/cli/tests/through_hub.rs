@@ -298,7 +298,8 @@ async fn the_requests_of_karmadactl_are_answered_by_the_member() {
     let admin = hub(&fleet, None).await;
     let member = fleet.member("member1").unwrap().client();
     created(&member, CONFIG_MAPS, json!({"metadata": {"name": "a"}})).await;
-    let pod = json!({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
+    let spec = json!({"nodeName": "gone", "containers": [{"name": "c", "image": "i"}]});
+    let pod = json!({"metadata": {"name": "p"}, "spec": spec});
     created(&member, "/api/v1/namespaces/default/pods", pod).await;
 
     // It looks the cluster up first.
@@ -331,12 +332,12 @@ async fn the_requests_of_karmadactl_are_answered_by_the_member() {
             200,
             "Pod",
         ),
-        // No node has it: a member with nodes changes the protocol here.
+        // Its node is not there: a member with nodes changes the protocol here.
         (
             "POST",
             format!("{pods}/p/exec?command=date&container=c&stdout=true").as_str(),
             "*/*",
-            400,
+            404,
             "Status",
         ),
         // No metrics server is there.

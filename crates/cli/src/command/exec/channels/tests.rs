@@ -92,8 +92,10 @@ async fn a_command_that_is_silent_is_not_lost() {
         let mut channels = Channels::open(client, true, NONE, silence);
         let server = tokio::spawn(async move {
             let pings = async {
-                while responds {
-                    server.next().await.unwrap().unwrap();
+                if responds {
+                    loop {
+                        server.next().await.unwrap().unwrap();
+                    }
                 }
                 std::future::pending::<()>().await;
             };
