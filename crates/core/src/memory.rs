@@ -47,7 +47,7 @@ pub(crate) struct Memory {
     pub(crate) quotas: quotas::Quotas,
     /// The room of members, and who waits for it.
     pub(crate) rooms: room::Rooms,
-    /// What was scheduled lately, for the answers of estimators.
+    /// The results that were stored lately, for the answers of estimators.
     pub(crate) placed: placed::Placed,
     /// The answers of estimators, and who waits for them.
     pub(crate) estimates: estimates::Estimates,

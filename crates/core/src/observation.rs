@@ -12,6 +12,7 @@ pub mod misread;
 mod object_ref;
 mod outcome;
 mod priority_class;
+mod probe;
 mod quota;
 mod unhealthy;
 mod usage;
@@ -53,6 +54,7 @@ pub use meta::{CopyMeta, owner_hash};
 pub use object_ref::ObjectRef;
 pub use outcome::{Delivered, Removed, Wrote};
 pub use priority_class::PriorityClass;
+pub use probe::Probe;
 pub use quota::{AssignedQuota, QuotaOutcome, assignment};
 pub use usage::{Node, Pod, Unscheduled};
 pub use uses::{Use, Used, Uses};
@@ -186,21 +188,6 @@ pub enum Subject {
 
 /// A group version that a member serves, and its kinds as (plural, kind).
 pub type Served = (String, Vec<(String, String)>);
-
-/// The result of a probe of a member.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Probe {
-    /// True if the member's API server responds and is healthy.
-    pub healthy: bool,
-    /// A CamelCase reason, e.g. `ClusterReady`, `ClusterNotReachable`, `CredentialsRefused`.
-    pub reason: String,
-    /// A sentence for the user who must act.
-    pub message: String,
-    /// The member's version, e.g. `v1.36.2`.
-    pub kubernetes_version: Option<String>,
-    /// The group versions and kinds it serves: (groupVersion, [(plural, kind)]); `None` when discovery was not asked.
-    pub api_enablements: Option<Vec<Served>>,
-}
 
 /// One fact seen by the shell.
 #[derive(Clone, Debug)]

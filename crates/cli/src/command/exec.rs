@@ -35,7 +35,7 @@ mod channels;
 mod outcome;
 mod terminal;
 
-use channels::{Channels, Inputs, Received, SILENCE};
+use channels::{Channels, DEADLINE, Inputs, Received};
 use outcome::Outcome;
 use terminal::Raw;
 
@@ -113,9 +113,9 @@ pub async fn run(
         };
         // Responses to pings wait behind input that a command does not read, as during a long restore; ctrl-C ends it then. A terminal
         // in raw mode has no such way out.
-        let silence = (tty || !args.stdin).then_some(SILENCE);
+        let deadline = (tty || !args.stdin).then_some(DEADLINE);
         let signals = Signals::new(tty)?;
-        let channels = Channels::open(opened.into_stream(), closes, inputs, silence);
+        let channels = Channels::open(opened.into_stream(), closes, inputs, deadline);
         attach(channels, signals, (&mut *out, &mut *err)).await
     };
     code(ended?, args.stdin && !closes, err)
@@ -202,7 +202,7 @@ fn best(pods: &[Pod]) -> Option<&Pod> {
 #[derive(Debug, PartialEq)]
 enum Ended {
     /// The command ended.
-    Told(Box<Status>),
+    Report(Box<Status>),
     /// It may still run; the cause, if it is known.
     Lost(Option<String>),
     /// An output of this process was closed, as by `| head`.
@@ -220,7 +220,7 @@ async fn attach(
             received = channels.next() => match received {
                 Received::Out(piece) => pass(&piece, out),
                 Received::Err(piece) => pass(&piece, err),
-                Received::Status(status) => return Ok(Ended::Told(status)),
+                Received::Status(status) => return Ok(Ended::Report(status)),
                 Received::Lost(why) => return Ok(Ended::Lost(why)),
             },
             () = signals.any() => bail!("ended by a signal"),
@@ -241,7 +241,7 @@ fn pass(piece: &[u8], to: &mut (dyn Write + Send)) -> std::io::Result<()> {
 /// The exit code. `is_cut`: the end of the input ends the connection.
 fn code(ended: Ended, is_cut: bool, err: &mut (dyn Write + Send)) -> Result<ExitCode> {
     let outcome = match ended {
-        Ended::Told(status) => outcome::of(&status),
+        Ended::Report(status) => outcome::of(&status),
         Ended::Lost(why) => outcome::lost(why, is_cut),
         // The code of the command is not known.
         Ended::OutputClosed => return Ok(ExitCode::FAILURE),

@@ -244,7 +244,7 @@ pub(crate) fn raise_of(binding: &ResourceBinding, target: &TargetCluster) -> Opt
     (share == target.replicas).then_some(raise)
 }
 
-/// What a copy is recorded with after it was written, or found equal: its share, the raise of that, and the share that raised its replicas:
+/// The record of a copy after it was written, or found equal: its share, the raise of that, and the share that raised its replicas:
 /// that of this write, or of an earlier one. `share`: the present one, with its raise; it was written `as_planned`, or is still to be.
 ///
 /// A member that has exactly the share once its raise was delivered has it from that, or from an earlier attempt whose answer was lost. Of

@@ -1,4 +1,4 @@
-//! What was scheduled lately, for the answers of estimators: an answer counts the pods that were on the nodes when the question was asked,
+//! The results that were stored lately, for the answers of estimators: an answer counts the pods that were on the nodes when the question was asked,
 //! and is corrected by what it need not have counted.
 //!
 //! A result is *pending* from its plan until it is stored; from then on its pods start. All of it is kept for longer than any answer
@@ -38,7 +38,7 @@ const STEP: i64 = 1_000;
 /// The number of changes that are kept for one binding on one cluster; the increase of an older one counts as that of others.
 const MOST: usize = 8;
 
-/// What was scheduled lately, and what is about to be stored.
+/// The results that were stored lately, and those that are about to be stored.
 #[derive(Debug, Default)]
 pub(crate) struct Placed {
     bindings: BTreeMap<ResourceId, BTreeMap<Str, Share>>,
@@ -79,7 +79,7 @@ struct Sum {
     before: BTreeMap<Time, Amounts>,
 }
 
-/// What counts of a binding on a cluster, and of all others there, at the time when its estimator was asked.
+/// The replicas that count of a binding on a cluster, and of all others there, at the time when its estimator was asked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counted {
     /// Its stored replicas.
@@ -91,7 +91,7 @@ pub(crate) struct Counted {
 }
 
 impl Placed {
-    /// What counts of a binding on a cluster whose estimator was asked at a time. `stored` is its stored result.
+    /// The replicas that count of a binding on a cluster whose estimator was asked at a time. `stored` is its stored result.
     ///
     /// Its own replicas count from their result on, although they start later: counted too early, they give it too much room, which
     /// the report of the cluster bounds; counted too late, a workload that is scaled up would leave its clusters. Cost: O(log + resources).
@@ -208,7 +208,7 @@ impl Placed {
         });
     }
 
-    /// What was planned of a binding is not about to be stored.
+    /// Records that the planned result of a binding is not about to be stored.
     fn withdraw(&mut self, id: &ResourceId) {
         let Some(shares) = self.bindings.get_mut(id) else {
             return;

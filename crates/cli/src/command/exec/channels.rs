@@ -37,19 +37,19 @@ const CLOSE: u8 = 255;
 const PING: Duration = Duration::from_secs(5);
 
 /// The time without a message or the response to a ping after which a connection is lost.
-pub(super) const SILENCE: Duration = Duration::from_secs(60);
+pub(super) const DEADLINE: Duration = Duration::from_secs(60);
 
 /// The number of messages that are read ahead of the outputs.
 const AHEAD: usize = 16;
 
-/// What goes to the command. An input that is absent was not asked for.
+/// The inputs of the command. An input that is absent was not asked for.
 #[derive(Debug)]
 pub(super) struct Inputs {
     pub(super) stdin: Option<mpsc::Receiver<Vec<u8>>>,
     pub(super) sizes: Option<mpsc::Receiver<TerminalSize>>,
 }
 
-/// What comes from it.
+/// A message from the command.
 #[derive(Debug, PartialEq)]
 pub(super) enum Received {
     Out(Bytes),
@@ -68,12 +68,12 @@ pub(super) struct Channels {
 }
 
 impl Channels {
-    /// `closes`: the subprotocol can tell the end of the input (v5). Without `silence`, a connection may be silent for ever.
+    /// `closes`: the subprotocol can tell the end of the input (v5). Without `deadline`, a connection may be silent for ever.
     pub(super) fn open<S>(
         socket: WebSocketStream<S>,
         closes: bool,
         inputs: Inputs,
-        silence: Option<Duration>,
+        deadline: Option<Duration>,
     ) -> Self
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -86,7 +86,7 @@ impl Channels {
         };
         Self {
             received,
-            _reader: AbortOnDropHandle::new(tokio::spawn(read(from, sender, silence))),
+            _reader: AbortOnDropHandle::new(tokio::spawn(read(from, sender, deadline))),
             _writer: AbortOnDropHandle::new(tokio::spawn(writing)),
         }
     }
@@ -100,13 +100,13 @@ impl Channels {
 async fn read<S>(
     mut from: SplitStream<WebSocketStream<S>>,
     to: mpsc::Sender<Received>,
-    silence: Option<Duration>,
+    deadline: Option<Duration>,
 ) where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     loop {
-        let next = match silence {
-            Some(silence) => time::timeout(silence, from.next()).await,
+        let next = match deadline {
+            Some(deadline) => time::timeout(deadline, from.next()).await,
             None => Ok(from.next().await),
         };
         let received = match next {
@@ -118,7 +118,7 @@ async fn read<S>(
             // Pings and pongs.
             Ok(Some(Ok(_))) => continue,
             Ok(Some(Err(error))) => Received::Lost(Some(error.to_string())),
-            Err(_) => Received::Lost(Some(format!("no response within {} s", SILENCE.as_secs()))),
+            Err(_) => Received::Lost(Some(format!("no response within {} s", DEADLINE.as_secs()))),
         };
         let is_last = matches!(received, Received::Status(_) | Received::Lost(_));
         if to.send(received).await.is_err() || is_last {

@@ -33,9 +33,9 @@ fn exited(code: &str) -> Box<Status> {
 #[test]
 fn the_exit_code_counts_also_if_nobody_reads_the_output() {
     for (ended, wanted) in [
-        (Ended::Told(exited("0")), ExitCode::SUCCESS),
-        (Ended::Told(exited("3")), ExitCode::from(3)),
-        (Ended::Told(exited("256")), ExitCode::FAILURE),
+        (Ended::Report(exited("0")), ExitCode::SUCCESS),
+        (Ended::Report(exited("3")), ExitCode::from(3)),
+        (Ended::Report(exited("256")), ExitCode::FAILURE),
         (Ended::OutputClosed, ExitCode::FAILURE),
     ] {
         let what = format!("{ended:?}");
@@ -70,7 +70,7 @@ async fn outputs_are_passed_on_until_the_command_ends_or_one_is_closed() {
     let signals = || Signals::new(false).unwrap();
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let ended = attach(running().await, signals(), (&mut out, &mut err)).await;
-    assert_eq!(ended.unwrap(), Ended::Told(exited("3")));
+    assert_eq!(ended.unwrap(), Ended::Report(exited("3")));
     assert_eq!((&*out, &*err), (&b"out"[..], &b"err"[..]));
 
     let ended = attach(running().await, signals(), (&mut Vec::new(), &mut Closed)).await;

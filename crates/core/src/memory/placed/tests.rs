@@ -1,4 +1,4 @@
-//! What counts of the results of a binding and of others, by the time of a question.
+//! The replicas that count of the results of a binding and of others, by the time of a question.
 
 use super::*;
 use crate::object::Gvk;

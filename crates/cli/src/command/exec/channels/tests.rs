@@ -78,18 +78,18 @@ async fn a_command_that_writes_as_it_reads_gets_all_of_a_large_input() {
 async fn a_connection_that_is_silent_is_lost() {
     let (client, _server) = sockets().await;
     let began = Instant::now();
-    let mut channels = Channels::open(client, true, NONE, Some(SILENCE));
+    let mut channels = Channels::open(client, true, NONE, Some(DEADLINE));
     let lost = channels.next().await;
     assert_eq!(lost, Received::Lost(Some("no response within 60 s".to_owned())));
-    assert_eq!(began.elapsed().as_secs(), SILENCE.as_secs());
+    assert_eq!(began.elapsed().as_secs(), DEADLINE.as_secs());
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_command_that_is_silent_is_not_lost() {
     // A server that responds to pings; and one that does not while a command has input that it has not read.
-    for (responds, silence) in [(true, Some(SILENCE)), (false, None)] {
+    for (responds, deadline) in [(true, Some(DEADLINE)), (false, None)] {
         let (client, mut server) = sockets().await;
-        let mut channels = Channels::open(client, true, NONE, silence);
+        let mut channels = Channels::open(client, true, NONE, deadline);
         let server = tokio::spawn(async move {
             let pings = async {
                 if responds {
@@ -117,7 +117,7 @@ async fn each_message_is_on_its_channel() {
         stdin: Some(stdin),
         sizes: Some(receiver),
     };
-    let mut channels = Channels::open(client, true, inputs, Some(SILENCE));
+    let mut channels = Channels::open(client, true, inputs, Some(DEADLINE));
     let (width, height) = (80, 24);
     sizes.send(TerminalSize { width, height }).await.unwrap();
     let sent = server.next().await.unwrap().unwrap();
@@ -157,7 +157,7 @@ async fn without_v5_the_end_of_the_input_is_that_of_the_connection() {
         stdin: Some(stdin),
         sizes: None,
     };
-    let mut channels = Channels::open(client, false, inputs, Some(SILENCE));
+    let mut channels = Channels::open(client, false, inputs, Some(DEADLINE));
     drop(input);
     assert!(server.next().await.unwrap().unwrap().is_close());
     // It replies by itself.
