@@ -15,11 +15,11 @@
 //! | kept | any | none | by the user whose label it is |
 //!
 //! A label without the annotation is a user's. So is one for an autoscaler whose copies stay on the members when it ends
-//! ([`keeps_copies`]): a released copy is no proof that nothing scales there, so the annotation goes while that is still to come, and
+//! (`keeps_copies`): a released copy is no proof that nothing scales there, so the annotation goes while that is still to come, and
 //! the label stays.
 //!
 //! Another writer of the hub may take the label off. It is set again with back-off; until then the copies have it all the same
-//! ([`leaves_replicas`](crate::fleet::autoscaling::leaves_replicas)), so that no member loses replicas meanwhile.
+//! (`fleet::autoscaling::leaves_replicas`), so that no member loses replicas meanwhile.
 //!
 //! # The replicas of a labelled workload
 //!
@@ -33,9 +33,9 @@
 //!    the shares that the scheduler raised, each with the generation that it was raised from, and the record of the copy the share and the
 //!    raise that were delivered last: a share that follows is never delivered, a raise to an earlier number is, and what is edited later
 //!    raises nothing again.
-//! 3. From then on the share *follows* what the member has ([`crate::fleet::autoscaling::as_scaled`]), so the scheduler has nothing to
+//! 3. From then on the share *follows* what the member has (`fleet::autoscaling::as_scaled`), so the scheduler has nothing to
 //!    divide again. Not before the binding reports the choice that a user asked for; and not what a share itself made there
-//!    ([`crate::fleet::autoscaling::share_on`]): only what the member decides counts.
+//!    (`fleet::autoscaling::share_on`): only what the member decides counts.
 //! 4. `spec.replicas` of the template becomes the sum of the shares once each cluster reports its share, at most twice a minute: each
 //!    such write is a write on every member, too.
 //!
