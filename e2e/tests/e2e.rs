@@ -140,6 +140,8 @@ mod registration;
 mod removal;
 #[path = "e2e/secrets.rs"]
 mod secrets;
+#[path = "e2e/services.rs"]
+mod services;
 #[path = "e2e/suspension.rs"]
 mod suspension;
 #[path = "e2e/taint_policies.rs"]
@@ -211,6 +213,7 @@ fn main() -> ExitCode {
         drift::tests(),
         native::tests(),
         autoscaling::tests(),
+        services::tests(),
         gate::tests(),
         governor::tests(),
         secrets::tests(),

@@ -62,6 +62,11 @@ fn parts() -> Vec<Part> {
             "config/rbac-registration",
             "entourage-registration",
         ),
+        of_gate(
+            Some("serviceImport"),
+            "config/rbac-services",
+            "entourage-services",
+        ),
     ];
     let on_request = propagated().iter().filter(|kind| !kind.resource.on_hub);
     parts.extend(on_request.map(|kind| Part {

@@ -16,7 +16,7 @@ pub mod facts;
 pub mod rules;
 
 use crate::scope::ClusterScoped;
-use crate::{apps, cluster, config, kruise, policy, work};
+use crate::{apps, cluster, config, kruise, policy, services, work};
 
 /// One kind that is served as a CRD.
 pub struct CrdEntry {
@@ -100,6 +100,16 @@ pub const CRDS: &[CrdEntry] = &[
         name: "resourceinterpreterwebhookconfigurations.config.karmada.io",
         summary: "Webhooks that interpret kinds.",
         make: || finish(config::ResourceInterpreterWebhookConfiguration::crd()),
+    },
+    CrdEntry {
+        name: "serviceexports.multicluster.x-k8s.io",
+        summary: "Services that are used from other clusters.",
+        make: || finish(without_a_spec(services::ServiceExport::crd())),
+    },
+    CrdEntry {
+        name: "serviceimports.multicluster.x-k8s.io",
+        summary: "Services of other clusters.",
+        make: || finish(without_a_spec(services::ServiceImport::crd())),
     },
     CrdEntry {
         name: "workloadrebalancers.apps.karmada.io",

@@ -54,6 +54,10 @@ table! {
         DISTRIBUTED_BY = "entourage.dev/distributed-by";
         /// Ours. On a ResourceQuota that a FederatedResourceQuota made on a member: the id of the hub.
         FEDERATED_QUOTA = "entourage.dev/federated-quota";
+        /// On an EndpointSlice: the Service that it belongs to. A label of Kubernetes.
+        SERVICE_NAME = "kubernetes.io/service-name";
+        /// On an EndpointSlice: the controller that writes it. A label of Kubernetes.
+        ENDPOINTS_MANAGED_BY = "endpointslice.kubernetes.io/managed-by";
         /// Ours. On a Work of a cluster in Pull mode: the kind of its object and its API group, as `Deployment.apps`; a hash of both
         /// if that is too long.
         WORK_KIND = "entourage.dev/work-kind";
@@ -65,6 +69,10 @@ pub const TRUE: &str = "true";
 
 /// The value of [`label::DELETION_PROTECTED`] that protects an object from deletion.
 pub const DELETION_PROTECTED_ALWAYS: &str = "Always";
+
+/// The value of [`label::ENDPOINTS_MANAGED_BY`] on EndpointSlices of the hub that stand for those of members, and on their copies.
+/// Source: Karmada, which collects no slice with it.
+pub const ENDPOINTS_DISPATCHED: &str = "endpointslice-dispatch-controller.karmada.io";
 
 table! {
     /// Annotation keys. Source: Karmada reference 0.3.
@@ -184,6 +192,14 @@ table! {
         /// Ours. On a ResourceQuota that a FederatedResourceQuota made on a member: `CLUSTER/NAMESPACE/NAME` of the assignment
         /// that it was made for.
         FEDERATED_QUOTA_FOR = "entourage.dev/federated-quota-for";
+        /// On an EndpointSlice of the hub that stands for one of a member, and on its copies: that member. It is not propagated
+        /// there. Source: Karmada.
+        PROVISION_CLUSTER = "endpointslice.karmada.io/provision-cluster";
+        /// Ours. On such an EndpointSlice: the name of the one on the member.
+        COLLECTED_SLICE = "entourage.dev/collected-slice";
+        /// Ours. On a Service of the hub that this control plane did not create, set by a user: the ServiceImport that it stands for from
+        /// now on.
+        DERIVED_FROM = "entourage.dev/derived-from";
         /// Ours. On a ResourceDistribution: [`super::TRUE`] confirms that its copies are deleted although its targets match no
         /// namespace.
         ALLOW_EMPTY_TARGETS = "entourage.dev/allow-empty-targets";
@@ -334,6 +350,10 @@ table! {
         INTERPRET_HEALTH_SUCCEED = "InterpretHealthSucceed";
         /// Warning: a copy's health could not be interpreted.
         INTERPRET_HEALTH_FAILED = "InterpretHealthFailed";
+        /// Warning, on a ServiceImport: the Service that stands for it on the hub cannot be written.
+        SYNC_DERIVED_SERVICE_FAILED = "SyncDerivedServiceFailed";
+        /// Ours. Warning, on a ServiceExport: EndpointSlices of a member cannot be stored on the hub.
+        COLLECT_ENDPOINTS_FAILED = "CollectEndpointsFailed";
         /// Ours. Normal, on a ResourceDistribution: every target namespace has its copy.
         DISTRIBUTED = "Distributed";
         /// Ours. Warning, on a ResourceDistribution: its spec is invalid.
@@ -419,6 +439,8 @@ table! {
         AGENT_WATCHED = "AgentWatched";
         /// Ours. On a Cluster in Push mode: False while its capacity cannot be collected.
         CAPACITY_WATCHED = "CapacityWatched";
+        /// Ours. On a Cluster that exports Services: False while some of their endpoints are not collected.
+        ENDPOINTS_COLLECTED = "EndpointsCollected";
         /// Ours. On a Cluster: True while deletions of its copies wait for a user to resume them.
         REMOVALS_PAUSED = "RemovalsPaused";
         /// On a Work: its copy is on the member.

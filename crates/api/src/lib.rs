@@ -18,4 +18,5 @@ pub mod names;
 pub mod policy;
 mod schema;
 pub mod scope;
+pub mod services;
 pub mod work;

@@ -61,6 +61,38 @@ pub fn work_name(namespace: &str, name: &str, kind: &str) -> String {
     format!("{name}-{}", safe_encode(hash))
 }
 
+/// The prefix that [`derived_service`] adds to a name.
+pub const DERIVED_PREFIX: &str = "derived-";
+
+/// The prefix of [`imported_slices`].
+pub const IMPORTED_PREFIX: &str = "imported-";
+
+/// The longest name of an object.
+const LONGEST_NAME: usize = 253;
+
+/// The name of the Service that stands for a ServiceImport.
+pub fn derived_service(import: &str) -> String {
+    format!("{DERIVED_PREFIX}{import}")
+}
+
+/// The names that the EndpointSlice of the hub for one of a member may have, in the order in which they are tried: Karmada's, and
+/// one with a hash of both parts, because `a-b` with `c` and `a` with `b-c` have the same first name.
+pub fn imported_slices(cluster: &str, slice: &str) -> [String; 2] {
+    let plain = format!("{IMPORTED_PREFIX}{cluster}-{slice}");
+    let hash = safe_encode(fnv1a_32(format!("{cluster}/{slice}").as_bytes()));
+    let mut end = plain.len().min(LONGEST_NAME - 1 - hash.len());
+    while !plain.is_char_boundary(end) {
+        end -= 1;
+    }
+    let hashed = format!("{}-{hash}", plain[..end].trim_end_matches(['-', '.']));
+    let first = if plain.len() > LONGEST_NAME {
+        hashed.clone()
+    } else {
+        plain
+    };
+    [first, hashed]
+}
+
 /// The namespace on the hub that holds the Works of a cluster.
 pub fn execution_namespace(cluster: &str) -> String {
     format!("{EXECUTION_NAMESPACE_PREFIX}{cluster}")

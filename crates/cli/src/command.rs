@@ -307,6 +307,7 @@ mod tests {
         "entourage agent --cluster-name m1 --hub-kubeconfig hub.yaml --hub-context pull --kubeconfig m1.yaml --health-addr off",
         "entourage bench all --kubeconfig hub.yaml --member m1=m1.yaml --member m2=m2.yaml --json report.json",
         "entourage controllers --controllers=*,hpaScaleTargetMarker,deploymentReplicasSyncer",
+        "entourage controllers --controllers=*,serviceExport,endpointSlice,serviceImport --endpoints-per-member 100",
         "entourage up --controllers *,-deploymentReplicasSyncer",
         "entourage controllers --kubeconfig hub.yaml --feature-gates PropagateDeps=false --health-addr off",
         "entourage controllers --leader-elect true --log-format json --log-level debug",

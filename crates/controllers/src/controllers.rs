@@ -77,6 +77,8 @@ const CLUSTER: &str = "cluster.karmada.io";
 const CONFIG: &str = "config.karmada.io";
 const KRUISE: &str = "apps.kruise.io";
 const APPS: &str = "apps.karmada.io";
+const SERVICES: &str = "multicluster.x-k8s.io";
+const DISCOVERY: &str = "discovery.k8s.io";
 
 /// All controllers, sorted by name.
 pub const CONTROLLERS: &[Controller] = &[
@@ -406,6 +408,29 @@ pub const CONTROLLERS: &[Controller] = &[
         ],
     },
     Controller {
+        name: "services",
+        summary: "collects the endpoints of Services that members export, and makes Services of ServiceImports",
+        module: "entourage_core::services",
+        gate: Some("serviceImport"),
+        rules: &[
+            rule(
+                Resources::Of(SERVICES, &["serviceexports", "serviceimports"]),
+                &["get", "list", "watch"],
+                "which Services are exported and imported",
+            ),
+            rule(
+                Resources::Of(DISCOVERY, &["endpointslices"]),
+                &["create", "delete", "get", "list", "patch", "watch"],
+                "one for each EndpointSlice of an exported Service on a member",
+            ),
+            rule(
+                Resources::Of("", &["services"]),
+                &["create", "delete", "get", "list", "patch", "watch"],
+                "one for each ServiceImport",
+            ),
+        ],
+    },
+    Controller {
         name: "status",
         summary: "reports the status of a template on its members",
         module: "entourage_core::status",
@@ -512,7 +537,7 @@ mod tests {
         distribution::Place,
         interpreter::hook::Contract,
         object::{Gvk, NamespacedName, ResourceId},
-        observation::{Watch, kind_read_by},
+        observation::{ServicePart, Watch, kind_read_by},
         plan::Key,
     };
 
@@ -581,6 +606,8 @@ mod tests {
             Key::Quota(NamespacedName::new("ns", "a")),
             Key::QuotaCopy(NamespacedName::new("ns", "a"), "m1".into()),
             Key::ExecutionNamespace("a".into()),
+            Key::Endpoints("m1".into(), NamespacedName::new("ns", "a")),
+            Key::DerivedService(NamespacedName::new("ns", "a")),
             Key::Work(ResourceId::new(Gvk::new("v1", "Secret"), "ns", "a"), "m1".into()),
             Key::Distributed(
                 "a".into(),
@@ -610,6 +637,8 @@ mod tests {
                 | Key::Quota(_)
                 | Key::QuotaCopy(..)
                 | Key::ExecutionNamespace(_)
+                | Key::Endpoints(..)
+                | Key::DerivedService(_)
                 | Key::Work(..) => {}
             }
             let row = row(key.controller());
@@ -640,6 +669,9 @@ mod tests {
             Watch::PriorityClasses,
             Watch::Works,
             Watch::Leases,
+            Watch::ServiceParts(ServicePart::Import),
+            Watch::ServiceParts(ServicePart::Derived),
+            Watch::ServiceParts(ServicePart::Imported),
         ];
         for watch in watches {
             // A new kind of watch has no arm here, which is a reminder to add it above if it is one of the hub.
@@ -667,7 +699,9 @@ mod tests {
                 | Watch::PriorityClasses
                 | Watch::QuotaCopies(_)
                 | Watch::Works
-                | Watch::Leases => {}
+                | Watch::Leases
+                | Watch::ServiceParts(_)
+                | Watch::Endpoints(..) => {}
             }
             let group = kind_read_by(&watch).group;
             let resource = Path::watched(&watch).resource;

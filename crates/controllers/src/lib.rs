@@ -119,6 +119,10 @@ pub struct Options {
     pub mark_scale_targets: bool,
     /// True if the replicas of templates follow the autoscalers of members; see [`entourage_core::autoscaling`].
     pub sync_replicas: bool,
+    /// True if endpoints of exported Services are collected, and ServiceImports get Services; see [`entourage_core::services`].
+    pub share_services: bool,
+    /// The number of endpoints that are collected of one member; each EndpointSlice, port and address counts one.
+    pub endpoints_per_member: usize,
     /// The feature gate Failover (docs/concepts.md, "The feature gates").
     pub failover: bool,
     /// The feature gate FederatedQuotaEnforcement (docs/concepts.md, "The feature gates").
@@ -169,6 +173,8 @@ impl Default for Options {
             mirror_works: false,
             mark_scale_targets: false,
             sync_replicas: false,
+            share_services: false,
+            endpoints_per_member: entourage_core::config::ENDPOINTS_PER_MEMBER,
             failover: true,
             enforce_quotas: false,
             eviction_budget: Budget::default(),
@@ -310,6 +316,8 @@ pub async fn run(
             config.mirror_works = options.mirror_works;
             config.mark_scale_targets = options.mark_scale_targets;
             config.sync_replicas = options.sync_replicas;
+            config.share_services = options.share_services;
+            config.endpoints_per_member = options.endpoints_per_member;
             config.events_on_bindings = options.events == events::Recorded::All;
             config.failover = options.failover;
             config.enforce_quotas = options.enforce_quotas;

@@ -12,6 +12,7 @@ pub(crate) mod namespaces;
 mod resource_state;
 mod revisions;
 mod scaling_writes;
+mod services;
 mod usage;
 mod watches;
 mod works;
@@ -35,6 +36,7 @@ pub(crate) use resource_state::{Copied, TaintPolicy, bound, meta_of, referred};
 pub(crate) use revisions::{AGE, MOST, Revisions};
 pub use scaling_writes::ScalingWrites;
 pub(crate) use scaling_writes::{Label, Sent, Written};
+pub(crate) use services::Services;
 pub(crate) use usage::{MemberUsage, Usage, add as add_amounts, subtract as subtract_amounts};
 pub(crate) use watches::WatchTable;
 pub(crate) use works::HeldWork;
@@ -80,6 +82,8 @@ pub(crate) struct Cache {
     pub(crate) works: BTreeMap<NamespacedName, HeldWork>,
     /// The Leases of the agents of clusters in Pull mode.
     pub(crate) leases: Leases,
+    /// The parts of Services of other clusters.
+    pub(crate) services: Services,
     /// Objects on members that carry our metadata and are not managed.
     pub(crate) copied: BTreeMap<Str, Copied>,
 }

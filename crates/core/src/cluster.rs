@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 mod capacity;
 mod copied;
 pub mod credentials;
+mod endpoints;
 pub mod identity;
 mod pull;
 mod ready;

@@ -13,6 +13,12 @@ use crate::{
 /// The default number of kinds outside Kubernetes itself that the policies of a namespace may name.
 pub const KINDS_PER_NAMESPACE: usize = 100;
 
+/// The number of endpoints of a member that are collected by default. Slices and ports count, too.
+pub const ENDPOINTS_PER_MEMBER: usize = 20_000;
+
+/// The number of Services of a member whose endpoints are watched: each is a watch, and so a connection, of its own.
+pub const EXPORTS_PER_MEMBER: usize = 500;
+
 /// The settings of the decisions. Durations are milliseconds.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -69,6 +75,12 @@ pub struct Config {
     pub mark_scale_targets: bool,
     /// True if the replicas of templates follow the autoscalers of members; see [`crate::autoscaling`]. Default: false.
     pub sync_replicas: bool,
+    /// True if endpoints of exported Services are collected, and ServiceImports get Services; see [`crate::services`]. Default: false.
+    pub share_services: bool,
+    /// The number of endpoints that are collected of one member; each slice, port and address counts one. Default 20,000.
+    pub endpoints_per_member: usize,
+    /// The number of Services of one member whose endpoints are watched. Default 500.
+    pub exports_per_member: usize,
     /// True if the successes of a workload are also recorded on its binding; see [`crate::event_reasons`]. Default: false.
     pub events_on_bindings: bool,
     /// The feature gate Failover (docs/concepts.md, "The feature gates"). Default: on.
@@ -119,6 +131,9 @@ impl Config {
             mirror_works: false,
             mark_scale_targets: false,
             sync_replicas: false,
+            share_services: false,
+            endpoints_per_member: ENDPOINTS_PER_MEMBER,
+            exports_per_member: EXPORTS_PER_MEMBER,
             events_on_bindings: false,
             failover: true,
             eviction_budget: Budget::default(),

@@ -26,7 +26,7 @@ use crate::{
     observation::{Observation, Watch},
     override_effect,
     plan::{Change, HubObject, Key, Plan, SyncRequirement, Verb},
-    quotas, rebalancer, status, works,
+    quotas, rebalancer, services, status, works,
 };
 
 /// The state of the fleet, and the decisions that follow from it. Derefs to the [`Fleet`], for reading.
@@ -112,6 +112,8 @@ pub(crate) fn plan(fleet: &Fleet, key: &Key, now: Time) -> Plan {
         Key::Quota(name) => quotas::plan(fleet, name, now),
         Key::QuotaCopy(name, cluster) => quotas::plan_copy(fleet, name, cluster, now),
         Key::Work(id, cluster) => works::plan(fleet, id, cluster, now),
+        Key::Endpoints(cluster, service) => services::plan(fleet, cluster, service, now),
+        Key::DerivedService(import) => services::plan_derived(fleet, import),
         Key::ExecutionNamespace(cluster) => execution_namespaces::plan(fleet, cluster),
     };
     cluster::identity::gate(fleet, key, autoscaling::gate(fleet, key, plan))
@@ -151,6 +153,19 @@ impl Fleet {
         }
         if let Key::Quota(name) = key {
             quotas::note(self, name, &plan, now);
+        }
+        if let Key::Endpoints(cluster, service) = key {
+            let is_write = |change: &Change| {
+                matches!(
+                    change,
+                    Change::Hub {
+                        verb: Verb::Create(_) | Verb::Merge(_),
+                        ..
+                    }
+                )
+            };
+            let writes = plan.changes.iter().any(is_write);
+            self.memory.endpoints.note(cluster, service, writes, now);
         }
         if let Key::BindingStatus(id) = key {
             self.note_reported_failures(id, &plan);

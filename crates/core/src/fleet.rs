@@ -11,6 +11,7 @@ pub(crate) mod contests;
 pub(crate) mod current;
 mod demand;
 pub(crate) mod execution_namespaces;
+pub(crate) mod exports;
 pub(crate) mod identities;
 pub(crate) mod namespaces;
 pub(crate) mod needs;
@@ -46,9 +47,10 @@ use crate::{
     cache::{Cache, Member, ResourceState},
     config::Config,
     graph::{Graph, Links, Reach},
+    kinds,
     memory::Memory,
     object::{Gvk, NamespacedName, ResourceId, Str},
-    observation::Watch,
+    observation::{ServicePart, Watch},
 };
 
 /// The fleet as this process knows it.
@@ -68,6 +70,15 @@ impl Fleet {
     pub(crate) fn new(config: Config) -> Self {
         let distributions = config.distribute.then_some(Watch::Distributions);
         let works = config.mirror_works.then_some(Watch::Works);
+        let mut graph = Graph::default();
+        let services = config.share_services.then(|| {
+            // Which members export a Service is known also while no policy selects a ServiceExport.
+            graph.kinds.insert(kinds::service_export());
+            graph.interpreter.review(&kinds::service_export());
+            let parts = [ServicePart::Import, ServicePart::Derived, ServicePart::Imported];
+            let exports = Watch::Templates(kinds::service_export());
+            parts.map(Watch::ServiceParts).into_iter().chain([exports])
+        });
         let watches = BASE
             .into_iter()
             .chain(OVERRIDES)
@@ -80,6 +91,7 @@ impl Fleet {
             ])
             .chain(distributions)
             .chain(works)
+            .chain(services.into_iter().flatten())
             .collect();
         Self {
             config,
@@ -88,7 +100,7 @@ impl Fleet {
                 watches,
                 ..Cache::default()
             },
-            graph: Graph::default(),
+            graph,
             memory: Memory::default(),
         }
     }

@@ -17,6 +17,7 @@
 //! | [`delivery`] | the content of a copy, and when it is written, released or deleted |
 //! | [`distribution`] | the target namespaces of a ResourceDistribution, and the end of its copies |
 //! | [`quotas`] | the ResourceQuotas that a FederatedResourceQuota makes on members, and its status |
+//! | [`services`] | the EndpointSlices and Services of the hub that stand for Services of other clusters |
 //! | [`rebalancer`] | the workloads that are rescheduled, and the status of a WorkloadRebalancer |
 //! | [`status`] | the status of bindings and templates |
 //! | [`failover`] | the clusters that a workload is evicted from, and when its copies there may be deleted |
@@ -80,6 +81,7 @@ pub mod refusal;
 pub mod registration;
 mod reserved;
 mod scheduling;
+pub mod services;
 pub mod status;
 mod storage_protection;
 mod stored_binding;

@@ -6,6 +6,7 @@ pub(crate) mod cut_off;
 pub(crate) mod deletion_pauses;
 pub(crate) mod descheduled;
 pub(crate) mod distributions;
+pub(crate) mod endpoints;
 pub(crate) mod estimates;
 pub(crate) mod identities;
 mod origin;
@@ -51,6 +52,10 @@ pub(crate) struct Memory {
     pub(crate) placed: placed::Placed,
     /// The answers of estimators, and who waits for them.
     pub(crate) estimates: estimates::Estimates,
+    /// The last writes of EndpointSlices of the hub.
+    pub(crate) endpoints: endpoints::EndpointWrites,
+    /// The exported Services whose endpoints are not watched.
+    pub(crate) unwatched_exports: endpoints::UnwatchedExports,
     /// The stuck replicas that were moved lately.
     pub(crate) descheduled: descheduled::Descheduled,
     /// The members of workload groups, as plans are about to store them: a decision counts from the moment it is made.

@@ -14,6 +14,7 @@ mod outcome;
 mod priority_class;
 mod probe;
 mod quota;
+mod services;
 mod unhealthy;
 mod usage;
 mod uses;
@@ -56,6 +57,9 @@ pub use outcome::{Delivered, Removed, Wrote};
 pub use priority_class::PriorityClass;
 pub use probe::Probe;
 pub use quota::{AssignedQuota, QuotaOutcome, assignment};
+pub use services::{
+    DerivedService, Endpoints, Owner, Port, ServiceImport, ServiceObject, ServicePart, Slice, SliceSource,
+};
 pub use usage::{Node, Pod, Unscheduled};
 pub use uses::{Use, Used, Uses};
 pub use watch::{LEASES, Watch, is_whole, kind_read_by};
@@ -184,6 +188,10 @@ pub enum Subject {
     Node(Str, Str, Box<Node>),
     /// A pod of a member, by its number.
     Pod(Str, u64, Pod),
+    /// An object of the hub that belongs to a Service of other clusters.
+    ServicePart(NamespacedName, Box<ServiceObject>),
+    /// An EndpointSlice of a Service that a member exports: the member, the Service, its name.
+    Endpoints(Str, NamespacedName, Str, Box<Slice>),
 }
 
 /// A group version that a member serves, and its kinds as (plural, kind).
@@ -377,6 +385,20 @@ pub fn project(watch: &Watch, interpretation: &Interpretation, object: &Value) -
             pod_number(object)?,
             Pod::of(object),
         )),
+        Watch::ServiceParts(part) => {
+            let id = identity(&part.gvk(), object)?;
+            let name = NamespacedName::new(&id.namespace, &id.name);
+            Some(Subject::ServicePart(
+                name,
+                Box::new(ServiceObject::of(*part, object)),
+            ))
+        }
+        Watch::Endpoints(cluster, service) => Some(Subject::Endpoints(
+            cluster.clone(),
+            service.clone(),
+            object["metadata"]["name"].as_str()?.into(),
+            Box::new(Slice::of_member(object)),
+        )),
     }
 }
 
@@ -418,6 +440,10 @@ pub fn which(watch: &Watch, object: &Value) -> Option<ObjectRef> {
         Watch::Leases => ObjectRef::Lease(name.into()),
         Watch::Nodes(cluster) => ObjectRef::Node(cluster.clone(), name.into()),
         Watch::Pods(cluster) => ObjectRef::Pod(cluster.clone(), usage::number(namespace, name)),
+        Watch::ServiceParts(part) => ObjectRef::ServicePart(*part, NamespacedName::new(namespace, name)),
+        Watch::Endpoints(cluster, service) => {
+            ObjectRef::Endpoints(cluster.clone(), service.clone(), name.into())
+        }
     })
 }
 
@@ -523,6 +549,11 @@ mod tests {
             Watch::Leases,
             Watch::Nodes("m1".into()),
             Watch::Pods("m1".into()),
+            Watch::ServiceParts(ServicePart::Import),
+            Watch::ServiceParts(ServicePart::Derived),
+            Watch::ServiceParts(ServicePart::Imported),
+            Watch::Endpoints("m1".into(), NamespacedName::new("ns", "a")),
+            Watch::Endpoints("m1".into(), NamespacedName::new("ns", "b")),
         ];
         for (at, watch) in watches.iter().enumerate() {
             let is_namespaced = matches!(

@@ -18,6 +18,7 @@ pub use uses::{EstimateUse, RoomUse};
 use crate::{
     interpreter::Interpretation,
     object::{Gvk, NamespacedName, ResourceId, Str, StrMap, Time},
+    observation::ServicePart,
     places::Place,
     render_spec::RenderSpec,
     server::Server,
@@ -62,6 +63,10 @@ pub enum Key {
     ExecutionNamespace(Str),
     /// The Work that mirrors the copy of a template on a member.
     Work(ResourceId, Str),
+    /// The EndpointSlices of the hub that stand for those of a Service of a member.
+    Endpoints(Str, NamespacedName),
+    /// The Service of the hub that stands for a ServiceImport.
+    DerivedService(NamespacedName),
 }
 
 impl Key {
@@ -112,6 +117,7 @@ impl Key {
             Self::Rebalancer(_) => "rebalancer",
             Self::Quota(_) | Self::QuotaCopy(..) => "quotas",
             Self::Work(..) => "works",
+            Self::Endpoints(..) | Self::DerivedService(_) => "services",
         }
     }
 }
@@ -256,6 +262,8 @@ pub enum HubObject {
     Namespace(Str),
     /// A Work.
     Work(NamespacedName),
+    /// A Service or an EndpointSlice that belongs to a Service of other clusters.
+    ServicePart(ServicePart, NamespacedName),
 }
 
 /// The request for a hub object. Bodies hold objects that only the control plane writes, never a template's payload.

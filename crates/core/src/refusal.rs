@@ -4,7 +4,7 @@
 use entourage_api::{keys::event, names};
 
 use crate::{
-    fleet::Fleet,
+    fleet::{Fleet, exports::export_of, regarding::on_template},
     kinds,
     plan::{Event, Key, Regarding},
     scope,
@@ -28,6 +28,8 @@ pub fn event(fleet: &Fleet, key: &Key, words: &str) -> Option<Event> {
         Key::Copy(..) | Key::Namespace(..) | Key::Distributed(..) | Key::QuotaCopy(..) => "its copy",
         Key::ExecutionNamespace(_) => "its execution namespace",
         Key::Work(..) => "its Work",
+        Key::Endpoints(..) => "the EndpointSlices of its Service",
+        Key::DerivedService(_) => "the Service that stands for it",
     };
     let (reason, message) = match key {
         Key::Namespace(name, cluster) => (
@@ -63,6 +65,8 @@ pub fn event(fleet: &Fleet, key: &Key, words: &str) -> Option<Event> {
                     event::COLLECT_QUOTA_STATUS_FAILED
                 }
                 Key::Quota(_) => event::COLLECT_QUOTA_OVERALL_STATUS_FAILED,
+                Key::Endpoints(..) => event::COLLECT_ENDPOINTS_FAILED,
+                Key::DerivedService(_) => event::SYNC_DERIVED_SERVICE_FAILED,
                 _ => event::SYNC_WORK_FAILED,
             };
             let message = format!("the hub rejected {what}: {words}; retrying; correct what is rejected");
@@ -98,6 +102,18 @@ pub fn decision(fleet: &Fleet, key: &Key, words: &str) -> Option<Event> {
             regarding: regarding(fleet, key)?,
             warning: true,
             reason: event::FOLLOW_AUTOSCALERS_FAILED,
+            message: words.to_owned(),
+        }),
+        Key::DerivedService(_) => Some(Event {
+            regarding: regarding(fleet, key)?,
+            warning: true,
+            reason: event::SYNC_DERIVED_SERVICE_FAILED,
+            message: words.to_owned(),
+        }),
+        Key::Endpoints(..) => Some(Event {
+            regarding: regarding(fleet, key)?,
+            warning: true,
+            reason: event::COLLECT_ENDPOINTS_FAILED,
             message: words.to_owned(),
         }),
         Key::Override(_) => Some(Event {
@@ -154,6 +170,18 @@ fn regarding(fleet: &Fleet, key: &Key) -> Option<Regarding> {
             namespace: name.namespace.clone(),
             name: name.name.clone(),
             uid: fleet.memory.quotas.get(name)?.meta.uid.clone(),
+        },
+        Key::Endpoints(_, service) => {
+            let id = export_of(service);
+            let template = fleet.resource(&id)?.template.as_ref()?;
+            on_template(&id, template)
+        }
+        Key::DerivedService(name) => Regarding {
+            api_version: kinds::SERVICES_API.into(),
+            kind: "ServiceImport".into(),
+            namespace: name.namespace.clone(),
+            name: name.name.clone(),
+            uid: fleet.cache.services.imports.get(name)?.meta.uid.clone(),
         },
         Key::Template(id)
         | Key::TemplateStatus(id)

@@ -27,6 +27,7 @@ mod resource_quota;
 mod secret;
 mod service;
 mod service_account;
+mod service_export;
 mod service_import;
 mod stateful_set;
 mod webhook_configuration;
@@ -88,6 +89,7 @@ pub const NATIVE: &[&dyn NativeKind] = &[
     &secret::Secret,
     &service::Service,
     &service_account::ServiceAccount,
+    &service_export::ServiceExport,
     &service_import::ServiceImport,
     &stateful_set::StatefulSet,
     &webhook_configuration::WebhookConfiguration("MutatingWebhookConfiguration"),

@@ -44,5 +44,32 @@ pub fn resource_quota() -> Gvk {
     Gvk::new("v1", "ResourceQuota")
 }
 
+/// The group and version of ServiceExports and ServiceImports.
+pub const SERVICES_API: &str = "multicluster.x-k8s.io/v1alpha1";
+
+/// The kind of ServiceExports.
+#[must_use]
+pub fn service_export() -> Gvk {
+    Gvk::new(SERVICES_API, "ServiceExport")
+}
+
+/// The kind of ServiceImports.
+#[must_use]
+pub fn service_import() -> Gvk {
+    Gvk::new(SERVICES_API, "ServiceImport")
+}
+
+/// The kind of Services.
+#[must_use]
+pub fn service() -> Gvk {
+    Gvk::new("v1", "Service")
+}
+
+/// The kind of EndpointSlices.
+#[must_use]
+pub fn endpoint_slice() -> Gvk {
+    Gvk::new("discovery.k8s.io/v1", "EndpointSlice")
+}
+
 /// The group and version of Clusters.
 pub const CLUSTER_API: &str = "cluster.karmada.io/v1alpha1";

@@ -102,7 +102,7 @@ pub fn events(
             of_hub.filter_map(event).collect()
         }
         Server::Member(cluster) => {
-            let all = watches::of_member(cluster, id);
+            let all = watches::of_member(cluster, id, after.into_iter().chain(before));
             let open = all.iter().filter(|watch| process.open.contains(*watch));
             open.filter_map(event).collect()
         }

@@ -117,9 +117,14 @@ impl Versions {
         // The annotations of a Deployment count as its spec does.
         let is_annotated =
             &*id.gvk.kind == "Deployment" && next["metadata"]["annotations"] != meta["annotations"];
+        // Whatever an EndpointSlice says is beside a spec.
+        let is_of_slice = |field: &&str| next[*field] != held[*field];
+        let is_redirected = &*id.gvk.kind == "EndpointSlice"
+            && (["addressType", "endpoints", "ports"].iter().any(is_of_slice)
+                || next["metadata"]["labels"] != meta["labels"]);
         if let Some(generation) = meta["generation"]
             .as_i64()
-            .filter(|_| next["spec"] != held["spec"] || is_annotated)
+            .filter(|_| next["spec"] != held["spec"] || is_annotated || is_redirected)
         {
             next["metadata"]["generation"] = json!(generation + 1);
         }

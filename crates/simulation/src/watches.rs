@@ -1,10 +1,12 @@
 //! The model of watches: what one covers and serves.
 
+use std::collections::BTreeSet;
+
 use entourage_api::keys::label;
 use entourage_core::{
     Engine,
     interpreter::{self, Interpretation},
-    object::{ResourceId, Str},
+    object::{NamespacedName, ResourceId, Str},
     observation::{self, Subject, Watch, kind_read_by},
     pulled::REPORT,
 };
@@ -19,21 +21,37 @@ pub fn covers(watch: &Watch, hub: &str, id: &ResourceId, object: &Value) -> bool
             Watch::Copies(..) => object["metadata"]["labels"][label::HUB] == *hub,
             Watch::Distributed(_, _, name) => id.name == *name,
             Watch::QuotaCopies(_) => object["metadata"]["labels"][label::FEDERATED_QUOTA] == *hub,
+            Watch::Endpoints(_, service) => {
+                id.namespace == service.namespace
+                    && object["metadata"]["labels"][label::SERVICE_NAME] == *service.name
+            }
             _ => true,
         }
 }
 
-/// The watches of a member that can cover an object.
+/// The watches of a member that can cover an object in one of these states.
 #[must_use]
-pub fn of_member(cluster: &Str, id: &ResourceId) -> [Watch; 6] {
-    [
+pub fn of_member<'a>(
+    cluster: &Str,
+    id: &ResourceId,
+    states: impl IntoIterator<Item = &'a Value>,
+) -> Vec<Watch> {
+    let services = states
+        .into_iter()
+        .filter_map(|object| object["metadata"]["labels"][label::SERVICE_NAME].as_str());
+    let services = services.map(|service| NamespacedName::new(&id.namespace, service));
+    let endpoints: BTreeSet<Watch> = services
+        .map(|service| Watch::Endpoints(cluster.clone(), service))
+        .collect();
+    let others = [
         Watch::Copies(cluster.clone(), id.gvk.clone()),
         Watch::MemberNamespaces(cluster.clone()),
         Watch::Nodes(cluster.clone()),
         Watch::Pods(cluster.clone()),
         Watch::QuotaCopies(cluster.clone()),
         Watch::Distributed(Some(cluster.clone()), id.gvk.clone(), id.name.clone()),
-    ]
+    ];
+    others.into_iter().chain(endpoints).collect()
 }
 
 /// An object as a watch serves it to a process: metadata alone where the shell asks for that. `interpretation` is that of the

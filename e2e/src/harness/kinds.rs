@@ -76,6 +76,17 @@ pub const KINDS: &[Kind] = &[
     namespaced("PersistentVolumeClaim", "v1", "persistentvolumeclaims"),
     namespaced("Event", "v1", "events"),
     namespaced("ResourceQuota", "v1", "resourcequotas"),
+    namespaced("EndpointSlice", "discovery.k8s.io/v1", "endpointslices"),
+    namespaced(
+        "ServiceExport",
+        "multicluster.x-k8s.io/v1alpha1",
+        "serviceexports",
+    ),
+    namespaced(
+        "ServiceImport",
+        "multicluster.x-k8s.io/v1alpha1",
+        "serviceimports",
+    ),
     namespaced(
         "PropagationPolicy",
         "policy.karmada.io/v1alpha1",

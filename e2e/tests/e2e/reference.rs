@@ -10,7 +10,7 @@
 //! | migrate dependent resource | this page |
 //! | InterpretDependency, dependency of a custom resource, two customizations | need interpreter hooks and customizations |
 //! | application and cluster failover | need failover |
-//! | ServiceImport | needs multi-cluster services |
+//! | ServiceImport | [`services`](crate::services) |
 
 use anyhow::{Result, ensure};
 use entourage_e2e::{

@@ -148,6 +148,8 @@ fn what_we_add_to_the_reference_schema_is_known() {
         "resourcedistributions v1beta1 .spec.writePolicy",
         "resourcedistributions v1beta1 .status.",
         "resourceexploringwebhookconfigurations v1alpha1 ",
+        "serviceexports v1alpha1 ",
+        "serviceimports v1alpha1 ",
         "resourceinterpretercustomizations v1alpha1 .spec.declarative",
         "resourceinterpretercustomizations v1alpha1 .spec.merge",
     ];

@@ -93,8 +93,15 @@ table! {
         EMPTY_API_ENABLEMENTS = "EmptyAPIEnablements";
         /// Ours. Released of a Cluster is False: the member does not allow our account to read kinds that may have copies
         /// there. AgentWatched of a Cluster is False: the hub does not allow our account to read Leases. CapacityWatched of a Cluster is
-        /// False: the member does not allow our account to watch nodes and pods.
+        /// False: the member does not allow our account to watch nodes and pods. EndpointsCollected of a Cluster is False: the
+        /// member does not allow our account to watch EndpointSlices.
         RIGHTS_MISSING = "RightsMissing";
+        /// Ours. EndpointsCollected of a Cluster is False: it exports more endpoints than are collected of one.
+        TOO_MANY_ENDPOINTS = "TooManyEndpoints";
+        /// Ours. EndpointsCollected of a Cluster is False: it exports more Services than are watched on one.
+        TOO_MANY_EXPORTS = "TooManyExports";
+        /// Ours. EndpointsCollected of a Cluster is False: it is in Pull mode, and nothing reports its endpoints.
+        PULL_MODE = "PullMode";
         /// Ours. Released of a Cluster is False: the member does not respond, so its copies are not accounted for.
         COPIES_UNKNOWN = "CopiesUnknown";
         /// Ours. CopiesWatched of a Cluster is False: the member responds, and lists of some kinds fail.

@@ -5,7 +5,10 @@ use std::{net::SocketAddr, time::Duration};
 use anyhow::{Context as _, Result, ensure};
 use clap::{Args, ValueEnum};
 use entourage_controllers::{Options, execute::events::Recorded, lease::Timing, members::PROBE_INTERVAL};
-use entourage_core::{config::KINDS_PER_NAMESPACE, failover::budget::Budget};
+use entourage_core::{
+    config::{ENDPOINTS_PER_MEMBER, KINDS_PER_NAMESPACE},
+    failover::budget::Budget,
+};
 use kube::Config;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -107,6 +110,11 @@ pub struct ControllersArgs {
     /// Maximum number of custom kinds that the PropagationPolicies of a namespace may have watched
     #[arg(long, value_name = "COUNT", default_value_t = KINDS_PER_NAMESPACE)]
     pub kinds_per_namespace: usize,
+
+    /// Maximum number of endpoints of exported Services that are collected of one member; each EndpointSlice, port and address counts one;
+    /// what exceeds it is reported on its Cluster
+    #[arg(long, value_name = "COUNT", default_value_t = ENDPOINTS_PER_MEMBER)]
+    pub endpoints_per_member: usize,
 
     /// Collect the capacity of members from their nodes and pods, for policies that divide replicas by room. Without it the
     /// capacity of a Cluster is what others write in its status
@@ -255,6 +263,7 @@ fn options(args: &ControllersArgs) -> Options {
         approve_agents: args.controllers.is_on(optional::AGENT_CSR_APPROVING),
         mark_scale_targets: args.controllers.is_on(optional::SCALE_TARGET_MARKER),
         sync_replicas: args.controllers.is_on(optional::REPLICAS_SYNCER),
+        share_services: args.controllers.share_services(),
         failover: args.feature_gates.is_on(features::FAILOVER),
         enforce_quotas: args.feature_gates.is_on(features::FEDERATED_QUOTA_ENFORCEMENT),
         eviction_budget: Budget {
@@ -269,6 +278,7 @@ fn options(args: &ControllersArgs) -> Options {
             RecordedEvents::Warnings => Recorded::Warnings,
         },
         kinds_per_namespace: args.kinds_per_namespace,
+        endpoints_per_member: args.endpoints_per_member,
         leader_election: args.leader_elect,
         lease_timing: Timing {
             duration: args.leader_elect_lease_duration,

@@ -106,6 +106,7 @@ fn options(args: &UpArgs) -> Options {
         approve_agents: true,
         mark_scale_targets: args.controllers.is_on(optional::SCALE_TARGET_MARKER),
         sync_replicas: args.controllers.is_on(optional::REPLICAS_SYNCER),
+        share_services: args.controllers.share_services(),
         ..usual
     }
 }

@@ -10,7 +10,7 @@ use std::{
 use entourage_core::{
     interpreter::hook::Contract,
     object::{Gvk, NamespacedName, ResourceId},
-    observation::{LEASES, Watch},
+    observation::{LEASES, Watch, kind_read_by},
     plan::HubObject,
     rights,
 };
@@ -130,6 +130,8 @@ impl Path {
             Watch::Leases => Self::build(COORDINATION, Cow::Borrowed("leases"), LEASES, None),
             Watch::Nodes(_) => Self::build("/api/v1", Cow::Borrowed("nodes"), "", None),
             Watch::Pods(_) => Self::build("/api/v1", Cow::Borrowed("pods"), "", None),
+            Watch::ServiceParts(part) => Self::within(&part.gvk(), "", None),
+            Watch::Endpoints(_, service) => Self::within(&kind_read_by(watch), &service.namespace, None),
         }
     }
 
@@ -178,6 +180,9 @@ impl Path {
             HubObject::Quota(named) => (POLICY, QUOTAS, named.clone()),
             HubObject::Work(named) => (WORKS, "works", named.clone()),
             HubObject::Namespace(name) => return Self::namespace(one.then_some(&**name)),
+            HubObject::ServicePart(part, name) => {
+                return Self::within(&part.gvk(), &name.namespace, one.then_some(&*name.name));
+            }
             HubObject::Template(id) => {
                 return if one {
                     Self::object(id)

@@ -191,6 +191,7 @@ impl Executor {
             HubObject::Quota(_) => (Watch::Quotas, Form::Whole),
             HubObject::Namespace(_) => (Watch::Namespaces, Form::Metadata),
             HubObject::Work(_) => (Watch::Works, Form::Whole),
+            HubObject::ServicePart(part, _) => (Watch::ServiceParts(*part), Form::Whole),
             HubObject::Template(id) => {
                 let form = if self.interpreters.of(&id.gvk).is_interpreted(&id.gvk) {
                     Form::Whole
@@ -228,6 +229,7 @@ fn which(object: &HubObject) -> ObjectRef {
         HubObject::Quota(named) => ObjectRef::Quota(named.clone()),
         HubObject::Namespace(name) => ObjectRef::Namespace(None, name.clone()),
         HubObject::Work(name) => ObjectRef::Work(name.clone()),
+        HubObject::ServicePart(part, name) => ObjectRef::ServicePart(*part, name.clone()),
         HubObject::Template(id) => ObjectRef::Template(id.clone()),
     }
 }
@@ -244,6 +246,7 @@ fn gvk_of(object: &HubObject) -> Gvk {
         HubObject::Quota(_) => Gvk::new(scope::POLICY_API, "FederatedResourceQuota"),
         HubObject::Namespace(_) => Gvk::new("v1", "Namespace"),
         HubObject::Work(_) => observation::work_gvk(),
+        HubObject::ServicePart(part, _) => part.gvk(),
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use entourage_core::{
     object::Gvk,
-    observation::{Observation, Watch, kind_read_by},
+    observation::{Observation, ServicePart, Watch, kind_read_by},
     rights,
 };
 use tokio::time::{Instant, sleep};
@@ -139,5 +139,6 @@ const fn may_be_undefined(watch: &Watch) -> bool {
             | Watch::PriorityClasses
             | Watch::Works
             | Watch::Leases
+            | Watch::ServiceParts(ServicePart::Import)
     )
 }

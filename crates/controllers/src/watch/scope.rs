@@ -54,6 +54,10 @@ fn of_hub(watch: &Watch, hub: &Str) -> Path {
         }
         Watch::Copies(..) => all.query("labelSelector", &format!("{}={hub}", label::HUB)),
         Watch::QuotaCopies(_) => all.query("labelSelector", &format!("{}={hub}", label::FEDERATED_QUOTA)),
+        Watch::Endpoints(_, service) => all.query(
+            "labelSelector",
+            &format!("{}={}", label::SERVICE_NAME, service.name),
+        ),
         Watch::Distributed(_, _, name) => all.query("fieldSelector", &format!("metadata.name={name}")),
         _ => all,
     }

@@ -89,7 +89,7 @@ impl Revisions {
 
     /// A member was removed, with its namespaces. Cost: O(remembered).
     pub(crate) fn forget_member(&mut self, cluster: &Str) {
-        let of_it = |which: &ObjectRef| matches!(which, ObjectRef::Namespace(Some(name), _) | ObjectRef::Distributed(Some(name), _) | ObjectRef::QuotaCopy(name, _) if name == cluster);
+        let of_it = |which: &ObjectRef| matches!(which, ObjectRef::Namespace(Some(name), _) | ObjectRef::Distributed(Some(name), _) | ObjectRef::QuotaCopy(name, _) | ObjectRef::Endpoints(name, ..) if name == cluster);
         self.gone.retain(|which, _| !of_it(which));
         self.order.retain(|(_, which)| !of_it(which));
         self.outdated.retain(|which| !of_it(which));

@@ -396,14 +396,16 @@ impl WatchTable {
 
     /// True if others wait for the watch to sync. Nothing waits for a kind that may be absent and cannot be listed, nor for
     /// WorkloadRebalancers, which only request a repetition, nor for PriorityClasses, which only determine an order, nor for the
-    /// nodes, pods and quotas of members.
+    /// nodes, pods and quotas of members, nor for the parts of Services of other clusters.
     fn is_unsettled(&self, watch: &Watch) -> bool {
         let may_be_absent = match watch {
             Watch::Rebalancers
             | Watch::PriorityClasses
             | Watch::Nodes(_)
             | Watch::Pods(_)
-            | Watch::QuotaCopies(_) => return false,
+            | Watch::QuotaCopies(_)
+            | Watch::ServiceParts(_)
+            | Watch::Endpoints(..) => return false,
             Watch::Copies(..)
             | Watch::MemberNamespaces(_)
             | Watch::Distributed(..)

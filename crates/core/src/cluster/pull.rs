@@ -10,7 +10,7 @@
 use entourage_api::keys::{condition, event, reason};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
-use super::{ready::say_what_is_not_watched, warning, write_status};
+use super::{endpoints, ready::say_what_is_not_watched, warning, write_status};
 use crate::{
     cache::{LeaseRead, Member},
     condition as conditions,
@@ -59,6 +59,7 @@ pub(super) fn plan(fleet: &Fleet, name: &Str, member: &Member, now: Time) -> Pla
     // Of the time in Push mode.
     conditions::remove(&mut status.conditions, condition::CAPACITY_WATCHED);
     say_what_is_not_read(fleet, name, member, &mut status.conditions, now);
+    endpoints::fill(fleet, name, member, &mut status.conditions, now);
     let watched_at = say_what_is_not_watched(fleet, name, member, &mut status.conditions, now);
     let (paused, counts_at) = governor::say(fleet, name, member, &mut status.conditions, now);
     let decides_at = match presence {

@@ -8,7 +8,7 @@
 use entourage_api::keys::{condition, event, reason};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
-use super::{capacity, named_kinds, warning, write_status};
+use super::{capacity, endpoints, named_kinds, warning, write_status};
 use crate::{
     cache::Member,
     condition as conditions,
@@ -90,6 +90,7 @@ fn report(fleet: &Fleet, name: &Str, member: &Member, probe: &Probe, now: Time) 
         None
     };
     let (paused, counts_at) = governor::say(fleet, name, member, &mut status.conditions, now);
+    endpoints::fill(fleet, name, member, &mut status.conditions, now);
     let collects_at = capacity::fill(fleet, name, member, &mut status, now);
     let again_at = again_at.into_iter().chain(counts_at).chain(collects_at).min();
     if status == before {

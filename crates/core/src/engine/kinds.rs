@@ -11,7 +11,7 @@ use entourage_api::policy::PropagationPolicy;
 use crate::{
     cache::ResourceState,
     engine::routes::Changed,
-    fleet::Fleet,
+    fleet::{Fleet, exports::is_export},
     graph::selected_kinds,
     interpreter,
     memory::distributions::workload_kinds,
@@ -78,6 +78,7 @@ impl Fleet {
         if self.graph.named_kinds.is_named(gvk)
             || self.is_counted_by_workload(gvk)
             || self.is_selected_by_labels(gvk)
+            || (self.config.share_services && is_export(gvk))
         {
             return false;
         }

@@ -17,6 +17,7 @@ mod distributions;
 mod edits;
 mod estimates;
 mod evaluating;
+mod exports;
 mod hooks;
 mod lacking;
 mod late_writes;
@@ -36,6 +37,7 @@ mod restored;
 mod rights;
 mod scaling;
 mod selections;
+mod services;
 mod taint_policies;
 mod templates;
 mod upkeep;
@@ -156,6 +158,7 @@ impl Fleet {
             self.distributions_reported(&watch, now, &mut dirty);
         }
         self.dirty_scaling(&mut dirty);
+        self.dirty_services(now, &mut dirty);
         self.dirty_works(reported.as_ref(), &mut dirty);
         dirty.append(&mut self.memory.raised);
         dirty
@@ -188,6 +191,10 @@ impl Fleet {
             Subject::Lease(name, lease) => self.lease_seen(&name, lease, now, dirty),
             Subject::Node(cluster, name, node) => self.node_seen(&cluster, &name, *node),
             Subject::Pod(cluster, number, pod) => self.pod_seen(&cluster, number, pod, now, dirty),
+            Subject::ServicePart(name, object) => self.service_part_seen(&name, *object, dirty),
+            Subject::Endpoints(cluster, service, name, slice) => {
+                self.endpoints_seen((&cluster, &service, &name), *slice, dirty)
+            }
         }
     }
 
@@ -215,6 +222,10 @@ impl Fleet {
             ObjectRef::Lease(name) => self.lease_gone(name, deletion, now, dirty),
             ObjectRef::Node(cluster, name) => self.cache.usage.node_gone(cluster, name),
             ObjectRef::Pod(cluster, number) => self.cache.usage.pod_gone(cluster, *number),
+            ObjectRef::ServicePart(part, name) => self.service_part_gone((*part, name), deletion, now, dirty),
+            ObjectRef::Endpoints(cluster, service, name) => {
+                self.endpoints_gone((cluster, service, name), deletion, now, dirty)
+            }
         }
     }
 }

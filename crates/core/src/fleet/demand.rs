@@ -47,6 +47,8 @@ impl Fleet {
             | Key::Rebalancer(_)
             | Key::Quota(_)
             | Key::QuotaCopy(..)
+            | Key::Endpoints(..)
+            | Key::DerivedService(_)
             | Key::ExecutionNamespace(_) => key.clone(),
         }
     }

@@ -4,7 +4,7 @@ use entourage_api::{policy::ConflictResolution, work::TargetCluster};
 
 use crate::{
     cache::{Binding, ResourceState},
-    fleet::{Fleet, autoscaling::has_followed_shares, current::is_current},
+    fleet::{Fleet, autoscaling::has_followed_shares, current::is_current, exports::is_provided_by},
     object::{ResourceId, Str, Time},
     stored_binding::are_same_clusters,
 };
@@ -39,6 +39,7 @@ pub(crate) fn followers_on<'a>(
     followers(fleet, id)
         .map(|(_, _, binding)| binding)
         .filter(move |binding| fleet.config.propagate_deps && binding.needs_on(cluster))
+        .filter(move |_| !is_provided_by(fleet, id, cluster))
 }
 
 /// True if a live referrer needs the object anywhere. Cost: O(referrers), usually O(1).
@@ -62,6 +63,7 @@ pub(crate) fn is_required_on(fleet: &Fleet, id: &ResourceId, cluster: &str) -> b
         return { stored }.any(|snapshot| TargetCluster::find(&snapshot.clusters, cluster).is_some());
     }
     followers(fleet, id).any(|(_, _, binding)| binding.needs_on(cluster))
+        && !is_provided_by(fleet, id, cluster)
 }
 
 /// The end of the grace period of a dependency that was deleted while live workloads need it.
@@ -82,7 +84,12 @@ pub(crate) fn needed_by<'a>(
 ) -> impl Iterator<Item = (&'a Binding, Vec<TargetCluster>)> {
     let live = followers(fleet, id)
         .filter(|(_, _, binding)| is_anywhere(binding))
-        .map(move |(referrer, _, binding)| (binding, shown(fleet, referrer, binding, resource)));
+        .map(move |(referrer, _, binding)| {
+            let mut clusters = shown(fleet, referrer, binding, resource);
+            clusters.retain(|target| !is_provided_by(fleet, id, &target.name));
+            (binding, clusters)
+        })
+        .filter(|(_, clusters)| !clusters.is_empty());
     let former = fleet
         .links(id)
         .stale_referrers

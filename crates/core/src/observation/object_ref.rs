@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::Watch;
+use super::{Watch, services::ServicePart};
 use crate::{
     interpreter::{NativeKind, hook::Contract},
     object::{Gvk, NamespacedName, ResourceId, Str},
@@ -51,6 +51,10 @@ pub enum ObjectRef {
     Node(Str, Str),
     /// A pod of a member, by a number made of its namespace and name.
     Pod(Str, u64),
+    /// A part of a Service of other clusters, on the hub.
+    ServicePart(ServicePart, NamespacedName),
+    /// An EndpointSlice of a Service that a member exports: the member, the Service, its name.
+    Endpoints(Str, NamespacedName, Str),
 }
 
 impl ObjectRef {
@@ -84,6 +88,8 @@ impl ObjectRef {
             Self::Lease(_) => Watch::Leases,
             Self::Node(cluster, _) => Watch::Nodes(cluster.clone()),
             Self::Pod(cluster, _) => Watch::Pods(cluster.clone()),
+            Self::ServicePart(part, _) => Watch::ServiceParts(*part),
+            Self::Endpoints(cluster, service, _) => Watch::Endpoints(cluster.clone(), service.clone()),
         }
     }
 }

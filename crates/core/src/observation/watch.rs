@@ -5,10 +5,11 @@ use std::{
     hash::{Hash, Hasher},
 };
 
+use super::services::ServicePart;
 use crate::{
     interpreter::{Interpretation, hook::Contract},
     kinds,
-    object::{Gvk, Str},
+    object::{Gvk, NamespacedName, Str},
     scope,
     server::Server,
 };
@@ -73,6 +74,11 @@ pub enum Watch {
     Nodes(Str),
     /// Pods of a member, whole objects, reduced at once to their requests.
     Pods(Str),
+    /// ServiceImports, Services or EndpointSlices of the hub, whole objects, reduced at once to what [`crate::services`] reads; see
+    /// [`crate::config::Config::share_services`].
+    ServiceParts(ServicePart),
+    /// EndpointSlices of a member that belong to a Service that it exports, whole objects, reduced at once to their endpoints.
+    Endpoints(Str, NamespacedName),
 }
 
 impl PartialEq for Watch {
@@ -91,13 +97,14 @@ impl PartialOrd for Watch {
 
 impl Ord for Watch {
     fn cmp(&self, other: &Self) -> Ordering {
-        self.parts().cmp(&other.parts())
+        let own = (self.parts(), self.service());
+        own.cmp(&(other.parts(), other.service()))
     }
 }
 
 impl Hash for Watch {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.parts().hash(state);
+        (self.parts(), self.service()).hash(state);
     }
 }
 
@@ -133,6 +140,16 @@ impl Watch {
             Self::Quotas => (20, "", None, ""),
             Self::QuotaCopies(cluster) => (21, cluster, None, ""),
             Self::PriorityClasses => (23, "", None, ""),
+            Self::ServiceParts(part) => (25, "", None, part.kind()),
+            Self::Endpoints(cluster, _) => (26, cluster, None, ""),
+        }
+    }
+
+    /// The Service whose endpoints it reads.
+    const fn service(&self) -> Option<&NamespacedName> {
+        match self {
+            Self::Endpoints(_, service) => Some(service),
+            _ => None,
         }
     }
 
@@ -145,6 +162,7 @@ impl Watch {
             | Self::Nodes(cluster)
             | Self::Pods(cluster)
             | Self::QuotaCopies(cluster)
+            | Self::Endpoints(cluster, _)
             | Self::Distributed(Some(cluster), ..) => Server::Member(cluster.clone()),
             _ => Server::Hub,
         }
@@ -176,6 +194,8 @@ pub fn kind_read_by(watch: &Watch) -> Gvk {
         Watch::Leases => Gvk::new("coordination.k8s.io/v1", "Lease"),
         Watch::Nodes(_) => Gvk::new("v1", "Node"),
         Watch::Pods(_) => Gvk::new("v1", "Pod"),
+        Watch::ServiceParts(part) => part.gvk(),
+        Watch::Endpoints(..) => kinds::endpoint_slice(),
     }
 }
 

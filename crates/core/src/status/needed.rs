@@ -8,7 +8,7 @@ use super::places::Place;
 use crate::{
     cache::{ResourceState, referred},
     eviction::data,
-    fleet::Fleet,
+    fleet::{Fleet, exports::is_provided_by},
     object::{ResourceId, Str, Time},
     observation::Copy,
     plan::SyncRequirement,
@@ -158,7 +158,8 @@ pub(super) fn dependencies_ready(
             continue;
         };
         count += 1;
-        for place in places.iter().filter(|place| place.wanted && !place.suspended) {
+        let wanted = places.iter().filter(|place| place.wanted && !place.suspended);
+        for place in wanted.filter(|place| !is_provided_by(fleet, &id, place.cluster)) {
             let state = needed.copies.get(place.cluster);
             let stands = state.is_some_and(|state| {
                 state.problem.is_none()

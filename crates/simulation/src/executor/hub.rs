@@ -35,6 +35,7 @@ pub fn id_of(object: &HubObject) -> ResourceId {
         HubObject::Quota(name) => ResourceId::new(kinds::quota(), &name.namespace, &name.name),
         HubObject::Work(name) => ResourceId::new(work_gvk(), &name.namespace, &name.name),
         HubObject::Namespace(name) => ResourceId::new(Gvk::new("v1", "Namespace"), "", name),
+        HubObject::ServicePart(part, name) => ResourceId::new(part.gvk(), &name.namespace, &name.name),
     }
 }
 
@@ -181,6 +182,7 @@ fn watch_of(object: &HubObject) -> Watch {
         HubObject::Quota(_) => Watch::Quotas,
         HubObject::Work(_) => Watch::Works,
         HubObject::Namespace(_) => Watch::Namespaces,
+        HubObject::ServicePart(part, _) => Watch::ServiceParts(*part),
         HubObject::Template(id) => Watch::Templates(id.gvk.clone()),
     }
 }

@@ -52,6 +52,7 @@ mod rebalancer;
 mod restored;
 mod rights;
 mod room;
+mod services;
 mod shipped;
 mod taints;
 mod takeover;

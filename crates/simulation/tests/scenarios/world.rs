@@ -249,6 +249,14 @@ impl World {
         world
     }
 
+    /// One where members share Services.
+    pub(crate) fn sharing(members: &[&str]) -> Self {
+        let mut world = Self::new(members);
+        world.process.engine.config_mut().share_services = true;
+        world.restart();
+        world
+    }
+
     /// Creates or updates an object on the hub as a user would.
     pub(crate) fn apply(&mut self, object: Value) {
         let id = id_of(&object);
@@ -781,7 +789,11 @@ const KINDS: &[(&str, &str, &str)] = &[
     ("autoscaling/v2", "HorizontalPodAutoscaler", ""),
     ("discovery.k8s.io/v1", "EndpointSlice", ""),
     ("networking.k8s.io/v1", "NetworkPolicy", ""),
-    ("multicluster.x-k8s.io/v1alpha1", "ServiceImport", ""),
+    (
+        "multicluster.x-k8s.io/v1alpha1",
+        "ServiceExport ServiceImport",
+        "",
+    ),
     ("rbac.authorization.k8s.io/v1", "", "ClusterRole"),
     ("scheduling.k8s.io/v1", "", "PriorityClass"),
     ("apiextensions.k8s.io/v1", "", "CustomResourceDefinition"),

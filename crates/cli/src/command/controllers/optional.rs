@@ -20,6 +20,9 @@ pub const SCALE_TARGET_MARKER: &str = "hpaScaleTargetMarker";
 /// Writes the replicas that autoscalers of members made into templates.
 pub const REPLICAS_SYNCER: &str = "deploymentReplicasSyncer";
 
+/// Karmada's controllers of Services of other clusters: one without the others has no effect there, and all of them are one here.
+pub const SERVICES: [&str; 3] = ["serviceExport", "endpointSlice", "serviceImport"];
+
 /// The controllers that are off by default.
 pub const OPTIONAL: &[Optional] = &[
     Optional {
@@ -35,6 +38,19 @@ pub const OPTIONAL: &[Optional] = &[
         name: REPLICAS_SYNCER,
         summary: "spec.replicas of a labelled workload whose replicas are divided becomes the sum of what its members have",
     },
+    Optional {
+        name: SERVICES[0],
+        summary: "with the next two: EndpointSlices of Services that members export are collected on the hub; requires the rights of \
+        config/rbac-services on the hub",
+    },
+    Optional {
+        name: SERVICES[1],
+        summary: "see serviceExport; the three are turned on together",
+    },
+    Optional {
+        name: SERVICES[2],
+        summary: "see serviceExport; each ServiceImport gets a Service on the hub, which its policy propagates with the EndpointSlices",
+    },
 ];
 
 /// The controllers that are turned on or off on the command line.
@@ -46,6 +62,12 @@ impl Controllers {
     #[must_use]
     pub fn is_on(&self, name: &str) -> bool {
         self.0.get(name).copied().unwrap_or(false)
+    }
+
+    /// True if the controllers of Services of other clusters are on.
+    #[must_use]
+    pub fn share_services(&self) -> bool {
+        SERVICES.iter().any(|name| self.is_on(name))
     }
 }
 
@@ -71,6 +93,15 @@ pub fn parse(text: &str) -> Result<Controllers, String> {
         if all.insert(controller.name, on).is_some() {
             return Err(format!("{name:?} is given twice"));
         }
+    }
+    let on = SERVICES
+        .iter()
+        .filter(|name| all.get(*name).copied().unwrap_or(false));
+    if ![0, SERVICES.len()].contains(&on.count()) {
+        return Err(format!(
+            "{} work together: turn on all three or none",
+            SERVICES.join(", ")
+        ));
     }
     if !others {
         return Err(
@@ -132,12 +163,24 @@ mod tests {
     }
 
     #[test]
+    fn the_controllers_of_services_are_turned_on_together() {
+        for (text, on) in [
+            ("*", false),
+            ("*,-serviceExport,-endpointSlice,-serviceImport", false),
+            ("*,serviceExport,endpointSlice,serviceImport", true),
+        ] {
+            assert_eq!(parse(text).expect(text).share_services(), on, "{text}");
+        }
+    }
+
+    #[test]
     fn what_cannot_be_turned_off_is_refused_with_what_can() {
         for (wrong, says) in [
             ("*,-binding", "deploymentReplicasSyncer"),
             ("hpaScaleTargetMarker", "cannot be turned off"),
             ("", "cannot be turned off"),
             ("*,hpaScaleTargetMarker,-hpaScaleTargetMarker", "twice"),
+            ("*,serviceExport,serviceImport", "all three or none"),
         ] {
             let error = parse(wrong).expect_err(wrong);
             assert!(error.contains(says), "{error}");

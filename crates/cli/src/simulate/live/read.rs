@@ -184,7 +184,7 @@ fn read_kind(question: &Question) -> Gvk {
 /// True if the simulation is impossible without the response.
 fn is_base(question: &Question) -> bool {
     matches!(question, Question::List(watch)
-        if !matches!(watch, Watch::Templates(_) | Watch::Distributed(..) | Watch::Rebalancers | Watch::Works | Watch::Leases | Watch::Nodes(_) | Watch::Pods(_) | Watch::Quotas | Watch::QuotaCopies(_) | Watch::PriorityClasses))
+        if !matches!(watch, Watch::Templates(_) | Watch::Distributed(..) | Watch::Rebalancers | Watch::Works | Watch::Leases | Watch::Nodes(_) | Watch::Pods(_) | Watch::Quotas | Watch::QuotaCopies(_) | Watch::PriorityClasses | Watch::ServiceParts(_) | Watch::Endpoints(..)))
 }
 
 fn member_of(question: &Question) -> Option<Str> {
@@ -204,6 +204,7 @@ fn params(watch: &Watch, hub_id: &str) -> ListParams {
         Watch::Distributed(_, _, name) => all.fields(&format!("metadata.name={name}")),
         Watch::Copies(..) => all.labels(&format!("{}={hub_id}", label::HUB)),
         Watch::QuotaCopies(_) => all.labels(&format!("{}={hub_id}", label::FEDERATED_QUOTA)),
+        Watch::Endpoints(_, service) => all.labels(&format!("{}={}", label::SERVICE_NAME, service.name)),
         Watch::Templates(gvk) if gvk.group.is_empty() && &*gvk.kind == "Secret" => {
             all.fields("type!=kubernetes.io/service-account-token")
         }

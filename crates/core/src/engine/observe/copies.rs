@@ -6,7 +6,7 @@ use super::Dirty;
 use crate::{
     cache::{Attempt, Deletion, ProblemKind},
     engine::routes::Changed,
-    fleet::{Fleet, autoscaling::is_raise_over, wanted::wants},
+    fleet::{Fleet, autoscaling::is_raise_over, exports::is_export, wanted::wants},
     interpreter::Health,
     object::{ResourceId, Str, Time},
     observation::Copy,
@@ -184,6 +184,9 @@ impl Fleet {
             .is_some_and(|resource| wants(self, id, resource, cluster));
         if !wanted {
             self.copy_state(id, cluster).record = None;
+        }
+        if is_export(&id.gvk) {
+            self.export_ended(cluster, id, now);
         }
         self.copy_ended(id, cluster, now, dirty);
     }

@@ -3,10 +3,16 @@
 //! An edit explains every key that it causes to be planned again: these templates are marked, and copies that are no longer
 //! wanted at their next plan were ended by it. A difference that a list shows removes the mark.
 
+use entourage_api::keys::annotation;
+
 use super::Dirty;
 use crate::{
     cache::{Binding, meta_of},
-    fleet::{Fleet, activation, taints},
+    fleet::{
+        Fleet, activation,
+        exports::{export_of, exported, provider},
+        taints,
+    },
     memory::{Origin, deletion_pauses::explains},
     object::{Meta, ResourceId, Str, Time},
     observation::{ObjectRef, Observation, Subject, Template, Watch},
@@ -22,6 +28,14 @@ impl Fleet {
             Observation::Found(id, template) if self.is_edited(id, template) => Origin::Edit,
             Observation::Gone { which, .. } => match (self.watch_of(which), which) {
                 (Some(watch), _) if self.cache.watches.is_listing(&watch) => Origin::List,
+                // This control plane deletes those that stand for endpoints of members: an edit of the export may explain it.
+                (_, ObjectRef::Template(id)) if provider(self, id).is_some() => {
+                    let export = exported(self, id).and_then(|service| self.resource(&export_of(&service)));
+                    match export.is_some_and(|export| explains(export.edited, now)) {
+                        true => Origin::Edit,
+                        false => Origin::Other,
+                    }
+                }
                 // A binding is deleted because of its template or policy.
                 (_, ObjectRef::Binding(name)) => {
                     let held = self
@@ -123,7 +137,9 @@ impl Fleet {
             | Subject::Work(..)
             | Subject::Lease(..)
             | Subject::Node(..)
-            | Subject::Pod(..) => {
+            | Subject::Pod(..)
+            | Subject::ServicePart(..)
+            | Subject::Endpoints(..) => {
                 return Origin::Other;
             }
         };
@@ -144,10 +160,11 @@ impl Fleet {
             .get(id)
             .and_then(|resource| resource.template.as_ref());
         let Some(held) = held.map(|held| &held.meta) else {
-            return true;
+            return template.meta.annotation(annotation::PROVISION_CLUSTER).is_none();
         };
         let meta = &template.meta;
-        if meta.is_same_version(held) {
+        // What stands for endpoints of members is no user's.
+        if meta.is_same_version(held) || meta.annotation(annotation::PROVISION_CLUSTER).is_some() {
             return false;
         }
         let is_status = meta.content_generation().is_some()
@@ -203,7 +220,8 @@ impl Fleet {
             | ObjectRef::Distributed(..)
             | ObjectRef::QuotaCopy(..)
             | ObjectRef::Node(..)
-            | ObjectRef::Pod(..) => None,
+            | ObjectRef::Pod(..)
+            | ObjectRef::Endpoints(..) => None,
             _ => Some(which.watch()),
         }
     }

@@ -6,10 +6,10 @@ use super::Dirty;
 use crate::{
     cache::Deletion,
     engine::routes::Changed,
-    fleet::{Fleet, INTERPRETER_WATCHES},
+    fleet::{Fleet, INTERPRETER_WATCHES, exports::is_export},
     memory::Origin,
     object::{Gvk, NamespacedName, ResourceId, Str, Time},
-    observation::{ObjectRef, Server, Watch},
+    observation::{ObjectRef, Server, ServicePart, Watch},
 };
 
 impl Fleet {
@@ -84,9 +84,17 @@ impl Fleet {
                     self.release_stale_dependencies(&id, now, dirty);
                 }
                 self.route(Changed::Cluster(cluster), dirty);
+                if is_export(gvk) {
+                    self.services_on(cluster, dirty);
+                }
             }
             Watch::Templates(gvk) => {
                 self.graph.read_again.remove(gvk);
+                if is_export(gvk) {
+                    for cluster in self.cache.members.keys().cloned().collect::<Vec<_>>() {
+                        self.services_on(&cluster, dirty);
+                    }
+                }
                 self.route(Changed::Kind(gvk), dirty);
                 if !was_synced {
                     let affected = self
@@ -123,6 +131,8 @@ impl Fleet {
             Watch::Namespaces => self.hub_namespaces_listed(dirty),
             Watch::MemberNamespaces(cluster) => self.namespaces_listed(cluster, dirty),
             Watch::Nodes(cluster) | Watch::Pods(cluster) => self.route(Changed::Cluster(cluster), dirty),
+            Watch::ServiceParts(part) => self.service_parts_listed(*part, dirty),
+            Watch::Endpoints(cluster, service) => self.endpoints_listed(cluster, service, dirty),
         }
     }
 
@@ -210,6 +220,7 @@ impl Fleet {
             Watch::Quotas,
             Watch::PriorityClasses,
             Watch::Works,
+            Watch::ServiceParts(ServicePart::Import),
         ]
         .contains(watch);
         if (INTERPRETER_WATCHES.contains(watch) || may_be_undefined) && other.is_none() {
@@ -261,6 +272,9 @@ impl Fleet {
         }
         for id in ended {
             self.copy_ended(&id, cluster, now, dirty);
+        }
+        if is_export(gvk) {
+            self.services_on(cluster, dirty);
         }
     }
 
@@ -355,6 +369,15 @@ impl Fleet {
                 .collect(),
             Watch::Nodes(cluster) => self.cache.usage.held_nodes(cluster),
             Watch::Pods(cluster) => self.cache.usage.held_pods(cluster),
+            Watch::ServiceParts(part) => {
+                let names = self.cache.services.names(*part).into_iter();
+                names.map(|name| ObjectRef::ServicePart(*part, name)).collect()
+            }
+            Watch::Endpoints(cluster, service) => {
+                let slices = self.cache.services.collected(cluster, service);
+                let which = |name: &Str| ObjectRef::Endpoints(cluster.clone(), service.clone(), name.clone());
+                slices.map(|(name, _)| which(name)).collect()
+            }
             Watch::Rebalancers => self
                 .memory
                 .rebalancers

@@ -13,6 +13,7 @@ use crate::{
     memory::identities,
     object::{ResourceId, Str, Time},
     observation::{Node, ObjectRef, Pod, Probe},
+    readiness::may_serve,
     scheduler::{self, estimate::Capacity},
 };
 
@@ -29,6 +30,11 @@ impl Fleet {
         }
         let changed = before.is_none_or(|held| {
             scheduler::relevant_change(&held.object, &cluster)
+                || held.meta.deleting.is_some() != meta.deleting.is_some()
+        });
+        let is_export_changed = before.is_none_or(|held| {
+            may_serve(&held.object) != may_serve(&cluster)
+                || held.object.spec.sync_mode != cluster.spec.sync_mode
                 || held.meta.deleting.is_some() != meta.deleting.is_some()
         });
         let is_room_changed = before.is_none_or(|held| scheduler::reports_other_room(&held.object, &cluster));
@@ -73,6 +79,12 @@ impl Fleet {
         self.identify(&name, was_used, now, dirty);
         self.route(Changed::Cluster(&name), dirty);
         self.route(Changed::ExecutionNamespace(&name), dirty);
+        if is_export_changed {
+            if going {
+                self.exporter_leaves(&name, now);
+            }
+            self.services_on(&name, dirty);
+        }
         if changed {
             self.distributions_on(&name, now, dirty);
             self.quotas_on(&name, dirty);
@@ -150,6 +162,11 @@ impl Fleet {
         self.memory.estimates.forget_member(name);
         self.memory.descheduled.forget_member(name);
         self.cache.usage.forget_member(name);
+        self.cache.services.forget_member(name);
+        self.memory.endpoints.forget_member(name);
+        self.memory.unwatched_exports.forget_member(name);
+        self.exporter_leaves(name, now);
+        self.services_on(name, dirty);
         self.dirty_works_of(name, dirty);
         let held = self.cache.resources.iter_mut();
         let ended = held.filter_map(|(id, resource)| resource.copies.remove(name).map(|_| id.clone()));
@@ -250,6 +267,7 @@ impl Fleet {
             self.route(Changed::CopiesOf(&cluster), dirty);
             self.distributions_on(&cluster, now, dirty);
             self.route(Changed::NamespacesOf(&cluster), dirty);
+            self.services_on(&cluster, dirty);
         }
     }
 }

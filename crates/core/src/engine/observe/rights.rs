@@ -68,6 +68,11 @@ impl Fleet {
         if let Watch::QuotaCopies(cluster) = watch {
             self.quotas_on(cluster, dirty);
         }
+        if let Watch::Endpoints(cluster, _) = watch
+            && is_first
+        {
+            self.route(Changed::Cluster(cluster), dirty);
+        }
     }
 
     /// A watch reported something else than a refusal: that counts. A member whose namespaces are listed accepts our account:
@@ -81,6 +86,11 @@ impl Fleet {
             && was_refused
         {
             self.route(Changed::Rights(cluster, gvk), dirty);
+        }
+        if let Watch::Endpoints(cluster, _) = watch
+            && was_refused
+        {
+            self.route(Changed::Cluster(cluster), dirty);
         }
         let Watch::MemberNamespaces(cluster) = watch else {
             return;

@@ -16,6 +16,7 @@ impl Fleet {
             | Watch::Nodes(_)
             | Watch::Pods(_)
             | Watch::QuotaCopies(_)
+            | Watch::Endpoints(..)
             | Watch::Leases => Vec::new(),
             Watch::Copies(cluster, gvk) => vec![SyncRequirement::Copies(cluster.clone(), gvk.clone())],
             _ => {

@@ -9,8 +9,8 @@ use super::*;
 use crate::{
     cache::meta_of,
     config::Config,
-    object::{Gvk, Time},
-    observation::{ObjectRef, Observation, Server, project, which},
+    object::{Gvk, NamespacedName, Time},
+    observation::{ObjectRef, Observation, Server, ServicePart, project, which},
 };
 
 const NOW: Time = Time(1);
@@ -38,6 +38,10 @@ fn watches() -> Vec<Watch> {
         Watch::PriorityClasses,
         Watch::Works,
         Watch::Leases,
+        Watch::ServiceParts(ServicePart::Import),
+        Watch::ServiceParts(ServicePart::Derived),
+        Watch::ServiceParts(ServicePart::Imported),
+        Watch::Endpoints("m1".into(), NamespacedName::new("ns", "web")),
     ]
 }
 
@@ -55,6 +59,15 @@ fn object(watch: &Watch, name: &str, version: u64) -> Value {
         Watch::Quotas => {
             object["metadata"]["namespace"] = json!("ns");
             object["spec"] = json!({"overall": {}});
+        }
+        Watch::ServiceParts(part) => {
+            let prefix = match part {
+                ServicePart::Import => "",
+                ServicePart::Derived => names::DERIVED_PREFIX,
+                ServicePart::Imported => names::IMPORTED_PREFIX,
+            };
+            object["metadata"]["namespace"] = json!("ns");
+            object["metadata"]["name"] = json!(format!("{prefix}{name}"));
         }
         Watch::Bindings => {
             object["metadata"]["namespace"] = json!("ns");
@@ -91,6 +104,9 @@ fn index(watch: &Watch) -> Fleet {
     let mut fleet = Fleet::new(Config::new("hub"));
     if let Server::Member(name) = watch.server() {
         see(&mut fleet, &Watch::Clusters, &name, 1);
+    }
+    if matches!(watch, Watch::Endpoints(..)) {
+        fleet.cache.watches.demand(watch.clone());
     }
     fleet
 }
@@ -213,6 +229,14 @@ fn held(fleet: &Fleet, watch: &Watch) -> Vec<(String, u64)> {
             (name.name.to_string(), held.work.meta.revision())
         }
         ObjectRef::Lease(name) => (name.to_string(), fleet.cache.leases.held[name].lease.revision()),
+        ObjectRef::ServicePart(part, name) => {
+            let meta = fleet.cache.services.meta(*part, name).expect("held");
+            (name.name.to_string(), meta.revision())
+        }
+        ObjectRef::Endpoints(cluster, service, name) => {
+            let slice = fleet.cache.services.slice(cluster, service, name).expect("held");
+            (name.to_string(), slice.slice.meta.revision())
+        }
         ObjectRef::Node(..) | ObjectRef::Pod(..) => unreachable!("forgotten until they are listed again"),
     };
     fleet.held(watch).iter().map(revision).collect()
