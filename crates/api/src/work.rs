@@ -185,6 +185,16 @@ impl TargetCluster {
     pub fn find<'a>(all: &'a [Self], cluster: &str) -> Option<&'a Self> {
         find(all, |target| &target.name, cluster)
     }
+
+    /// How often the demand of the workload counts on the cluster: once for each replica, or once for a set of components, which has no
+    /// replicas.
+    #[must_use]
+    pub fn units(&self) -> i32 {
+        match self.replicas {
+            0 if !self.components.is_empty() => 1,
+            replicas => replicas,
+        }
+    }
 }
 
 /// A binding whose template refers to this binding's template, and its scheduling result.

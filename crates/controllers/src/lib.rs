@@ -127,6 +127,8 @@ pub struct Options {
     pub failover: bool,
     /// The feature gate FederatedQuotaEnforcement (docs/concepts.md, "The feature gates").
     pub enforce_quotas: bool,
+    /// The feature gate MultiplePodTemplatesScheduling (docs/concepts.md, "The feature gates").
+    pub multiple_pod_templates: bool,
     /// The rate limit for evictions of bindings from clusters.
     pub eviction_budget: Budget,
     /// The time that a gracefully evicted copy waits for its replacement, if its task does not set one.
@@ -177,6 +179,7 @@ impl Default for Options {
             endpoints_per_member: entourage_core::config::ENDPOINTS_PER_MEMBER,
             failover: true,
             enforce_quotas: false,
+            multiple_pod_templates: false,
             eviction_budget: Budget::default(),
             eviction_timeout: Duration::from_secs(600),
             approve_agents: false,
@@ -321,6 +324,7 @@ pub async fn run(
             config.events_on_bindings = options.events == events::Recorded::All;
             config.failover = options.failover;
             config.enforce_quotas = options.enforce_quotas;
+            config.multiple_pod_templates = options.multiple_pod_templates;
             config.eviction_budget = options.eviction_budget;
             config.eviction_timeout = clock::millis(options.eviction_timeout);
             config.hub_has_nodes = has_nodes(&hub).await;

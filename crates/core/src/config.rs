@@ -68,6 +68,8 @@ pub struct Config {
     pub estimators: Option<Estimators>,
     /// The feature gate FederatedQuotaEnforcement (docs/concepts.md, "The feature gates"). Default: off.
     pub enforce_quotas: bool,
+    /// The feature gate MultiplePodTemplatesScheduling (docs/concepts.md, "The feature gates"). Default: off.
+    pub multiple_pod_templates: bool,
     /// True if each copy on a member in Push mode has a Work as a view; see [`crate::works`]. Default: false.
     pub mirror_works: bool,
     /// True if the templates that propagated HorizontalPodAutoscalers scale are labelled; see [`crate::autoscaling`]. Default:
@@ -128,6 +130,7 @@ impl Config {
             deschedule_after: None,
             estimators: None,
             enforce_quotas: false,
+            multiple_pod_templates: false,
             mirror_works: false,
             mark_scale_targets: false,
             sync_replicas: false,

@@ -10,7 +10,7 @@ use crate::{
     affinity, divide,
     explain::FilterResult,
     request::{Candidate, Request, Round},
-    room, spread,
+    room, set, spread,
 };
 
 /// The reason why a group of clusters is not used.
@@ -39,6 +39,12 @@ pub(super) fn assign(
         });
     }
     let request = &round.request;
+    if set::is_set(request.placement, request.replicas, request.components) {
+        return set::assign(round, &survey.fitting).map_err(|(reason, why)| ScheduleError {
+            reason,
+            why: Some(why),
+        });
+    }
     let by_room = |replicas| Some((replicas, room::preference(request.placement)?));
     if let Some((replicas, preference)) = request.replicas.and_then(by_room)
         && replicas > 0

@@ -3,12 +3,16 @@
 //! `status.resourceSummary` has the resources that the nodes offer, less those that pods request. Where the Cluster has classes of
 //! nodes (`spec.resourceModels`) and their numbers, the estimate is made node by node. Source: Karmada's general estimator
 //! (Karmada reference 1.3).
+//!
+//! A workload with several components is one set of pods: a cluster has room for it if it has room for all of them together.
+
+mod pack;
 
 use std::collections::BTreeMap;
 
 use entourage_api::{
     cluster::{Cluster, ResourceModel, ResourceSummary},
-    work::{ReplicaRequirements, Resources},
+    work::{Component, ReplicaRequirements, ResourceBindingSpec, Resources, TargetCluster},
 };
 use entourage_model::{object::Str, quantity};
 use serde_json::Value;
@@ -22,27 +26,95 @@ const PODS: &str = "pods";
 /// One, in units of 10⁻⁹.
 const ONE: i128 = 1_000_000_000;
 
-/// The resources that one replica requests; each replica is also a pod.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Demand(Amounts);
+/// The resources that one replica requests, which is also a pod; or those of all components of a workload together, which are placed as
+/// one set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Demand {
+    /// The resources that its pods request together.
+    amounts: Amounts,
+    /// The number of its pods.
+    pods: i64,
+    /// The pods of a set, sorted; empty for a replica, and for a set without pods.
+    parts: Vec<Part>,
+}
+
+/// Pods of a set that request the same resources.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Part {
+    /// The resources that each requests.
+    each: Amounts,
+    /// Their number, 1 or more.
+    pods: i64,
+}
+
+impl Default for Demand {
+    /// A replica that requests no resources.
+    fn default() -> Self {
+        Self {
+            amounts: Amounts::new(),
+            pods: 1,
+            parts: Vec::new(),
+        }
+    }
+}
 
 impl Demand {
     /// The demand of a replica; `None` requests no resources. Cost: O(resources).
     #[must_use]
     pub fn of(requirements: Option<&ReplicaRequirements>) -> Self {
-        let mut all = requirements.map_or_else(Amounts::new, |each| amounts(&each.resource_request));
-        all.retain(|name, amount| *amount > 0 && **name != *PODS);
-        Self(all)
+        Self {
+            amounts: requirements.map_or_else(Amounts::new, |each| requested(&each.resource_request)),
+            ..Self::default()
+        }
     }
 
-    /// The amounts of one replica and its pod, by resource. Cost: O(resources).
+    /// The demand of a set of components, whatever their order. Cost: O(components × (resources + log components)).
+    #[must_use]
+    pub fn of_set(components: &[Component]) -> Self {
+        let (mut amounts, mut parts) = (Amounts::new(), Vec::new());
+        for component in components.iter().filter(|each| each.replicas > 0) {
+            let requirements = component.replica_requirements.as_ref();
+            let each = requirements.map_or_else(Amounts::new, |each| requested(&each.resource_request));
+            let pods = i64::from(component.replicas);
+            for (name, amount) in &each {
+                let sum = amounts.entry(name.clone()).or_insert(0_i128);
+                *sum = sum.saturating_add(amount.saturating_mul(i128::from(pods)));
+            }
+            parts.push(Part { each, pods });
+        }
+        parts.sort();
+        Self {
+            amounts,
+            pods: parts.iter().map(|part| part.pods).sum(),
+            parts,
+        }
+    }
+
+    /// The demand that a stored binding counts on each of its clusters, as often as [`TargetCluster::units`] says. Cost: O(clusters), and that of
+    /// [`Self::of_set`].
+    #[must_use]
+    pub fn of_binding(spec: &ResourceBindingSpec) -> Self {
+        let is_set = |target: &TargetCluster| target.replicas == 0 && !target.components.is_empty();
+        if spec.clusters.iter().any(is_set) {
+            return Self::of_set(&spec.components);
+        }
+        Self::of(spec.replica_requirements.as_ref())
+    }
+
+    /// The number of pods of one replica, or of the set.
+    #[must_use]
+    pub fn pods(&self) -> i64 {
+        self.pods
+    }
+
+    /// The amounts of one replica and its pod, or of a set and its pods, by resource. Cost: O(resources).
     #[must_use]
     pub fn with_pod(&self) -> Amounts {
         let each = |(name, amount): (&str, i128)| (name.into(), amount);
         self.of_pod().map(each).collect()
     }
 
-    /// Adds the demand of so many replicas, with their pods. Cost: O(resources × log amounts).
+    /// Adds the demand of so many replicas, or sets, with their pods. Cost: O(resources × log amounts).
     pub fn add_to(&self, amounts: &mut Amounts, replicas: i64) {
         for (name, amount) in self.of_pod() {
             let more = amount.saturating_mul(i128::from(replicas));
@@ -61,17 +133,25 @@ impl Demand {
             let taken = amounts.get(name).copied().unwrap_or(0).max(0);
             taken.saturating_add(amount - 1) / amount
         };
-        if self.0.is_empty() {
-            return of(PODS, ONE);
+        if self.pods == 0 {
+            return 0;
+        }
+        if self.amounts.is_empty() {
+            return of(PODS, self.amount_of_pods());
         }
         let each = |(name, amount): (&Str, &i128)| of(name, *amount);
-        self.0.iter().map(each).max().unwrap_or(0)
+        self.amounts.iter().map(each).max().unwrap_or(0)
     }
 
     /// As [`Self::with_pod`], without allocation.
     fn of_pod(&self) -> impl Iterator<Item = (&str, i128)> {
-        let resources = self.0.iter().map(|(name, amount)| (&**name, *amount));
-        resources.chain([(PODS, ONE)])
+        let resources = self.amounts.iter().map(|(name, amount)| (&**name, *amount));
+        resources.chain([(PODS, self.amount_of_pods())])
+    }
+
+    /// Its pods, as an amount of the resource that counts them.
+    fn amount_of_pods(&self) -> i128 {
+        i128::from(self.pods).saturating_mul(ONE)
     }
 }
 
@@ -153,19 +233,26 @@ impl Capacity {
         self.reserved.retain(|_, amount| *amount > 0);
     }
 
-    /// The number of replicas that there is room for. `own`: the replicas of the same workload that are among the reserved
-    /// amounts and do not count.
+    /// The number of replicas, or sets, that there is room for. `own`: those of the same workload that are among the reserved
+    /// amounts and do not count. There is room for any number of sets without pods.
     ///
-    /// Cost: O(resources of the demand), times O(classes) where there are any.
+    /// Cost: O(resources of the demand), times O(classes) where there are any; for a set that of `pack::sets`.
     #[must_use]
     pub fn replicas(&self, demand: &Demand, own: i64) -> i64 {
-        let pods = self.left(PODS, ONE, own).unwrap_or(0) / ONE;
+        if demand.pods == 0 {
+            return i64::MAX;
+        }
+        let of_pods = demand.amount_of_pods();
+        let pods = self.left(PODS, of_pods, own).unwrap_or(0) / of_pods;
         if pods <= 0 {
             return 0;
         }
-        let fitting = match self.by_class(demand) {
-            Some(on_nodes) => on_nodes.saturating_sub(self.spoken_for(demand, own)),
-            None => self.by_sum(demand, own),
+        let fitting = if !self.is_by_class(demand) {
+            self.by_sum(demand, own)
+        } else if demand.parts.is_empty() {
+            self.by_class(demand).saturating_sub(self.spoken_for(demand, own))
+        } else {
+            self.sets_by_class(demand, own, pods.min(self.by_sum(demand, own)))
         };
         i64::try_from(pods.min(fitting).max(0)).unwrap_or(i64::MAX)
     }
@@ -187,27 +274,32 @@ impl Capacity {
     /// Counts the cluster as one node.
     fn by_sum(&self, demand: &Demand, own: i64) -> i128 {
         let each = |(name, amount): (&Str, &i128)| self.left(name, *amount, own).unwrap_or(0).max(0) / amount;
-        demand.0.iter().map(each).min().unwrap_or(i128::MAX)
+        demand.amounts.iter().map(each).min().unwrap_or(i128::MAX)
     }
 
-    /// On the nodes of the classes that surely have room for one replica; `None` if there are no classes, or none that says
-    /// something of a requested resource.
-    fn by_class(&self, demand: &Demand) -> Option<i128> {
-        if self.classes.is_empty() {
-            return None;
-        }
+    /// True if there are classes of nodes, and they say something of each requested resource.
+    fn is_by_class(&self, demand: &Demand) -> bool {
         let is_reported = |name: &Str| self.classes.iter().any(|class| class.least.contains_key(name));
-        if !demand.0.keys().all(is_reported) {
-            return None;
-        }
-        let on_one = |class: &Class| {
-            let each = |(name, amount): (&Str, &i128)| class.least.get(name).copied().unwrap_or(0) / amount;
-            demand.0.iter().map(each).min().unwrap_or(i128::MAX)
-        };
+        !self.classes.is_empty() && demand.amounts.keys().all(is_reported)
+    }
+
+    /// On the nodes of the classes that surely have room for one replica.
+    fn by_class(&self, demand: &Demand) -> i128 {
         let nodes = self.classes.iter().filter(|class| class.nodes > 0);
-        Some(nodes.fold(0, |sum: i128, class| {
-            sum.saturating_add(on_one(class).saturating_mul(i128::from(class.nodes)))
-        }))
+        nodes.fold(0, |sum: i128, class| {
+            let on_one = pack::on_one(&class.least, &demand.amounts);
+            sum.saturating_add(on_one.saturating_mul(i128::from(class.nodes)))
+        })
+    }
+
+    /// The sets, `most` or fewer, for which the nodes of the classes surely have room. What is reserved for others has nodes of its own.
+    fn sets_by_class(&self, demand: &Demand, own: i64, most: i128) -> i128 {
+        let others = demand
+            .amounts
+            .iter()
+            .map(|(name, amount)| (name.clone(), self.others(name, *amount, own)));
+        let nodes = pack::without(&self.classes, others.collect());
+        pack::sets(&nodes, &demand.parts, most)
     }
 
     /// The reserved amounts as a number of replicas, rounded up.
@@ -216,8 +308,15 @@ impl Capacity {
             let others = self.others(name, *amount, own);
             others.saturating_add(amount - 1) / amount
         };
-        demand.0.iter().map(each).max().unwrap_or(0)
+        demand.amounts.iter().map(each).max().unwrap_or(0)
     }
+}
+
+/// The resources that a pod requests, without those of which it requests none, and without pods.
+fn requested(list: &Resources) -> Amounts {
+    let mut all = amounts(list);
+    all.retain(|name, amount| *amount > 0 && **name != *PODS);
+    all
 }
 
 /// The classes of nodes with their numbers, by grade; empty if no numbers are reported.

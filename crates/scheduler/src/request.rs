@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use entourage_api::{
     cluster::{Cluster, SyncMode},
     policy::{ClusterAffinity, OverflowAffinity, Placement},
-    work::TargetCluster,
+    work::{Component, TargetCluster},
 };
 use entourage_model::object::{Gvk, Str, StrMap};
 
@@ -37,6 +37,8 @@ pub struct Request<'a> {
     pub gvk: &'a Gvk,
     /// The number of replicas of the template; `None` for a kind without replicas.
     pub replicas: Option<i32>,
+    /// The components of the template, if they are scheduled as one set: see [`crate::is_set`]. Empty otherwise.
+    pub components: &'a [Component],
     /// The uid of the template; it decides between two clusters with the same claim to a replica.
     pub uid: &'a str,
     /// The present targets. Taints and missing APIs do not evict it from them.
@@ -50,7 +52,8 @@ pub struct Request<'a> {
     pub fresh: bool,
     /// The clusters that it is being evicted from.
     pub evicted: &'a [Str],
-    /// The room of the clusters; `None` if it is unknown: then no cluster has any. Read only where replicas are divided by room.
+    /// The room of the clusters; `None` if it is unknown: then no cluster has any. Read only where replicas are divided by room, and for
+    /// a set.
     pub room: Option<Room<'a>>,
     /// The replicas of present targets whose pods no node there can take, sorted by cluster: while the result stands, they
     /// move to other clusters, as far as these have room. The cluster gets no further ones if others have room for them, also by an
@@ -79,7 +82,7 @@ pub struct Group<'a> {
 /// The room of the clusters for the replicas of one workload.
 #[derive(Clone, Copy, Debug)]
 pub struct Room<'a> {
-    /// The demand of one replica.
+    /// The demand of one replica, or of a set. A set counts as one replica in the lists below.
     pub demand: &'a Demand,
     /// The capacity of each cluster; one that reports none is missing.
     pub capacities: &'a BTreeMap<Str, Capacity>,
@@ -122,6 +125,7 @@ impl<'a> Request<'a> {
             placement,
             gvk,
             replicas,
+            components: &[],
             uid: "",
             current: &[],
             applied: "",

@@ -270,13 +270,13 @@ fn of(targets: &[TargetCluster], cluster: &str) -> i64 {
 }
 
 /// The capacity that a cluster reports, if it does.
-fn capacity<'a>(request: &Request<'a>, cluster: &str) -> Option<&'a Capacity> {
+pub(super) fn capacity<'a>(request: &Request<'a>, cluster: &str) -> Option<&'a Capacity> {
     request.room.as_ref()?.capacities.get(cluster)
 }
 
-/// The number of replicas beyond the `held` ones that a cluster has room for. One that reports no capacity has room for those
+/// The number of replicas, or sets, beyond the `held` ones that a cluster has room for. One that reports no capacity has room for those
 /// that are there, one where replicas are stuck for none.
-fn left(request: &Request<'_>, cluster: &str, held: i64) -> i64 {
+pub(super) fn left(request: &Request<'_>, cluster: &str, held: i64) -> i64 {
     let Some(room) = &request.room else { return 0 };
     if TargetCluster::find(request.stuck, cluster).is_some() {
         return 0;

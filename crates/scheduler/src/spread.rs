@@ -188,7 +188,7 @@ pub(super) fn groups<'a>(constraint: &'a SpreadConstraint, candidate: &Candidate
 }
 
 /// The field that a constraint spreads by; `None` for a label. With neither it is the cluster (Karmada reference 6.1).
-fn field(constraint: &SpreadConstraint) -> Option<SpreadField> {
+pub(super) fn field(constraint: &SpreadConstraint) -> Option<SpreadField> {
     match constraint.spread_by_field {
         None if !constraint.spread_by_label.is_empty() => None,
         field => Some(field.unwrap_or(SpreadField::Cluster)),

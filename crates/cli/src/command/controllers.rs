@@ -266,6 +266,9 @@ fn options(args: &ControllersArgs) -> Options {
         share_services: args.controllers.share_services(),
         failover: args.feature_gates.is_on(features::FAILOVER),
         enforce_quotas: args.feature_gates.is_on(features::FEDERATED_QUOTA_ENFORCEMENT),
+        multiple_pod_templates: args
+            .feature_gates
+            .is_on(features::MULTIPLE_POD_TEMPLATES_SCHEDULING),
         eviction_budget: Budget {
             fleet: args.eviction_rate,
             region: args.eviction_rate_per_region,

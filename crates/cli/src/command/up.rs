@@ -101,6 +101,10 @@ fn options(args: &UpArgs) -> Options {
         distribute: is_on(features::RESOURCE_DISTRIBUTION, usual.distribute),
         failover: is_on(features::FAILOVER, usual.failover),
         enforce_quotas: is_on(features::FEDERATED_QUOTA_ENFORCEMENT, usual.enforce_quotas),
+        multiple_pod_templates: is_on(
+            features::MULTIPLE_POD_TEMPLATES_SCHEDULING,
+            usual.multiple_pod_templates,
+        ),
         mirror_works: args.work_objects == WorkObjects::Mirror,
         // As Karmada's controllers do by default.
         approve_agents: true,

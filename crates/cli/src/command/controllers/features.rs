@@ -31,6 +31,11 @@ pub const FEATURES: &[Feature] = &[
         summary: "workloads are not scheduled beyond what the FederatedResourceQuotas of their namespace allow",
     },
     Feature {
+        name: MULTIPLE_POD_TEMPLATES_SCHEDULING,
+        default: false,
+        summary: "a workload with several components that goes to one cluster goes to one with room for all of them together",
+    },
+    Feature {
         name: RESOURCE_DISTRIBUTION,
         default: false,
         summary: "ResourceDistributions are processed; requires the rights of config/rbac-distribution on the hub",
@@ -42,6 +47,9 @@ pub const RESOURCE_DISTRIBUTION: &str = "ResourceDistributionGate";
 
 /// Keeps to FederatedResourceQuotas. Karmada's gate, with its default.
 pub const FEDERATED_QUOTA_ENFORCEMENT: &str = "FederatedQuotaEnforcement";
+
+/// Schedules the components of a workload as one set, by the room of the clusters. Karmada's gate, with its default.
+pub const MULTIPLE_POD_TEMPLATES_SCHEDULING: &str = "MultiplePodTemplatesScheduling";
 
 /// Evicts workloads. Karmada's gate; there it is off.
 pub const FAILOVER: &str = "Failover";
