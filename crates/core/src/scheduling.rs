@@ -10,7 +10,7 @@ use std::{
 use entourage_api::{
     keys::annotation,
     policy::Placement,
-    work::{ResourceBinding, TargetCluster},
+    work::{Component, ResourceBinding, TargetCluster},
 };
 pub(crate) use own::{Own, own_part};
 
@@ -57,6 +57,7 @@ pub(crate) fn schedule(
             placement,
             gvk: &id.gvk,
             replicas: template.replicas,
+            components: set_of(fleet, template, placement),
             uid: &template.meta.uid,
             current,
             applied: applied.map_or("", String::as_str),
@@ -101,7 +102,7 @@ type Situation<'a> = (
 
 /// The data that a division by room needs besides the capacities.
 pub(crate) struct ByRoom<'a> {
-    /// The demand of a replica.
+    /// The demand of a replica, or of a set.
     demand: Demand,
     /// The replicas that the reports of the members contain.
     accounted: Cow<'a, [TargetCluster]>,
@@ -119,7 +120,18 @@ struct Estimated {
     has_waited: bool,
 }
 
-/// The data for [`schedule`]; `None` if the template is not divided by room. It is the same for every attempt of one
+/// The components of a template that is scheduled as one set, by room; empty for every other template.
+fn set_of<'a>(fleet: &Fleet, template: &'a Template, placement: &Placement) -> &'a [Component] {
+    let components = template.components.as_deref().unwrap_or_default();
+    let is_on = fleet.config.multiple_pod_templates;
+    if is_on && scheduler::is_set(placement, template.replicas, components) {
+        components
+    } else {
+        &[]
+    }
+}
+
+/// The data for [`schedule`]; `None` if the template is not scheduled by room. It is the same for every attempt of one
 /// decision. Cost: O(clusters), and with estimators O(size of the requirements + answers × log of what was scheduled lately).
 pub(crate) fn by_room<'a>(
     fleet: &Fleet,
@@ -129,12 +141,19 @@ pub(crate) fn by_room<'a>(
     held: &'a ResourceBinding,
     now: Time,
 ) -> Option<ByRoom<'a>> {
-    template.replicas.filter(|_| scheduler::is_by_room(placement))?;
+    let set = set_of(fleet, template, placement);
+    let demand = if set.is_empty() {
+        template.replicas.filter(|_| scheduler::is_by_room(placement))?;
+        Demand::of(template.requirements.as_deref())
+    } else {
+        Demand::of_set(set)
+    };
     let rooms = &fleet.memory.rooms;
     let stored = held.spec.clusters.as_slice();
-    let estimators = fleet.config.estimators;
+    // They estimate the room for replicas, not for sets.
+    let estimators = fleet.config.estimators.filter(|_| set.is_empty());
     Some(ByRoom {
-        demand: Demand::of(template.requirements.as_deref()),
+        demand,
         accounted: rooms.accounted(id, stored),
         reserved: rooms.reserved_by(id),
         estimated: estimators.map(|settings| estimated(fleet, id, (template, stored), settings, now)),

@@ -266,7 +266,7 @@ fn held(request: &Request<'_>, cluster: &str) -> i64 {
 }
 
 fn of(targets: &[TargetCluster], cluster: &str) -> i64 {
-    TargetCluster::find(targets, cluster).map_or(0, |target| i64::from(target.replicas.max(0)))
+    TargetCluster::find(targets, cluster).map_or(0, |target| i64::from(target.units().max(0)))
 }
 
 /// The capacity that a cluster reports, if it does.

@@ -10,7 +10,7 @@ use entourage_api::{
     policy::Placement,
     work::{
         DependentObjectReference, GracefulEvictionTask, ResourceBinding, ResourceBindingSpec, Suspension,
-        TargetCluster,
+        TargetCluster, TargetComponent,
     },
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
@@ -193,7 +193,7 @@ fn claim(
         binding.spec.graceful_eviction_tasks = tended(fleet, id, resource, held, &from.placement, now);
     }
     let is_chosen = is_chosen(decision.as_ref());
-    let next = place(decision, &from.placement, binding);
+    let next = place(fleet, decision, &from.placement, binding);
     if !is_chosen {
         follow(fleet, id, (resource, template), &from.placement, binding);
     }
@@ -231,6 +231,22 @@ fn demand(template: &Template, spec: &mut ResourceBindingSpec) {
         Some(_) => Vec::new(),
         None => components.to_vec(),
     };
+    if is_of_our_scheduler(spec) {
+        follow_components(spec);
+    }
+}
+
+/// A set that is placed is delivered as its template is: what its clusters have of each component follows, whether it is scheduled anew or
+/// not.
+fn follow_components(spec: &mut ResourceBindingSpec) {
+    let is_set = |target: &&mut TargetCluster| target.replicas == 0 && !target.components.is_empty();
+    for target in spec.clusters.iter_mut().filter(is_set) {
+        let whole = spec.components.iter().map(|component| TargetComponent {
+            name: component.name.clone(),
+            replicas: component.replicas,
+        });
+        target.components = whole.collect();
+    }
 }
 
 /// Keeps the fields of a lazy policy as they were last applied; clusters are scheduled among the current ones.
@@ -254,7 +270,7 @@ fn hold(
         binding.spec.graceful_eviction_tasks = tended(fleet, id, resource, held, &placement, now);
     }
     let is_chosen = is_chosen(decision.as_ref());
-    let next = place(decision, &placement, binding);
+    let next = place(fleet, decision, &placement, binding);
     if !is_chosen {
         follow(fleet, id, (resource, template), &placement, binding);
     }
@@ -295,7 +311,7 @@ fn evict(
         Outcome::Failed { .. } => false,
     };
     if begins || returns {
-        return place(Some(decision), &placement, binding);
+        return place(fleet, Some(decision), &placement, binding);
     }
     follow(fleet, id, (resource, template), &placement, binding);
     binding.spec.graceful_eviction_tasks = decision.tasks;
@@ -330,13 +346,18 @@ pub(super) fn vanished(
 
 /// Applies a scheduling decision. Without one the stored result is kept: the clusters, and the placement they were scheduled by.
 /// If no cluster fits, it leaves only the clusters that the placement no longer selects.
-fn place(decision: Option<Decision>, placement: &Placement, binding: &mut ResourceBinding) -> Next {
+fn place(
+    fleet: &Fleet,
+    decision: Option<Decision>,
+    placement: &Placement,
+    binding: &mut ResourceBinding,
+) -> Next {
     let Some(decision) = decision else {
         return Next::default();
     };
     binding.spec.graceful_eviction_tasks = decision.tasks;
     let exceeds_quota = exceeds_quota(&decision.outcome);
-    let room = room_use(&decision.outcome, placement, binding);
+    let room = room_use(fleet, &decision.outcome, placement, binding);
     decision.records.store(binding);
     binding.spec.clusters = clusters_of(&decision.outcome, &binding.spec.clusters);
     if let Outcome::Placed { .. } = decision.outcome {

@@ -143,7 +143,7 @@ fn growing(next: &Next, stored: &[TargetCluster]) -> BTreeSet<Str> {
     let result = next.room.as_ref().and_then(|room| room.clusters.as_ref());
     let grows = |target: &&TargetCluster| {
         let held = TargetCluster::find(stored, &target.name);
-        held.is_none_or(|held| held.replicas < target.replicas)
+        held.is_none_or(|held| held.units() < target.units())
     };
     let growing = result.into_iter().flatten().filter(grows);
     growing.map(|target| target.name.as_str().into()).collect()

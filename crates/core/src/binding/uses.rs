@@ -15,11 +15,15 @@ use crate::{
 
 /// The room that a decision uses or waits for, if it was made by room.
 pub(super) fn room_use(
+    fleet: &Fleet,
     outcome: &Outcome,
     placement: &Placement,
     binding: &ResourceBinding,
 ) -> Option<Box<RoomUse>> {
-    if !scheduler::is_by_room(placement) {
+    let spec = &binding.spec;
+    // There are components only where there are no replicas.
+    let is_set = fleet.config.multiple_pod_templates && scheduler::is_set(placement, None, &spec.components);
+    if !is_set && !scheduler::is_by_room(placement) {
         return None;
     }
     let clusters = match outcome {
@@ -27,8 +31,12 @@ pub(super) fn room_use(
         Outcome::Failed { reason, .. } if *reason == reason::UNSCHEDULABLE => None,
         Outcome::Failed { .. } => return None,
     };
-    let demand = Demand::of(binding.spec.replica_requirements.as_ref());
-    let priority = binding.spec.schedule_priority.as_ref();
+    let demand = if is_set {
+        Demand::of_set(&spec.components)
+    } else {
+        Demand::of(spec.replica_requirements.as_ref())
+    };
+    let priority = spec.schedule_priority.as_ref();
     Some(Box::new(RoomUse {
         demand,
         clusters,

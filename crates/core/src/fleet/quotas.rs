@@ -85,6 +85,11 @@ impl Fleet {
         if !self.config.enforce_quotas || !self.memory.quotas.is_limited(&id.namespace) {
             return None;
         }
+        // All of its components are on each cluster, whatever the result says that is not stored yet.
+        let whole = |target: &TargetCluster| TargetCluster {
+            components: Vec::new(),
+            ..target.clone()
+        };
         let on = |clusters: &[TargetCluster]| {
             let components = template
                 .components
@@ -93,7 +98,7 @@ impl Fleet {
             used_by(&ResourceBindingSpec {
                 replica_requirements: template.requirements.as_deref().cloned(),
                 components: components.unwrap_or_default().to_vec(),
-                clusters: clusters.to_vec(),
+                clusters: clusters.iter().map(whole).collect(),
                 ..Default::default()
             })
         };
