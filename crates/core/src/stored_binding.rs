@@ -1,6 +1,7 @@
 //! The fields of a stored binding: queries that need nothing else.
 
 pub(crate) mod purge;
+pub(crate) mod recent;
 
 use std::collections::BTreeMap;
 

@@ -35,6 +35,7 @@ mod quotas;
 mod rebalancers;
 mod restored;
 mod rights;
+mod room;
 mod scaling;
 mod selections;
 mod services;

@@ -138,7 +138,7 @@ impl Placed {
         };
         let demand = Arc::new(demand.clone());
         for target in clusters {
-            let more = i64::from(target.replicas) - i64::from(replicas(stored, &target.name));
+            let more = i64::from(target.units()) - i64::from(replicas(stored, &target.name));
             if more <= 0 {
                 continue;
             }
@@ -170,7 +170,7 @@ impl Placed {
         if before == after_all {
             return;
         }
-        let demand = Arc::new(Demand::of(after.replica_requirements.as_ref()));
+        let demand = Arc::new(Demand::of_binding(after));
         let targets = before.iter().chain(after_all);
         let names: BTreeSet<&str> = targets.map(|target| target.name.as_str()).collect();
         for name in names {
@@ -295,6 +295,5 @@ fn end_of(at: Time) -> Time {
 }
 
 fn replicas(targets: &[TargetCluster], cluster: &str) -> i32 {
-    let found = TargetCluster::find(targets, cluster);
-    found.map_or(0, |target| target.replicas)
+    TargetCluster::find(targets, cluster).map_or(0, TargetCluster::units)
 }

@@ -2,8 +2,13 @@
 //! bindings that wait for room.
 //!
 //! A result by room is reserved from the moment it is planned, so that the next binding of a burst does not get the same room
-//! again. The reservation ends with the first report that can contain its pods, and after a minute in any case. After a restart
-//! nothing is reserved.
+//! again. The reservation ends with the first report that can contain its pods, and after a minute in any case.
+//!
+//! What other processes scheduled is reserved, too: while this one stands by, what the leader stores; at its start, what was scheduled in
+//! the last minute and is not ready by its stored status. When it begins to lead, all of that counts as scheduled at that time: it may not
+//! be delivered yet, and the last report of a member may be as old as the former leader.
+//!
+//! A set of components counts as one replica, with the demand of all of them.
 
 use std::{
     borrow::Cow,
@@ -54,7 +59,7 @@ pub(crate) struct Rooms {
 /// A binding that waits for room.
 #[derive(Clone, Debug)]
 struct Wait {
-    /// The demand of a replica.
+    /// The demand of a replica, or of a set.
     demand: Demand,
     /// The time of the last try.
     tried: Time,
@@ -68,7 +73,7 @@ struct Recent {
     base: i32,
     /// The replicas that are scheduled to it.
     replicas: i32,
-    /// The demand of a replica; that of the difference is reserved.
+    /// The demand of a replica, or of a set; that of the difference is reserved.
     demand: Arc<Demand>,
     /// The time of the result.
     since: Time,
@@ -121,25 +126,26 @@ impl Rooms {
 
     /// A Cluster reports its capacity, or none any more. Returns the bindings to try again: those that wait, and that a member has
     /// more room for than before, the highest priority first. One that was tried just now is among them if one of a lower priority
-    /// is. Cost: O(recent results there + waiting bindings × log).
+    /// is. The first report that is observed ends nothing: it may be older than this process. Cost: O(recent results there + waiting
+    /// bindings × log).
     pub(crate) fn reported(
         &mut self,
         cluster: &Str,
         capacity: Option<Capacity>,
         now: Time,
     ) -> Vec<ResourceId> {
+        let is_known = self.reported.contains_key(cluster);
         for id in self.by_cluster.get(cluster).cloned().unwrap_or_default() {
             let since = self
                 .recent
                 .get(&id)
                 .and_then(|all| all.get(cluster))
                 .map(|each| each.since);
-            if since.is_some_and(|since| since.plus(SETTLES) <= now) {
+            if is_known && since.is_some_and(|since| since.plus(SETTLES) <= now) {
                 self.end(&id, cluster);
             }
         }
-        let is_first = !self.reported.contains_key(cluster) && capacity.is_none();
-        if !is_first {
+        if is_known || capacity.is_some() {
             self.reported.insert(cluster.clone(), now);
         }
         let before = self.capacities.remove(cluster).unwrap_or_default();
@@ -206,6 +212,41 @@ impl Rooms {
             self.take(id, demand, clusters, stored, now);
         }
         None
+    }
+
+    /// True if a recent result of a binding is known. Cost: O(log bindings).
+    pub(crate) fn is_recent(&self, id: &ResourceId) -> bool {
+        self.recent.contains_key(id)
+    }
+
+    /// Another process stored a result by room just now. `before` are the clusters whose pods the reports may contain. Cost: O(log
+    /// bindings), and O(clusters) where they differ.
+    pub(crate) fn followed(
+        &mut self,
+        id: &ResourceId,
+        demand: &Demand,
+        (before, after): (&[TargetCluster], &[TargetCluster]),
+        now: Time,
+    ) {
+        self.expire(now);
+        if before != after {
+            self.take(id, demand, after, before, now);
+        }
+    }
+
+    /// This process begins to lead: what was scheduled lately counts as scheduled now. Cost: O(recent results).
+    pub(crate) fn take_over(&mut self, now: Time) {
+        self.expire(now);
+        self.ends.clear();
+        for (id, all) in &mut self.recent {
+            all.values_mut().for_each(|each| each.since = now);
+            self.ends.insert((now.plus(LONGEST), id.clone()));
+        }
+    }
+
+    /// True if what was scheduled at a time is reserved, unless a report contains it.
+    pub(crate) fn is_reserved_since(scheduled: Time, now: Time) -> bool {
+        now < scheduled.plus(LONGEST)
     }
 
     /// Reserves the room of a result.
@@ -307,13 +348,15 @@ fn target(cluster: &Str, replicas: i32) -> TargetCluster {
 }
 
 fn replicas(targets: &[TargetCluster], cluster: &str) -> i32 {
-    let found = TargetCluster::find(targets, cluster);
-    found.map_or(0, |target| target.replicas)
+    TargetCluster::find(targets, cluster).map_or(0, TargetCluster::units)
 }
 
 #[cfg(test)]
 mod tests {
-    use entourage_api::cluster::Cluster;
+    use entourage_api::{
+        cluster::Cluster,
+        work::{Component, TargetComponent},
+    };
     use serde_json::json;
 
     use super::*;
@@ -394,6 +437,74 @@ mod tests {
         rooms.planned(&id("y"), None, &[], Time(LONGEST));
         assert_eq!(free(&rooms, "b"), 10);
         assert!(rooms.recent.is_empty() && rooms.by_cluster.is_empty() && rooms.ends.is_empty());
+    }
+
+    #[test]
+    fn what_another_process_scheduled_is_reserved_until_a_report_of_later() {
+        let mut rooms = Rooms::default();
+        let (one, five) = (placed(&[("a", 1)]), placed(&[("a", 5)]));
+        let follow = |rooms: &mut Rooms, all: (&[TargetCluster], &[TargetCluster]), now: i64| {
+            rooms.followed(&id("x"), &Demand::default(), all, Time(now));
+        };
+        follow(&mut rooms, (&one, &five), 0);
+        // The first report that is observed may be older than the result, however late it is observed.
+        rooms.reported(&"a".into(), capacity(10), Time(SETTLES));
+        assert_eq!(free(&rooms, "a"), 6);
+        follow(&mut rooms, (&five, &five), SETTLES);
+        assert_eq!(free(&rooms, "a"), 6);
+        follow(&mut rooms, (&five, &placed(&[("a", 3)])), SETTLES + 1);
+        assert_eq!(free(&rooms, "a"), 8, "the base is what the report contains");
+        // It may not be delivered yet.
+        rooms.take_over(Time(20_000));
+        rooms.planned(
+            &id("x"),
+            Some(&result(&[("a", 3)])),
+            &placed(&[("a", 3)]),
+            Time(20_001),
+        );
+        rooms.reported(&"a".into(), capacity(10), Time(19_999 + SETTLES));
+        assert_eq!(free(&rooms, "a"), 8);
+        rooms.reported(&"a".into(), capacity(8), Time(20_000 + SETTLES));
+        assert_eq!(free(&rooms, "a"), 8);
+        assert!(rooms.recent.is_empty() && rooms.by_cluster.is_empty() && rooms.ends.is_empty());
+        // Without a report it ends, too, whether anything is planned or not.
+        follow(&mut rooms, (&[], &five), 40_000);
+        assert_eq!(free(&rooms, "a"), 3);
+        follow(&mut rooms, (&[], &[]), 40_000 + LONGEST);
+        assert_eq!(free(&rooms, "a"), 8);
+        assert!(rooms.recent.is_empty() && rooms.by_cluster.is_empty() && rooms.ends.is_empty());
+    }
+
+    #[test]
+    fn a_set_of_components_is_reserved_once_with_all_of_them() {
+        let mut rooms = rooms(10);
+        let component = |name: &str, replicas: i32| Component {
+            name: name.into(),
+            replicas,
+            replica_requirements: None,
+        };
+        let components = [component("head", 1), component("worker", 3)];
+        let target = TargetCluster {
+            name: "a".into(),
+            components: vec![TargetComponent {
+                name: "head".into(),
+                replicas: 1,
+            }],
+            ..TargetCluster::default()
+        };
+        let used = RoomUse {
+            demand: Demand::of_set(&components),
+            clusters: Some(vec![target.clone()]),
+            priority: 0,
+        };
+        rooms.planned(&id("x"), Some(&used), &[], Time(0));
+        assert_eq!((free(&rooms, "a"), free(&rooms, "b")), (6, 10));
+        assert_eq!(rooms.reserved_by(&id("x")), placed(&[("a", 1)]));
+        rooms.planned(&id("x"), Some(&used), &[target], Time(1));
+        assert_eq!(free(&rooms, "a"), 6);
+        rooms.reported(&"a".into(), capacity(6), Time(SETTLES));
+        assert_eq!(free(&rooms, "a"), 6);
+        assert!(rooms.recent.is_empty());
     }
 
     #[test]

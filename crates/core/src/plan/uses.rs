@@ -12,7 +12,7 @@ use crate::{
 /// The use of the room of members by a binding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RoomUse {
-    /// The demand of one replica.
+    /// The demand of one replica, or of a set of components.
     pub demand: Demand,
     /// The scheduling result, sorted by name; `None` if the room is too little.
     pub clusters: Option<Vec<TargetCluster>>,

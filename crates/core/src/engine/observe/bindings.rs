@@ -161,6 +161,8 @@ impl Fleet {
             let before = before.as_ref().map(|held| &held.object.spec);
             self.memory.placed.stored(&id, before, &object.spec, now);
         }
+        let held = before.as_ref().map(|held| held.object.as_ref());
+        self.room_followed(&id, held, object, now);
         if let Some(other) = self
             .graph
             .by_binding
