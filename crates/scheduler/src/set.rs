@@ -87,7 +87,7 @@ fn too_little(request: &Request<'_>, fitting: &[&Candidate<'_>]) -> String {
         _ => format!("; {unresponsive} that fit report no status.resourceSummary and count as full"),
     };
     format!(
-        "No cluster has room for all components together, which are {pods} pods: scale down, add nodes, or let more clusters fit{unknown}"
+        "none has room for all components together ({pods} pods): scale down, add nodes, or let more clusters fit{unknown}"
     )
 }
 

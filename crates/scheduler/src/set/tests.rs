@@ -16,10 +16,12 @@ use crate::{
 /// A cluster: its name, its free CPUs if it reports any, and the classes of its nodes with their CPUs and number.
 pub(super) type Member<'a> = (&'a str, Option<i64>, &'a [(i64, i64)]);
 
+/// The CPUs of one replica of each component, and the number of replicas.
+pub(super) type Pods<'a> = &'a [(i64, i32)];
+
 /// A request for a set.
 pub(super) struct Case<'a> {
-    /// The CPUs of one replica of each component, and the number of replicas.
-    pub(super) components: &'a [(i64, i32)],
+    pub(super) components: Pods<'a>,
     pub(super) members: &'a [Member<'a>],
     pub(super) current: &'a [&'a str],
     pub(super) fresh: bool,
@@ -31,7 +33,7 @@ pub(super) fn one_cluster() -> Value {
     json!({"spreadConstraints": [{"spreadByField": "cluster", "minGroups": 1, "maxGroups": 1}]})
 }
 
-pub(super) fn components(all: &[(i64, i32)]) -> Vec<Component> {
+pub(super) fn components(all: Pods<'_>) -> Vec<Component> {
     let one = |(place, (cpu, replicas)): (usize, &(i64, i32))| {
         json!({
             "name": format!("part-{place}"), "replicas": replicas,
@@ -137,7 +139,7 @@ fn whole(cluster: &str, components: &[Component]) -> TargetCluster {
 #[test]
 fn it_goes_to_one_cluster_with_room_for_all_components_together_and_stays() {
     // A head with 2 CPUs, and 3 workers with 1: 5 together.
-    let set: &[(i64, i32)] = &[(2, 1), (1, 3)];
+    let set: Pods<'_> = &[(2, 1), (1, 3)];
     let members: &[Member<'_>] = &[
         ("a", Some(4), &[]),
         ("b", Some(5), &[]),
@@ -145,9 +147,9 @@ fn it_goes_to_one_cluster_with_room_for_all_components_together_and_stays() {
         ("d", None, &[]),
         ("e", Some(21), &[]),
     ];
-    for (components, current, fresh, want) in [
+    let cases: [(Pods<'_>, &[&str], bool, Vec<&str>); 10] = [
         // Room for 4 sets twice: the first by name.
-        (set, &[][..], false, vec!["c"]),
+        (set, &[], false, vec!["c"]),
         // What is placed stays, whatever the room.
         (set, &["a"], false, vec!["a"]),
         (set, &["d"], false, vec!["d"]),
@@ -162,7 +164,8 @@ fn it_goes_to_one_cluster_with_room_for_all_components_together_and_stays() {
         // More than there are pods.
         (&[(0, 111)], &[], false, vec![]),
         (&[(0, 110)], &[], false, vec!["a"]),
-    ] {
+    ];
+    for (components, current, fresh, want) in cases {
         let case = Case {
             components,
             members,
@@ -176,9 +179,9 @@ fn it_goes_to_one_cluster_with_room_for_all_components_together_and_stays() {
 
 #[test]
 fn each_pod_needs_a_node() {
-    for (set, nodes, fits) in [
+    let cases: [(Pods<'_>, &[(i64, i64)], bool); 13] = [
         // 4 nodes with 2 CPUs each.
-        (&[(2, 4)][..], &[(2, 4)][..], true),
+        (&[(2, 4)], &[(2, 4)], true),
         (&[(2, 5)], &[(2, 4)], false),
         (&[(1, 8)], &[(2, 4)], true),
         (&[(1, 9)], &[(2, 4)], false),
@@ -193,7 +196,8 @@ fn each_pod_needs_a_node() {
         (&[(1, 3), (4, 1)], &[(2, 1), (4, 1)], false),
         (&[(3, 2)], &[(4, 1), (5, 1)], true),
         (&[(3, 3)], &[(4, 1), (5, 1)], false),
-    ] {
+    ];
+    for (set, nodes, fits) in cases {
         let case = Case {
             components: set,
             members: &[("a", Some(100), nodes)],
@@ -220,8 +224,8 @@ fn where_none_has_room_it_says_so() {
     assert_eq!(reason, reason::UNSCHEDULABLE);
     assert_eq!(
         message,
-        "2 of 2 clusters fit; No cluster has room for all components together, which are 4 pods: scale down, add nodes, or let more \
-         clusters fit; 1 that fit report no status.resourceSummary and count as full"
+        "2 of 2 clusters fit; none has room for all components together (4 pods): scale down, add nodes, or let more clusters fit; 1 \
+         that fit report no status.resourceSummary and count as full"
     );
 }
 
@@ -247,37 +251,18 @@ fn of_several_groups_the_first_with_room_is_used() {
 #[test]
 fn it_is_a_set_only_on_one_cluster_and_without_replicas() {
     let two = components(&[(1, 1), (1, 1)]);
-    for (constraints, replicas, components, want) in [
+    let one = || json!([{"spreadByField": "cluster", "maxGroups": 1}]);
+    let cases: [(Value, Option<i32>, &[Component], bool); 10] = [
+        (one_cluster()["spreadConstraints"].clone(), None, &two, true),
+        (one(), None, &two[..1], true),
         (
-            json!([{"spreadByField": "cluster", "minGroups": 1, "maxGroups": 1}]),
-            None,
-            two.as_slice(),
-            true,
-        ),
-        (
-            json!([{"spreadByField": "cluster", "maxGroups": 1}]),
-            None,
-            &two[..1],
-            true,
-        ),
-        (
-            json!([{"spreadByField": "region"}, {"spreadByField": "cluster", "maxGroups": 1}]),
+            json!([{"spreadByField": "region"}, {"maxGroups": 1}]),
             None,
             &two,
             true,
         ),
-        (
-            json!([{"spreadByField": "cluster", "maxGroups": 1}]),
-            None,
-            &[],
-            false,
-        ),
-        (
-            json!([{"spreadByField": "cluster", "maxGroups": 1}]),
-            Some(1),
-            &two,
-            false,
-        ),
+        (one(), None, &[], false),
+        (one(), Some(1), &two, false),
         (
             json!([{"spreadByField": "cluster", "maxGroups": 2}]),
             None,
@@ -298,7 +283,8 @@ fn it_is_a_set_only_on_one_cluster_and_without_replicas() {
             false,
         ),
         (json!([]), None, &two, false),
-    ] {
+    ];
+    for (constraints, replicas, components, want) in cases {
         let placement: Placement = serde_json::from_value(json!({"spreadConstraints": constraints})).unwrap();
         assert_eq!(
             is_set(&placement, replicas, components),
