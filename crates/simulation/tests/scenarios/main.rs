@@ -53,6 +53,7 @@ mod restored;
 mod rights;
 mod room;
 mod services;
+mod sets;
 mod shipped;
 mod taints;
 mod takeover;

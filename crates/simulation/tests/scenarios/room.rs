@@ -219,6 +219,58 @@ fn a_burst_gets_no_more_than_there_is() {
     );
 }
 
+/// The member's Deployment controller reports so many ready pods.
+fn report_ready(world: &mut World, member: &str, name: &str, ready: i64) {
+    world.meddle(member, "Deployment", name, |held| {
+        let mut held = held;
+        held["status"] = json!({
+            "observedGeneration": held["metadata"]["generation"], "replicas": ready, "updatedReplicas": ready,
+            "readyReplicas": ready, "availableReplicas": ready,
+        });
+        Some(held)
+    });
+    assert!(world.settle_for(3_000));
+}
+
+/// The pods of `web` are in no report yet. The process that schedules `api` did not schedule `web`.
+#[test]
+fn what_was_scheduled_before_a_restart_or_a_takeover_keeps_its_room_until_it_is_ready() {
+    for is_takeover in [false, true] {
+        for (ready, want) in [(0, "member2"), (6, "member1")] {
+            let mut world = world(&[("member1", 10), ("member2", 10)]);
+            if is_takeover {
+                world.stand_by();
+            }
+            world.apply(workload("web", 6));
+            world.apply(policy("web", &aggregated()));
+            assert!(world.settle_for(3_000));
+            assert_eq!(shares(&world, "web"), named(&[("member1", 6)]));
+            report_ready(&mut world, "member1", "web", ready);
+            if is_takeover {
+                world.take_over();
+            } else {
+                world.restart();
+            }
+            world.apply(workload("api", 6));
+            world.apply(policy("api", &aggregated()));
+            assert!(world.settle_for(3_000));
+            // A process that stood by has seen when it was scheduled, not what its pods are in.
+            let want = if is_takeover { "member2" } else { want };
+            assert_eq!(
+                shares(&world, "api"),
+                named(&[(want, 6)]),
+                "{is_takeover} {ready}"
+            );
+            // Nothing is reserved for longer than a minute.
+            assert!(world.settle_for(65_000));
+            world.apply(workload("late", 10));
+            world.apply(policy("late", &aggregated()));
+            assert!(world.settle_for(3_000));
+            assert_eq!(shares(&world, "late"), named(&[("member1", 10)]));
+        }
+    }
+}
+
 #[test]
 fn who_waits_for_room_gets_it_when_it_comes_and_nobody_else_moves() {
     let mut world = world(&[("member1", 4), ("member2", 2)]);

@@ -1,0 +1,151 @@
+//! Workloads with several components, scheduled as one set with the gate MultiplePodTemplatesScheduling.
+
+use serde_json::{Value, json};
+
+use super::{
+    binding, condition, policy_of,
+    room::{node, probe},
+    world::World,
+};
+
+/// Members with one node each, and the gate.
+fn world(members: &[(&str, i64)]) -> World {
+    let mut world = super::room::world(members);
+    world.process.engine.config_mut().multiple_pod_templates = true;
+    world
+}
+
+/// A head, and so many workers, with a CPU each.
+fn rays(name: &str, workers: i64) -> Value {
+    let pod = json!({"spec": {"containers": [{"name": "ray", "resources": {"requests": {"cpu": "1"}}}]}});
+    json!({"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": {"name": name}, "spec": {
+        "headGroupSpec": {"template": pod},
+        "workerGroupSpecs": [{"groupName": "worker", "replicas": workers, "template": pod}],
+    }})
+}
+
+/// To one cluster.
+fn policy(name: &str) -> Value {
+    let mut policy = policy_of(name, "ray.io/v1", "RayCluster", name, &[]);
+    policy["spec"]["placement"] =
+        json!({"spreadConstraints": [{"spreadByField": "cluster", "minGroups": 1, "maxGroups": 1}]});
+    policy
+}
+
+fn propagate(world: &mut World, name: &str, workers: i64) {
+    world.apply(rays(name, workers));
+    world.apply(policy(name));
+}
+
+fn scheduled(world: &World, name: &str) -> Value {
+    binding(world, &format!("{name}-raycluster"))["spec"]["clusters"].clone()
+}
+
+/// The result: all of it on one cluster.
+fn whole(cluster: &str, workers: i64) -> Value {
+    let components = json!([{"name": "head", "replicas": 1}, {"name": "worker", "replicas": workers}]);
+    json!([{"name": cluster, "components": components}])
+}
+
+fn reason(world: &World, name: &str) -> Value {
+    condition(world, &format!("{name}-raycluster"), "Scheduled")["reason"].clone()
+}
+
+#[test]
+fn a_set_goes_to_a_cluster_with_room_for_all_of_it_and_stays_there_as_it_grows() {
+    let mut world = world(&[("member1", 4), ("member2", 8)]);
+    propagate(&mut world, "rays", 4);
+    assert!(world.settle());
+    assert_eq!(scheduled(&world, "rays"), whole("member2", 4));
+    assert_eq!(world.holders("RayCluster", "rays"), ["member2"]);
+    assert_eq!(
+        condition(&world, "rays-raycluster", "Scheduled")["message"],
+        "Scheduled to member2."
+    );
+    world.restart();
+    let wrote = world.writes.len();
+    assert!(world.settle_for(120_000));
+    assert_eq!(world.writes.len(), wrote, "a restart writes nothing");
+    world.apply(rays("rays", 20));
+    assert!(world.settle());
+    assert_eq!(scheduled(&world, "rays"), whole("member2", 20));
+    assert_eq!(reason(&world, "rays"), "Success");
+    // Without the gate it stays, too.
+    world.process.engine.config_mut().multiple_pod_templates = false;
+    world.restart();
+    assert!(world.settle());
+    assert_eq!(scheduled(&world, "rays"), json!([{"name": "member2"}]));
+    assert_eq!(world.holders("RayCluster", "rays"), ["member2"]);
+}
+
+#[test]
+fn of_a_burst_of_sets_those_without_room_wait_for_it() {
+    let mut world = world(&[("member1", 8), ("member2", 6)]);
+    for name in ["a", "b", "c"] {
+        propagate(&mut world, name, 4);
+        assert!(world.settle_for(1_000));
+    }
+    assert_eq!(scheduled(&world, "a"), whole("member1", 4));
+    assert_eq!(scheduled(&world, "b"), whole("member2", 4));
+    assert_eq!(
+        (scheduled(&world, "c"), reason(&world, "c")),
+        (Value::Null, json!("Unschedulable"))
+    );
+    let message = &condition(&world, "c-raycluster", "Scheduled")["message"];
+    assert!(
+        message
+            .to_string()
+            .contains("none has room for all components together (5 pods)"),
+        "{message}"
+    );
+    world.meddle("member1", "Node", "n", |_| Some(node(16)));
+    probe(&mut world, "member1");
+    assert!(world.settle());
+    assert_eq!(scheduled(&world, "c"), whole("member1", 4));
+    assert_eq!(scheduled(&world, "a"), whole("member1", 4), "nobody else moves");
+}
+
+#[test]
+fn without_the_gate_or_to_several_clusters_a_set_goes_there_whatever_the_room() {
+    let mut world = world(&[("member1", 4), ("member2", 8)]);
+    world.apply(rays("rays", 40));
+    world.apply(policy_of(
+        "rays",
+        "ray.io/v1",
+        "RayCluster",
+        "rays",
+        &["member1", "member2"],
+    ));
+    assert!(world.settle());
+    let both = json!([{"name": "member1"}, {"name": "member2"}]);
+    assert_eq!(scheduled(&world, "rays"), both);
+    world.process.engine.config_mut().multiple_pod_templates = false;
+    propagate(&mut world, "other", 40);
+    assert!(world.settle());
+    assert_eq!(scheduled(&world, "other"), json!([{"name": "member1"}]));
+    assert_eq!(scheduled(&world, "rays"), both);
+}
+
+#[test]
+fn a_quota_counts_all_components() {
+    let mut world = world(&[("member1", 20)]);
+    world.process.engine.config_mut().enforce_quotas = true;
+    world.restart();
+    world.apply(json!({
+        "apiVersion": "policy.karmada.io/v1alpha1", "kind": "FederatedResourceQuota",
+        "metadata": {"name": "team"}, "spec": {"overall": {"cpu": "9"}},
+    }));
+    assert!(world.settle());
+    for name in ["a", "b"] {
+        propagate(&mut world, name, 4);
+        assert!(world.settle());
+    }
+    assert_eq!(scheduled(&world, "a"), whole("member1", 4));
+    assert_eq!(
+        (scheduled(&world, "b"), reason(&world, "b")),
+        (Value::Null, json!("QuotaExceeded"))
+    );
+    world.apply(rays("b", 3));
+    assert!(world.settle());
+    assert_eq!(scheduled(&world, "b"), whole("member1", 3));
+}
