@@ -40,7 +40,7 @@ pub(crate) const RETRY: i64 = 15_000;
 const PAUSE: i64 = 10_000;
 
 /// The room of all members.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Rooms {
     /// The capacities that are reported, with what is reserved.
     capacities: BTreeMap<Str, Capacity>,
@@ -234,12 +234,21 @@ impl Rooms {
         }
     }
 
-    /// This process begins to lead: what was scheduled lately counts as scheduled now. Cost: O(recent results).
-    pub(crate) fn take_over(&mut self, now: Time) {
+    /// This process begins to lead: what was scheduled lately counts as scheduled now, and what runs of it by `running` is contained in the
+    /// reports. Cost: O(recent results × log clusters).
+    pub(crate) fn take_over(&mut self, running: impl Fn(&ResourceId) -> Vec<TargetCluster>, now: Time) {
         self.expire(now);
         self.ends.clear();
         for (id, all) in &mut self.recent {
-            all.values_mut().for_each(|each| each.since = now);
+            let running = running(id);
+            for (cluster, each) in all.iter_mut() {
+                let reserved = each.reserved();
+                each.base = each.base.max(replicas(&running, cluster).min(each.replicas));
+                each.since = now;
+                if let Some(capacity) = self.capacities.get_mut(cluster) {
+                    capacity.release(&each.demand, i64::from(reserved - each.reserved()));
+                }
+            }
             self.ends.insert((now.plus(LONGEST), id.clone()));
         }
     }
@@ -455,7 +464,7 @@ mod tests {
         follow(&mut rooms, (&five, &placed(&[("a", 3)])), SETTLES + 1);
         assert_eq!(free(&rooms, "a"), 8, "the base is what the report contains");
         // It may not be delivered yet.
-        rooms.take_over(Time(20_000));
+        rooms.take_over(|_| Vec::new(), Time(20_000));
         rooms.planned(
             &id("x"),
             Some(&result(&[("a", 3)])),
@@ -464,6 +473,12 @@ mod tests {
         );
         rooms.reported(&"a".into(), capacity(10), Time(19_999 + SETTLES));
         assert_eq!(free(&rooms, "a"), 8);
+        let running = |ready: i32| move |_: &ResourceId| placed(&[("a", ready)]);
+        for (ready, left) in [(0, 8), (2, 9), (1, 9), (7, 10)] {
+            let mut rooms = rooms.clone();
+            rooms.take_over(running(ready), Time(20_000));
+            assert_eq!(free(&rooms, "a"), left, "{ready} are ready");
+        }
         rooms.reported(&"a".into(), capacity(8), Time(20_000 + SETTLES));
         assert_eq!(free(&rooms, "a"), 8);
         assert!(rooms.recent.is_empty() && rooms.by_cluster.is_empty() && rooms.ends.is_empty());

@@ -254,8 +254,6 @@ fn what_was_scheduled_before_a_restart_or_a_takeover_keeps_its_room_until_it_is_
             world.apply(workload("api", 6));
             world.apply(policy("api", &aggregated()));
             assert!(world.settle_for(3_000));
-            // A process that stood by has seen when it was scheduled, not what its pods are in.
-            let want = if is_takeover { "member2" } else { want };
             assert_eq!(
                 shares(&world, "api"),
                 named(&[(want, 6)]),

@@ -2,11 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{
-    binding, condition, policy_of,
-    room::{node, probe},
-    world::World,
-};
+use super::{binding, condition, policy_of, room::probe, world::World};
 
 /// Members with one node each, and the gate.
 fn world(members: &[(&str, i64)]) -> World {
@@ -98,7 +94,11 @@ fn of_a_burst_of_sets_those_without_room_wait_for_it() {
             .contains("none has room for all components together (5 pods)"),
         "{message}"
     );
-    world.meddle("member1", "Node", "n", |_| Some(node(16)));
+    world.meddle("member1", "Node", "n", |held| {
+        let mut held = held;
+        held["status"]["allocatable"]["cpu"] = json!("16");
+        Some(held)
+    });
     probe(&mut world, "member1");
     assert!(world.settle());
     assert_eq!(scheduled(&world, "c"), whole("member1", 4));

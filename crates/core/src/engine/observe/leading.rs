@@ -40,7 +40,7 @@ impl Fleet {
     /// Everything is planned once: the former leader may have stopped anywhere. Cost: O(objects), once per takeover.
     fn take_over(&mut self, now: Time, dirty: &mut Dirty) {
         self.expect_late_writes();
-        self.memory.rooms.take_over(now);
+        self.room_taken_over(now);
         let ids: Vec<ResourceId> = self.cache.resources.keys().cloned().collect();
         for id in ids {
             self.release_stale_dependencies(&id, now, dirty);

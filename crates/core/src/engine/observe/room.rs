@@ -40,6 +40,16 @@ impl Fleet {
         let demand = Demand::of_binding(&stored.spec);
         self.memory.rooms.followed(id, &demand, (before, after), now);
     }
+
+    /// This process begins to lead. Cost: that of `Rooms::take_over`.
+    pub(super) fn room_taken_over(&mut self, now: Time) {
+        let resources = &self.cache.resources;
+        let running = |id: &ResourceId| {
+            let binding = resources.get(id).and_then(|resource| resource.binding.as_ref());
+            binding.map_or_else(Vec::new, |binding| recent::running(&binding.object))
+        };
+        self.memory.rooms.take_over(running, now);
+    }
 }
 
 /// True if the stored clusters were chosen by their room.
