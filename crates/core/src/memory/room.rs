@@ -40,7 +40,7 @@ pub(crate) const RETRY: i64 = 15_000;
 const PAUSE: i64 = 10_000;
 
 /// The room of all members.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Rooms {
     /// The capacities that are reported, with what is reserved.
     capacities: BTreeMap<Str, Capacity>,
@@ -473,12 +473,6 @@ mod tests {
         );
         rooms.reported(&"a".into(), capacity(10), Time(19_999 + SETTLES));
         assert_eq!(free(&rooms, "a"), 8);
-        let running = |ready: i32| move |_: &ResourceId| placed(&[("a", ready)]);
-        for (ready, left) in [(0, 8), (2, 9), (1, 9), (7, 10)] {
-            let mut rooms = rooms.clone();
-            rooms.take_over(running(ready), Time(20_000));
-            assert_eq!(free(&rooms, "a"), left, "{ready} are ready");
-        }
         rooms.reported(&"a".into(), capacity(8), Time(20_000 + SETTLES));
         assert_eq!(free(&rooms, "a"), 8);
         assert!(rooms.recent.is_empty() && rooms.by_cluster.is_empty() && rooms.ends.is_empty());
@@ -487,6 +481,26 @@ mod tests {
         assert_eq!(free(&rooms, "a"), 3);
         follow(&mut rooms, (&[], &[]), 40_000 + LONGEST);
         assert_eq!(free(&rooms, "a"), 8);
+        assert!(rooms.recent.is_empty() && rooms.by_cluster.is_empty() && rooms.ends.is_empty());
+    }
+
+    #[test]
+    fn at_a_takeover_the_reports_contain_what_is_ready() {
+        let mut rooms = rooms(10);
+        rooms.planned(
+            &id("x"),
+            Some(&result(&[("a", 4)])),
+            &placed(&[("a", 1)]),
+            Time(0),
+        );
+        for (ready, left, base) in [(0, 7, 1), (1, 7, 1), (3, 9, 3), (2, 9, 3), (7, 10, 4)] {
+            rooms.take_over(|_| placed(&[("a", ready)]), Time(1));
+            assert_eq!(free(&rooms, "a"), left, "{ready} are ready");
+            let accounted = rooms.accounted(&id("x"), &placed(&[("a", 4)])).into_owned();
+            assert_eq!(accounted, placed(&[("a", base)]), "{ready} are ready");
+        }
+        rooms.expire(Time(1 + LONGEST));
+        assert_eq!(free(&rooms, "a"), 10);
         assert!(rooms.recent.is_empty() && rooms.by_cluster.is_empty() && rooms.ends.is_empty());
     }
 
