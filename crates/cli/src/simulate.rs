@@ -33,6 +33,8 @@ pub struct Assumed {
     pub propagate_deps: bool,
     /// True if the ResourceDistribution feature is enabled.
     pub distribute: bool,
+    /// True if the components of a workload are scheduled as one set.
+    pub multiple_pod_templates: bool,
     /// The reserved namespaces besides the system's.
     pub reserved: Vec<String>,
 }
@@ -42,6 +44,7 @@ impl Default for Assumed {
         Self {
             propagate_deps: true,
             distribute: false,
+            multiple_pod_templates: false,
             reserved: Vec::new(),
         }
     }
@@ -54,6 +57,7 @@ fn begin(hub_id: &str, assumed: &Assumed) -> Simulation {
     config.propagate_deps = assumed.propagate_deps;
     config.limit_deletions = false;
     config.distribute = assumed.distribute;
+    config.multiple_pod_templates = assumed.multiple_pod_templates;
     config.reserved = assumed.reserved.iter().map(|name| name.as_str().into()).collect();
     Simulation::new(config, entourage_controllers::clock::now())
 }

@@ -230,6 +230,9 @@ fn assumed(args: &PlanArgs, objects: &[Value]) -> Assumed {
     Assumed {
         distribute: distribute.unwrap_or_else(|| distributes(objects)),
         propagate_deps: args.feature_gates.is_on(features::PROPAGATE_DEPS),
+        multiple_pod_templates: args
+            .feature_gates
+            .is_on(features::MULTIPLE_POD_TEMPLATES_SCHEDULING),
         reserved: args.reserved_namespaces.clone(),
     }
 }
