@@ -1,5 +1,5 @@
-//! The client of `karmada-scheduler-estimator`, one of which may run for each member: it asks for the replicas that the nodes of a
-//! member have room for, and returns the answers to the core.
+//! The client of `karmada-scheduler-estimator`, one of which may run for each member: it asks for the replicas, or the sets of components,
+//! that the nodes of a member have room for, and returns the answers to the core.
 //!
 //! An estimator that does not answer in time gives no estimate; one that fails repeatedly is in back-off, and not waited for. The time
 //! begins with the turn of a question; one that gets no turn was not asked, which is no failure of the estimator. Questions are asked
@@ -15,11 +15,12 @@ use std::{
     time::Duration,
 };
 
+use bytes::Bytes;
 use entourage_api::work::ReplicaRequirements;
 use entourage_core::{
     object::Str,
     observation::{EstimatorAnswer, Observation},
-    plan::EstimateOrder,
+    plan::{ComponentSet, EstimateOrder},
 };
 use futures::future::join_all;
 use tokio::{
@@ -108,6 +109,25 @@ impl Options {
 #[derive(Clone)]
 pub struct Estimators(Arc<Inner>);
 
+/// A question to an estimator.
+#[derive(Clone, Copy, Debug)]
+enum Question<'a> {
+    /// The number of replicas with these requirements; `None` for those without any.
+    Replicas(Option<&'a ReplicaRequirements>),
+    /// The number of sets.
+    Sets(&'a ComponentSet),
+}
+
+impl Question<'_> {
+    /// The method to call, and the message to call it with.
+    fn call(self, cluster: &str) -> (&'static str, Bytes) {
+        match self {
+            Self::Replicas(requirements) => (call::REPLICAS, wire::request(cluster, requirements)),
+            Self::Sets(set) => (call::SETS, wire::request_of_sets(cluster, set)),
+        }
+    }
+}
+
 struct Inner {
     options: Options,
     /// A client that is never used: the one of each estimator is made from it.
@@ -157,11 +177,14 @@ impl Estimators {
     }
 
     async fn answers(&self, order: &EstimateOrder) -> Vec<(Str, EstimatorAnswer)> {
-        let requirements = order.requirements.as_deref();
+        let question = match &order.set {
+            Some(set) => Question::Sets(set),
+            None => Question::Replicas(order.requirements.as_deref()),
+        };
         let each = |cluster: &Str| {
             let cluster = cluster.clone();
             async move {
-                let answer = self.estimate(&cluster, requirements).await;
+                let answer = self.estimate(&cluster, question).await;
                 (cluster, answer)
             }
         };
@@ -176,9 +199,9 @@ impl Estimators {
         order.clusters.iter().map(each).collect()
     }
 
-    /// The number of replicas that the nodes of a member have room for, if its estimator says it. Takes no longer than twice the
+    /// The number of replicas, or sets, that the nodes of a member have room for, if its estimator says it. Takes no longer than twice the
     /// time-out: for its turn, and for its call.
-    async fn estimate(&self, cluster: &Str, requirements: Option<&ReplicaRequirements>) -> EstimatorAnswer {
+    async fn estimate(&self, cluster: &Str, question: Question<'_>) -> EstimatorAnswer {
         let inner = &*self.0;
         let count = |outcome| inner.metrics.estimated(cluster, outcome);
         let (is_left_alone, own) = self.with(cluster, |known| {
@@ -200,10 +223,7 @@ impl Estimators {
         };
         let began = Instant::now();
         let deadline = began + inner.options.timeout;
-        let exchanged = timeout_at(
-            deadline,
-            self.exchange(cluster, requirements, &call.client, deadline),
-        );
+        let exchanged = timeout_at(deadline, self.exchange(cluster, question, &call.client, deadline));
         let result = exchanged.await.unwrap_or_else(|_| {
             let why = format!("there is no answer within {:?}", inner.options.timeout);
             Err((why, Kind::Late))
@@ -231,17 +251,22 @@ impl Estimators {
     async fn exchange(
         &self,
         cluster: &Str,
-        requirements: Option<&ReplicaRequirements>,
+        question: Question<'_>,
         client: &Client,
         deadline: Instant,
     ) -> Result<i32, (String, Kind)> {
         let Address { at, is_guessed } = self.address(cluster).await.map_err(|why| (why, Kind::Out))?;
-        let message = wire::request(cluster, requirements);
-        let answer = client.call(&at, message, deadline).await;
+        let answer = client.call(&at, question.call(cluster), deadline).await;
         let answer = answer.and_then(|bytes| wire::response(&bytes).map_err(Failure::Wrong));
         answer.map_err(|failure| {
             let kind = match &failure {
                 Failure::Unknown if is_guessed => Kind::Absent,
+                // An older one: it answers other questions.
+                Failure::Refused(code, _)
+                    if code == call::UNIMPLEMENTED && matches!(question, Question::Sets(_)) =>
+                {
+                    Kind::Refuses
+                }
                 other if other.has_no_response() => Kind::Out,
                 _ => Kind::Refuses,
             };

@@ -259,7 +259,7 @@ fn template_here(
                 exceeds_quota: next.exceeds_quota,
                 ..create(fleet, id, &wanted)
             };
-            estimates::ask(fleet, template, &next.tried, plan, now)
+            estimates::ask(fleet, (id, template), &next.tried, plan, now)
         }
     }
 }
@@ -298,7 +298,7 @@ fn update(
         exceeds_quota: next.exceeds_quota,
         ..plan
     };
-    estimates::ask(fleet, template, &next.tried, plan, now)
+    estimates::ask(fleet, (id, template), &next.tried, plan, now)
 }
 
 /// Replaces a binding by its desired form, as soon as no record is lost by it.

@@ -12,7 +12,7 @@ use serde_json::Value;
 mod orders;
 mod uses;
 
-pub use orders::{EstimateOrder, Order, QuotaOrder, WorkOrder};
+pub use orders::{ComponentSet, EstimateOrder, Order, QuotaOrder, WorkOrder};
 pub use uses::{EstimateUse, RoomUse};
 
 use crate::{

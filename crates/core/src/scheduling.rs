@@ -150,8 +150,7 @@ pub(crate) fn by_room<'a>(
     };
     let rooms = &fleet.memory.rooms;
     let stored = held.spec.clusters.as_slice();
-    // They estimate the room for replicas, not for sets.
-    let estimators = fleet.config.estimators.filter(|_| set.is_empty());
+    let estimators = fleet.config.estimators;
     Some(ByRoom {
         demand,
         accounted: rooms.accounted(id, stored),
@@ -167,7 +166,7 @@ fn estimated(
     settings: Estimators,
     now: Time,
 ) -> Estimated {
-    let requirements = memory::estimates::Estimates::key_of(template.requirements.as_deref());
+    let (requirements, _) = memory::estimates::Estimates::question_about(id, template);
     let (estimates, placed) = (&fleet.memory.estimates, &fleet.memory.placed);
     let reported = |cluster: &Str| fleet.memory.rooms.reported_at(cluster);
     let numbers = estimates.answers(id, &requirements, reported, settings.timeout, now);

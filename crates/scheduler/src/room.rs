@@ -308,8 +308,12 @@ pub(super) fn unestimated(
     let Some(estimates) = request.room.as_ref().and_then(|room| room.estimates) else {
         return BTreeSet::new();
     };
-    let grows = |target: &TargetCluster| i64::from(target.replicas) > held(request, &target.name);
-    if !is_by_room(request.placement) || !result.iter().any(grows) {
+    let grows = |target: &TargetCluster| i64::from(target.units()) > held(request, &target.name);
+    let is_for_room = match request.components {
+        [] => is_by_room(request.placement),
+        _ => request.room.is_some_and(|room| room.demand.pods() > 0),
+    };
+    if !is_for_room || !result.iter().any(grows) {
         return BTreeSet::new();
     }
     let is_asked = |candidate: &&&Candidate<'_>| {

@@ -17,8 +17,12 @@ use hyper_util::{
 use rustls::ClientConfig;
 use tokio::time::Instant;
 
-/// The method that is called.
-const METHOD: &str = "/github.com.karmada_io.karmada.pkg.estimator.service.Estimator/MaxAvailableReplicas";
+/// The method that estimates replicas.
+pub(super) const REPLICAS: &str =
+    "/github.com.karmada_io.karmada.pkg.estimator.service.Estimator/MaxAvailableReplicas";
+/// The method that estimates sets of components; estimators have it since Karmada 1.16.
+pub(super) const SETS: &str =
+    "/github.com.karmada_io.karmada.pkg.estimator.service.Estimator/MaxAvailableComponentSets";
 /// The largest answer, in bytes: it has one number.
 const LARGEST: usize = 64 << 10;
 /// The time that a connection without calls is kept.
@@ -28,6 +32,8 @@ const SHOWN: usize = 200;
 
 /// The status of a call that succeeded.
 const OK: &str = "0";
+/// That of a method that the estimator does not have.
+pub(super) const UNIMPLEMENTED: &str = "12";
 /// Those of an estimator that cannot be used: DEADLINE_EXCEEDED, PERMISSION_DENIED, RESOURCE_EXHAUSTED, UNIMPLEMENTED, INTERNAL,
 /// UNAVAILABLE and UNAUTHENTICATED.
 const OUT: [&str; 7] = ["4", "7", "8", "12", "13", "14", "16"];
@@ -91,27 +97,32 @@ impl Client {
         }
     }
 
-    /// Calls the estimator at `HOST:PORT` with a message; returns the one that it answers with. It is told the time that is left until
+    /// Calls a method of the estimator at `HOST:PORT` with a message; returns the one that it answers with. It is told the time that is left until
     /// the deadline; the caller must end the call itself.
     pub(super) async fn call(
         &self,
         address: &str,
-        message: Bytes,
+        (method, message): (&'static str, Bytes),
         deadline: Instant,
     ) -> Result<Bytes, Failure> {
-        match self.once(address, message.clone(), deadline).await {
+        match self.once(address, (method, message.clone()), deadline).await {
             // As one does that was kept while the estimator restarted.
-            Err(Failure::Broken) => self.once(address, message, deadline).await,
+            Err(Failure::Broken) => self.once(address, (method, message), deadline).await,
             other => other,
         }
     }
 
-    async fn once(&self, address: &str, message: Bytes, deadline: Instant) -> Result<Bytes, Failure> {
+    async fn once(
+        &self,
+        address: &str,
+        (method, message): (&'static str, Bytes),
+        deadline: Instant,
+    ) -> Result<Bytes, Failure> {
         let left = deadline.saturating_duration_since(Instant::now());
         let uri = Uri::builder()
             .scheme(self.scheme)
             .authority(address)
-            .path_and_query(METHOD)
+            .path_and_query(method)
             .build();
         let uri = uri.map_err(|_| Failure::Unconnected("its address is none".into()))?;
         let request = Request::builder()

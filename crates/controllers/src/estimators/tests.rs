@@ -204,6 +204,7 @@ fn order(clusters: &[&str]) -> EstimateOrder {
         key: "key".into(),
         asked: Time(7),
         requirements: Some(Arc::new(requirements)),
+        set: None,
         clusters: clusters.iter().map(|name| Str::from(*name)).collect(),
     }
 }
@@ -212,12 +213,16 @@ fn order(clusters: &[&str]) -> EstimateOrder {
 async fn failure(estimators: &Estimators, member: &str) -> (String, Kind) {
     let client = estimators.0.client.renewed();
     let deadline = Instant::now() + estimators.0.options.timeout;
-    let answer = estimators.exchange(&member.into(), None, &client, deadline).await;
+    let answer = estimators
+        .exchange(&member.into(), Question::Replicas(None), &client, deadline)
+        .await;
     answer.unwrap_err()
 }
 
 async fn estimate(estimators: &Estimators, member: &str) -> EstimatorAnswer {
-    estimators.estimate(&member.into(), None).await
+    estimators
+        .estimate(&member.into(), Question::Replicas(None))
+        .await
 }
 
 /// The answers to an order that is sent as plans send it.

@@ -1,4 +1,5 @@
-//! The messages of an estimator, in protocol buffers: one request and one response of `MaxAvailableReplicas`.
+//! The messages of an estimator, in protocol buffers: the requests and responses of `MaxAvailableReplicas` and
+//! `MaxAvailableComponentSets`.
 //!
 //! Source: Karmada's `pkg/estimator/pb/estimator.proto`, and the messages of Kubernetes that it uses (`NodeSelector`, `Toleration`,
 //! `Quantity`). Each function names the message that it writes; the numbers are those of its fields.
@@ -7,7 +8,10 @@
 //! same messages, which 1.18 prefers and 1.19 reads alone. Each version skips the fields that it does not know.
 
 use bytes::{BufMut as _, Bytes, BytesMut};
-use entourage_api::work::{NodeClaim, ReplicaRequirements};
+use entourage_api::work::{
+    Component, ComponentReplicaRequirements, NodeClaim, ReplicaRequirements, Resources,
+};
+use entourage_core::plan::ComponentSet;
 use k8s_openapi::api::core::v1::{NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, Toleration};
 
 /// The wire types that occur.
@@ -24,6 +28,21 @@ pub(super) fn request(cluster: &str, requirements: Option<&ReplicaRequirements>)
     let mut message = Message::default();
     message.text(1, cluster);
     message.nested(2, &requirements.map(replica_requirements).unwrap_or_default());
+    framed(&message)
+}
+
+/// `MaxAvailableComponentSetsRequest`, with the prefix of gRPC. Components without replicas need nothing.
+pub(super) fn request_of_sets(cluster: &str, set: &ComponentSet) -> Bytes {
+    let mut message = Message::default();
+    message.text(1, cluster);
+    for each in set.components.iter().filter(|each| each.replicas > 0) {
+        message.nested(2, &component(each));
+    }
+    message.text(3, &set.namespace);
+    framed(&message)
+}
+
+fn framed(message: &Message) -> Bytes {
     let mut framed = BytesMut::with_capacity(PREFIX + message.0.len());
     framed.put_u8(0);
     framed.put_u32(u32::try_from(message.0.len()).unwrap_or(u32::MAX));
@@ -31,7 +50,8 @@ pub(super) fn request(cluster: &str, requirements: Option<&ReplicaRequirements>)
     framed.freeze()
 }
 
-/// The field `maxReplicas` of a `MaxAvailableReplicasResponse` with the prefix of gRPC.
+/// The field `maxReplicas` of a `MaxAvailableReplicasResponse`, or `maxSets` of a `MaxAvailableComponentSetsResponse`, with the prefix of
+/// gRPC.
 ///
 /// # Errors
 /// The reason why it is no such response.
@@ -67,20 +87,51 @@ pub(super) fn response(framed: &[u8]) -> Result<i32, &'static str> {
 }
 
 fn replica_requirements(requirements: &ReplicaRequirements) -> Message {
-    let (mut message, mut in_bytes) = (Message::default(), Message::default());
+    let mut message = Message::default();
     if let Some(claim) = &requirements.node_claim {
         message.nested(1, &node_claim(claim));
     }
-    for (name, amount) in &requirements.resource_request {
-        let mut quantity = Message::default();
-        quantity.text(1, &amount.0);
-        let entry = entry(name, &quantity);
-        message.nested(2, &entry);
-        in_bytes.nested(5, &entry);
-    }
+    message.append(&resources(2, &requirements.resource_request));
     message.text(3, &requirements.namespace);
     message.text(4, &requirements.priority_class_name);
-    message.append(&in_bytes);
+    message.append(&resources(5, &requirements.resource_request));
+    message
+}
+
+fn component(component: &Component) -> Message {
+    let mut message = Message::default();
+    message.text(1, &component.name);
+    let requirements = component.replica_requirements.as_ref();
+    message.nested(
+        2,
+        &requirements
+            .map(component_replica_requirements)
+            .unwrap_or_default(),
+    );
+    message.tag(3, VARINT);
+    message.varint(component.replicas.max(0).unsigned_abs().into());
+    message
+}
+
+fn component_replica_requirements(requirements: &ComponentReplicaRequirements) -> Message {
+    let mut message = Message::default();
+    if let Some(claim) = &requirements.node_claim {
+        message.nested(1, &node_claim(claim));
+    }
+    message.append(&resources(2, &requirements.resource_request));
+    message.text(3, &requirements.priority_class_name);
+    message.append(&resources(4, &requirements.resource_request));
+    message
+}
+
+/// The entries of a field with quantities.
+fn resources(field: u64, all: &Resources) -> Message {
+    let mut message = Message::default();
+    for (name, amount) in all {
+        let mut quantity = Message::default();
+        quantity.text(1, &amount.0);
+        message.nested(field, &entry(name, &quantity));
+    }
     message
 }
 
@@ -314,6 +365,36 @@ mod tests {
         let want = bytes(&want.join(" "));
         assert_eq!(request("m1", Some(&requirements())), want);
         assert_eq!(request("m1", None), bytes("00 00 00 00 06 0a 02 \"m1\" 12 00"));
+    }
+
+    #[test]
+    fn a_request_of_sets_has_the_bytes_of_its_definition() {
+        let components: Vec<Component> = serde_json::from_value(json!([
+            {"name": "head", "replicas": 1, "replicaRequirements": {
+                "resourceRequest": {"cpu": "1"}, "priorityClassName": "high",
+            }},
+            {"name": "idle", "replicas": 0},
+            {"name": "worker", "replicas": 300},
+        ]))
+        .unwrap();
+        let set = ComponentSet {
+            components: components.into(),
+            namespace: "shop".into(),
+        };
+        let want = [
+            // Not compressed, 67 bytes.
+            "00 00 00 00 43",
+            "0a 02 \"m1\"",
+            // The head: its name, its requirements with the resources in both forms, and one of it.
+            "12 28 0a 04 \"head\" 12 1e",
+            "12 0a 0a 03 \"cpu\" 12 03 0a 01 \"1\"",
+            "1a 04 \"high\"",
+            "22 0a 0a 03 \"cpu\" 12 03 0a 01 \"1\"",
+            "18 01",
+            "12 0d 0a 06 \"worker\" 12 00 18 ac 02",
+            "1a 04 \"shop\"",
+        ];
+        assert_eq!(request_of_sets("m1", &set), bytes(&want.join(" ")));
     }
 
     /// The values of the fields with these numbers and a length, in their order; others are skipped, as by a reader that does not know

@@ -43,7 +43,7 @@ pub(super) fn wait(
     }
     clusters.extend(next.unestimated.iter().cloned());
     let asked: BTreeSet<Str> = next.unestimated.union(&next.tried).cloned().collect();
-    let (key, order, again_at) = asks(fleet, settings, template, &asked, now);
+    let (key, order, again_at) = asks(fleet, settings, (id, template), &asked, now);
     let times = next.again_at.into_iter().chain(again_at);
     let until = times.chain(first.map(|(_, time)| time)).fold(until, Time::min);
     let why = match first {
@@ -74,7 +74,7 @@ pub(super) fn wait(
 /// planned again with them. Cost: O(clusters × log), and O(size of the requirements) if there are any.
 pub(super) fn ask(
     fleet: &Fleet,
-    template: &Template,
+    (id, template): (&ResourceId, &Template),
     tried: &BTreeSet<Str>,
     mut plan: Plan,
     now: Time,
@@ -85,7 +85,7 @@ pub(super) fn ask(
     if tried.is_empty() || plan.awaits.is_some() {
         return plan;
     }
-    let (key, order, again_at) = asks(fleet, settings, template, tried, now);
+    let (key, order, again_at) = asks(fleet, settings, (id, template), tried, now);
     // Before a write that may fail.
     if let Some(order) = order {
         plan.changes.insert(0, order);
@@ -108,12 +108,12 @@ pub(super) fn ask(
 fn asks(
     fleet: &Fleet,
     settings: Estimators,
-    template: &Template,
+    (id, template): (&ResourceId, &Template),
     clusters: &BTreeSet<Str>,
     now: Time,
 ) -> (Str, Option<Change>, Option<Time>) {
     let estimates = &fleet.memory.estimates;
-    let key = Estimates::key_of(template.requirements.as_deref());
+    let (key, set) = Estimates::question_about(id, template);
     let mut again_at = None;
     let mut new = Vec::new();
     for cluster in clusters {
@@ -131,7 +131,8 @@ fn asks(
         Change::Estimate(Box::new(EstimateOrder {
             key: key.clone(),
             asked: now,
-            requirements: template.requirements.clone(),
+            requirements: template.requirements.clone().filter(|_| set.is_none()),
+            set,
             clusters: new,
         }))
     });

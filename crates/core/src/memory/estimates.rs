@@ -9,12 +9,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use entourage_api::work::ReplicaRequirements;
-
 use crate::{
     object::{ResourceId, Str, Time},
-    observation::EstimatorAnswer,
-    plan::EstimateUse,
+    observation::{EstimatorAnswer, Template},
+    plan::{ComponentSet, EstimateUse},
 };
 
 #[cfg(test)]
@@ -148,9 +146,20 @@ const fn limit(timeout: i64) -> i64 {
 }
 
 impl Estimates {
-    /// The requirements of a replica, as they are reported apart here. Cost: O(size of them).
-    pub(crate) fn key_of(requirements: Option<&ReplicaRequirements>) -> Str {
-        serde_json::to_string(&requirements).unwrap_or_default().into()
+    /// The question about a template: what it requires, as it is reported apart here, and the set that it is, if it has components and no
+    /// replicas. Cost: O(size of the requirements).
+    pub(crate) fn question_about(id: &ResourceId, template: &Template) -> (Str, Option<ComponentSet>) {
+        let components = template.components.clone();
+        let set = components.filter(|_| template.replicas.is_none());
+        let set = set.map(|components| ComponentSet {
+            components,
+            namespace: id.namespace.clone(),
+        });
+        let key = match &set {
+            Some(set) => serde_json::to_string(set),
+            None => serde_json::to_string(&template.requirements.as_deref()),
+        };
+        (key.unwrap_or_default().into(), set)
     }
 
     /// The answers that count for a binding now, `None` for an estimator that failed. `reported` is the time of the last report of a

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use entourage_api::work::{ReplicaRequirements, Resources};
+use entourage_api::work::{Component, ReplicaRequirements, Resources};
 use serde::Serialize;
 
 use super::Preconditions;
@@ -56,10 +56,21 @@ pub struct EstimateOrder {
     pub key: Str,
     /// The time of the question: the outcome repeats it.
     pub asked: Time,
-    /// The requirements of one replica; `None` for a workload without any.
+    /// The requirements of one replica; `None` for a workload without any, and for a set.
     pub requirements: Option<Arc<ReplicaRequirements>>,
+    /// The set that is asked about; `None` for replicas.
+    pub set: Option<ComponentSet>,
     /// The members whose estimators are asked.
     pub clusters: Vec<Str>,
+}
+
+/// The components of a workload that are placed together.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ComponentSet {
+    /// The components.
+    pub components: Arc<[Component]>,
+    /// The namespace whose quotas count.
+    pub namespace: Str,
 }
 
 /// The data that the Work of a copy is written with.

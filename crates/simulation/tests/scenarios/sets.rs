@@ -1,5 +1,6 @@
 //! Workloads with several components, scheduled as one set with the gate MultiplePodTemplatesScheduling.
 
+use entourage_core::config::Estimators;
 use serde_json::{Value, json};
 
 use super::{binding, condition, policy_of, room::probe, world::World};
@@ -124,6 +125,36 @@ fn without_the_gate_or_to_several_clusters_a_set_goes_there_whatever_the_room() 
     assert!(world.settle());
     assert_eq!(scheduled(&world, "other"), json!([{"name": "member1"}]));
     assert_eq!(scheduled(&world, "rays"), both);
+}
+
+#[test]
+fn estimators_are_asked_for_sets_once_and_none_is_placed_that_they_refuse() {
+    let mut world = world(&[("member1", 20), ("member2", 20), ("member3", 4)]);
+    world.process.engine.config_mut().estimators = Some(Estimators {
+        timeout: 3_000,
+        in_pull_mode: true,
+    });
+    for (member, sets) in [("member1", 0), ("member2", 1), ("member3", 9)] {
+        world.estimators.answers.insert(member.into(), sets);
+    }
+    propagate(&mut world, "a", 4);
+    assert!(world.settle_for(1_000));
+    assert_eq!(scheduled(&world, "a"), whole("member2", 4));
+    assert_eq!(std::mem::take(&mut world.estimators.asked), ["member1 member2"]);
+    // The only set for which there was room is placed.
+    propagate(&mut world, "b", 4);
+    assert!(world.settle_for(1_000));
+    assert_eq!(
+        (scheduled(&world, "b"), reason(&world, "b")),
+        (Value::Null, json!("Unschedulable"))
+    );
+    // What stands asks nothing, nor does a set that sleeps.
+    world.estimators.asked.clear();
+    world.apply(rays("a", 5));
+    world.delete("RayCluster", "b");
+    assert!(world.settle());
+    assert_eq!(scheduled(&world, "a"), whole("member2", 5));
+    assert_eq!(world.estimators.asked, <[&str; 0]>::default());
 }
 
 #[test]
