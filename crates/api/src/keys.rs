@@ -222,6 +222,9 @@ table! {
         /// Ours. On a PersistentVolumeClaim on a member that was released because it holds data: the ids of the hub and
         /// the cluster and the binding that it was managed by, so that the same one manages it again when the workload returns.
         RELEASED_FROM = "entourage.dev/released-from";
+        /// Ours. On a copy that was taken over from a Karmada that still exists: the id of that Karmada, and the permanent ids of its
+        /// Work and its binding, with slashes between them. It is the record by which the copy is given back.
+        ADOPTED_FROM = "entourage.dev/adopted-from";
         /// Ours. On the Secret with a member's credentials: the time at which the token expires, RFC 3339. Absent if it does
         /// not.
         TOKEN_EXPIRES = "entourage.dev/token-expires";

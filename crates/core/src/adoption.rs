@@ -1,4 +1,4 @@
-//! Adoption of a former hub's copies: which of them this hub takes over, and what changes in their metadata.
+//! Adoption of a former hub's copies, or of a Karmada's: which of them this hub takes over, and what changes in their metadata.
 //!
 //! A hub that is rebuilt from files has another id, so that the copies of the hub it replaces belong to another hub. An object
 //! changes hands only if its metadata names the former hub and the cluster that it is in, and this hub has what it was made
@@ -18,6 +18,7 @@ use crate::{
 };
 
 mod by_origin;
+pub mod karmada;
 mod state;
 mod versions;
 
@@ -64,6 +65,24 @@ pub enum Decision {
     OtherHub(Str),
     /// Left alone: it is being deleted.
     Deleting,
+    /// It was taken over from this Karmada before.
+    Adopted,
+    /// Left alone: Karmada has no Work with it, and would not touch it either.
+    NoWork,
+    /// Left alone: Karmada has no binding of it: its Work was made by a user, or for a FederatedResourceQuota.
+    NotOfBinding,
+    /// Left alone: its permanent ids are not those that this Karmada has.
+    OtherKarmada,
+    /// Left alone: this hub would change the template of its Pods, at this path.
+    WouldRestart(String),
+    /// Left alone: this hub would delete or release it next.
+    WouldBeRemoved,
+    /// Left alone: what this hub would change is not known, and why.
+    Unknown(String),
+    /// It is given back to Karmada.
+    Return,
+    /// Left alone: this hub did not take it over; it made it.
+    NotAdopted,
 }
 
 /// The object of a hub that an object on a member was made from.
@@ -135,6 +154,23 @@ impl fmt::Display for Decision {
             Self::OtherCluster(name) => write!(f, "left alone: made for cluster {name}"),
             Self::OtherHub(id) => write!(f, "left alone: belongs to hub {id}"),
             Self::Deleting => f.write_str("left alone: it is being deleted"),
+            Self::Adopted => f.write_str("adopted already"),
+            Self::NoWork => f.write_str("left alone: Karmada has no Work of it"),
+            Self::NotOfBinding => {
+                f.write_str("left alone: its Work has no binding: a Work of a user, or of a FederatedResourceQuota")
+            }
+            Self::OtherKarmada => {
+                f.write_str("left alone: its permanent ids are not those of this Karmada's Work and binding")
+            }
+            Self::WouldRestart(path) => {
+                write!(f, "left alone: this hub would change {path}: Pods would restart; --force adopts it")
+            }
+            Self::WouldBeRemoved => f.write_str("left alone: this hub would remove it next"),
+            Self::Unknown(why) => {
+                write!(f, "left alone: what this hub would change is not known: {why}; --force adopts it")
+            }
+            Self::Return => f.write_str("give back"),
+            Self::NotAdopted => f.write_str("left alone: this hub made it; Karmada does not have it"),
         }
     }
 }

@@ -123,4 +123,5 @@ pub const RELEASED_ANNOTATIONS: &[&str] = &[
     annotation::PROPAGATION_POLICY_NAME,
     annotation::CLUSTER_PROPAGATION_POLICY_NAME,
     annotation::CREATED_BY,
+    annotation::ADOPTED_FROM,
 ];

@@ -19,9 +19,7 @@ use crate::{
 
 pub(super) fn of_binding(state: &HubState, transfer: &Transfer, id: &ResourceId, live: &Meta) -> Decision {
     if !names_cluster(live, &transfer.cluster) {
-        let namespace = live.annotation(annotation::WORK_NAMESPACE).unwrap_or_default();
-        let other = cluster_of_execution_namespace(namespace);
-        return Decision::OtherCluster(other.unwrap_or(namespace).into());
+        return other_cluster(live);
     }
     if !state.templates.contains_key(id) {
         return Decision::NoTemplate;
@@ -45,6 +43,13 @@ pub(super) fn of_binding(state: &HubState, transfer: &Transfer, id: &ResourceId,
     } else {
         Decision::NotPlaced(Origin::Template)
     }
+}
+
+/// The decision on an object whose metadata names another cluster, by its execution namespace.
+pub(super) fn other_cluster(live: &Meta) -> Decision {
+    let namespace = live.annotation(annotation::WORK_NAMESPACE).unwrap_or_default();
+    let other = cluster_of_execution_namespace(namespace);
+    Decision::OtherCluster(other.unwrap_or(namespace).into())
 }
 
 pub(super) fn of_quota(state: &HubState, transfer: &Transfer, id: &ResourceId, live: &Meta) -> Decision {

@@ -28,6 +28,7 @@ pub fn of(template: &Meta, render_spec: &RenderSpec, id: &ResourceId, cluster: &
         annotation::APPLIED_CLUSTER_OVERRIDES,
         annotation::VOLUME_RETENTION,
         annotation::RELEASED_FROM,
+        annotation::ADOPTED_FROM,
         annotation::DATA_RESTORED_AT,
     ] {
         annotations.remove(of_ours);
