@@ -56,11 +56,12 @@ pub struct Cli {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Take over the copies of a former hub, of which this one is the successor
+    /// Take over the copies of a former hub, of which this one is the successor, or of a Karmada
     ///
     /// A hub that is rebuilt has another id: copies on the members belong to the former one and are conflicts. Objects that this
-    /// hub has and schedules to the member become its own; every other one is left alone, and nothing is deleted. Without --yes
-    /// nothing is written.
+    /// hub has and schedules to the member become its own; every other one is left alone, and nothing is deleted. With
+    /// --from-karmada the same is done with the copies of a Karmada whose controllers are stopped; --undo gives them back,
+    /// --confirm retires that Karmada. Without --yes nothing is written.
     Adopt(adopt::AdoptArgs),
     /// Run the agent of a cluster in Pull mode, inside that cluster
     ///
@@ -303,6 +304,10 @@ mod tests {
     const LINES: &[&str] = &[
         "entourage adopt --kubeconfig hub.yaml",
         "entourage adopt --former-hub 8e34b4e6-08ff-4b04-8b94-5c02d1a3aee5 --cluster m1 --member m2=m2.yaml --yes",
+        "entourage adopt --kubeconfig hub.yaml --from-karmada karmada.yaml",
+        "entourage adopt --from-karmada karmada.yaml --karmada-context karmada-apiserver --force --yes",
+        "entourage adopt --from-karmada karmada.yaml --undo --yes",
+        "entourage adopt --from-karmada karmada.yaml --confirm --yes",
         "entourage agent --cluster-name member1 --hub-kubeconfig hub.yaml",
         "entourage agent --cluster-name m1 --hub-kubeconfig hub.yaml --hub-context pull --kubeconfig m1.yaml --health-addr off",
         "entourage bench all --kubeconfig hub.yaml --member m1=m1.yaml --member m2=m2.yaml --json report.json",

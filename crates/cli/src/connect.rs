@@ -15,7 +15,9 @@ mod through;
 pub(crate) use errors::missing_right;
 use errors::{NoAnswer, naming, unreachable};
 pub use errors::{explain, is_not_found};
-pub use kubeconfig::{bootstrap_config, config, hub_config, listed_member_config, member_config};
+pub use kubeconfig::{
+    bootstrap_config, config, hub_config, karmada_config, listed_member_config, member_config,
+};
 pub use through::through;
 
 /// The deadline of a request that is not a watch.
@@ -111,6 +113,12 @@ const BOOTSTRAP: Flags = Flags {
 const MEMBER: Flags = Flags {
     context: "--cluster-context",
     file: "--cluster-kubeconfig",
+};
+
+/// The flags for the API server of a Karmada.
+const KARMADA: Flags = Flags {
+    context: "--karmada-context",
+    file: "--from-karmada",
 };
 
 /// The flags for one of several members.

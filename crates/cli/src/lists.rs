@@ -1,12 +1,12 @@
 //! The objects of a server, page by page.
 
 use anyhow::{Context as _, Result, bail};
-use entourage_core::object::Gvk;
+use entourage_core::{object::Gvk, rendered::wipe};
 use kube::{
     Api, Client,
     api::{DynamicObject, ListParams, ObjectMeta},
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{
     connect::{explain, within},
@@ -54,6 +54,34 @@ pub async fn list(
         match next {
             Some(next) => params.continue_token = Some(next),
             None => return Ok(all),
+        }
+    }
+}
+
+/// Shows each object of a kind to `take`, page by page. Each is wiped next: it may hold a Secret.
+///
+/// # Errors
+/// The server's.
+pub async fn each(
+    client: &Client,
+    served: &Served,
+    params: &ListParams,
+    mut take: impl FnMut(&Value),
+) -> kube::Result<()> {
+    let api = api(client, served, "");
+    let mut params = params.clone();
+    loop {
+        let page = within(api.list(&params)).await?;
+        let next = page.metadata.continue_.clone().filter(|next| !next.is_empty());
+        for object in page.items {
+            let mut shown = object.data;
+            shown["metadata"] = json!(object.metadata);
+            take(&shown);
+            wipe(&mut shown);
+        }
+        match next {
+            Some(next) => params.continue_token = Some(next),
+            None => return Ok(()),
         }
     }
 }

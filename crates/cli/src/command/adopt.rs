@@ -1,8 +1,9 @@
-//! `entourage adopt`: a hub that was rebuilt takes over the copies of its predecessor.
+//! `entourage adopt`: a hub takes over copies of its predecessor, or of a Karmada.
 //!
 //! A hub's id is the uid of its kube-system namespace; one that is rebuilt from files has another, and the copies that it finds on
 //! the members belong to another hub. This command replaces the former id in their metadata, object by object, where this hub has
-//! what they were made from. Nothing is deleted, and what is left alone keeps the former id.
+//! what they were made from. Nothing is deleted, and what is left alone keeps the former id. [`karmada`] does the same with the
+//! copies of a Karmada that exists, and retires it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,12 +11,12 @@ use std::{
     path::PathBuf,
 };
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Result, bail};
 use clap::Args;
 use entourage_api::cluster::Cluster;
 use entourage_core::{
     adoption::{Decision, HubState, Transfer, decide, holders},
-    object::{Gvk, ResourceId, Str},
+    object::{Gvk, Meta, ResourceId, Str},
 };
 use futures::{StreamExt as _, stream};
 use kube::Client;
@@ -28,11 +29,13 @@ use crate::{
 };
 
 mod hub;
+mod karmada;
 mod member;
+mod result;
 mod write;
 
 use member::{Member, Scan, Search};
-use write::Outcome;
+use result::{Decided, both, finish, objects, row, table};
 
 /// The maximum number of members, or of objects of a member, that are read or written at a time.
 const AT_ONCE: usize = 8;
@@ -41,8 +44,28 @@ const AT_ONCE: usize = 8;
 #[derive(Args, Clone, Debug)]
 pub struct AdoptArgs {
     /// Id of the former hub: the value of the label entourage.dev/hub on its copies (default: list the ids on the members)
-    #[arg(long, value_name = "ID", value_parser = hub_id)]
+    #[arg(long, value_name = "ID", value_parser = hub_id, group = "origin")]
     pub former_hub: Option<String>,
+
+    /// Kubeconfig of the API server of a Karmada that exists: decide on its copies instead
+    #[arg(long, value_name = "FILE", group = "origin")]
+    pub from_karmada: Option<PathBuf>,
+
+    /// Context in that kubeconfig (default: current context)
+    #[arg(long, value_name = "NAME", requires = "from_karmada")]
+    pub karmada_context: Option<String>,
+
+    /// Also adopt copies of Karmada whose Pods this hub would restart, or of which that is not known
+    #[arg(long, requires = "from_karmada", conflicts_with_all = ["undo", "confirm"])]
+    pub force: bool,
+
+    /// Give adopted copies back to Karmada, whose controllers may then be started again; the controllers of this hub must be stopped
+    #[arg(long, requires = "from_karmada", conflicts_with = "confirm")]
+    pub undo: bool,
+
+    /// Retire Karmada: delete those of its policies, bindings and Works whose objects this hub manages. There is no way back
+    #[arg(long, requires = "from_karmada")]
+    pub confirm: bool,
 
     /// The hub.
     #[command(flatten)]
@@ -61,8 +84,8 @@ pub struct AdoptArgs {
     #[arg(long, value_name = "NAMESPACE", default_value = CLUSTER_NAMESPACE)]
     pub cluster_namespace: String,
 
-    /// Adopt the objects; without it nothing is written
-    #[arg(long, requires = "former_hub")]
+    /// Write; without it the decisions are printed and nothing is written
+    #[arg(long, requires = "origin")]
     pub yes: bool,
 }
 
@@ -73,7 +96,12 @@ pub struct AdoptArgs {
 /// stopped.
 pub async fn run(args: AdoptArgs, out: &mut (dyn Write + Send)) -> Result<()> {
     let hub = connect::config(args.hub.kubeconfig.as_deref(), args.hub.context.as_deref()).await?;
-    adopt(&args, connect::client(hub)?, out).await
+    let hub = connect::client(hub)?;
+    if let Some(file) = &args.from_karmada {
+        let config = connect::karmada_config(file, args.karmada_context.as_deref()).await?;
+        return karmada::run(&args, &hub, &connect::client(config)?, out).await;
+    }
+    adopt(&args, hub, out).await
 }
 
 async fn adopt(args: &AdoptArgs, hub: Client, out: &mut (dyn Write + Send)) -> Result<()> {
@@ -81,20 +109,9 @@ async fn adopt(args: &AdoptArgs, hub: Client, out: &mut (dyn Write + Send)) -> R
     if args.former_hub.as_ref() == Some(&hub_id) {
         bail!("{hub_id} is the id of this hub: its copies need no adoption");
     }
-    let clusters = members::clusters(&hub, &args.clusters).await?;
-    if clusters.is_empty() {
-        bail!("the hub has no members: `entourage join` them under their former names first");
-    }
-    if let Some(unknown) = unknown(args, &clusters) {
-        bail!("--member {unknown}=FILE: the hub has no such member, or --cluster leaves it out");
-    }
+    let clusters = members_to_read(args, &hub).await?;
     let state = hub::state(&hub, &BTreeSet::new()).await?;
-    let (hub_ref, search) = (&hub, &Search::of(&hub_id, &state));
-    let scans: Vec<Scan> = stream::iter(clusters)
-        .map(|cluster| member::scan(args, hub_ref, cluster, search))
-        .buffered(AT_ONCE)
-        .collect()
-        .await;
+    let scans = scan(args, &hub, clusters, &Search::of(&hub_id, &state)).await;
     let Some(former) = &args.former_hub else {
         let found = found(&scans, &hub_id);
         if found.rows.is_empty() {
@@ -109,24 +126,14 @@ async fn adopt(args: &AdoptArgs, hub: Client, out: &mut (dyn Write + Send)) -> R
         return finish(out, &scans, 0);
     };
     let decided = Decided::all(args, &hub, (hub_id.as_str(), former.as_str()), &scans).await;
-    let view = View {
-        columns: vec![
-            ("CLUSTER", Shown::Always),
-            ("NAMESPACE", Shown::Always),
-            ("OBJECT", Shown::Always),
-            ("DECISION", Shown::Always),
-        ],
-        rows: decided.rows,
-        more: Vec::new(),
-    };
-    if view.rows.is_empty() {
+    if decided.rows.is_empty() {
         if decided.result.is_ok() {
             writeln!(out, "no objects of hub {former} found on {}", members_of(&scans))?;
         }
         let finished = finish(out, &scans, decided.failed);
         return both(decided.result, finished);
     }
-    write!(out, "{}", view.table(false, true))?;
+    write!(out, "{}", table(decided.rows))?;
     let (adopted, left) = (objects(decided.adopted), decided.left);
     if args.yes {
         writeln!(out, "{adopted} adopted, {left} left alone")?;
@@ -143,34 +150,29 @@ async fn adopt(args: &AdoptArgs, hub: Client, out: &mut (dyn Write + Send)) -> R
     both(decided.result, finished)
 }
 
-/// Both errors, if there are two.
-fn both(one: Result<()>, other: Result<()>) -> Result<()> {
-    match (one, other) {
-        (Err(one), Err(other)) => bail!("{one:#}; {other:#}"),
-        (one, other) => one.and(other),
+/// The members of the hub that the flags choose.
+async fn members_to_read(args: &AdoptArgs, hub: &Client) -> Result<Vec<Cluster>> {
+    let clusters = members::clusters(hub, &args.clusters).await?;
+    if clusters.is_empty() {
+        bail!("the hub has no members: `entourage join` them under their former names first");
     }
+    if let Some(unknown) = unknown(args, &clusters) {
+        bail!("--member {unknown}=FILE: the hub has no such member, or --cluster leaves it out");
+    }
+    Ok(clusters)
 }
 
-/// The decisions on all objects, and the results of the writes with `--yes`.
-struct Decided {
-    rows: Vec<Row>,
-    /// The number of objects that were adopted, or are to be.
-    adopted: usize,
-    left: usize,
-    failed: usize,
-    /// The error that ended the run before all members had their turn.
-    result: Result<()>,
+async fn scan(args: &AdoptArgs, hub: &Client, clusters: Vec<Cluster>, search: &Search) -> Vec<Scan> {
+    stream::iter(clusters)
+        .map(|cluster| member::scan(args, hub, cluster, search))
+        .buffered(AT_ONCE)
+        .collect()
+        .await
 }
 
 impl Decided {
     async fn all(args: &AdoptArgs, hub: &Client, (hub_id, former): (&str, &str), scans: &[Scan]) -> Self {
-        let mut all = Self {
-            rows: Vec::new(),
-            adopted: 0,
-            left: 0,
-            failed: 0,
-            result: Ok(()),
-        };
+        let mut all = Self::new();
         let found: BTreeSet<Gvk> = read(scans)
             .flat_map(|member| &member.objects)
             .filter(|(id, live)| holders(id, live).contains(former))
@@ -201,7 +203,11 @@ impl Decided {
             };
             let decisions = decisions(state, &transfer, member);
             let written = if args.yes {
-                write::all(state, &transfer, member, &decisions).await
+                let rule = write::FormerHub {
+                    state,
+                    transfer: &transfer,
+                };
+                write::all(&rule, member, &decisions).await
             } else {
                 BTreeMap::new()
             };
@@ -211,21 +217,6 @@ impl Decided {
             }
         }
         all
-    }
-
-    /// Counts an object, and says what happened to it.
-    fn count(&mut self, decision: &Decision, written: Option<&Result<Outcome, String>>) -> String {
-        let (counter, words) = match (decision, written) {
-            (Decision::Adopt, Some(Err(why))) => (&mut self.failed, format!("not adopted: {why}")),
-            (Decision::Adopt, Some(Ok(Outcome::Adopted))) => (&mut self.adopted, "adopted".to_owned()),
-            (Decision::Adopt, Some(Ok(Outcome::Gone))) => {
-                (&mut self.left, "left alone: not found any more".to_owned())
-            }
-            (Decision::Adopt, None) => (&mut self.adopted, decision.to_string()),
-            _ => (&mut self.left, decision.to_string()),
-        };
-        *counter += 1;
-        words
     }
 }
 
@@ -241,10 +232,16 @@ fn unknown<'a>(args: &'a AdoptArgs, clusters: &[Cluster]) -> Option<&'a str> {
 
 /// Each object with a mark of another hub, and what happens to it, in order.
 fn decisions(state: &HubState, transfer: &Transfer, member: &Member) -> Vec<(ResourceId, Decision)> {
-    let decided = member
-        .objects
-        .iter()
-        .filter_map(|(id, live)| Some((id.clone(), decide(state, transfer, id, live)?)));
+    sorted(member, |id, live| decide(state, transfer, id, live))
+}
+
+/// The objects of a member on which there is a decision, in order.
+fn sorted(
+    member: &Member,
+    decide: impl Fn(&ResourceId, &Meta) -> Option<Decision>,
+) -> Vec<(ResourceId, Decision)> {
+    let objects = member.objects.iter();
+    let decided = objects.filter_map(|(id, live)| Some((id.clone(), decide(id, live)?)));
     let mut all: Vec<_> = decided.collect();
     all.sort_by_key(|(id, _)| (id.namespace.clone(), id.gvk.clone(), id.name.clone()));
     all
@@ -285,53 +282,6 @@ fn read(scans: &[Scan]) -> impl Iterator<Item = &Member> {
 fn members_of(scans: &[Scan]) -> String {
     let count = read(scans).count();
     format!("{count} {}", if count == 1 { "member" } else { "members" })
-}
-
-fn row(cluster: &str, id: &ResourceId, words: String) -> Row {
-    Row {
-        name: String::new(),
-        cells: vec![
-            cluster.to_owned(),
-            id.namespace.to_string(),
-            format!("{} {}", id.gvk.kind, id.name),
-            words,
-        ],
-        item: Value::Null,
-    }
-}
-
-/// Reports what was not read; an error if anything is left to do.
-fn finish(out: &mut (dyn Write + Send), scans: &[Scan], failed: usize) -> Result<()> {
-    let mut unread = 0;
-    for scan in scans {
-        let (failures, remarks) = match &scan.result {
-            Ok(member) => (member.unread.clone(), member.notes.clone()),
-            Err(why) => (vec![format!("not read: {why}")], Vec::new()),
-        };
-        unread += usize::from(!failures.is_empty());
-        for note in failures.into_iter().chain(remarks) {
-            writeln!(out, "note: {}: {note}", scan.cluster).context("cannot write to the terminal")?;
-        }
-    }
-    let mut problems = Vec::new();
-    if failed > 0 {
-        problems.push(format!("{} not adopted", objects(failed)));
-    }
-    if unread > 0 {
-        let plural = if unread == 1 { "member was" } else { "members were" };
-        problems.push(format!("{unread} {plural} not read completely"));
-    }
-    if problems.is_empty() {
-        return Ok(());
-    }
-    bail!(
-        "{}; correct the cause and run this again to continue",
-        problems.join(", ")
-    )
-}
-
-fn objects(count: usize) -> String {
-    format!("{count} {}", if count == 1 { "object" } else { "objects" })
 }
 
 /// Reads the id of a hub: the value of a label.

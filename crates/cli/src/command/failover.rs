@@ -1,7 +1,11 @@
 //! `entourage failover --dry-run CLUSTER`: evictions if a member failed, workloads without another cluster, and data that would
 //! remain there. Makes the same decisions as the controllers, in a simulation: nothing is written.
 
-use std::{collections::BTreeSet, fmt::Write as _, io::Write};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
+    io::Write,
+};
 
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
@@ -140,6 +144,7 @@ pub async fn simulate(args: &FailoverArgs, hub: &Client) -> Result<Simulated> {
         namespace: "default".to_owned(),
         cluster_namespace: args.cluster_namespace.clone(),
         assumed: Assumed::default(),
+        adopted: BTreeMap::new(),
     };
     let mut objects = vec![failed(name, &cluster.data["spec"], &args.taint)];
     objects.extend(taints::kept(&taints::policies(hub).await?, &args.taint));

@@ -1,6 +1,9 @@
 //! `entourage graph`: references between objects, their clusters, and missing dependencies.
 
-use std::{collections::BTreeSet, io::Write};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io::Write,
+};
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
@@ -134,6 +137,7 @@ async fn of_files_on(args: &GraphArgs, hub: &Client, namespace: String) -> Resul
         namespace,
         cluster_namespace: CLUSTER_NAMESPACE.to_owned(),
         assumed: Assumed::default(),
+        adopted: BTreeMap::new(),
     };
     let objects = objects(&manifests)?;
     let hooks = interpreters::hooks(&objects);

@@ -1,7 +1,7 @@
 //! `entourage plan`: creations, changes and deletions that an apply of files would cause, object by object and cluster by
 //! cluster.
 
-use std::{ffi::OsStr, io::Write, path::PathBuf, process::ExitCode};
+use std::{collections::BTreeMap, ffi::OsStr, io::Write, path::PathBuf, process::ExitCode};
 
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
@@ -173,6 +173,7 @@ pub async fn against(
         namespace: args.namespace.as_deref().unwrap_or(namespace).to_owned(),
         cluster_namespace: args.cluster_namespace.clone(),
         assumed: assumed(args, &objects),
+        adopted: BTreeMap::new(),
     };
     let mut hooks = interpreters::hooks(&objects);
     hooks.extend(interpreters::hooks_of_hub(hub, &mut Kinds::default()).await);

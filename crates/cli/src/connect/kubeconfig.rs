@@ -8,7 +8,7 @@ use kube::{
     config::{KubeConfigOptions, Kubeconfig, KubeconfigError, LoadDataError},
 };
 
-use super::{AGENT_HUB, BOOTSTRAP, CONNECT, Connection, Flags, HUB, LISTED_MEMBER, MEMBER};
+use super::{AGENT_HUB, BOOTSTRAP, CONNECT, Connection, Flags, HUB, KARMADA, LISTED_MEMBER, MEMBER};
 
 /// The configuration of the hub from a kubeconfig. Without a file: `$KUBECONFIG` or `~/.kube/config`.
 ///
@@ -32,6 +32,14 @@ pub async fn member_config(kubeconfig: &Path, context: Option<&str>) -> Result<C
 /// As [`config`].
 pub async fn listed_member_config(kubeconfig: &Path) -> Result<Connection> {
     read(Some(kubeconfig), None, LISTED_MEMBER).await
+}
+
+/// The configuration of the API server of a Karmada, which has other flags.
+///
+/// # Errors
+/// As [`config`].
+pub async fn karmada_config(kubeconfig: &Path, context: Option<&str>) -> Result<Connection> {
+    read(Some(kubeconfig), context, KARMADA).await
 }
 
 /// The configuration of the hub of an agent, which has other flags.

@@ -5,7 +5,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
-use entourage_core::{distribution, object::Str};
+use entourage_core::{
+    distribution,
+    object::{ResourceId, Str},
+};
 use entourage_simulation::Progress;
 use kube::Client;
 use serde_json::Value;
@@ -48,6 +51,8 @@ pub struct LiveOptions {
     pub cluster_namespace: String,
     /// The assumed flags of the controllers.
     pub assumed: Assumed,
+    /// Copies of another control plane that are taken to be this hub's, by member.
+    pub adopted: BTreeMap<Str, BTreeSet<ResourceId>>,
 }
 
 /// The servers as far as they were met.

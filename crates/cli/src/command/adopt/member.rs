@@ -1,10 +1,13 @@
-//! The objects of a member that carry marks of other hubs.
+//! The objects of a member that carry marks of other hubs, or of a Karmada.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use entourage_api::cluster::Cluster;
+use entourage_api::{
+    cluster::Cluster,
+    keys::{TRUE, label},
+};
 use entourage_core::{
-    adoption::{HUB_LABELS, HubState, Versions, has_records, holders},
+    adoption::{HUB_LABELS, HubState, Versions, has_records, holders, karmada::Karmada},
     interpreter::{NATIVE, NativeKind, shipped},
     object::{Gvk, Meta, ResourceId, Str, StrMap},
 };
@@ -32,7 +35,7 @@ pub(super) struct Scan {
 pub(super) struct Member {
     pub(super) client: Client,
     pub(super) kinds: Kinds,
-    /// The objects with a mark of another hub; metadata alone.
+    /// The objects with marks of those that are searched for; metadata alone.
     pub(super) objects: BTreeMap<ResourceId, Meta>,
     /// The labels of its namespaces.
     pub(super) namespaces: BTreeMap<Str, StrMap>,
@@ -42,21 +45,42 @@ pub(super) struct Member {
     pub(super) notes: Vec<String>,
 }
 
-/// The kinds that are searched on members.
+/// What is searched on members.
 pub(super) struct Search {
-    hub_id: String,
-    /// Those of the hub's bindings, in each version that one names.
+    whose: Whose,
+    /// The kinds of the hub's bindings, in each version that one names, and then those of Karmada's Works.
     of_bindings: Vec<Gvk>,
     /// Those of the copies that the hub makes: a member that forbids others of the known kinds is read completely.
     required: BTreeSet<Gvk>,
 }
 
+/// Whose objects are searched.
+enum Whose {
+    /// Those of all hubs but the one with this id.
+    OtherHubs(String),
+    /// Those that some control plane manages, and all namespaces.
+    Managed,
+}
+
 impl Search {
     pub(super) fn of(hub_id: &str, state: &HubState) -> Self {
         Self {
-            hub_id: hub_id.to_owned(),
+            whose: Whose::OtherHubs(hub_id.to_owned()),
             of_bindings: state.versions(),
             required: state.kinds(),
+        }
+    }
+
+    pub(super) fn of_karmada(state: &HubState, karmada: &Karmada) -> Self {
+        let kinds = karmada.kinds();
+        Self {
+            whose: Whose::Managed,
+            of_bindings: state
+                .versions()
+                .into_iter()
+                .chain(kinds.iter().cloned())
+                .collect(),
+            required: state.kinds().into_iter().chain(kinds).collect(),
         }
     }
 }
@@ -109,8 +133,8 @@ pub(super) async fn read(client: Client, search: &Search) -> Result<Member, Stri
                 continue;
             }
         };
-        match candidates(&member.client, &served, &gvk, &search.hub_id).await {
-            Ok(found) => add(&mut member, &gvk, found, &search.hub_id),
+        match candidates(&member.client, &served, &gvk, &search.whose).await {
+            Ok(found) => add(&mut member, &gvk, found, &search.whose),
             Err(error) if is_not_found(&error) => {}
             Err(kube::Error::Api(status)) if status.code == 403 && !search.required.contains(&gvk) => {
                 forbidden.push(served.resource.plural);
@@ -143,17 +167,22 @@ async fn find(
     member.kinds.first_served(&member.client, versions).await
 }
 
-/// The objects of a kind that may have a mark of another hub. No selector finds records in annotations.
+/// The objects of a kind that may have a mark of those that are searched for. No selector finds records in annotations.
 async fn candidates(
     client: &Client,
     served: &Served,
     gvk: &Gvk,
-    hub_id: &str,
+    whose: &Whose,
 ) -> kube::Result<Vec<ObjectMeta>> {
     let page = || ListParams::default().limit(PAGE);
-    if has_records(gvk) {
-        return list_metadata(client, served, &page()).await;
-    }
+    let hub_id = match whose {
+        Whose::Managed if !gvk.is_namespace() => {
+            let managed = page().labels(&format!("{}={TRUE}", label::MANAGED));
+            return list_metadata(client, served, &managed).await;
+        }
+        Whose::OtherHubs(hub_id) if !has_records(gvk) => hub_id,
+        Whose::Managed | Whose::OtherHubs(_) => return list_metadata(client, served, &page()).await,
+    };
     let mut all = Vec::new();
     for label in HUB_LABELS {
         let of_others = page().labels(&format!("{label},{label}!={hub_id}"));
@@ -162,8 +191,8 @@ async fn candidates(
     Ok(all)
 }
 
-/// Adds the objects with a mark of another hub, and the labels of namespaces.
-fn add(member: &mut Member, gvk: &Gvk, found: Vec<ObjectMeta>, hub_id: &str) {
+/// Adds the objects with a mark of those that are searched for, and the labels of namespaces.
+fn add(member: &mut Member, gvk: &Gvk, found: Vec<ObjectMeta>, whose: &Whose) {
     for meta in found {
         let live = Meta::of(&json!({"metadata": meta}));
         let name = meta.name.unwrap_or_default();
@@ -173,7 +202,11 @@ fn add(member: &mut Member, gvk: &Gvk, found: Vec<ObjectMeta>, hub_id: &str) {
                 .insert(name.as_str().into(), live.labels.clone());
         }
         let id = ResourceId::new(gvk.clone(), &meta.namespace.unwrap_or_default(), &name);
-        if holders(&id, &live).iter().any(|hub| *hub != hub_id) {
+        let is_meant = match whose {
+            Whose::Managed => true,
+            Whose::OtherHubs(hub_id) => holders(&id, &live).iter().any(|hub| hub != hub_id),
+        };
+        if is_meant {
             member.objects.insert(id, live);
         }
     }

@@ -10,6 +10,7 @@ use crate::{
     kinds::Kinds,
     mock::Server,
 };
+use write::Outcome;
 
 fn scan(cluster: &str, unread: &[&str], objects: &[(&str, &str)]) -> Scan {
     let objects = objects.iter().map(|(name, hub)| {
@@ -193,7 +194,11 @@ async fn written(
         .iter()
         .filter(|(_, decision)| *decision == Decision::Adopt);
     assert_eq!(adopted.count(), 2);
-    let written = write::all(state, &transfer(), &member, &decisions).await;
+    let rule = write::FormerHub {
+        state,
+        transfer: &transfer(),
+    };
+    let written = write::all(&rule, &member, &decisions).await;
     written
         .into_iter()
         .map(|(id, outcome)| (id.gvk.kind.to_string(), outcome))
@@ -263,7 +268,11 @@ async fn an_object_that_was_deleted_meanwhile_is_no_failure() {
     member.kinds.learn(&member.client, [gvk.clone()]).await.unwrap();
     let id = ResourceId::new(gvk, "shop", "web");
     let decisions = [(id.clone(), Decision::Adopt)];
-    let written = write::all(&HubState::default(), &transfer(), &member, &decisions).await;
+    let rule = write::FormerHub {
+        state: &HubState::default(),
+        transfer: &transfer(),
+    };
+    let written = write::all(&rule, &member, &decisions).await;
     assert_eq!(written.get(&id), Some(&Ok(Outcome::Gone)));
 }
 

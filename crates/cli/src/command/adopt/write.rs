@@ -1,4 +1,4 @@
-//! Writes the marks of this hub on a member's objects, one by one.
+//! Writes the marks of this hub on a member's objects, or takes them off, one by one.
 //!
 //! The controllers' account has `update` on copies and `patch` on namespaces, so a copy is read and written whole. Its content is
 //! wiped after use.
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use entourage_core::{
     adoption::{Decision, HubState, Transfer, decide, patch},
     marks,
-    object::{Meta, ResourceId},
+    object::{Gvk, Meta, NamespacedName, ResourceId},
     rendered::wipe,
 };
 use futures::{StreamExt as _, stream};
@@ -29,10 +29,10 @@ use crate::{
 /// The number of attempts on a conflict with another writer.
 const ATTEMPTS: usize = 5;
 
-/// The end of an object that was to be adopted.
+/// The end of an object that was to be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// It is this hub's.
+    /// It is this hub's, or is given back.
     Adopted,
     /// It was deleted on the member.
     Gone,
@@ -41,26 +41,56 @@ pub(super) enum Outcome {
 /// The outcome, or why the object was not written.
 type Written = Result<Outcome, String>;
 
-/// Writes all objects that are to be adopted.
+/// The decision on an object as it is now, and what is written.
+pub(super) trait Rule: Sync {
+    fn decide(&self, id: &ResourceId, live: &Meta) -> Option<Decision>;
+    fn patch(&self, live: &Meta) -> Value;
+    /// The version of a kind in which the copies of a binding are written.
+    fn version_of(&self, binding: &NamespacedName) -> Option<&Gvk>;
+}
+
+/// The copies of a former hub are adopted.
+pub(super) struct FormerHub<'a> {
+    pub(super) state: &'a HubState,
+    pub(super) transfer: &'a Transfer,
+}
+
+impl Rule for FormerHub<'_> {
+    fn decide(&self, id: &ResourceId, live: &Meta) -> Option<Decision> {
+        decide(self.state, self.transfer, id, live)
+    }
+
+    fn patch(&self, live: &Meta) -> Value {
+        patch(self.transfer, live)
+    }
+
+    fn version_of(&self, binding: &NamespacedName) -> Option<&Gvk> {
+        self.state.version_of(binding)
+    }
+}
+
+/// True if an object is written by this decision.
+pub(super) fn is_written(decision: &Decision) -> bool {
+    matches!(decision, Decision::Adopt | Decision::Return)
+}
+
+/// Writes all objects that are to be adopted or given back.
 pub(super) async fn all(
-    state: &HubState,
-    transfer: &Transfer,
+    rule: &dyn Rule,
     member: &Member,
     decisions: &[(ResourceId, Decision)],
 ) -> BTreeMap<ResourceId, Written> {
-    let adopted = decisions
-        .iter()
-        .filter(|(_, decision)| *decision == Decision::Adopt);
+    let adopted = decisions.iter().filter(|(_, decision)| is_written(decision));
     stream::iter(adopted)
-        .map(|(id, _)| async move { (id.clone(), one(state, transfer, member, id).await) })
+        .map(|(id, _)| async move { (id.clone(), one(rule, member, id).await) })
         .buffer_unordered(AT_ONCE)
         .collect()
         .await
 }
 
 /// Decides again on the object as it is now: it may have changed since it was listed.
-async fn one(state: &HubState, transfer: &Transfer, member: &Member, id: &ResourceId) -> Written {
-    let served = served(state, member, id).ok_or("its kind is not served")?;
+async fn one(rule: &dyn Rule, member: &Member, id: &ResourceId) -> Written {
+    let served = served(rule, member, id).ok_or("its kind is not served")?;
     let api = api(&member.client, served, &id.namespace);
     for _ in 0..ATTEMPTS {
         let object = match within(api.get(&id.name)).await {
@@ -68,12 +98,12 @@ async fn one(state: &HubState, transfer: &Transfer, member: &Member, id: &Resour
             answer => answer.map_err(words)?,
         };
         let live = Meta::of(&json!({"metadata": object.metadata}));
-        match decide(state, transfer, id, &live) {
-            Some(Decision::Adopt) => {}
+        match rule.decide(id, &live) {
+            Some(decision) if is_written(&decision) => {}
+            None | Some(Decision::Adopted) => return discard(object, Ok(Outcome::Adopted)),
             Some(other) => return discard(object, Err(other.to_string())),
-            None => return discard(object, Ok(Outcome::Adopted)),
         }
-        let patch = patch(transfer, &live);
+        let patch = rule.patch(&live);
         let is_namespace = id.gvk.is_namespace();
         match write(&api, &id.name, object, &patch, is_namespace).await {
             Err(kube::Error::Api(status)) if status.code == 409 => {}
@@ -86,9 +116,9 @@ async fn one(state: &HubState, transfer: &Transfer, member: &Member, id: &Resour
 
 /// The version in which an object is read and written: that of its binding, so that no field is lost, else the one in which it was
 /// listed.
-fn served<'a>(state: &HubState, member: &'a Member, id: &ResourceId) -> Option<&'a Served> {
+fn served<'a>(rule: &dyn Rule, member: &'a Member, id: &ResourceId) -> Option<&'a Served> {
     let binding = member.objects.get(id).and_then(marks::owner);
-    let version = binding.and_then(|name| state.version_of(&name));
+    let version = binding.and_then(|name| rule.version_of(&name));
     let of_binding = version.filter(|gvk| **gvk == id.gvk);
     of_binding
         .and_then(|gvk| member.kinds.get(gvk))

@@ -3,15 +3,19 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Context as _, Result, bail};
-use entourage_api::{cluster::Cluster, keys::label};
+use entourage_api::{
+    cluster::Cluster,
+    keys::{TRUE, label},
+};
 use entourage_core::{
     object::{Gvk, ResourceId, Str},
     observation::{Server, Watch, kind_read_by},
+    rendered::wipe,
 };
 use entourage_simulation::{Answer, Question, Simulation};
 use futures::{StreamExt as _, stream};
 use kube::{Client, api::ListParams};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{AT_ONCE, Live, MEMBER_DEADLINE, MembersFrom};
 use crate::{
@@ -126,9 +130,16 @@ impl Live<'_> {
                     let Some(served) = self.kinds.in_some_version(&gvk) else {
                         return Ok(Vec::new());
                     };
-                    match list(client, served, "", &params(watch, &self.hub_id)).await {
-                        Err(error) if is_not_found(&error) => Ok(Vec::new()),
-                        answer => answer.map_err(words),
+                    let is_of_copies = matches!(watch, Watch::Copies(..));
+                    let adopted = self.options.adopted.get(&name).filter(|_| is_of_copies);
+                    let params = match adopted {
+                        Some(_) => managed(),
+                        None => params(watch, &self.hub_id),
+                    };
+                    match (list(client, served, "", &params).await, adopted) {
+                        (Err(error), _) if is_not_found(&error) => Ok(Vec::new()),
+                        (Ok(all), Some(adopted)) => Ok(self.as_adopted(all, &gvk, adopted)),
+                        (answer, _) => answer.map_err(words),
                     }
                 }
             },
@@ -136,6 +147,25 @@ impl Live<'_> {
             Question::Copy(..) if self.options.members == MembersFrom::File => Ok(Vec::new()),
             Question::Copy(name, id) => self.one(self.member(name)?, &gvk, id).await,
         }
+    }
+
+    /// The copies that this hub manages, and those that it is taken to have adopted, with its label.
+    fn as_adopted(&self, all: Vec<Value>, gvk: &Gvk, adopted: &BTreeSet<ResourceId>) -> Vec<Value> {
+        let mut kept = Vec::new();
+        for mut object in all {
+            let meta = &mut object["metadata"];
+            let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+            let (namespace, name) = (text(&meta["namespace"]), text(&meta["name"]));
+            if adopted.contains(&ResourceId::new(gvk.clone(), &namespace, &name)) {
+                meta["labels"][label::HUB] = json!(self.hub_id);
+            }
+            if meta["labels"][label::HUB] == *self.hub_id {
+                kept.push(object);
+            } else {
+                wipe(&mut object);
+            }
+        }
+        kept
     }
 
     /// True if the files define a kind, so that there are no objects of it before they are applied.
@@ -196,6 +226,13 @@ fn member_of(question: &Question) -> Option<Str> {
         Question::Template(_) => None,
         Question::Copy(name, _) => Some(name.clone()),
     }
+}
+
+/// What some control plane manages.
+fn managed() -> ListParams {
+    ListParams::default()
+        .limit(PAGE)
+        .labels(&format!("{}={TRUE}", label::MANAGED))
 }
 
 fn params(watch: &Watch, hub_id: &str) -> ListParams {

@@ -1,0 +1,374 @@
+//! `entourage adopt --from-karmada`: the copies of a Karmada that exists change hands, go back, or are this hub's for good.
+//!
+//! The step that a fleet is in is read off the objects; nothing is recorded elsewhere, so that every step may be interrupted and run
+//! again. No step changes an object's content. Nothing is written before it is proven that nobody else writes: the Leases of the
+//! other side's controllers are watched, and looked at again before each member.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io::Write,
+};
+
+use anyhow::{Result, anyhow, bail};
+use entourage_api::cluster::{Cluster, SyncMode};
+use entourage_core::{
+    adoption::{
+        Decision, HubState, Transfer,
+        karmada::{self as decisions, Karmada, Next},
+    },
+    object::{Gvk, Meta, NamespacedName, ResourceId, Str},
+};
+use kube::Client;
+use serde_json::Value;
+
+use super::{AdoptArgs, Decided, Scan, Search, both, finish, hub, objects, row, sorted, table, write};
+use crate::connect;
+
+mod compare;
+mod read;
+mod retire;
+mod stopped;
+
+use compare::Nexts;
+use stopped::Watched;
+
+/// The servers, and what was read of them.
+struct Fleet<'a> {
+    args: &'a AdoptArgs,
+    hub: &'a Client,
+    hub_id: Str,
+    server: &'a Client,
+    karmada: Karmada,
+    scans: Vec<Scan>,
+    /// The members of the hub in Pull mode.
+    pulled: BTreeSet<Str>,
+}
+
+pub(super) async fn run(
+    args: &AdoptArgs,
+    hub: &Client,
+    server: &Client,
+    out: &mut (dyn Write + Send),
+) -> Result<()> {
+    let hub_id = connect::cluster_id(hub, "the hub").await?;
+    let karmada = read::karmada(server).await?;
+    if *karmada.id == *hub_id {
+        bail!(
+            "--from-karmada names the API server of this hub: a Karmada is taken over by a hub of its own, with the same members"
+        );
+    }
+    let clusters = super::members_to_read(args, hub).await?;
+    let others = others(&karmada, &clusters);
+    let is_pulled = |cluster: &&Cluster| matches!(cluster.spec.sync_mode, SyncMode::Pull);
+    let pulled = clusters.iter().filter(is_pulled).map(name_of).collect();
+    let missing = missing(&karmada, args, &clusters);
+    let state = hub::state(hub, &BTreeSet::new()).await?;
+    let search = Search::of_karmada(&state, &karmada);
+    let mut scans = super::scan(args, hub, clusters, &search).await;
+    for scan in &mut scans {
+        if let Some(why) = others.get(&scan.cluster) {
+            scan.result = Err(why.clone());
+        }
+    }
+    let (works, bindings) = (karmada.works.len(), karmada.bindings.len());
+    writeln!(
+        out,
+        "Karmada {}: {works} Works, {bindings} bindings, {} policies, clusters {}",
+        karmada.id,
+        karmada.policies.len(),
+        stopped::clusters(&karmada)
+    )?;
+    for cluster in missing {
+        writeln!(
+            out,
+            "note: {cluster}: Karmada has Works for it, and it is no member of this hub"
+        )?;
+    }
+    let fleet = Fleet {
+        args,
+        hub,
+        hub_id: hub_id.into(),
+        server,
+        karmada,
+        scans,
+        pulled,
+    };
+    if args.confirm {
+        retire::confirm(&fleet, out).await
+    } else if args.undo {
+        fleet.give_back(out).await
+    } else {
+        fleet.adopt(out).await
+    }
+}
+
+impl Fleet<'_> {
+    async fn adopt(&self, out: &mut (dyn Write + Send)) -> Result<()> {
+        let mut watched = Watched::karmada(self);
+        for note in watched.holders().await {
+            writeln!(out, "note: {note}")?;
+        }
+        let found = self.kinds();
+        let state = hub::state(self.hub, &found).await?;
+        let mut plans =
+            self.plans(|transfer, id, live| decisions::decide(&state, &self.karmada, transfer, id, live));
+        let nexts = compare::nexts(self, &plans).await;
+        settle(&mut plans, &nexts, self.args.force);
+        let mut all = Decided::new();
+        if self.args.yes && is_anything_written(&plans) {
+            writeln!(out, "{}", watched.announcement())?;
+            watched.prove().await?;
+        }
+        for scan in &self.scans {
+            let Some(plan) = plans.get(&scan.cluster) else {
+                continue;
+            };
+            let written = match self.adopt_on(scan, plan, &found, &mut watched).await {
+                Ok(written) => written,
+                Err(error) => {
+                    all.result = Err(error.context(format!("nothing was written on {}", scan.cluster)));
+                    break;
+                }
+            };
+            for (id, decision) in plan {
+                let mut words = all.count(decision, written.get(id));
+                let next = nexts.get(&(scan.cluster.clone(), id.clone()));
+                let is_kept = write::is_written(decision);
+                if let Some(path) = next.and_then(|next| next.changes()).filter(|_| is_kept) {
+                    words.push_str(&format!("; this hub changes {path} next"));
+                }
+                all.rows.push(row(&scan.cluster, id, words));
+            }
+        }
+        let words = if self.args.yes { "adopted" } else { "to adopt" };
+        let mut line = format!(
+            "{} {words}, {} adopted before, {} left alone",
+            objects(all.adopted),
+            all.already,
+            all.left
+        );
+        if !self.args.yes {
+            line.push_str("; nothing was written");
+            if all.adopted > 0 {
+                line.push_str(": stop Karmada's controllers and its agents, then add --yes");
+            }
+        }
+        let rows = std::mem::take(&mut all.rows);
+        write!(out, "{}", table(rows))?;
+        writeln!(out, "{line}")?;
+        let finished = finish(out, &self.scans, all.failed);
+        both(all.result, finished)
+    }
+
+    /// Writes what is to be adopted on a member. Writes take their time: Karmada is looked at again, and what the hub wants is read
+    /// again.
+    async fn adopt_on(
+        &self,
+        scan: &Scan,
+        plan: &Plan,
+        found: &BTreeSet<Gvk>,
+        watched: &mut Watched,
+    ) -> Result<Written> {
+        let (true, Ok(member)) = (self.args.yes && is_written(plan), &scan.result) else {
+            return Ok(Written::new());
+        };
+        watched.look().await?;
+        let state = hub::state(self.hub, found).await?;
+        let rule = Adoption {
+            state: &state,
+            karmada: &self.karmada,
+            transfer: &self.transfer(&scan.cluster),
+        };
+        Ok(write::all(&rule, member, plan).await)
+    }
+
+    async fn give_back(&self, out: &mut (dyn Write + Send)) -> Result<()> {
+        let plans =
+            self.plans(|transfer, id, live| decisions::decide_return(&self.karmada, transfer, id, live));
+        let mut all = Decided::new();
+        let mut watched = Watched::hub(self);
+        if self.args.yes && is_anything_written(&plans) {
+            writeln!(out, "{}", watched.announcement())?;
+            watched.prove().await?;
+        }
+        let state = hub::state(self.hub, &BTreeSet::new()).await?;
+        for scan in &self.scans {
+            let Some(plan) = plans.get(&scan.cluster) else {
+                continue;
+            };
+            let mut written = Written::new();
+            if let (true, Ok(member)) = (self.args.yes && is_written(plan), &scan.result) {
+                if let Err(error) = watched.look().await {
+                    all.result = Err(error.context(format!("nothing was written on {}", scan.cluster)));
+                    break;
+                }
+                let rule = Return {
+                    state: &state,
+                    karmada: &self.karmada,
+                    transfer: &self.transfer(&scan.cluster),
+                };
+                written = write::all(&rule, member, plan).await;
+            }
+            for (id, decision) in plan {
+                let words = all.count(decision, written.get(id));
+                all.rows.push(row(&scan.cluster, id, words));
+            }
+        }
+        let rows = std::mem::take(&mut all.rows);
+        write!(out, "{}", table(rows))?;
+        let (count, left) = (objects(all.adopted), all.left);
+        if self.args.yes {
+            writeln!(
+                out,
+                "{count} given back, {left} left alone; Karmada's controllers may be started again: they write what its Works say"
+            )?;
+        } else {
+            writeln!(
+                out,
+                "{count} to give back, {left} left alone; nothing was written: stop the controllers of this hub and its agents for \
+                 good, then add --yes"
+            )?;
+        }
+        let mut result = all.result;
+        if all.failed > 0 {
+            result = both(result, Err(anyhow!("{} not given back", objects(all.failed))));
+        }
+        both(result, finish(out, &self.scans, 0))
+    }
+
+    /// The decisions on the objects of each member that was read.
+    fn plans(&self, decide: impl Fn(&Transfer, &ResourceId, &Meta) -> Option<Decision>) -> Plans {
+        let mut plans = Plans::new();
+        for scan in &self.scans {
+            if let Ok(member) = &scan.result {
+                let transfer = self.transfer(&scan.cluster);
+                let plan = sorted(member, |id, live| decide(&transfer, id, live));
+                plans.insert(scan.cluster.clone(), plan);
+            }
+        }
+        plans
+    }
+
+    /// The kinds of the objects that Karmada manages on members.
+    fn kinds(&self) -> BTreeSet<Gvk> {
+        let members = super::read(&self.scans);
+        let objects = members.flat_map(|member| member.objects.keys());
+        objects.map(|id| id.gvk.clone()).collect()
+    }
+
+    fn transfer(&self, cluster: &Str) -> Transfer {
+        Transfer {
+            former: self.karmada.id.clone(),
+            hub: self.hub_id.clone(),
+            cluster: cluster.clone(),
+            namespaces: BTreeMap::new(),
+        }
+    }
+}
+
+/// The decisions on the objects of a member, in order.
+type Plan = Vec<(ResourceId, Decision)>;
+
+/// Those of each member that was read.
+type Plans = BTreeMap<Str, Plan>;
+
+/// What became of the objects that were to be written.
+type Written = BTreeMap<ResourceId, Result<write::Outcome, String>>;
+
+fn is_written(plan: &Plan) -> bool {
+    plan.iter().any(|(_, decision)| write::is_written(decision))
+}
+
+fn is_anything_written(plans: &Plans) -> bool {
+    plans.values().any(is_written)
+}
+
+/// What is adopted is decided on by what this hub writes next, too.
+fn settle(plans: &mut Plans, nexts: &Nexts, is_forced: bool) {
+    let unknown = Next::Unknown("no plan shows it".to_owned());
+    for (cluster, plan) in plans {
+        for (id, decision) in plan {
+            if *decision == Decision::Adopt {
+                let next = nexts.get(&(cluster.clone(), id.clone()));
+                *decision = next.unwrap_or(&unknown).decided(is_forced);
+            }
+        }
+    }
+}
+
+/// The copies of Karmada are adopted.
+struct Adoption<'a> {
+    state: &'a HubState,
+    karmada: &'a Karmada,
+    transfer: &'a Transfer,
+}
+
+impl write::Rule for Adoption<'_> {
+    fn decide(&self, id: &ResourceId, live: &Meta) -> Option<Decision> {
+        decisions::decide(self.state, self.karmada, self.transfer, id, live)
+    }
+
+    fn patch(&self, live: &Meta) -> Value {
+        decisions::patch(self.karmada, self.transfer, live)
+    }
+
+    fn version_of(&self, binding: &NamespacedName) -> Option<&Gvk> {
+        self.state.version_of(binding)
+    }
+}
+
+/// Adopted copies are given back to Karmada.
+struct Return<'a> {
+    state: &'a HubState,
+    karmada: &'a Karmada,
+    transfer: &'a Transfer,
+}
+
+impl write::Rule for Return<'_> {
+    fn decide(&self, id: &ResourceId, live: &Meta) -> Option<Decision> {
+        decisions::decide_return(self.karmada, self.transfer, id, live)
+    }
+
+    fn patch(&self, live: &Meta) -> Value {
+        decisions::return_patch(live)
+    }
+
+    fn version_of(&self, binding: &NamespacedName) -> Option<&Gvk> {
+        self.state.version_of(binding)
+    }
+}
+
+/// The members that Karmada knows as another cluster of the same name, and the words about them.
+fn others(karmada: &Karmada, clusters: &[Cluster]) -> BTreeMap<Str, String> {
+    let mut all = BTreeMap::new();
+    for cluster in clusters {
+        let (name, ours) = (name_of(cluster), &cluster.spec.id);
+        let theirs = karmada.clusters.get(&name).map(|cluster| cluster.id.clone());
+        let theirs = theirs.filter(|theirs| !theirs.is_empty() && !ours.is_empty() && **theirs != **ours);
+        if let Some(theirs) = theirs {
+            let words = format!("Karmada's cluster {name} is another one (id {theirs}, not {ours})");
+            all.insert(name, words);
+        }
+    }
+    all
+}
+
+/// The clusters that Karmada has Works for, and that the hub does not have.
+fn missing(karmada: &Karmada, args: &AdoptArgs, clusters: &[Cluster]) -> Vec<String> {
+    if !args.clusters.is_empty() {
+        return Vec::new();
+    }
+    let names: BTreeSet<Str> = clusters.iter().map(name_of).collect();
+    let of_works = karmada.clusters_of_works().into_iter();
+    of_works
+        .filter(|name| !names.contains(*name))
+        .map(str::to_owned)
+        .collect()
+}
+
+fn name_of(cluster: &Cluster) -> Str {
+    cluster.metadata.name.as_deref().unwrap_or_default().into()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,174 @@
+//! What this hub writes next to the copies that it would adopt: a simulation against the hub and its members, in which they are
+//! adopted already.
+
+use std::collections::BTreeMap;
+
+use entourage_core::{
+    adoption::{Decision, karmada::Next},
+    object::{ResourceId, Str},
+};
+
+use super::{Fleet, Plans};
+
+/// The next write to each copy that would be adopted.
+pub(super) type Nexts = BTreeMap<(Str, ResourceId), Next>;
+
+/// Each copy that would be adopted, by its member.
+fn adopted(plans: &Plans) -> impl Iterator<Item = (&Str, &ResourceId)> {
+    plans.iter().flat_map(|(cluster, plan)| {
+        let adopted = plan.iter().filter(|(_, decision)| *decision == Decision::Adopt);
+        adopted.map(move |(id, _)| (cluster, id))
+    })
+}
+
+/// A build without the simulation knows nothing.
+#[cfg(not(feature = "embedded"))]
+pub(super) async fn nexts(_: &Fleet<'_>, plans: &Plans) -> Nexts {
+    let unknown = |(cluster, id): (&Str, &ResourceId)| {
+        let why = "this build has no plan".to_owned();
+        ((cluster.clone(), id.clone()), Next::Unknown(why))
+    };
+    adopted(plans).map(unknown).collect()
+}
+
+#[cfg(feature = "embedded")]
+pub(super) use simulated::nexts;
+
+#[cfg(feature = "embedded")]
+mod simulated {
+    use std::collections::BTreeSet;
+
+    use entourage_core::adoption::karmada::next;
+    use entourage_simulation::{Fate, Outcome, Place, Report};
+
+    use super::{BTreeMap, Fleet, Next, Nexts, Plans, ResourceId, Str, adopted};
+    use crate::simulate::{
+        Assumed,
+        live::{self, LiveOptions, MembersFrom},
+    };
+
+    pub(in super::super) async fn nexts(fleet: &Fleet<'_>, plans: &Plans) -> Nexts {
+        let mut nexts = Nexts::new();
+        let mut seen: BTreeMap<Str, BTreeSet<ResourceId>> = BTreeMap::new();
+        for (cluster, id) in adopted(plans) {
+            if fleet.pulled.contains(cluster) {
+                // Its copies are Works for a plan.
+                let why = "a plan does not read a cluster in Pull mode".to_owned();
+                nexts.insert((cluster.clone(), id.clone()), Next::Unknown(why));
+            } else {
+                seen.entry(cluster.clone()).or_default().insert(id.clone());
+            }
+        }
+        if seen.is_empty() {
+            return nexts;
+        }
+        let options = LiveOptions {
+            members: MembersFrom::Fromhub,
+            namespace: "default".to_owned(),
+            cluster_namespace: fleet.args.cluster_namespace.clone(),
+            assumed: Assumed::default(),
+            adopted: seen.clone(),
+        };
+        let report = match live::simulate(fleet.hub, Vec::new(), &options).await {
+            Ok(simulated) => Ok(simulated.simulation.report()),
+            Err(error) => Err(format!("{error:#}")),
+        };
+        for (cluster, ids) in seen {
+            let outcomes = report.as_ref().map(|report| outcomes_of(report, &cluster));
+            for id in ids {
+                let next = match &outcomes {
+                    Ok(Ok(outcomes)) => of_outcome(outcomes.get(&id).copied()),
+                    Ok(Err(why)) => Next::Unknown((*why).clone()),
+                    Err(why) => Next::Unknown((*why).clone()),
+                };
+                nexts.insert((cluster.clone(), id), next);
+            }
+        }
+        nexts
+    }
+
+    /// The outcomes on a member; an error if it was not read.
+    fn outcomes_of<'a>(
+        report: &'a Report,
+        cluster: &Str,
+    ) -> Result<BTreeMap<&'a ResourceId, &'a Outcome>, &'a String> {
+        if let Some(why) = report.unread.get(cluster) {
+            return Err(why);
+        }
+        let place = Place::Member(cluster.clone());
+        let outcomes = report.outcomes.iter().filter(|outcome| outcome.place == place);
+        Ok(outcomes.map(|outcome| (&outcome.object, outcome)).collect())
+    }
+
+    fn of_outcome(outcome: Option<&Outcome>) -> Next {
+        let Some(outcome) = outcome else {
+            return Next::Unknown("no plan shows it".to_owned());
+        };
+        match (outcome.fate, &outcome.before, &outcome.after) {
+            (Fate::Unchanged, ..) => Next::Metadata,
+            (Fate::Changed, Some(before), Some(after)) => next(before, after),
+            (Fate::Removed | Fate::Released, ..) => Next::Removal,
+            (fate, ..) => Next::Unknown(format!("{}: {}", fate.word(), outcome.message)),
+        }
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use entourage_core::object::Gvk;
+        use serde_json::{Value, json};
+
+        use super::*;
+
+        fn outcome(fate: Fate, before: Option<Value>, after: Option<Value>) -> Outcome {
+            Outcome {
+                place: Place::Member("m1".into()),
+                object: ResourceId::new(Gvk::new("v1", "ConfigMap"), "shop", "conf"),
+                fate,
+                message: "why".to_owned(),
+                before,
+                after,
+            }
+        }
+
+        #[test]
+        fn what_is_not_known_is_not_taken_for_nothing() {
+            let config =
+                |value: &str| Some(json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"k": value}}));
+            for (outcome, expected) in [
+                (None, Next::Unknown("no plan shows it".into())),
+                (Some(outcome(Fate::Unchanged, None, None)), Next::Metadata),
+                (
+                    Some(outcome(Fate::Changed, config("a"), config("b"))),
+                    Next::Content("data".into()),
+                ),
+                (
+                    Some(outcome(Fate::Changed, None, None)),
+                    Next::Unknown("changed: why".into()),
+                ),
+                (Some(outcome(Fate::Removed, config("a"), None)), Next::Removal),
+                (
+                    Some(outcome(Fate::Refused, None, None)),
+                    Next::Unknown("refused: why".into()),
+                ),
+                (
+                    Some(outcome(Fate::Created, None, config("a"))),
+                    Next::Unknown("created: why".into()),
+                ),
+            ] {
+                assert_eq!(of_outcome(outcome.as_ref()), expected, "{outcome:?}");
+            }
+        }
+
+        #[test]
+        fn a_member_that_was_not_read_has_no_outcomes() {
+            let mut report = Report {
+                outcomes: vec![outcome(Fate::Unchanged, None, None)],
+                ..Report::default()
+            };
+            assert_eq!(outcomes_of(&report, &"m1".into()).map(|all| all.len()), Ok(1));
+            assert_eq!(outcomes_of(&report, &"m2".into()).map(|all| all.len()), Ok(0));
+            report.unread.insert("m1".into(), "no response".to_owned());
+            assert!(outcomes_of(&report, &"m1".into()).is_err());
+        }
+    }
+}

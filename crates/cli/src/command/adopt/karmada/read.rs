@@ -1,0 +1,61 @@
+//! What a Karmada stores. Manifests of Works are dropped, object by object, while their pages are read.
+
+use anyhow::{Context as _, Result, bail};
+use entourage_core::{adoption::karmada::Karmada, kinds::CLUSTER_API, object::Gvk, scope};
+use kube::{Client, api::ListParams};
+use serde_json::Value;
+
+use crate::{
+    connect::{self, explain},
+    kinds::Kinds,
+    lists::{self, PAGE},
+};
+
+/// The kind of Works.
+pub(super) fn work() -> Gvk {
+    Gvk::new("work.karmada.io/v1alpha1", "Work")
+}
+
+/// Reads Works, bindings, policies and Clusters.
+///
+/// # Errors
+/// The server cannot be read, or is not that of a Karmada.
+pub(super) async fn karmada(server: &Client) -> Result<Karmada> {
+    let mut karmada = Karmada {
+        id: connect::cluster_id(server, "Karmada").await?.into(),
+        ..Karmada::default()
+    };
+    each(server, Gvk::new(CLUSTER_API, "Cluster"), |cluster| {
+        karmada.add_cluster(cluster);
+    })
+    .await?;
+    for kind in [scope::POLICY.kind, scope::CLUSTER_POLICY.kind] {
+        let gvk = Gvk::new(scope::POLICY_API, kind);
+        each(server, gvk, |policy| karmada.add_policy(policy)).await?;
+    }
+    for kind in [scope::BINDING.kind, scope::CLUSTER_BINDING.kind] {
+        let gvk = Gvk::new(scope::BINDING_API, kind);
+        each(server, gvk, |binding| karmada.add_binding(binding)).await?;
+    }
+    each(server, work(), |work| karmada.add_work(work)).await?;
+    Ok(karmada)
+}
+
+async fn each(server: &Client, gvk: Gvk, take: impl FnMut(&Value)) -> Result<()> {
+    let mut kinds = Kinds::default();
+    kinds
+        .learn(server, [gvk.clone()])
+        .await
+        .context("cannot ask Karmada which kinds it serves")?;
+    let Some(served) = kinds.get(&gvk) else {
+        bail!(
+            "the server of --from-karmada does not serve the kind {}: is it the API server of a Karmada, and not that of its host \
+             cluster?",
+            gvk.kind
+        );
+    };
+    lists::each(server, served, &ListParams::default().limit(PAGE), take)
+        .await
+        .map_err(explain)
+        .with_context(|| format!("cannot list {} of Karmada", served.resource.plural))
+}

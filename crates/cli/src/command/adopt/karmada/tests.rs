@@ -1,0 +1,223 @@
+//! The decisions that need no servers, and a Karmada in memory.
+
+use clap::Parser as _;
+use entourage_core::adoption::karmada::KarmadaCluster;
+use serde_json::json;
+
+use super::*;
+use crate::{
+    command::{Cli, Command},
+    mock::Server,
+};
+
+pub(super) fn args(line: &str) -> AdoptArgs {
+    let Command::Adopt(args) = Cli::try_parse_from(line.split(' ')).unwrap().command else {
+        panic!("{line}");
+    };
+    args
+}
+
+pub(super) fn fleet<'a>(
+    args: &'a AdoptArgs,
+    hub: &'a Client,
+    server: &'a Client,
+    karmada: Karmada,
+) -> Fleet<'a> {
+    Fleet {
+        args,
+        hub,
+        hub_id: "hub".into(),
+        server,
+        karmada,
+        scans: Vec::new(),
+        pulled: BTreeSet::new(),
+    }
+}
+
+/// Karmada's API server, with a policy, its binding and the Work of a Deployment, and a controller manager that is stopped.
+pub(super) fn karmada_server() -> Server {
+    let server = Server::new("karmada-id");
+    let resource = |name: &str, kind: &str, namespaced: bool| json!({"name": name, "singularName": "", "namespaced": namespaced, "kind": kind, "verbs": ["get", "list"]});
+    let list = |version: &str, resources: Value| {
+        let path = format!("/apis/{version}");
+        server.put(
+            &path,
+            json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": version, "resources": resources}),
+        );
+    };
+    list(
+        "cluster.karmada.io/v1alpha1",
+        json!([resource("clusters", "Cluster", false)]),
+    );
+    list(
+        "policy.karmada.io/v1alpha1",
+        json!([
+            resource("propagationpolicies", "PropagationPolicy", true),
+            resource("clusterpropagationpolicies", "ClusterPropagationPolicy", false),
+        ]),
+    );
+    list(
+        "work.karmada.io/v1alpha1",
+        json!([resource("works", "Work", true)]),
+    );
+    list(
+        "work.karmada.io/v1alpha2",
+        json!([
+            resource("resourcebindings", "ResourceBinding", true),
+            resource("clusterresourcebindings", "ClusterResourceBinding", false),
+        ]),
+    );
+    for (path, object) in objects_of_karmada() {
+        server.put(path, object);
+    }
+    server
+}
+
+fn objects_of_karmada() -> [(&'static str, Value); 5] {
+    let meta = |namespace: &str, name: &str, finalizer: &str, labels: Value| {
+        json!({"namespace": namespace, "name": name, "uid": format!("uid-{name}"), "resourceVersion": "1",
+            "finalizers": [finalizer], "labels": labels})
+    };
+    let mut work = meta(
+        "karmada-es-m1",
+        "web-1",
+        "karmada.io/execution-controller",
+        json!({"work.karmada.io/permanent-id": "w", "resourcebinding.karmada.io/permanent-id": "b"}),
+    );
+    work["annotations"] = json!({"resourcebinding.karmada.io/namespace": "shop",
+        "resourcebinding.karmada.io/name": "web-deployment"});
+    [
+        (
+            "/apis/cluster.karmada.io/v1alpha1/clusters/m1",
+            json!({"metadata": {"name": "m1"}, "spec": {"id": "uid-m1", "syncMode": "Push"}}),
+        ),
+        (
+            "/apis/policy.karmada.io/v1alpha1/namespaces/shop/propagationpolicies/web",
+            json!({"metadata": meta("shop", "web", "karmada.io/propagation-policy-controller",
+                json!({"propagationpolicy.karmada.io/permanent-id": "p"}))}),
+        ),
+        (
+            "/apis/work.karmada.io/v1alpha2/namespaces/shop/resourcebindings/web-deployment",
+            json!({"metadata": meta("shop", "web-deployment", "karmada.io/binding-controller",
+                json!({"resourcebinding.karmada.io/permanent-id": "b", "propagationpolicy.karmada.io/permanent-id": "p"}))}),
+        ),
+        (
+            "/apis/work.karmada.io/v1alpha1/namespaces/karmada-es-m1/works/web-1",
+            json!({"metadata": work, "spec": {"workload": {"manifests": [{"apiVersion": "apps/v1", "kind": "Deployment",
+                "metadata": {"namespace": "shop", "name": "web"}, "spec": {"replicas": 2}}]}}}),
+        ),
+        (
+            "/apis/coordination.k8s.io/v1/namespaces/karmada-system/leases/karmada-controller-manager",
+            json!({"metadata": {"name": "karmada-controller-manager"}, "spec": {"holderIdentity": "x",
+                "leaseDurationSeconds": 15, "renewTime": "2026-11-26T00:00:00.000000Z"}}),
+        ),
+    ]
+}
+
+fn cluster(name: &str, id: &str) -> Cluster {
+    serde_json::from_value(
+        json!({"apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster",
+        "metadata": {"name": name}, "spec": {"id": id, "syncMode": "Push"}}),
+    )
+    .unwrap()
+}
+
+#[tokio::test]
+async fn a_karmada_is_read_as_it_is_stored() {
+    let karmada = read::karmada(&karmada_server().client()).await.unwrap();
+    assert_eq!(*karmada.id, *"karmada-id");
+    let work = &karmada.works[&NamespacedName::new("karmada-es-m1", "web-1")];
+    assert_eq!((&*work.id, &*work.binding_id, work.objects.len()), ("w", "b", 1));
+    let binding = &karmada.bindings[&NamespacedName::new("shop", "web-deployment")];
+    assert_eq!(&*binding.id, "b");
+    let policy = &karmada.policies[&NamespacedName::new("shop", "web")];
+    assert_eq!(&*policy.id, "p");
+    let expected = KarmadaCluster {
+        id: "uid-m1".into(),
+        is_pulled: false,
+    };
+    assert_eq!(karmada.clusters.get("m1"), Some(&expected));
+}
+
+#[tokio::test]
+async fn the_host_cluster_of_a_karmada_is_refused() {
+    let host = Server::new("host").without("/apis/cluster.karmada.io");
+    let error = read::karmada(&host.client()).await.unwrap_err().to_string();
+    assert!(error.contains("not that of its host cluster"), "{error}");
+}
+
+#[tokio::test]
+async fn a_hub_is_not_taken_over_by_itself() {
+    let server = karmada_server();
+    let args = args("entourage adopt --from-karmada k.yaml");
+    let error = run(&args, &server.client(), &server.client(), &mut Vec::<u8>::new()).await;
+    let error = error.unwrap_err().to_string();
+    assert!(error.contains("names the API server of this hub"), "{error}");
+}
+
+#[test]
+fn a_cluster_of_the_same_name_is_the_same_one_by_its_id() {
+    let mut karmada = Karmada::default();
+    for (name, id) in [("m1", "a"), ("m2", "b"), ("m3", "")] {
+        karmada.add_cluster(&json!({"metadata": {"name": name}, "spec": {"id": id, "syncMode": "Push"}}));
+    }
+    for name in ["m1", "m4"] {
+        karmada.add_work(&json!({"metadata": {"namespace": format!("karmada-es-{name}"), "name": "w"}}));
+    }
+    let clusters = [
+        cluster("m1", "a"),
+        cluster("m2", "x"),
+        cluster("m3", "c"),
+        cluster("m5", "d"),
+    ];
+    let others = others(&karmada, &clusters);
+    let words: Vec<&String> = others.values().collect();
+    assert_eq!(words, ["Karmada's cluster m2 is another one (id b, not x)"]);
+    let all = args("entourage adopt --from-karmada k.yaml");
+    assert_eq!(missing(&karmada, &all, &clusters), ["m4"]);
+    let one = args("entourage adopt --from-karmada k.yaml --cluster m1");
+    assert!(missing(&karmada, &one, &clusters).is_empty());
+}
+
+#[test]
+fn what_is_adopted_is_known_not_to_restart_pods() {
+    let id = |name: &str| ResourceId::new(Gvk::new("apps/v1", "Deployment"), "shop", name);
+    let plans = || {
+        let plan = ["same", "pods", "lost"].map(|name| (id(name), Decision::Adopt));
+        let left = (id("left"), Decision::NoTemplate);
+        Plans::from([("m1".into(), plan.into_iter().chain([left]).collect())])
+    };
+    let nexts = Nexts::from([
+        (("m1".into(), id("same")), Next::Metadata),
+        (("m1".into(), id("pods")), Next::Pods("spec.template".into())),
+    ]);
+    let decided = |forced: bool| -> Vec<bool> {
+        let mut plans = plans();
+        settle(&mut plans, &nexts, forced);
+        plans["m1"]
+            .iter()
+            .map(|(_, decision)| *decision == Decision::Adopt)
+            .collect()
+    };
+    assert_eq!(decided(false), [true, false, false, false]);
+    assert_eq!(decided(true), [true, true, true, false]);
+}
+
+#[test]
+fn steps_exclude_each_other() {
+    for line in [
+        "entourage adopt --undo",
+        "entourage adopt --confirm --yes",
+        "entourage adopt --force --former-hub a --yes",
+        "entourage adopt --from-karmada k.yaml --former-hub a",
+        "entourage adopt --from-karmada k.yaml --undo --confirm",
+        "entourage adopt --from-karmada k.yaml --undo --force",
+        "entourage adopt --karmada-context k",
+    ] {
+        assert!(Cli::try_parse_from(line.split(' ')).is_err(), "{line}");
+    }
+    args(
+        "entourage adopt --from-karmada k.yaml --karmada-context karmada --cluster m1 --member m2=m2.yaml --force --yes",
+    );
+    args("entourage adopt --from-karmada k.yaml --undo --yes");
+}
