@@ -2,8 +2,7 @@
 
 use serde_json::Value;
 
-use super::super::Decision;
-use crate::interpreter;
+use crate::{adoption::Decision, interpreter};
 
 /// The next write to a copy that is adopted, with the path of the first field that it changes.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -8,15 +8,12 @@ use std::{
     fmt,
 };
 
-use entourage_api::{
-    keys::{annotation, label},
-    names::cluster_of_execution_namespace,
-};
+use entourage_api::{keys::label, names::cluster_of_execution_namespace};
 use serde_json::{Value, json};
 
 use super::{Karmada, Stored, Work};
 use crate::{
-    member_namespace::list,
+    adoption::HubState,
     object::{Meta, NamespacedName, ResourceId, Str},
     ownership::names_cluster,
 };
@@ -62,18 +59,18 @@ impl fmt::Display for Stay {
 /// The decision on each policy, binding and Work, in the order in which they are retired.
 pub type Retirement = BTreeMap<(Retired, NamespacedName), Result<Stored, Stay>>;
 
-/// Decides on everything. `members` are the objects of the members that were read completely, by cluster: those that a control
-/// plane manages, and all namespaces. Cost: O(objects of Karmada).
+/// Decides on everything. `hub` is the id of this hub, and `state` what it has. `members` are the objects of the members that were
+/// read completely, by cluster: those that a control plane manages, and all namespaces. Cost: O(objects of Karmada).
 #[must_use]
 pub fn retirement(
     karmada: &Karmada,
-    hub: &str,
+    (hub, state): (&str, &HubState),
     members: &BTreeMap<Str, BTreeMap<ResourceId, Meta>>,
 ) -> Retirement {
     let mut all = Retirement::new();
     let mut works: BTreeMap<&NamespacedName, &NamespacedName> = BTreeMap::new();
     for (name, work) in &karmada.works {
-        let stay = stay_of(name, work, hub, members);
+        let stay = stay_of(name, work, (hub, state), members);
         if let (Some(_), Some(binding)) = (&stay, &work.binding) {
             works.entry(binding).or_insert(name);
         }
@@ -110,7 +107,7 @@ fn add(all: &mut Retirement, (kind, name): (Retired, &NamespacedName), stored: &
 fn stay_of(
     name: &NamespacedName,
     work: &Work,
-    hub: &str,
+    (hub, state): (&str, &HubState),
     members: &BTreeMap<Str, BTreeMap<ResourceId, Meta>>,
 ) -> Option<Stay> {
     let cluster = cluster_of_execution_namespace(&name.namespace).unwrap_or(&name.namespace);
@@ -119,23 +116,13 @@ fn stay_of(
     };
     let is_foreign = |id: &&ResourceId| {
         let live = objects.get(*id);
-        !live.is_some_and(|live| is_managed(id, live, hub, cluster))
+        let is_copy = |live: &Meta| live.label(label::HUB) == Some(hub) && names_cluster(live, cluster);
+        // Every hub merges its namespaces into those of members; none owns them.
+        let is_merged = id.gvk.is_namespace() && state.namespaces.contains_key(&id.name);
+        !live.is_some_and(|live| is_merged || is_copy(live))
     };
     let foreign: BTreeSet<&ResourceId> = work.objects.iter().filter(is_foreign).collect();
     foreign.first().map(|id| Stay::NotManaged((*id).clone()))
-}
-
-/// True if this hub keeps the object: a copy has its id, a namespace that it merges into has its list.
-fn is_managed(id: &ResourceId, live: &Meta, hub: &str, cluster: &str) -> bool {
-    let is_copy = live.label(label::HUB) == Some(hub) && names_cluster(live, cluster);
-    let is_creator = || {
-        let creator = live.annotation(annotation::CREATED_BY).unwrap_or_default();
-        creator
-            .strip_prefix(hub)
-            .is_some_and(|rest| rest.starts_with('/'))
-    };
-    let is_merged = || live.annotation(&list::key(hub)).is_some() || is_creator();
-    is_copy || id.gvk.is_namespace() && is_merged()
 }
 
 /// The merge patch of exactly this version of an object before it is deleted: a controller that is started in between releases the
@@ -159,6 +146,8 @@ pub fn retiring_patch(kind: Retired, stored: &Stored) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use entourage_api::keys::annotation;
+
     use super::*;
 
     const HUB: &str = "new";
@@ -208,7 +197,7 @@ mod tests {
     }
 
     fn member(conf: &str) -> BTreeMap<Str, BTreeMap<ResourceId, Meta>> {
-        let namespace = json!({"metadata": {"annotations": {list::key(HUB): "{}"}}});
+        let namespace = json!({"metadata": {"labels": {label::MANAGED: "true"}}});
         let objects = [
             (id("apps/v1", "Deployment", "web"), copy(HUB)),
             (id("v1", "ConfigMap", "conf"), copy(conf)),
@@ -217,8 +206,14 @@ mod tests {
         BTreeMap::from([("m1".into(), BTreeMap::from(objects))])
     }
 
+    fn state() -> HubState {
+        let mut state = HubState::default();
+        state.add_namespace(&json!({"metadata": {"name": "shop"}}));
+        state
+    }
+
     fn stays(members: &BTreeMap<Str, BTreeMap<ResourceId, Meta>>) -> Vec<String> {
-        let all = retirement(&karmada(), HUB, members);
+        let all = retirement(&karmada(), (HUB, &state()), members);
         let staying = all.iter().filter_map(|((kind, name), decision)| {
             let stay = decision.as_ref().err()?;
             Some(format!("{kind:?} {}: {stay}", name.name))
@@ -229,7 +224,7 @@ mod tests {
     #[test]
     fn everything_goes_whose_objects_this_hub_manages() {
         assert_eq!(stays(&member(HUB)), Vec::<String>::new());
-        let all = retirement(&karmada(), HUB, &member(HUB));
+        let all = retirement(&karmada(), (HUB, &state()), &member(HUB));
         let kinds: Vec<Retired> = all.keys().map(|(kind, _)| *kind).collect();
         assert!(
             kinds.is_sorted(),
@@ -248,6 +243,17 @@ mod tests {
                 "Work conf-2: stays: ConfigMap shop/conf is not managed by this hub there",
             ]
         );
+    }
+
+    #[test]
+    fn a_namespace_that_the_hub_does_not_have_keeps_its_work() {
+        let all = retirement(&karmada(), (HUB, &HubState::default()), &member(HUB));
+        let staying: Vec<&NamespacedName> = all
+            .iter()
+            .filter(|(_, decision)| decision.is_err())
+            .map(|((_, name), _)| name)
+            .collect();
+        assert_eq!(staying, [&NamespacedName::new("karmada-es-m1", "shop-3")]);
     }
 
     #[test]

@@ -4,7 +4,10 @@
 //! no finalizer of Karmada waits for a controller. The deletion names the version of that write: whoever writes in between, a
 //! controller that somebody started, keeps the object.
 
-use std::{collections::BTreeMap, io::Write};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io::Write,
+};
 
 use anyhow::{Context as _, Result, anyhow};
 use entourage_core::{
@@ -20,7 +23,7 @@ use kube::{
 };
 use serde_json::Value;
 
-use super::{Fleet, Scan, both, finish, read::work, stopped::Watched};
+use super::{Fleet, Scan, both, finish, hub, read::work, stopped::Watched};
 use crate::{
     apply::{self, without_values},
     command::{
@@ -39,7 +42,8 @@ const ORDER: [Retired; 3] = [Retired::Policy, Retired::Binding, Retired::Work];
 type Results = BTreeMap<(Retired, NamespacedName), Result<(), String>>;
 
 pub(super) async fn confirm(fleet: &Fleet<'_>, out: &mut (dyn Write + Send)) -> Result<()> {
-    let all = retirement(&fleet.karmada, &fleet.hub_id, &objects(&fleet.scans));
+    let state = hub::state(fleet.hub, &BTreeSet::new()).await?;
+    let all = retirement(&fleet.karmada, (&*fleet.hub_id, &state), &objects(&fleet.scans));
     let mut results = Results::new();
     let mut ended = Ok(());
     if fleet.args.yes && all.values().any(Result::is_ok) {
@@ -218,7 +222,7 @@ fn table(rows: Vec<Row>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use entourage_core::adoption::karmada::Karmada;
+    use entourage_core::adoption::{HubState, karmada::Karmada};
     use serde_json::json;
 
     use super::super::tests as in_memory;
@@ -236,7 +240,8 @@ mod tests {
             "annotations": {"work.karmada.io/namespace": "karmada-es-m1"}}});
         let id = ResourceId::new(Gvk::new("apps/v1", "Deployment"), "shop", "web");
         let member = BTreeMap::from([(id, Meta::of(&copy))]);
-        let all = retirement(&karmada, "hub", &BTreeMap::from([("m1".into(), member)]));
+        let members = BTreeMap::from([("m1".into(), member)]);
+        let all = retirement(&karmada, ("hub", &HubState::default()), &members);
         assert!(all.values().all(Result::is_ok), "{all:?}");
         (karmada, all)
     }
