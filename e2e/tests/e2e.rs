@@ -20,6 +20,8 @@ use entourage_e2e::harness;
 
 #[path = "e2e/adopt.rs"]
 mod adopt;
+#[path = "e2e/adopt_karmada.rs"]
+mod adopt_karmada;
 #[path = "e2e/adopt_pull.rs"]
 mod adopt_pull;
 #[path = "e2e/agent.rs"]
@@ -242,6 +244,7 @@ fn main() -> ExitCode {
         waits::tests(),
         works::tests(),
         adopt::tests(),
+        adopt_karmada::tests(),
         adopt_pull::tests(),
         promote::tests(),
         agent::tests(),

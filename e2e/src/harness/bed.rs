@@ -79,13 +79,7 @@ impl Bed {
         };
         let hub = server(&fleet.hub);
         let members: Vec<Server> = fleet.members.iter().map(server).collect();
-        let out = &mut Vec::new();
-        let kubeconfig = fleet.hub.kubeconfig_path();
-        let kubeconfig = kubeconfig.to_str().context("a path that is text")?;
-        let Command::Crds(args) = parse(&["crds", "--apply", "--kubeconfig", kubeconfig])? else {
-            unreachable!()
-        };
-        crds::run(args, out).await?;
+        define(&fleet.hub).await?;
         let bed = Self {
             fleet,
             hub,
@@ -138,6 +132,14 @@ impl Bed {
         let mut out = Vec::new();
         join::run(args, &mut out).await?;
         Ok(String::from_utf8_lossy(&out).into_owned())
+    }
+
+    /// Has a member serve the kinds of a control plane, as the API server of another one.
+    ///
+    /// # Errors
+    /// When it refuses a definition.
+    pub async fn define_on(&self, member: &str) -> Result<()> {
+        define(self.cluster(member)?).await
     }
 
     /// `entourage unjoin NAME`. Returns what it printed.
@@ -359,6 +361,16 @@ impl Bed {
     pub fn failure_threshold() -> Duration {
         Duration::from_secs(60)
     }
+}
+
+/// `entourage crds --apply`.
+async fn define(cluster: &TestCluster) -> Result<()> {
+    let kubeconfig = cluster.kubeconfig_path();
+    let kubeconfig = kubeconfig.to_str().context("a path that is text")?;
+    let Command::Crds(args) = parse(&["crds", "--apply", "--kubeconfig", kubeconfig])? else {
+        unreachable!()
+    };
+    crds::run(args, &mut Vec::new()).await
 }
 
 fn same(live: &Value, joined: &Value) -> bool {
