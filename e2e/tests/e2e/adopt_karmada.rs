@@ -39,6 +39,7 @@ const COPIES: [(&str, &str, &str); 4] = [
 async fn a_karmada_is_taken_over_given_back_and_retired_without_a_restart_of_a_pod(
     scene: &mut Scene,
 ) -> Result<()> {
+    scene.options.leader_election = true;
     scene.options.lease_timing = Timing {
         duration: Duration::from_secs(4),
         renew_deadline: Duration::from_millis(2_500),
