@@ -23,12 +23,12 @@ pub struct WorkOwner {
 }
 
 impl WorkOwner {
-    /// True if the metadata of an object on the member names exactly this Work, and no other hub than that of the manifest
-    /// ([`hub_of`]). Proof of ownership, without which nothing is deleted.
+    /// True if the metadata of an object on the member names exactly this Work, and the hub of the manifest ([`hub_of`]), if that has
+    /// one: a Karmada has a Work of the same name. Proof of ownership, without which nothing is deleted.
     #[must_use]
     pub fn owns(&self, live: &Meta, hub: &str) -> bool {
         live.label(label::MANAGED) == Some(keys::TRUE)
-            && !copy::is_of_another_hub(live, hub)
+            && live.label(label::HUB).unwrap_or_default() == hub
             && live.annotation(annotation::WORK_NAMESPACE) == Some(&*self.work.namespace)
             && live.annotation(annotation::WORK_NAME) == Some(&*self.work.name)
     }
@@ -272,6 +272,18 @@ mod tests {
         }
         // For the hub that its manifest names it is ours.
         assert!(release(&owner(), "h", &other_hub).is_some());
+    }
+
+    #[test]
+    fn a_copy_of_a_karmada_is_no_hubs() {
+        let copy = rendered(&manifest(&json!({})), None).object().clone();
+        let mut of_hub = manifest(&json!({}));
+        of_hub["metadata"]["labels"][label::HUB] = json!("h");
+        assert_eq!(standing(&owner(), &of_hub, &copy, None), Standing::Foreign);
+        assert!(release(&owner(), "h", &copy).is_none());
+        let mut adopted = copy;
+        adopted["metadata"]["labels"][label::HUB] = json!("h");
+        assert_eq!(standing(&owner(), &of_hub, &adopted, None), Standing::Ours);
     }
 
     #[test]
