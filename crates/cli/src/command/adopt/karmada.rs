@@ -1,8 +1,8 @@
 //! `entourage adopt --from-karmada`: the copies of a Karmada that exists change hands, go back, or are this hub's for good.
 //!
 //! The step that a fleet is in is read off the objects; nothing is recorded elsewhere, so that every step may be interrupted and run
-//! again. No step changes an object's content. Nothing is written before it is proven that nobody else writes: the Leases of the
-//! other side's controllers are watched, and looked at again before each member.
+//! again. No step changes an object's content. Before anything is written it is proven that nobody else writes: the Leases of the
+//! other side's controllers are watched, and looked at again before each member. What is decided on is read after the proof.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -51,16 +51,30 @@ pub(super) async fn run(
     out: &mut (dyn Write + Send),
 ) -> Result<()> {
     let hub_id = connect::cluster_id(hub, "the hub").await?;
-    let karmada = read::karmada(server).await?;
+    let mut karmada = read::karmada(server).await?;
     if *karmada.id == *hub_id {
         bail!(
             "--from-karmada names the API server of this hub: a Karmada is taken over by a hub of its own, with the same members"
         );
     }
     let clusters = super::members_to_read(args, hub).await?;
-    let others = others(&karmada, &clusters);
     let is_pulled = |cluster: &&Cluster| matches!(cluster.spec.sync_mode, SyncMode::Pull);
-    let pulled = clusters.iter().filter(is_pulled).map(name_of).collect();
+    let pulled: BTreeSet<Str> = clusters.iter().filter(is_pulled).map(name_of).collect();
+    let mut watched = if args.undo {
+        Watched::hub(hub, &pulled)
+    } else {
+        Watched::karmada(server, &karmada)
+    };
+    if args.yes {
+        writeln!(out, "{}", watched.announcement())?;
+        watched.prove().await?;
+        karmada = read::karmada(server).await?;
+    } else {
+        for note in watched.holders().await {
+            writeln!(out, "note: {note}")?;
+        }
+    }
+    let others = others(&karmada, &clusters);
     let missing = missing(&karmada, args, &clusters);
     let state = hub::state(hub, &BTreeSet::new()).await?;
     let search = Search::of_karmada(&state, &karmada);
@@ -94,20 +108,16 @@ pub(super) async fn run(
         pulled,
     };
     if args.confirm {
-        retire::confirm(&fleet, out).await
+        retire::confirm(&fleet, &mut watched, out).await
     } else if args.undo {
-        fleet.give_back(out).await
+        fleet.give_back(&mut watched, out).await
     } else {
-        fleet.adopt(out).await
+        fleet.adopt(&mut watched, out).await
     }
 }
 
 impl Fleet<'_> {
-    async fn adopt(&self, out: &mut (dyn Write + Send)) -> Result<()> {
-        let mut watched = Watched::karmada(self);
-        for note in watched.holders().await {
-            writeln!(out, "note: {note}")?;
-        }
+    async fn adopt(&self, watched: &mut Watched, out: &mut (dyn Write + Send)) -> Result<()> {
         let found = self.kinds();
         let state = hub::state(self.hub, &found).await?;
         let mut plans =
@@ -115,15 +125,11 @@ impl Fleet<'_> {
         let nexts = compare::nexts(self, &plans).await;
         settle(&mut plans, &nexts, self.args.force);
         let mut all = Decided::new();
-        if self.args.yes && is_anything_written(&plans) {
-            writeln!(out, "{}", watched.announcement())?;
-            watched.prove().await?;
-        }
         for scan in &self.scans {
             let Some(plan) = plans.get(&scan.cluster) else {
                 continue;
             };
-            let written = match self.adopt_on(scan, plan, &found, &mut watched).await {
+            let written = match self.adopt_on(scan, plan, &found, watched).await {
                 Ok(written) => written,
                 Err(error) => {
                     all.result = Err(error.context(format!("nothing was written on {}", scan.cluster)));
@@ -165,7 +171,7 @@ impl Fleet<'_> {
     async fn adopt_on(
         &self,
         scan: &Scan,
-        plan: &Plan,
+        plan: &[(ResourceId, Decision)],
         found: &BTreeSet<Gvk>,
         watched: &mut Watched,
     ) -> Result<Written> {
@@ -182,15 +188,10 @@ impl Fleet<'_> {
         Ok(write::all(&rule, member, plan).await)
     }
 
-    async fn give_back(&self, out: &mut (dyn Write + Send)) -> Result<()> {
+    async fn give_back(&self, watched: &mut Watched, out: &mut (dyn Write + Send)) -> Result<()> {
         let plans =
             self.plans(|transfer, id, live| decisions::decide_return(&self.karmada, transfer, id, live));
         let mut all = Decided::new();
-        let mut watched = Watched::hub(self);
-        if self.args.yes && is_anything_written(&plans) {
-            writeln!(out, "{}", watched.announcement())?;
-            watched.prove().await?;
-        }
         let state = hub::state(self.hub, &BTreeSet::new()).await?;
         for scan in &self.scans {
             let Some(plan) = plans.get(&scan.cluster) else {
@@ -217,11 +218,15 @@ impl Fleet<'_> {
         let rows = std::mem::take(&mut all.rows);
         write!(out, "{}", table(rows))?;
         let (count, left) = (objects(all.adopted), all.left);
+        let is_read = |scan: &Scan| scan.result.as_ref().is_ok_and(|member| member.unread.is_empty());
         if self.args.yes {
-            writeln!(
-                out,
-                "{count} given back, {left} left alone; Karmada's controllers may be started again: they write what its Works say"
-            )?;
+            let is_complete = all.failed == 0 && all.result.is_ok() && self.scans.iter().all(is_read);
+            let next = if is_complete {
+                "Karmada's controllers may be started again: they write what its Works say"
+            } else {
+                "not all: run this again before Karmada's controllers are started"
+            };
+            writeln!(out, "{count} given back, {left} left alone; {next}")?;
         } else {
             writeln!(
                 out,
@@ -275,12 +280,8 @@ type Plans = BTreeMap<Str, Plan>;
 /// What became of the objects that were to be written.
 type Written = BTreeMap<ResourceId, Result<write::Outcome, String>>;
 
-fn is_written(plan: &Plan) -> bool {
+fn is_written(plan: &[(ResourceId, Decision)]) -> bool {
     plan.iter().any(|(_, decision)| write::is_written(decision))
-}
-
-fn is_anything_written(plans: &Plans) -> bool {
-    plans.values().any(is_written)
 }
 
 /// What is adopted is decided on by what this hub writes next, too.

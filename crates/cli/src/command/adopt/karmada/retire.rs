@@ -41,16 +41,17 @@ const ORDER: [Retired; 3] = [Retired::Policy, Retired::Binding, Retired::Work];
 /// What became of each object.
 type Results = BTreeMap<(Retired, NamespacedName), Result<(), String>>;
 
-pub(super) async fn confirm(fleet: &Fleet<'_>, out: &mut (dyn Write + Send)) -> Result<()> {
+pub(super) async fn confirm(
+    fleet: &Fleet<'_>,
+    watched: &mut Watched,
+    out: &mut (dyn Write + Send),
+) -> Result<()> {
     let state = hub::state(fleet.hub, &BTreeSet::new()).await?;
     let all = retirement(&fleet.karmada, (&*fleet.hub_id, &state), &objects(&fleet.scans));
     let mut results = Results::new();
     let mut ended = Ok(());
-    if fleet.args.yes && all.values().any(Result::is_ok) {
-        let mut watched = Watched::karmada(fleet);
-        writeln!(out, "{}", watched.announcement())?;
-        watched.prove().await?;
-        ended = retire(fleet.server, &all, &mut watched, &mut results).await;
+    if fleet.args.yes {
+        ended = retire(fleet.server, &all, watched, &mut results).await;
     }
     let (mut gone, mut left, mut failed) = (0, 0, 0);
     let mut rows = Vec::new();
@@ -249,9 +250,7 @@ mod tests {
     async fn retired(server: &Server) -> (Result<()>, Results) {
         let (karmada, all) = prepared(server).await;
         let client = server.client();
-        let args = in_memory::args("entourage adopt --from-karmada k.yaml --confirm --yes");
-        let fleet = in_memory::fleet(&args, &client, &client, karmada);
-        let mut watched = Watched::karmada(&fleet);
+        let mut watched = Watched::karmada(&client, &karmada);
         let mut results = Results::new();
         let ended = retire(&client, &all, &mut watched, &mut results).await;
         (ended, results)

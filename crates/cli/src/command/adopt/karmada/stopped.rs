@@ -15,7 +15,6 @@ use kube::{Api, Client};
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
-use super::Fleet;
 use crate::{
     args::CLUSTER_NAMESPACE,
     connect::{explain, within},
@@ -43,28 +42,23 @@ pub(super) struct Watched {
 
 impl Watched {
     /// Those of Karmada: its controller manager, and the agents of its clusters in Pull mode.
-    pub(super) fn karmada(fleet: &Fleet<'_>) -> Self {
+    pub(super) fn karmada(server: &Client, karmada: &Karmada) -> Self {
         let manager = "karmada-controller-manager".to_owned();
-        let pulled = fleet
-            .karmada
-            .clusters
-            .iter()
-            .filter(|(_, cluster)| cluster.is_pulled);
+        let pulled = karmada.clusters.iter().filter(|(_, cluster)| cluster.is_pulled);
         let agents = pulled.map(|(name, _)| {
             let own = format!("karmada-agent-{name}");
             agent(name, &format!("the karmada-agent of {name}"), vec![(SYSTEM, own)])
         });
-        Self::of(fleet.server, "Karmada's controllers", manager, agents)
+        Self::of(server, "Karmada's controllers", manager, agents)
     }
 
     /// Those of this hub: its controllers, and the agents of its members in Pull mode.
-    pub(super) fn hub(fleet: &Fleet<'_>) -> Self {
+    pub(super) fn hub(hub: &Client, pulled: &BTreeSet<Str>) -> Self {
         let controllers = "entourage-controllers".to_owned();
-        let pulled: &BTreeSet<Str> = &fleet.pulled;
         let agents = pulled
             .iter()
             .map(|name| agent(name, &format!("the agent of {name}"), Vec::new()));
-        Self::of(fleet.hub, "the controllers of this hub", controllers, agents)
+        Self::of(hub, "the controllers of this hub", controllers, agents)
     }
 
     fn of(client: &Client, name: &str, lease: String, agents: impl Iterator<Item = Process>) -> Self {
@@ -227,9 +221,7 @@ mod tests {
             ..Karmada::default()
         };
         assert_eq!(clusters(&karmada), "m1 (Push), m2 (Pull)");
-        let client = server.client();
-        let args = super::super::tests::args("entourage adopt --from-karmada k.yaml");
-        Watched::karmada(&super::super::tests::fleet(&args, &client, &client, karmada))
+        Watched::karmada(&server.client(), &karmada)
     }
 
     #[tokio::test(start_paused = true)]

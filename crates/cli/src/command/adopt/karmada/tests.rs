@@ -10,28 +10,11 @@ use crate::{
     mock::Server,
 };
 
-pub(super) fn args(line: &str) -> AdoptArgs {
+fn args(line: &str) -> AdoptArgs {
     let Command::Adopt(args) = Cli::try_parse_from(line.split(' ')).unwrap().command else {
         panic!("{line}");
     };
     args
-}
-
-pub(super) fn fleet<'a>(
-    args: &'a AdoptArgs,
-    hub: &'a Client,
-    server: &'a Client,
-    karmada: Karmada,
-) -> Fleet<'a> {
-    Fleet {
-        args,
-        hub,
-        hub_id: "hub".into(),
-        server,
-        karmada,
-        scans: Vec::new(),
-        pulled: BTreeSet::new(),
-    }
 }
 
 /// Karmada's API server, with a policy, its binding and the Work of a Deployment, and a controller manager that is stopped.
