@@ -449,6 +449,14 @@ mod tests {
     }
 
     #[test]
+    fn a_released_copy_has_no_record_of_a_karmada() {
+        let mut adopted = live(Some("a"));
+        adopted["metadata"]["annotations"][annotation::ADOPTED_FROM] = json!("k/w/b");
+        let released = release(&adopted, "a", "east").unwrap_or_default();
+        assert_eq!(released["metadata"]["annotations"], json!({}));
+    }
+
+    #[test]
     fn the_marks_of_another_hub_stay() {
         assert!(release(&live(Some("a")), "a", "east").is_some());
         assert_eq!(release(&live(Some("b")), "a", "east"), None);

@@ -1,6 +1,13 @@
 //! Ownership of an object on a member: metadata that was copied or restored with an object proves nothing.
 
-use entourage_core::{object::Gvk, observation::Watch};
+use entourage_core::{
+    adoption::{
+        Decision, Transfer,
+        karmada::{self, Karmada},
+    },
+    object::{Gvk, Meta, ResourceId},
+    observation::Watch,
+};
 use serde_json::{Value, json};
 
 use crate::{
@@ -98,6 +105,98 @@ fn a_copy_of_a_former_hub_is_taken_up_at_once_when_its_marks_become_ours() {
     let adopted = world.on("member1", "ConfigMap", "my-config").expect("copy");
     assert_eq!(adopted["data"]["key"], "two");
     assert_eq!(adopted["metadata"]["uid"], copy["metadata"]["uid"]);
+}
+
+/// A Karmada with the Work and the binding of `my-config` on member1, and its copy there.
+fn karmada() -> (Karmada, Value) {
+    let binding = json!({"resourcebinding.karmada.io/namespace": "default", "resourcebinding.karmada.io/name": "my-config-configmap"});
+    let ids = json!({"work.karmada.io/permanent-id": "w", "resourcebinding.karmada.io/permanent-id": "b"});
+    let mut copy = config_map("my-config", "one");
+    copy["metadata"]["labels"] = ids.clone();
+    copy["metadata"]["labels"]["karmada.io/managed"] = json!("true");
+    copy["metadata"]["annotations"] = binding.clone();
+    for (key, value) in [
+        ("work.karmada.io/namespace", "karmada-es-member1"),
+        ("work.karmada.io/name", "my-config-work"),
+        (
+            "resourcetemplate.karmada.io/managed-labels",
+            "karmada.io/managed,resourcebinding.karmada.io/permanent-id,work.karmada.io/permanent-id",
+        ),
+    ] {
+        copy["metadata"]["annotations"][key] = json!(value);
+    }
+    let mut manifest = copy.clone();
+    manifest["metadata"]["namespace"] = json!("default");
+    let mut karmada = Karmada {
+        id: "karmada".into(),
+        ..Karmada::default()
+    };
+    karmada.add_work(
+        &json!({"metadata": {"namespace": "karmada-es-member1", "name": "my-config-work", "labels": ids,
+        "annotations": binding}, "spec": {"workload": {"manifests": [manifest]}}}),
+    );
+    karmada.add_binding(
+        &json!({"metadata": {"namespace": "default", "name": "my-config-configmap",
+        "labels": {"resourcebinding.karmada.io/permanent-id": "b"}}}),
+    );
+    (karmada, copy)
+}
+
+#[test]
+fn a_copy_of_a_karmada_is_taken_up_by_one_label_and_goes_back_as_it_was() {
+    let (karmada, copy) = karmada();
+    let transfer = Transfer {
+        former: "karmada".into(),
+        hub: "hub-id".into(),
+        cluster: "member1".into(),
+        namespaces: Default::default(),
+    };
+    let id = ResourceId::new(Gvk::new("v1", "ConfigMap"), "default", "my-config");
+    let mut world = World::new(&["member1", "member2"]);
+    let copy = put(&mut world, "member1", "ConfigMap", "my-config", copy);
+    for object in example() {
+        world.apply(object);
+    }
+    assert!(world.settle_for(400_000));
+    let left = world.on("member1", "ConfigMap", "my-config");
+    assert_eq!(left, Some(&copy), "nothing is taken over by its names");
+
+    let merge = |world: &mut World, patch: &Value| {
+        world.meddle("member1", "ConfigMap", "my-config", |mut object| {
+            for field in ["labels", "annotations"] {
+                for (key, value) in patch["metadata"][field].as_object().expect(field) {
+                    object["metadata"][field][key] = value.clone();
+                }
+            }
+            Some(object)
+        });
+    };
+    let patch = karmada::patch(&karmada, &transfer, &Meta::of(&copy));
+    merge(&mut world, &patch);
+    assert!(world.settle_for(1_000));
+    world.apply(config_map("my-config", "two"));
+    assert!(world.settle_for(1_000));
+    let adopted = world
+        .on("member1", "ConfigMap", "my-config")
+        .expect("copy")
+        .clone();
+    let (now, then) = (&adopted["metadata"], &copy["metadata"]);
+    assert_eq!(
+        (&now["uid"], &adopted["data"]["key"]),
+        (&then["uid"], &json!("two"))
+    );
+    // The controllers replace the ids of Karmada, which are among the labels that it lists as its own; not the record.
+    assert_eq!(now["labels"]["work.karmada.io/permanent-id"], Value::Null);
+    assert_ne!(now["labels"]["resourcebinding.karmada.io/permanent-id"], "b");
+    assert_eq!(now["annotations"]["entourage.dev/adopted-from"], "karmada/w/b");
+
+    let live = Meta::of(&adopted);
+    let decision = karmada::decide_return(&karmada, &transfer, &id, &live);
+    assert_eq!(decision, Some(Decision::Return));
+    let patch = karmada::return_patch(&live);
+    for (key, value) in patch["metadata"]["labels"].as_object().expect("labels") {
+        assert_eq!(*value, then["labels"][key], "{key}");
+    }
 }
 
 #[test]
