@@ -4,9 +4,9 @@
 //! those of the Work and the binding that Karmada stores: names alone may be equal by chance, ids are not. What adopts a copy also
 //! records these ids on it, because the controllers replace them by their own, and what gives it back needs them.
 
+mod lease_watch;
 mod next;
 mod retirement;
-mod silence;
 mod state;
 
 use entourage_api::keys::{TRUE, annotation, label};
@@ -20,9 +20,9 @@ use crate::{
     scope,
 };
 
+pub use lease_watch::{LeaseRecord, LeaseWatch, Renewed};
 pub use next::{Next, next};
 pub use retirement::{Retired, Retirement, Stay, retirement, retiring_patch};
-pub use silence::{LeaseRecord, Renewed, Silence};
 pub use state::{Karmada, KarmadaBinding, KarmadaCluster, KarmadaPolicy, Stored, Work};
 
 /// The ids that a copy had before it was adopted.

@@ -277,14 +277,14 @@ type Plan = Vec<(ResourceId, Decision)>;
 /// Those of each member that was read.
 type Plans = BTreeMap<Str, Plan>;
 
-/// What became of the objects that were to be written.
+/// The results of the writes.
 type Written = BTreeMap<ResourceId, Result<write::Outcome, String>>;
 
 fn is_written(plan: &[(ResourceId, Decision)]) -> bool {
     plan.iter().any(|(_, decision)| write::is_written(decision))
 }
 
-/// What is adopted is decided on by what this hub writes next, too.
+/// Decides on the copies that would be adopted by the next write of this hub, too.
 fn settle(plans: &mut Plans, nexts: &Nexts, is_forced: bool) {
     let unknown = Next::Unknown("no plan shows it".to_owned());
     for (cluster, plan) in plans {

@@ -45,7 +45,7 @@ pub(super) struct Member {
     pub(super) notes: Vec<String>,
 }
 
-/// What is searched on members.
+/// The objects that are searched on members.
 pub(super) struct Search {
     whose: Whose,
     /// The kinds of the hub's bindings, in each version that one names, and then those of Karmada's Works.
@@ -54,7 +54,7 @@ pub(super) struct Search {
     required: BTreeSet<Gvk>,
 }
 
-/// Whose objects are searched.
+/// The owners of the objects that are searched.
 enum Whose {
     /// Those of all hubs but the one with this id.
     OtherHubs(String),

@@ -228,7 +228,7 @@ fn member_of(question: &Question) -> Option<Str> {
     }
 }
 
-/// What some control plane manages.
+/// The objects that some control plane manages.
 fn managed() -> ListParams {
     ListParams::default()
         .limit(PAGE)

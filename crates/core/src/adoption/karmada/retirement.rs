@@ -1,4 +1,4 @@
-//! What of a Karmada is retired when its copies are this hub's for good: Works, then what made them.
+//! The end of a Karmada whose copies are this hub's for good: the policies, bindings and Works that go, and those that stay.
 //!
 //! A Work goes only if this hub manages each object in it; a binding only with all its Works, a policy only with all its bindings.
 //! Everything else stays as it is, with the reason.

@@ -1,4 +1,4 @@
-//! What a Karmada stores: identifiers and versions. Nothing of the manifests in its Works is kept.
+//! The stored objects of a Karmada: identifiers and versions. Nothing of the manifests in its Works is kept.
 
 use std::collections::{BTreeMap, BTreeSet};
 

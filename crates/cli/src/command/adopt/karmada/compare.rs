@@ -1,4 +1,4 @@
-//! What this hub writes next to the copies that it would adopt: a simulation against the hub and its members, in which they are
+//! The next write of this hub to each copy that it would adopt: a simulation against the hub and its members, in which they are
 //! adopted already.
 
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! What a Karmada stores. Manifests of Works are dropped, object by object, while their pages are read.
+//! The stored objects of a Karmada. Manifests of Works are dropped, object by object, while their pages are read.
 
 use anyhow::{Context as _, Result, bail};
 use entourage_core::{adoption::karmada::Karmada, kinds::CLUSTER_API, object::Gvk, scope};

@@ -38,7 +38,7 @@ use crate::{
 /// The order in which the kinds go.
 const ORDER: [Retired; 3] = [Retired::Policy, Retired::Binding, Retired::Work];
 
-/// What became of each object.
+/// The result for each object.
 type Results = BTreeMap<(Retired, NamespacedName), Result<(), String>>;
 
 pub(super) async fn confirm(

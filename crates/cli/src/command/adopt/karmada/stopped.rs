@@ -7,7 +7,7 @@ use std::{collections::BTreeSet, time::Duration};
 
 use anyhow::{Context as _, Result, bail};
 use entourage_core::{
-    adoption::karmada::{Karmada, LeaseRecord, Silence},
+    adoption::karmada::{Karmada, LeaseRecord, LeaseWatch},
     object::Str,
 };
 use k8s_openapi::api::coordination::v1::Lease;
@@ -36,7 +36,7 @@ struct Process {
 pub(super) struct Watched {
     client: Client,
     processes: Vec<Process>,
-    silence: Silence,
+    watch: LeaseWatch,
     begun: Instant,
 }
 
@@ -69,7 +69,7 @@ impl Watched {
         Self {
             client: client.clone(),
             processes: std::iter::once(controllers).chain(agents).collect(),
-            silence: Silence::default(),
+            watch: LeaseWatch::default(),
             begun: Instant::now(),
         }
     }
@@ -91,7 +91,7 @@ impl Watched {
     pub(super) async fn prove(&mut self) -> Result<()> {
         loop {
             self.look().await?;
-            let remaining = self.silence.remaining(self.begun.elapsed());
+            let remaining = self.watch.remaining(self.begun.elapsed());
             if remaining.is_zero() {
                 return Ok(());
             }
@@ -112,7 +112,7 @@ impl Watched {
                 };
                 is_found = true;
                 let seen = self
-                    .silence
+                    .watch
                     .observe(&format!("{namespace}/{name}"), record, self.begun.elapsed());
                 if let Err(renewed) = seen {
                     bail!("{renewed}; stop {} and run this again", process.name);

@@ -58,9 +58,9 @@ impl fmt::Display for Renewed {
 
 /// Leases that are watched, with the record and the time since which each was found like that.
 #[derive(Clone, Debug, Default)]
-pub struct Silence(BTreeMap<Str, (LeaseRecord, Duration)>);
+pub struct LeaseWatch(BTreeMap<Str, (LeaseRecord, Duration)>);
 
-impl Silence {
+impl LeaseWatch {
     /// Takes in a Lease as read at `now`, on a clock that never goes back. One that was released meanwhile is watched from then on.
     ///
     /// # Errors
@@ -107,34 +107,32 @@ mod tests {
 
     #[test]
     fn a_lease_that_nobody_renews_for_twice_its_duration_is_proof() {
-        let mut silence = Silence::default();
-        silence.observe("a", lease("x", "1", 15), seconds(10)).unwrap();
-        silence.observe("b", lease("y", "1", 40), seconds(11)).unwrap();
-        assert_eq!(silence.remaining(seconds(11)), seconds(80));
+        let mut watch = LeaseWatch::default();
+        watch.observe("a", lease("x", "1", 15), seconds(10)).unwrap();
+        watch.observe("b", lease("y", "1", 40), seconds(11)).unwrap();
+        assert_eq!(watch.remaining(seconds(11)), seconds(80));
         for now in [20, 60, 90] {
-            silence.observe("a", lease("x", "1", 15), seconds(now)).unwrap();
-            silence.observe("b", lease("y", "1", 40), seconds(now)).unwrap();
+            watch.observe("a", lease("x", "1", 15), seconds(now)).unwrap();
+            watch.observe("b", lease("y", "1", 40), seconds(now)).unwrap();
         }
-        assert_eq!(silence.remaining(seconds(90)), seconds(1));
-        assert_eq!(silence.remaining(seconds(91)), Duration::ZERO);
-        let renewed = silence
-            .observe("b", lease("y", "2", 40), seconds(92))
-            .unwrap_err();
+        assert_eq!(watch.remaining(seconds(90)), seconds(1));
+        assert_eq!(watch.remaining(seconds(91)), Duration::ZERO);
+        let renewed = watch.observe("b", lease("y", "2", 40), seconds(92)).unwrap_err();
         assert_eq!(renewed.to_string(), "y runs: it has just renewed the Lease b");
     }
 
     #[test]
     fn a_lease_that_is_released_is_watched_afresh_and_one_that_is_taken_is_no_proof() {
-        let mut silence = Silence::default();
-        silence.observe("a", lease("x", "1", 15), seconds(0)).unwrap();
-        silence.observe("a", lease("", "2", 1), seconds(20)).unwrap();
-        assert_eq!(silence.remaining(seconds(20)), LEAST);
-        let taken = silence.observe("a", lease("z", "3", 15), seconds(21));
+        let mut watch = LeaseWatch::default();
+        watch.observe("a", lease("x", "1", 15), seconds(0)).unwrap();
+        watch.observe("a", lease("", "2", 1), seconds(20)).unwrap();
+        assert_eq!(watch.remaining(seconds(20)), LEAST);
+        let taken = watch.observe("a", lease("z", "3", 15), seconds(21));
         assert_eq!(taken.map_err(|renewed| renewed.holder), Err("z".into()));
     }
 
     #[test]
     fn nothing_that_is_watched_needs_no_time() {
-        assert_eq!(Silence::default().remaining(seconds(0)), Duration::ZERO);
+        assert_eq!(LeaseWatch::default().remaining(seconds(0)), Duration::ZERO);
     }
 }
