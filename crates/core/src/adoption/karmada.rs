@@ -179,4 +179,6 @@ fn id_label(binding: &NamespacedName) -> &'static str {
 }
 
 #[cfg(test)]
+mod golden;
+#[cfg(test)]
 mod tests;
