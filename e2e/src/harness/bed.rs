@@ -370,7 +370,7 @@ async fn define(cluster: &TestCluster) -> Result<()> {
     let Command::Crds(args) = parse(&["crds", "--apply", "--kubeconfig", kubeconfig])? else {
         unreachable!()
     };
-    crds::run(args, &mut Vec::new()).await
+    crds::run(args, &mut Vec::<u8>::new()).await
 }
 
 fn same(live: &Value, joined: &Value) -> bool {

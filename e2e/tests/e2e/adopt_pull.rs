@@ -4,21 +4,22 @@ use anyhow::{Context as _, Result, bail, ensure};
 use entourage_e2e::harness::{Scene, Test};
 use serde_json::{Value, json};
 
-use super::agent::{applied, begin, cluster, config, create, edit, end, has, member, until};
+use super::agent::{applied, begin, cluster, config, create, edit, end, has, member, until, works};
 
 /// The tests of this module.
 pub(crate) fn tests() -> Vec<Test> {
-    let name = concat!(
-        module_path!(),
-        "::a_rebuilt_hub_adopts_what_an_agent_applied_for_its_predecessor"
-    );
-    vec![
-        Test::new(name, |scene| {
-            Box::pin(a_rebuilt_hub_adopts_what_an_agent_applied_for_its_predecessor(
-                scene,
-            ))
-        })
-        .plain(),
+    macro_rules! all {
+        ($($name:ident),* $(,)?) => {
+            vec![$(Test::new(
+                concat!(module_path!(), "::", stringify!($name)),
+                |scene| Box::pin($name(scene)),
+            )
+            .plain()),*]
+        };
+    }
+    all![
+        a_rebuilt_hub_adopts_what_an_agent_applied_for_its_predecessor,
+        a_copy_of_a_karmada_is_an_agents_when_it_names_the_hub,
     ]
 }
 
@@ -109,6 +110,38 @@ async fn a_rebuilt_hub_adopts_what_an_agent_applied_for_its_predecessor(scene: &
         .delete("ResourceBinding", &scene.ns, "config-configmap")
         .await?;
     scene.hub.delete("ConfigMap", &scene.ns, "config").await?;
+    end(scene, agent).await
+}
+
+/// A Karmada has a Work of the same name: the name alone takes nothing over.
+async fn a_copy_of_a_karmada_is_an_agents_when_it_names_the_hub(scene: &mut Scene) -> Result<()> {
+    let agent = begin(scene).await?;
+    let system = scene.hub.get("Namespace", "", "kube-system").await?;
+    let hub_id = system.context("a namespace")?["metadata"]["uid"].clone();
+    let mut theirs = config("one");
+    theirs["metadata"]["namespace"] = json!(scene.ns);
+    theirs["metadata"]["labels"] = json!({"karmada.io/managed": "true", "work.karmada.io/permanent-id": "w"});
+    theirs["metadata"]["annotations"] =
+        json!({"work.karmada.io/namespace": works(scene), "work.karmada.io/name": "config"});
+    let before = member(scene).create(&theirs).await?;
+    let mut manifest = config("one");
+    manifest["metadata"]["labels"] = json!({HUB: hub_id});
+    create(scene, "config", manifest).await?;
+    let refused = until(scene, "config", "Applied", "False").await?;
+    let message = refused["message"].as_str().unwrap_or_default();
+    ensure!(message.contains("is not managed by Work"), "{message}");
+    let left = copy(scene).await?;
+    assert_eq!(
+        left["metadata"]["resourceVersion"],
+        before["metadata"]["resourceVersion"]
+    );
+
+    // As `entourage adopt --from-karmada` does.
+    let name = |copy: &mut Value| copy["metadata"]["labels"][HUB] = hub_id.clone();
+    member(scene).edit("ConfigMap", &scene.ns, "config", name).await?;
+    applied(scene, "config").await?;
+    let after = copy(scene).await?;
+    assert_eq!(after["metadata"]["uid"], before["metadata"]["uid"]);
     end(scene, agent).await
 }
 
