@@ -53,7 +53,7 @@ pub(crate) use interpreted::named;
 pub use lease::{Lease, LeaseAnswer};
 pub use meta::{CopyMeta, owner_hash};
 pub use object_ref::ObjectRef;
-pub use outcome::{Delivered, Removed, Wrote};
+pub use outcome::{Delivered, Holder, Removed, Wrote};
 pub use priority_class::PriorityClass;
 pub use probe::Probe;
 pub use quota::{AssignedQuota, QuotaOutcome, assignment};

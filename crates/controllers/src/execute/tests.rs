@@ -5,7 +5,7 @@ use entourage_core::{
     delivery::RenderSpec,
     interpreter::not_propagatable,
     object::{Gvk, NamespacedName, ResourceId},
-    observation::{Delivered, ObjectRef, Removed, Server, Subject},
+    observation::{Delivered, Holder, ObjectRef, Removed, Server, Subject},
     plan::{HubObject, Preconditions, RemovalMode, Verb},
 };
 use serde_json::{Value, json};
@@ -206,7 +206,7 @@ async fn a_name_that_is_taken_by_someone_else_is_foreign_and_not_written() {
     );
     assert_eq!(
         bench.deliver("ConfigMap", None, false).await,
-        Delivered::Foreign(None)
+        Delivered::Foreign(Holder::Unknown)
     );
     assert_eq!(bench.on_member.lines(), [POST, LIVE]);
 }

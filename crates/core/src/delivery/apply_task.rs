@@ -3,7 +3,6 @@
 //! The sender renders it, because webhooks take part. A copy that is gone is created, whichever 404 says so: a POST proves what
 //! is missing.
 
-use entourage_api::keys::label;
 use serde_json::Value;
 
 use super::{
@@ -13,7 +12,7 @@ use super::{
 use crate::{
     apply_task::{Applied, ApplyTask, Compared, End, Fetched, Next, RequestError, Stage},
     object::{ResourceId, Str},
-    observation::Delivered,
+    observation::{Delivered, Holder},
     plan::Preconditions,
     rendered::Rendered,
 };
@@ -59,8 +58,8 @@ impl Applied for &Order {
         match render::standing(&self.render_spec, &self.cluster, live) {
             Standing::Ours | Standing::Adoptable => None,
             Standing::Foreign => {
-                let hub = live["metadata"]["labels"][label::HUB].as_str();
-                Some(Outcome::NotApplied(Delivered::Foreign(hub.map(Str::from))))
+                let holder = Holder::of(live, &self.cluster);
+                Some(Outcome::NotApplied(Delivered::Foreign(holder)))
             }
         }
     }

@@ -1,8 +1,15 @@
 //! The outcomes of requests that write or remove a copy.
 
+use entourage_api::keys::{TRUE, annotation, label};
+use serde_json::Value;
+
 use super::Copy;
 use crate::{
-    distributed::observed::ObservedObject, interpreter::question::InterpretError, object::Str, places::Step,
+    distributed::observed::ObservedObject,
+    interpreter::question::InterpretError,
+    object::{Meta, Str},
+    ownership::names_cluster,
+    places::Step,
 };
 
 /// The outcome of one attempt to write a copy.
@@ -18,8 +25,8 @@ pub enum Delivered {
         /// was needed, or the copy was not read before.
         differed: Option<Box<str>>,
     },
-    /// An object exists that is not managed by this hub, and the policy says Abort; the id of the hub that its metadata names.
-    Foreign(Option<Str>),
+    /// An object exists that is not managed by this hub, and the policy says Abort.
+    Foreign(Holder),
     /// The template no longer exists, or must never be propagated; nothing was written.
     NoSource(String),
     /// A rule of an override policy cannot be applied to the object: the rule, the cause, and what to do. Nothing was written.
@@ -35,6 +42,33 @@ pub enum Delivered {
     Unreachable(String),
     /// Nothing was sent, for a reason of this process (it lost leadership, or stops): the key is planned again.
     Abandoned,
+}
+
+/// The control plane that an object belongs to by its metadata.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Holder {
+    /// None, as far as its metadata says.
+    Unknown,
+    /// The hub with this id.
+    Hub(Str),
+    /// A Karmada: it names a Work of this cluster, and no hub.
+    Karmada,
+}
+
+impl Holder {
+    /// The one that the metadata of an object in `cluster` names.
+    #[must_use]
+    pub fn of(live: &Value, cluster: &str) -> Self {
+        let meta = Meta::of(live);
+        if let Some(hub) = meta.label(label::HUB) {
+            return Self::Hub(hub.into());
+        }
+        let is_managed = meta.label(label::MANAGED) == Some(TRUE) && names_cluster(&meta, cluster);
+        if is_managed && meta.annotation(annotation::WORK_NAME).is_some() {
+            return Self::Karmada;
+        }
+        Self::Unknown
+    }
 }
 
 /// The outcome of one attempt to remove or release a copy.
@@ -90,4 +124,33 @@ pub enum Wrote {
     },
     /// Nothing was sent, or the object at the target is reported by a watch: the key is planned again.
     Abandoned,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_karmada_is_told_from_a_hub_and_from_nobody() {
+        let marks = json!({annotation::WORK_NAMESPACE: "karmada-es-m1", annotation::WORK_NAME: "web-1"});
+        let elsewhere = json!({annotation::WORK_NAMESPACE: "karmada-es-m2", annotation::WORK_NAME: "web-1"});
+        let managed = json!({label::MANAGED: "true"});
+        for (labels, annotations, expected) in [
+            (json!({}), json!({}), Holder::Unknown),
+            (json!({}), marks.clone(), Holder::Unknown),
+            (managed.clone(), json!({}), Holder::Unknown),
+            (managed.clone(), elsewhere, Holder::Unknown),
+            (managed, marks.clone(), Holder::Karmada),
+            (
+                json!({label::MANAGED: "true", label::HUB: "h"}),
+                marks,
+                Holder::Hub("h".into()),
+            ),
+        ] {
+            let live = json!({"metadata": {"labels": labels, "annotations": annotations}});
+            assert_eq!(Holder::of(&live, "m1"), expected, "{live}");
+        }
+    }
 }

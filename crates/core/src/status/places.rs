@@ -228,7 +228,7 @@ mod tests {
             question::{InterpretError, Until},
         },
         object::Gvk,
-        observation::{Delivered, Observation, Subject},
+        observation::{Delivered, Holder, Observation, Subject},
     };
 
     fn id() -> ResourceId {
@@ -272,7 +272,7 @@ mod tests {
         };
         assert_eq!(error(Until::Changed).operation, Operation::Components);
         let table = [
-            (Delivered::Foreign(None), NotAppliedReason::Conflict),
+            (Delivered::Foreign(Holder::Unknown), NotAppliedReason::Conflict),
             (
                 Delivered::Rejected("y already exists on m1 and is not managed by this hub".into()),
                 NotAppliedReason::Refused,

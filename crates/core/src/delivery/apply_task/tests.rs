@@ -255,7 +255,7 @@ fn an_object_that_is_not_managed_is_read_and_not_written_unless_the_policy_overw
             "abort",
             order(),
             vec![no(RequestError::Exists), theirs()],
-            "POST, GET: Foreign(None)",
+            "POST, GET: Foreign(Unknown)",
         ),
         (
             "overwrite",

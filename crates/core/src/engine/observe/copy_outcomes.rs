@@ -14,7 +14,7 @@ use crate::{
     },
     messages,
     object::{ResourceId, Str, Time},
-    observation::{Copy, Delivered, Removed},
+    observation::{Copy, Delivered, Holder, Removed},
     plan::{Change, Key, Plan},
 };
 
@@ -95,18 +95,21 @@ impl Fleet {
                 }
             }
             Delivered::Abandoned => {}
-            Delivered::Foreign(hub) => {
+            Delivered::Foreign(holder) => {
                 state.live = None;
                 state.pending = None;
-                let remedy = match hub.filter(|hub| *hub != own_hub) {
-                    // The metadata of an object that was copied from elsewhere may name this hub.
-                    None => {
-                        "; delete it there, or set conflictResolution: Overwrite to take it over".to_owned()
-                    }
-                    Some(hub) => format!(
+                let remedy = match holder {
+                    Holder::Hub(hub) if hub != own_hub => format!(
                         ", but by hub {hub}; if this hub replaces that one, `entourage adopt --former-hub {hub}` takes over its \
                          copies"
                     ),
+                    Holder::Karmada => ", but by a Karmada; `entourage adopt --from-karmada FILE` takes over its copies when \
+                                        its controllers are stopped"
+                        .to_owned(),
+                    // The metadata of an object that was copied from elsewhere may name this hub.
+                    Holder::Hub(_) | Holder::Unknown => {
+                        "; delete it there, or set conflictResolution: Overwrite to take it over".to_owned()
+                    }
                 };
                 let message =
                     format!("{id} already exists on {cluster} and is not managed by this hub{remedy}");
