@@ -58,7 +58,7 @@ async fn a_karmada_is_taken_over_given_back_and_retired_without_a_restart_of_a_p
     }
     for binding in ["myapp-deployment", "my-config-configmap"] {
         scene
-            .until_condition(binding, "FullyApplied", "False", "")
+            .until_condition(binding, "FullyApplied", "False", "entourage adopt --from-karmada")
             .await?;
     }
     let printed = scene.bed.adopt(&adopt).await?;

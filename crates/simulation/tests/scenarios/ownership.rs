@@ -160,6 +160,9 @@ fn a_copy_of_a_karmada_is_taken_up_by_one_label_and_goes_back_as_it_was() {
     assert!(world.settle_for(400_000));
     let left = world.on("member1", "ConfigMap", "my-config");
     assert_eq!(left, Some(&copy), "nothing is taken over by its names");
+    let binding = world.hub_object("ResourceBinding", "my-config-configmap");
+    let status = binding.expect("binding")["status"].to_string();
+    assert!(status.contains("entourage adopt --from-karmada"), "{status}");
 
     let merge = |world: &mut World, patch: &Value| {
         world.meddle("member1", "ConfigMap", "my-config", |mut object| {
