@@ -107,7 +107,6 @@ async fn a_karmada_is_taken_over_given_back_and_retired_without_a_restart_of_a_p
     let printed = scene.bed.adopt(&yes).await?;
     ensure!(printed.contains("4 objects adopted"), "{printed}");
     scene.until_settled(&["member1", "member2"]).await?;
-    scene.quiet().await?;
     are_the_same_objects(scene, &before, true).await?;
     let printed = scene.bed.adopt(&yes).await?;
     ensure!(
