@@ -81,6 +81,8 @@ pub enum Decision {
     Unknown(String),
     /// It is given back to Karmada.
     Return,
+    /// Left alone: it would not be safe with a Karmada that is started again.
+    Hazardous(karmada::Hazard),
     /// Left alone: this hub did not take it over; it made it.
     NotAdopted,
 }
@@ -170,6 +172,7 @@ impl fmt::Display for Decision {
                 write!(f, "left alone: what this hub would change is not known: {why}; --force adopts it")
             }
             Self::Return => f.write_str("give back"),
+            Self::Hazardous(hazard) => write!(f, "left alone: {hazard}"),
             Self::NotAdopted => f.write_str("left alone: this hub made it; Karmada does not have it"),
         }
     }

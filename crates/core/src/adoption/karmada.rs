@@ -4,6 +4,7 @@
 //! those of the Work and the binding that Karmada stores: names alone may be equal by chance, ids are not. What adopts a copy also
 //! records these ids on it, because the controllers replace them by their own, and what gives it back needs them.
 
+mod hazard;
 mod lease_watch;
 mod next;
 mod retirement;
@@ -20,6 +21,7 @@ use crate::{
     scope,
 };
 
+pub use hazard::{Hazard, hazard, hazards};
 pub use lease_watch::{LeaseRecord, LeaseWatch, Renewed};
 pub use next::{Next, next};
 pub use retirement::{Retired, Retirement, Stay, retirement, retiring_patch};
@@ -87,8 +89,8 @@ fn refusal(
     live: &Meta,
     owner: Option<&NamespacedName>,
 ) -> Option<Decision> {
-    let work = work_of(karmada, live).filter(|work| work.objects.contains(id));
-    let Some(work) = work else {
+    let work = work_of(karmada, live).filter(|(_, work)| work.objects.contains(id));
+    let Some((_, work)) = work else {
         return Some(Decision::NoWork);
     };
     let Some(binding) = &work.binding else {
@@ -120,7 +122,8 @@ pub fn patch(karmada: &Karmada, transfer: &Transfer, live: &Meta) -> Value {
     }})
 }
 
-/// Decides whether one object of a member is given back. `None` if it is not this hub's.
+/// Decides whether one object of a member is given back. `None` if it is not this hub's. What Karmada would delete when it is
+/// started stays this hub's.
 #[must_use]
 pub fn decide_return(
     karmada: &Karmada,
@@ -143,9 +146,16 @@ pub fn decide_return(
     if !names_cluster(live, &transfer.cluster) {
         return Some(by_origin::other_cluster(live));
     }
-    let is_its = |work: &&Work| work.objects.contains(id) && work.id == record.work;
-    let work = work_of(karmada, live).filter(is_its);
-    Some(work.map_or(Decision::NoWork, |_| Decision::Return))
+    let is_its = |(_, work): &(_, &Work)| work.objects.contains(id) && work.id == record.work;
+    let Some((name, work)) = work_of(karmada, live).filter(is_its) else {
+        return Some(Decision::NoWork);
+    };
+    let made_again = || {
+        let owner = work.binding.clone()?;
+        (work.binding_id != record.binding && !work.preserves).then_some(Hazard::OtherBinding(owner))
+    };
+    let hazard = hazard(karmada, name, work).or_else(made_again);
+    Some(hazard.map_or(Decision::Return, Decision::Hazardous))
 }
 
 /// The merge patch of exactly this version of a copy that gives it back: this hub's id goes, and the ids of Karmada are as they were.
@@ -167,10 +177,10 @@ fn is_of_hub(live: &Meta, transfer: &Transfer) -> bool {
 }
 
 /// The Work that the metadata of an object names.
-fn work_of<'a>(karmada: &'a Karmada, live: &Meta) -> Option<&'a Work> {
+fn work_of<'a>(karmada: &'a Karmada, live: &Meta) -> Option<(&'a NamespacedName, &'a Work)> {
     let namespace = live.annotation(annotation::WORK_NAMESPACE)?;
     let name = live.annotation(annotation::WORK_NAME)?;
-    karmada.works.get(&NamespacedName::new(namespace, name))
+    karmada.works.get_key_value(&NamespacedName::new(namespace, name))
 }
 
 /// The label with the permanent id of a binding.

@@ -14,7 +14,7 @@ use entourage_api::cluster::{Cluster, SyncMode};
 use entourage_core::{
     adoption::{
         Decision, HubState, Transfer,
-        karmada::{self as decisions, Karmada, Next},
+        karmada::{self as decisions, Hazard, Karmada, Next},
     },
     object::{Gvk, Meta, NamespacedName, ResourceId, Str},
 };
@@ -31,6 +31,13 @@ mod stopped;
 
 use compare::Nexts;
 use stopped::Watched;
+
+/// What remains to do when Karmada would delete objects at its start.
+const HAZARDS: &str = "do not start Karmada's controllers: the notes name Works whose objects they would delete, or hold without a \
+                       template. Set preserveResourcesOnDeletion on these Works and run this again, or keep this hub and --confirm";
+
+/// The maximum number of Works that are listed with a hazard.
+const MOST_NOTES: usize = 20;
 
 /// The servers, and what was read of them.
 struct Fleet<'a> {
@@ -97,6 +104,11 @@ pub(super) async fn run(
             out,
             "note: {cluster}: Karmada has Works for it, and it is no member of this hub"
         )?;
+    }
+    if !args.confirm {
+        for note in notes_of(&decisions::hazards(&karmada)) {
+            writeln!(out, "note: {note}")?;
+        }
     }
     let fleet = Fleet {
         args,
@@ -218,10 +230,13 @@ impl Fleet<'_> {
         let rows = std::mem::take(&mut all.rows);
         write!(out, "{}", table(rows))?;
         let (count, left) = (objects(all.adopted), all.left);
+        let hazards = decisions::hazards(&self.karmada);
         let is_read = |scan: &Scan| scan.result.as_ref().is_ok_and(|member| member.unread.is_empty());
         if self.args.yes {
             let is_complete = all.failed == 0 && all.result.is_ok() && self.scans.iter().all(is_read);
-            let next = if is_complete {
+            let next = if !hazards.is_empty() {
+                HAZARDS
+            } else if is_complete {
                 "Karmada's controllers may be started again: they write what its Works say"
             } else {
                 "not all: run this again before Karmada's controllers are started"
@@ -235,6 +250,15 @@ impl Fleet<'_> {
             )?;
         }
         let mut result = all.result;
+        if !hazards.is_empty() {
+            let works = hazards.len();
+            result = both(
+                result,
+                Err(anyhow!(
+                    "{works} Works are not safe with a Karmada that is started"
+                )),
+            );
+        }
         if all.failed > 0 {
             result = both(result, Err(anyhow!("{} not given back", objects(all.failed))));
         }
@@ -352,6 +376,18 @@ fn others(karmada: &Karmada, clusters: &[Cluster]) -> BTreeMap<Str, String> {
         }
     }
     all
+}
+
+/// The Works whose objects are not safe with a Karmada that is started, for a user: the first of them, and the number of the rest.
+fn notes_of(hazards: &BTreeMap<NamespacedName, Hazard>) -> Vec<String> {
+    let each = hazards.iter().take(MOST_NOTES);
+    let mut notes: Vec<String> = each
+        .map(|(name, hazard)| format!("Work {name}: {hazard}"))
+        .collect();
+    if hazards.len() > MOST_NOTES {
+        notes.push(format!("and {} more Works", hazards.len() - MOST_NOTES));
+    }
+    notes
 }
 
 /// The clusters that Karmada has Works for, and that the hub does not have.

@@ -36,6 +36,8 @@ pub struct Stored {
     pub resource_version: Str,
     /// Its finalizers.
     pub finalizers: Vec<Str>,
+    /// True if it is being deleted.
+    pub is_deleting: bool,
 }
 
 impl Stored {
@@ -44,6 +46,7 @@ impl Stored {
             uid: meta.uid.clone(),
             resource_version: meta.resource_version.clone(),
             finalizers: meta.finalizers.clone(),
+            is_deleting: meta.deleting.is_some(),
         }
     }
 }
@@ -61,6 +64,8 @@ pub struct Work {
     pub binding_id: Str,
     /// The objects in it.
     pub objects: BTreeSet<ResourceId>,
+    /// True if its objects stay on the member when it is deleted.
+    pub preserves: bool,
 }
 
 /// A ResourceBinding, or a ClusterResourceBinding: that one has no namespace.
@@ -90,6 +95,8 @@ pub struct KarmadaCluster {
     pub id: Str,
     /// True if an agent in the cluster applies its Works.
     pub is_pulled: bool,
+    /// True if it is being deleted: Karmada then deletes its Works.
+    pub is_deleting: bool,
 }
 
 impl Karmada {
@@ -108,6 +115,7 @@ impl Karmada {
                 .flatten()
                 .filter_map(ResourceId::of)
                 .collect(),
+            preserves: work["spec"]["preserveResourcesOnDeletion"] == true,
             binding,
         };
         self.works.insert(name_of(work), added);
@@ -149,6 +157,7 @@ impl Karmada {
         let added = KarmadaCluster {
             id: text(cluster["spec"]["id"].as_str()),
             is_pulled: cluster["spec"]["syncMode"] == "Pull",
+            is_deleting: !cluster["metadata"]["deletionTimestamp"].is_null(),
         };
         self.clusters.insert(name_of(cluster).name, added);
     }

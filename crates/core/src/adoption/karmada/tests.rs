@@ -262,6 +262,51 @@ fn only_what_karmada_still_has_is_given_back() {
 }
 
 #[test]
+fn what_karmada_would_delete_at_its_start_is_not_given_back() {
+    let binding = |id: &str, deleting: bool| {
+        let mut binding = json!({"metadata": {"namespace": "shop", "name": "web-deployment",
+            "labels": {label::RESOURCE_BINDING_ID: id}}});
+        if deleting {
+            binding["metadata"]["deletionTimestamp"] = json!("2026-11-26T00:00:00Z");
+        }
+        binding
+    };
+    let name = || NamespacedName::new("shop", "web-deployment");
+    let adopted = |record: &'static str| {
+        with(move |meta| {
+            meta["labels"][label::HUB] = json!(HUB);
+            meta["annotations"][annotation::ADOPTED_FROM] = json!(record);
+        })
+    };
+    for (binding, record, expected) in [
+        (
+            binding("b", true),
+            "karmada-id/w-m1/b",
+            Hazard::BindingDeleted(name()),
+        ),
+        (
+            binding("b2", false),
+            "karmada-id/w-m1/b",
+            Hazard::OtherBinding(name()),
+        ),
+        (
+            binding("b", false),
+            "karmada-id/w-m1/b0",
+            Hazard::OtherBinding(name()),
+        ),
+    ] {
+        let mut karmada = karmada();
+        karmada.add_binding(&binding);
+        let decision = decide_return(&karmada, &transfer(), &web(), &adopted(record));
+        assert_eq!(decision, Some(Decision::Hazardous(expected)));
+    }
+    let mut confirmed = karmada();
+    confirmed.bindings.clear();
+    let decision = decide_return(&confirmed, &transfer(), &web(), &adopted("karmada-id/w-m1/b"));
+    assert_eq!(decision, Some(Decision::Hazardous(Hazard::NoBinding(name()))));
+}
+
+#[test]
 fn nothing_of_a_manifest_is_kept() {
     let mut karmada = Karmada::default();
     karmada.add_work(
@@ -280,6 +325,7 @@ fn nothing_of_a_manifest_is_kept() {
     let pulled = KarmadaCluster {
         id: "uid-m1".into(),
         is_pulled: true,
+        is_deleting: false,
     };
     assert_eq!(clusters.get("m1"), Some(&pulled));
 }

@@ -118,6 +118,7 @@ async fn a_karmada_is_read_as_it_is_stored() {
     let expected = KarmadaCluster {
         id: "uid-m1".into(),
         is_pulled: false,
+        is_deleting: false,
     };
     assert_eq!(karmada.clusters.get("m1"), Some(&expected));
 }
@@ -184,6 +185,22 @@ fn what_is_adopted_is_known_not_to_restart_pods() {
     };
     assert_eq!(decided(false), [true, false, false, false]);
     assert_eq!(decided(true), [true, true, true, false]);
+}
+
+#[test]
+fn the_first_hazards_are_named_and_the_rest_is_counted() {
+    let hazards = |count: usize| -> BTreeMap<NamespacedName, Hazard> {
+        let works = (0..count).map(|at| NamespacedName::new("karmada-es-m1", &format!("w-{at:02}")));
+        works.map(|name| (name, Hazard::WorkDeleted)).collect()
+    };
+    assert!(notes_of(&hazards(0)).is_empty());
+    let notes = notes_of(&hazards(23));
+    assert_eq!(notes.len(), 21);
+    assert_eq!(
+        notes.first().map(String::as_str),
+        Some("Work karmada-es-m1/w-00: its Work is being deleted in Karmada, which would delete it")
+    );
+    assert_eq!(notes.last().map(String::as_str), Some("and 3 more Works"));
 }
 
 #[test]
