@@ -19,7 +19,7 @@ pub enum Next {
     Unknown(String),
 }
 
-/// Compares a copy with what this hub makes of it. A kind that is not interpreted may make Pods of any field.
+/// Compares a copy with what this hub makes of it. A kind that is not interpreted by code may make Pods of any field.
 ///
 /// Cost: O(size of the object).
 #[must_use]
@@ -33,6 +33,10 @@ pub fn next(before: &Value, after: &Value) -> Next {
     let Some(native) = interpreter::native(group, version, kind) else {
         return Next::Pods(path);
     };
+    // Rules name no path of a Pod template, and such a kind may restart Pods because of any field.
+    if native.declared().is_some() {
+        return Next::Pods(path);
+    }
     let Some(template) = native.pod_spec_path().map(template_of) else {
         return Next::Content(path);
     };
@@ -123,6 +127,20 @@ mod tests {
         let unknown =
             |value: i64| json!({"apiVersion": "example.com/v1", "kind": "Roll", "spec": {"n": value}});
         assert_eq!(next(&unknown(1), &unknown(2)), Next::Pods("spec.n".into()));
+        for (api_version, kind) in [
+            ("apps.kruise.io/v1alpha1", "CloneSet"),
+            ("argoproj.io/v1alpha1", "Rollout"),
+        ] {
+            let shipped = |image: &str| {
+                json!({"apiVersion": api_version, "kind": kind, "spec": {"replicas": 2,
+                    "template": {"spec": {"containers": [{"name": "main", "image": image}]}}}})
+            };
+            let (group, version) = api_version.split_once('/').unwrap();
+            let native = interpreter::native(group, version, kind);
+            assert!(native.is_some_and(|native| native.declared().is_some()), "{kind} is shipped");
+            let next = next(&shipped("nginx:1"), &shipped("nginx:2"));
+            assert!(matches!(next, Next::Pods(_)), "{kind}: {next:?}");
+        }
     }
 
     #[test]
