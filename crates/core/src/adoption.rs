@@ -75,6 +75,8 @@ pub enum Decision {
     OtherKarmada,
     /// Left alone: this hub would change the template of its Pods, at this path.
     WouldRestart(String),
+    /// Left alone: this hub would change a workload, at this path, so that Pods are removed or a revision rolls out.
+    WouldRemovePods(String),
     /// Left alone: this hub would delete or release it next.
     WouldBeRemoved,
     /// Left alone: what this hub would change is not known, and why.
@@ -165,11 +167,15 @@ impl fmt::Display for Decision {
                 f.write_str("left alone: its permanent ids are not those of this Karmada's Work and binding")
             }
             Self::WouldRestart(path) => {
-                write!(f, "left alone: this hub would change {path}: Pods would restart; --force adopts it")
+                write!(f, "left alone: this hub would change {path}: Pods would restart; --allow-restarts adopts it")
             }
+            Self::WouldRemovePods(path) => write!(
+                f,
+                "left alone: this hub would change {path}: Pods may be removed, or a revision rolled out; --allow-restarts adopts it"
+            ),
             Self::WouldBeRemoved => f.write_str("left alone: this hub would remove it next"),
             Self::Unknown(why) => {
-                write!(f, "left alone: what this hub would change is not known: {why}; --force adopts it")
+                write!(f, "left alone: what this hub would change is not known: {why}; --allow-unknown adopts it")
             }
             Self::Return => f.write_str("give back"),
             Self::Hazardous(hazard) => write!(f, "left alone: {hazard}"),

@@ -55,9 +55,13 @@ pub struct AdoptArgs {
     #[arg(long, value_name = "NAME", requires = "from_karmada")]
     pub karmada_context: Option<String>,
 
-    /// Also adopt copies of Karmada whose Pods this hub would restart, or of which that is not known
-    #[arg(long, requires = "from_karmada", conflicts_with_all = ["undo", "confirm"])]
-    pub force: bool,
+    /// Also adopt copies of Karmada whose Pods this hub would restart or remove; only with --cluster
+    #[arg(long, requires_all = ["from_karmada", "clusters"], conflicts_with_all = ["undo", "confirm"])]
+    pub allow_restarts: bool,
+
+    /// Also adopt copies of Karmada of which it is not known what this hub would change; only with --cluster
+    #[arg(long, requires_all = ["from_karmada", "clusters"], conflicts_with_all = ["undo", "confirm"])]
+    pub allow_unknown: bool,
 
     /// Give adopted copies back to Karmada, whose controllers may then be started again; the controllers of this hub must be stopped
     #[arg(long, requires = "from_karmada", conflicts_with = "confirm")]

@@ -23,7 +23,7 @@ use crate::{
 
 pub use hazard::{Hazard, hazard, hazards};
 pub use lease_watch::{LeaseRecord, LeaseWatch, Renewed};
-pub use next::{Next, next};
+pub use next::{Allowed, Next, next};
 pub use retirement::{Retired, Retirement, Stay, retirement, retiring_patch};
 pub use state::{Karmada, KarmadaBinding, KarmadaCluster, KarmadaPolicy, Stored, Work};
 

@@ -14,7 +14,7 @@ use entourage_api::cluster::{Cluster, SyncMode};
 use entourage_core::{
     adoption::{
         Decision, HubState, Transfer,
-        karmada::{self as decisions, Hazard, Karmada, Next},
+        karmada::{self as decisions, Allowed, Hazard, Karmada, Next},
     },
     object::{Gvk, Meta, NamespacedName, ResourceId, Str},
 };
@@ -135,7 +135,11 @@ impl Fleet<'_> {
         let mut plans =
             self.plans(|transfer, id, live| decisions::decide(&state, &self.karmada, transfer, id, live));
         let nexts = compare::nexts(self, &plans).await;
-        settle(&mut plans, &nexts, self.args.force);
+        let allowed = Allowed {
+            restarts: self.args.allow_restarts,
+            unknown: self.args.allow_unknown,
+        };
+        settle(&mut plans, &nexts, allowed);
         let mut all = Decided::new();
         for scan in &self.scans {
             let Some(plan) = plans.get(&scan.cluster) else {
@@ -309,13 +313,13 @@ fn is_written(plan: &[(ResourceId, Decision)]) -> bool {
 }
 
 /// Decides on the copies that would be adopted by the next write of this hub, too.
-fn settle(plans: &mut Plans, nexts: &Nexts, is_forced: bool) {
+fn settle(plans: &mut Plans, nexts: &Nexts, allowed: Allowed) {
     let unknown = Next::Unknown("no plan shows it".to_owned());
     for (cluster, plan) in plans {
         for (id, decision) in plan {
             if *decision == Decision::Adopt {
                 let next = nexts.get(&(cluster.clone(), id.clone()));
-                *decision = next.unwrap_or(&unknown).decided(is_forced);
+                *decision = next.unwrap_or(&unknown).decided(allowed);
             }
         }
     }

@@ -13,11 +13,20 @@ pub enum Next {
     Content(String),
     /// One of the template that Pods are made from, or of a kind that may have one.
     Pods(String),
+    /// One of the other fields of a workload, or of its autoscaler: Pods may be removed, or a revision that was held back rolls out.
+    Workload(String),
     /// This hub deletes or releases it.
     Removal,
     /// It is not known, and why.
     Unknown(String),
 }
+
+/// The fields of the spec of a workload that no Pod depends on. Replicas are one while they do not become fewer.
+const HARMLESS: &[&str] = &[
+    "minReadySeconds",
+    "progressDeadlineSeconds",
+    "revisionHistoryLimit",
+];
 
 /// Compares a copy with what this hub makes of it. A kind that is not interpreted by code may make Pods of any field.
 ///
@@ -37,6 +46,9 @@ pub fn next(before: &Value, after: &Value) -> Next {
     if native.declared().is_some() {
         return Next::Pods(path);
     }
+    if kind == "HorizontalPodAutoscaler" {
+        return Next::Workload(path);
+    }
     let Some(template) = native.pod_spec_path().map(template_of) else {
         return Next::Content(path);
     };
@@ -48,10 +60,33 @@ pub fn next(before: &Value, after: &Value) -> Next {
         (None, None) => {}
         _ => return Next::Pods(path),
     }
+    if let Some(path) = interpreter::difference(&probe, before) {
+        return Next::Pods(path);
+    }
+    // The object after with the harmless fields of that before: only what may end Pods differs.
+    let mut probe = after.clone();
+    let mut harmless = HARMLESS.to_vec();
+    if native.replicas(after) >= native.replicas(before) {
+        harmless.push("replicas");
+    }
+    for field in harmless {
+        restore(&mut probe["spec"], &before["spec"], field);
+    }
     match interpreter::difference(&probe, before) {
-        Some(path) => Next::Pods(path),
+        Some(path) => Next::Workload(path),
         None => Next::Content(path),
     }
+}
+
+/// Makes a field as it is in the other object.
+fn restore(into: &mut Value, from: &Value, field: &str) {
+    let Some(fields) = into.as_object_mut() else {
+        return;
+    };
+    match from.get(field) {
+        Some(value) => fields.insert(field.to_owned(), value.clone()),
+        None => fields.remove(field),
+    };
 }
 
 /// The path of the Pod template, whose labels and annotations count as well; that of the spec for a Pod itself.
@@ -62,15 +97,27 @@ fn template_of(pod_spec: &'static [&'static str]) -> &'static [&'static str] {
     }
 }
 
+/// What the user allows to happen to Pods.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Allowed {
+    /// Pods may restart or be removed.
+    pub restarts: bool,
+    /// It need not be known what is written next.
+    pub unknown: bool,
+}
+
 impl Next {
-    /// The decision on a copy that would be adopted, given what this hub writes next. `is_forced`: Pods may restart.
+    /// The decision on a copy that would be adopted, given what this hub writes next.
     #[must_use]
-    pub fn decided(&self, is_forced: bool) -> Decision {
+    pub fn decided(&self, allowed: Allowed) -> Decision {
         match self {
             Self::Removal => Decision::WouldBeRemoved,
-            Self::Pods(path) if !is_forced => Decision::WouldRestart(path.clone()),
-            Self::Unknown(why) if !is_forced => Decision::Unknown(why.clone()),
-            Self::Metadata | Self::Content(_) | Self::Pods(_) | Self::Unknown(_) => Decision::Adopt,
+            Self::Pods(path) if !allowed.restarts => Decision::WouldRestart(path.clone()),
+            Self::Workload(path) if !allowed.restarts => Decision::WouldRemovePods(path.clone()),
+            Self::Unknown(why) if !allowed.unknown => Decision::Unknown(why.clone()),
+            Self::Metadata | Self::Content(_) | Self::Pods(_) | Self::Workload(_) | Self::Unknown(_) => {
+                Decision::Adopt
+            }
         }
     }
 
@@ -78,7 +125,7 @@ impl Next {
     #[must_use]
     pub fn changes(&self) -> Option<&str> {
         match self {
-            Self::Content(path) | Self::Pods(path) => Some(path),
+            Self::Content(path) | Self::Pods(path) | Self::Workload(path) => Some(path),
             Self::Metadata | Self::Removal | Self::Unknown(_) => None,
         }
     }
@@ -137,30 +184,121 @@ mod tests {
             };
             let (group, version) = api_version.split_once('/').unwrap();
             let native = interpreter::native(group, version, kind);
-            assert!(native.is_some_and(|native| native.declared().is_some()), "{kind} is shipped");
+            assert!(
+                native.is_some_and(|native| native.declared().is_some()),
+                "{kind} is shipped"
+            );
             let next = next(&shipped("nginx:1"), &shipped("nginx:2"));
             assert!(matches!(next, Next::Pods(_)), "{kind}: {next:?}");
         }
     }
 
     #[test]
-    fn only_a_user_lets_pods_restart() {
-        let pods = Next::Pods("spec.template".into());
-        let unknown = Next::Unknown("no response".into());
-        for (next, forced, expected) in [
-            (Next::Metadata, false, Decision::Adopt),
-            (Next::Content("data".into()), false, Decision::Adopt),
+    fn what_ends_pods_without_another_template_is_no_mere_content() {
+        let with = |kind: &str, spec: Value| {
+            let group = if kind == "Job" { "batch/v1" } else { "apps/v1" };
+            let mut object =
+                json!({"apiVersion": group, "kind": kind, "metadata": {"name": "web"}, "spec": spec});
+            object["spec"]["template"] =
+                json!({"spec": {"containers": [{"name": "main", "image": "nginx:1"}]}});
+            object
+        };
+        let workload = |path: &str| Next::Workload(path.to_owned());
+        for (kind, before, after, expected) in [
             (
-                pods.clone(),
-                false,
-                Decision::WouldRestart("spec.template".into()),
+                "Deployment",
+                json!({"replicas": 9}),
+                json!({"replicas": 5}),
+                workload("spec.replicas"),
             ),
-            (pods, true, Decision::Adopt),
-            (unknown.clone(), false, Decision::Unknown("no response".into())),
-            (unknown, true, Decision::Adopt),
-            (Next::Removal, true, Decision::WouldBeRemoved),
+            (
+                "Deployment",
+                json!({"replicas": 9, "minReadySeconds": 1}),
+                json!({"replicas": 5, "minReadySeconds": 2}),
+                workload("spec.replicas"),
+            ),
+            (
+                "Deployment",
+                json!({"replicas": 5}),
+                json!({"replicas": 9}),
+                Next::Content("spec.replicas".into()),
+            ),
+            (
+                "Deployment",
+                json!({"replicas": 5, "minReadySeconds": 1}),
+                json!({"replicas": 5, "minReadySeconds": 2}),
+                Next::Content("spec.minReadySeconds".into()),
+            ),
+            (
+                "Deployment",
+                json!({"replicas": 5, "paused": true}),
+                json!({"replicas": 5, "paused": false}),
+                workload("spec.paused"),
+            ),
+            (
+                "Job",
+                json!({"parallelism": 4, "suspend": false}),
+                json!({"parallelism": 4, "suspend": true}),
+                workload("spec.suspend"),
+            ),
+            (
+                "Job",
+                json!({"parallelism": 4}),
+                json!({"parallelism": 2}),
+                workload("spec.parallelism"),
+            ),
+            (
+                "DaemonSet",
+                json!({"updateStrategy": {"type": "OnDelete"}}),
+                json!({"updateStrategy": {"type": "RollingUpdate"}}),
+                workload("spec.updateStrategy.type"),
+            ),
         ] {
-            assert_eq!(next.decided(forced), expected, "{next:?} {forced}");
+            let found = next(&with(kind, before.clone()), &with(kind, after.clone()));
+            match (&found, &expected) {
+                // The path of a default may be a field further down.
+                (Next::Workload(_), Next::Workload(_)) if kind == "DaemonSet" => {}
+                _ => assert_eq!(found, expected, "{kind} {before} {after}"),
+            }
+        }
+        let autoscaler = |least: i64| json!({"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "spec": {"minReplicas": least}});
+        assert!(matches!(next(&autoscaler(9), &autoscaler(2)), Next::Workload(_)));
+    }
+
+    #[test]
+    fn only_a_user_lets_pods_restart() {
+        let (none, all) = (
+            Allowed::default(),
+            Allowed {
+                restarts: true,
+                unknown: true,
+            },
+        );
+        let restarts = Allowed {
+            restarts: true,
+            unknown: false,
+        };
+        let pods = Next::Pods("spec.template".into());
+        let fewer = Next::Workload("spec.replicas".into());
+        let unknown = Next::Unknown("no response".into());
+        let is_unknown = || Decision::Unknown("no response".into());
+        for (next, allowed, expected) in [
+            (Next::Metadata, none, Decision::Adopt),
+            (Next::Content("data".into()), none, Decision::Adopt),
+            (pods.clone(), none, Decision::WouldRestart("spec.template".into())),
+            (pods, restarts, Decision::Adopt),
+            (
+                fewer.clone(),
+                none,
+                Decision::WouldRemovePods("spec.replicas".into()),
+            ),
+            (fewer, restarts, Decision::Adopt),
+            (unknown.clone(), none, is_unknown()),
+            (unknown.clone(), restarts, is_unknown()),
+            (unknown, all, Decision::Adopt),
+            (Next::Removal, all, Decision::WouldBeRemoved),
+        ] {
+            assert_eq!(next.decided(allowed), expected, "{next:?} {allowed:?}");
         }
     }
 }

@@ -175,16 +175,17 @@ fn what_is_adopted_is_known_not_to_restart_pods() {
         (("m1".into(), id("same")), Next::Metadata),
         (("m1".into(), id("pods")), Next::Pods("spec.template".into())),
     ]);
-    let decided = |forced: bool| -> Vec<bool> {
+    let decided = |restarts: bool, unknown: bool| -> Vec<bool> {
         let mut plans = plans();
-        settle(&mut plans, &nexts, forced);
+        settle(&mut plans, &nexts, Allowed { restarts, unknown });
         plans["m1"]
             .iter()
             .map(|(_, decision)| *decision == Decision::Adopt)
             .collect()
     };
-    assert_eq!(decided(false), [true, false, false, false]);
-    assert_eq!(decided(true), [true, true, true, false]);
+    assert_eq!(decided(false, false), [true, false, false, false]);
+    assert_eq!(decided(true, false), [true, true, false, false]);
+    assert_eq!(decided(false, true), [true, false, true, false]);
 }
 
 #[test]
@@ -208,16 +209,18 @@ fn steps_exclude_each_other() {
     for line in [
         "entourage adopt --undo",
         "entourage adopt --confirm --yes",
-        "entourage adopt --force --former-hub a --yes",
+        "entourage adopt --allow-restarts --former-hub a --cluster m1 --yes",
+        "entourage adopt --from-karmada k.yaml --allow-restarts --yes",
+        "entourage adopt --from-karmada k.yaml --allow-unknown --yes",
         "entourage adopt --from-karmada k.yaml --former-hub a",
         "entourage adopt --from-karmada k.yaml --undo --confirm",
-        "entourage adopt --from-karmada k.yaml --undo --force",
+        "entourage adopt --from-karmada k.yaml --cluster m1 --undo --allow-unknown",
         "entourage adopt --karmada-context k",
     ] {
         assert!(Cli::try_parse_from(line.split(' ')).is_err(), "{line}");
     }
     args(
-        "entourage adopt --from-karmada k.yaml --karmada-context karmada --cluster m1 --member m2=m2.yaml --force --yes",
+        "entourage adopt --from-karmada k.yaml --karmada-context karmada --cluster m1 --member m2=m2.yaml --allow-restarts --allow-unknown --yes",
     );
     args("entourage adopt --from-karmada k.yaml --undo --yes");
 }
