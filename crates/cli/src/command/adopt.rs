@@ -56,11 +56,11 @@ pub struct AdoptArgs {
     pub karmada_context: Option<String>,
 
     /// Also adopt copies of Karmada whose Pods this hub would restart or remove; only with --cluster
-    #[arg(long, requires_all = ["from_karmada", "clusters"], conflicts_with_all = ["undo", "confirm"])]
+    #[arg(long, requires = "from_karmada", requires = "clusters", conflicts_with_all = ["undo", "confirm"])]
     pub allow_restarts: bool,
 
     /// Also adopt copies of Karmada of which it is not known what this hub would change; only with --cluster
-    #[arg(long, requires_all = ["from_karmada", "clusters"], conflicts_with_all = ["undo", "confirm"])]
+    #[arg(long, requires = "from_karmada", requires = "clusters", conflicts_with_all = ["undo", "confirm"])]
     pub allow_unknown: bool,
 
     /// Give adopted copies back to Karmada, whose controllers may then be started again; the controllers of this hub must be stopped

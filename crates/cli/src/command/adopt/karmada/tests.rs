@@ -91,7 +91,7 @@ fn objects_of_karmada() -> [(&'static str, Value); 5] {
         ),
         (
             "/apis/coordination.k8s.io/v1/namespaces/karmada-system/leases/karmada-controller-manager",
-            json!({"metadata": {"name": "karmada-controller-manager"}, "spec": {"holderIdentity": "x",
+            json!({"metadata": {"namespace": "karmada-system", "name": "karmada-controller-manager"}, "spec": {"holderIdentity": "x",
                 "leaseDurationSeconds": 15, "renewTime": "2026-11-26T00:00:00.000000Z"}}),
         ),
     ]
