@@ -206,15 +206,14 @@ impl Decided {
                 namespaces: member.namespaces.clone(),
             };
             let decisions = decisions(state, &transfer, member);
-            let written = if args.yes {
+            let mut written = BTreeMap::new();
+            if args.yes {
                 let rule = write::FormerHub {
                     state,
                     transfer: &transfer,
                 };
-                write::all(&rule, member, &decisions).await
-            } else {
-                BTreeMap::new()
-            };
+                write::all(&rule, member, &decisions, &mut written).await;
+            }
             for (id, decision) in decisions {
                 let words = all.count(&decision, written.get(&id));
                 all.rows.push(row(&scan.cluster, &id, words));

@@ -21,7 +21,9 @@ use entourage_core::{
 use kube::Client;
 use serde_json::Value;
 
-use super::{AdoptArgs, Decided, Scan, Search, both, finish, hub, objects, row, sorted, table, write};
+use super::{
+    AdoptArgs, Decided, Member, Scan, Search, both, finish, hub, objects, row, sorted, table, write,
+};
 use crate::connect;
 
 mod compare;
@@ -67,6 +69,7 @@ pub(super) async fn run(
     let clusters = super::members_to_read(args, hub).await?;
     let is_pulled = |cluster: &&Cluster| matches!(cluster.spec.sync_mode, SyncMode::Pull);
     let pulled: BTreeSet<Str> = clusters.iter().filter(is_pulled).map(name_of).collect();
+    let agents = pulled_of(&karmada);
     let mut watched = if args.undo {
         Watched::hub(hub, &pulled)
     } else {
@@ -76,6 +79,9 @@ pub(super) async fn run(
         writeln!(out, "{}", watched.announcement())?;
         watched.prove().await?;
         karmada = read::karmada(server).await?;
+        if !args.undo && pulled_of(&karmada) != agents {
+            bail!("the clusters of Karmada in Pull mode have changed meanwhile; run this again");
+        }
     } else {
         for note in watched.holders().await {
             writeln!(out, "note: {note}")?;
@@ -145,8 +151,8 @@ impl Fleet<'_> {
             let Some(plan) = plans.get(&scan.cluster) else {
                 continue;
             };
-            let written = match self.adopt_on(scan, plan, &found, watched).await {
-                Ok(written) => written,
+            let (written, ended) = match self.adopt_on(scan, plan, &found, watched).await {
+                Ok(result) => result,
                 Err(error) => {
                     all.result = Err(error.context(format!("nothing was written on {}", scan.cluster)));
                     break;
@@ -160,6 +166,10 @@ impl Fleet<'_> {
                     words.push_str(&format!("; this hub changes {path} next"));
                 }
                 all.rows.push(row(&scan.cluster, id, words));
+            }
+            if let Err(error) = ended {
+                all.result = Err(error.context(format!("stopped on {}", scan.cluster)));
+                break;
             }
         }
         let words = if self.args.yes { "adopted" } else { "to adopt" };
@@ -190,9 +200,9 @@ impl Fleet<'_> {
         plan: &[(ResourceId, Decision)],
         found: &BTreeSet<Gvk>,
         watched: &mut Watched,
-    ) -> Result<Written> {
+    ) -> Result<(Written, Result<()>)> {
         let (true, Ok(member)) = (self.args.yes && is_written(plan), &scan.result) else {
-            return Ok(Written::new());
+            return Ok((Written::new(), Ok(())));
         };
         watched.look().await?;
         let state = hub::state(self.hub, found).await?;
@@ -201,7 +211,7 @@ impl Fleet<'_> {
             karmada: &self.karmada,
             transfer: &self.transfer(&scan.cluster),
         };
-        Ok(write::all(&rule, member, plan).await)
+        Ok(write_watched(&rule, member, plan, watched).await)
     }
 
     async fn give_back(&self, watched: &mut Watched, out: &mut (dyn Write + Send)) -> Result<()> {
@@ -213,7 +223,7 @@ impl Fleet<'_> {
             let Some(plan) = plans.get(&scan.cluster) else {
                 continue;
             };
-            let mut written = Written::new();
+            let (mut written, mut ended) = (Written::new(), Ok(()));
             if let (true, Ok(member)) = (self.args.yes && is_written(plan), &scan.result) {
                 if let Err(error) = watched.look().await {
                     all.result = Err(error.context(format!("nothing was written on {}", scan.cluster)));
@@ -224,11 +234,15 @@ impl Fleet<'_> {
                     karmada: &self.karmada,
                     transfer: &self.transfer(&scan.cluster),
                 };
-                written = write::all(&rule, member, plan).await;
+                (written, ended) = write_watched(&rule, member, plan, watched).await;
             }
             for (id, decision) in plan {
                 let words = all.count(decision, written.get(id));
                 all.rows.push(row(&scan.cluster, id, words));
+            }
+            if let Err(error) = ended {
+                all.result = Err(error.context(format!("stopped on {}", scan.cluster)));
+                break;
             }
         }
         let rows = std::mem::take(&mut all.rows);
@@ -306,7 +320,26 @@ type Plan = Vec<(ResourceId, Decision)>;
 type Plans = BTreeMap<Str, Plan>;
 
 /// The results of the writes.
-type Written = BTreeMap<ResourceId, Result<write::Outcome, String>>;
+type Written = BTreeMap<ResourceId, write::Written>;
+
+/// Writes to a member while it is watched that nobody else begins to write: then it ends, with what was written until then.
+async fn write_watched(
+    rule: &dyn write::Rule,
+    member: &Member,
+    plan: &[(ResourceId, Decision)],
+    watched: &mut Watched,
+) -> (Written, Result<()>) {
+    let mut written = Written::new();
+    let ended = watched.during(write::all(rule, member, plan, &mut written)).await;
+    if ended.is_err() {
+        let open = plan.iter().filter(|(_, decision)| write::is_written(decision));
+        for (id, _) in open {
+            let unknown = || Err("stopped before there was a response".to_owned());
+            written.entry(id.clone()).or_insert_with(unknown);
+        }
+    }
+    (written, ended)
+}
 
 fn is_written(plan: &[(ResourceId, Decision)]) -> bool {
     plan.iter().any(|(_, decision)| write::is_written(decision))
@@ -341,6 +374,10 @@ impl write::Rule for Adoption<'_> {
         decisions::patch(self.karmada, self.transfer, live)
     }
 
+    fn is_done(&self, decision: Option<&Decision>) -> bool {
+        decision == Some(&Decision::Adopted)
+    }
+
     fn version_of(&self, binding: &NamespacedName) -> Option<&Gvk> {
         self.state.version_of(binding)
     }
@@ -360,6 +397,10 @@ impl write::Rule for Return<'_> {
 
     fn patch(&self, live: &Meta) -> Value {
         decisions::return_patch(live)
+    }
+
+    fn is_done(&self, decision: Option<&Decision>) -> bool {
+        decision.is_none()
     }
 
     fn version_of(&self, binding: &NamespacedName) -> Option<&Gvk> {
@@ -405,6 +446,12 @@ fn missing(karmada: &Karmada, args: &AdoptArgs, clusters: &[Cluster]) -> Vec<Str
         .filter(|name| !names.contains(*name))
         .map(str::to_owned)
         .collect()
+}
+
+/// The clusters of a Karmada whose agents are watched.
+fn pulled_of(karmada: &Karmada) -> BTreeSet<Str> {
+    let pulled = karmada.clusters.iter().filter(|(_, cluster)| cluster.is_pulled);
+    pulled.map(|(name, _)| name.clone()).collect()
 }
 
 fn name_of(cluster: &Cluster) -> Str {

@@ -198,7 +198,8 @@ async fn written(
         state,
         transfer: &transfer(),
     };
-    let written = write::all(&rule, &member, &decisions).await;
+    let mut written = BTreeMap::new();
+    write::all(&rule, &member, &decisions, &mut written).await;
     written
         .into_iter()
         .map(|(id, outcome)| (id.gvk.kind.to_string(), outcome))
@@ -272,7 +273,8 @@ async fn an_object_that_was_deleted_meanwhile_is_no_failure() {
         state: &HubState::default(),
         transfer: &transfer(),
     };
-    let written = write::all(&rule, &member, &decisions).await;
+    let mut written = BTreeMap::new();
+    write::all(&rule, &member, &decisions, &mut written).await;
     assert_eq!(written.get(&id), Some(&Ok(Outcome::Gone)));
 }
 

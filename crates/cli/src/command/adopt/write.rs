@@ -39,12 +39,14 @@ pub(super) enum Outcome {
 }
 
 /// The outcome, or why the object was not written.
-type Written = Result<Outcome, String>;
+pub(super) type Written = Result<Outcome, String>;
 
 /// The decision on an object as it is now, and what is written.
 pub(super) trait Rule: Sync {
     fn decide(&self, id: &ResourceId, live: &Meta) -> Option<Decision>;
     fn patch(&self, live: &Meta) -> Value;
+    /// True if a decision on an object that was to be written shows that nothing is left to write.
+    fn is_done(&self, decision: Option<&Decision>) -> bool;
     /// The version of a kind in which the copies of a binding are written.
     fn version_of(&self, binding: &NamespacedName) -> Option<&Gvk>;
 }
@@ -64,6 +66,10 @@ impl Rule for FormerHub<'_> {
         patch(self.transfer, live)
     }
 
+    fn is_done(&self, decision: Option<&Decision>) -> bool {
+        decision.is_none()
+    }
+
     fn version_of(&self, binding: &NamespacedName) -> Option<&Gvk> {
         self.state.version_of(binding)
     }
@@ -74,18 +80,20 @@ pub(super) fn is_written(decision: &Decision) -> bool {
     matches!(decision, Decision::Adopt | Decision::Return)
 }
 
-/// Writes all objects that are to be adopted or given back.
+/// Writes all objects that are to be adopted or given back. Each result is in `written` as soon as there is one.
 pub(super) async fn all(
     rule: &dyn Rule,
     member: &Member,
     decisions: &[(ResourceId, Decision)],
-) -> BTreeMap<ResourceId, Written> {
+    written: &mut BTreeMap<ResourceId, Written>,
+) {
     let adopted = decisions.iter().filter(|(_, decision)| is_written(decision));
-    stream::iter(adopted)
+    let mut results = stream::iter(adopted)
         .map(|(id, _)| async move { (id.clone(), one(rule, member, id).await) })
-        .buffer_unordered(AT_ONCE)
-        .collect()
-        .await
+        .buffer_unordered(AT_ONCE);
+    while let Some((id, result)) = results.next().await {
+        written.insert(id, result);
+    }
 }
 
 /// Decides again on the object as it is now: it may have changed since it was listed.
@@ -100,8 +108,14 @@ async fn one(rule: &dyn Rule, member: &Member, id: &ResourceId) -> Written {
         let live = Meta::of(&json!({"metadata": object.metadata}));
         match rule.decide(id, &live) {
             Some(decision) if is_written(&decision) => {}
-            None | Some(Decision::Adopted) => return discard(object, Ok(Outcome::Adopted)),
+            decision if rule.is_done(decision.as_ref()) => return discard(object, Ok(Outcome::Adopted)),
             Some(other) => return discard(object, Err(other.to_string())),
+            None => {
+                return discard(
+                    object,
+                    Err("it is no copy of that control plane any more".to_owned()),
+                );
+            }
         }
         let patch = rule.patch(&live);
         let is_namespace = id.gvk.is_namespace();

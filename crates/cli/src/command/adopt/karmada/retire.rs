@@ -137,7 +137,7 @@ async fn retire(
             ));
         }
     }
-    Ok(())
+    watched.look().await
 }
 
 /// Retires one object. The words of an error never quote a value: a Work may contain a Secret.

@@ -205,6 +205,37 @@ fn the_first_hazards_are_named_and_the_rest_is_counted() {
 }
 
 #[test]
+fn only_an_object_of_this_hub_is_adopted_and_one_of_none_is_given_back() {
+    let (state, karmada) = (HubState::default(), Karmada::default());
+    let transfer = Transfer {
+        former: "karmada".into(),
+        hub: "hub".into(),
+        cluster: "m1".into(),
+        namespaces: BTreeMap::new(),
+    };
+    let adoption = Adoption {
+        state: &state,
+        karmada: &karmada,
+        transfer: &transfer,
+    };
+    let back = Return {
+        state: &state,
+        karmada: &karmada,
+        transfer: &transfer,
+    };
+    let rules: [(&dyn write::Rule, Option<Decision>, bool); 5] = [
+        (&adoption, Some(Decision::Adopted), true),
+        (&adoption, None, false),
+        (&adoption, Some(Decision::NoWork), false),
+        (&back, None, true),
+        (&back, Some(Decision::NoWork), false),
+    ];
+    for (rule, decision, expected) in rules {
+        assert_eq!(rule.is_done(decision.as_ref()), expected, "{decision:?}");
+    }
+}
+
+#[test]
 fn steps_exclude_each_other() {
     for line in [
         "entourage adopt --undo",
