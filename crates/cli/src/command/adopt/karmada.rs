@@ -34,6 +34,54 @@ mod stopped;
 use compare::Nexts;
 use stopped::Watched;
 
+/// The result of giving copies back.
+struct Returned<'a> {
+    has_hazards: bool,
+    /// True if the members were read completely, and everything was written that is to be given back.
+    is_complete: bool,
+    /// The number of copies with a record of a Karmada that stay this hub's.
+    left: usize,
+    /// True if `--cluster` leaves members out.
+    is_of_some: bool,
+    missing: &'a [String],
+}
+
+impl Returned<'_> {
+    /// The next step. Karmada may be started only if nothing of what it has Works for is this hub's any more: its controllers write
+    /// each object with the label `karmada.io/managed`, whatever hub it has.
+    fn next(&self) -> String {
+        if self.has_hazards {
+            return HAZARDS.to_owned();
+        }
+        let cause = if !self.is_complete {
+            "not all: run this again".to_owned()
+        } else if self.left > 0 {
+            format!(
+                "{} of a Karmada stay this hub's: correct the cause and run this again",
+                objects(self.left)
+            )
+        } else if self.is_of_some {
+            "only of these members: run this again without --cluster".to_owned()
+        } else if !self.missing.is_empty() {
+            let clusters = self.missing.join(", ");
+            format!(
+                "this hub does not have {clusters}, for which Karmada has Works: see that nobody else manages them"
+            )
+        } else {
+            return "Karmada's controllers may be started again: they write what its Works say".to_owned();
+        };
+        format!("{cause} before Karmada's controllers are started")
+    }
+}
+
+/// The number of copies that were taken over, and are not given back. What this hub made itself is none.
+fn still_ours(plan: &[(ResourceId, Decision)]) -> usize {
+    let left = plan
+        .iter()
+        .filter(|(_, decision)| !matches!(decision, Decision::Return | Decision::NotAdopted));
+    left.count()
+}
+
 /// What remains to do when Karmada would delete objects at its start.
 const HAZARDS: &str = "do not start Karmada's controllers: the notes name Works whose objects they would delete, or hold without a \
                        template. Set preserveResourcesOnDeletion on these Works and run this again, or keep this hub and --confirm";
@@ -51,6 +99,8 @@ struct Fleet<'a> {
     scans: Vec<Scan>,
     /// The members of the hub in Pull mode.
     pulled: BTreeSet<Str>,
+    /// The clusters that Karmada has Works for, and that the hub does not have.
+    missing: Vec<String>,
 }
 
 pub(super) async fn run(
@@ -105,7 +155,7 @@ pub(super) async fn run(
         karmada.policies.len(),
         stopped::clusters(&karmada)
     )?;
-    for cluster in missing {
+    for cluster in &missing {
         writeln!(
             out,
             "note: {cluster}: Karmada has Works for it, and it is no member of this hub"
@@ -124,6 +174,7 @@ pub(super) async fn run(
         karmada,
         scans,
         pulled,
+        missing,
     };
     if args.confirm {
         retire::confirm(&fleet, &mut watched, out).await
@@ -249,16 +300,16 @@ impl Fleet<'_> {
         write!(out, "{}", table(rows))?;
         let (count, left) = (objects(all.adopted), all.left);
         let hazards = decisions::hazards(&self.karmada);
-        let is_read = |scan: &Scan| scan.result.as_ref().is_ok_and(|member| member.unread.is_empty());
         if self.args.yes {
-            let is_complete = all.failed == 0 && all.result.is_ok() && self.scans.iter().all(is_read);
-            let next = if !hazards.is_empty() {
-                HAZARDS
-            } else if is_complete {
-                "Karmada's controllers may be started again: they write what its Works say"
-            } else {
-                "not all: run this again before Karmada's controllers are started"
+            let is_read = |scan: &Scan| scan.result.as_ref().is_ok_and(|member| member.unread.is_empty());
+            let returned = Returned {
+                has_hazards: !hazards.is_empty(),
+                is_complete: all.failed == 0 && all.result.is_ok() && self.scans.iter().all(is_read),
+                left: plans.values().map(|plan| still_ours(plan)).sum(),
+                is_of_some: !self.args.clusters.is_empty(),
+                missing: &self.missing,
             };
+            let next = returned.next();
             writeln!(out, "{count} given back, {left} left alone; {next}")?;
         } else {
             writeln!(

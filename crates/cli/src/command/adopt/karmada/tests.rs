@@ -236,6 +236,71 @@ fn only_an_object_of_this_hub_is_adopted_and_one_of_none_is_given_back() {
 }
 
 #[test]
+fn karmada_may_be_started_when_nothing_is_this_hubs_any_more() {
+    let missing = ["m4".to_owned()];
+    let returned = || Returned {
+        has_hazards: false,
+        is_complete: true,
+        left: 0,
+        is_of_some: false,
+        missing: &[],
+    };
+    let may = "may be started again";
+    for (returned, says) in [
+        (returned(), may),
+        (
+            Returned {
+                has_hazards: true,
+                ..returned()
+            },
+            "do not start Karmada's controllers",
+        ),
+        (
+            Returned {
+                is_complete: false,
+                ..returned()
+            },
+            "not all",
+        ),
+        (
+            Returned {
+                left: 2,
+                ..returned()
+            },
+            "2 objects of a Karmada stay this hub's",
+        ),
+        (
+            Returned {
+                is_of_some: true,
+                ..returned()
+            },
+            "run this again without --cluster before Karmada's controllers are started",
+        ),
+        (
+            Returned {
+                missing: &missing,
+                ..returned()
+            },
+            "this hub does not have m4",
+        ),
+    ] {
+        let next = returned.next();
+        assert!(
+            next.contains(says) && (says == may || !next.contains(may)),
+            "{next}"
+        );
+    }
+    let id = |name: &str| ResourceId::new(Gvk::new("v1", "ConfigMap"), "shop", name);
+    let plan = [
+        (id("a"), Decision::Return),
+        (id("b"), Decision::NotAdopted),
+        (id("c"), Decision::NoWork),
+        (id("d"), Decision::Hazardous(Hazard::WorkDeleted)),
+    ];
+    assert_eq!(still_ours(&plan), 2);
+}
+
+#[test]
 fn steps_exclude_each_other() {
     for line in [
         "entourage adopt --undo",
