@@ -5,9 +5,12 @@
 //! - [`strict`]: strict decoding, as by a hub.
 //! - [`interpreters`]: the interpreters of a hub's customizations.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
-use entourage_core::{config::Config, object::ResourceId};
+use entourage_core::{
+    config::Config,
+    object::{Gvk, ResourceId},
+};
 use entourage_simulation::{Note, Progress, Simulation};
 use serde_json::{Value, json};
 
@@ -20,6 +23,10 @@ pub mod strict;
 pub struct Simulated {
     /// The simulation.
     pub simulation: Simulation,
+    /// True if nothing was left to do at its end.
+    pub is_settled: bool,
+    /// The kinds that the hub serves and that could not be listed there.
+    pub unread: BTreeSet<Gvk>,
     /// Remarks for the user: assumptions, and errors of reading.
     pub remarks: Vec<String>,
     /// Warnings beside those of the controllers' conditions.

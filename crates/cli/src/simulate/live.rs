@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::Result;
 use entourage_core::{
     distribution,
-    object::{ResourceId, Str},
+    object::{Gvk, ResourceId, Str},
 };
 use entourage_simulation::Progress;
 use kube::Client;
@@ -66,6 +66,8 @@ struct Live<'a> {
     /// A client, or why there is none.
     members: BTreeMap<Str, Result<Client, String>>,
     remarks: BTreeSet<String>,
+    /// The kinds that the hub serves and that could not be listed there.
+    unread: BTreeSet<Gvk>,
 }
 
 /// Simulates an apply of the objects to the hub as it is.
@@ -84,6 +86,7 @@ pub async fn simulate(hub: &Client, objects: Vec<Value>, options: &LiveOptions) 
         defined: defined(&objects).into_keys().collect(),
         members: BTreeMap::new(),
         remarks: BTreeSet::new(),
+        unread: BTreeSet::new(),
     };
     if assumed.distribute {
         let kind = distribution::gvk();
@@ -107,6 +110,8 @@ pub async fn simulate(hub: &Client, objects: Vec<Value>, options: &LiveOptions) 
     add_remarks(&progress, &mut remarks);
     Ok(Simulated {
         simulation,
+        is_settled: progress == Progress::Settled,
+        unread: live.unread,
         remarks,
         // A kind that the hub does not serve is refused.
         warnings: Vec::new(),

@@ -9,7 +9,7 @@ use entourage_core::{
     observation::misread,
 };
 use entourage_lua::Lua;
-use entourage_simulation::{Note, named_namespaces, overlay::overlay};
+use entourage_simulation::{Note, Progress, named_namespaces, overlay::overlay};
 use serde_json::{Value, json};
 
 use super::{
@@ -69,6 +69,8 @@ pub fn simulate(
     add_remarks(&progress, &mut remarks);
     Ok(Simulated {
         simulation,
+        is_settled: progress == Progress::Settled,
+        unread: BTreeSet::new(),
         remarks,
         warnings,
     })

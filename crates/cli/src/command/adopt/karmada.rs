@@ -191,7 +191,10 @@ impl Fleet<'_> {
         let state = hub::state(self.hub, &found).await?;
         let mut plans =
             self.plans(|transfer, id, live| decisions::decide(&state, &self.karmada, transfer, id, live));
-        let nexts = compare::nexts(self, &plans).await;
+        let (nexts, remarks) = compare::nexts(self, &plans).await;
+        for remark in remarks {
+            writeln!(out, "note: {remark}")?;
+        }
         let allowed = Allowed {
             restarts: self.args.allow_restarts,
             unknown: self.args.allow_unknown,

@@ -55,12 +55,16 @@ impl Live<'_> {
             let answer = match answer {
                 Ok(objects) => Answer::Objects(objects),
                 Err(why) if member_of(&question).is_none() => {
-                    let kind = read_kind(&question).kind;
+                    let gvk = read_kind(&question);
+                    let kind = &gvk.kind;
                     if is_base(&question) {
                         bail!("{kind}s of the hub cannot be read: {why}");
                     }
                     self.remarks
                         .insert(format!("{kind}s of the hub cannot be read: {why}"));
+                    if self.kinds.in_some_version(&gvk).is_some() {
+                        self.unread.insert(gvk);
+                    }
                     Answer::Unreadable(why)
                 }
                 Err(why) => Answer::Unreadable(why),

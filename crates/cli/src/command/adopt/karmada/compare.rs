@@ -23,12 +23,12 @@ fn adopted(plans: &Plans) -> impl Iterator<Item = (&Str, &ResourceId)> {
 
 /// A build without the simulation knows nothing.
 #[cfg(not(feature = "embedded"))]
-pub(super) async fn nexts(_: &Fleet<'_>, plans: &Plans) -> Nexts {
+pub(super) async fn nexts(_: &Fleet<'_>, plans: &Plans) -> (Nexts, Vec<String>) {
     let unknown = |(cluster, id): (&Str, &ResourceId)| {
         let why = "this build has no plan".to_owned();
         ((cluster.clone(), id.clone()), Next::Unknown(why))
     };
-    adopted(plans).map(unknown).collect()
+    (adopted(plans).map(unknown).collect(), Vec::new())
 }
 
 #[cfg(feature = "embedded")]
@@ -38,7 +38,7 @@ pub(super) use simulated::nexts;
 mod simulated {
     use std::collections::BTreeSet;
 
-    use entourage_core::adoption::karmada::next;
+    use entourage_core::{adoption::karmada::next, object::Gvk};
     use entourage_simulation::{Fate, Outcome, Place, Report};
 
     use super::{BTreeMap, Fleet, Next, Nexts, Plans, ResourceId, Str, adopted};
@@ -47,7 +47,8 @@ mod simulated {
         live::{self, LiveOptions, MembersFrom},
     };
 
-    pub(in super::super) async fn nexts(fleet: &Fleet<'_>, plans: &Plans) -> Nexts {
+    /// The next writes, and remarks of the simulation.
+    pub(in super::super) async fn nexts(fleet: &Fleet<'_>, plans: &Plans) -> (Nexts, Vec<String>) {
         let mut nexts = Nexts::new();
         let mut seen: BTreeMap<Str, BTreeSet<ResourceId>> = BTreeMap::new();
         for (cluster, id) in adopted(plans) {
@@ -60,7 +61,7 @@ mod simulated {
             }
         }
         if seen.is_empty() {
-            return nexts;
+            return (nexts, Vec::new());
         }
         let options = LiveOptions {
             members: MembersFrom::Fromhub,
@@ -69,14 +70,23 @@ mod simulated {
             assumed: Assumed::default(),
             adopted: seen.clone(),
         };
+        let mut remarks = Vec::new();
         let report = match live::simulate(fleet.hub, Vec::new(), &options).await {
-            Ok(simulated) => Ok(simulated.simulation.report()),
+            Ok(simulated) => {
+                remarks = simulated.remarks;
+                let report = simulated.simulation.report();
+                doubt(simulated.is_settled, &simulated.unread).map_or(Ok(report), Err)
+            }
             Err(error) => Err(format!("{error:#}")),
         };
+        let no_templates = report.as_ref().map(unread_templates).unwrap_or_default();
         for (cluster, ids) in seen {
             let outcomes = report.as_ref().map(|report| outcomes_of(report, &cluster));
             for id in ids {
                 let next = match &outcomes {
+                    _ if no_templates.contains(id.to_string().as_str()) => {
+                        Next::Unknown("its template cannot be read on the hub".to_owned())
+                    }
                     Ok(Ok(outcomes)) => of_outcome(outcomes.get(&id).copied()),
                     Ok(Err(why)) => Next::Unknown((*why).clone()),
                     Err(why) => Next::Unknown((*why).clone()),
@@ -84,7 +94,23 @@ mod simulated {
                 nexts.insert((cluster.clone(), id), next);
             }
         }
-        nexts
+        (nexts, remarks)
+    }
+
+    /// The reason why a whole simulation shows nothing: it was given up with plans that were not carried out, or without objects of
+    /// the hub that may change any of them.
+    fn doubt(is_settled: bool, unread: &BTreeSet<Gvk>) -> Option<String> {
+        if !is_settled {
+            return Some("the plan did not settle".to_owned());
+        }
+        let kinds: Vec<&str> = unread.iter().map(|gvk| &*gvk.kind).collect();
+        (!kinds.is_empty()).then(|| format!("the hub's objects cannot be read: {}", kinds.join(", ")))
+    }
+
+    /// The templates that could not be read, by their titles: their copies are as they were only because nothing was planned.
+    fn unread_templates(report: &Report) -> BTreeSet<&str> {
+        let notes = report.notes.iter().filter(|note| note.reason == "Unreadable");
+        notes.map(|note| note.object.as_str()).collect()
     }
 
     /// The outcomes on a member; an error if it was not read.
@@ -114,7 +140,7 @@ mod simulated {
 
     #[cfg(test)]
     mod tests {
-        use entourage_core::object::Gvk;
+        use entourage_simulation::Note;
         use serde_json::{Value, json};
 
         use super::*;
@@ -157,6 +183,34 @@ mod simulated {
             ] {
                 assert_eq!(of_outcome(outcome.as_ref()), expected, "{outcome:?}");
             }
+        }
+
+        #[test]
+        fn a_plan_that_was_given_up_or_not_read_shows_nothing() {
+            let unread = BTreeSet::from([Gvk::new("policy.karmada.io/v1alpha1", "OverridePolicy")]);
+            for (is_settled, unread, says) in [
+                (true, BTreeSet::new(), None),
+                (false, BTreeSet::new(), Some("did not settle")),
+                (true, unread, Some("cannot be read: OverridePolicy")),
+            ] {
+                let doubt = doubt(is_settled, &unread);
+                assert_eq!(doubt.is_some(), says.is_some(), "{doubt:?}");
+                assert!(doubt.unwrap_or_default().contains(says.unwrap_or_default()));
+            }
+            let note = |object: &str, reason: &str| Note {
+                object: object.to_owned(),
+                condition: "Propagated".to_owned(),
+                reason: reason.to_owned(),
+                message: String::new(),
+            };
+            let report = Report {
+                notes: vec![
+                    note("Secret shop/login", "Unreadable"),
+                    note("Deployment shop/web", "NotScheduled"),
+                ],
+                ..Report::default()
+            };
+            assert_eq!(unread_templates(&report), BTreeSet::from(["Secret shop/login"]));
         }
 
         #[test]
