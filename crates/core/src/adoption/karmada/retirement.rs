@@ -37,6 +37,8 @@ pub enum Retired {
 pub enum Stay {
     /// The cluster of a Work was not read completely, or the hub has no such member.
     Unread(Str),
+    /// The manifests of a Work do not name the objects in it.
+    Nameless,
     /// This hub does not manage an object of a Work.
     NotManaged(ResourceId),
     /// A Work stays that was made for the binding.
@@ -49,6 +51,7 @@ impl fmt::Display for Stay {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unread(cluster) => write!(f, "stays: cluster {cluster} was not read completely"),
+            Self::Nameless => f.write_str("stays: its manifests do not name its objects"),
             Self::NotManaged(id) => write!(f, "stays: {id} is not managed by this hub there"),
             Self::Work(name) => write!(f, "stays: Work {name} of it stays"),
             Self::Binding(name) => write!(f, "stays: binding {name} of it stays"),
@@ -114,6 +117,9 @@ fn stay_of(
     let Some(objects) = members.get(cluster) else {
         return Some(Stay::Unread(cluster.into()));
     };
+    if !work.is_complete {
+        return Some(Stay::Nameless);
+    }
     let is_foreign = |id: &&ResourceId| {
         let live = objects.get(*id);
         let is_copy = |live: &Meta| live.label(label::HUB) == Some(hub) && names_cluster(live, cluster);
@@ -254,6 +260,26 @@ mod tests {
             .map(|((_, name), _)| name)
             .collect();
         assert_eq!(staying, [&NamespacedName::new("karmada-es-m1", "shop-3")]);
+    }
+
+    #[test]
+    fn a_work_whose_objects_are_not_known_stays() {
+        let manifests = [
+            json!([]),
+            json!([{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "shop"}}]),
+            json!([
+                {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "shop", "name": "conf"}},
+                {"kind": "ConfigMap", "metadata": {"namespace": "shop"}},
+            ]),
+        ];
+        for manifests in manifests {
+            let mut karmada = Karmada::default();
+            karmada.add_work(&json!({"metadata": {"namespace": "karmada-es-m1", "name": "odd"},
+                "spec": {"workload": {"manifests": manifests}}}));
+            let all = retirement(&karmada, (HUB, &state()), &member(HUB));
+            let decisions: Vec<&Result<Stored, Stay>> = all.values().collect();
+            assert_eq!(decisions, [&Err(Stay::Nameless)], "{manifests}");
+        }
     }
 
     #[test]

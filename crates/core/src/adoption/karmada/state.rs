@@ -64,6 +64,8 @@ pub struct Work {
     pub binding_id: Str,
     /// The objects in it.
     pub objects: BTreeSet<ResourceId>,
+    /// True if each of its manifests is one of these objects, and there is one.
+    pub is_complete: bool,
     /// True if its objects stay on the member when it is deleted.
     pub preserves: bool,
 }
@@ -106,15 +108,18 @@ impl Karmada {
         let binding = marks::owner(&meta);
         let binding_id = binding.as_ref().and_then(|binding| meta.label(id_label(binding)));
         let manifests = work["spec"]["workload"]["manifests"].as_array();
+        let count = manifests.map_or(0, Vec::len);
+        let objects: BTreeSet<ResourceId> = manifests
+            .into_iter()
+            .flatten()
+            .filter_map(ResourceId::of)
+            .collect();
         let added = Work {
             stored: Stored::of(&meta),
             id: text(meta.label(label::WORK_ID)),
             binding_id: text(binding_id),
-            objects: manifests
-                .into_iter()
-                .flatten()
-                .filter_map(ResourceId::of)
-                .collect(),
+            is_complete: count > 0 && objects.len() == count,
+            objects,
             preserves: work["spec"]["preserveResourcesOnDeletion"] == true,
             binding,
         };
