@@ -9,7 +9,7 @@ use kube::{
 use serde_json::{Value, json};
 
 use crate::{
-    connect::{explain, within},
+    connect::{explain, within, within_late},
     kinds::{Kinds, Served},
 };
 
@@ -58,7 +58,8 @@ pub async fn list(
     }
 }
 
-/// Shows each object of a kind to `take`, page by page. Each is wiped next: it may hold a Secret.
+/// Shows each object of a kind to `take`, page by page. Each is wiped next: it may hold a Secret. A page may take long, for whole
+/// objects that contain others.
 ///
 /// # Errors
 /// The server's.
@@ -71,7 +72,7 @@ pub async fn each(
     let api = api(client, served, "");
     let mut params = params.clone();
     loop {
-        let page = within(api.list(&params)).await?;
+        let page = within_late(api.list(&params)).await?;
         let next = page.metadata.continue_.clone().filter(|next| !next.is_empty());
         for object in page.items {
             let mut shown = object.data;

@@ -7,9 +7,15 @@ use serde_json::Value;
 
 use crate::{
     connect::{self, explain},
-    kinds::Kinds,
+    kinds::{Kinds, Served},
     lists::{self, PAGE},
 };
+
+/// The number of Works in a page: each may contain definitions or ConfigMaps of a megabyte.
+const PAGE_OF_WORKS: u32 = 50;
+
+/// The number of times that the list of Works is begun.
+const ATTEMPTS: usize = 3;
 
 /// The kind of Works.
 pub(super) fn work() -> Gvk {
@@ -37,25 +43,48 @@ pub(super) async fn karmada(server: &Client) -> Result<Karmada> {
         let gvk = Gvk::new(scope::BINDING_API, kind);
         each(server, gvk, |binding| karmada.add_binding(binding)).await?;
     }
-    each(server, work(), |work| karmada.add_work(work)).await?;
+    works(server, &mut karmada).await?;
     Ok(karmada)
 }
 
+/// Whole Works are read. A list that took so long that the server has forgotten its version is begun again.
+async fn works(server: &Client, karmada: &mut Karmada) -> Result<()> {
+    let served = served(server, &work()).await?;
+    let params = ListParams::default().limit(PAGE_OF_WORKS);
+    let mut attempts = 1;
+    loop {
+        karmada.works.clear();
+        match lists::each(server, &served, &params, |work| karmada.add_work(work)).await {
+            Err(kube::Error::Api(status)) if status.code == 410 && attempts < ATTEMPTS => attempts += 1,
+            result => return named(result, &served),
+        }
+    }
+}
+
 async fn each(server: &Client, gvk: Gvk, take: impl FnMut(&Value)) -> Result<()> {
+    let served = served(server, &gvk).await?;
+    let result = lists::each(server, &served, &ListParams::default().limit(PAGE), take).await;
+    named(result, &served)
+}
+
+fn named(result: kube::Result<()>, served: &Served) -> Result<()> {
+    result
+        .map_err(explain)
+        .with_context(|| format!("cannot list {} of Karmada", served.resource.plural))
+}
+
+async fn served(server: &Client, gvk: &Gvk) -> Result<Served> {
     let mut kinds = Kinds::default();
     kinds
         .learn(server, [gvk.clone()])
         .await
         .context("cannot ask Karmada which kinds it serves")?;
-    let Some(served) = kinds.get(&gvk) else {
+    let Some(served) = kinds.get(gvk) else {
         bail!(
             "the server of --from-karmada does not serve the kind {}: is it the API server of a Karmada, and not that of its host \
              cluster?",
             gvk.kind
         );
     };
-    lists::each(server, served, &ListParams::default().limit(PAGE), take)
-        .await
-        .map_err(explain)
-        .with_context(|| format!("cannot list {} of Karmada", served.resource.plural))
+    Ok(served.clone())
 }
