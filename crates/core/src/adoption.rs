@@ -67,6 +67,9 @@ pub enum Decision {
     Deleting,
     /// It was taken over from this Karmada before.
     Adopted,
+    /// It is this hub's without a record, and Karmada has a Work with it: it was taken over by `conflictResolution: Overwrite`, or is
+    /// a namespace that a policy placed. It cannot be given back.
+    Overwritten,
     /// Left alone: Karmada has no Work with it, and would not touch it either.
     NoWork,
     /// Left alone: Karmada has no binding of it: its Work was made by a user, or for a FederatedResourceQuota.
@@ -159,6 +162,10 @@ impl fmt::Display for Decision {
             Self::OtherHub(id) => write!(f, "left alone: belongs to hub {id}"),
             Self::Deleting => f.write_str("left alone: it is being deleted"),
             Self::Adopted => f.write_str("adopted already"),
+            Self::Overwritten => f.write_str(
+                "this hub's without a record, and in a Work of Karmada: a namespace that a policy placed, or taken over by \
+                 conflictResolution; --undo does not give it back",
+            ),
             Self::NoWork => f.write_str("left alone: Karmada has no Work of it"),
             Self::NotOfBinding => {
                 f.write_str("left alone: its Work has no binding: a Work of a user, or of a FederatedResourceQuota")

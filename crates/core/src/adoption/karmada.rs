@@ -47,7 +47,7 @@ impl Record {
     }
 }
 
-/// Decides on one object of a member. `None` if it is no copy of Karmada, or one that this hub made itself. Cost: as
+/// Decides on one object of a member. `None` if it is no copy of Karmada: this hub made it, say. Cost: as
 /// [`super::decide`].
 #[must_use]
 pub fn decide(
@@ -58,7 +58,11 @@ pub fn decide(
     live: &Meta,
 ) -> Option<Decision> {
     if is_of_hub(live, transfer) {
-        let record = Record::on(live)?;
+        let Some(record) = Record::on(live) else {
+            return karmada
+                .has_on(&transfer.cluster, id)
+                .then_some(Decision::Overwritten);
+        };
         return (record.karmada == karmada.id).then_some(Decision::Adopted);
     }
     if live.label(label::MANAGED) != Some(TRUE) {
@@ -135,7 +139,12 @@ pub fn decide_return(
         return None;
     }
     let Some(record) = Record::on(live) else {
-        return Some(Decision::NotAdopted);
+        let is_held = karmada.has_on(&transfer.cluster, id);
+        return Some(if is_held {
+            Decision::Overwritten
+        } else {
+            Decision::NotAdopted
+        });
     };
     if record.karmada != karmada.id {
         return Some(Decision::OtherKarmada);

@@ -278,7 +278,11 @@ mod tests {
                 "spec": {"workload": {"manifests": manifests}}}));
             let all = retirement(&karmada, (HUB, &state()), &member(HUB));
             let decisions: Vec<&Result<Stored, Stay>> = all.values().collect();
-            assert_eq!(decisions, vec![&Err::<Stored, Stay>(Stay::Nameless)], "{manifests}");
+            assert_eq!(
+                decisions,
+                vec![&Err::<Stored, Stay>(Stay::Nameless)],
+                "{manifests}"
+            );
         }
     }
 

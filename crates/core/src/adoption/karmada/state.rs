@@ -19,6 +19,8 @@ pub struct Karmada {
     pub id: Str,
     /// Its Works.
     pub works: BTreeMap<NamespacedName, Work>,
+    /// The execution namespaces of the Works that contain an object.
+    pub held_in: BTreeMap<ResourceId, BTreeSet<Str>>,
     /// Its bindings.
     pub bindings: BTreeMap<NamespacedName, KarmadaBinding>,
     /// Its policies.
@@ -123,7 +125,24 @@ impl Karmada {
             preserves: work["spec"]["preserveResourcesOnDeletion"] == true,
             binding,
         };
-        self.works.insert(name_of(work), added);
+        let name = name_of(work);
+        for id in &added.objects {
+            let namespaces = self.held_in.entry(id.clone()).or_default();
+            namespaces.insert(name.namespace.clone());
+        }
+        self.works.insert(name, added);
+    }
+
+    /// Removes all Works, before they are read anew.
+    pub fn clear_works(&mut self) {
+        self.works.clear();
+        self.held_in.clear();
+    }
+
+    /// True if a Work for the cluster contains an object.
+    pub(super) fn has_on(&self, cluster: &str, id: &ResourceId) -> bool {
+        let namespaces = self.held_in.get(id);
+        namespaces.is_some_and(|all| all.contains(&*names::execution_namespace(cluster)))
     }
 
     /// Adds a ResourceBinding or ClusterResourceBinding as stored.

@@ -94,13 +94,17 @@ fn patched(before: &Value, patch: &Value) -> Value {
 
 #[test]
 fn a_copy_is_karmadas_by_its_ids_and_not_by_its_names() {
-    use Decision::{Adopt, Deleting, NoTemplate, NoWork, OtherCluster, OtherHub, OtherKarmada};
+    use Decision::{Adopt, Deleting, NoTemplate, NoWork, OtherCluster, OtherHub, OtherKarmada, Overwritten};
     let label_of =
         |key: &'static str, value: &'static str| with(move |meta| meta["labels"][key] = json!(value));
     let cases = [
         ("as Karmada leaves it", with(|_| {}), Some(Adopt)),
         ("of nobody", with(|meta| meta["labels"] = json!({})), None),
-        ("of this hub", label_of(label::HUB, HUB), None),
+        (
+            "of this hub, without a record",
+            label_of(label::HUB, HUB),
+            Some(Overwritten),
+        ),
         (
             "of another hub",
             label_of(label::HUB, "x"),
@@ -217,7 +221,7 @@ fn adoption_changes_one_label_and_records_what_gives_it_back() {
 
 #[test]
 fn only_what_karmada_still_has_is_given_back() {
-    use Decision::{Deleting, NoWork, NotAdopted, OtherCluster, OtherKarmada, Return};
+    use Decision::{Deleting, NoWork, OtherCluster, OtherKarmada, Overwritten, Return};
     let adopted = |record: &'static str| {
         move |meta: &mut Value| {
             meta["labels"][label::HUB] = json!(HUB);
@@ -234,11 +238,11 @@ fn only_what_karmada_still_has_is_given_back() {
             NoWork,
         ),
         (
-            "made by this hub",
+            "in a Work of Karmada, without a record",
             with(|meta| meta["labels"][label::HUB] = json!(HUB)),
-            NotAdopted,
+            Overwritten,
         ),
-        ("a record without ids", with(adopted("karmada-id//")), NotAdopted),
+        ("a record without ids", with(adopted("karmada-id//")), Overwritten),
         (
             "being deleted",
             with(|meta| {
@@ -259,6 +263,25 @@ fn only_what_karmada_still_has_is_given_back() {
         let decision = decide_return(&karmada(), &transfer(), &web(), &live);
         assert_eq!(decision, Some(expected), "{sentence}");
     }
+}
+
+#[test]
+fn what_this_hub_made_is_told_from_what_it_took_over_without_a_record() {
+    let live = with(|meta| meta["labels"][label::HUB] = json!(HUB));
+    let mut elsewhere = karmada();
+    elsewhere.clear_works();
+    assert_eq!(decide(&state(), &elsewhere, &transfer(), &web(), &live), None);
+    let decision = decide_return(&elsewhere, &transfer(), &web(), &live);
+    assert_eq!(decision, Some(Decision::NotAdopted));
+    // A namespace that a policy placed on both sides.
+    let namespace = ResourceId::new(Gvk::new("v1", "Namespace"), "", "shop");
+    elsewhere.add_work(&json!({"metadata": {"namespace": "karmada-es-m1", "name": "shop-1"},
+        "spec": {"workload": {"manifests": [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}]}}}));
+    let decision = decide(&state(), &elsewhere, &transfer(), &namespace, &live);
+    assert_eq!(decision, Some(Decision::Overwritten));
+    let mut other = transfer();
+    other.cluster = "m2".into();
+    assert_eq!(decide(&state(), &elsewhere, &other, &namespace, &live), None);
 }
 
 #[test]

@@ -53,7 +53,7 @@ async fn works(server: &Client, karmada: &mut Karmada) -> Result<()> {
     let params = ListParams::default().limit(PAGE_OF_WORKS);
     let mut attempts = 1;
     loop {
-        karmada.works.clear();
+        karmada.clear_works();
         match lists::each(server, &served, &params, |work| karmada.add_work(work)).await {
             Err(kube::Error::Api(status)) if status.code == 410 && attempts < ATTEMPTS => attempts += 1,
             result => return named(result, &served),
