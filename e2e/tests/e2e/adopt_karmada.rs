@@ -129,7 +129,10 @@ async fn a_karmada_is_taken_over_given_back_and_retired_without_a_restart_of_a_p
         "{printed}"
     );
     let printed = scene.bed.adopt(&undo_yes).await?;
-    ensure!(printed.contains("4 objects given back"), "{printed}");
+    ensure!(
+        printed.contains("4 objects given back") && printed.contains("may be started again"),
+        "{printed}"
+    );
     are_the_same_objects(scene, &before, false).await?;
     assert_eq!(
         self::works(scene).await?,

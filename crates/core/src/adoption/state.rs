@@ -20,6 +20,8 @@ pub struct HubState {
     pub bindings: BTreeMap<NamespacedName, Placed>,
     /// The uids of the templates, of the kinds that the former hub's copies have and of those that need these.
     pub templates: BTreeMap<ResourceId, Str>,
+    /// Those of these templates whose annotation takes over objects of others at once.
+    pub overwriting: BTreeSet<ResourceId>,
     /// The namespaces that are not being deleted.
     pub namespaces: BTreeMap<Str, Meta>,
     /// The ResourceDistributions that are not being deleted.

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Context as _, Result};
+use entourage_api::keys::annotation;
 use entourage_core::{
     adoption::{HubState, Versions},
     kinds::{distribution, quota},
@@ -45,6 +46,22 @@ pub(super) async fn state(hub: &Client, templates: &BTreeSet<Gvk>) -> Result<Hub
     Ok(state)
 }
 
+/// The templates and policies of the hub by which it takes over objects of others at once.
+///
+/// # Errors
+/// The policies cannot be read.
+pub(super) async fn overwriting(hub: &Client, state: &HubState) -> Result<Vec<String>> {
+    let mut all: Vec<String> = state.overwriting.iter().map(ToString::to_string).collect();
+    for kind in [scope::POLICY.kind, scope::CLUSTER_POLICY.kind] {
+        for policy in every(hub, Gvk::new(scope::POLICY_API, kind), true).await? {
+            if policy["spec"]["conflictResolution"] == "Overwrite" {
+                all.extend(ResourceId::of(&policy).map(|id| id.to_string()));
+            }
+        }
+    }
+    Ok(all)
+}
+
 /// Adds the templates of these kinds, and of those that need others, whatever version of a kind is named: the hub may serve another one than a member.
 pub(super) async fn add_templates(hub: &Client, state: &mut HubState, wanted: &BTreeSet<Gvk>) -> Result<()> {
     if wanted.is_empty() {
@@ -67,11 +84,18 @@ pub(super) async fn add_templates(hub: &Client, state: &mut HubState, wanted: &B
             .map_err(explain)
             .with_context(|| format!("cannot list {} on the hub", served.resource.plural))?;
         let live = all.into_iter().filter(|meta| meta.deletion_timestamp.is_none());
-        state.templates.extend(live.map(|meta| {
+        for meta in live {
             let text = |text: &Option<String>| text.clone().unwrap_or_default();
             let id = ResourceId::new(gvk.clone(), &text(&meta.namespace), &text(&meta.name));
-            (id, text(&meta.uid).into())
-        }));
+            let setting = meta
+                .annotations
+                .as_ref()
+                .and_then(|all| all.get(annotation::CONFLICT_RESOLUTION));
+            if setting.is_some_and(|setting| setting == "overwrite") {
+                state.overwriting.insert(id.clone());
+            }
+            state.templates.insert(id, text(&meta.uid).into());
+        }
     }
     Ok(())
 }

@@ -86,7 +86,7 @@ fn still_ours(plan: &[(ResourceId, Decision)]) -> usize {
 const HAZARDS: &str = "do not start Karmada's controllers: the notes name Works whose objects they would delete, or hold without a \
                        template. Set preserveResourcesOnDeletion on these Works and run this again, or keep this hub and --confirm";
 
-/// The maximum number of Works that are listed with a hazard.
+/// The maximum number of notes of a kind.
 const MOST_NOTES: usize = 20;
 
 /// The servers, and what was read of them.
@@ -189,6 +189,12 @@ impl Fleet<'_> {
     async fn adopt(&self, watched: &mut Watched, out: &mut (dyn Write + Send)) -> Result<()> {
         let found = self.kinds();
         let state = hub::state(self.hub, &found).await?;
+        for note in first_of(hub::overwriting(self.hub, &state).await?) {
+            writeln!(
+                out,
+                "note: {note}: conflictResolution overwrites what others manage, Karmada too, while it runs and without a way back"
+            )?;
+        }
         let mut plans =
             self.plans(|transfer, id, live| decisions::decide(&state, &self.karmada, transfer, id, live));
         let (nexts, remarks) = compare::nexts(self, &plans).await;
@@ -477,14 +483,20 @@ fn others(karmada: &Karmada, clusters: &[Cluster]) -> BTreeMap<Str, String> {
     all
 }
 
-/// The Works whose objects are not safe with a Karmada that is started, for a user: the first of them, and the number of the rest.
+/// The Works whose objects are not safe with a Karmada that is started, for a user.
 fn notes_of(hazards: &BTreeMap<NamespacedName, Hazard>) -> Vec<String> {
-    let each = hazards.iter().take(MOST_NOTES);
-    let mut notes: Vec<String> = each
-        .map(|(name, hazard)| format!("Work {name}: {hazard}"))
-        .collect();
-    if hazards.len() > MOST_NOTES {
-        notes.push(format!("and {} more Works", hazards.len() - MOST_NOTES));
+    let notes = hazards
+        .iter()
+        .map(|(name, hazard)| format!("Work {name}: {hazard}"));
+    first_of(notes.collect())
+}
+
+/// The first notes, and the number of the rest.
+fn first_of(mut notes: Vec<String>) -> Vec<String> {
+    let rest = notes.len().saturating_sub(MOST_NOTES);
+    notes.truncate(MOST_NOTES);
+    if rest > 0 {
+        notes.push(format!("{rest} more"));
     }
     notes
 }

@@ -201,7 +201,7 @@ fn the_first_hazards_are_named_and_the_rest_is_counted() {
         notes.first().map(String::as_str),
         Some("Work karmada-es-m1/w-00: its Work is being deleted in Karmada, which would delete it")
     );
-    assert_eq!(notes.last().map(String::as_str), Some("and 3 more Works"));
+    assert_eq!(notes.last().map(String::as_str), Some("3 more"));
 }
 
 #[test]
