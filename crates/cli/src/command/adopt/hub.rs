@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Context as _, Result};
-use entourage_api::keys::annotation;
+use entourage_api::keys::{CONFLICT_OVERWRITE, annotation};
 use entourage_core::{
     adoption::{HubState, Versions},
     kinds::{distribution, quota},
@@ -91,7 +91,7 @@ pub(super) async fn add_templates(hub: &Client, state: &mut HubState, wanted: &B
                 .annotations
                 .as_ref()
                 .and_then(|all| all.get(annotation::CONFLICT_RESOLUTION));
-            if setting.is_some_and(|setting| setting == "overwrite") {
+            if setting.is_some_and(|setting| setting == CONFLICT_OVERWRITE) {
                 state.overwriting.insert(id.clone());
             }
             state.templates.insert(id, text(&meta.uid).into());

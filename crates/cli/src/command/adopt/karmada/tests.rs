@@ -4,7 +4,10 @@ use clap::Parser as _;
 use entourage_core::adoption::karmada::KarmadaCluster;
 use serde_json::json;
 
-use super::*;
+use super::{
+    back::{Return, Returned, still_ours},
+    *,
+};
 use crate::{
     command::{Cli, Command},
     mock::Server,
