@@ -103,6 +103,23 @@ async fn a_karmada_is_taken_over_given_back_and_retired_without_a_restart_of_a_p
     )?;
     assert_eq!(copies(scene).await?, before, "Karmada runs");
 
+    // What Karmada would delete at its start is named, until its Work preserves it.
+    let undo = [&adopt[..], &["--undo"]].concat();
+    let karmada = scene.member(KARMADA)?;
+    karmada
+        .delete("ResourceBinding", &scene.ns, "forged-configmap")
+        .await?;
+    has_failed(
+        scene.bed.adopt(&undo).await,
+        "1 Works are not safe with a Karmada that is started",
+    )?;
+    let forged = names::work_name(&scene.ns, "forged", "ConfigMap");
+    let path = format!("{}/{forged}", works_of("member1"));
+    let mut preserved = karmada.call("GET", &path, None).await?;
+    preserved["spec"]["preserveResourcesOnDeletion"] = json!(true);
+    karmada.call("PUT", &path, Some(&preserved)).await?;
+    scene.bed.adopt(&undo).await?;
+
     let works = works(scene).await?;
     let printed = scene.bed.adopt(&yes).await?;
     ensure!(printed.contains("4 objects adopted"), "{printed}");
@@ -115,7 +132,6 @@ async fn a_karmada_is_taken_over_given_back_and_retired_without_a_restart_of_a_p
     );
 
     // The way back, which needs this hub's controllers stopped.
-    let undo = [&adopt[..], &["--undo"]].concat();
     let undo_yes = [&undo[..], &["--yes"]].concat();
     let refused = scene.bed.adopt(&undo_yes).await;
     has_failed(
