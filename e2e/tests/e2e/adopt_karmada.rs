@@ -111,7 +111,7 @@ async fn a_karmada_is_taken_over_given_back_and_retired_without_a_restart_of_a_p
         .await?;
     has_failed(
         scene.bed.adopt(&undo).await,
-        "1 Works are not safe with a Karmada that is started",
+        "Works that are not safe with a Karmada that is started: 1",
     )?;
     let forged = names::work_name(&scene.ns, "forged", "ConfigMap");
     let path = format!("{}/{forged}", works_of("member1"));

@@ -118,12 +118,8 @@ impl Fleet<'_> {
         let mut result = all.result;
         if !hazards.is_empty() {
             let works = hazards.len();
-            result = both(
-                result,
-                Err(anyhow!(
-                    "{works} Works are not safe with a Karmada that is started"
-                )),
-            );
+            let unsafe_works = anyhow!("Works that are not safe with a Karmada that is started: {works}");
+            result = both(result, Err(unsafe_works));
         }
         if all.failed > 0 {
             result = both(result, Err(anyhow!("{} not given back", objects(all.failed))));
