@@ -305,7 +305,7 @@ mod tests {
         "entourage adopt --kubeconfig hub.yaml",
         "entourage adopt --former-hub 8e34b4e6-08ff-4b04-8b94-5c02d1a3aee5 --cluster m1 --member m2=m2.yaml --yes",
         "entourage adopt --kubeconfig hub.yaml --from-karmada karmada.yaml",
-        "entourage adopt --from-karmada karmada.yaml --karmada-context karmada-apiserver --force --yes",
+        "entourage adopt --from-karmada karmada.yaml --karmada-context karmada-apiserver --cluster m1 --allow-restarts --allow-unknown --yes",
         "entourage adopt --from-karmada karmada.yaml --undo --yes",
         "entourage adopt --from-karmada karmada.yaml --confirm --yes",
         "entourage agent --cluster-name member1 --hub-kubeconfig hub.yaml",
