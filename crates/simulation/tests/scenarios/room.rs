@@ -260,7 +260,7 @@ fn what_was_scheduled_before_a_restart_or_a_takeover_keeps_its_room_until_it_is_
                 "{is_takeover} {ready}"
             );
             // Nothing is reserved for longer than a minute.
-            assert!(world.settle_for(65_000));
+            super::pull::pass(&mut world, 65_000);
             world.apply(workload("late", 10));
             world.apply(policy("late", &aggregated()));
             assert!(world.settle_for(3_000));
