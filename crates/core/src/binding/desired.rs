@@ -32,7 +32,7 @@ use crate::{
     scheduler::Outcome,
     scheduling::Own,
     scope,
-    stored_binding::is_of_our_scheduler,
+    stored_binding::{is_of_our_scheduler, is_scheduled_by_us},
 };
 use fields::{attach, describe};
 
@@ -77,7 +77,7 @@ pub(super) fn desired(
             Some((name, policy, false))
         }
         Some(Own::Orphaned) => {
-            demand(template, &mut binding.spec);
+            demand(fleet, template, &mut binding.spec);
             next = evict(fleet, id, (resource, template), &mut binding, now);
             None
         }
@@ -182,7 +182,7 @@ fn claim(
             scheduling,
         }),
     };
-    demand(template, spec);
+    demand(fleet, template, spec);
     spec.placement = Some(from.placement.clone());
     spec.workload_affinity_groups = groups_of(&from.placement, &template.meta);
     prioritize(fleet, from, spec);
@@ -223,7 +223,7 @@ fn follow(
 
 /// Fills in the resources that the template requests. Replicas or components, as in Karmada, whose readers do not divide a
 /// workload with several components; if both are known, the replicas, which are divided here.
-fn demand(template: &Template, spec: &mut ResourceBindingSpec) {
+fn demand(fleet: &Fleet, template: &Template, spec: &mut ResourceBindingSpec) {
     spec.replicas = template.replicas.unwrap_or_default();
     spec.replica_requirements = template.requirements.as_deref().cloned();
     let components = template.components.as_deref().unwrap_or_default();
@@ -231,12 +231,12 @@ fn demand(template: &Template, spec: &mut ResourceBindingSpec) {
         Some(_) => Vec::new(),
         None => components.to_vec(),
     };
-    if is_of_our_scheduler(spec) {
+    if fleet.config.multiple_pod_templates && is_scheduled_by_us(spec) {
         follow_components(spec);
     }
 }
 
-/// A set that is placed is delivered as its template is: what its clusters have of each component follows, whether it is scheduled anew or
+/// A set that is placed is delivered as its template is: what its clusters have of each component follows, whether another cluster fits or
 /// not.
 fn follow_components(spec: &mut ResourceBindingSpec) {
     let is_set = |target: &&mut TargetCluster| target.replicas == 0 && !target.components.is_empty();
@@ -257,7 +257,7 @@ fn hold(
     binding: &mut ResourceBinding,
     now: Time,
 ) -> Next {
-    demand(template, &mut binding.spec);
+    demand(fleet, template, &mut binding.spec);
     let Some(placement) = binding.spec.placement.clone() else {
         return Next::default();
     };

@@ -127,6 +127,29 @@ fn without_the_gate_or_to_several_clusters_a_set_goes_there_whatever_the_room() 
     assert_eq!(scheduled(&world, "rays"), both);
 }
 
+/// What Karmada, or this process with the gate, stored of the components of each cluster.
+#[test]
+fn without_the_gate_or_while_scheduling_is_suspended_stored_components_stay_as_they_are() {
+    for is_on in [false, true] {
+        let mut world = world(&[("member1", 20)]);
+        propagate(&mut world, "rays", 4);
+        assert!(world.settle());
+        let mut suspended = binding(&world, "rays-raycluster").clone();
+        suspended["spec"]["suspension"] = json!({"scheduling": true});
+        world.replace(suspended);
+        world.process.engine.config_mut().multiple_pod_templates = is_on;
+        world.restart();
+        assert!(world.settle());
+        world.apply(rays("rays", 6));
+        assert!(world.settle());
+        assert_eq!(scheduled(&world, "rays"), whole("member1", 4), "{is_on}");
+        assert_eq!(
+            binding(&world, "rays-raycluster")["spec"]["components"][1]["replicas"],
+            6
+        );
+    }
+}
+
 #[test]
 fn estimators_are_asked_for_sets_once_and_none_is_placed_that_they_refuse() {
     let mut world = world(&[("member1", 20), ("member2", 20), ("member3", 4)]);
