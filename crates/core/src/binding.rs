@@ -35,6 +35,7 @@ use crate::{
     object::{ResourceId, Str, Time},
     observation::Template,
     plan::{Change, Plan, SyncRequirement, Verb},
+    scheduler,
     scheduling::{Own, own_part},
     stored_binding::to_value,
 };
@@ -421,6 +422,23 @@ fn failed_operation(
         return Some(hold(
             failed_operation,
             &format!("{id} is not scheduled, because its replicas are to be divided"),
+        ));
+    }
+    // Scheduled without its components it would get a cluster whatever its room, and stay there.
+    let is_one_cluster = placement.is_some_and(scheduler::is_one_cluster);
+    let is_placed = first.is_some_and(|binding| !binding.object.spec.clusters.is_empty());
+    if fleet.config.multiple_pod_templates
+        && is_one_cluster
+        && !is_placed
+        && template.replicas.is_none()
+        && template.components.is_none()
+        && let Some(failed_operation) = template
+            .lacks(Operation::Replicas)
+            .or_else(|| template.lacks(Operation::Components))
+    {
+        return Some(hold(
+            failed_operation,
+            &format!("{id} is not scheduled, because its components are scheduled as one set, by their room"),
         ));
     }
     // The dependencies of a workload are propagated with it from the start, if their interpretation must succeed.

@@ -32,4 +32,4 @@ pub use relevance::{ClusterChange, relevant_change, reports_other_room};
 pub use request::{Candidate, Estimates, Group, Outcome, Request, Room, Round, Scheduled};
 pub use room::is_by_room;
 pub use schedule::{schedule, schedule_by_estimates};
-pub use set::is_set;
+pub use set::{is_one_cluster, is_set};

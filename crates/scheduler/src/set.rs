@@ -20,12 +20,17 @@ use crate::{
 /// True if a workload with these components is scheduled as one set: it has components and no replicas, and exactly one cluster gets it.
 #[must_use]
 pub fn is_set(placement: &Placement, replicas: Option<i32>, components: &[Component]) -> bool {
+    is_one_cluster(placement) && replicas.is_none() && !components.is_empty()
+}
+
+/// True if the spread constraints ask for exactly one cluster.
+#[must_use]
+pub fn is_one_cluster(placement: &Placement) -> bool {
     let mut constraints = placement.spread_constraints.iter();
-    let is_one_cluster = constraints.any(|each| {
+    constraints.any(|each| {
         let is_by_cluster = spread::field(each) == Some(SpreadField::Cluster);
         is_by_cluster && each.min_groups <= 1 && each.max_groups == 1
-    });
-    is_one_cluster && replicas.is_none() && !components.is_empty()
+    })
 }
 
 /// The cluster of a set, among those that fit: the present one, else the one with room for the most sets, of equal ones the first by

@@ -3,8 +3,8 @@
 //! | operation | asked about | consumer of the result | what waits while there is none |
 //! |---|---|---|---|
 //! | `InterpretDependency` | templates that propagate dependencies, and these | attached bindings | the first scheduling |
-//! | `InterpretReplica` | templates that a policy claims | the division of replicas; the binding's `replicas` | the first scheduling, if divided |
-//! | `InterpretComponent` | the same, without replicas | the binding's `components` | nothing |
+//! | `InterpretReplica` | templates that a policy claims | the division of replicas; the binding's `replicas` | the first scheduling, if divided, or as below |
+//! | `InterpretComponent` | the same, without replicas | the binding's `components` | the first scheduling as a set, with the gate `MultiplePodTemplatesScheduling` |
 //! | `Prune` | templates that are rendered | the copy | that copy |
 //! | `ReviseReplica` | templates that are rendered with a share of divided replicas | the copy | that copy |
 //! | `Retain` | templates that are rendered for a copy that exists | the copy | the update of that copy |

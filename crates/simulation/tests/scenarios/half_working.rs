@@ -15,7 +15,7 @@ const SHOP: (&str, &str) = ("example.com/v1", "Shop");
 const ALL: &[&str] = &["*", "InterpretComponent"];
 const LAYER: &str = "ResourceInterpreterWebhookConfiguration \"hooks/shops.example.com\"";
 
-fn hooks(kinds: &[&str], operations: &[&str]) -> Value {
+pub(crate) fn hooks(kinds: &[&str], operations: &[&str]) -> Value {
     json!({
         "apiVersion": "config.karmada.io/v1alpha1", "kind": "ResourceInterpreterWebhookConfiguration",
         "metadata": {"name": "hooks"},
@@ -27,7 +27,7 @@ fn hooks(kinds: &[&str], operations: &[&str]) -> Value {
     })
 }
 
-fn shop(uses: &[&str]) -> Value {
+pub(crate) fn shop(uses: &[&str]) -> Value {
     json!({
         "apiVersion": "example.com/v1", "kind": "Shop", "metadata": {"name": "corner"},
         "spec": {"uses": uses, "size": 3},

@@ -1,9 +1,18 @@
 //! Workloads with several components, scheduled as one set with the gate MultiplePodTemplatesScheduling.
 
-use entourage_core::config::Estimators;
+use entourage_core::{
+    config::Estimators,
+    interpreter::question::{Answer, Question},
+};
 use serde_json::{Value, json};
 
-use super::{binding, condition, policy_of, room::probe, world::World};
+use super::{
+    binding, condition,
+    half_working::{hooks, shop},
+    policy_of,
+    room::probe,
+    world::World,
+};
 
 /// Members with one node each, and the gate.
 fn world(members: &[(&str, i64)]) -> World {
@@ -73,6 +82,52 @@ fn a_set_goes_to_a_cluster_with_room_for_all_of_it_and_stays_there_as_it_grows()
     assert!(world.settle());
     assert_eq!(scheduled(&world, "rays"), json!([{"name": "member2"}]));
     assert_eq!(world.holders("RayCluster", "rays"), ["member2"]);
+}
+
+/// Five pods with a CPU each.
+fn says(_: &str, question: Question<'_>) -> Result<Answer, &'static str> {
+    let Question::Components(_) = question else {
+        return Err("not asked for");
+    };
+    let component = json!({
+        "name": "till", "replicas": 5, "replicaRequirements": {"resourceRequest": {"cpu": "1"}},
+    });
+    Ok(Answer::Components(vec![
+        serde_json::from_value(component).expect("a component"),
+    ]))
+}
+
+#[test]
+fn a_set_whose_components_only_a_hook_knows_is_not_scheduled_before_it_answers() {
+    for is_on in [true, false] {
+        let mut world = world(&[("member1", 4), ("member2", 8)]);
+        world.process.engine.config_mut().multiple_pod_templates = is_on;
+        world.apply(hooks(&["Shop"], &["InterpretComponent"]));
+        assert!(world.settle());
+        world.hooked.says = Some(|_, _| Err("connection refused"));
+        world.apply(shop(&[]));
+        let mut policy = policy_of("shops", "example.com/v1", "Shop", "corner", &[]);
+        policy["spec"]["placement"] =
+            json!({"spreadConstraints": [{"spreadByField": "cluster", "minGroups": 1, "maxGroups": 1}]});
+        world.apply(policy);
+        assert!(world.settle());
+        if !is_on {
+            assert_eq!(world.holders("Shop", "corner"), ["member1"]);
+            continue;
+        }
+        assert!(world.hub_object("ResourceBinding", "corner-shop").is_none());
+        let why = "corner is not scheduled, because its components are scheduled as one set, by their room";
+        assert!(
+            world.events.iter().any(|event| event.contains(why)),
+            "{:#?}",
+            world.events
+        );
+        world.hooked.says = Some(says);
+        world.hear_again();
+        assert!(world.settle_for(60_000));
+        let want = json!([{"name": "member2", "components": [{"name": "till", "replicas": 5}]}]);
+        assert_eq!(binding(&world, "corner-shop")["spec"]["clusters"], want);
+    }
 }
 
 #[test]
