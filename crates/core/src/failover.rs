@@ -50,6 +50,7 @@ use crate::{
         tolerance::{Stay, stay},
     },
     fleet::{Fleet, autoscaling::as_scaled},
+    memory::room::next_try,
     object::{ResourceId, Str, Time},
     observation::Template,
     scheduler::{Outcome, Scheduled},
@@ -398,13 +399,24 @@ fn decide_by(
             };
             decision(scheduled, tasks, left, String::new(), again_at)
         }
-        Outcome::Failed { message, .. } => {
+        Outcome::Failed {
+            reason: failure,
+            message,
+            ..
+        } => {
             let mut tasks = open;
             tasks.extend(back.into_iter().cloned());
             let scheduled = schedule(&spec.clusters, &tasks, &[]);
             due.retain(|(target, _)| !is_unselected(&scheduled.outcome, &target.name));
             let why = format!("because no replacement can be scheduled: {message}");
             let blocked = blocked(&due, &why);
+            // What stays placed is not among those that wait for room: it is tried again at the same times.
+            let waits_for_room = fleet.config.multiple_pod_templates
+                && by_room.is_some()
+                && failure == reason::UNSCHEDULABLE
+                && !due.is_empty();
+            let retry = waits_for_room.then(|| next_try(now));
+            let again_at = again_at.into_iter().chain(retry).min();
             decision(scheduled, tasks, BTreeSet::new(), blocked, again_at)
         }
     }

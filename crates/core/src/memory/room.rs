@@ -205,7 +205,7 @@ impl Rooms {
                 priority: *priority,
             };
             self.waiting.insert(id.clone(), wait);
-            return Some(Time((now.0.div_euclid(RETRY) + 1) * RETRY));
+            return Some(next_try(now));
         };
         self.waiting.remove(id);
         if **clusters != *stored || self.recent.contains_key(id) {
@@ -346,6 +346,11 @@ impl Rooms {
             capacity.release(&ended.demand, i64::from(ended.reserved()));
         }
     }
+}
+
+/// The next time at which what waits for room is tried again, whatever is reported.
+pub(crate) fn next_try(now: Time) -> Time {
+    Time((now.0.div_euclid(RETRY) + 1) * RETRY)
 }
 
 fn target(cluster: &Str, replicas: i32) -> TargetCluster {

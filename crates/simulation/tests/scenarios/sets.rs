@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::{
     binding, condition,
+    failover::{no_execute, taint},
     half_working::{hooks, shop},
     policy_of,
     room::probe,
@@ -159,6 +160,31 @@ fn of_a_burst_of_sets_those_without_room_wait_for_it() {
     assert!(world.settle());
     assert_eq!(scheduled(&world, "c"), whole("member1", 4));
     assert_eq!(scheduled(&world, "a"), whole("member1", 4), "nobody else moves");
+}
+
+#[test]
+fn an_eviction_for_which_no_other_cluster_has_room_starts_when_one_has() {
+    let mut world = world(&[("member1", 8), ("member2", 4)]);
+    propagate(&mut world, "rays", 4);
+    assert!(world.settle());
+    assert_eq!(scheduled(&world, "rays"), whole("member1", 4));
+    let taints = no_execute(&world);
+    taint(&mut world, "member1", &taints);
+    assert!(world.settle());
+    assert_eq!(scheduled(&world, "rays"), whole("member1", 4));
+    assert_eq!(
+        condition(&world, "rays-raycluster", "EvictionBlocked")["status"],
+        "True"
+    );
+    world.meddle("member2", "Node", "n", |held| {
+        let mut held = held;
+        held["status"]["allocatable"]["cpu"] = json!("16");
+        Some(held)
+    });
+    probe(&mut world, "member2");
+    super::pull::pass(&mut world, 15_000);
+    assert!(world.settle());
+    assert_eq!(scheduled(&world, "rays"), whole("member2", 4));
 }
 
 #[test]
