@@ -26,7 +26,9 @@ use crate::{
     observation::{Observation, Watch},
     override_effect,
     plan::{Change, HubObject, Key, Plan, SyncRequirement, Verb},
-    quotas, rebalancer, services, status, works,
+    quotas, rebalancer, services, status,
+    stored_binding::sets::as_sets,
+    works,
 };
 
 /// The state of the fleet, and the decisions that follow from it. Derefs to the [`Fleet`], for reading.
@@ -217,10 +219,13 @@ impl Fleet {
                 self.memory.descheduled.note(id, cluster, Moved { left, at: now });
             }
         }
+        let used = plan.room.as_deref();
+        let clusters = used.and_then(|used| used.clusters.as_deref());
+        let stored = as_sets(stored, clusters.unwrap_or_default());
         if self.config.estimators.is_some() {
-            self.memory.placed.planned(id, plan.room.as_deref(), stored);
+            self.memory.placed.planned(id, used, &stored);
         }
-        let again_at = self.memory.rooms.planned(id, plan.room.as_deref(), stored, now);
+        let again_at = self.memory.rooms.planned(id, used, &stored, now);
         plan.again_at = plan.again_at.into_iter().chain(again_at).min();
     }
 

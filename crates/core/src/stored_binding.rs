@@ -2,6 +2,7 @@
 
 pub(crate) mod purge;
 pub(crate) mod recent;
+pub(crate) mod sets;
 
 use std::collections::BTreeMap;
 

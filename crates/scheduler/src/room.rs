@@ -308,10 +308,18 @@ pub(super) fn unestimated(
     let Some(estimates) = request.room.as_ref().and_then(|room| room.estimates) else {
         return BTreeSet::new();
     };
-    let grows = |target: &TargetCluster| i64::from(target.units()) > held(request, &target.name);
-    let is_for_room = match request.components {
-        [] => is_by_room(request.placement),
-        _ => request.room.is_some_and(|room| room.demand.pods() > 0),
+    let is_set = !request.components.is_empty();
+    // A present set stays whatever the room, also where the present target does not name its components.
+    let grows = |target: &TargetCluster| {
+        if is_set {
+            return !request.is_current(&target.name);
+        }
+        i64::from(target.units()) > held(request, &target.name)
+    };
+    let is_for_room = if is_set {
+        request.room.is_some_and(|room| room.demand.pods() > 0)
+    } else {
+        is_by_room(request.placement)
     };
     if !is_for_room || !result.iter().any(grows) {
         return BTreeSet::new();

@@ -12,6 +12,7 @@ use crate::{
     object::{ResourceId, Str, Time},
     observation::Template,
     plan::{Change, EstimateOrder, EstimateUse, Plan},
+    stored_binding::sets::as_sets,
 };
 
 /// The plan of a binding that waits before it is written: for the answers of estimators, or for a binding of a higher priority that waits
@@ -142,10 +143,12 @@ fn asks(
 /// The clusters that get more replicas than they have, of a result by room. Cost: O(clusters × log).
 fn growing(next: &Next, stored: &[TargetCluster]) -> BTreeSet<Str> {
     let result = next.room.as_ref().and_then(|room| room.clusters.as_ref());
+    let result = result.map_or(&[][..], Vec::as_slice);
+    let stored = as_sets(stored, result);
     let grows = |target: &&TargetCluster| {
-        let held = TargetCluster::find(stored, &target.name);
+        let held = TargetCluster::find(&stored, &target.name);
         held.is_none_or(|held| held.units() < target.units())
     };
-    let growing = result.into_iter().flatten().filter(grows);
+    let growing = result.iter().filter(grows);
     growing.map(|target| target.name.as_str().into()).collect()
 }

@@ -17,6 +17,7 @@ use crate::{
     object::{ResourceId, Str, Time},
     plan::RoomUse,
     scheduler::estimate::{Amounts, Demand},
+    stored_binding::sets::as_sets,
 };
 
 #[cfg(test)]
@@ -167,14 +168,15 @@ impl Placed {
             None => return,
         };
         let after_all = after.clusters.as_slice();
-        if before == after_all {
+        let before = as_sets(before, after_all);
+        if *before == *after_all {
             return;
         }
         let demand = Arc::new(Demand::of_binding(after));
         let targets = before.iter().chain(after_all);
         let names: BTreeSet<&str> = targets.map(|target| target.name.as_str()).collect();
         for name in names {
-            let (before, after) = (replicas(before, name), replicas(after_all, name));
+            let (before, after) = (replicas(&before, name), replicas(after_all, name));
             if before == after {
                 continue;
             }

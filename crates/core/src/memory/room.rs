@@ -34,7 +34,7 @@ const LONGEST: i64 = 60_000;
 
 /// The interval, in milliseconds, at which bindings that wait for room are tried again, whatever is reported: all of them at the same
 /// time, so that the one with the highest priority comes first.
-pub(crate) const RETRY: i64 = 15_000;
+const RETRY: i64 = 15_000;
 
 /// The time, in milliseconds, after a try in which more room does not lead to the next: [`RETRY`] does.
 const PAUSE: i64 = 10_000;

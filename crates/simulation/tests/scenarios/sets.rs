@@ -208,6 +208,34 @@ fn without_the_gate_or_to_several_clusters_a_set_goes_there_whatever_the_room() 
     assert_eq!(scheduled(&world, "rays"), both);
 }
 
+/// Without the gate, or by an older Karmada, its cluster alone is stored. Its pods are there, and in the reports.
+#[test]
+fn a_set_that_was_placed_without_the_gate_is_neither_reserved_nor_asked_about() {
+    for is_asking in [false, true] {
+        let mut world = world(&[("member1", 8), ("member2", 6)]);
+        world.process.engine.config_mut().multiple_pod_templates = false;
+        propagate(&mut world, "rays", 4);
+        assert!(world.settle());
+        assert_eq!(scheduled(&world, "rays"), json!([{"name": "member1"}]));
+        world.process.engine.config_mut().multiple_pod_templates = true;
+        if is_asking {
+            world.process.engine.config_mut().estimators = Some(Estimators {
+                timeout: 3_000,
+                in_pull_mode: true,
+            });
+        }
+        world.restart();
+        assert!(world.settle_for(1_000));
+        assert_eq!(scheduled(&world, "rays"), whole("member1", 4));
+        assert_eq!(world.estimators.asked, <[&str; 0]>::default());
+        if !is_asking {
+            propagate(&mut world, "other", 4);
+            assert!(world.settle_for(1_000));
+            assert_eq!(scheduled(&world, "other"), whole("member1", 4));
+        }
+    }
+}
+
 /// What Karmada, or this process with the gate, stored of the components of each cluster.
 #[test]
 fn without_the_gate_or_while_scheduling_is_suspended_stored_components_stay_as_they_are() {

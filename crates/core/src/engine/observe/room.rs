@@ -7,7 +7,7 @@ use crate::{
     memory::room::Rooms,
     object::{ResourceId, Time},
     scheduler::{self, estimate::Demand},
-    stored_binding::recent,
+    stored_binding::{recent, sets::as_sets},
 };
 
 impl Fleet {
@@ -37,6 +37,7 @@ impl Fleet {
             }
         };
         let before = before.map_or(running.as_slice(), |before| before.spec.clusters.as_slice());
+        let before = &as_sets(before, after);
         let demand = Demand::of_binding(&stored.spec);
         self.memory.rooms.followed(id, &demand, (before, after), now);
     }
