@@ -24,7 +24,7 @@ use crate::{
         self, Candidate, Estimates, Group, Request, Room, Scheduled,
         estimate::{Demand, Estimate},
     },
-    stored_binding::is_reschedule_asked,
+    stored_binding::{is_reschedule_asked, recent},
 };
 
 /// Schedules a claimed template, and returns the reason when there is no cluster; also the clusters whose room is to be estimated before
@@ -151,10 +151,18 @@ pub(crate) fn by_room<'a>(
     let rooms = &fleet.memory.rooms;
     let stored = held.spec.clusters.as_slice();
     let estimators = fleet.config.estimators;
+    let (accounted, reserved) = if set.is_empty() {
+        (rooms.accounted(id, stored), rooms.reserved_by(id))
+    } else {
+        (
+            Cow::Owned(rooms.accounted_of_set(id, &recent::running(held))),
+            rooms.reserved_with(id, &demand),
+        )
+    };
     Some(ByRoom {
         demand,
-        accounted: rooms.accounted(id, stored),
-        reserved: rooms.reserved_by(id),
+        accounted,
+        reserved,
         estimated: estimators.map(|settings| estimated(fleet, id, (template, stored), settings, now)),
     })
 }

@@ -116,6 +116,31 @@ impl Rooms {
         Cow::Owned(all)
     }
 
+    /// As [`Self::accounted`], for a set: only where it runs, since pods that wait for a node are in no report. `running` are the stored
+    /// clusters where it runs. Cost: O(clusters × log).
+    pub(crate) fn accounted_of_set(&self, id: &ResourceId, running: &[TargetCluster]) -> Vec<TargetCluster> {
+        let sets = running.iter().map(|each| TargetCluster {
+            replicas: 1,
+            components: Vec::new(),
+            ..each.clone()
+        });
+        let sets: Vec<TargetCluster> = sets.collect();
+        let mut accounted = self.accounted(id, &sets).into_owned();
+        accounted.retain(|each| TargetCluster::find(running, &each.name).is_some());
+        accounted
+    }
+
+    /// As [`Self::reserved_by`], if all of it was reserved with this demand: that of another set is no room for it. Else none, so that
+    /// there is too little room rather than too much. Cost: O(clusters).
+    pub(crate) fn reserved_with(&self, id: &ResourceId, demand: &Demand) -> Vec<TargetCluster> {
+        let mut recent = self.recent.get(id).into_iter().flatten();
+        if recent.all(|(_, each)| *each.demand == *demand) {
+            self.reserved_by(id)
+        } else {
+            Vec::new()
+        }
+    }
+
     /// The replicas for which a binding has reserved room, sorted by cluster. Cost: O(clusters).
     pub(crate) fn reserved_by(&self, id: &ResourceId) -> Vec<TargetCluster> {
         let recent = self.recent.get(id).into_iter().flatten();
@@ -534,6 +559,17 @@ mod tests {
         rooms.planned(&id("x"), Some(&used), &[], Time(0));
         assert_eq!((free(&rooms, "a"), free(&rooms, "b")), (6, 10));
         assert_eq!(rooms.reserved_by(&id("x")), placed(&[("a", 1)]));
+        // With the demand of today, and none of another one; its pods are in no report.
+        let larger = Demand::of_set(&[component("head", 1), component("worker", 4)]);
+        assert_eq!(
+            rooms.reserved_with(&id("x"), &used.demand),
+            placed(&[("a", 1)])
+        );
+        assert_eq!(rooms.reserved_with(&id("x"), &larger), []);
+        let there = std::slice::from_ref(&target);
+        assert_eq!(rooms.accounted_of_set(&id("x"), there), placed(&[("a", 0)]));
+        assert_eq!(rooms.accounted_of_set(&id("x"), &[]), []);
+        assert_eq!(rooms.accounted_of_set(&id("y"), there), placed(&[("a", 1)]));
         rooms.planned(&id("x"), Some(&used), &[target], Time(1));
         assert_eq!(free(&rooms, "a"), 6);
         rooms.reported(&"a".into(), capacity(6), Time(SETTLES));

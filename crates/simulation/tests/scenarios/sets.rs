@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{
     binding, condition,
-    failover::{no_execute, taint},
+    failover::{no_execute, taint, time},
     half_working::{hooks, shop},
     policy_of,
     room::probe,
@@ -206,6 +206,30 @@ fn without_the_gate_or_to_several_clusters_a_set_goes_there_whatever_the_room() 
     assert!(world.settle());
     assert_eq!(scheduled(&world, "other"), json!([{"name": "member1"}]));
     assert_eq!(scheduled(&world, "rays"), both);
+}
+
+/// Its pods wait for nodes: they are no room for it.
+#[test]
+fn a_set_that_outgrew_its_cluster_goes_to_another_one_by_a_fresh_result() {
+    let mut world = world(&[("member1", 8), ("member2", 6)]);
+    propagate(&mut world, "rays", 4);
+    assert!(world.settle());
+    assert_eq!(scheduled(&world, "rays"), whole("member1", 4));
+    world.meddle("member2", "Node", "n", |held| {
+        let mut held = held;
+        held["status"]["allocatable"]["cpu"] = json!("30");
+        Some(held)
+    });
+    probe(&mut world, "member2");
+    super::pull::pass(&mut world, 65_000);
+    world.apply(rays("rays", 20));
+    assert!(world.settle());
+    assert_eq!(scheduled(&world, "rays"), whole("member1", 20));
+    let mut object = binding(&world, "rays-raycluster").clone();
+    object["spec"]["rescheduleTriggeredAt"] = time(world.now.plus(5_000));
+    world.apply(object);
+    assert!(world.settle());
+    assert_eq!(scheduled(&world, "rays"), whole("member2", 20));
 }
 
 /// Without the gate, or by an older Karmada, its cluster alone is stored. Its pods are there, and in the reports.
