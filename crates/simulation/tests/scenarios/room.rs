@@ -269,6 +269,29 @@ fn what_was_scheduled_before_a_restart_or_a_takeover_keeps_its_room_until_it_is_
     }
 }
 
+/// The former leader sent the result before it died: it is stored after the takeover.
+#[test]
+fn a_late_result_of_the_former_leader_is_reserved() {
+    let mut world = world(&[("member1", 10), ("member2", 8)]);
+    propagate(&mut world, "web", 40, &aggregated());
+    assert_eq!(shares(&world, "web"), []);
+    super::pull::pass(&mut world, 65_000);
+    world.stand_by();
+    world.take_over();
+    assert!(world.settle_for(1_000));
+    // Scaled down in the meantime, and scheduled.
+    world.apply(workload("web", 6));
+    let mut late = binding(&world, "web-deployment").clone();
+    late["spec"]["replicas"] = json!(6);
+    late["spec"]["clusters"] = json!([{"name": "member1", "replicas": 6}]);
+    world.apply(late);
+    world.apply(workload("api", 6));
+    world.apply(policy("api", &aggregated()));
+    assert!(world.settle_for(3_000));
+    assert_eq!(shares(&world, "web"), named(&[("member1", 6)]));
+    assert_eq!(shares(&world, "api"), named(&[("member2", 6)]));
+}
+
 #[test]
 fn who_waits_for_room_gets_it_when_it_comes_and_nobody_else_moves() {
     let mut world = world(&[("member1", 4), ("member2", 2)]);

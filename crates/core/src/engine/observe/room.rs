@@ -11,8 +11,9 @@ use crate::{
 };
 
 impl Fleet {
-    /// A binding was observed, after another state of it or for the first time. What this process itself planned is reserved already.
-    /// Cost: O(clusters), and that of `Rooms::followed` for a result by room of another process.
+    /// A binding was observed, after another state of it or for the first time. What this process itself planned is reserved already, and
+    /// is not reserved twice; a write of a former leader may arrive late.
+    /// Cost: O(clusters), and that of `Rooms::followed` for a result by room that this process did not plan.
     pub(super) fn room_followed(
         &mut self,
         id: &ResourceId,
@@ -20,7 +21,7 @@ impl Fleet {
         stored: &ResourceBinding,
         now: Time,
     ) {
-        let is_own = self.leading && (before.is_some() || self.memory.rooms.is_recent(id));
+        let is_own = self.leading && before.is_none() && self.memory.rooms.is_recent(id);
         let after = stored.spec.clusters.as_slice();
         let is_same = before.is_some_and(|before| before.spec.clusters == after);
         if is_own || is_same || !is_by_room(stored) {
@@ -37,9 +38,9 @@ impl Fleet {
             }
         };
         let before = before.map_or(running.as_slice(), |before| before.spec.clusters.as_slice());
-        let before = &as_sets(before, after);
+        let before = as_sets(before, after);
         let demand = Demand::of_binding(&stored.spec);
-        self.memory.rooms.followed(id, &demand, (before, after), now);
+        self.memory.rooms.followed(id, &demand, (&*before, after), now);
     }
 
     /// This process begins to lead. Cost: that of `Rooms::take_over`.
