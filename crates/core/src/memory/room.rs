@@ -32,6 +32,9 @@ const SETTLES: i64 = 15_000;
 /// The longest time, in milliseconds, that room is reserved: a report that does not change does not come.
 const LONGEST: i64 = 60_000;
 
+/// The time, in milliseconds, from a result on in which a takeover renews its reservation.
+const RENEWED: i64 = 2 * LONGEST;
+
 /// The interval, in milliseconds, at which bindings that wait for room are tried again, whatever is reported: all of them at the same
 /// time, so that the one with the highest priority comes first.
 const RETRY: i64 = 15_000;
@@ -75,8 +78,10 @@ struct Recent {
     replicas: i32,
     /// The demand of a replica, or of a set; that of the difference is reserved.
     demand: Arc<Demand>,
-    /// The time of the result.
+    /// The time of the result; a takeover renews it.
     since: Time,
+    /// The time of the result, before any takeover.
+    first: Time,
 }
 
 impl Recent {
@@ -260,21 +265,35 @@ impl Rooms {
     }
 
     /// This process begins to lead: what was scheduled lately counts as scheduled now, and what runs of it by `running` is contained in the
-    /// reports. Cost: O(recent results × log clusters).
-    pub(crate) fn take_over(&mut self, running: impl Fn(&ResourceId) -> Vec<TargetCluster>, now: Time) {
+    /// reports. `running` is `None` of a binding that is gone: nothing of it is reserved. However often the leader changes, nothing is
+    /// renewed for longer than [`RENEWED`]. Cost: O(recent results × log).
+    pub(crate) fn take_over(
+        &mut self,
+        running: impl Fn(&ResourceId) -> Option<Vec<TargetCluster>>,
+        now: Time,
+    ) {
         self.expire(now);
+        let gone = self.recent.keys().filter(|id| running(id).is_none());
+        for id in gone.cloned().collect::<Vec<_>>() {
+            let clusters = self.recent.get(&id).into_iter().flat_map(BTreeMap::keys);
+            for cluster in clusters.cloned().collect::<Vec<_>>() {
+                self.end(&id, &cluster);
+            }
+        }
         self.ends.clear();
         for (id, all) in &mut self.recent {
-            let running = running(id);
+            let running = running(id).unwrap_or_default();
             for (cluster, each) in all.iter_mut() {
                 let reserved = each.reserved();
                 each.base = each.base.max(replicas(&running, cluster).min(each.replicas));
-                each.since = now;
+                if now < each.first.plus(RENEWED) {
+                    each.since = now;
+                }
                 if let Some(capacity) = self.capacities.get_mut(cluster) {
                     capacity.release(&each.demand, i64::from(reserved - each.reserved()));
                 }
+                self.ends.insert((each.since.plus(LONGEST), id.clone()));
             }
-            self.ends.insert((now.plus(LONGEST), id.clone()));
         }
     }
 
@@ -318,6 +337,7 @@ impl Rooms {
                 replicas: after,
                 demand: Arc::clone(&demand),
                 since: now,
+                first: now,
             };
             if let Some(capacity) = self.capacities.get_mut(name) {
                 capacity.reserve(&demand, i64::from(result.reserved()));
@@ -494,7 +514,7 @@ mod tests {
         follow(&mut rooms, (&five, &placed(&[("a", 3)])), SETTLES + 1);
         assert_eq!(free(&rooms, "a"), 8, "the base is what the report contains");
         // It may not be delivered yet.
-        rooms.take_over(|_| Vec::new(), Time(20_000));
+        rooms.take_over(|_| Some(Vec::new()), Time(20_000));
         rooms.planned(
             &id("x"),
             Some(&result(&[("a", 3)])),
@@ -524,13 +544,30 @@ mod tests {
             Time(0),
         );
         for (ready, left, base) in [(0, 7, 1), (1, 7, 1), (3, 9, 3), (2, 9, 3), (7, 10, 4)] {
-            rooms.take_over(|_| placed(&[("a", ready)]), Time(1));
+            rooms.take_over(|_| Some(placed(&[("a", ready)])), Time(1));
             assert_eq!(free(&rooms, "a"), left, "{ready} are ready");
             let accounted = rooms.accounted(&id("x"), &placed(&[("a", 4)])).into_owned();
             assert_eq!(accounted, placed(&[("a", base)]), "{ready} are ready");
         }
         rooms.expire(Time(1 + LONGEST));
         assert_eq!(free(&rooms, "a"), 10);
+        assert!(rooms.recent.is_empty() && rooms.by_cluster.is_empty() && rooms.ends.is_empty());
+    }
+
+    #[test]
+    fn takeovers_in_a_row_renew_nothing_for_ever_nor_what_is_gone() {
+        let mut rooms = rooms(10);
+        rooms.planned(&id("x"), Some(&result(&[("a", 4)])), &[], Time(0));
+        // The last one that renews is at 110 s.
+        for takeover in 1..=17_i64 {
+            rooms.take_over(|_| Some(Vec::new()), Time(takeover * 10_000));
+            let want = if takeover < 17 { 6 } else { 10 };
+            assert_eq!(free(&rooms, "a"), want, "takeover {takeover}");
+        }
+        assert!(rooms.recent.is_empty() && rooms.by_cluster.is_empty() && rooms.ends.is_empty());
+        rooms.planned(&id("x"), Some(&result(&[("a", 4), ("b", 1)])), &[], Time(200_000));
+        rooms.take_over(|_| None, Time(200_001));
+        assert_eq!((free(&rooms, "a"), free(&rooms, "b")), (10, 10));
         assert!(rooms.recent.is_empty() && rooms.by_cluster.is_empty() && rooms.ends.is_empty());
     }
 
@@ -561,10 +598,7 @@ mod tests {
         assert_eq!(rooms.reserved_by(&id("x")), placed(&[("a", 1)]));
         // With the demand of today, and none of another one; its pods are in no report.
         let larger = Demand::of_set(&[component("head", 1), component("worker", 4)]);
-        assert_eq!(
-            rooms.reserved_with(&id("x"), &used.demand),
-            placed(&[("a", 1)])
-        );
+        assert_eq!(rooms.reserved_with(&id("x"), &used.demand), placed(&[("a", 1)]));
         assert_eq!(rooms.reserved_with(&id("x"), &larger), []);
         let there = std::slice::from_ref(&target);
         assert_eq!(rooms.accounted_of_set(&id("x"), there), placed(&[("a", 0)]));

@@ -48,7 +48,7 @@ impl Fleet {
         let resources = &self.cache.resources;
         let running = |id: &ResourceId| {
             let binding = resources.get(id).and_then(|resource| resource.binding.as_ref());
-            binding.map_or_else(Vec::new, |binding| recent::running(&binding.object))
+            binding.map(|binding| recent::running(&binding.object))
         };
         self.memory.rooms.take_over(running, now);
     }
