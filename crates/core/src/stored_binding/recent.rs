@@ -2,20 +2,30 @@
 
 use entourage_api::work::{AggregatedStatusItem, ResourceBinding, ResourceHealth, TargetCluster};
 
-use crate::object::Time;
+use super::{CLOCKS_DIFFER, is_scheduled_by_us};
+use crate::{object::Time, scope};
 
 /// The time when the clusters of a binding were last scheduled, or a later one: now while the scheduler has not reported of the stored
-/// spec, else the time that it reported, or that of the creation. `None` if nothing is known.
+/// spec and is to, else the time that it reported, or that of the creation. A time ahead of the clock is now, unless it is a mistake.
+/// `None` if nothing is known.
 pub(crate) fn scheduled_at(held: &ResourceBinding, now: Time) -> Option<Time> {
     let status = held.status.as_ref();
     let seen = status.map(|status| status.scheduler_observed_generation);
-    if held.metadata.generation.is_some() && seen != held.metadata.generation {
+    if held.metadata.generation.is_some() && seen != held.metadata.generation && is_reported(held) {
         return Some(now);
     }
     let reported = status.and_then(|status| status.last_scheduled_time.as_ref());
     let created = held.metadata.creation_timestamp.as_ref();
-    let known = reported.into_iter().chain(created);
-    known.map(Time::from_k8s).max()
+    let known = reported.into_iter().chain(created).map(Time::from_k8s);
+    let likely = known.filter(|time| *time <= now.plus(CLOCKS_DIFFER));
+    likely.max().map(|time| time.min(now))
+}
+
+/// True if the status follows the spec: not while scheduling is suspended, nor where the policy is gone.
+fn is_reported(held: &ResourceBinding) -> bool {
+    let annotations = held.metadata.annotations.as_ref();
+    let claim = scope::claim_in(|key| annotations?.get(key).map(String::as_str));
+    is_scheduled_by_us(&held.spec) && claim.is_some()
 }
 
 /// The clusters with their ready replicas, or with the set of components that is healthy, no more than are scheduled: the reports of
@@ -47,6 +57,7 @@ fn ready(item: &AggregatedStatusItem) -> i32 {
 
 #[cfg(test)]
 mod tests {
+    use entourage_api::keys::annotation;
     use serde_json::{Value, json};
 
     use super::*;
@@ -57,7 +68,12 @@ mod tests {
             json!({"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "shop", "name": "web"});
         let mut object = json!({
             "apiVersion": "work.karmada.io/v1alpha2", "kind": "ResourceBinding",
-            "metadata": {"name": "web-deployment", "namespace": "shop", "generation": 3, "creationTimestamp": "2026-01-01T00:00:00Z"},
+            "metadata": {
+                "name": "web-deployment", "namespace": "shop", "generation": 3, "creationTimestamp": "2026-01-01T00:00:00Z",
+                "annotations": {
+                    annotation::PROPAGATION_POLICY_NAMESPACE: "shop", annotation::PROPAGATION_POLICY_NAME: "web",
+                },
+            },
             "spec": spec,
         });
         if !status.is_null() {
@@ -87,12 +103,32 @@ mod tests {
                 after(300),
             ),
             (json!({"schedulerObservedGeneration": 3}), after(0)),
+            // By a clock that is ahead, and by mistake.
+            (
+                json!({"schedulerObservedGeneration": 3, "lastScheduledTime": "2026-01-01T00:15:00Z"}),
+                now,
+            ),
+            (
+                json!({"schedulerObservedGeneration": 3, "lastScheduledTime": "2027-01-01T00:00:00Z"}),
+                after(0),
+            ),
         ] {
             assert_eq!(
                 scheduled_at(&binding(&json!({}), &status), now),
                 Some(want),
                 "{status}"
             );
+        }
+    }
+
+    #[test]
+    fn a_status_that_no_longer_follows_the_spec_says_when_it_was_scheduled() {
+        let status = json!({"schedulerObservedGeneration": 2, "lastScheduledTime": "2026-01-01T00:05:00Z"});
+        let suspended = binding(&json!({"suspension": {"scheduling": true}}), &status);
+        let mut orphaned = binding(&json!({}), &status);
+        orphaned.metadata.annotations = None;
+        for held in [suspended, orphaned] {
+            assert_eq!(scheduled_at(&held, after(600)), Some(after(300)));
         }
     }
 
