@@ -29,14 +29,16 @@ fn is_reported(held: &ResourceBinding) -> bool {
 }
 
 /// The clusters with their ready replicas, or with the set of components that is healthy, no more than are scheduled: the reports of
-/// members contain their pods. Cost: O(clusters × log).
+/// members contain their pods. A set without a status is not known to run: kinds without a health rule are healthy once applied. Cost:
+/// O(clusters × log).
 pub(crate) fn running(held: &ResourceBinding) -> Vec<TargetCluster> {
     let items = held.status.as_ref().map(|status| &status.aggregated_status);
     let items = items.map_or(&[][..], Vec::as_slice);
     let runs = |target: &TargetCluster| {
         let item = AggregatedStatusItem::find(items, &target.name)?;
         if target.replicas == 0 {
-            let is_whole = item.applied && item.health == Some(ResourceHealth::Healthy);
+            let is_healthy = item.applied && item.health == Some(ResourceHealth::Healthy);
+            let is_whole = is_healthy && item.status.is_some();
             return is_whole.then(|| target.clone());
         }
         Some(TargetCluster {
@@ -138,13 +140,15 @@ mod tests {
             {"name": "a", "replicas": 4}, {"name": "b", "replicas": 2}, {"name": "c", "replicas": 3}, {"name": "d", "replicas": 5},
             {"name": "e", "components": [{"name": "head", "replicas": 1}]},
             {"name": "f", "components": [{"name": "head", "replicas": 1}]},
+            {"name": "g", "components": [{"name": "head", "replicas": 1}]},
         ]});
         let status = json!({"schedulerObservedGeneration": 3, "aggregatedStatus": [
             {"clusterName": "a", "applied": true, "status": {"readyReplicas": 3}},
             {"clusterName": "b", "applied": true, "status": {"readyReplicas": 9}},
             {"clusterName": "c", "applied": true},
-            {"clusterName": "e", "applied": true, "health": "Healthy"},
-            {"clusterName": "f", "applied": true, "health": "Unhealthy"},
+            {"clusterName": "e", "applied": true, "health": "Healthy", "status": {"state": "ready"}},
+            {"clusterName": "f", "applied": true, "health": "Unhealthy", "status": {"state": "failed"}},
+            {"clusterName": "g", "applied": true, "health": "Healthy"},
         ]});
         let running: Vec<(String, i32)> = running(&binding(&spec, &status))
             .into_iter()
