@@ -34,7 +34,7 @@ pub fn is_one_cluster(placement: &Placement) -> bool {
 }
 
 /// The cluster of a set, among those that fit: the present one, else the one with room for the most sets, of equal ones the first by
-/// name. Of several groups of clusters the earlier one goes first.
+/// name. A set without pods, which sleeps, needs no room, and no report of it. Of several groups of clusters the earlier one goes first.
 ///
 /// # Errors
 /// The reason of the condition `Scheduled` and the cause: no cluster has room for the set, or the placement's constraints cannot be met.
@@ -45,11 +45,16 @@ pub(super) fn assign(
     fitting: &[&Candidate<'_>],
 ) -> Result<Vec<TargetCluster>, (&'static str, String)> {
     let request = &round.request;
+    let sleeps = request.room.is_some_and(|room| room.demand.pods() == 0);
     let mut holders: Vec<Ranked<'_>> = Vec::with_capacity(fitting.len());
     for candidate in fitting {
         let current = request.is_current(candidate.name);
-        let weight = room::left(request, candidate.name, 0);
-        if current || weight > 0 {
+        let weight = if sleeps {
+            0
+        } else {
+            room::left(request, candidate.name, 0)
+        };
+        if current || sleeps || weight > 0 {
             holders.push(Ranked {
                 candidate,
                 current,

@@ -178,6 +178,29 @@ fn it_goes_to_one_cluster_with_room_for_all_components_together_and_stays() {
 }
 
 #[test]
+fn a_set_that_sleeps_needs_no_report() {
+    let cases: [(&[Member<'_>], &[&str], &str); 3] = [
+        (&[("d", None, &[])], &[], "d"),
+        (
+            &[("b", Some(0), &[]), ("c", Some(9), &[]), ("d", None, &[])],
+            &[],
+            "b",
+        ),
+        (&[("b", Some(9), &[]), ("d", None, &[])], &["d"], "d"),
+    ];
+    for (members, current, want) in cases {
+        let case = Case {
+            components: &[(2, 0), (1, 0)],
+            members,
+            current,
+            fresh: false,
+            placement: one_cluster(),
+        };
+        assert_eq!(case.chosen(), [want], "{members:?}");
+    }
+}
+
+#[test]
 fn each_pod_needs_a_node() {
     let cases: [(Pods<'_>, &[(i64, i64)], bool); 13] = [
         // 4 nodes with 2 CPUs each.
