@@ -101,6 +101,12 @@ impl Demand {
         Self::of(spec.replica_requirements.as_ref())
     }
 
+    /// True for a set with pods.
+    #[must_use]
+    pub fn is_set(&self) -> bool {
+        !self.parts.is_empty()
+    }
+
     /// The number of pods of one replica, or of the set.
     #[must_use]
     pub fn pods(&self) -> i64 {
@@ -239,6 +245,17 @@ impl Capacity {
     /// Cost: O(resources of the demand), times O(classes) where there are any; for a set that of `pack::sets`.
     #[must_use]
     pub fn replicas(&self, demand: &Demand, own: i64) -> i64 {
+        self.replicas_or(demand, own, i128::MAX)
+    }
+
+    /// True if there is room for one replica, or set. Cost: that of [`Self::replicas`], for a set without the search for the number.
+    #[must_use]
+    pub fn holds_one(&self, demand: &Demand) -> bool {
+        self.replicas_or(demand, 0, 1) > 0
+    }
+
+    /// As [`Self::replicas`]; of sets on classes of nodes it counts `most` or fewer.
+    fn replicas_or(&self, demand: &Demand, own: i64, most: i128) -> i64 {
         if demand.pods == 0 {
             return i64::MAX;
         }
@@ -252,7 +269,7 @@ impl Capacity {
         } else if demand.parts.is_empty() {
             self.by_class(demand).saturating_sub(self.spoken_for(demand, own))
         } else {
-            self.sets_by_class(demand, own, pods.min(self.by_sum(demand, own)))
+            self.sets_by_class(demand, own, most.min(pods).min(self.by_sum(demand, own)))
         };
         i64::try_from(pods.min(fitting).max(0)).unwrap_or(i64::MAX)
     }

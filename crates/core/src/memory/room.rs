@@ -155,7 +155,7 @@ impl Rooms {
     }
 
     /// A Cluster reports its capacity, or none any more. Returns the bindings to try again: those that wait, and that a member has
-    /// more room for than before, the highest priority first. One that was tried just now is among them if one of a lower priority
+    /// more room for than before (for a set: room, and had none), the highest priority first. One that was tried just now is among them if one of a lower priority
     /// is. The first report that is observed ends nothing: it may be older than this process. Cost: O(recent results there + waiting
     /// bindings × log).
     pub(crate) fn reported(
@@ -186,7 +186,13 @@ impl Rooms {
         for recent in ids.filter_map(|id| self.recent.get(id)?.get(cluster)) {
             capacity.reserve(&recent.demand, i64::from(recent.reserved()));
         }
-        let gains = |wait: &Wait| capacity.replicas(&wait.demand, 0) > before.replicas(&wait.demand, 0);
+        let gains = |Wait { demand, .. }: &Wait| {
+            if demand.is_set() {
+                return capacity.holds_one(demand) && !before.holds_one(demand);
+            }
+            let replicas = capacity.replicas(demand, 0);
+            replicas > 0 && replicas > before.replicas(demand, 0)
+        };
         let mut due: Vec<(&ResourceId, &Wait)> =
             self.waiting.iter().filter(|(_, wait)| gains(wait)).collect();
         let paused = due.iter().filter(|(_, wait)| wait.tried.plus(PAUSE) <= now);
@@ -661,6 +667,25 @@ mod tests {
         assert_eq!(rooms.reported(&"a".into(), capacity(4), later), [id("x")]);
         rooms.planned(&id("x"), Some(&result(&[("a", 1)])), &[], later);
         assert_eq!(rooms.reported(&"a".into(), capacity(9), Time(3 * PAUSE)), []);
+    }
+
+    #[test]
+    fn a_set_that_waits_is_tried_again_where_one_fits_that_did_not() {
+        let mut rooms = rooms(1);
+        let set = Demand::of_set(&[Component {
+            name: "worker".into(),
+            replicas: 3,
+            replica_requirements: None,
+        }]);
+        let used = RoomUse {
+            demand: set,
+            ..waits()
+        };
+        rooms.planned(&id("x"), Some(&used), &[], Time(0));
+        for (pods, want) in [(2, false), (3, true), (7, false), (2, false), (9, true)] {
+            let due = rooms.reported(&"a".into(), capacity(pods), Time(PAUSE));
+            assert_eq!(!due.is_empty(), want, "{pods}");
+        }
     }
 
     #[test]

@@ -3,6 +3,8 @@
 //! Nodes with the same room are counted together, so that the cost does not depend on their number, nor on that of the pods. A number is
 //! the answer only if a place was found for every pod; there may be room for more.
 
+use std::borrow::Cow;
+
 use entourage_model::object::Str;
 
 use super::{Amounts, Class, Part};
@@ -67,8 +69,8 @@ fn of_class(class: &Class, part: &Part) -> i128 {
 /// True if a place is found for so many sets. Invariant: all nodes of a group have the same room.
 fn have_room(nodes: &[Class], parts: &[&Part], sets: i128) -> bool {
     let nodes = nodes.iter().filter(|class| class.nodes > 0);
-    let mut groups: Vec<(Amounts, i128)> = nodes
-        .map(|class| (class.least.clone(), i128::from(class.nodes)))
+    let mut groups: Vec<(Cow<'_, Amounts>, i128)> = nodes
+        .map(|class| (Cow::Borrowed(&class.least), i128::from(class.nodes)))
         .collect();
     for part in parts {
         let mut open = sets.saturating_mul(i128::from(part.pods));
@@ -83,10 +85,14 @@ fn have_room(nodes: &[Class], parts: &[&Part], sets: i128) -> bool {
             open -= taken;
             let (full, rest) = (taken / on_one, taken % on_one);
             let last = i128::from(rest > 0);
-            for (pods, count) in [(on_one, full), (rest, last), (0, count - full - last)] {
+            for (pods, count) in [(on_one, full), (rest, last)] {
                 if count > 0 {
-                    after.push((less(&free, &part.each, pods), count));
+                    after.push((Cow::Owned(less(&free, &part.each, pods)), count));
                 }
+            }
+            let untouched = count - full - last;
+            if untouched > 0 {
+                after.push((free, untouched));
             }
         }
         if open > 0 {

@@ -89,7 +89,9 @@ proptest! {
         nodes.sort_unstable();
         let pods: i32 = set.iter().map(|(_, replicas)| *replicas).sum();
         prop_assume!((1..=8).contains(&pods));
-        let found = capacity(&("a", Some(1_000), nodes.as_slice())).replicas(&Demand::of_set(&components(&set)), 0);
+        let (capacity, demand) = (capacity(&("a", Some(1_000), nodes.as_slice())), Demand::of_set(&components(&set)));
+        let found = capacity.replicas(&demand, 0);
+        prop_assert_eq!(capacity.holds_one(&demand), found > 0);
         let mut free: Vec<i64> = nodes
             .iter()
             .flat_map(|(cpu, count)| (0..*count).map(move |_| *cpu))
