@@ -89,7 +89,8 @@ proptest! {
         nodes.sort_unstable();
         let pods: i32 = set.iter().map(|(_, replicas)| *replicas).sum();
         prop_assume!((1..=8).contains(&pods));
-        let (capacity, demand) = (capacity(&("a", Some(1_000), nodes.as_slice())), Demand::of_set(&components(&set)));
+        let demand = Demand::of_set(&components(&set));
+        let capacity = capacity(&("a", Some(1_000), nodes.as_slice()));
         let found = capacity.replicas(&demand, 0);
         prop_assert_eq!(capacity.holds_one(&demand), found > 0);
         let mut free: Vec<i64> = nodes
