@@ -311,13 +311,12 @@ pub(super) fn unestimated(
     let is_set = !request.components.is_empty();
     // A present set stays whatever the room, also where the present target does not name its components.
     let grows = |target: &TargetCluster| {
-        if is_set {
-            return !request.is_current(&target.name);
-        }
-        i64::from(target.units()) > held(request, &target.name)
+        let more = i64::from(target.units()) > held(request, &target.name);
+        more && !(is_set && request.is_current(&target.name))
     };
+    let pods = request.room.map_or(0, |room| room.demand.pods());
     let is_for_room = if is_set {
-        request.room.is_some_and(|room| room.demand.pods() > 0)
+        pods > 0
     } else {
         is_by_room(request.placement)
     };

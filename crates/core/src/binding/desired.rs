@@ -10,7 +10,7 @@ use entourage_api::{
     policy::Placement,
     work::{
         DependentObjectReference, GracefulEvictionTask, ResourceBinding, ResourceBindingSpec, Suspension,
-        TargetCluster, TargetComponent,
+        TargetCluster,
     },
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
@@ -32,9 +32,9 @@ use crate::{
     scheduler::Outcome,
     scheduling::Own,
     scope,
-    stored_binding::{is_of_our_scheduler, is_scheduled_by_us},
+    stored_binding::is_of_our_scheduler,
 };
-use fields::{attach, describe};
+use fields::{attach, demand, describe};
 
 /// The follow-up to the write of a binding.
 #[derive(Default)]
@@ -218,34 +218,6 @@ fn follow(
         && let Some((_, scaled)) = as_scaled(fleet, id, of, placement, binding, None)
     {
         binding.spec.clusters = scaled.spec.clusters;
-    }
-}
-
-/// Fills in the resources that the template requests. Replicas or components, as in Karmada, whose readers do not divide a
-/// workload with several components; if both are known, the replicas, which are divided here.
-fn demand(fleet: &Fleet, template: &Template, spec: &mut ResourceBindingSpec) {
-    spec.replicas = template.replicas.unwrap_or_default();
-    spec.replica_requirements = template.requirements.as_deref().cloned();
-    let components = template.components.as_deref().unwrap_or_default();
-    spec.components = match template.replicas {
-        Some(_) => Vec::new(),
-        None => components.to_vec(),
-    };
-    if fleet.config.multiple_pod_templates && is_scheduled_by_us(spec) {
-        follow_components(spec);
-    }
-}
-
-/// A set that is placed is delivered as its template is: what its clusters have of each component follows, whether another cluster fits or
-/// not.
-fn follow_components(spec: &mut ResourceBindingSpec) {
-    let is_set = |target: &&mut TargetCluster| target.replicas == 0 && !target.components.is_empty();
-    for target in spec.clusters.iter_mut().filter(is_set) {
-        let whole = spec.components.iter().map(|component| TargetComponent {
-            name: component.name.clone(),
-            replicas: component.replicas,
-        });
-        target.components = whole.collect();
     }
 }
 

@@ -2,15 +2,16 @@
 
 use entourage_api::{
     keys::annotation,
-    work::{ObjectReference, ResourceBinding, ResourceBindingSpec},
+    work::{ObjectReference, ResourceBinding, ResourceBindingSpec, TargetCluster, TargetComponent},
 };
 
 use crate::{
     cache::ResourceState,
     dependencies::Merged,
-    fleet::{autoscaling::is_own_write, render_specs::content_version},
+    fleet::{Fleet, autoscaling::is_own_write, render_specs::content_version},
     object::{Meta, ResourceId},
     observation::Template,
+    stored_binding::is_scheduled_by_us,
 };
 
 /// Fills in `spec.resource`: its resourceVersion changes only together with content (architecture 2.5). Where the kind has a
@@ -53,6 +54,34 @@ pub(super) fn describe(
         uid: template.meta.uid.to_string(),
         resource_version: std::mem::take(&mut spec.resource.resource_version),
     };
+}
+
+/// Fills in the resources that the template requests. Replicas or components, as in Karmada, whose readers do not divide a
+/// workload with several components; if both are known, the replicas, which are divided here.
+pub(super) fn demand(fleet: &Fleet, template: &Template, spec: &mut ResourceBindingSpec) {
+    spec.replicas = template.replicas.unwrap_or_default();
+    spec.replica_requirements = template.requirements.as_deref().cloned();
+    let components = template.components.as_deref().unwrap_or_default();
+    spec.components = match template.replicas {
+        Some(_) => Vec::new(),
+        None => components.to_vec(),
+    };
+    if fleet.config.multiple_pod_templates && is_scheduled_by_us(spec) {
+        follow_components(spec);
+    }
+}
+
+/// A set that is placed is delivered as its template is: what its clusters have of each component follows, whether another cluster fits or
+/// not.
+fn follow_components(spec: &mut ResourceBindingSpec) {
+    let is_set = |target: &&mut TargetCluster| target.replicas == 0 && !target.components.is_empty();
+    for target in spec.clusters.iter_mut().filter(is_set) {
+        let whole = spec.components.iter().map(|component| TargetComponent {
+            name: component.name.clone(),
+            replicas: component.replicas,
+        });
+        target.components = whole.collect();
+    }
 }
 
 /// Fills in the fields of a required part that no policy sets (karmada reference 2.5).
