@@ -155,9 +155,9 @@ impl Rooms {
     }
 
     /// A Cluster reports its capacity, or none any more. Returns the bindings to try again: those that wait, and that a member has
-    /// more room for than before (for a set: room, and had none), the highest priority first. One that was tried just now is among them if one of a lower priority
-    /// is. The first report that is observed ends nothing: it may be older than this process. Cost: O(recent results there + waiting
-    /// bindings × log).
+    /// more room for than before (for a set: room, and had none), the highest priority first. One that was tried just now is among them if
+    /// one of a lower priority is. The first report that is observed ends nothing: it may be older than this process. Cost: O(recent
+    /// results there + waiting bindings × log).
     pub(crate) fn reported(
         &mut self,
         cluster: &Str,

@@ -1,5 +1,7 @@
 //! The replicas that count of the results of a binding and of others, by the time of a question.
 
+use entourage_api::work::TargetComponent;
+
 use super::*;
 use crate::object::Gvk;
 
@@ -93,6 +95,23 @@ fn a_result_is_pending_until_it_is_stored_and_never_on_the_nodes_before() {
     plan(&mut placed, "new", Some(7), 0);
     placed.stored(&id("new"), None, &spec, Time(0));
     assert_eq!(counted(&placed, "y", 0, 0), (0, 0, 10));
+}
+
+#[test]
+fn a_set_that_was_stored_by_its_cluster_alone_does_not_grow() {
+    let mut placed = Placed::default();
+    let head = TargetComponent {
+        name: "head".into(),
+        replicas: 1,
+    };
+    let mut whole = on_a(0);
+    whole[0].components.push(head);
+    let spec = |clusters| ResourceBindingSpec {
+        clusters,
+        ..ResourceBindingSpec::default()
+    };
+    placed.stored(&id("x"), Some(&spec(on_a(0))), &spec(whole), Time(0));
+    assert!(is_empty(&placed));
 }
 
 #[test]
