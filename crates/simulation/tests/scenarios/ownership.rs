@@ -1,5 +1,6 @@
 //! Ownership of an object on a member: metadata that was copied or restored with an object proves nothing.
 
+use entourage_api::names;
 use entourage_core::{
     adoption::{
         Decision, Transfer,
@@ -111,13 +112,14 @@ fn a_copy_of_a_former_hub_is_taken_up_at_once_when_its_marks_become_ours() {
 fn karmada() -> (Karmada, Value) {
     let binding = json!({"resourcebinding.karmada.io/namespace": "default", "resourcebinding.karmada.io/name": "my-config-configmap"});
     let ids = json!({"work.karmada.io/permanent-id": "w", "resourcebinding.karmada.io/permanent-id": "b"});
+    let work = names::work_name("default", "my-config", "ConfigMap");
     let mut copy = config_map("my-config", "one");
     copy["metadata"]["labels"] = ids.clone();
     copy["metadata"]["labels"]["karmada.io/managed"] = json!("true");
     copy["metadata"]["annotations"] = binding.clone();
     for (key, value) in [
         ("work.karmada.io/namespace", "karmada-es-member1"),
-        ("work.karmada.io/name", "my-config-work"),
+        ("work.karmada.io/name", work.as_str()),
         (
             "resourcetemplate.karmada.io/managed-labels",
             "karmada.io/managed,resourcebinding.karmada.io/permanent-id,work.karmada.io/permanent-id",
@@ -132,7 +134,7 @@ fn karmada() -> (Karmada, Value) {
         ..Karmada::default()
     };
     karmada.add_work(
-        &json!({"metadata": {"namespace": "karmada-es-member1", "name": "my-config-work", "labels": ids,
+        &json!({"metadata": {"namespace": "karmada-es-member1", "name": work, "labels": ids,
         "annotations": binding}, "spec": {"workload": {"manifests": [manifest]}}}),
     );
     karmada.add_binding(
