@@ -32,6 +32,10 @@ const NOT_SERVED: &[(&str, &str)] = &[
         "a custom resource: a server fills in what its CRD says",
     ),
     (
+        "ServiceExport.multicluster.x-k8s.io",
+        "a custom resource: a server fills in what its CRD says",
+    ),
+    (
         "ServiceImport.multicluster.x-k8s.io",
         "a custom resource: a server fills in what its CRD says",
     ),

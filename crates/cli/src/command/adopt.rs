@@ -52,23 +52,23 @@ pub struct AdoptArgs {
     pub from_karmada: Option<PathBuf>,
 
     /// Context in that kubeconfig (default: current context)
-    #[arg(long, value_name = "NAME", requires = "from_karmada")]
+    #[arg(long, value_name = "NAME", requires = "from_karmada", conflicts_with = "former_hub")]
     pub karmada_context: Option<String>,
 
     /// Also adopt copies of Karmada whose Pods this hub would restart or remove; only with --cluster
-    #[arg(long, requires = "from_karmada", requires = "clusters", conflicts_with_all = ["undo", "confirm"])]
+    #[arg(long, requires = "from_karmada", requires = "clusters", conflicts_with_all = ["former_hub", "undo", "confirm"])]
     pub allow_restarts: bool,
 
     /// Also adopt copies of Karmada of which it is not known what this hub would change; only with --cluster
-    #[arg(long, requires = "from_karmada", requires = "clusters", conflicts_with_all = ["undo", "confirm"])]
+    #[arg(long, requires = "from_karmada", requires = "clusters", conflicts_with_all = ["former_hub", "undo", "confirm"])]
     pub allow_unknown: bool,
 
     /// Give adopted copies back to Karmada, whose controllers may then be started again; the controllers of this hub must be stopped
-    #[arg(long, requires = "from_karmada", conflicts_with = "confirm")]
+    #[arg(long, requires = "from_karmada", conflicts_with_all = ["former_hub", "confirm"])]
     pub undo: bool,
 
     /// Retire Karmada: delete those of its policies, bindings and Works whose objects this hub manages. There is no way back
-    #[arg(long, requires = "from_karmada")]
+    #[arg(long, requires = "from_karmada", conflicts_with = "former_hub")]
     pub confirm: bool,
 
     /// The hub.

@@ -315,6 +315,9 @@ fn steps_exclude_each_other() {
         "entourage adopt --from-karmada k.yaml --undo --confirm",
         "entourage adopt --from-karmada k.yaml --cluster m1 --undo --allow-unknown",
         "entourage adopt --karmada-context k",
+        "entourage adopt --former-hub a --karmada-context k",
+        "entourage adopt --former-hub a --undo",
+        "entourage adopt --former-hub a --confirm",
     ] {
         assert!(Cli::try_parse_from(line.split(' ')).is_err(), "{line}");
     }
