@@ -30,6 +30,7 @@ pub(crate) mod wanted;
 pub(crate) mod workload_groups;
 pub(crate) mod works;
 
+pub use crate::memory::problem_counts::{ConditionProblem, MemberProblems, ProblemCounts};
 pub(crate) use consent::consents;
 pub(crate) use priorities::Priority;
 pub use stats::Stats;

@@ -11,6 +11,8 @@ pub(crate) mod estimates;
 pub(crate) mod identities;
 mod origin;
 pub(crate) mod placed;
+pub(crate) mod problem_counts;
+pub(crate) mod propagations;
 pub(crate) mod quotas;
 pub(crate) mod rebalancers;
 pub(crate) mod room;
@@ -60,6 +62,10 @@ pub(crate) struct Memory {
     pub(crate) descheduled: descheduled::Descheduled,
     /// The members of workload groups, as plans are about to store them: a decision counts from the moment it is made.
     pub(crate) planned_groups: WorkloadGroups,
+    /// The problems that conditions report, for metrics.
+    pub(crate) problem_counts: problem_counts::ProblemCounts,
+    /// The changes that have not reached all members, for metrics.
+    pub(crate) propagations: propagations::Propagations,
     /// The origin of the current observation.
     pub(crate) origin: Origin,
     /// Keys that the plans of others made dirty.

@@ -1,7 +1,7 @@
 //! The numbers of objects in the fleet, for metrics.
 
 use super::Fleet;
-use crate::cache::ResourceState;
+use crate::{cache::ResourceState, memory::problem_counts::ProblemCounts};
 
 /// Sizes, for metrics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,6 +23,18 @@ pub struct Stats {
 }
 
 impl Fleet {
+    /// The problems that stored conditions report. Cost: O(1).
+    #[must_use]
+    pub const fn problem_counts(&self) -> &ProblemCounts {
+        &self.memory.problem_counts
+    }
+
+    /// The number of templates that have outdated copies on members. Cost: O(1).
+    #[must_use]
+    pub fn outdated(&self) -> usize {
+        self.memory.propagations.count()
+    }
+
     /// Sizes. Cost: O(resources); for metrics only.
     #[must_use]
     pub fn stats(&self) -> Stats {

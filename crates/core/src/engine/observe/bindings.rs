@@ -173,10 +173,12 @@ impl Fleet {
             if let Some(resource) = self.cache.resources.get_mut(&other) {
                 resource.vanished = resource.binding.take().map(Box::new);
             }
+            self.count_problems(&other);
             self.quota_used(&other, dirty);
             self.grouped(&other, dirty);
             self.route(Changed::Template(&other), dirty);
         }
+        self.count_problems(&id);
         self.quota_used(&id, dirty);
         self.grouped(&id, dirty);
         if first {
@@ -237,6 +239,7 @@ impl Fleet {
             .filter(|held| (stands || remembers(held)) && !outdated)
             .map(Box::new);
         self.graph.by_binding.remove(name);
+        self.count_problems(&id);
         self.quota_used(&id, dirty);
         self.grouped(&id, dirty);
         self.refers_as_orphaned(&id, now, dirty);
@@ -249,6 +252,14 @@ impl Fleet {
         self.route(Changed::Template(&id), dirty);
         self.namespace_writer_changed(&id, dirty);
         self.forget_if_empty(&id, now);
+    }
+
+    /// Counts what the binding of a template reports now. Cost: O(its conditions + its copies).
+    fn count_problems(&mut self, id: &ResourceId) {
+        let resource = self.cache.resources.get(id);
+        let binding = resource.and_then(|resource| resource.binding.as_ref());
+        let stored = binding.map(|binding| &*binding.object);
+        self.memory.problem_counts.binding(id, stored);
     }
 
     /// A namespace is written by the planner of copies while it has a binding, else by that of namespaces. Cost: O(members) for

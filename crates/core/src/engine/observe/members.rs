@@ -60,10 +60,11 @@ impl Fleet {
                 answering_since,
             },
         );
-        if let Some(member) = self.cache.members.get(&name)
-            && self.memory.deletion_pauses.take_in_report(member, &name, now)
-        {
-            self.wake_removals(&name, dirty);
+        if let Some(member) = self.cache.members.get(&name) {
+            self.memory.problem_counts.member(&name, Some(&member.object));
+            if self.memory.deletion_pauses.take_in_report(member, &name, now) {
+                self.wake_removals(&name, dirty);
+            }
         }
         if is_room_changed {
             self.room_reported(&name, now, dirty);
@@ -143,6 +144,7 @@ impl Fleet {
             return;
         }
         let before = self.cache.members.remove(name);
+        self.memory.problem_counts.member(name, None);
         if held_in_pull_mode {
             self.mode_changed(name);
         }
@@ -161,6 +163,7 @@ impl Fleet {
         self.memory.placed.forget_member(name);
         self.memory.estimates.forget_member(name);
         self.memory.descheduled.forget_member(name);
+        self.memory.propagations.forget_member(name, self.leading, now);
         self.cache.usage.forget_member(name);
         self.cache.services.forget_member(name);
         self.memory.endpoints.forget_member(name);

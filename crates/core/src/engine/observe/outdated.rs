@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use super::Dirty;
 use crate::{
     fleet::{Fleet, current},
+    memory::propagations::End,
     object::Time,
     plan::Key,
 };
@@ -36,6 +37,19 @@ impl Fleet {
                 continue;
             }
             state.outdated_since = is_outdated.then_some(now);
+            // Without a template, a binding or a copy there is nothing to compare: it is no longer wanted.
+            let is_reached = state.live.is_some()
+                && state.record.is_some()
+                && resource.template.is_some()
+                && resource.binding.is_some();
+            let end = if is_reached { End::Reached } else { End::Dropped };
+            match is_outdated {
+                true => self.memory.propagations.begins(&id, &cluster, now),
+                false => self
+                    .memory
+                    .propagations
+                    .ends(&id, &cluster, end, self.leading, now),
+            }
             // If the member responds, the outcome is reported to the referrers soon.
             if !responds {
                 let referrers = self.graph.links.of(&id).referrers.iter();

@@ -201,6 +201,7 @@ impl Fleet {
         let Some(resource) = self.cache.resources.remove(id) else {
             return;
         };
+        self.memory.propagations.forget(id);
         self.forget(id, &resource, now);
         for dependency in self.graph.links.forget(id) {
             self.forget_if_empty(&dependency, now);

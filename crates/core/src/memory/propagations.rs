@@ -1,0 +1,152 @@
+//! The changes on their way: since when some copy of a template is outdated, and how long it took until none was. For metrics, and
+//! decides nothing.
+//!
+//! Invariants:
+//! - A change begins with the first copy whose record is not from the wanted version, and ends with the last one. Changes that meet
+//!   count as one, from the first.
+//! - It is reported once, if a copy reached the wanted version; a template, or a copy, that is deleted before ends it without a report.
+//! - A process that does not lead follows the records of the one that does, and reports nothing: each change is counted by one process.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::object::{ResourceId, Str, Time};
+
+/// How a copy ceases to be outdated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// It was written from the wanted version.
+    Reached,
+    /// It is not wanted any more, or there is nothing to write.
+    Dropped,
+}
+
+/// One change on its way.
+#[derive(Clone, Debug)]
+struct Propagation {
+    began: Time,
+    outdated: BTreeSet<Str>,
+    reached: bool,
+}
+
+/// The changes on their way.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Propagations {
+    running: BTreeMap<ResourceId, Propagation>,
+    /// How long changes took that have ended since the last report, in milliseconds.
+    ended: Vec<i64>,
+}
+
+impl Propagations {
+    /// A copy became outdated. Cost: O(log).
+    pub(crate) fn begins(&mut self, id: &ResourceId, cluster: &Str, now: Time) {
+        let propagation = self.running.entry(id.clone()).or_insert_with(|| Propagation {
+            began: now,
+            outdated: BTreeSet::new(),
+            reached: false,
+        });
+        propagation.outdated.insert(cluster.clone());
+    }
+
+    /// A copy is outdated no longer. `leading`: the end of the change is reported. Cost: O(log).
+    pub(crate) fn ends(&mut self, id: &ResourceId, cluster: &str, end: End, leading: bool, now: Time) {
+        let Some(propagation) = self.running.get_mut(id) else {
+            return;
+        };
+        if !propagation.outdated.remove(cluster) {
+            return;
+        }
+        propagation.reached |= end == End::Reached;
+        if propagation.outdated.is_empty()
+            && let Some(propagation) = self.running.remove(id)
+            && propagation.reached
+            && leading
+        {
+            self.ended.push(now.0 - propagation.began.0);
+        }
+    }
+
+    /// A member is gone. Cost: O(changes on their way).
+    pub(crate) fn forget_member(&mut self, cluster: &str, leading: bool, now: Time) {
+        let there = self.running.iter();
+        let there = there.filter(|(_, propagation)| propagation.outdated.contains(cluster));
+        for id in there.map(|(id, _)| id.clone()).collect::<Vec<_>>() {
+            self.ends(&id, cluster, End::Dropped, leading, now);
+        }
+    }
+
+    /// A template is gone, with its binding and its copies. Cost: O(log).
+    pub(crate) fn forget(&mut self, id: &ResourceId) {
+        self.running.remove(id);
+    }
+
+    /// The number of changes on their way.
+    pub(crate) fn count(&self) -> usize {
+        self.running.len()
+    }
+
+    /// The durations of the changes that have ended since the last call, in milliseconds.
+    pub(crate) fn take_ended(&mut self) -> Vec<i64> {
+        std::mem::take(&mut self.ended)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::object::Gvk;
+
+    fn id(name: &str) -> ResourceId {
+        ResourceId::new(Gvk::new("v1", "ConfigMap"), "shop", name)
+    }
+
+    #[test]
+    fn a_change_ends_with_its_last_copy() {
+        let mut all = Propagations::default();
+        all.begins(&id("a"), &"m1".into(), Time(100));
+        all.begins(&id("a"), &"m2".into(), Time(130));
+        all.begins(&id("b"), &"m1".into(), Time(200));
+        all.ends(&id("a"), "m1", End::Reached, true, Time(300));
+        assert_eq!((all.take_ended(), all.count()), (vec![], 2));
+        all.ends(&id("a"), "m1", End::Reached, true, Time(350));
+        all.ends(&id("a"), "m2", End::Reached, true, Time(400));
+        all.ends(&id("b"), "m1", End::Reached, true, Time(900));
+        assert_eq!((all.take_ended(), all.count()), (vec![300, 700], 0));
+        assert_eq!(all.take_ended(), []);
+    }
+
+    #[test]
+    fn what_ends_otherwise_is_reported_only_if_a_copy_reached_the_version() {
+        for (first, second, leading, wanted) in [
+            (End::Reached, End::Dropped, true, vec![20]),
+            (End::Dropped, End::Reached, true, vec![20]),
+            (End::Dropped, End::Dropped, true, vec![]),
+            (End::Reached, End::Reached, false, vec![]),
+        ] {
+            let mut all = Propagations::default();
+            all.begins(&id("a"), &"m1".into(), Time(0));
+            all.begins(&id("a"), &"m2".into(), Time(0));
+            all.ends(&id("a"), "m1", first, leading, Time(10));
+            all.ends(&id("a"), "m2", second, leading, Time(20));
+            assert_eq!(
+                (all.take_ended(), all.count()),
+                (wanted, 0),
+                "{first:?} {second:?} {leading}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_member_that_left_and_a_template_that_is_gone_hold_nothing_up() {
+        let mut all = Propagations::default();
+        all.begins(&id("a"), &"m1".into(), Time(0));
+        all.begins(&id("a"), &"m2".into(), Time(0));
+        all.begins(&id("b"), &"m2".into(), Time(0));
+        all.ends(&id("a"), "m1", End::Reached, true, Time(10));
+        all.forget_member("m2", true, Time(50));
+        assert_eq!((all.take_ended(), all.count()), (vec![50], 0));
+        all.begins(&id("a"), &"m1".into(), Time(60));
+        all.forget(&id("a"));
+        all.ends(&id("a"), "m1", End::Reached, true, Time(70));
+        assert_eq!((all.take_ended(), all.count()), (vec![], 0));
+    }
+}
