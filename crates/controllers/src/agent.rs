@@ -65,6 +65,8 @@ pub struct Options {
     pub success_threshold: Duration,
     /// The time between two probes.
     pub probe_interval: Duration,
+    /// When the client certificate for the hub expires, if it has one: a metric.
+    pub certificate_expires: Option<Time>,
     /// The address for health and metrics; `None` serves neither.
     pub health_addr: Option<SocketAddr>,
     /// The range of the number of concurrent steps.
@@ -87,6 +89,7 @@ impl Options {
             failure_threshold: Duration::from_secs(30),
             success_threshold: Duration::ZERO,
             probe_interval: PROBE_INTERVAL,
+            certificate_expires: None,
             health_addr: None,
             concurrency: Bounds::default(),
             hub_deadline: Duration::from_secs(10),
@@ -109,6 +112,8 @@ pub async fn run(
 ) -> Result<(), Error> {
     let metrics = Metrics::new();
     metrics.leading(true);
+    let expires = options.certificate_expires.map(|at| at.0 / 1000);
+    metrics.credentials_expire("hub", expires);
     let cluster: Str = options.cluster.as_str().into();
     // One agent runs for a cluster: it needs no election.
     let (_may_write, may_write) = cell::channel(true);

@@ -27,6 +27,12 @@ pub fn millis(duration: std::time::Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
 
+/// Milliseconds as a duration; a negative number is none.
+#[must_use]
+pub fn duration(millis: i64) -> std::time::Duration {
+    std::time::Duration::from_millis(u64::try_from(millis).unwrap_or(0))
+}
+
 /// The instant at which [`now`] will be `time`; the current one for a time in the past.
 #[must_use]
 pub fn instant(time: Time) -> Instant {

@@ -1,8 +1,8 @@
 //! The metrics of this process, and their text exposition for Prometheus.
 //!
 //! Labels never hold a namespace or an error text, and of objects only the names of members, hooks and ResourceDistributions:
-//! the number of series is bounded by servers × verbs × kinds × codes, members × outcomes, configured hooks × operations × outcomes, and
-//! ResourceDistributions. They hold no data of a Secret. Counters of a removed member stay, so that sums over all members never
+//! the number of series is bounded by servers × verbs × kinds × codes, members × outcomes, members × conditions, configured hooks ×
+//! operations × outcomes, and ResourceDistributions. They hold no data of a Secret. Counters of a removed member stay, so that sums over all members never
 //! fall; its gauges and histograms are dropped ([`Metrics::forget`]).
 
 use std::{
@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use entourage_core::distribution;
+use entourage_core::{distribution, fleet::ProblemCounts};
 use prometheus_client::{
     encoding::text,
     metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
@@ -18,6 +18,7 @@ use prometheus_client::{
 };
 
 mod labels;
+mod problems;
 mod process;
 
 pub use labels::{Asked, NO_ANSWER, Outcome, Verb};
@@ -32,6 +33,12 @@ const LATENCY: &[f64] = &[
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0,
 ];
 
+/// Upper bounds of the buckets for the way of a change to all members, in seconds: the median is below one, and a member that does not
+/// respond holds it up for hours.
+const PROPAGATION: &[f64] = &[
+    0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0, 7200.0,
+];
+
 /// The metrics of this process. Cheap to clone; clones share the state.
 #[derive(Clone, Debug)]
 pub struct Metrics(Arc<Inner>);
@@ -44,6 +51,7 @@ struct Inner {
     plans: Family<PlanLabels, Counter>,
     events_dropped: Counter,
     queue: Family<ServerLabels, Gauge>,
+    oldest: Family<ServerLabels, Gauge<f64, AtomicU64>>,
     in_flight: Family<ServerLabels, Gauge>,
     limit: Family<ServerLabels, Gauge<f64, AtomicU64>>,
     objects: Family<KindLabels, Gauge>,
@@ -52,6 +60,9 @@ struct Inner {
     hooks: Family<HookLabels, Counter>,
     hook_latency: Family<HookName, Histogram>,
     estimators: Family<EstimatorLabels, Counter>,
+    problems: Arc<problems::Problems>,
+    propagation: Histogram,
+    credentials: Family<ServerLabels, Gauge>,
     leading: Gauge,
     pending: Gauge,
     synced: Gauge,
@@ -92,6 +103,12 @@ impl Metrics {
             events_dropped.clone(),
         );
         ours.register("queue_depth", "Keys waiting for a server", queue.clone());
+        let oldest = Family::default();
+        ours.register(
+            "queue_oldest_age_seconds",
+            "For how long the oldest key has been waiting for a server, 0 when none does",
+            oldest.clone(),
+        );
         ours.register(
             "requests_in_flight",
             "Plans being carried out on a server",
@@ -136,6 +153,18 @@ impl Metrics {
             "Time from calling a webhook to its whole response",
             hook_latency.clone(),
         );
+        let propagation = Histogram::new(PROPAGATION.iter().copied());
+        ours.register(
+            "propagation_seconds",
+            "Time from the first copy outdated by a change to the last copy written",
+            propagation.clone(),
+        );
+        let credentials = Family::default();
+        ours.register(
+            "credentials_expiration_timestamp_seconds",
+            "When the credentials for a server expire, in seconds since 1970",
+            credentials.clone(),
+        );
         ours.register("leading", "1 while this process may act", leading.clone());
         ours.register(
             "synced",
@@ -147,6 +176,8 @@ impl Metrics {
             "Keys that wait, are being carried out, or come back at a time; 0 at rest",
             pending.clone(),
         );
+        let problems = Arc::new(problems::Problems::default());
+        registry.register_collector(Box::new(problems.clone()));
         registry.register_collector(Box::new(process::Process));
 
         Self(Arc::new(Inner {
@@ -156,6 +187,7 @@ impl Metrics {
             plans,
             events_dropped,
             queue,
+            oldest,
             in_flight,
             limit,
             objects,
@@ -164,6 +196,9 @@ impl Metrics {
             hooks,
             hook_latency,
             estimators,
+            problems,
+            propagation,
+            credentials,
             leading,
             pending,
             synced,
@@ -205,9 +240,11 @@ impl Metrics {
         self.0.events_dropped.inc();
     }
 
-    /// Sets the number of keys that wait for a server.
-    pub fn queue_depth(&self, server: &str, keys: usize) {
+    /// Sets the number of keys that wait for a server, and for how long the oldest one has been waiting.
+    pub fn queue(&self, server: &str, keys: usize, oldest: Duration) {
         self.0.queue.get_or_create(&of(server)).set(gauge(keys));
+        let oldest = oldest.as_secs_f64();
+        self.0.oldest.get_or_create(&of(server)).set(oldest);
     }
 
     /// Sets the number of plans running on a server, and its limit.
@@ -246,6 +283,28 @@ impl Metrics {
                 distribution: report.name.to_string(),
             };
             self.0.lag.get_or_create(&labels).set(report.lag as f64 / 1000.0);
+        }
+    }
+
+    /// Sets the problems that conditions report; others are dropped.
+    pub fn problems(&self, counts: &ProblemCounts) {
+        self.0.problems.publish(counts);
+    }
+
+    /// Counts a change that has reached all members.
+    pub fn propagated(&self, took: Duration) {
+        self.0.propagation.observe(took.as_secs_f64());
+    }
+
+    /// Sets when the credentials for a server expire, in seconds since 1970; `None` if they do not, or it is not known.
+    pub fn credentials_expire(&self, server: &str, at: Option<i64>) {
+        match at {
+            Some(at) => {
+                self.0.credentials.get_or_create(&of(server)).set(at);
+            }
+            None => {
+                self.0.credentials.remove(&of(server));
+            }
         }
     }
 
@@ -294,6 +353,8 @@ impl Metrics {
     /// Drops the series of a server that is gone: its gauges and its latencies.
     pub fn forget(&self, server: &str) {
         self.0.queue.remove(&of(server));
+        self.0.oldest.remove(&of(server));
+        self.0.credentials.remove(&of(server));
         self.0.in_flight.remove(&of(server));
         self.0.limit.remove(&of(server));
         for verb in Verb::ALL {
@@ -331,80 +392,6 @@ fn gauge(count: usize) -> i64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn line<'a>(text: &'a str, start: &str) -> Option<&'a str> {
-        text.lines().find(|line| line.starts_with(start))
-    }
-
-    #[test]
-    fn requests_are_counted_by_server_verb_resource_and_answer() {
-        let metrics = Metrics::new();
-        metrics.request("hub", Verb::Get, "secrets", Some(200), Duration::from_millis(3));
-        metrics.request("hub", Verb::Get, "secrets", Some(200), Duration::from_millis(3));
-        metrics.request("m1", Verb::Create, "configmaps", None, Duration::from_secs(10));
-        let text = metrics.render();
-        let hub = r#"entourage_api_requests_total{server="hub",verb="get",resource="secrets",code="200"} 2"#;
-        let member =
-            r#"entourage_api_requests_total{server="m1",verb="create",resource="configmaps",code="none"} 1"#;
-        assert!(text.contains(hub) && text.contains(member), "{text}");
-        let bucket = r#"entourage_api_request_duration_seconds_bucket{le="0.005",server="hub",verb="get"} 2"#;
-        let other = r#"entourage_api_request_duration_seconds_bucket{server="hub",verb="get",le="0.005"} 2"#;
-        assert!(text.contains(bucket) || text.contains(other), "{text}");
-    }
-
-    #[test]
-    fn a_watch_has_no_latency() {
-        let metrics = Metrics::new();
-        metrics.request("hub", Verb::Watch, "secrets", Some(200), Duration::from_secs(290));
-        assert!(!metrics.render().contains("duration_seconds_bucket"));
-    }
-
-    #[test]
-    fn a_member_that_left_keeps_its_counters_only() {
-        let metrics = Metrics::new();
-        metrics.request("m1", Verb::Get, "secrets", Some(200), Duration::from_millis(3));
-        metrics.queue_depth("m1", 7);
-        metrics.concurrency("m1", 3, 16.0);
-        metrics.forget("m1");
-        let text = metrics.render();
-        let lines: Vec<_> = text.lines().filter(|line| line.contains("m1")).collect();
-        assert_eq!(lines.len(), 1, "{lines:?}");
-        assert!(lines[0].starts_with("entourage_api_requests_total"));
-    }
-
-    #[test]
-    fn the_exposition_tells_what_this_process_uses() {
-        let metrics = Metrics::new();
-        metrics.planned("delivery", Outcome::Done);
-        metrics.objects("templates", 4000);
-        metrics.leading(true);
-        let text = metrics.render();
-        assert_eq!(line(&text, "entourage_leading"), Some("entourage_leading 1"));
-        assert_eq!(
-            line(&text, "entourage_objects{"),
-            Some(r#"entourage_objects{kind="templates"} 4000"#)
-        );
-        assert!(text.contains(r#"entourage_plans_total{controller="delivery",outcome="done"} 1"#));
-        if cfg!(target_os = "linux") {
-            let rss =
-                line(&text, "process_resident_memory_bytes ").and_then(|line| line.split(' ').next_back());
-            assert!(
-                rss.and_then(|value| value.parse::<u64>().ok())
-                    .is_some_and(|bytes| bytes > 100_000),
-                "{text}"
-            );
-            assert!(line(&text, "process_cpu_seconds_total ").is_some(), "{text}");
-        }
-        assert!(text.ends_with("# EOF\n"));
-    }
-
-    #[test]
-    fn no_verb_is_listed_twice() {
-        let mut names: Vec<_> = Verb::ALL.iter().map(|verb| verb.name()).collect();
-        names.sort_unstable();
-        names.dedup();
-        assert_eq!(names.len(), Verb::ALL.len());
-    }
-}
+mod openmetrics;
+#[cfg(test)]
+mod tests;

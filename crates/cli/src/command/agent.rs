@@ -18,6 +18,7 @@ use crate::{
     args::{self, CLUSTER_NAMESPACE},
     connect,
     logging::{self, LogArgs},
+    registration::kubeconfig::client_certificate,
 };
 
 /// Flags of `entourage agent`.
@@ -138,8 +139,15 @@ pub async fn run(args: AgentArgs) -> Result<()> {
     loop {
         // An agent starts anew with a new certificate: that is no more than a restart of its pod.
         let until = stop.child_token();
+        // One that cannot be read is reported when it is to be renewed.
+        let certificate = client_certificate(&hub.kubeconfig, args.hub_context.as_deref());
+        let certificate = certificate.ok().flatten();
+        let options = Options {
+            certificate_expires: certificate.map(|certificate| certificate.end),
+            ..options(&args)
+        };
         let agent = entourage_controllers::agent::run(
-            options(&args),
+            options,
             hub.config.clone(),
             member.clone(),
             clients.clone(),

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use entourage_api::keys::reason;
+use entourage_api::keys::{annotation, reason};
 use entourage_core::{
     cluster::credentials::{Address, Decision, Identity, SecretFacts, evaluate},
     object::{Gvk, NamespacedName, ResourceId, Str},
@@ -55,6 +55,13 @@ pub(super) async fn version(reach: &Reach, options: &MembersOptions) -> Option<S
     resource_version(&object)
 }
 
+/// When the token of a Secret expires, in seconds since 1970; `None` if it does not, or that is not recorded.
+fn expiration(facts: &SecretFacts) -> Option<i64> {
+    let text = facts.annotations.get(annotation::TOKEN_EXPIRES)?;
+    let at: k8s_openapi::jiff::Timestamp = text.parse().ok()?;
+    Some(at.as_second())
+}
+
 fn resource_version(object: &Value) -> Option<String> {
     object["metadata"]["resourceVersion"].as_str().map(str::to_owned)
 }
@@ -73,11 +80,15 @@ pub(super) async fn connect(
             is_reported: true,
             ..api
         };
+        options.metrics.credentials_expire(name, None);
         return Ok((Member::new(Api::new(client, api)), None));
     }
     let identity = Identity::Controllers;
     let mut credentials =
         credentials(name, identity, reach, &options.hub, &options.cluster_namespace).await?;
+    options
+        .metrics
+        .credentials_expire(name, expiration(&credentials.facts));
     let mut config = config(reach, &credentials)?;
     permit(name, identity, reach, &mut credentials, Some(&options.hub)).await?;
     config.connect_timeout = Some(CONNECT);
@@ -429,6 +440,25 @@ mod tests {
             ca: ca.map(|each| each.as_bytes().to_vec()),
             version: None,
             facts: SecretFacts::default(),
+        }
+    }
+
+    #[test]
+    fn the_expiration_of_a_token_is_what_its_secret_says() {
+        for (recorded, wanted) in [
+            (Some("2027-01-02T03:04:05Z"), Some(1_798_859_045)),
+            (Some("2027-01-02T03:04:05+01:00"), Some(1_798_855_445)),
+            (Some("soon"), None),
+            (Some(""), None),
+            (None, None),
+        ] {
+            let annotations =
+                recorded.map(|text: &str| (annotation::TOKEN_EXPIRES.to_owned(), text.to_owned()));
+            let facts = SecretFacts {
+                annotations: annotations.into_iter().collect(),
+                ..SecretFacts::default()
+            };
+            assert_eq!(expiration(&facts), wanted, "{recorded:?}");
         }
     }
 

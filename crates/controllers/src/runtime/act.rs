@@ -220,10 +220,14 @@ impl<D: Decide> ControlLoop<D> {
                 Server::Hub => ("hub", self.options.hands.hub.limit()),
                 Server::Member(name) => match self.connections.get(name) {
                     Some(member) => (&**name, member.api.limit()),
+                    // As in `dispatch`.
+                    None if self.options.decider.cluster(name).is_some() => (&**name, 1),
+                    // Its series were dropped.
                     None => continue,
                 },
             };
-            metrics.queue_depth(name, queue.len());
+            let oldest = queue.oldest().map_or(0, |since| now.0 - since.0);
+            metrics.queue(name, queue.len(), clock::duration(oldest));
             metrics.concurrency(name, queue.in_flight(), limit as f64);
         }
         let stats = self.options.decider.stats();
@@ -234,7 +238,14 @@ impl<D: Decide> ControlLoop<D> {
         metrics.objects("policies", stats.policies);
         metrics.objects("unaccounted", stats.unaccounted);
         metrics.objects("copied", stats.copied);
+        metrics.objects("outdated", stats.outdated);
         metrics.distributions(&self.options.decider.distributions(now));
+        if let Some(counts) = self.options.decider.problem_counts() {
+            metrics.problems(counts);
+        }
+        for took in self.options.decider.take_propagated() {
+            metrics.propagated(clock::duration(took));
+        }
     }
 
     /// Starts nothing new and waits for running plans. Returns true if all of them ended.

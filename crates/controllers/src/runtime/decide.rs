@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use entourage_api::cluster::Cluster;
 use entourage_core::{
     Engine, distribution,
-    fleet::{Fleet, Stats},
+    fleet::{Fleet, ProblemCounts, Stats},
     interpreter::Interpreter,
     object::Time,
     observation::{Observation, Use, Watch},
@@ -51,6 +51,14 @@ pub trait Decide: Send + 'static {
     /// The state of each ResourceDistribution, for metrics.
     fn distributions(&self, now: Time) -> Vec<distribution::Report> {
         let _ = now;
+        Vec::new()
+    }
+    /// The problems that conditions report, for metrics.
+    fn problem_counts(&self) -> Option<&ProblemCounts> {
+        None
+    }
+    /// How long changes took to reach all members, in milliseconds, of those that have since the last call.
+    fn take_propagated(&mut self) -> Vec<i64> {
         Vec::new()
     }
     /// The Event for a user when the hub refuses a key's write, with the hub's message.
@@ -120,6 +128,14 @@ impl Decide for Engine {
 
     fn distributions(&self, now: Time) -> Vec<distribution::Report> {
         distribution::reports(self, now)
+    }
+
+    fn problem_counts(&self) -> Option<&ProblemCounts> {
+        Some(Fleet::problem_counts(self))
+    }
+
+    fn take_propagated(&mut self) -> Vec<i64> {
+        Self::take_propagated(self)
     }
 
     fn refused(&self, key: &Key, words: &str) -> Option<Event> {

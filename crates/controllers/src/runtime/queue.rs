@@ -44,8 +44,10 @@ struct Position {
     priority: Priority,
     /// Of two bindings with the same priority the higher rank goes first: see [`entourage_core::fleet::Fleet::rank`].
     rank: i32,
-    /// The time since when it waits.
+    /// The time since when it waits with this priority.
     since: Time,
+    /// The time since when it waits.
+    queued: Time,
     /// Of a binding: its place in the order of arrival.
     arrival: u64,
 }
@@ -115,6 +117,8 @@ pub struct Queue {
     /// The number of bindings that arrived.
     arrived: u64,
     waiting: HashMap<Arc<Key>, Position>,
+    /// The number of keys in `waiting`, by the time since when they wait.
+    queued: BTreeMap<Time, usize>,
     /// The serialization keys in flight, with the parked keys of each.
     serialization_keys: HashMap<Key, Vec<Parked>>,
     pops: u32,
@@ -132,6 +136,7 @@ impl Queue {
             priority,
             rank,
             since: now,
+            queued: now,
             arrival: 0,
         };
         self.wait(key, position);
@@ -139,7 +144,14 @@ impl Queue {
 
     fn wait(&mut self, key: Key, mut position: Position) {
         let is_binding = matches!(key, Key::Binding(_));
+        let before = self.waiting.get(&key).map(|held| held.queued);
+        position.queued = position.queued.min(before.unwrap_or(position.queued));
+        if let Some(before) = before {
+            count_out(&mut self.queued, before);
+        }
+        *self.queued.entry(position.queued).or_default() += 1;
         if let Some(held) = self.waiting.get_mut(&key) {
+            held.queued = position.queued;
             let bindings = &mut self.bindings[held.priority as usize];
             if held.priority > position.priority {
                 bindings.remove(held.rank, held.arrival);
@@ -206,6 +218,7 @@ impl Queue {
                     continue;
                 };
                 self.waiting.remove(&key);
+                count_out(&mut self.queued, position.queued);
                 match self.serialization_keys.get_mut(&key.serialization_key()) {
                     Some(parked) => park(parked, (Arc::unwrap_or_clone(key), position)),
                     None => return Some(Arc::unwrap_or_clone(key)),
@@ -261,6 +274,7 @@ impl Queue {
         self.ready.iter_mut().for_each(VecDeque::clear);
         self.bindings.iter_mut().for_each(Bindings::clear);
         self.waiting.clear();
+        self.queued.clear();
         self.serialization_keys.values_mut().for_each(Vec::clear);
     }
 
@@ -276,10 +290,26 @@ impl Queue {
         self.waiting.len()
     }
 
+    /// The time since when the oldest of the waiting keys waits, without parked ones. Cost: O(log keys).
+    #[must_use]
+    pub fn oldest(&self) -> Option<Time> {
+        self.queued.first_key_value().map(|(since, _)| *since)
+    }
+
     /// True if no key waits, without parked ones.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.waiting.is_empty()
+    }
+}
+
+/// One key less waits since then.
+fn count_out(queued: &mut BTreeMap<Time, usize>, since: Time) {
+    if let Some(count) = queued.get_mut(&since) {
+        *count -= 1;
+        if *count == 0 {
+            queued.remove(&since);
+        }
     }
 }
 
@@ -290,6 +320,7 @@ fn park(parked: &mut Vec<Parked>, (key, position): Parked) {
                 priority: held.priority.min(position.priority),
                 rank: position.rank,
                 since: held.since.min(position.since),
+                queued: held.queued.min(position.queued),
                 arrival: held.arrival.min(position.arrival),
             };
         }
@@ -488,6 +519,47 @@ mod tests {
         assert_eq!(queue.pop(Time(0)), None, "its lane is taken");
         queue.finish(&binding("a"));
         assert_eq!(drain(&mut queue), [binding("a")]);
+    }
+
+    #[test]
+    fn the_oldest_key_keeps_its_time_until_it_is_popped_or_forgotten() {
+        let mut queue = Queue::default();
+        assert_eq!(queue.oldest(), None);
+        queue.push(binding("a"), Priority::Timer, 0, Time(10));
+        queue.push(binding("b"), Priority::Live, 0, Time(20));
+        queue.push(binding("c"), Priority::Live, 0, Time(20));
+        // It moves up.
+        queue.push(binding("a"), Priority::Live, 0, Time(30));
+        queue.push(binding("a"), Priority::Timer, 0, Time(40));
+        assert_eq!(queue.oldest(), Some(Time(10)));
+        let mut times = Vec::new();
+        while let Some(key) = queue.pop(Time(50)) {
+            times.push((key, queue.oldest()));
+        }
+        assert_eq!(
+            times,
+            [
+                (binding("b"), Some(Time(10))),
+                (binding("c"), Some(Time(10))),
+                (binding("a"), None)
+            ]
+        );
+        queue.push(binding("a"), Priority::Live, 0, Time(60));
+        queue.forget();
+        assert_eq!(queue.oldest(), None);
+    }
+
+    #[test]
+    fn a_key_that_was_parked_is_as_old_as_it_was() {
+        let mut queue = Queue::default();
+        queue.start(&binding("a"));
+        queue.push(binding("a"), Priority::Live, 0, Time(10));
+        assert_eq!((queue.pop(Time(20)), queue.oldest()), (None, None));
+        queue.push(binding("a"), Priority::Live, 0, Time(30));
+        assert_eq!(queue.oldest(), Some(Time(30)));
+        queue.finish(&binding("a"));
+        assert_eq!(queue.oldest(), Some(Time(10)));
+        assert_eq!((queue.pop(Time(40)), queue.oldest()), (Some(binding("a")), None));
     }
 
     #[test]

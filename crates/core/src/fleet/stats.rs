@@ -20,6 +20,8 @@ pub struct Stats {
     pub unaccounted: usize,
     /// Other objects on members that carry our metadata and are not managed: they are reported here and left alone.
     pub copied: usize,
+    /// Templates of which some copy is not of the wanted version.
+    pub outdated: usize,
 }
 
 impl Fleet {
@@ -27,12 +29,6 @@ impl Fleet {
     #[must_use]
     pub const fn problem_counts(&self) -> &ProblemCounts {
         &self.memory.problem_counts
-    }
-
-    /// The number of templates that have outdated copies on members. Cost: O(1).
-    #[must_use]
-    pub fn outdated(&self) -> usize {
-        self.memory.propagations.count()
     }
 
     /// Sizes. Cost: O(resources); for metrics only.
@@ -59,6 +55,7 @@ impl Fleet {
             policies: self.cache.policies.len(),
             unaccounted: left + all().filter(lacks_binding).map(live).sum::<usize>(),
             copied: copied.saturating_sub(left),
+            outdated: self.memory.propagations.count(),
         }
     }
 }
