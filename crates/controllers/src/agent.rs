@@ -15,7 +15,7 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 use entourage_api::names;
 use entourage_core::{
     agent::{Agent, Config},
-    object::{Gvk, Str},
+    object::{Gvk, Str, Time},
     observation::Server,
 };
 use tokio::{

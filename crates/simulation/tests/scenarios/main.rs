@@ -12,6 +12,7 @@ mod chaos_policies;
 mod checks;
 mod closure;
 mod conditions;
+mod counts;
 mod customizations;
 mod descheduler;
 mod distributions;

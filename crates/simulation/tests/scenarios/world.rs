@@ -2,6 +2,7 @@
 //! are those of `entourage-simulation`; the world adds what disturbs them (`disturbed`): it can crash after any change, lose all
 //! memory, and start again from lists.
 
+mod counts;
 pub(crate) mod disorder;
 mod disturbed;
 pub(crate) mod flight;
@@ -497,6 +498,7 @@ impl World {
         let is_settled = run::run(self, until).is_continue();
         if is_settled {
             self.assert_reported_truly();
+            self.assert_problems_are_counted();
         }
         is_settled
     }

@@ -1,0 +1,138 @@
+//! The counts for metrics: they rise with a problem, are the same after a restart, and return to what they were. That they agree with a
+//! recount at any time is asserted by the world whenever it settles (`world/counts.rs`), under chaos, too.
+
+use crate::{
+    config_map, deployment, policy, settled,
+    world::{Random, World, disorder::Ends},
+};
+
+/// True if one of the lines begins like this.
+fn has(problems: &[String], start: &str) -> bool {
+    problems.iter().any(|line| line.starts_with(start))
+}
+
+#[test]
+fn a_member_that_is_down_is_counted_and_forgotten_when_it_is_back() {
+    let mut world = settled();
+    let quiet = world.problems();
+    assert!(!has(&quiet, "FullyApplied"), "{quiet:?}");
+    world.set_down("member1", true);
+    assert!(world.settle_for(60_000));
+    world.apply(config_map("my-config", "two"));
+    assert!(world.settle_for(60_000));
+    let down = world.problems();
+    for start in ["member1 Ready ", "FullyApplied ", "member1 Unknown "] {
+        assert!(has(&down, start), "{start}: {down:?}");
+    }
+    assert!(!has(&down, "member2"), "{down:?}");
+    world.restart();
+    assert!(world.settle_for(60_000));
+    assert_eq!(world.problems(), down, "after a restart");
+    world.set_down("member1", false);
+    assert!(world.settle_for(60_000));
+    assert_eq!(world.problems(), quiet);
+}
+
+#[test]
+fn a_missing_dependency_and_a_template_without_a_cluster_are_counted_until_they_end() {
+    let mut world = settled();
+    let quiet = world.problems();
+    world.apply(deployment("myapp", &["my-config", "other"]));
+    assert!(world.settle());
+    let lacks = world.problems();
+    assert!(has(&lacks, "DependenciesReady DependencyMissing 1"), "{lacks:?}");
+    world.apply(deployment("myapp", &["my-config"]));
+    assert!(world.settle());
+    assert_eq!(world.problems(), quiet);
+    world.apply(policy(&["nowhere"]));
+    assert!(world.settle());
+    let nowhere = world.problems();
+    assert!(has(&nowhere, "Scheduled NoClusterFit 1"), "{nowhere:?}");
+    world.apply(policy(&["member1", "member2"]));
+    assert!(world.settle());
+    assert_eq!(world.problems(), quiet);
+}
+
+#[test]
+fn nothing_is_counted_of_what_is_deleted() {
+    let mut world = settled();
+    world.apply(deployment("myapp", &["my-config", "other"]));
+    assert!(world.settle());
+    world.delete("Deployment", "myapp");
+    world.delete("ConfigMap", "my-config");
+    assert!(world.settle_for(120_000));
+    let counts = world.process.engine.problem_counts();
+    assert_eq!(
+        (counts.bindings().count(), counts.copies().count()),
+        (0, 0),
+        "{counts:?}"
+    );
+}
+
+#[test]
+fn a_change_is_reported_once_when_the_last_member_has_it() {
+    let mut world = settled();
+    world.process.engine.take_propagated();
+    world.apply(config_map("my-config", "two"));
+    assert!(world.settle());
+    let took = world.process.engine.take_propagated();
+    assert_eq!(took.len(), 1, "{took:?}");
+    assert!(took.iter().all(|millis| *millis < 20_000), "{took:?}");
+    assert_eq!(world.process.engine.stats().outdated, 0);
+
+    world.set_down("member2", true);
+    assert!(world.settle_for(60_000));
+    let changed = world.now;
+    world.apply(config_map("my-config", "three"));
+    assert!(world.settle_for(60_000));
+    assert!(world.process.engine.take_propagated().is_empty());
+    assert_eq!(world.process.engine.stats().outdated, 1);
+    world.set_down("member2", false);
+    let back = world.now;
+    assert!(world.settle_for(60_000));
+    let took = world.process.engine.take_propagated();
+    assert_eq!(took.len(), 1, "{took:?}");
+    assert!(took[0] >= back.0 - changed.0, "{took:?}");
+    assert_eq!(world.process.engine.stats().outdated, 0);
+}
+
+#[test]
+fn a_change_that_ends_with_its_template_is_not_reported() {
+    let mut world = settled();
+    world.set_down("member2", true);
+    assert!(world.settle_for(60_000));
+    world.apply(deployment("myapp", &["my-config", "other"]));
+    assert!(world.settle_for(60_000));
+    world.process.engine.take_propagated();
+    assert!(world.process.engine.stats().outdated > 0);
+    world.delete("Deployment", "myapp");
+    world.delete("ConfigMap", "my-config");
+    world.set_down("member2", false);
+    assert!(world.settle_for(120_000));
+    assert_eq!(world.process.engine.stats().outdated, 0);
+}
+
+#[test]
+fn the_counts_agree_with_a_recount_after_random_events_crashes_and_takeovers() {
+    const MEMBERS: [&str; 3] = ["member1", "member2", "member3"];
+    for (seed, ends) in [(11, Ends::Crashes), (12, Ends::Crashes), (13, Ends::Takeovers)] {
+        let mut world = World::new(&MEMBERS);
+        assert!(world.settle());
+        world.disturb(Random::new(seed), 50);
+        let mut random = Random::new(seed ^ 0xffff);
+        for _ in 0..20 {
+            world.begin_round(&mut random, ends.into());
+            match random.below(5) {
+                0 => world.apply(deployment("myapp", &["my-config"])),
+                1 => world.apply(config_map("my-config", ["one", "two"][random.below(2)])),
+                2 => world.apply(policy(&MEMBERS[..=random.below(3)])),
+                3 => world.set_down(MEMBERS[random.below(3)], random.below(2) == 0),
+                _ => world.delete("ConfigMap", "my-config"),
+            }
+            world.end_round(&mut random, ends.into());
+        }
+        world.calm();
+        // Settling asserts it.
+        assert!(world.settle_for(120_000), "{seed}");
+    }
+}
