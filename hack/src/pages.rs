@@ -273,9 +273,13 @@ fn every_metric_is_listed() {
     };
     let ours = named("crates/controllers/src/metrics.rs", "ours.register(");
     let ours: Vec<String> = ours.iter().map(|name| format!("entourage_{name}")).collect();
-    let process = named("crates/controllers/src/metrics/process.rs", "encode_descriptor(");
+    let mut process = named("crates/controllers/src/metrics/process.rs", "encode_descriptor(");
+    process.extend(named(
+        "crates/controllers/src/metrics/problems.rs",
+        "encode_descriptor(",
+    ));
     assert!(
-        ours.len() >= 14 && process.len() >= 3,
+        ours.len() >= 17 && process.len() >= 7,
         "the names are not found in the source: {ours:?}, {process:?}"
     );
     for name in ours.iter().chain(&process) {

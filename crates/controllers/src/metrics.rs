@@ -2,8 +2,8 @@
 //!
 //! Labels never hold a namespace or an error text, and of objects only the names of members, hooks and ResourceDistributions:
 //! the number of series is bounded by servers × verbs × kinds × codes, members × outcomes, members × conditions, configured hooks ×
-//! operations × outcomes, and ResourceDistributions. They hold no data of a Secret. Counters of a removed member stay, so that sums over all members never
-//! fall; its gauges and histograms are dropped ([`Metrics::forget`]).
+//! operations × outcomes, and ResourceDistributions. They hold no data of a Secret. Counters of a removed member stay, so that sums over
+//! all members never fall; its gauges and histograms are dropped ([`Metrics::forget`]).
 
 use std::{
     sync::{Arc, atomic::AtomicU64},
