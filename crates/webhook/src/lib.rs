@@ -12,6 +12,7 @@
 //! | `distributions` | requests to the hub about a ResourceDistribution and its author |
 //! | [`server`] | the routes of admission, and the lists of other objects |
 //! | `listener` | HTTPS: limits, deadlines, graceful shutdown |
+//! | `metrics` | requests by webhook and code, and their duration |
 //! | [`interpret`] | for authors of interpreter webhooks: from a trait to a server of both contracts |
 //! | [`certificates`] | our own authority and certificate, and their renewal |
 //! | [`register`] | the Secret that replicas share, and the configurations that point to this server |
@@ -31,6 +32,7 @@ pub mod certificates;
 mod distributions;
 pub mod interpret;
 pub mod listener;
+mod metrics;
 mod options;
 pub mod register;
 pub mod review;

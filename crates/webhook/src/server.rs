@@ -1,4 +1,4 @@
-//! HTTPS: `POST /mutate`, `POST /validate`, `GET /healthz`, `GET /readyz`.
+//! HTTPS: `POST /mutate`, `POST /validate`, `GET /healthz`, `GET /readyz`, `GET /metrics`.
 //!
 //! All resources are limited: those that the listener limits, the size of a body, and the time for lists of other objects.
 
@@ -6,19 +6,20 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use entourage_admission::Settings;
-use http::{Method, Request, Response, StatusCode};
+use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::Full;
 use kube::{
     Api,
     api::{ApiResource, DynamicObject, GroupVersionKind, ListParams},
 };
 use serde_json::Value;
-use tokio::{net::TcpListener, sync::watch};
+use tokio::{net::TcpListener, sync::watch, time::Instant};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     distributions::{Denial, Distributions},
     listener::{self, Current, text},
+    metrics::{Metrics, OPENMETRICS},
     review::{Others, Question, Review},
 };
 
@@ -41,10 +42,11 @@ pub(crate) struct Server {
     distributions: Distributions,
     tls: watch::Receiver<Current>,
     ready: watch::Receiver<bool>,
+    metrics: Metrics,
 }
 
 impl Server {
-    pub(crate) const fn new(
+    pub(crate) fn new(
         client: kube::Client,
         settings: Settings,
         distributions: Distributions,
@@ -57,6 +59,7 @@ impl Server {
             distributions,
             tls,
             ready,
+            metrics: Metrics::default(),
         }
     }
 
@@ -80,7 +83,7 @@ impl Server {
         let Some(question) = Question::at(path) else {
             let is_get = matches!(*request.method(), Method::GET | Method::HEAD);
             return match path {
-                "/healthz" | "/livez" | "/readyz" if !is_get => {
+                "/healthz" | "/livez" | "/readyz" | "/metrics" if !is_get => {
                     text(StatusCode::METHOD_NOT_ALLOWED, "use GET\n")
                 }
                 "/healthz" | "/livez" => text(StatusCode::OK, "ok\n"),
@@ -89,19 +92,48 @@ impl Server {
                     StatusCode::SERVICE_UNAVAILABLE,
                     "not ready: the hub's configurations do not point here yet, or the end has come\n",
                 ),
+                "/metrics" => {
+                    let mut response = text(StatusCode::OK, self.metrics.render());
+                    let kind = HeaderValue::from_static(OPENMETRICS);
+                    response.headers_mut().insert(header::CONTENT_TYPE, kind);
+                    response
+                }
                 _ => text(
                     StatusCode::NOT_FOUND,
-                    "served here: /mutate, /validate, /healthz, /readyz\n",
+                    "served here: /mutate, /validate, /healthz, /readyz, /metrics\n",
                 ),
             };
         };
+        let began = Instant::now();
+        let (response, code) = self.respond(request, question).await;
+        let webhook = match question {
+            Question::Mutate => "mutate",
+            Question::Validate => "validate",
+        };
+        self.metrics.request(webhook, code, began.elapsed());
+        response
+    }
+
+    /// The response to a review, and the code that is counted: 200 if the write is allowed, that of the decision if it is denied.
+    async fn respond<B>(&self, request: Request<B>, question: Question) -> (Response<Full<Bytes>>, u16)
+    where
+        B: http_body::Body<Data = Bytes>,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let with_code = |response: Response<Full<Bytes>>| {
+            let code = response.status().as_u16();
+            (response, code)
+        };
         let body = match listener::posted(request, "an AdmissionReview", LARGEST).await {
             Ok(body) => body,
-            Err(response) => return response,
+            Err(response) => return with_code(response),
         };
         match Review::read(&body) {
-            Err(why) => text(StatusCode::BAD_REQUEST, format!("{why}\n")),
-            Ok(review) => listener::json(&self.reviewed(&review, question).await),
+            Err(why) => with_code(text(StatusCode::BAD_REQUEST, format!("{why}\n"))),
+            Ok(review) => {
+                let answer = self.reviewed(&review, question).await;
+                (listener::json(&answer), decided(&answer))
+            }
         }
     }
 
@@ -153,4 +185,15 @@ impl Server {
             }
         }
     }
+}
+
+/// The code of a decision: 200 if the write is allowed.
+fn decided(answer: &Value) -> u16 {
+    let response = &answer["response"];
+    if response["allowed"] == true {
+        return StatusCode::OK.as_u16();
+    }
+    let code = response["status"]["code"].as_u64();
+    let code = code.and_then(|code| u16::try_from(code).ok());
+    code.unwrap_or(StatusCode::FORBIDDEN.as_u16())
 }

@@ -397,12 +397,21 @@ async fn what_is_no_review_is_reported_as_such_by_its_code() {
         ("POST", "/validate", "application/json; charset=utf-8", &fine, 200),
         ("GET", "/healthz", json, "", 200),
         ("GET", "/readyz", json, "", 200),
+        ("POST", "/metrics", json, "", 405),
+        ("GET", "/metrics", json, "", 200),
     ] {
         let (got, answer) = asked(&server, method, path, media, body.to_owned()).await;
         assert_eq!(got, code, "{method} {path} {media} {body}: {answer}");
     }
     let large = vec![b' '; server::LARGEST + 1];
     assert_eq!(asked(&server, "POST", "/validate", json, large).await.0, 413);
+    let (_, metrics) = asked(&server, "GET", "/metrics", json, "").await;
+    for (code, count) in [(200, 1), (400, 4), (405, 1), (413, 1), (415, 1)] {
+        let line =
+            format!("entourage_webhook_requests_total{{webhook=\"validate\",code=\"{code}\"}} {count}\n");
+        assert!(metrics.contains(&line), "{line}{metrics}");
+    }
+    assert!(!metrics.contains("mutate"), "{metrics}");
 }
 
 /// A running webhook.
