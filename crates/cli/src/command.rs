@@ -352,6 +352,7 @@ mod tests {
         "entourage promote clusterrole viewer -C m1 --auto-create-policy=false --cluster-kubeconfig m1.yaml",
         "entourage promote deploy web -C m1 --policy-name web --kubeconfig hub.yaml",
         "entourage proxy --kubeconfig hub.yaml --tls-cert-file tls.crt --tls-private-key-file tls.key",
+        "entourage proxy --kubeconfig h --tls-cert-file t --tls-private-key-file k --health-addr 127.0.0.1:8080",
         "entourage join m1 --cluster-kubeconfig m1.yaml --impersonate user:jane,group:devs",
         "entourage register --bootstrap-kubeconfig edge1.kubeconfig --image registry.example/entourage:1 --wait 30m",
         "entourage register --bootstrap-kubeconfig b --kubeconfig edge1.yaml --hub-kubeconfig hub.kubeconfig",

@@ -20,12 +20,14 @@ use prometheus_client::{
 mod labels;
 mod problems;
 mod process;
+mod proxy;
 
 pub use labels::{Asked, NO_ANSWER, Outcome, Verb};
 use labels::{
     DistributionLabels, EstimatorLabels, HookLabels, HookName, KindLabels, LatencyLabels, NameLabels,
     PlanLabels, RequestLabels, ServerLabels, of,
 };
+pub use proxy::{ProxyMetrics, Target};
 
 /// Upper bounds of the latency buckets in seconds: a member on the same machine responds in a millisecond, one behind a slow
 /// link in seconds, and no call outlives its deadline of ten (architecture 2.7).
@@ -368,13 +370,30 @@ impl Metrics {
     /// All metrics as OpenMetrics text.
     #[must_use]
     pub fn render(&self) -> String {
-        let mut out = String::new();
-        // Writing to a String fails only if a collector returns an error, and ours do not.
-        if text::encode(&mut out, &self.0.registry).is_err() {
-            out.clear();
-        }
-        out
+        text_of(&self.0.registry)
     }
+}
+
+/// What `/metrics` serves.
+pub trait Exposition: Clone + Send + Sync + 'static {
+    /// All metrics as OpenMetrics text.
+    fn render(&self) -> String;
+}
+
+impl Exposition for Metrics {
+    fn render(&self) -> String {
+        Self::render(self)
+    }
+}
+
+/// The metrics of a registry as OpenMetrics text.
+fn text_of(registry: &Registry) -> String {
+    let mut out = String::new();
+    // Writing to a String fails only if a collector returns an error, and ours do not.
+    if text::encode(&mut out, registry).is_err() {
+        out.clear();
+    }
+    out
 }
 
 impl Default for Metrics {

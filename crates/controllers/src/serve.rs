@@ -18,9 +18,9 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
-use crate::{lease::Leadership, metrics::Metrics};
+use crate::{lease::Leadership, metrics::Exposition};
 
-/// The media type of [`Metrics::render`].
+/// The media type of [`Exposition::render`].
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// A client that does not send its request within this time is cut off.
@@ -39,6 +39,16 @@ pub struct Readiness {
 }
 
 impl Readiness {
+    /// Ready as long as it serves: for a process that needs no lists and no election.
+    #[must_use]
+    pub fn always() -> Self {
+        let (_, held) = watch::channel(true);
+        Self {
+            leading: Leadership::from(held.clone()),
+            synced: held,
+        }
+    }
+
     /// The names of the failed checks, without those in `exclude`.
     #[must_use]
     pub fn missing(&self, exclude: &[&str]) -> Vec<&'static str> {
@@ -54,7 +64,12 @@ impl Readiness {
 }
 
 /// Serves until `stop`; requests in progress are completed.
-pub async fn serve(listener: TcpListener, readiness: Readiness, metrics: Metrics, stop: CancellationToken) {
+pub async fn serve(
+    listener: TcpListener,
+    readiness: Readiness,
+    metrics: impl Exposition,
+    stop: CancellationToken,
+) {
     let permits = Arc::new(Semaphore::new(CONNECTIONS));
     loop {
         let Ok(permit) = permits.clone().acquire_owned().await else {
@@ -80,7 +95,12 @@ pub async fn serve(listener: TcpListener, readiness: Readiness, metrics: Metrics
     }
 }
 
-async fn connection(stream: TcpStream, readiness: Readiness, metrics: Metrics, stop: CancellationToken) {
+async fn connection(
+    stream: TcpStream,
+    readiness: Readiness,
+    metrics: impl Exposition,
+    stop: CancellationToken,
+) {
     let service = service_fn(move |request: Request<Incoming>| {
         let answer = answer(
             request.method(),
@@ -114,7 +134,7 @@ fn answer(
     path: &str,
     query: Option<&str>,
     readiness: &Readiness,
-    metrics: &Metrics,
+    metrics: &impl Exposition,
 ) -> Response<Full<Bytes>> {
     if method != Method::GET && method != Method::HEAD {
         return text(StatusCode::METHOD_NOT_ALLOWED, "only GET is served\n");
@@ -165,6 +185,7 @@ mod tests {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
     use super::*;
+    use crate::metrics::Metrics;
 
     struct Served {
         address: SocketAddr,

@@ -9,7 +9,10 @@ use std::{
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use clap::Args;
-use entourage_controllers::proxy::{Front, Proxy, ProxyOptions};
+use entourage_controllers::{
+    proxy::{Front, Proxy, ProxyOptions},
+    serve::{self, Readiness},
+};
 use entourage_webhook::listener::{self, Limits};
 use kube::config::AuthInfo;
 use tokio::{
@@ -20,7 +23,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
-use super::controllers::{IN_POD, hub, stop_on};
+use super::controllers::{HealthAddress, IN_POD, health_address, hub, stop_on};
 use crate::{
     args::{CLUSTER_NAMESPACE, HubArgs},
     connect::Connection,
@@ -64,6 +67,10 @@ pub struct ProxyArgs {
     #[arg(long, value_name = "NAMESPACE", default_value = CLUSTER_NAMESPACE)]
     pub cluster_namespace: String,
 
+    /// Address that serves /healthz, /readyz and /metrics over plain HTTP, or off
+    #[arg(long, value_name = "ADDRESS", value_parser = health_address, default_value = "off")]
+    pub health_addr: HealthAddress,
+
     /// Logging.
     #[command(flatten)]
     pub log: LogArgs,
@@ -93,6 +100,13 @@ pub async fn run(args: ProxyArgs) -> Result<()> {
     let listener = TcpListener::bind(bind)
         .await
         .with_context(|| format!("cannot listen on {bind}"))?;
+    if let Some(address) = args.health_addr.0 {
+        let health = TcpListener::bind(address)
+            .await
+            .with_context(|| format!("cannot listen on {address}"))?;
+        let metrics = front.metrics().clone();
+        tokio::spawn(serve::serve(health, Readiness::always(), metrics, stop.clone()));
+    }
     let signals = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     tokio::spawn(stop_on(signals, stop.clone()));
     info!(address = %listener.local_addr()?, "serving the hub and clusters/NAME/proxy");

@@ -164,6 +164,17 @@ pub(super) struct NameLabels {
     pub(super) distribution: String,
 }
 
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct ProxyLabels {
+    pub(super) target: &'static str,
+    pub(super) code: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct TargetLabels {
+    pub(super) target: &'static str,
+}
+
 /// The labels of a series of one server.
 pub(super) fn of(server: &str) -> ServerLabels {
     ServerLabels {

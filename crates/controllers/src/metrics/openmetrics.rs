@@ -258,6 +258,26 @@ fn the_exposition_is_openmetrics_with_and_without_samples() {
 }
 
 #[test]
+fn the_metrics_of_a_proxy_are_openmetrics_and_none_of_the_controllers() {
+    let metrics = ProxyMetrics::new();
+    read(&metrics.render()).expect("OpenMetrics");
+    metrics.request(Target::Member, 200, Duration::from_millis(3));
+    metrics.request(Target::Member, 403, Duration::from_millis(3));
+    metrics.request(Target::Hub, 200, Duration::from_secs(90));
+    let text = metrics.render();
+    read(&text).unwrap_or_else(|wrong| panic!("{wrong}\n{text}"));
+    for line in [
+        r#"entourage_proxy_requests_total{target="member",code="200"} 1"#,
+        r#"entourage_proxy_requests_total{target="member",code="403"} 1"#,
+        r#"entourage_proxy_requests_total{target="hub",code="200"} 1"#,
+    ] {
+        assert!(text.lines().any(|each| each == line), "{line}\n{text}");
+    }
+    // A proxy beside the controllers would look like one that does not lead.
+    assert!(!text.contains("entourage_leading"), "{text}");
+}
+
+#[test]
 fn problems_are_shown_as_they_are_counted_and_end_without_a_trace() {
     let metrics = all();
     let lines = [

@@ -13,9 +13,10 @@ use k8s_openapi::api::{
     authorization::v1::{ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec},
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
-use tokio::sync::Semaphore;
+use tokio::{sync::Semaphore, time::Instant};
 
 use super::{BEGUN_WITHIN, Body, Proxy, Refusal, Requester, headers, splice, target, words};
+use crate::metrics::{ProxyMetrics, Target};
 
 /// The resource, below which the paths of members are.
 const CLUSTERS: &str = "/apis/cluster.karmada.io/v1alpha1/clusters/";
@@ -34,6 +35,7 @@ pub struct Front {
     passing: kube::Client,
     proxy: Proxy,
     reviews: Semaphore,
+    metrics: ProxyMetrics,
 }
 
 /// The part of a review that is read. Never its `spec`, which has the token.
@@ -76,11 +78,34 @@ impl Front {
             passing,
             proxy,
             reviews: Semaphore::new(REVIEWS),
+            metrics: ProxyMetrics::new(),
         }
     }
 
-    /// Answers one request.
+    /// Its metrics.
+    #[must_use]
+    pub const fn metrics(&self) -> &ProxyMetrics {
+        &self.metrics
+    }
+
+    /// Answers one request, and counts it.
     pub async fn answer<B>(&self, request: Request<B>) -> Response<Body>
+    where
+        B: http_body::Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let target = match of_member(request.uri().path()) {
+            Some(_) => Target::Member,
+            None => Target::Hub,
+        };
+        let began = Instant::now();
+        let response = self.respond(request).await;
+        let code = response.status().as_u16();
+        self.metrics.request(target, code, began.elapsed());
+        response
+    }
+
+    async fn respond<B>(&self, request: Request<B>) -> Response<Body>
     where
         B: http_body::Body<Data = Bytes> + Send + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
