@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use super::Dirty;
 use crate::{
     fleet::{Fleet, current},
-    memory::propagations::End,
+    memory::{Origin, propagations::End},
     object::Time,
     plan::Key,
 };
@@ -43,8 +43,10 @@ impl Fleet {
                 && resource.template.is_some()
                 && resource.binding.is_some();
             let end = if is_reached { End::Reached } else { End::Dropped };
+            // What a list shows changed earlier.
+            let began = (self.memory.origin != Origin::List).then_some(now);
             match is_outdated {
-                true => self.memory.propagations.begins(&id, &cluster, now),
+                true => self.memory.propagations.begins(&id, &cluster, began),
                 false => self
                     .memory
                     .propagations
