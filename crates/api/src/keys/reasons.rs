@@ -85,6 +85,20 @@ table! {
         CREDENTIALS_NOT_FOR_ADDRESS = "CredentialsNotForAddress";
         /// Ours. Ready of a Cluster is False: the address at which its Secret is first used cannot be recorded on the Secret.
         CREDENTIALS_NOT_RECORDED = "CredentialsNotRecorded";
+        /// Ours. Ready of a Cluster is False: its Secret has no token.
+        CREDENTIALS_MISSING = "CredentialsMissing";
+        /// Ours. Ready of a Cluster is False: it names no Secret, or one that does not exist.
+        SECRET_MISSING = "SecretMissing";
+        /// Ours. Ready of a Cluster is False: its Secret cannot be read.
+        SECRET_NOT_READ = "SecretNotRead";
+        /// Ours. Ready of a Cluster is False: its Secret is not in the namespace of the Secrets of Clusters.
+        SECRET_NAMESPACE_FORBIDDEN = "SecretNamespaceForbidden";
+        /// Ours. Ready of a Cluster is False: its endpoint, its proxy or the headers for that cannot be used.
+        INVALID_ENDPOINT = "InvalidEndpoint";
+        /// Ours. Ready of a Cluster is False: its Secret has no valid certificate under `caBundle`.
+        INVALID_CA_BUNDLE = "InvalidCABundle";
+        /// Ours. Ready of a Cluster is False: a client cannot be built from its endpoint and its Secret.
+        CLIENT_NOT_BUILT = "ClientNotBuilt";
         /// CompleteAPIEnablements is True.
         FULL_API_ENABLEMENTS = "FullAPIEnablements";
         /// CompleteAPIEnablements is False: some groups could not be discovered.

@@ -95,7 +95,7 @@ pub(super) async fn connect(
     config.default_retry = false;
     // The error's own text could quote the proxy's URL, with its password.
     let client = (options.clients)(name, config).map_err(|_| Refused {
-        reason: "ClientNotBuilt",
+        reason: reason::CLIENT_NOT_BUILT,
         message: "a client cannot be built; check spec.apiEndpoint, spec.proxyURL and the key caBundle of the Secret"
             .into(),
     })?;
@@ -238,14 +238,14 @@ async fn credentials(
     }) = &reach.secret
     else {
         return Err(Refused {
-            reason: "SecretMissing",
+            reason: reason::SECRET_MISSING,
             message: format!("Cluster {name} has no {field}; name a Secret in namespace {namespace}"),
         });
     };
     // A Cluster must not be able to make this process use any Secret of the hub as credentials (architecture 2.15).
     if lies_in != namespace {
         return Err(Refused {
-            reason: "SecretNamespaceForbidden",
+            reason: reason::SECRET_NAMESPACE_FORBIDDEN,
             message: format!("{field}.namespace is {lies_in}; Secrets of Clusters must lie in {namespace}"),
         });
     }
@@ -255,9 +255,9 @@ async fn credentials(
         .await
         .map_err(|failure| {
             let reason = if failure.class() == Class::Missing {
-                "SecretMissing"
+                reason::SECRET_MISSING
             } else {
-                "SecretNotRead"
+                reason::SECRET_NOT_READ
             };
             Refused {
                 reason,
@@ -277,7 +277,7 @@ async fn credentials(
             facts,
         }),
         _ => Err(Refused {
-            reason: "CredentialsMissing",
+            reason: reason::CREDENTIALS_MISSING,
             message: format!("Secret {namespace}/{secret} has no key token"),
         }),
     }
@@ -354,7 +354,7 @@ fn facts(id: &ResourceId, object: &Value) -> SecretFacts {
 
 fn config(reach: &Reach, credentials: &Credentials) -> Result<Config, Refused> {
     let bad = |what: &str| Refused {
-        reason: "InvalidEndpoint",
+        reason: reason::INVALID_ENDPOINT,
         message: format!("{what} is not a valid URL"),
     };
     let endpoint: http::Uri = reach.endpoint.parse().map_err(|_| bad("spec.apiEndpoint"))?;
@@ -366,7 +366,7 @@ fn config(reach: &Reach, credentials: &Credentials) -> Result<Config, Refused> {
         Some("http") if reach.insecure => {}
         Some("http") => {
             return Err(Refused {
-                reason: "InvalidEndpoint",
+                reason: reason::INVALID_ENDPOINT,
                 message: "spec.apiEndpoint is http://: the token would be readable on the way; use https://, or set \
                           spec.insecureSkipTLSVerification"
                     .into(),
@@ -379,7 +379,7 @@ fn config(reach: &Reach, credentials: &Credentials) -> Result<Config, Refused> {
         config.accept_invalid_certs = true;
     } else if let Some(ca) = &credentials.ca {
         config.root_cert = Some(certificates(ca).ok_or_else(|| Refused {
-            reason: "InvalidCABundle",
+            reason: reason::INVALID_CA_BUNDLE,
             message: "the key caBundle of the Cluster's Secret holds no PEM certificate".into(),
         })?);
     }
@@ -387,7 +387,7 @@ fn config(reach: &Reach, credentials: &Credentials) -> Result<Config, Refused> {
     if !reach.proxy.is_empty() {
         config.proxy_url = Some(reach.proxy.parse().map_err(|_| bad("spec.proxyURL"))?);
         reach.proxy_headers.add_to(&mut config).map_err(|Unfit| Refused {
-            reason: "InvalidEndpoint",
+            reason: reason::INVALID_ENDPOINT,
             message: "spec.proxyHeader has a name or a value that no HTTP header can have".into(),
         })?;
     }
