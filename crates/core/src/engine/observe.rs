@@ -50,6 +50,7 @@ use crate::{
     cache::Deletion,
     engine::routes::Changed,
     fleet::Fleet,
+    memory::Origin,
     object::{NamespacedName, Time},
     observation::{ObjectRef, Observation, Server, Subject},
     plan::Key,
@@ -74,6 +75,7 @@ impl Fleet {
             _ => None,
         };
         self.memory.origin = self.origin(&seen, now);
+        let is_listed = self.memory.origin == Origin::List || matches!(seen, Observation::Listed { .. });
         match seen {
             Observation::Seen(subject) => self.seen(subject, now, &mut dirty),
             Observation::Gone { which, uid, revision } => {
@@ -147,7 +149,7 @@ impl Fleet {
         self.mark(self.memory.origin, &dirty, now);
         self.end_problems(&mut dirty);
         self.sweep_kinds(now, &mut dirty);
-        self.compare_records(now, &mut dirty);
+        self.compare_records(is_listed, now, &mut dirty);
         self.dirty_rebalancers(&mut dirty);
         if let Some(watch) = of_watch {
             self.cache.watches.was_taken_in(&watch);

@@ -4,7 +4,8 @@
 //! Invariants:
 //! - A change begins with the first copy whose record is not from the wanted version, and ends with the last one. Changes that meet
 //!   count as one, from the first.
-//! - It is reported once, if a copy reached the wanted version; a template, or a copy, that is deleted before ends it without a report.
+//! - It is reported once, with the time until the last copy that reached the wanted version. Copies that never do, because they or their
+//!   template are deleted, or because their delivery is suspended, add nothing to it; without any other there is no report.
 //! - One that a list shows, after a start or a gap, began nobody knows when: it is on its way, and its end is not reported.
 //! - A process that does not lead follows the records of the one that does, and reports nothing: each change is counted by one process.
 
@@ -17,7 +18,7 @@ use crate::object::{ResourceId, Str, Time};
 pub(crate) enum End {
     /// It was written from the wanted version.
     Reached,
-    /// It is not wanted any more, or there is nothing to write.
+    /// It is not wanted any more, is not to be written now, or there is nothing to write.
     Dropped,
 }
 
@@ -27,7 +28,8 @@ struct Propagation {
     /// `None` if that is not known.
     began: Option<Time>,
     outdated: BTreeSet<Str>,
-    reached: bool,
+    /// The time when the last copy reached the wanted version; `None` before the first one has.
+    reached: Option<Time>,
 }
 
 /// The changes on their way.
@@ -44,7 +46,7 @@ impl Propagations {
         let propagation = self.running.entry(id.clone()).or_insert_with(|| Propagation {
             began,
             outdated: BTreeSet::new(),
-            reached: false,
+            reached: None,
         });
         propagation.outdated.insert(cluster.clone());
     }
@@ -57,14 +59,15 @@ impl Propagations {
         if !propagation.outdated.remove(cluster) {
             return;
         }
-        propagation.reached |= end == End::Reached;
+        if end == End::Reached {
+            propagation.reached = Some(now);
+        }
         if propagation.outdated.is_empty()
             && let Some(propagation) = self.running.remove(id)
-            && propagation.reached
             && leading
-            && let Some(began) = propagation.began
+            && let (Some(began), Some(reached)) = (propagation.began, propagation.reached)
         {
-            self.ended.push(now.0 - began.0);
+            self.ended.push(reached.0 - began.0);
         }
     }
 
@@ -118,9 +121,10 @@ mod tests {
     }
 
     #[test]
-    fn what_ends_otherwise_is_reported_only_if_a_copy_reached_the_version() {
+    fn what_ends_otherwise_is_reported_with_the_last_copy_that_reached_the_version() {
         for (first, second, leading, wanted) in [
-            (End::Reached, End::Dropped, true, vec![20]),
+            (End::Reached, End::Reached, true, vec![20]),
+            (End::Reached, End::Dropped, true, vec![10]),
             (End::Dropped, End::Reached, true, vec![20]),
             (End::Dropped, End::Dropped, true, vec![]),
             (End::Reached, End::Reached, false, vec![]),
@@ -157,7 +161,7 @@ mod tests {
         all.begins(&id("b"), &"m2".into(), Some(Time(0)));
         all.ends(&id("a"), "m1", End::Reached, true, Time(10));
         all.forget_member("m2", true, Time(50));
-        assert_eq!((all.take_ended(), all.count()), (vec![50], 0));
+        assert_eq!((all.take_ended(), all.count()), (vec![10], 0));
         all.begins(&id("a"), &"m1".into(), Some(Time(60)));
         all.forget(&id("a"));
         all.ends(&id("a"), "m1", End::Reached, true, Time(70));

@@ -7,16 +7,16 @@ use std::collections::BTreeSet;
 
 use super::Dirty;
 use crate::{
-    fleet::{Fleet, current},
-    memory::{Origin, propagations::End},
+    fleet::{Fleet, current, suspension::is_suspended},
+    memory::propagations::End,
     object::Time,
     plan::Key,
 };
 
 impl Fleet {
-    /// Compares the records of these copies. Cost: O(copies to be planned again × labels and annotations); O(referrers) more
-    /// for each that changes and whose member does not respond.
-    pub(super) fn compare_records(&mut self, now: Time, dirty: &mut Dirty) {
+    /// Compares the records of the copies that an observation has planned again: a list, or another one. Cost: O(copies to be planned
+    /// again × labels and annotations); O(referrers) more for each that is outdated, or changes while its member does not respond.
+    pub(super) fn compare_records(&mut self, is_listed: bool, now: Time, dirty: &mut Dirty) {
         let copies: BTreeSet<_> = dirty
             .iter()
             .filter_map(|key| match key {
@@ -27,31 +27,40 @@ impl Fleet {
         for (id, cluster) in copies {
             let responds = self.answers(&cluster);
             let is_outdated = current::is_record_outdated(self, &id, &cluster);
+            // A change is not on its way to where a user suspended delivery, neither now nor when that is resumed.
+            let is_awaited = is_outdated
+                && self
+                    .resource(&id)
+                    .is_some_and(|resource| !is_suspended(self, &id, resource, &cluster));
             let Some(resource) = self.cache.resources.get_mut(&id) else {
                 continue;
             };
             let Some(state) = resource.copies.get_mut(&cluster) else {
                 continue;
             };
-            if state.outdated_since.is_some() == is_outdated {
+            let was_outdated = state.outdated_since.is_some();
+            if !is_awaited {
+                // Without a template that stays, a binding or a copy there is nothing to compare: it is no longer wanted.
+                let is_reached = !is_outdated
+                    && state.live.is_some()
+                    && state.record.is_some()
+                    && resource.binding.is_some()
+                    && resource
+                        .template
+                        .as_ref()
+                        .is_some_and(|template| template.meta.deleting.is_none());
+                let end = if is_reached { End::Reached } else { End::Dropped };
+                let propagations = &mut self.memory.propagations;
+                propagations.ends(&id, &cluster, end, self.leading, now);
+            } else if !was_outdated {
+                // What a list shows changed earlier.
+                let began = (!is_listed).then_some(now);
+                self.memory.propagations.begins(&id, &cluster, began);
+            }
+            if was_outdated == is_outdated {
                 continue;
             }
             state.outdated_since = is_outdated.then_some(now);
-            // Without a template, a binding or a copy there is nothing to compare: it is no longer wanted.
-            let is_reached = state.live.is_some()
-                && state.record.is_some()
-                && resource.template.is_some()
-                && resource.binding.is_some();
-            let end = if is_reached { End::Reached } else { End::Dropped };
-            // What a list shows changed earlier.
-            let began = (self.memory.origin != Origin::List).then_some(now);
-            match is_outdated {
-                true => self.memory.propagations.begins(&id, &cluster, began),
-                false => self
-                    .memory
-                    .propagations
-                    .ends(&id, &cluster, end, self.leading, now),
-            }
             // If the member responds, the outcome is reported to the referrers soon.
             if !responds {
                 let referrers = self.graph.links.of(&id).referrers.iter();

@@ -1,18 +1,28 @@
 //! The counts for metrics, against a recount.
 
-use entourage_core::{Engine, fleet::ProblemCounts, object::Str};
+use entourage_core::{Engine, cache::ResourceState, fleet::ProblemCounts, object::Str};
 
 use super::World;
 
 impl World {
-    /// The problems that are counted are those of a recount over what the process, and the one that stands by, have stored.
+    /// The problems that are counted are those of a recount over what the process, and the one that stands by, have stored; and a change
+    /// that is on its way has a copy that is outdated.
     pub(super) fn assert_problems_are_counted(&self) {
         let processes = self.standby.iter().chain([&self.process]);
         for process in processes {
-            assert_eq!(
-                process.engine.problem_counts(),
-                &recounted(&process.engine),
-                "counted, and recounted"
+            let (engine, counts) = (&process.engine, process.engine.problem_counts());
+            assert_eq!(counts, &recounted(engine), "counted, and recounted");
+            let stats = engine.stats();
+            assert_eq!(counts.members().count(), stats.clusters);
+            let is_outdated = |resource: &ResourceState| {
+                let mut copies = resource.copies.values();
+                copies.any(|state| state.outdated_since.is_some())
+            };
+            let outdated = engine.resources().filter(|&(_, resource)| is_outdated(resource));
+            let (changes, outdated) = (stats.outdated, outdated.count());
+            assert!(
+                changes <= outdated,
+                "{changes} changes, {outdated} with outdated copies"
             );
         }
     }
