@@ -180,7 +180,7 @@ readinessProbe:
   periodSeconds: 5
 {{- end -}}
 
-{{/* PodDisruptionBudget and NetworkPolicy. Argument: root, component, values, port. */}}
+{{/* PodDisruptionBudget and NetworkPolicy. Argument: root, component, values, port; health if metrics have a port of their own. */}}
 {{- define "entourage.policies" -}}
 {{- $values := .values -}}
 {{- if and $values.podDisruptionBudget (gt (int (default 1 $values.replicas)) 1) }}
@@ -216,6 +216,10 @@ spec:
     - ports:
         - port: {{ .port }}
           protocol: TCP
+        {{- with .health }}
+        - port: {{ . }}
+          protocol: TCP
+        {{- end }}
       {{- with $values.networkPolicy.ingressFrom }}
       from:
         {{- toYaml . | nindent 8 }}
