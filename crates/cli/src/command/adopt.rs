@@ -52,7 +52,12 @@ pub struct AdoptArgs {
     pub from_karmada: Option<PathBuf>,
 
     /// Context in that kubeconfig (default: current context)
-    #[arg(long, value_name = "NAME", requires = "from_karmada", conflicts_with = "former_hub")]
+    #[arg(
+        long,
+        value_name = "NAME",
+        requires = "from_karmada",
+        conflicts_with = "former_hub"
+    )]
     pub karmada_context: Option<String>,
 
     /// Also adopt copies of Karmada whose Pods this hub would restart or remove; only with --cluster

@@ -141,9 +141,12 @@ fn is_name(text: &str) -> bool {
     text.starts_with(is_first) && text.chars().all(|c| is_first(c) || c.is_ascii_digit())
 }
 
+/// The name of a histogram and its labels without the bound.
+type Series<'a> = (&'a str, BTreeMap<&'a str, &'a str>);
+
 /// Buckets rise with their bounds, and the last one, without a bound, is the count.
 fn histograms(samples: &[Sample]) -> Result<(), String> {
-    let mut buckets: BTreeMap<(&str, BTreeMap<&str, &str>), Vec<(f64, f64)>> = BTreeMap::new();
+    let mut buckets: BTreeMap<Series<'_>, Vec<(f64, f64)>> = BTreeMap::new();
     let mut counts = BTreeMap::new();
     for (name, labels, value) in samples {
         let others = labels.iter().filter(|(label, _)| *label != "le");

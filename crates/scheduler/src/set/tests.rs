@@ -200,9 +200,12 @@ fn a_set_that_sleeps_needs_no_report() {
     }
 }
 
+/// Nodes by their number and their CPUs.
+type Nodes<'a> = &'a [(i64, i64)];
+
 #[test]
 fn each_pod_needs_a_node() {
-    let cases: [(Pods<'_>, &[(i64, i64)], bool); 13] = [
+    let cases: [(Pods<'_>, Nodes<'_>, bool); 13] = [
         // 4 nodes with 2 CPUs each.
         (&[(2, 4)], &[(2, 4)], true),
         (&[(2, 5)], &[(2, 4)], false),
