@@ -56,7 +56,7 @@ pub struct ServiceExportCondition {
     pub message: Option<String>,
 }
 
-/// How a Service of other clusters looks.
+/// The form of a Service of other clusters.
 #[derive(CustomResource, JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[kube(
     group = "multicluster.x-k8s.io",
@@ -96,7 +96,7 @@ pub struct ServiceImportSpec {
     pub session_affinity_config: Option<SessionAffinityConfig>,
 }
 
-/// Whether a Service of other clusters has an address of its own.
+/// The kind of address of a Service of other clusters.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ServiceImportType {
     /// It has one in each cluster.

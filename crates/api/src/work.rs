@@ -186,7 +186,7 @@ impl TargetCluster {
         find(all, |target| &target.name, cluster)
     }
 
-    /// How often the demand of the workload counts on the cluster: once for each replica, or once for a set of components, which has no
+    /// The number of times that the demand of the workload counts on the cluster: once for each replica, or once for a set of components, which has no
     /// replicas.
     #[must_use]
     pub fn units(&self) -> i32 {

@@ -19,6 +19,7 @@
 //! | `registration` | approves the CertificateSigningRequests of agents |
 //! | `pull` | the client of a member in Pull mode: its copies as Works |
 //! | [`client`], [`limiter`], [`error`] | one request to one API server; the concurrency limit; the class of a failure |
+//! | `hub` | the facts about the hub that are read at the start |
 //! | [`hooks`] | calls to interpreter webhooks |
 //! | [`proxy`] | requests of users of the hub, sent on to a member as them |
 //! | [`estimators`] | questions to the scheduler estimators of members |
@@ -32,7 +33,7 @@ use entourage_core::{
     Engine,
     config::{Config, Estimators},
     failover::budget::Budget,
-    object::{Gvk, Str},
+    object::Gvk,
     observation::Server,
 };
 use tokio::{
@@ -40,7 +41,7 @@ use tokio::{
     sync::{Notify, mpsc, watch as cell},
 };
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
-use tracing::{debug, info, warn};
+use tracing::{info, warn};
 
 pub mod agent;
 pub mod client;
@@ -51,6 +52,7 @@ pub mod estimators;
 pub mod execute;
 pub mod failure_kind;
 pub mod hooks;
+mod hub;
 pub mod inbox;
 pub mod interpreter_snapshot;
 pub mod lease;
@@ -71,7 +73,7 @@ pub mod watch;
 pub use client::{ClientFactory, passing_clients, plain_clients};
 pub use error::Error;
 
-use client::{Api, ApiOptions, Form, capacity::Capacity, path::Path};
+use client::{Api, ApiOptions, capacity::Capacity};
 use execute::{Executor, events};
 use hooks::Hooks;
 use interpreter_snapshot::InterpreterSnapshot;
@@ -294,7 +296,7 @@ pub async fn run(
         },
     );
     let mut all_ended = true;
-    let result = match hub_id(&hub, &stop).await {
+    let result = match hub::id(&hub, &stop).await {
         None => Ok(()),
         Some(hub_id) => {
             info!(hub = %hub_id, "controllers started");
@@ -327,7 +329,7 @@ pub async fn run(
             config.multiple_pod_templates = options.multiple_pod_templates;
             config.eviction_budget = options.eviction_budget;
             config.eviction_timeout = clock::millis(options.eviction_timeout);
-            config.hub_has_nodes = has_nodes(&hub).await;
+            config.hub_has_nodes = hub::has_nodes(&hub).await;
             config.reserved = [&cluster_namespace, &options.lease_namespace]
                 .map(|name| name.as_str().into())
                 .into();
@@ -447,60 +449,6 @@ async fn nobody_leads(
         }
         pause = (pause * 2).min(Duration::from_secs(5));
     }
-}
-
-/// The uid of the hub's kube-system namespace: it identifies the copies of this hub. Retries until the hub responds; `None` on
-/// stop.
-async fn hub_id(hub: &Api, stop: &CancellationToken) -> Option<Str> {
-    let path = Path::namespace(Some("kube-system"));
-    let mut pause = Duration::from_millis(100);
-    loop {
-        let answer = tokio::select! {
-            () = stop.cancelled() => return None,
-            answer = hub.get(&path, Form::Metadata) => answer,
-        };
-        match answer {
-            Ok(object) => match object["metadata"]["uid"].as_str() {
-                Some(uid) if !uid.is_empty() => return Some(uid.into()),
-                _ => warn!("the hub's namespace kube-system has no uid"),
-            },
-            Err(failure) => {
-                let gvk = Gvk::new("v1", "Namespace");
-                warn!(
-                    error = failure.text(&gvk),
-                    "the hub's namespace kube-system cannot be read; asking again"
-                );
-            }
-        }
-        tokio::select! {
-            () = stop.cancelled() => return None,
-            () = tokio::time::sleep(pause) => {}
-        }
-        pause = (pause * 2).min(Duration::from_secs(5));
-    }
-}
-
-/// True if the hub has Nodes: then it runs workload controllers, and they own the status of workloads. A hub that does not list
-/// them counts as having none.
-async fn has_nodes(hub: &Api) -> bool {
-    let path = Path::raw("/api/v1/nodes?limit=1", "nodes");
-    let found = match hub.get(&path, Form::Whole).await {
-        Ok(list) => list["items"].as_array().is_some_and(|items| !items.is_empty()),
-        Err(failure) => {
-            debug!(
-                error = failure.text(&Gvk::new("v1", "Node")),
-                "cannot determine whether the hub has Nodes"
-            );
-            false
-        }
-    };
-    if found {
-        warn!(
-            "the hub has Nodes, so its own controllers write the status of workloads: the status of templates is left alone. A hub \
-             runs no workload controllers (docs/concepts.md, \"The status of a template\")"
-        );
-    }
-    found
 }
 
 #[cfg(test)]

@@ -374,7 +374,7 @@ impl Metrics {
     }
 }
 
-/// What `/metrics` serves.
+/// The source of the page `/metrics`.
 pub trait Exposition: Clone + Send + Sync + 'static {
     /// All metrics as OpenMetrics text.
     fn render(&self) -> String;

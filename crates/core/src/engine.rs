@@ -92,7 +92,7 @@ impl Engine {
         std::mem::take(&mut self.fleet.memory.notices)
     }
 
-    /// How long changes took from the first outdated copy to the last one written, in milliseconds, of those that have ended since the
+    /// The times of changes from the first outdated copy to the last one written, in milliseconds, of those that have ended since the
     /// last call. Cost: O(1) when there are none.
     pub fn take_propagated(&mut self) -> Vec<i64> {
         self.fleet.memory.propagations.take_ended()

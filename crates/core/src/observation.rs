@@ -15,6 +15,7 @@ mod priority_class;
 mod probe;
 mod quota;
 mod services;
+mod template;
 mod unhealthy;
 mod usage;
 mod uses;
@@ -35,7 +36,7 @@ use serde_json::Value;
 use crate::{
     distributed::observed::{Distribution, ObservedObject},
     interpreter::{
-        self, Health, Interpretation,
+        Health, Interpretation,
         operations::Operation,
         question::InterpretError,
         references::{DependencyReference, DependencySelection},
@@ -60,6 +61,7 @@ pub use quota::{AssignedQuota, QuotaOutcome, assignment};
 pub use services::{
     DerivedService, Endpoints, Owner, Port, ServiceImport, ServiceObject, ServicePart, Slice, SliceSource,
 };
+pub use template::template;
 pub use usage::{Node, Pod, Unscheduled};
 pub use uses::{Use, Used, Uses};
 pub use watch::{LEASES, Watch, is_whole, kind_read_by};
@@ -445,51 +447,6 @@ pub fn which(watch: &Watch, object: &Value) -> Option<ObjectRef> {
             ObjectRef::Endpoints(cluster.clone(), service.clone(), name.into())
         }
     })
-}
-
-/// Projects a template.
-#[must_use]
-pub fn template(interpretation: &Interpretation, id: &ResourceId, object: &Value) -> Template {
-    let mut template = template_as_known(id, object);
-    if !interpretation.version().is_empty() {
-        interpreted::tell(interpretation, id, object, &mut template);
-    }
-    template
-}
-
-/// Projects a template by its native interpreter.
-fn template_as_known(id: &ResourceId, object: &Value) -> Template {
-    let meta = template_meta(&id.gvk, object);
-    let Some(native) = interpreter::native(&id.gvk.group, &id.gvk.version, &id.gvk.kind) else {
-        return Template {
-            meta,
-            ..Template::default()
-        };
-    };
-    let interpreted = native.reports_status();
-    let components = interpreter::requirements::components(native, object);
-    let (components, failed) = match interpreter::requirements::check_components(&components) {
-        Ok(()) => (Some(components).filter(|all| !all.is_empty()), None),
-        Err(why) => (None, Some(InterpretError::of_components("shipped rules", why))),
-    };
-    Template {
-        replicas: native
-            .replicas(object)
-            .and_then(|count| i32::try_from(count).ok()),
-        completions: interpreter::native::completions(object).filter(|_| &*id.gvk.kind == "Job"),
-        requirements: interpreter::requirements::requirements(native, &id.namespace, object).map(Arc::new),
-        components: components.map(Arc::from),
-        failed_operations: failed.into_iter().collect(),
-        references: interpreter::references::references(native, &id.namespace, object),
-        selections: interpreter::references::selections(native, &id.namespace, object),
-        scales: object_ref::scale_target(native, id, object),
-        status: interpreted
-            .then(|| object["status"].clone())
-            .filter(|status| !status.is_null()),
-        shape: interpreter::aggregate_reads(native, object),
-        meta,
-        ..Template::default()
-    }
 }
 
 fn pod_number(object: &Value) -> Option<u64> {

@@ -105,7 +105,7 @@ pub(crate) fn plan(fleet: &Fleet, cluster: &Str, service: &NamespacedName, now: 
     plan
 }
 
-/// What is known of the export of a Service by a member. Nothing reports the endpoints of one in Pull mode.
+/// The known state of the export of a Service by a member. Nothing reports the endpoints of one in Pull mode.
 fn observe(fleet: &Fleet, cluster: &Str, service: &NamespacedName) -> State {
     let member = fleet.cache.members.get(cluster);
     let staying = member.filter(|member| member.meta.deleting.is_none());

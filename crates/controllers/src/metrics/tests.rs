@@ -1,3 +1,5 @@
+//! The pages that are served, and their numbers.
+
 use super::*;
 
 fn line<'a>(text: &'a str, start: &str) -> Option<&'a str> {

@@ -57,7 +57,7 @@ pub trait Decide: Send + 'static {
     fn problem_counts(&self) -> Option<&ProblemCounts> {
         None
     }
-    /// How long changes took to reach all members, in milliseconds, of those that have since the last call.
+    /// The times that changes took to reach all members, in milliseconds, of those that have since the last call.
     fn take_propagated(&mut self) -> Vec<i64> {
         Vec::new()
     }

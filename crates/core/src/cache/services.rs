@@ -22,7 +22,7 @@ pub(crate) struct Services {
     imported: BTreeMap<NamespacedName, Slice>,
     /// The names of those with a source, by its member and Service.
     by_source: BTreeMap<(Str, NamespacedName), BTreeSet<NamespacedName>>,
-    /// What those of each member count; no entry for zero.
+    /// The weight of those of each member; no entry for zero.
     held_of: BTreeMap<Str, usize>,
     members: BTreeMap<Str, MemberEndpoints>,
 }
@@ -42,7 +42,7 @@ struct MemberEndpoints {
 pub(crate) struct Collected {
     /// The slice; without its content if it is left out.
     pub(crate) slice: Slice,
-    /// What it counts for the limit of the member.
+    /// Its weight for the limit of the member.
     count: usize,
     /// True if it exceeds the limit of the member.
     pub(crate) is_left_out: bool,
@@ -293,7 +293,7 @@ impl Services {
         self.members.remove(cluster);
     }
 
-    /// What the slices of a member in the cache count, and the number of those that are left out. Cost: O(log members).
+    /// The weight of the slices of a member in the cache, and the number of those that are left out. Cost: O(log members).
     pub(crate) fn counts(&self, cluster: &str) -> (usize, usize) {
         let member = self.members.get(cluster);
         member.map_or((0, 0), |member| (member.size, member.left_out))

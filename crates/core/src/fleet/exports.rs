@@ -16,7 +16,7 @@ use crate::{
     observation::Watch,
 };
 
-/// Whether a member exports a Service.
+/// The state of the export of a Service by a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Export {
     /// The copy of the ServiceExport is there, as last observed.
@@ -54,7 +54,7 @@ pub(crate) fn is_export(gvk: &Gvk) -> bool {
     *gvk.kind == *"ServiceExport" && *gvk == kinds::service_export()
 }
 
-/// Whether a member exports a Service. That the managed copy of its ServiceExport is not there proves nothing while one is to be there
+/// The state of the export of a Service by a member. That the managed copy of its ServiceExport is not there proves nothing while one is to be there
 /// ([`is_expected`]), or while an object with this hub's metadata is there that is not managed, or another
 /// physical cluster responds. Cost: O(log resources); that of
 /// [`is_coming`] while there is no copy.

@@ -62,7 +62,7 @@ pub struct MemberProblems {
     pub conditions: Vec<ConditionProblem>,
 }
 
-/// What one binding reports.
+/// The problems that one binding reports.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct BindingProblems {
     conditions: Vec<ConditionProblem>,

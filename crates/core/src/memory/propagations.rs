@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::object::{ResourceId, Str, Time};
 
-/// How a copy ceases to be outdated.
+/// The way in which a copy ceases to be outdated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
     /// It was written from the wanted version.
@@ -36,7 +36,7 @@ struct Propagation {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Propagations {
     running: BTreeMap<ResourceId, Propagation>,
-    /// How long changes took that have ended since the last report, in milliseconds.
+    /// The times of changes that have ended since the last report, in milliseconds.
     ended: Vec<i64>,
 }
 

@@ -263,7 +263,7 @@ impl Slice {
         managed_by.ends_with(".karmada.io") || self.meta.annotation(annotation::PROVISION_CLUSTER).is_some()
     }
 
-    /// What an EndpointSlice of the hub stands for, as recorded in its metadata; `None` if neither this control plane nor Karmada wrote it.
+    /// The slice of a member that an EndpointSlice of the hub stands for, as recorded in its metadata; `None` if neither this control plane nor Karmada wrote it.
     /// One without the name on the member has it in its own name, after that of the member.
     #[must_use]
     pub fn source(&self, id: &NamespacedName) -> Option<SliceSource> {
@@ -311,7 +311,7 @@ impl Endpoints {
         }
     }
 
-    /// What it counts for the limit of a member: one for the slice, one for each port, and one for each address.
+    /// Its weight for the limit of a member: one for the slice, one for each port, and one for each address.
     #[must_use]
     pub fn weight(&self) -> usize {
         let addresses = |endpoint: &Value| endpoint["addresses"].as_array().map_or(1, Vec::len);

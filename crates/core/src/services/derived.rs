@@ -122,7 +122,7 @@ fn is_handed_over(import: &NamespacedName, held: &DerivedService) -> bool {
     held.meta.annotation(annotation::DERIVED_FROM) == Some(&*import.name)
 }
 
-/// What a user can do if the Service is meant to stand for the ServiceImport; the end of a sentence.
+/// The remedy if the Service is meant to stand for the ServiceImport; the end of a sentence.
 fn hand_over(import: &NamespacedName, held: &DerivedService) -> String {
     if held.selects_pods || !held.owners.is_empty() {
         return String::new();

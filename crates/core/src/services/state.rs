@@ -16,12 +16,12 @@
 
 use crate::{fleet::exports::Export, observation::Endpoints};
 
-/// What is known of the export of a Service by a member.
+/// The known state of the export of a Service by a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct State {
     /// The Cluster is being deleted, or is gone.
     pub(super) leaves: bool,
-    /// Whether the member exports the Service.
+    /// The export of the Service.
     pub(super) export: Export,
     /// It is the cluster that its Cluster stands for, and the condition Ready is True, or not because of the hub, which is cut off.
     pub(super) is_ready: bool,
@@ -29,11 +29,11 @@ pub(super) struct State {
     pub(super) is_withdrawn: bool,
     /// The EndpointSlices of the Service on the member are synced.
     pub(super) is_synced: bool,
-    /// What the slice of the member contains is not known: it exceeds a limit of the member.
+    /// The content of the slice of the member is not known: it exceeds a limit of the member.
     pub(super) is_left_out: bool,
 }
 
-/// What is wanted on the hub.
+/// The wanted state on the hub.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Wanted {
     /// No slice.
@@ -66,7 +66,7 @@ impl State {
     }
 }
 
-/// What is wanted on the hub: `collected` is the slice of the member as last observed, `held` that of the hub. Cost: O(endpoints).
+/// The wanted state on the hub: `collected` is the slice of the member as last observed, `held` that of the hub. Cost: O(endpoints).
 pub(super) fn wanted(state: State, collected: Option<&Endpoints>, held: Option<&Endpoints>) -> Wanted {
     if state.leaves || state.export == Export::No {
         return Wanted::Absent;

@@ -1,4 +1,4 @@
-//! How often sets of components count where a stored result does not say that it has any: one that was stored without the gate
+//! The number of sets of components where a stored result does not say that it has any: one that was stored without the gate
 //! `MultiplePodTemplatesScheduling`, or by an eviction task, names the cluster alone.
 
 use std::borrow::Cow;

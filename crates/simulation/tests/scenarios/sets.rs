@@ -260,7 +260,7 @@ fn a_set_that_was_placed_without_the_gate_is_neither_reserved_nor_asked_about() 
     }
 }
 
-/// What Karmada, or this process with the gate, stored of the components of each cluster.
+/// The stored components, written by Karmada or by this process with the gate, of each cluster.
 #[test]
 fn without_the_gate_or_while_scheduling_is_suspended_stored_components_stay_as_they_are() {
     for is_on in [false, true] {

@@ -97,7 +97,7 @@ fn template_of(pod_spec: &'static [&'static str]) -> &'static [&'static str] {
     }
 }
 
-/// What the user allows to happen to Pods.
+/// The effects on Pods that the user allows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Allowed {
     /// Pods may restart or be removed.

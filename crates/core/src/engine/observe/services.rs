@@ -178,7 +178,7 @@ impl Fleet {
         dirty.push(Key::Endpoints(cluster.clone(), service.clone()));
     }
 
-    /// What depends on a part on the hub. Cost: O(log parts); O(members + slices in its namespace of those with a matching name) for an
+    /// Marks as dirty all that depends on a part on the hub. Cost: O(log parts); O(members + slices in its namespace of those with a matching name) for an
     /// EndpointSlice of another writer, which takes a name.
     fn dirty_part(&self, part: ServicePart, name: &NamespacedName, dirty: &mut Dirty) {
         match part {

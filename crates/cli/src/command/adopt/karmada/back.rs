@@ -17,7 +17,7 @@ use super::{
     write_watched,
 };
 
-/// What remains to do when Karmada would delete objects at its start.
+/// The next step when Karmada would delete objects at its start.
 const HAZARDS: &str = "do not start Karmada's controllers: the notes name Works whose objects they would delete, or hold without a \
                        template. Set preserveResourcesOnDeletion on these Works and run this again, or keep this hub and --confirm";
 
