@@ -32,12 +32,14 @@ pub const KINDS: &[Kind] = &[
     CLUSTER_ROLE_BINDING,
     CRD,
     DEPLOYMENT,
+    MUTATING_WEBHOOKS,
     NAMESPACE,
     RESOURCE_BINDING,
     ROLE,
     ROLE_BINDING,
     SECRET,
     SERVICE_ACCOUNT,
+    VALIDATING_WEBHOOKS,
 ];
 
 /// A member cluster.
@@ -64,6 +66,12 @@ pub const CRD: Kind = cluster_scoped(
 );
 /// A workload.
 pub const DEPLOYMENT: Kind = namespaced("apps/v1", "Deployment", "deployments");
+/// Webhooks that set defaults.
+pub const MUTATING_WEBHOOKS: Kind = cluster_scoped(
+    "admissionregistration.k8s.io/v1",
+    "MutatingWebhookConfiguration",
+    "mutatingwebhookconfigurations",
+);
 /// A namespace.
 pub const NAMESPACE: Kind = cluster_scoped("v1", "Namespace", "namespaces");
 /// The binding of a namespaced template.
@@ -77,6 +85,12 @@ pub const ROLE_BINDING: Kind = namespaced("rbac.authorization.k8s.io/v1", "RoleB
 pub const SECRET: Kind = namespaced("v1", "Secret", "secrets");
 /// An identity.
 pub const SERVICE_ACCOUNT: Kind = namespaced("v1", "ServiceAccount", "serviceaccounts");
+/// Webhooks that validate.
+pub const VALIDATING_WEBHOOKS: Kind = cluster_scoped(
+    "admissionregistration.k8s.io/v1",
+    "ValidatingWebhookConfiguration",
+    "validatingwebhookconfigurations",
+);
 
 const fn cluster_scoped(api_version: &'static str, kind: &'static str, plural: &'static str) -> Kind {
     Kind {
@@ -128,7 +142,7 @@ pub fn label(api_version: &str, kind: &str) -> String {
 }
 
 /// The field manager of our writes.
-const FIELD_MANAGER: &str = "entourage";
+pub(crate) const FIELD_MANAGER: &str = "entourage";
 
 /// The parameters of a create or replace.
 #[must_use]

@@ -1,9 +1,11 @@
 //! Parsers and values of flags that several commands share.
 
-use std::{collections::BTreeMap, path::PathBuf, time::Duration};
+use std::{collections::BTreeMap, io::Write, path::PathBuf, time::Duration};
 
-use clap::Args;
+use anyhow::Context as _;
+use clap::{Args, ValueEnum};
 use entourage_api::names::LONGEST_CLUSTER_NAME;
+use serde::Serialize;
 
 /// The namespace on the hub, and on every member, for the accounts and credentials. Source: Karmada reference 1.1.
 pub const CLUSTER_NAMESPACE: &str = "karmada-cluster";
@@ -18,6 +20,26 @@ pub struct HubArgs {
     /// Context in that kubeconfig (default: current context)
     #[arg(long, value_name = "NAME")]
     pub context: Option<String>,
+}
+
+/// An output format for programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// JSON
+    Json,
+}
+
+impl Format {
+    /// Writes a value in this format.
+    ///
+    /// # Errors
+    /// The output cannot be written.
+    pub fn write(self, value: &impl Serialize, out: &mut (dyn Write + Send)) -> anyhow::Result<()> {
+        let text = match self {
+            Self::Json => serde_json::to_string_pretty(value)?,
+        };
+        writeln!(out, "{text}").context("cannot write the output")
+    }
 }
 
 /// Reads a duration: a number with the unit `ms`, `s`, `m` or `h`.

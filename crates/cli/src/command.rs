@@ -24,6 +24,7 @@ pub mod failover;
 pub mod get;
 #[cfg(feature = "embedded")]
 pub mod graph;
+pub mod init;
 pub mod interpret;
 pub mod kustomize_generator;
 pub mod logs;
@@ -42,6 +43,7 @@ pub mod top;
 pub mod unjoin;
 #[cfg(feature = "embedded")]
 pub mod up;
+pub mod version;
 pub mod webhook;
 
 /// Propagates Kubernetes workloads, together with their dependencies, to many clusters.
@@ -118,6 +120,11 @@ pub enum Command {
     /// Of a hub, or with -f of files.
     #[cfg(feature = "embedded")]
     Graph(Box<graph::GraphArgs>),
+    /// Set a hub up: definitions, namespaces, accounts and rights
+    ///
+    /// By server-side apply; a second run changes nothing. Objects that somebody else manages, and that differ, end the command before
+    /// anything is written; --take-over replaces their content. So do definitions of a newer version.
+    Init(Box<init::InitArgs>),
     /// Check customizations and webhooks, list the interpreters of a kind, or interpret objects in files
     ///
     /// Reads files, and calls the webhooks among them. Without -f only the native and shipped rules apply.
@@ -179,6 +186,8 @@ pub enum Command {
     /// Start a hub, members and the controllers in this process, for evaluation
     #[cfg(feature = "embedded")]
     Up(up::UpArgs),
+    /// Print the version of this binary and of its definitions; with --kubeconfig or --context also those of a hub
+    Version(version::VersionArgs),
     /// Run the admission webhook: defaults, rules, protection from deletion
     ///
     /// Creates its own certificates and registers itself. In a pod, without --kubeconfig and --context, the hub is the cluster
@@ -222,6 +231,7 @@ impl Cli {
             Command::Get(args) => get::run(args, out).await,
             #[cfg(feature = "embedded")]
             Command::Graph(args) => graph::run(*args, out).await,
+            Command::Init(args) => init::run(*args, out).await,
             Command::Interpret(args) => return interpret::run(&args, out, &mut std::io::stderr()).await,
             Command::Join(args) => join::run(args, out).await,
             Command::KustomizeGenerator(args) => kustomize_generator::run(*args, out).await,
@@ -240,6 +250,7 @@ impl Cli {
             Command::Unjoin(args) => unjoin::run(args, out).await,
             #[cfg(feature = "embedded")]
             Command::Up(args) => up::run(args, out).await,
+            Command::Version(args) => version::run(args, out).await,
             Command::Webhook(args) => webhook::run(args).await,
         };
         done.map(|()| ExitCode::SUCCESS)
@@ -333,6 +344,11 @@ mod tests {
         "entourage get policies -o name",
         "entourage graph -A -o mermaid",
         "entourage graph -f chart.yaml --kind Deployment --name web -o dot",
+        "entourage init --kubeconfig hub.yaml",
+        "entourage init --parts controllers,webhook,distribution --dry-run",
+        "entourage init --print --for 1.20 --parts controllers",
+        "entourage init --webhook-url https://hooks.example.com:8443 --webhook-ca-file ca.crt --take-over",
+        "entourage init --webhook-service karmada-system/entourage-webhook --webhook-ca-file ca.crt --allow-downgrade",
         "entourage interpret -f shops.yaml --check",
         "entourage interpret -f shops.yaml hooks.yaml --operation InterpretHealth --observed-file copy.yaml",
         "entourage interpret -f - --layers --desired-file shop.yaml",
@@ -365,6 +381,8 @@ mod tests {
         "entourage controllers --removal-budget 100",
         "entourage controllers --eviction-rate 0.5 --eviction-rate-per-region 10 --eviction-rate-per-cluster 20",
         "entourage unjoin m1 --force",
+        "entourage version -o json",
+        "entourage version --kubeconfig hub.yaml",
         "entourage demo",
         "entourage top nodes",
         "entourage top pods -A --sort-by memory -C m1 -C m2",
@@ -430,6 +448,12 @@ mod tests {
             "entourage drain",
             "entourage drain m1 m2",
             "entourage drain m1 --timeout 10",
+            "entourage init --parts nothing",
+            "entourage init --print --dry-run",
+            "entourage init --for 1.20",
+            "entourage init --webhook-url https://a",
+            "entourage init --webhook-url https://a --webhook-service b/c --webhook-ca-file d",
+                        "entourage version -o text",
             "entourage interpret -f shops.yaml",
             "entourage interpret --check",
             "entourage interpret -f shops.yaml --check --layers",

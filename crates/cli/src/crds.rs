@@ -6,12 +6,13 @@ use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use entourage_api::crds::{ServerVersion, crds, to_yaml};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::{Api, Client};
+use kube::{Api, Client, api::ListParams};
+use serde_json::Value;
 
 use crate::{
-    apply::post,
+    apply::{covers, post},
     args::HubArgs,
-    connect,
+    connect::{self, within},
     wait::{Waited, until},
 };
 
@@ -74,9 +75,21 @@ pub async fn apply(
             "hub: customresourcedefinition.apiextensions.k8s.io/{name} {verb}"
         )?;
     }
-    for definition in definitions {
-        let name = definition.metadata.name.unwrap_or_default();
-        let waited = until(&api, &name, ESTABLISHED_WITHIN, |crd| {
+    let names: Vec<String> = definitions
+        .into_iter()
+        .filter_map(|definition| definition.metadata.name)
+        .collect();
+    until_served(hub, &names).await
+}
+
+/// Waits until a hub serves the kinds of these definitions.
+///
+/// # Errors
+/// The definition that the hub does not serve in time, and its reason.
+pub async fn until_served(hub: &Client, names: &[String]) -> Result<()> {
+    let api: Api<CustomResourceDefinition> = Api::all(hub.clone());
+    for name in names {
+        let waited = until(&api, name, ESTABLISHED_WITHIN, |crd| {
             crd.is_some_and(is_established)
         })
         .await;
@@ -97,13 +110,103 @@ pub async fn apply(
     Ok(())
 }
 
+/// The state of a definition on a hub, compared with the one in this binary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stored {
+    /// The hub has it, with the same content.
+    Current,
+    /// The hub does not have it.
+    Missing,
+    /// The hub has one of another version.
+    Differs,
+    /// The hub has one with versions or fields that the one in this binary lacks.
+    Newer,
+}
+
+/// Compares definitions with those of a hub: name and state of each.
+///
+/// # Errors
+/// The hub does not respond or does not permit to list definitions.
+pub async fn stored(hub: &Client, ours: &[CustomResourceDefinition]) -> Result<Vec<(String, Stored)>> {
+    let api: Api<CustomResourceDefinition> = Api::all(hub.clone());
+    let live = within(api.list(&ListParams::default())).await;
+    let live = live
+        .map_err(connect::explain)
+        .context("cannot list the definitions on the hub")?;
+    let state = |definition: &CustomResourceDefinition| {
+        let name = &definition.metadata.name;
+        let live = live.items.iter().find(|live| live.metadata.name == *name);
+        (name.clone().unwrap_or_default(), compared(live, definition))
+    };
+    Ok(ours.iter().map(state).collect())
+}
+
+/// Fields that the definition does not have, such as defaults of the server, do not count.
+fn compared(live: Option<&CustomResourceDefinition>, ours: &CustomResourceDefinition) -> Stored {
+    let Some(live) = live else {
+        return Stored::Missing;
+    };
+    let spec = |crd: &CustomResourceDefinition| serde_json::to_value(&crd.spec).unwrap_or_default();
+    let (live, ours) = (spec(live), spec(ours));
+    if covers(&live, &ours) {
+        Stored::Current
+    } else if lost(&live, &ours).is_empty() {
+        Stored::Differs
+    } else {
+        Stored::Newer
+    }
+}
+
+/// The versions and fields that the spec of a live definition has and another one lacks. If it is replaced, their content is dropped
+/// from each object that is written next.
+#[must_use]
+pub fn lost(live: &Value, ours: &Value) -> Vec<String> {
+    let mut lost = Vec::new();
+    for version in live["versions"].as_array().into_iter().flatten() {
+        let name = version["name"].as_str().unwrap_or_default();
+        let mut all = ours["versions"].as_array().into_iter().flatten();
+        match all.find(|each| each["name"] == version["name"]) {
+            None => lost.push(format!("version {name}")),
+            Some(same) => {
+                let (live, ours) = (&version["schema"], &same["schema"]);
+                lost_fields(
+                    name,
+                    &live["openAPIV3Schema"],
+                    &ours["openAPIV3Schema"],
+                    &mut lost,
+                );
+            }
+        }
+    }
+    lost
+}
+
+/// Adds the fields below `path` that one schema has and the other neither has nor keeps unknown.
+fn lost_fields(path: &str, live: &Value, ours: &Value, lost: &mut Vec<String>) {
+    let keeps_unknown = ours["x-kubernetes-preserve-unknown-fields"] == true
+        || ours["additionalProperties"] == true
+        || ours["additionalProperties"].is_object();
+    for (field, schema) in live["properties"].as_object().into_iter().flatten() {
+        let path = format!("{path}.{field}");
+        match ours["properties"].get(field) {
+            Some(ours) => lost_fields(&path, schema, ours, lost),
+            None if keeps_unknown => {}
+            None => lost.push(path),
+        }
+    }
+    for below in ["items", "additionalProperties"] {
+        if live[below].is_object() && ours[below].is_object() {
+            lost_fields(path, &live[below], &ours[below], lost);
+        }
+    }
+}
+
 /// The hub's version.
 ///
 /// # Errors
 /// It does not respond, or the response contains no version.
 pub async fn server_version(hub: &Client) -> Result<ServerVersion> {
-    let info = hub
-        .apiserver_version()
+    let info = within(hub.apiserver_version())
         .await
         .map_err(connect::explain)
         .context("cannot read the hub's version")?;
@@ -166,7 +269,11 @@ fn refusal(crd: &CustomResourceDefinition) -> Option<String> {
     refused.message.clone()
 }
 
-fn version(text: &str) -> Result<ServerVersion, String> {
+/// Reads the version of a Kubernetes server.
+///
+/// # Errors
+/// A sentence for the user.
+pub(crate) fn version(text: &str) -> Result<ServerVersion, String> {
     let mut parts = text.trim_start_matches('v').split('.');
     parts
         .next()
@@ -177,6 +284,8 @@ fn version(text: &str) -> Result<ServerVersion, String> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn printed(server: Option<ServerVersion>) -> String {
@@ -194,6 +303,62 @@ mod tests {
         );
         let read: Vec<CustomResourceDefinition> = serde_saphyr::from_multiple(&text).unwrap();
         assert_eq!(read, crds(None));
+    }
+
+    fn specs() -> Vec<Value> {
+        let all = crds(None).into_iter();
+        all.map(|crd| serde_json::to_value(crd.spec).unwrap()).collect()
+    }
+
+    #[test]
+    fn no_definition_loses_a_field_by_its_form_for_an_old_server() {
+        let old = crds(Some(version("1.20").unwrap()));
+        for (new, old) in specs().iter().zip(old) {
+            let old = serde_json::to_value(old.spec).unwrap();
+            assert_eq!(lost(new, &old), Vec::<String>::new());
+            assert_eq!(lost(&old, new), Vec::<String>::new());
+        }
+    }
+
+    #[test]
+    fn versions_and_fields_that_ours_lacks_are_named() {
+        let schema = |properties: Value| json!({"versions": [{"name": "v1", "schema": {"openAPIV3Schema": {"properties": properties}}}]});
+        let field = json!({"type": "string"});
+        let ours = schema(
+            json!({"spec": {"properties": {"a": field, "free": {"x-kubernetes-preserve-unknown-fields": true},
+            "map": {"additionalProperties": {"properties": {"a": field}}}, "list": {"items": {"properties": {"a": field}}}}}}),
+        );
+        for (live, wanted) in [
+            (json!({}), vec![]),
+            (ours.clone(), vec![]),
+            (
+                schema(json!({"spec": {"properties": {"b": field}}})),
+                vec!["v1.spec.b"],
+            ),
+            (schema(json!({"status": {}})), vec!["v1.status"]),
+            (
+                schema(json!({"spec": {"properties": {"free": {"properties": {"b": field}}}}})),
+                vec![],
+            ),
+            (
+                schema(
+                    json!({"spec": {"properties": {"map": {"additionalProperties": {"properties": {"b": field}}}}}}),
+                ),
+                vec!["v1.spec.map.b"],
+            ),
+            (
+                schema(
+                    json!({"spec": {"properties": {"list": {"items": {"properties": {"a": field, "c": field}}}}}}),
+                ),
+                vec!["v1.spec.list.c"],
+            ),
+            (
+                json!({"versions": [{"name": "v2"}, {"name": "v1"}]}),
+                vec!["version v2"],
+            ),
+        ] {
+            assert_eq!(lost(&live, &ours), wanted, "{live}");
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! An in-memory API server with the features that the commands' tests need: objects by path, merge patches that may name the
-//! version they change, lists by field selector `metadata.name`, watches that replay the events after they were opened.
+//! version they change, server-side apply with conflicts of whole objects, lists by field selector `metadata.name`, watches that replay the
+//! events after they were opened.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -95,6 +96,11 @@ impl Server {
         self.lock().objects.get(path).cloned()
     }
 
+    /// All objects by path.
+    pub(crate) fn objects(&self) -> BTreeMap<String, Value> {
+        self.lock().objects.clone()
+    }
+
     pub(crate) fn put(&self, path: &str, object: Value) {
         self.lock().objects.insert(path.to_owned(), object);
     }
@@ -125,7 +131,11 @@ impl Server {
             return self.watch(&path);
         }
         let before = self.lock().objects.clone();
-        let (code, answer) = self.lock().answer(parts.method.as_str(), &path, &query, body);
+        let content = parts.headers.get(http::header::CONTENT_TYPE);
+        let applies =
+            content.is_some_and(|content| content.as_bytes().starts_with(b"application/apply-patch"));
+        let method = if applies { "APPLY" } else { parts.method.as_str() };
+        let (code, answer) = self.lock().answer(method, &path, &query, body);
         self.publish(&before);
         response(code, &answer)
     }
@@ -182,7 +192,7 @@ impl State {
             let status = json!({"kind": "Status", "status": "Failure", "code": 403, "reason": "Forbidden", "message": message});
             return (403, status);
         }
-        if method != "GET" {
+        if method != "GET" && !query.contains("dryRun=All") {
             self.writes.push(format!("{method} {path}"));
         }
         if path == "/apis/authentication.k8s.io/v1/tokenreviews" {
@@ -253,6 +263,7 @@ impl State {
                 (self.reaction)(method, path, &mut self.objects);
                 (200, answer)
             }
+            "APPLY" => self.apply(path, query, &body),
             "DELETE" => {
                 let Some(object) = self.objects.get_mut(path) else {
                     return failure(404, "NotFound");
@@ -270,6 +281,52 @@ impl State {
             }
             other => panic!("{other} {path}"),
         }
+    }
+
+    /// Server-side apply by `fieldManager`: an object that another manager wrote is in conflict when it would change.
+    fn apply(&mut self, path: &str, query: &str, body: &Value) -> (u16, Value) {
+        let parameter = query
+            .split('&')
+            .find_map(|pair| pair.strip_prefix("fieldManager="));
+        let manager = parameter.unwrap_or_default();
+        let live = self.objects.get(path).cloned();
+        let mut next = live.clone().unwrap_or_else(|| json!({}));
+        merge(&mut next, body);
+        if live.as_ref() == Some(&next) {
+            return (200, next);
+        }
+        let mut managers = next["metadata"]["managedFields"]
+            .as_array()
+            .cloned()
+            .unwrap_or_default();
+        let others: Vec<_> = managers
+            .iter()
+            .filter(|entry| entry["manager"] != manager)
+            .collect();
+        if !others.is_empty() && !query.contains("force=true") {
+            let cause = |entry: &&Value| {
+                json!({"reason": "FieldManagerConflict", "field": ".",
+                "message": format!("conflict with {} using v1", entry["manager"])})
+            };
+            let causes: Vec<_> = others.iter().map(cause).collect();
+            let (code, mut status) = failure(409, "Conflict");
+            status["details"] = json!({"causes": causes});
+            return (code, status);
+        }
+        if others.len() == managers.len() {
+            managers.push(json!({"manager": manager, "operation": "Apply"}));
+        }
+        let version = self.revision.to_string();
+        next["metadata"]["managedFields"] = json!(managers);
+        if live.is_none() {
+            next["metadata"]["uid"] = json!(format!("uid-{version}"));
+        }
+        next["metadata"]["resourceVersion"] = json!(version);
+        if !query.contains("dryRun=All") {
+            self.objects.insert(path.to_owned(), next.clone());
+            (self.reaction)("APPLY", path, &mut self.objects);
+        }
+        (200, next)
     }
 
     fn read(&self, path: &str, query: &str) -> (u16, Value) {

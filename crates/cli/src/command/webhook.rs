@@ -148,7 +148,7 @@ fn options(args: &WebhookArgs) -> Result<Options> {
     })
 }
 
-fn service(text: &str) -> Result<Address, String> {
+pub(super) fn service(text: &str) -> Result<Address, String> {
     const WANTED: &str =
         "give NAMESPACE/NAME or NAMESPACE/NAME:PORT, such as karmada-system/entourage-webhook";
     let (namespace, rest) = text.split_once('/').ok_or(WANTED)?;
@@ -166,7 +166,7 @@ fn service(text: &str) -> Result<Address, String> {
     })
 }
 
-fn url(text: &str) -> Result<Address, String> {
+pub(super) fn url(text: &str) -> Result<Address, String> {
     const WANTED: &str = "give https://HOST or https://HOST:PORT, without a path";
     let authority = text.strip_prefix("https://").ok_or(WANTED)?.trim_end_matches('/');
     if authority.is_empty() || authority.contains(['/', '?', '#', '@', ' ']) {
