@@ -31,6 +31,7 @@ pub mod logs;
 #[cfg(feature = "embedded")]
 pub mod plan;
 mod pods;
+pub mod preflight;
 #[cfg(feature = "embedded")]
 pub mod promote;
 pub mod proxy;
@@ -147,6 +148,11 @@ pub enum Command {
     /// only the files are used; with a hub, its present state and that of the members are read.
     #[cfg(feature = "embedded")]
     Plan(Box<plan::PlanArgs>),
+    /// Check whether a cluster can be a hub or a member
+    ///
+    /// Reads versions, definitions, controllers, admission, rights, clocks and the size of the store; nothing is written, except with
+    /// --probe. The exit code is 2 if a check fails.
+    Preflight(preflight::PreflightArgs),
     /// Make an object of a member a template on the hub, without recreating it there
     ///
     /// A policy for that member is created with it; the controllers take the object over as it is.
@@ -238,6 +244,7 @@ impl Cli {
             Command::Logs(args) => logs::run(*args, out, &mut std::io::stderr()).await,
             #[cfg(feature = "embedded")]
             Command::Plan(args) => return plan::run(*args, out).await,
+            Command::Preflight(args) => return preflight::run(args, out).await,
             #[cfg(feature = "embedded")]
             Command::Promote(args) => promote::run(*args, out).await,
             Command::Proxy(args) => proxy::run(args).await,
@@ -364,6 +371,9 @@ mod tests {
         "entourage plan -f config/samples/myapp",
         "entourage plan -f a.yaml b.yaml -f - -R --clusters m1,m2 --diff",
         "entourage plan -f chart.yaml --kubeconfig hub.yaml --members recorded -o json --exit-code",
+        "entourage preflight --kubeconfig hub.yaml",
+        "entourage preflight member --kubeconfig m1.yaml --strict -o json",
+        "entourage preflight hub --probe --rights-of controllers --store-quota 8Gi",
         "entourage promote deployment web -n shop --cluster m1 --deps --dry-run",
         "entourage promote clusterrole viewer -C m1 --auto-create-policy=false --cluster-kubeconfig m1.yaml",
         "entourage promote deploy web -C m1 --policy-name web --kubeconfig hub.yaml",
@@ -453,7 +463,9 @@ mod tests {
             "entourage init --for 1.20",
             "entourage init --webhook-url https://a",
             "entourage init --webhook-url https://a --webhook-service b/c --webhook-ca-file d",
-                        "entourage version -o text",
+            "entourage preflight node",
+            "entourage preflight --store-quota much",
+                "entourage version -o text",
             "entourage interpret -f shops.yaml",
             "entourage interpret --check",
             "entourage interpret -f shops.yaml --check --layers",

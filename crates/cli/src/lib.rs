@@ -12,6 +12,7 @@
 //! - [`members`]: the members of a hub, and clients of them.
 //! - [`observe`]: the copies on clusters over time.
 //! - [`plain`]: texts of servers, without control characters.
+//! - [`raw`]: requests by path.
 //! - [`simulate`]: simulations, offline or against a hub.
 //! - [`wait`]: wait for a condition of one object by watching it.
 
@@ -37,6 +38,7 @@ mod mock;
 #[cfg(feature = "embedded")]
 pub mod observe;
 pub mod plain;
+pub mod raw;
 pub mod registration;
 #[cfg(feature = "embedded")]
 pub mod simulate;
