@@ -38,6 +38,7 @@ pub mod proxy;
 pub mod register;
 mod resource;
 pub mod resume;
+pub mod support_bundle;
 pub mod taint;
 pub mod token;
 pub mod top;
@@ -169,6 +170,11 @@ pub enum Command {
     Register(Box<register::RegisterArgs>),
     /// Resume deletions on a member that the controllers have paused
     Resume(resume::ResumeArgs),
+    /// Write a file with the state of a hub for support, without payloads
+    ///
+    /// Objects of the control plane, events, metrics and logs, as far as they can be read. Payloads of Secrets and ConfigMaps are not
+    /// read; values of environment variables and overrides are redacted.
+    SupportBundle(support_bundle::SupportBundleArgs),
     /// Set taints of clusters, or remove them
     ///
     /// kubectl taint supports only Nodes.
@@ -250,6 +256,7 @@ impl Cli {
             Command::Proxy(args) => proxy::run(args).await,
             Command::Register(args) => register::run(*args, out).await,
             Command::Resume(args) => resume::run(args, out).await,
+            Command::SupportBundle(args) => support_bundle::run(args, out).await,
             Command::Taint(args) => taint::run(args, out).await,
             Command::Token(args) => token::run(args, out, &mut std::io::stderr()).await,
             Command::Top(args) => top::run(args, out, &mut std::io::stderr()).await,
@@ -391,6 +398,8 @@ mod tests {
         "entourage controllers --removal-budget 100",
         "entourage controllers --eviction-rate 0.5 --eviction-rate-per-region 10 --eviction-rate-per-cluster 20",
         "entourage unjoin m1 --force",
+        "entourage support-bundle --kubeconfig hub.yaml",
+        "entourage support-bundle --host-kubeconfig host.yaml --host-context prod --output bundle.tar.gz --logs-since 1h",
         "entourage version -o json",
         "entourage version --kubeconfig hub.yaml",
         "entourage demo",
@@ -465,7 +474,8 @@ mod tests {
             "entourage init --webhook-url https://a --webhook-service b/c --webhook-ca-file d",
             "entourage preflight node",
             "entourage preflight --store-quota much",
-                "entourage version -o text",
+            "entourage support-bundle --logs-since 5",
+            "entourage version -o text",
             "entourage interpret -f shops.yaml",
             "entourage interpret --check",
             "entourage interpret -f shops.yaml --check --layers",
