@@ -102,6 +102,8 @@ mod hooks_bad;
 mod hub_rights;
 #[path = "e2e/identity.rs"]
 mod identity;
+#[path = "e2e/init.rs"]
+mod init;
 #[path = "e2e/join.rs"]
 mod join;
 #[path = "e2e/kubectl.rs"]
@@ -239,6 +241,7 @@ fn main() -> ExitCode {
         conformance::tests(),
         members::tests(),
         identity::tests(),
+        init::tests(),
         join::tests(),
         taint_policies::tests(),
         waits::tests(),
