@@ -268,7 +268,11 @@ mod tests {
             .into_keys()
             .filter(|path| path.starts_with(&namespace))
             .collect();
-        assert_eq!(left, [namespace.clone()], "only the namespace itself");
+        assert_eq!(
+            left,
+            std::slice::from_ref(&namespace),
+            "only the namespace itself"
+        );
         assert!(server.object(&namespace).unwrap()["metadata"]["deletionTimestamp"].is_string());
     }
 

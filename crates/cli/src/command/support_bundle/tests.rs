@@ -44,7 +44,7 @@ fn hub() -> Server {
         (
             "/apis/work.karmada.io/v1alpha1/namespaces/karmada-es-m1/works/w",
             json!({"metadata": {"name": "w", "namespace": "karmada-es-m1"},
-                "spec": {"workload": {"manifests": [secret.clone()]}}}),
+                "spec": {"workload": {"manifests": [secret]}}}),
         ),
         (
             "/apis/policy.karmada.io/v1alpha1/namespaces/shop/overridepolicies/o",
