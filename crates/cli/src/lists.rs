@@ -58,18 +58,19 @@ pub async fn list(
     }
 }
 
-/// Shows each object of a kind to `take`, page by page. Each is wiped next: it may hold a Secret. A page may take long, for whole
-/// objects that contain others.
+/// Shows each object of a kind in a namespace to `take`, page by page; in all namespaces when it is empty. Each is wiped next: it
+/// may hold a Secret. A page may take long, for whole objects that contain others.
 ///
 /// # Errors
 /// The server's.
 pub async fn each(
     client: &Client,
     served: &Served,
+    namespace: &str,
     params: &ListParams,
     mut take: impl FnMut(&Value),
 ) -> kube::Result<()> {
-    let api = api(client, served, "");
+    let api = api(client, served, namespace);
     let mut params = params.clone();
     loop {
         let page = within_late(api.list(&params)).await?;

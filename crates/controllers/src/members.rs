@@ -20,7 +20,7 @@ use crate::{
     lease::Leadership,
     limiter::Bounds,
     metrics::Metrics,
-    pull::Facts,
+    pull::{self, Facts},
     supervise::supervise,
 };
 
@@ -148,6 +148,21 @@ pub async fn config_of(
     }
     let hub = hub_api(hub, deadline, false);
     connect::config_once(&name, &reach, &hub, &cluster_namespace.into()).await
+}
+
+/// A client of a member in Pull mode, whose copies are Works of the hub, by its Cluster as it was read; for a read-only command.
+///
+/// # Errors
+/// A sentence for the user who must act.
+pub fn pulled(hub: kube::Client, cluster: &Cluster) -> Result<kube::Client, String> {
+    let name: Str = cluster.metadata.name.as_deref().unwrap_or_default().into();
+    let facts = Facts::of(cluster);
+    if !facts.is_reported() {
+        return Err("its agent has not reported yet: is it running?".to_owned());
+    }
+    // The value outlives its sender.
+    let (_, facts) = watch::channel(facts);
+    Ok(pull::client(hub, &name, facts))
 }
 
 /// The connection of one identity that may impersonate users to a member, as its Cluster and the Secret of `spec.impersonatorSecretRef`

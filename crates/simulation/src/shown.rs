@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use entourage_api::keys::annotation;
 
-use entourage_core::object::WHOLE_OBJECTS;
+use entourage_core::{object::WHOLE_OBJECTS, pulled::REPORT};
 
 /// The substitute for a value of a Secret.
 const REDACTED: &str = "<redacted>";
@@ -37,6 +37,7 @@ pub(crate) fn clean(object: &Value) -> Value {
     let mut object = object.clone();
     if let Some(map) = object.as_object_mut() {
         map.remove("status");
+        map.remove(REPORT);
     }
     // A binding's reference to its template has a uid and a version.
     if let Some(resource) = object

@@ -108,7 +108,10 @@ pub struct Simulation {
 impl Simulation {
     /// Starts a simulation of a hub with these settings; `config.hub` is its id.
     #[must_use]
-    pub fn new(config: Config, now: Time) -> Self {
+    pub fn new(mut config: Config, now: Time) -> Self {
+        // Nobody renews a Lease in virtual time: an agent stays as present as it is.
+        config.cluster_monitor_grace = 2 * PATIENCE;
+        config.cluster_startup_grace = 2 * PATIENCE;
         Self {
             servers: Servers {
                 now,

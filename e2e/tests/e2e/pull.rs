@@ -3,12 +3,18 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
+use clap::Parser as _;
+use entourage::{
+    command::{Cli, Command, plan},
+    manifests as files,
+};
 use entourage_api::names;
 use entourage_e2e::{
     faults::FaultPlan,
     harness::{Canary, Scene, Server, condition, eventually, manifests, status_code},
     tests,
 };
+use entourage_simulation::{Fate, Place};
 use serde_json::{Value, json};
 
 use super::distribution_rights::{granted, roles, unlimit};
@@ -16,6 +22,7 @@ use super::distribution_rights::{granted, roles, unlimit};
 tests![
     a_deployment_travels_with_its_configmap_and_secret_as_works,
     what_the_agent_cannot_apply_is_reported_on_the_binding,
+    a_plan_reads_the_works_of_the_cluster,
     a_copy_is_removed_when_the_agent_has_removed_it,
     an_agent_that_does_not_renew_its_lease_is_absent,
     an_agent_that_renews_is_present_although_no_watch_reports_it,
@@ -316,6 +323,42 @@ async fn what_the_agent_cannot_apply_is_reported_on_the_binding(scene: &mut Scen
     .await?;
     agent.refuses = Vec::new();
     until_applied(scene, &agent).await?;
+    end(scene, &mut agent).await
+}
+
+async fn a_plan_reads_the_works_of_the_cluster(scene: &mut Scene) -> Result<()> {
+    let mut agent = start(scene).await?;
+    apply(scene, "plain").await?;
+    until_applied(scene, &agent).await?;
+    let changed = manifests::config_map("my-config", "two").to_string();
+    let line = ["entourage", "plan", "-f", "-", "-n", scene.ns.as_str()];
+    let Command::Plan(args) = Cli::try_parse_from(line)?.command else {
+        unreachable!()
+    };
+    let objects = files::parse(&changed, "the test")?;
+    let simulated = plan::against(&args, &scene.hub.client, &scene.ns, &objects).await?;
+    let report = simulated.simulation.report();
+    let read = simulated.remarks.iter().any(|remark| {
+        remark.starts_with("members in Pull mode are read by their Works") && remark.contains(CLUSTER)
+    });
+    ensure!(
+        read && !report.unread.contains_key(CLUSTER),
+        "{:?}",
+        simulated.remarks
+    );
+    for (kind, fate) in [
+        ("ConfigMap", Fate::Changed),
+        ("Deployment", Fate::Unchanged),
+        ("Secret", Fate::Unchanged),
+    ] {
+        let found = report.outcomes.iter().find(|each| {
+            each.place == Place::Member(CLUSTER.into())
+                && &*each.object.gvk.kind == kind
+                && *each.object.namespace == *scene.ns
+        });
+        let found = found.with_context(|| format!("{kind} is not in the plan"))?;
+        ensure!(found.fate == fate, "{kind}: {:?} {}", found.fate, found.message);
+    }
     end(scene, &mut agent).await
 }
 

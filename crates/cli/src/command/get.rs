@@ -1,4 +1,5 @@
-//! `entourage get`: tables of bindings, copies, clusters, policies, overrides and distributions. Reads only the hub.
+//! `entourage get`: tables of bindings, copies, clusters, policies, overrides and distributions. Reads only the hub, on which the
+//! copies of members in Pull mode are Works.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -32,6 +33,7 @@ mod distributed;
 mod distributions;
 mod overrides;
 mod policies;
+mod pulled;
 pub(super) mod table;
 
 use table::View;
@@ -134,6 +136,8 @@ pub struct Seen {
     pub distributed: Vec<Value>,
     /// Kinds and names of those that cannot be read, with the causes: bindings are shown all the same.
     pub unread: Vec<(String, String, String)>,
+    /// The Works of the members in Pull mode.
+    works: pulled::Works,
 }
 
 const BINDINGS: [&str; 2] = [scope::BINDING.kind, scope::CLUSTER_BINDING.kind];
@@ -203,6 +207,7 @@ async fn read(hub: &Client, args: &GetArgs, namespace: &str) -> Result<Seen> {
                 }
             }
             seen.unread = unread;
+            seen.works = pulled::read(hub, &seen.clusters, namespace).await;
         }
         Resource::Clusters => {
             seen.clusters = read(&[cluster], "").await?;

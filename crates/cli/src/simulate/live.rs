@@ -1,6 +1,7 @@
 //! Simulation against a hub: reads go to the hub and its members; nothing is written.
 //!
-//! The hub's dry run returns each object as it would be stored, with defaults, or its refusal, as `kubectl diff` does. Members are reached through their Clusters and Secrets, as the controllers reach them.
+//! The hub's dry run returns each object as it would be stored, with defaults, or its refusal, as `kubectl diff` does. Members are
+//! reached as the controllers reach them: through their Clusters and Secrets, or in Pull mode through their Works on the hub.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,7 +32,7 @@ const MEMBER_DEADLINE: std::time::Duration = std::time::Duration::from_secs(10);
 /// The source of the members' state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum MembersFrom {
-    /// The hub's Clusters; each member is read through its credentials
+    /// The hub's Clusters; each member is read through its credentials, one in Pull mode by its Works
     #[default]
     Fromhub,
     /// The hub's Clusters; no member is connected to: its copies are taken to be as the hub recorded them
@@ -65,6 +66,8 @@ struct Live<'a> {
     defined: BTreeSet<(String, String)>,
     /// A client, or why there is none.
     members: BTreeMap<Str, Result<Client, String>>,
+    /// The members in Pull mode that are read: by their Works.
+    pulled: BTreeSet<Str>,
     remarks: BTreeSet<String>,
     /// The kinds that the hub serves and that could not be listed there.
     unread: BTreeSet<Gvk>,
@@ -85,6 +88,7 @@ pub async fn simulate(hub: &Client, objects: Vec<Value>, options: &LiveOptions) 
         kinds: Kinds::default(),
         defined: defined(&objects).into_keys().collect(),
         members: BTreeMap::new(),
+        pulled: BTreeSet::new(),
         remarks: BTreeSet::new(),
         unread: BTreeSet::new(),
     };
@@ -106,6 +110,7 @@ pub async fn simulate(hub: &Client, objects: Vec<Value>, options: &LiveOptions) 
             progress => break progress,
         }
     };
+    live.remarks.extend(read_as_works(&live.pulled));
     let mut remarks = live.remarks.into_iter().collect();
     add_remarks(&progress, &mut remarks);
     Ok(Simulated {
@@ -115,5 +120,17 @@ pub async fn simulate(hub: &Client, objects: Vec<Value>, options: &LiveOptions) 
         remarks,
         // A kind that the hub does not serve is refused.
         warnings: Vec::new(),
+    })
+}
+
+/// The remark about members that are read by their Works.
+fn read_as_works(pulled: &BTreeSet<Str>) -> Option<String> {
+    let names: Vec<&str> = pulled.iter().map(|name| &**name).collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "members in Pull mode are read by their Works on the hub ({}): what changed there since, and objects there that are \
+             not managed by this hub, are not seen",
+            names.join(", ")
+        )
     })
 }

@@ -115,7 +115,10 @@ fn probe(cluster: &Value) -> Probe {
         .and_then(|all| all.iter().find(|each| each["type"] == condition::READY));
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let version = cluster["status"]["kubernetesVersion"].as_str();
-    match ready.filter(|ready| ready["status"] != "True") {
+    // A Work is written also while the agent is absent, as soon as it has reported once.
+    let is_written =
+        cluster["spec"]["syncMode"] == "Pull" && version.is_some_and(|version| !version.is_empty());
+    match ready.filter(|ready| ready["status"] != "True" && !is_written) {
         Some(ready) => Probe {
             healthy: false,
             reason: text(&ready["reason"]),

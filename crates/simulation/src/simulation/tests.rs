@@ -592,3 +592,36 @@ fn what_a_rebalancer_names_is_divided_anew_and_nothing_is_without_one() {
         ]
     );
 }
+
+#[test]
+fn a_member_in_pull_mode_stays_as_it_is_and_what_is_written_for_it_counts_as_applied() {
+    let pulled = |ready: &str| {
+        let mut cluster = cluster("m1");
+        cluster["spec"]["syncMode"] = json!("Pull");
+        cluster["status"] = json!({"kubernetesVersion": "v1.36.0", "conditions": [{"type": "Ready", "status": ready,
+            "reason": "ClusterStatusUnknown", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}]});
+        cluster
+    };
+    for ready in ["True", "Unknown"] {
+        let tolerates = json!([{"operator": "Exists"}]);
+        let mut policy = policy(&["m1"]);
+        policy["spec"]["placement"]["clusterTolerations"] = tolerates;
+        let objects = vec![pulled(ready), policy, deployment("c"), config_map("c", "1")];
+        let simulation = simulated(objects);
+        let report = simulation.report();
+        assert_eq!(
+            lines(&report),
+            [
+                "m1 created ConfigMap default/c",
+                "m1 created Deployment default/web"
+            ],
+            "{ready}: {:#?}",
+            report.notes
+        );
+        let (_, cluster) = simulation
+            .hub()
+            .find(|(id, _)| is_cluster(id))
+            .expect("the Cluster");
+        assert_eq!(cluster["status"]["conditions"][0]["status"], ready, "{cluster}");
+    }
+}

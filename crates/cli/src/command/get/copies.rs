@@ -1,4 +1,4 @@
-//! `entourage get copies`: each object on each cluster, as the hub recorded it.
+//! `entourage get copies`: each object on each cluster, as the hub recorded it; of a member in Pull mode as its Work says.
 
 use std::collections::BTreeSet;
 
@@ -6,6 +6,7 @@ use entourage_api::{
     keys::{annotation, condition},
     work::NotAppliedReason,
 };
+use entourage_core::object::{Gvk, ResourceId};
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 
@@ -13,28 +14,31 @@ use super::{
     Seen,
     bindings::{clusters, copy, is_of, needed_by, policy_of, template},
     distributed,
+    pulled::{self, Accounted},
     table::{Row, Shown, View, condition as condition_of, items, names, text},
 };
 use crate::apply::label;
 
 pub(super) fn view(seen: &Seen, name: Option<&str>) -> View {
     let mut rows: Vec<Row> = Vec::new();
-    let mut all: Vec<&Value> = seen
-        .bindings
-        .iter()
-        .filter(|binding| name.is_none_or(|name| is_of(binding, name)))
-        .collect();
+    let mut all: Vec<&Value> = seen.bindings.iter().collect();
     all.sort_by_key(|binding| {
         (
             text(binding, "/metadata/namespace"),
             text(binding, "/metadata/name"),
         )
     });
+    let mut accounted = Accounted::default();
     for binding in all {
         let wanted = clusters(binding);
         let recorded = items(binding, "/status/aggregatedStatus").iter();
         let recorded = recorded.map(|item| text(item, "/clusterName").to_owned());
         let places: BTreeSet<String> = wanted.iter().cloned().chain(recorded).collect();
+        let pulled = places.iter().filter(|cluster| seen.works.contains_key(*cluster));
+        accounted.add(&object_of(binding), pulled);
+        if name.is_some_and(|name| !is_of(binding, name)) {
+            continue;
+        }
         rows.extend(
             places
                 .iter()
@@ -43,6 +47,7 @@ pub(super) fn view(seen: &Seen, name: Option<&str>) -> View {
     }
     rows.extend(copied(seen, name));
     rows.extend(distributed::rows(seen, name));
+    rows.extend(pulled::rows(seen, name, &accounted));
     View {
         columns: vec![
             ("NAMESPACE", Shown::AllNamespaces),
@@ -62,7 +67,9 @@ pub(super) fn view(seen: &Seen, name: Option<&str>) -> View {
 fn row(seen: &Seen, binding: &Value, cluster: &str, wanted: bool) -> Row {
     let none = Value::Null;
     let item = copy(binding, cluster).unwrap_or(&none);
-    let (state, message) = state(seen, item, cluster, wanted);
+    let id = object_of(binding);
+    let (state, message) = pulled::state(seen, cluster, &id, state(seen, item, cluster, wanted));
+    let health = pulled::health(seen, cluster, &id).unwrap_or_else(|| text(item, "/health"));
     let own = items(binding, "/spec/clusters")
         .iter()
         .any(|target| target["name"] == *cluster);
@@ -73,6 +80,14 @@ fn row(seen: &Seen, binding: &Value, cluster: &str, wanted: bool) -> Row {
     let resource = &binding["spec"]["resource"];
     let kind = label(text(resource, "/apiVersion"), text(resource, "/kind"));
     let namespace = text(resource, "/namespace");
+    let mut item = json!({
+        "apiVersion": text(resource, "/apiVersion"), "kind": text(resource, "/kind"), "namespace": namespace,
+        "name": text(resource, "/name"), "cluster": cluster, "state": state, "health": health,
+        "policy": policy, "neededBy": needed, "message": message,
+    });
+    if let Some(work) = pulled::work(seen, cluster, &id) {
+        item["work"] = json!(work);
+    }
     Row {
         name: format!("{cluster}/{kind}/{}", text(resource, "/name")),
         cells: vec![
@@ -80,17 +95,20 @@ fn row(seen: &Seen, binding: &Value, cluster: &str, wanted: bool) -> Row {
             template(binding),
             cluster.to_owned(),
             state.to_owned(),
-            text(item, "/health").to_owned(),
-            policy.clone().unwrap_or_default(),
+            health.to_owned(),
+            policy.unwrap_or_default(),
             names(&needed, false),
-            message.clone(),
+            message,
         ],
-        item: json!({
-            "apiVersion": text(resource, "/apiVersion"), "kind": text(resource, "/kind"), "namespace": namespace,
-            "name": text(resource, "/name"), "cluster": cluster, "state": state, "health": text(item, "/health"),
-            "policy": policy, "neededBy": needed, "message": message,
-        }),
+        item,
     }
+}
+
+/// The object that a binding propagates.
+fn object_of(binding: &Value) -> ResourceId {
+    let resource = &binding["spec"]["resource"];
+    let gvk = Gvk::new(text(resource, "/apiVersion"), text(resource, "/kind"));
+    ResourceId::new(gvk, text(resource, "/namespace"), text(resource, "/name"))
 }
 
 /// Objects that carry the hub's ownership metadata and are not managed by it, as each Cluster reports them.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use anyhow::{Context as _, Result, bail};
 use entourage_api::{
-    cluster::Cluster,
+    cluster::{Cluster, SyncMode},
     keys::{TRUE, label},
 };
 use entourage_core::{
@@ -38,6 +38,10 @@ impl Live<'_> {
         for name in members {
             if !self.members.contains_key(&name) {
                 let client = self.connect(&name, simulation).await;
+                let cluster = simulation.engine().cluster(&name);
+                if client.is_ok() && cluster.is_some_and(|cluster| is_pull(&cluster)) {
+                    self.pulled.insert(name.clone());
+                }
                 self.members.insert(name, client);
             }
         }
@@ -88,6 +92,10 @@ impl Live<'_> {
             .is_none_or(|uid| uid.starts_with("00000000-"))
         {
             return Err("its Cluster is new".into());
+        }
+        // Its Works are on the hub, whether or not its agent is there.
+        if is_pull(&cluster) {
+            return entourage_controllers::members::pulled(self.hub.clone(), &cluster);
         }
         if let Some(why) = not_ready(&cluster) {
             return Err(why);
@@ -199,6 +207,10 @@ impl Live<'_> {
             Err(error) => Err(explain(error).to_string()),
         }
     }
+}
+
+fn is_pull(cluster: &Cluster) -> bool {
+    cluster.spec.sync_mode == SyncMode::Pull
 }
 
 /// The reason why a member is not called: its Cluster is not ready.

@@ -53,8 +53,8 @@ mod simulated {
         let mut seen: BTreeMap<Str, BTreeSet<ResourceId>> = BTreeMap::new();
         for (cluster, id) in adopted(plans) {
             if fleet.pulled.contains(cluster) {
-                // Its copies are Works for a plan.
-                let why = "a plan does not read a cluster in Pull mode".to_owned();
+                // The Works of Karmada are no copies of this hub.
+                let why = "of a cluster in Pull mode a plan reads the Works of this hub alone".to_owned();
                 nexts.insert((cluster.clone(), id.clone()), Next::Unknown(why));
             } else {
                 seen.entry(cluster.clone()).or_default().insert(id.clone());

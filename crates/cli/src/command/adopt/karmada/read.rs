@@ -54,7 +54,7 @@ async fn works(server: &Client, karmada: &mut Karmada) -> Result<()> {
     let mut attempts = 1;
     loop {
         karmada.clear_works();
-        match lists::each(server, &served, &params, |work| karmada.add_work(work)).await {
+        match lists::each(server, &served, "", &params, |work| karmada.add_work(work)).await {
             Err(kube::Error::Api(status)) if status.code == 410 && attempts < ATTEMPTS => attempts += 1,
             result => return named(result, &served),
         }
@@ -63,7 +63,7 @@ async fn works(server: &Client, karmada: &mut Karmada) -> Result<()> {
 
 async fn each(server: &Client, gvk: Gvk, take: impl FnMut(&Value)) -> Result<()> {
     let served = served(server, &gvk).await?;
-    let result = lists::each(server, &served, &ListParams::default().limit(PAGE), take).await;
+    let result = lists::each(server, &served, "", &ListParams::default().limit(PAGE), take).await;
     named(result, &served)
 }
 
