@@ -27,8 +27,8 @@ counts them: a Deployment that is propagated has at most six. `entourage control
 ";
 
 const TAIL: &str = "
-Events on Works are recorded with `--work-objects=mirror` alone: without, push members have none, and the status of the
-ResourceBinding says it for each cluster.
+Events on Works of members in Pull mode are recorded by their agents, the others with `--work-objects=mirror` alone: without, push
+members have no Works, and the status of the ResourceBinding says it for each cluster.
 ";
 
 /// Writes the page, or with `--check` compares it.

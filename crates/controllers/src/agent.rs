@@ -30,6 +30,7 @@ use crate::{
     client::{Api, ApiOptions, capacity::Capacity},
     clock,
     error::Failure,
+    execute::events::{self, Recorded},
     inbox::INBOX,
     interpreter_snapshot::InterpreterSnapshot,
     lease::Leadership,
@@ -71,6 +72,8 @@ pub struct Options {
     pub health_addr: Option<SocketAddr>,
     /// The range of the number of concurrent steps.
     pub concurrency: Bounds,
+    /// The Events that are recorded about Works.
+    pub events: Recorded,
     /// The deadline of a call to the hub.
     pub hub_deadline: Duration,
     /// The deadline of a call to the cluster.
@@ -92,6 +95,7 @@ impl Options {
             certificate_expires: None,
             health_addr: None,
             concurrency: Bounds::default(),
+            events: Recorded::default(),
             hub_deadline: Duration::from_secs(10),
             member_deadline: Duration::from_secs(10),
         }
@@ -193,16 +197,24 @@ pub async fn run(
         failure_threshold: clock::millis(options.failure_threshold),
         success_threshold: clock::millis(options.success_threshold),
     });
+    let (events, recorder) = events::recorder(hub.clone(), options.events, metrics.clone());
+    let recorder = AbortOnDropHandle::new(tokio::spawn(recorder));
     let executor = StepExecutor {
         cluster,
         hub,
         member,
         interpreters: InterpreterSnapshot::default(),
     };
-    Control::new(agent, executor, namespace.as_str().into(), brain, metrics)
-        .run(inbox, (&synced, &acts), &stop)
-        .await;
-    drop((probing, renewing, served));
+    Control::new(
+        agent,
+        executor,
+        namespace.as_str().into(),
+        brain,
+        (metrics, events),
+    )
+    .run(inbox, (&synced, &acts), &stop)
+    .await;
+    drop((probing, renewing, served, recorder));
     info!("agent stopped");
     Ok(())
 }

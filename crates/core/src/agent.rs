@@ -9,7 +9,8 @@
 //!   Push mode.
 //! - An object is removed only if its Work is being deleted and its metadata names this very Work. A Work that vanishes without
 //!   the agent's finalizer removes nothing.
-//! - Status is written on transition only, and never from less than what is known: after a restart a Work is compared first.
+//! - Status is written on transition only, and never from less than what is known: after a restart a Work is compared first. So are
+//!   Events recorded, when the status that they are about was accepted.
 //!
 //! Source: Karmada reference 1.4 to 1.6.
 
@@ -19,10 +20,12 @@ use crate::{
     manifest::WorkOwner,
     object::{Gvk, NamespacedName, ResourceId, Str, Time},
     observation::{Copy, ObjectRef, Observation, Subject, Watch, Work},
+    plan::Event,
 };
 
 pub mod apply_task;
 mod cluster;
+mod events;
 mod observe;
 mod outcome;
 mod plan;
@@ -77,6 +80,8 @@ pub struct Observed {
     pub dirty: BTreeSet<Key>,
     /// Messages for the log.
     pub notes: Vec<String>,
+    /// Events to record on the hub. Losing one is no error.
+    pub events: Vec<Event>,
 }
 
 /// The state of an agent.

@@ -24,7 +24,7 @@ pub enum On {
     Rebalancer,
     /// The FederatedResourceQuota.
     Quota,
-    /// The Work, with `--work-objects=mirror`.
+    /// The Work: of a member in Pull mode by its agent, else with `--work-objects=mirror`.
     Work,
 }
 
@@ -130,8 +130,10 @@ pub const ALL: &[EventReason] = &[
     normal(event::SYNC_SUCCEED, &[Work], "`Applied` turned True.", Condition("Applied")),
     warning(event::SYNC_FAILED, &[Work], "`Applied` turned False: the message says why.", Condition("Applied")),
     normal(event::WORK_DISPATCHING, &[Work], "`Dispatching` turned False, because of `suspendDispatching`, or True again.", Condition("Dispatching")),
-    normal(event::REFLECT_STATUS_SUCCEED, &[Work], "The status of its object is reported for the first time.", Written("`manifestStatuses`")),
+    normal(event::REFLECT_STATUS_SUCCEED, &[Work], "The status of its object is reported for the first time, or again.", Written("`manifestStatuses`")),
+    warning(event::REFLECT_STATUS_FAILED, &[Work], "In Pull mode: the status of its object cannot be interpreted (any more); the message has the rule and the cause.", Refusal),
     normal(event::INTERPRET_HEALTH_SUCCEED, &[Work], "The health of its object is reported for the first time, or another one.", Written("`manifestStatuses`")),
+    warning(event::INTERPRET_HEALTH_FAILED, &[Work], "In Pull mode: the health of its object cannot be interpreted (any more); the message has the rule and the cause.", Refusal),
     normal(event::SYNC_WORK_SUCCEED, &[Template, Binding], "`FullyApplied` turned True: the message counts the clusters. Not on a dependency without a policy of its own. With `--events=all` on the ResourceBinding, too.", Condition("FullyApplied")),
     warning(event::SYNC_WORK_FAILED, &[Template, Policy, OverridePolicy, Cluster, Distribution, Rebalancer], "The hub refuses a write of the controllers for it (validation, quota, rights); the message has the server's words.", Refusal),
     normal(event::WORK_DISPATCHING, &[Binding], "Delivery begins to be held back by `suspension`; the condition says at any time on which clusters.", Condition("Dispatching")),

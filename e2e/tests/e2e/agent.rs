@@ -221,6 +221,16 @@ async fn a_work_is_applied_kept_and_removed(scene: &mut Scene) -> Result<()> {
         found["status"]
     );
 
+    eventually("the Event is recorded", async || {
+        let events = scene.hub.list("Event", &works(scene), "").await?;
+        let mut of_it = events
+            .iter()
+            .filter(|event| event["involvedObject"]["uid"] == found["metadata"]["uid"]);
+        ensure!(of_it.any(|event| event["reason"] == "SyncSucceed"), "{events:?}");
+        Ok(())
+    })
+    .await?;
+
     // Drift is undone.
     let drift = |live: &mut Value| live["data"]["k"] = json!("drifted");
     member(scene)

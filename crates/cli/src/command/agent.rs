@@ -13,7 +13,7 @@ mod renewal;
 
 use renewal::{Hub, Renewal, Secret, Store};
 
-use super::controllers::{HealthAddress, IN_POD, default_threads, health_address, stop_on};
+use super::controllers::{HealthAddress, IN_POD, RecordedEvents, default_threads, health_address, stop_on};
 use crate::{
     args::{self, CLUSTER_NAMESPACE},
     connect,
@@ -82,6 +82,10 @@ pub struct AgentArgs {
     #[arg(long, value_name = "BOOL", default_value_t = true, default_missing_value = "true", num_args = 0..=1,
         action = clap::ArgAction::Set)]
     pub enable_cluster_resource_modeling: bool,
+
+    /// Events recorded about Works on the hub: all of them (once, all), or warnings alone
+    #[arg(long, value_name = "WHICH", value_enum, default_value = "once")]
+    pub events: RecordedEvents,
 
     /// Address that serves /healthz, /readyz and /metrics, or off
     #[arg(long, value_name = "ADDRESS", value_parser = health_address, default_value = "127.0.0.1:8080")]
@@ -178,6 +182,7 @@ fn options(args: &AgentArgs) -> Options {
         success_threshold: args.cluster_success_threshold,
         probe_interval: args.cluster_status_update_frequency,
         health_addr: args.health_addr.0,
+        events: args.events.into(),
         ..Options::new(&args.cluster_name)
     }
 }
@@ -185,6 +190,7 @@ fn options(args: &AgentArgs) -> Options {
 #[cfg(test)]
 mod tests {
     use clap::Parser as _;
+    use entourage_controllers::execute::events::Recorded;
 
     use super::*;
     use crate::command::{Cli, Command};
@@ -221,8 +227,10 @@ mod tests {
     fn flags_reach_the_agent() {
         let options = options_of(
             "--namespace fleet --cluster-lease-duration 8s --cluster-status-update-frequency 1s --health-addr off \
-             --cluster-failure-threshold 5s --cluster-success-threshold 6s --enable-cluster-resource-modeling=false",
+             --cluster-failure-threshold 5s --cluster-success-threshold 6s --enable-cluster-resource-modeling=false \
+             --events warnings",
         );
+        assert_eq!(options.events, Recorded::Warnings);
         assert_eq!(
             (&*options.lease_namespace, options.lease_duration),
             ("fleet", Duration::from_secs(8))

@@ -188,6 +188,16 @@ pub enum RecordedEvents {
     Warnings,
 }
 
+impl From<RecordedEvents> for Recorded {
+    fn from(events: RecordedEvents) -> Self {
+        match events {
+            RecordedEvents::Once => Self::Once,
+            RecordedEvents::All => Self::All,
+            RecordedEvents::Warnings => Self::Warnings,
+        }
+    }
+}
+
 /// One thread up to two processors, two beyond: the API servers are slower than the controllers.
 pub(super) fn default_threads() -> u16 {
     if std::thread::available_parallelism().is_ok_and(|cores| cores.get() > 2) {
@@ -275,11 +285,7 @@ fn options(args: &ControllersArgs) -> Options {
             member: args.eviction_rate_per_cluster,
         },
         eviction_timeout: args.graceful_eviction_timeout,
-        events: match args.events {
-            RecordedEvents::Once => Recorded::Once,
-            RecordedEvents::All => Recorded::All,
-            RecordedEvents::Warnings => Recorded::Warnings,
-        },
+        events: args.events.into(),
         kinds_per_namespace: args.kinds_per_namespace,
         endpoints_per_member: args.endpoints_per_member,
         leader_election: args.leader_elect,

@@ -24,7 +24,9 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
 use super::steps::StepExecutor;
-use crate::{clock, inbox::Message, metrics::Metrics, runtime::watches::Watches, watch::Scope};
+use crate::{
+    clock, execute::events::Events, inbox::Message, metrics::Metrics, runtime::watches::Watches, watch::Scope,
+};
 
 /// The time that a stop waits for running steps.
 const LAST_WORDS: Duration = Duration::from_secs(5);
@@ -35,6 +37,7 @@ pub(super) struct Control {
     executor: StepExecutor,
     watches: Watches,
     metrics: Metrics,
+    events: Events,
     dirty: BTreeSet<Key>,
     running: BTreeSet<Key>,
     timers: Timers,
@@ -51,7 +54,7 @@ impl Control {
         executor: StepExecutor,
         namespace: Str,
         brain: mpsc::Sender<Message>,
-        metrics: Metrics,
+        (metrics, events): (Metrics, Events),
     ) -> Self {
         let scope = Scope::Agent {
             cluster: executor.cluster.clone(),
@@ -62,6 +65,7 @@ impl Control {
             agent,
             executor,
             metrics,
+            events,
             dirty: BTreeSet::new(),
             running: BTreeSet::new(),
             timers: Timers::default(),
@@ -149,6 +153,9 @@ impl Control {
     fn note(&mut self, observed: Observed) {
         for note in observed.notes {
             warn!(cluster = %self.executor.cluster, "{note}");
+        }
+        for event in observed.events {
+            self.events.emit(event);
         }
         self.dirty.extend(observed.dirty);
     }

@@ -145,6 +145,7 @@ impl Agent {
             is_status: true,
             patch: member_status::patch(meta, object.status.as_ref(), &status),
             sent: Sent::Cluster,
+            events: Vec::new(),
         };
         let mut plan = Plan::step(Step::Write(write), "the status of the Cluster differs");
         plan.again_at = again_at;
@@ -166,6 +167,7 @@ impl Agent {
                 "spec": {"id": &**identity},
             }),
             sent: Sent::Cluster,
+            events: Vec::new(),
         };
         Plan::step(Step::Write(write), "which cluster it is was not stored")
     }

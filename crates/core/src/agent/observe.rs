@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{
     Agent, BTreeMap, Copy, Key, ObjectRef, Observation, Observed, ResourceId, Str, Subject, Time, Watch,
-    Work, WorkState, state::Removal,
+    Work, WorkState, events, state::Removal,
 };
 use crate::object::Meta;
 
@@ -159,6 +159,7 @@ impl Agent {
         {
             return;
         }
+        out.events.extend(events::uninterpreted(self, &id, &copy));
         self.carried(&id, out);
         if id.gvk.is_namespace() && held.is_none() {
             self.retry_within(&id.name.clone(), out);

@@ -1,5 +1,8 @@
 //! The outcomes of steps.
 
+use entourage_api::work::ResourceHealth;
+use serde::Deserialize as _;
+
 use super::{
     Agent, HubWrite, Key, Observed, Sent, Source, Step, Str, Time,
     state::{Equal, Failure, ObjectState, Record, Removal, delay},
@@ -125,7 +128,10 @@ impl Agent {
                     self.removed(name, (&uid, ordinal, &id), removed, now, &mut out);
                 }
             }
-            Outcome::Written(write, version) => self.written(name, *write, version, now),
+            Outcome::Written(mut write, version) => {
+                out.events.append(&mut write.events);
+                self.written(name, *write, version, now);
+            }
             Outcome::Changed | Outcome::HubFailed(_) | Outcome::Abandoned => {}
         }
         out
@@ -276,7 +282,11 @@ impl Agent {
             Sent::Report(conditions, digest) => {
                 (state.work.conditions, state.work.reported) = (conditions, digest);
                 state.reported_at = Some(now);
-                state.has_reported |= write.patch["status"].get("manifestStatuses").is_some();
+                if let Some(statuses) = write.patch["status"].get("manifestStatuses") {
+                    state.has_reported = true;
+                    state.work.reflected = !statuses[0]["status"].is_null();
+                    state.work.health = ResourceHealth::deserialize(&statuses[0]["health"]).ok();
+                }
             }
             Sent::Cluster => return,
         }

@@ -5,13 +5,14 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::{Value, json};
 
 use super::{
-    Agent, Source,
+    Agent, Source, events,
     state::{ObjectState, Removal, WorkState},
     status,
 };
 use crate::{
     manifest::WorkOwner,
     object::{ResourceId, Str, Time},
+    plan::Event,
 };
 
 /// The next step of a key.
@@ -97,6 +98,8 @@ pub struct HubWrite {
     pub patch: Value,
     /// The fields that it sets.
     pub sent: Sent,
+    /// The Events to record when it was accepted.
+    pub events: Vec<Event>,
 }
 
 /// The fields that a write sets.
@@ -273,6 +276,7 @@ impl Agent {
                 "uid": &*meta.uid, "resourceVersion": &*meta.resource_version, "finalizers": names,
             }}),
             sent: Sent::Finalizers(all),
+            events: Vec::new(),
         };
         let why = if held {
             "it has no finalizer"
@@ -308,6 +312,7 @@ impl Agent {
             uid: meta.uid.clone(),
             is_status: true,
             patch,
+            events: events::of_report(self, name, state, &report),
             sent: Sent::Report(report.conditions, report.digest),
         };
         let mut plan = Plan::step(Step::Write(write), "its status differs");

@@ -11,6 +11,7 @@ use crate::{
     observation::{self, Probe, project},
 };
 
+mod events;
 mod tasks;
 
 const NAMESPACE: &str = "karmada-es-m1";
@@ -51,6 +52,7 @@ struct World {
     agent: Agent,
     now: Time,
     notes: Vec<String>,
+    events: Vec<Event>,
 }
 
 impl World {
@@ -66,6 +68,7 @@ impl World {
             agent,
             now: Time(1_000_000),
             notes: Vec::new(),
+            events: Vec::new(),
         };
         world.see(Observation::Identified("m1".into(), "k".into()));
         world.list(Watch::Clusters, &[cluster("Pull", "k")], 1);
@@ -88,6 +91,7 @@ impl World {
     fn see(&mut self, seen: Observation) -> BTreeSet<Key> {
         let observed = self.agent.observe(seen, self.now);
         self.notes.extend(observed.notes);
+        self.events.extend(observed.events);
         observed.dirty
     }
 
@@ -147,6 +151,7 @@ impl World {
     fn end(&mut self, outcome: Outcome) {
         let observed = self.agent.ended(&Key::Work("w".into()), outcome, self.now);
         self.notes.extend(observed.notes);
+        self.events.extend(observed.events);
     }
 
     /// The object is applied in the version that is planned.
