@@ -30,6 +30,7 @@
 //! | [`namespaces`] | the namespaces of member clusters, and their labels |
 //! | [`adoption`] | the copies of a former hub that this hub takes over, for `entourage adopt` |
 //! | [`registration`] | the CertificateSigningRequests of agents that are approved, and when an agent renews its certificate |
+//! | [`cluster_info`] | the signatures by which a hub is discovered with a bootstrap token |
 //! | [`promotion`] | the template of an object on a member, for `entourage promote` |
 //!
 //! [`inspection`] shows the state of a [`Fleet`](fleet::Fleet) to the crates above: `entourage-simulation` runs all of these planners on a
@@ -47,6 +48,7 @@ pub mod autoscaling;
 pub mod binding;
 pub mod cache;
 pub mod cluster;
+pub mod cluster_info;
 pub mod config;
 pub mod delivery;
 pub mod dependencies;
