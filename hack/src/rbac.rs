@@ -63,6 +63,11 @@ fn parts() -> Vec<Part> {
             "entourage-registration",
         ),
         of_gate(
+            Some("bootstrapsigner"),
+            "config/rbac-bootstrap-signer",
+            "entourage-bootstrap-signer",
+        ),
+        of_gate(
             Some("serviceImport"),
             "config/rbac-services",
             "entourage-services",
@@ -119,16 +124,16 @@ fn files(part: &Part) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// A role for the whole hub and one for each namespace that a rule names, each with its binding.
+/// A role for the whole hub and one for each namespace, as far as rules are for them, each with its binding.
 fn roles(part: &Part) -> (Vec<String>, Vec<String>) {
-    let mut namespaces: BTreeSet<Option<&str>> = BTreeSet::from([None]);
-    for rule in rows(part).flat_map(|row| row.rules) {
-        if let Within::Namespace(name) = rule.within
-            && !resources(part, rule).is_empty()
-        {
-            namespaces.insert(Some(name));
-        }
-    }
+    let rules_of_part = rows(part).flat_map(|row| row.rules);
+    let namespaces: BTreeSet<Option<&str>> = rules_of_part
+        .filter(|rule| !resources(part, rule).is_empty())
+        .map(|rule| match rule.within {
+            Within::Namespace(name) => Some(name),
+            Within::All | Within::Objects(_) => None,
+        })
+        .collect();
     let each = |namespace: Option<&str>| {
         let prefix = if namespace.is_some() { "" } else { "Cluster" };
         let place = namespace.map_or_else(String::new, |name| format!("  namespace: {name}\n"));

@@ -8,6 +8,7 @@
 // over 500 lines: one table, of which each row is short
 
 use entourage_core::{
+    cluster_info,
     interpreter::{NATIVE, native::has, operations::Operation},
     rights::{PropagatedKind, propagated},
 };
@@ -114,6 +115,30 @@ pub const CONTROLLERS: &[Controller] = &[
                 &["list"],
                 "an execution namespace with a Work in it is not deleted",
             ),
+        ],
+    },
+    Controller {
+        name: "cluster_info",
+        summary: "signs the ConfigMap kube-public/cluster-info with the bootstrap tokens, so that who has a token finds the hub by it",
+        module: "entourage_core::cluster_info",
+        gate: Some("bootstrapsigner"),
+        rules: &[
+            Rule {
+                within: Within::Namespace(cluster_info::TOKENS),
+                ..rule(
+                    Resources::Of("", &["secrets"]),
+                    &["list", "watch"],
+                    "bootstrap tokens, which are Secrets: the right covers all Secrets of the namespace",
+                )
+            },
+            Rule {
+                within: Within::Namespace(cluster_info::NAMESPACE),
+                ..rule(
+                    Resources::Of("", &["configmaps"]),
+                    &["list", "patch", "watch"],
+                    "the signatures in cluster-info",
+                )
+            },
         ],
     },
     Controller {

@@ -17,6 +17,7 @@
 //! | [`source`] | templates' payloads, fetched for a delivery |
 //! | [`members`] | clients and probes of the members |
 //! | `registration` | approves the CertificateSigningRequests of agents |
+//! | `cluster_info` | signs the ConfigMap by which a hub is found with a bootstrap token |
 //! | `pull` | the client of a member in Pull mode: its copies as Works |
 //! | [`client`], [`limiter`], [`error`] | one request to one API server; the concurrency limit; the class of a failure |
 //! | `hub` | the facts about the hub that are read at the start |
@@ -46,6 +47,7 @@ use tracing::{info, warn};
 pub mod agent;
 pub mod client;
 pub mod clock;
+mod cluster_info;
 pub mod controllers;
 pub mod error;
 pub mod estimators;
@@ -137,6 +139,8 @@ pub struct Options {
     pub eviction_timeout: Duration,
     /// True if CertificateSigningRequests of agents are approved; see [`entourage_core::registration`].
     pub approve_agents: bool,
+    /// True if `cluster-info` is signed with the bootstrap tokens; see [`entourage_core::cluster_info`].
+    pub sign_cluster_info: bool,
     /// The Events that are recorded on the hub.
     pub events: events::Recorded,
     /// The number of custom kinds that the PropagationPolicies of a namespace may put in use.
@@ -185,6 +189,7 @@ impl Default for Options {
             eviction_budget: Budget::default(),
             eviction_timeout: Duration::from_secs(600),
             approve_agents: false,
+            sign_cluster_info: false,
             events: events::Recorded::default(),
             kinds_per_namespace: entourage_core::config::KINDS_PER_NAMESPACE,
             leader_election: false,
@@ -342,6 +347,12 @@ pub async fn run(
                 let task = supervise::supervise("registration", move || approver.clone().run(), || async {});
                 AbortOnDropHandle::new(tokio::spawn(task))
             });
+            let signer = options.sign_cluster_info.then(|| {
+                let (hub, leading) = (hub.clone(), leading.published().clone());
+                let signer = cluster_info::Signer { hub, leading };
+                let task = supervise::supervise("cluster-info", move || signer.clone().run(), || async {});
+                AbortOnDropHandle::new(tokio::spawn(task))
+            });
             let members = Members::new(MembersOptions {
                 hub: hub.clone(),
                 clients,
@@ -385,7 +396,7 @@ pub async fn run(
                 metrics,
             };
             all_ended = runtime::run(brain, stop.clone()).await;
-            drop((recorder, approver));
+            drop((recorder, approver, signer));
             if stop.is_cancelled() {
                 Ok(())
             } else {

@@ -271,6 +271,7 @@ fn options(args: &ControllersArgs) -> Options {
         estimators: args.estimators.options(),
         mirror_works: args.work_objects == WorkObjects::Mirror,
         approve_agents: args.controllers.is_on(optional::AGENT_CSR_APPROVING),
+        sign_cluster_info: args.controllers.is_on(optional::BOOTSTRAP_SIGNER),
         mark_scale_targets: args.controllers.is_on(optional::SCALE_TARGET_MARKER),
         sync_replicas: args.controllers.is_on(optional::REPLICAS_SYNCER),
         share_services: args.controllers.share_services(),
@@ -447,16 +448,17 @@ mod tests {
 
     #[test]
     fn controllers_that_are_off_by_default_are_turned_on_by_name() {
-        let line = "--controllers=*,agentcsrapproving,hpaScaleTargetMarker,deploymentReplicasSyncer";
+        let line = "--controllers=*,agentcsrapproving,bootstrapsigner,hpaScaleTargetMarker,deploymentReplicasSyncer";
         for (line, on) in [("", false), (line, true)] {
             let options = options(&args(line));
             assert_eq!(
                 (
                     options.approve_agents,
+                    options.sign_cluster_info,
                     options.mark_scale_targets,
                     options.sync_replicas
                 ),
-                (on, on, on),
+                (on, on, on, on),
                 "{line}"
             );
         }

@@ -108,6 +108,8 @@ fn options(args: &UpArgs) -> Options {
         mirror_works: args.work_objects == WorkObjects::Mirror,
         // As Karmada's controllers do by default.
         approve_agents: true,
+        // The embedded hub has no kube-controller-manager.
+        sign_cluster_info: true,
         mark_scale_targets: args.controllers.is_on(optional::SCALE_TARGET_MARKER),
         sync_replicas: args.controllers.is_on(optional::REPLICAS_SYNCER),
         share_services: args.controllers.share_services(),

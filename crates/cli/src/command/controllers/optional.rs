@@ -1,11 +1,12 @@
-//! `--controllers`: the controllers that are off by default, by Karmada's names, and the parser of its lists.
+//! `--controllers`: the controllers that are off by default, by the names that they have in Karmada or Kubernetes, and the parser of its
+//! lists.
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
 /// A controller that can be turned on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Optional {
-    /// Name on the command line; Karmada's.
+    /// Name on the command line; Karmada's or that of kube-controller-manager.
     pub name: &'static str,
     /// Its effect, in one line.
     pub summary: &'static str,
@@ -13,6 +14,9 @@ pub struct Optional {
 
 /// Approves the certificates of agents.
 pub const AGENT_CSR_APPROVING: &str = "agentcsrapproving";
+
+/// Signs `cluster-info` with the bootstrap tokens, as the controller of this name of kube-controller-manager does.
+pub const BOOTSTRAP_SIGNER: &str = "bootstrapsigner";
 
 /// Labels the targets of propagated HorizontalPodAutoscalers.
 pub const SCALE_TARGET_MARKER: &str = "hpaScaleTargetMarker";
@@ -29,6 +33,11 @@ pub const OPTIONAL: &[Optional] = &[
         name: AGENT_CSR_APPROVING,
         summary: "CertificateSigningRequests of agents are approved if their sender may have them; requires the rights of \
         config/rbac-registration on the hub",
+    },
+    Optional {
+        name: BOOTSTRAP_SIGNER,
+        summary: "the ConfigMap kube-public/cluster-info is signed with the bootstrap tokens, so that register finds the hub by a token; \
+        for hubs whose kube-controller-manager does not do that; requires the rights of config/rbac-bootstrap-signer on the hub",
     },
     Optional {
         name: SCALE_TARGET_MARKER,
