@@ -30,6 +30,7 @@ pub const KINDS: &[Kind] = &[
     CLUSTER_RESOURCE_BINDING,
     CLUSTER_ROLE,
     CLUSTER_ROLE_BINDING,
+    CONFIG_MAP,
     CRD,
     DEPLOYMENT,
     MUTATING_WEBHOOKS,
@@ -58,6 +59,8 @@ pub const CLUSTER_ROLE_BINDING: Kind = cluster_scoped(
     "ClusterRoleBinding",
     "clusterrolebindings",
 );
+/// Settings.
+pub const CONFIG_MAP: Kind = namespaced("v1", "ConfigMap", "configmaps");
 /// A definition of a kind.
 pub const CRD: Kind = cluster_scoped(
     "apiextensions.k8s.io/v1",

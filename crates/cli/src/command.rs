@@ -389,6 +389,11 @@ mod tests {
         "entourage join m1 --cluster-kubeconfig m1.yaml --impersonate user:jane,group:devs",
         "entourage register --bootstrap-kubeconfig edge1.kubeconfig --image registry.example/entourage:1 --wait 30m",
         "entourage register --bootstrap-kubeconfig b --kubeconfig edge1.yaml --hub-kubeconfig hub.kubeconfig",
+        "entourage register hub:6443 --cluster-name edge1 --token abcdef.0123456789abcdef --image registry.example/entourage:1 \
+             --discovery-token-ca-cert-hash sha256:9e9e0e8f3e5ba7a6e8e9d1f2c3b4a5968778695a4b3c2d1e0f9e8d7c6b5a4938",
+        "entourage token create edge1 --print-register-command --region eu",
+        "entourage token create --print-register-command",
+        "entourage controllers --controllers=*,bootstrapsigner",
         "entourage token create edge1 --region eu --server https://hub:6443 --output edge1-bootstrap.kubeconfig",
         "entourage token list -o json",
         "entourage token delete abc123",

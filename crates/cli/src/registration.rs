@@ -5,12 +5,16 @@
 //! |---|---|
 //! | [`hub`] | the objects of one cluster on the hub: Cluster, namespaces, rights |
 //! | [`bootstrap`] | bootstrap tokens, which are Secrets |
+//! | [`cluster_info`] | what the hub says of itself to who has nothing but a token |
+//! | [`discovery`] | finds a hub by that |
 //! | [`certificate`] | asks the hub for a client certificate |
 //! | [`kubeconfig`] | the kubeconfigs that carry these credentials |
 //! | [`member`] | the objects of the agent on its cluster |
 
 pub mod bootstrap;
 pub mod certificate;
+pub mod cluster_info;
+pub mod discovery;
 pub mod hub;
 pub mod kubeconfig;
 pub mod member;

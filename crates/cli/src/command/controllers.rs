@@ -448,7 +448,8 @@ mod tests {
 
     #[test]
     fn controllers_that_are_off_by_default_are_turned_on_by_name() {
-        let line = "--controllers=*,agentcsrapproving,bootstrapsigner,hpaScaleTargetMarker,deploymentReplicasSyncer";
+        let line =
+            "--controllers=*,agentcsrapproving,bootstrapsigner,hpaScaleTargetMarker,deploymentReplicasSyncer";
         for (line, on) in [("", false), (line, true)] {
             let options = options(&args(line));
             assert_eq!(

@@ -1,14 +1,22 @@
 //! `entourage register`: makes a cluster a member in Pull mode, from where that cluster is reachable.
 //!
+//! 0. Hub, if it is named by its address: is it the one that the token and the hash of its certificate are of?
 //! 1. Hub, by the bootstrap token: a client certificate of the agent.
 //! 2. Hub, by that certificate: is the Cluster this cluster?
 //! 3. Cluster: the Secret with the certificate, the account of the agent, its rights, and the agent. Or, with `--hub-kubeconfig`, a file.
 //! 4. Wait until the agent reports the cluster as ready.
 
-use std::{io::Write, path::PathBuf, time::Duration};
+use std::{
+    io::Write,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use anyhow::{Context as _, Result, bail};
-use clap::Args;
+use clap::{
+    Args,
+    builder::{StringValueParser, TypedValueParser as _},
+};
 use kube::{
     Client,
     api::DynamicObject,
@@ -24,7 +32,8 @@ use crate::{
     join::hub::ready,
     registration::{
         certificate::{self, Answer},
-        kubeconfig::{Hub, with_certificate},
+        discovery::{self, Pin},
+        kubeconfig::{Hub, with_certificate, with_token},
         member::{self, Agent},
     },
     wait::{Waited, until},
@@ -36,11 +45,31 @@ const YEAR: i32 = 365 * 24 * 60 * 60;
 /// Flags of `entourage register`.
 #[derive(Args, Clone, Debug)]
 pub struct RegisterArgs {
-    /// Kubeconfig that `entourage token create` printed on the hub
-    #[arg(long, value_name = "FILE")]
-    pub bootstrap_kubeconfig: PathBuf,
+    /// Address of the hub, HOST:PORT, which is verified by --token and --discovery-token-ca-cert-hash
+    #[arg(
+        required_unless_present = "bootstrap_kubeconfig",
+        conflicts_with = "bootstrap_kubeconfig",
+        requires = "token",
+        requires = "discovery_token_ca_cert_hash",
+        requires = "cluster_name"
+    )]
+    pub hub: Option<String>,
 
-    /// Name of the cluster on the hub (default: the name of the context in that kubeconfig)
+    /// Kubeconfig that `entourage token create` printed on the hub, in place of its address
+    #[arg(long, value_name = "FILE")]
+    pub bootstrap_kubeconfig: Option<PathBuf>,
+
+    /// Bootstrap token, as `entourage token create --print-register-command` printed it on the hub
+    #[arg(long, value_name = "TOKEN", requires = "hub", conflicts_with = "bootstrap_kubeconfig",
+        value_parser = StringValueParser::new().map(SecretString::from))]
+    pub token: Option<SecretString>,
+
+    /// Hash of the public key of the hub's authority, as that command printed it; may be given several times
+    #[arg(long, value_name = "sha256:HASH,…", requires = "hub", conflicts_with = "bootstrap_kubeconfig",
+        value_delimiter = ',', value_parser = discovery::pin)]
+    pub discovery_token_ca_cert_hash: Vec<Pin>,
+
+    /// Name of the cluster on the hub (default: the name of the context in the kubeconfig)
     #[arg(long, value_name = "NAME", value_parser = args::cluster_name)]
     pub cluster_name: Option<String>,
 
@@ -79,22 +108,16 @@ pub struct RegisterArgs {
 /// # Errors
 /// The cause and the remedy. The next run asks for another certificate and continues.
 pub async fn run(args: RegisterArgs, out: &mut (dyn Write + Send)) -> Result<()> {
-    let bootstrap = connect::bootstrap_config(&args.bootstrap_kubeconfig).await?;
-    let cluster = match &args.cluster_name {
-        Some(name) => name.clone(),
-        None => args::cluster_name(bootstrap.context().unwrap_or_default()).map_err(|error| {
-            anyhow::anyhow!(
-                "the context of {} is not the name of a cluster ({error}); give --cluster-name",
-                args.bootstrap_kubeconfig.display()
-            )
-        })?,
+    let (hub, cluster, bootstrap) = match (&args.hub, &args.bootstrap_kubeconfig) {
+        (_, Some(file)) => given(&args, file).await?,
+        (Some(endpoint), None) => discovered(&args, endpoint, out).await?,
+        // The command line is not accepted without one of them.
+        (None, None) => bail!("give the address of the hub, or --bootstrap-kubeconfig"),
     };
-    let hub = Hub::of(&bootstrap.config, None)?;
     let member = connect::config(args.kubeconfig.as_deref(), args.context.as_deref()).await?;
     let member = connect::client(member)?;
     let member_id = connect::cluster_id(&member, "the cluster").await?;
 
-    let bootstrap = connect::client(bootstrap)?;
     let pending = certificate::request(&bootstrap, &cluster, args.cert_expiration_seconds).await?;
     writeln!(
         out,
@@ -155,13 +178,45 @@ pub async fn run(args: RegisterArgs, out: &mut (dyn Write + Send)) -> Result<()>
     wait_ready(target, &args, &cluster).await
 }
 
+/// The hub of a kubeconfig with a token, the name of the cluster, and a client.
+async fn given(args: &RegisterArgs, file: &Path) -> Result<(Hub, String, Client)> {
+    let bootstrap = connect::bootstrap_config(file).await?;
+    let cluster = match &args.cluster_name {
+        Some(name) => name.clone(),
+        None => args::cluster_name(bootstrap.context().unwrap_or_default()).map_err(|error| {
+            anyhow::anyhow!(
+                "the context of {} is not the name of a cluster ({error}); give --cluster-name",
+                file.display()
+            )
+        })?,
+    };
+    let hub = Hub::of(&bootstrap.config, None)?;
+    Ok((hub, cluster, connect::client(bootstrap)?))
+}
+
+/// The same of a hub that is verified by a token.
+async fn discovered(
+    args: &RegisterArgs,
+    endpoint: &str,
+    out: &mut (dyn Write + Send),
+) -> Result<(Hub, String, Client)> {
+    let (Some(token), Some(cluster)) = (&args.token, &args.cluster_name) else {
+        bail!("give --token and --cluster-name");
+    };
+    let pins = &args.discovery_token_ca_cert_hash;
+    let hub = discovery::hub(endpoint, token, pins, args.wait).await?;
+    writeln!(out, "hub: {} verified", hub.server)?;
+    let bootstrap = client(&with_token(&hub, cluster, token)?).await?;
+    Ok((hub, cluster.clone(), bootstrap))
+}
+
 /// A client with a kubeconfig that is in no file.
 async fn client(kubeconfig: &SecretString) -> Result<Client> {
-    // The parser's message could quote the key.
+    // The parser's message could quote the key or the token.
     let read = Kubeconfig::from_yaml(kubeconfig.expose_secret())
-        .map_err(|_| anyhow::anyhow!("the kubeconfig of the agent cannot be read"))?;
+        .map_err(|_| anyhow::anyhow!("the kubeconfig for the hub cannot be read"))?;
     let config = kube::Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await;
-    let config = config.map_err(|_| anyhow::anyhow!("the certificate of the agent cannot be used"))?;
+    let config = config.map_err(|_| anyhow::anyhow!("the credentials for the hub cannot be used"))?;
     connect::client(Connection::from(config))
 }
 

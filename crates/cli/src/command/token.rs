@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, io::Write, path::PathBuf, time::Duration};
 
 use anyhow::{Context as _, Result};
 use clap::{Args, Subcommand, ValueEnum};
-use secrecy::ExposeSecret as _;
+use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::{Value, json};
 
 use super::{
@@ -16,7 +16,9 @@ use crate::{
     args::{self, HubArgs},
     connect::{self, Connection},
     registration::{
-        bootstrap::{self, Known},
+        bootstrap::{self, Known, Token, Wanted},
+        cluster_info,
+        discovery::Pin,
         hub::{self, Described},
         kubeconfig::{Hub, with_token},
     },
@@ -36,7 +38,7 @@ pub enum Action {
     /// Prepare the hub for a cluster in Pull mode, and print a kubeconfig with a bootstrap token
     ///
     /// `entourage register` takes that kubeconfig. On the hub the Cluster, its namespaces and the rights of its agent are created. The
-    /// token is valid for this cluster alone: keep it as a password.
+    /// token is valid for this cluster alone, or without one for all of them: keep it as a password.
     Create(Box<CreateArgs>),
     /// Show the bootstrap tokens of the hub, without their secret part
     List(ListArgs),
@@ -47,9 +49,10 @@ pub enum Action {
 /// Flags of `entourage token create`.
 #[derive(Args, Clone, Debug)]
 pub struct CreateArgs {
-    /// Name of the cluster on the hub
-    #[arg(value_parser = args::cluster_name)]
-    pub cluster: String,
+    /// Name of the cluster on the hub; with --print-register-command it may be left out, for a token by which karmadactl registers any
+    /// cluster
+    #[arg(value_parser = args::cluster_name, required_unless_present = "print_register_command")]
+    pub cluster: Option<String>,
 
     /// The hub.
     #[command(flatten)]
@@ -68,24 +71,30 @@ pub struct CreateArgs {
     pub description: String,
 
     /// Labels of the Cluster, for policies to select it by, e.g. env=prod,tier=a
-    #[arg(long, value_name = "KEY=VALUE,…", value_parser = args::labels, default_value = "", hide_default_value = true)]
+    #[arg(long, value_name = "KEY=VALUE,…", value_parser = args::labels, default_value = "", hide_default_value = true,
+        requires = "cluster")]
     pub labels: BTreeMap<String, String>,
 
     /// Provider that runs the cluster, for policies to spread by
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", requires = "cluster")]
     pub provider: Option<String>,
 
     /// Region of the cluster
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", requires = "cluster")]
     pub region: Option<String>,
 
     /// Zone of the cluster; may be given several times
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", requires = "cluster")]
     pub zone: Vec<String>,
 
     /// Write the kubeconfig to this file, which only its owner may read (default: print it)
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+
+    /// Print the command that registers the cluster, in place of a kubeconfig: the hub says who it is in kube-public/cluster-info, and is
+    /// verified there by the token and the hash of its certificate
+    #[arg(long, conflicts_with = "output")]
+    pub print_register_command: bool,
 
     /// Write nothing; print what would be done
     #[arg(long)]
@@ -184,15 +193,28 @@ async fn create(
     address: &Hub,
     out: &mut (dyn Write + Send),
 ) -> Result<()> {
-    let described = Described {
-        name: args.cluster.clone(),
-        labels: args.labels.clone(),
-        provider: args.provider.clone(),
-        region: args.region.clone(),
-        zones: args.zone.clone(),
+    let pins = match args.print_register_command {
+        true => cluster_info::ensure(&mut target, address).await?,
+        false => Vec::new(),
     };
-    hub::ensure(&mut target, &described).await?;
-    let token = bootstrap::create(&mut target, &args.cluster, args.ttl, &args.description).await?;
+    if let Some(cluster) = &args.cluster {
+        let described = Described {
+            name: cluster.clone(),
+            labels: args.labels.clone(),
+            provider: args.provider.clone(),
+            region: args.region.clone(),
+            zones: args.zone.clone(),
+        };
+        hub::ensure(&mut target, &described).await?;
+    }
+    let group = args.cluster.as_deref().map(bootstrap::group);
+    let wanted = Wanted {
+        group: group.as_deref().unwrap_or(bootstrap::KARMADAS),
+        ttl: args.ttl,
+        description: &args.description,
+        signs: args.print_register_command,
+    };
+    let token = bootstrap::create(&mut target, &wanted).await?;
     if args.dry_run {
         return Ok(());
     }
@@ -203,7 +225,26 @@ async fn create(
             address.server
         )?;
     }
-    let kubeconfig = with_token(address, &args.cluster, &token.value)?;
+    if args.print_register_command {
+        let printed = register_command(args.cluster.as_deref(), address, &token, &pins);
+        out.write_all(printed.expose_secret().as_bytes())
+            .context("cannot write to the terminal")?;
+        if args.cluster.is_none() {
+            writeln!(
+                target.out,
+                "note: by this token karmadactl registers any cluster, if the hub permits it as Karmada's do: kubectl apply -k \
+                 config/karmadactl"
+            )?;
+        }
+        writeln!(
+            target.out,
+            "next, where the cluster is reachable: the printed command; then, here: entourage token delete {}",
+            token.id
+        )?;
+        return Ok(());
+    }
+    let cluster = args.cluster.as_deref().unwrap_or_default();
+    let kubeconfig = with_token(address, cluster, &token.value)?;
     let file = args.output.as_deref();
     match file {
         Some(file) => write_file(file, &kubeconfig)?,
@@ -219,6 +260,23 @@ async fn create(
         token.id
     )?;
     Ok(())
+}
+
+/// The command that registers a cluster; without a cluster that of karmadactl, as `karmadactl token create` prints it.
+fn register_command(cluster: Option<&str>, hub: &Hub, token: &Token, pins: &[Pin]) -> SecretString {
+    let endpoint = hub.server.trim_start_matches("https://");
+    let pins: Vec<String> = pins.iter().map(ToString::to_string).collect();
+    let flags = format!(
+        "--token {} --discovery-token-ca-cert-hash {}",
+        token.value.expose_secret(),
+        pins.join(",")
+    );
+    SecretString::from(match cluster {
+        Some(cluster) => {
+            format!("entourage register {endpoint} --cluster-name {cluster} {flags} --image IMAGE\n")
+        }
+        None => format!("karmadactl register {endpoint} {flags}\n"),
+    })
 }
 
 fn view(known: &[Known]) -> View {

@@ -5,6 +5,9 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow, bail};
+use entourage_core::cluster_info::{
+    LENGTHS, TOKEN as PREFIX, TOKEN_TYPE as TYPE, TOKENS as NAMESPACE, is_part,
+};
 use jiff::Timestamp;
 use kube::api::{DynamicObject, ListParams};
 use ring::rand::{SecureRandom as _, SystemRandom};
@@ -18,16 +21,10 @@ use crate::{
     join::{made_by_us, token::decode},
 };
 
-/// The namespace of the Secrets.
-const NAMESPACE: &str = "kube-system";
-/// The prefix of their names.
-const PREFIX: &str = "bootstrap-token-";
-/// The type of the Secrets.
-const TYPE: &str = "bootstrap.kubernetes.io/token";
 /// The prefix of the groups.
 const GROUP: &str = "system:bootstrappers:entourage:";
-/// Lengths of the public and of the secret part.
-const LENGTHS: (usize, usize) = (6, 16);
+/// The group of the tokens of `karmadactl token create`, which are for every cluster.
+pub const KARMADAS: &str = "system:bootstrappers:karmada:default-cluster-token";
 
 /// The group of who registers a cluster.
 #[must_use]
@@ -56,11 +53,24 @@ pub struct Known {
     pub description: String,
 }
 
-/// Creates a token for a cluster. `ttl` of zero never ends.
+/// A token to create.
+#[derive(Clone, Debug)]
+pub struct Wanted<'a> {
+    /// The group of its user.
+    pub group: &'a str,
+    /// The time until it ends; zero never ends.
+    pub ttl: Duration,
+    /// The user's words.
+    pub description: &'a str,
+    /// True if `cluster-info` is signed with it.
+    pub signs: bool,
+}
+
+/// Creates a token.
 ///
 /// # Errors
 /// The Secret cannot be written, without what is in it; the system has no random numbers.
-pub async fn create(hub: &mut Target<'_>, cluster: &str, ttl: Duration, description: &str) -> Result<Token> {
+pub async fn create(hub: &mut Target<'_>, wanted: &Wanted<'_>) -> Result<Token> {
     let (id, secret) = (random(LENGTHS.0)?, random(LENGTHS.1)?);
     // This part is public.
     let id = id.expose_secret().to_owned();
@@ -68,14 +78,17 @@ pub async fn create(hub: &mut Target<'_>, cluster: &str, ttl: Duration, descript
         "token-id": base64(id.as_bytes())?,
         "token-secret": base64(secret.expose_secret().as_bytes())?,
         "usage-bootstrap-authentication": base64(b"true")?,
-        "auth-extra-groups": base64(group(cluster).as_bytes())?,
+        "auth-extra-groups": base64(wanted.group.as_bytes())?,
     });
-    if !description.is_empty() {
-        data["description"] = base64(description.as_bytes())?;
+    if wanted.signs {
+        data["usage-bootstrap-signing"] = base64(b"true")?;
     }
-    if !ttl.is_zero() {
+    if !wanted.description.is_empty() {
+        data["description"] = base64(wanted.description.as_bytes())?;
+    }
+    if !wanted.ttl.is_zero() {
         let end = Timestamp::now()
-            .checked_add(ttl)
+            .checked_add(wanted.ttl)
             .context("--ttl is too long; 0s is for ever")?;
         let end = Timestamp::from_second(end.as_second())?;
         data["expiration"] = base64(end.to_string().as_bytes())?;
@@ -126,14 +139,23 @@ pub async fn delete(hub: &mut Target<'_>, token: &str) -> Result<()> {
     hub.delete(SECRET, NAMESPACE, &name).await
 }
 
+/// Both parts of a token. An error quotes nothing of it.
+///
+/// # Errors
+/// It is no token.
+pub fn parts(token: &str) -> Result<(&str, &str)> {
+    let parts = token.split_once('.');
+    let is_token = |(id, secret): &(&str, &str)| is_part(id, LENGTHS.0) && is_part(secret, LENGTHS.1);
+    parts.filter(is_token).context(
+        "--token is no bootstrap token: six lower-case letters and digits, a dot, and sixteen of them",
+    )
+}
+
 /// The public part of what a user gave. An error quotes nothing of it.
 fn id_of(token: &str) -> Result<&str> {
     let (id, secret) = match token.split_once('.') {
         Some((id, secret)) => (id, Some(secret)),
         None => (token, None),
-    };
-    let is_part = |text: &str, length| {
-        text.len() == length && text.bytes().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit())
     };
     if !is_part(id, LENGTHS.0) || secret.is_some_and(|secret| !is_part(secret, LENGTHS.1)) {
         bail!("give the id of a token, six lower-case letters and digits, or the whole token");
@@ -209,6 +231,24 @@ mod tests {
         ] {
             let error = id_of(wrong).unwrap_err().to_string();
             assert!(wrong.len() < 4 || !error.contains(wrong), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_token_has_two_parts() {
+        assert_eq!(
+            parts("abc123.0123456789abcdef").unwrap(),
+            ("abc123", "0123456789abcdef")
+        );
+        for wrong in [
+            "",
+            "abc123",
+            "abc123.",
+            "abc123.0123456789abcdeX",
+            "abc12.0123456789abcdef",
+        ] {
+            let error = parts(wrong).unwrap_err().to_string();
+            assert!(wrong.is_empty() || !error.contains(wrong), "{error}");
         }
     }
 

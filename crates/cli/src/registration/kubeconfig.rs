@@ -66,11 +66,28 @@ pub fn with_certificate(hub: &Hub, cluster: &str, issued: &Issued) -> Result<Sec
     render(hub, cluster, &user)
 }
 
+/// The kubeconfig of nobody in particular, as YAML. Without an authority whoever responds is believed: nothing secret may be sent.
+///
+/// # Errors
+/// It cannot be encoded.
+pub fn anonymous(hub: &Hub) -> Result<SecretString> {
+    let mut server = json!({"server": hub.server});
+    match &hub.authority {
+        Some(authority) => server["certificate-authority-data"] = base64(authority.as_bytes())?,
+        None => server["insecure-skip-tls-verify"] = json!(true),
+    }
+    rendered(&server, "hub", &json!({}))
+}
+
 fn render(hub: &Hub, cluster: &str, user: &Value) -> Result<SecretString> {
     let mut server = json!({"server": hub.server});
     if let Some(authority) = &hub.authority {
         server["certificate-authority-data"] = base64(authority.as_bytes())?;
     }
+    rendered(&server, cluster, user)
+}
+
+fn rendered(server: &Value, cluster: &str, user: &Value) -> Result<SecretString> {
     let config = json!({
         "apiVersion": "v1", "kind": "Config", "current-context": cluster,
         "clusters": [{"name": "hub", "cluster": server}],
