@@ -23,17 +23,22 @@ use super::{
 
 tests![
     a_cluster_is_registered_by_a_token_and_its_agent_renews_its_certificate,
+    a_cluster_is_registered_by_the_address_of_the_hub_a_token_and_a_hash,
     a_token_registers_its_own_cluster_and_no_other,
     a_deleted_token_registers_nothing,
 ];
 
 const DEFAULT: &str = include_str!("../../../config/rbac/role.yaml");
 const REGISTRATION: &str = include_str!("../../../config/rbac-registration/role.yaml");
+const SIGNER: &str = include_str!("../../../config/rbac-bootstrap-signer/role.yaml");
 
-/// A hub whose controllers approve with the rights of `config/rbac-registration`. Returns what [`unlimit`] deletes.
+/// A hub whose controllers approve and sign with the rights of `config/rbac-registration` and `config/rbac-bootstrap-signer`. Returns
+/// what [`unlimit`] deletes.
 async fn begin(scene: &mut Scene) -> Result<Vec<String>> {
-    let (mut rules, namespaced) = roles(DEFAULT)?;
+    let (mut rules, mut namespaced) = roles(DEFAULT)?;
     rules.extend(roles(REGISTRATION)?.0);
+    namespaced.extend(roles(SIGNER)?.1);
+    scene.options.sign_cluster_info = true;
     let made = granted(scene, &rules, namespaced).await?;
     scene.options.approve_agents = true;
     scene.start().await?;
@@ -248,6 +253,49 @@ async fn client(file: &Path) -> Result<kube::Client> {
     let config =
         kube::Config::from_custom_kubeconfig(Kubeconfig::read_from(file)?, &Default::default()).await?;
     Ok(kube::Client::try_from(config)?)
+}
+
+async fn a_cluster_is_registered_by_the_address_of_the_hub_a_token_and_a_hash(
+    scene: &mut Scene,
+) -> Result<()> {
+    let made = begin(scene).await?;
+    let cluster = scene.ns.clone();
+    let printed = token(scene, &["create", &cluster, "--print-register-command"]).await?;
+    let words: Vec<&str> = printed.split_whitespace().collect();
+    // It ends with the image of the agent.
+    let given = words.strip_suffix(&["--image", "IMAGE"]).context("an image")?;
+    let member = scene.bed.fleet.members[2].kubeconfig_path();
+    let file = scene.bed.dir().join(format!("{cluster}-agent.kubeconfig"));
+    let ran = async |given: &[&str]| -> Result<String> {
+        let ends = ["--kubeconfig", text(&member)?, "--hub-kubeconfig", text(&file)?];
+        let Command::Register(args) = Cli::try_parse_from(given.iter().chain(&ends))?.command else {
+            unreachable!()
+        };
+        let mut out = Vec::new();
+        register::run(*args, &mut out).await?;
+        Ok(String::from_utf8(out)?)
+    };
+    // The last word is the hash: of another authority.
+    let (hash, others) = given.split_last().context("a hash")?;
+    let other = format!("sha256:{}", "0".repeat(64));
+    let refused = ran(&[others, &[other.as_str()]].concat()).await;
+    let error = format!("{:#}", refused.err().context("another authority is trusted")?);
+    ensure!(error.contains("--discovery-token-ca-cert-hash"), "{error}");
+    let done = ran(&[others, &[*hash]].concat()).await?;
+    ensure!(
+        done.contains("verified") && done.contains("certificate of the agent"),
+        "{done}"
+    );
+    ensure!(client(&file).await?.apiserver_version().await.is_ok());
+    let rbac = "/apis/rbac.authorization.k8s.io/v1/namespaces/kube-public";
+    for path in [
+        "/api/v1/namespaces/kube-public/configmaps/cluster-info".to_owned(),
+        format!("{rbac}/rolebindings/entourage-cluster-info"),
+        format!("{rbac}/roles/entourage-cluster-info"),
+    ] {
+        scene.hub.call("DELETE", &path, None).await?;
+    }
+    end(scene, &made, &[&cluster]).await
 }
 
 async fn a_token_registers_its_own_cluster_and_no_other(scene: &mut Scene) -> Result<()> {

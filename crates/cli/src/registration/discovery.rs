@@ -89,16 +89,20 @@ pub fn certificates(bundle: &[u8]) -> Result<Vec<(Pin, Vec<u8>)>> {
 /// The cause and the remedy.
 pub async fn hub(endpoint: &str, token: &SecretString, pins: &[Pin], wait: Duration) -> Result<Hub> {
     let server = server(endpoint)?;
-    let connect = async |authority: Option<String>| {
-        let server = server.clone();
-        client(&Hub { server, authority }).await
+    let verified = verify(&server, (token, pins), wait).await;
+    verified.with_context(|| format!("cannot verify the hub {server}"))
+}
+
+async fn verify(server: &str, (token, pins): (&SecretString, &[Pin]), wait: Duration) -> Result<Hub> {
+    let token = bootstrap::parts(token.expose_secret())?;
+    let named = |authority| Hub {
+        server: server.to_owned(),
+        authority,
     };
-    let authority = find(connect, (token, pins), wait).await;
-    let authority = authority.with_context(|| format!("cannot verify the hub {server}"))?;
-    Ok(Hub {
-        server,
-        authority: Some(authority),
-    })
+    let (kubeconfig, authority) = found(&client(&named(None)).await?, token, pins, wait).await?;
+    let hub = named(Some(authority));
+    confirmed(&client(&hub).await?, token, &kubeconfig, wait).await?;
+    Ok(hub)
 }
 
 /// The URL of `HOST:PORT`.
@@ -119,20 +123,19 @@ async fn client(hub: &Hub) -> Result<Client> {
     connect::client(Connection::from(config))
 }
 
-/// The authority of a hub, as PEM. `connect` makes a client of it, which without an authority believes whoever responds.
-async fn find(
-    connect: impl AsyncFn(Option<String>) -> Result<Client>,
-    (token, pins): (&SecretString, &[Pin]),
-    wait: Duration,
-) -> Result<String> {
-    let token = bootstrap::parts(token.expose_secret())?;
-    let first = signed(&connect(None).await?, token, wait).await?;
-    let authority = pinned(&first, pins)?;
-    let second = signed(&connect(Some(authority.clone())).await?, token, wait).await?;
-    if second != first {
+/// The kubeconfig of whoever responds, signed with the token, and its authorities that have one of these public keys, as PEM.
+async fn found(hub: &Client, token: (&str, &str), pins: &[Pin], wait: Duration) -> Result<(String, String)> {
+    let kubeconfig = signed(hub, token, wait).await?;
+    let authority = pinned(&kubeconfig, pins)?;
+    Ok((kubeconfig, authority))
+}
+
+/// Fails if a server that is verified says something else.
+async fn confirmed(hub: &Client, token: (&str, &str), kubeconfig: &str, wait: Duration) -> Result<()> {
+    if signed(hub, token, wait).await? != kubeconfig {
         bail!("{NAMESPACE}/{NAME} of the hub changed while it was read: run this again");
     }
-    Ok(authority)
+    Ok(())
 }
 
 /// The kubeconfig of `cluster-info`, as soon as it is signed with the token.
@@ -154,7 +157,8 @@ async fn signed(hub: &Client, (id, secret): (&str, &str), wait: Duration) -> Res
                  or use --bootstrap-kubeconfig"
             )
         })?;
-        match verified(&serde_json::to_value(found)?, id, secret) {
+        let found = serde_json::to_value(found)?;
+        match verified(&found, id, secret) {
             Ok(kubeconfig) => return Ok(kubeconfig.to_owned()),
             Err(why) if why.is_awaited() && Instant::now() < end => sleep(PAUSE).await,
             Err(why) => bail!("{why}"),
@@ -191,8 +195,6 @@ fn pinned(kubeconfig: &str, pins: &[Pin]) -> Result<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Mutex;
-
     use entourage_core::cluster_info::{SIGNATURE, signed as sign, token as signing};
     use rcgen::{CertificateParams, KeyPair};
     use serde_json::json;
@@ -200,7 +202,7 @@ mod tests {
     use super::*;
     use crate::{mock::Server, registration::base64};
 
-    const TOKEN: &str = "abcdef.0123456789abcdef";
+    const TOKEN: (&str, &str) = ("abcdef", "0123456789abcdef");
     const PATH: &str = "/api/v1/namespaces/kube-public/configmaps/cluster-info";
 
     /// A certificate that signs itself, as PEM.
@@ -230,85 +232,78 @@ mod tests {
         stored
     }
 
-    /// What is found on a hub, and the authorities that its clients trusted.
-    async fn found(hub: &Server, pins: &[Pin]) -> (Result<String>, Vec<Option<String>>) {
-        let trusted = Mutex::new(Vec::new());
-        let connect = async |authority: Option<String>| {
-            trusted.lock().unwrap().push(authority);
-            Ok(hub.client())
-        };
-        let token = SecretString::from(TOKEN);
-        let found = find(connect, (&token, pins), Duration::ZERO).await;
-        (found, trusted.into_inner().unwrap())
+    async fn looked(hub: &Server, pins: &[Pin]) -> Result<(String, String)> {
+        found(&hub.client(), TOKEN, pins, Duration::ZERO).await
     }
 
     #[tokio::test]
     async fn a_hub_is_trusted_by_its_signature_and_the_key_of_its_authority() {
         let (one, other) = (certificate(), certificate());
         let hub = Server::new("hub");
-        hub.put(PATH, config_map(&format!("{one}{other}"), "0123456789abcdef"));
-        let (authority, trusted) = found(&hub, &[pin_of(&one)]).await;
-        let authority = authority.unwrap();
+        hub.put(PATH, config_map(&format!("{one}{other}"), TOKEN.1));
+        let (kubeconfig, authority) = looked(&hub, &[pin_of(&one)]).await.unwrap();
         // The other one of the bundle is not.
         assert_eq!(certificates(authority.as_bytes()).unwrap().len(), 1);
         assert_eq!(pin_of(&authority), pin_of(&one));
-        assert_eq!(trusted, [None, Some(authority)]);
+        let client = hub.client();
+        confirmed(&client, TOKEN, &kubeconfig, Duration::ZERO)
+            .await
+            .unwrap();
         assert!(hub.take_writes().is_empty());
+        // It says something else to who verifies it.
+        hub.put(PATH, config_map(&one, TOKEN.1));
+        let error = confirmed(&client, TOKEN, &kubeconfig, Duration::ZERO).await;
+        let error = error.unwrap_err().to_string();
+        assert!(error.contains("changed while"), "{error}");
     }
 
     #[tokio::test]
     async fn what_is_not_the_hub_is_not_trusted() {
         let (authority, other) = (certificate(), certificate());
-        let good = config_map(&authority, "0123456789abcdef");
+        let good = config_map(&authority, TOKEN.1);
         let mut unsigned = good.clone();
         unsigned["data"]
             .as_object_mut()
             .unwrap()
             .remove("jws-kubeconfig-abcdef");
-        for (stored, pins, says) in [
-            (Some(&good), [pin_of(&other)], "--discovery-token-ca-cert-hash"),
-            (
-                Some(&config_map(&authority, "fedcba9876543210")),
-                [pin_of(&authority)],
-                "not made with this token",
-            ),
-            (Some(&unsigned), [pin_of(&authority)], "bootstrapsigner"),
-            (None, [pin_of(&authority)], "has no ConfigMap"),
+        let forged = config_map(&authority, "fedcba9876543210");
+        for (stored, pin, says) in [
+            (Some(&good), pin_of(&other), "--discovery-token-ca-cert-hash"),
+            (Some(&forged), pin_of(&authority), "not made with this token"),
+            (Some(&unsigned), pin_of(&authority), "bootstrapsigner"),
+            (None, pin_of(&authority), "has no ConfigMap"),
         ] {
             let hub = Server::new("hub");
             if let Some(stored) = stored {
                 hub.put(PATH, stored.clone());
             }
-            let (result, trusted) = found(&hub, &pins).await;
-            let error = format!("{:#}", result.unwrap_err());
-            assert!(
-                error.contains(says) && !error.contains("0123456789abcdef"),
-                "{error}"
-            );
-            assert_eq!(trusted, [None], "it is not asked again");
+            let error = format!("{:#}", looked(&hub, &[pin]).await.unwrap_err());
+            assert!(error.contains(says) && !error.contains(TOKEN.1), "{error}");
         }
         let hub = Server::new("hub").forbidding("GET", PATH);
-        let error = format!("{:#}", found(&hub, &[pin_of(&authority)]).await.0.unwrap_err());
+        let error = looked(&hub, &[pin_of(&authority)]).await.unwrap_err().to_string();
         assert!(error.contains("--bootstrap-kubeconfig"), "{error}");
     }
 
-    #[tokio::test]
-    async fn one_that_says_something_else_to_who_verifies_it_is_not_trusted() {
+    #[tokio::test(start_paused = true)]
+    async fn the_signature_is_awaited() {
         let authority = certificate();
-        let first = config_map(&authority, "0123456789abcdef");
-        let second = config_map(&format!("{authority}{authority}"), "0123456789abcdef");
+        let signed = config_map(&authority, TOKEN.1);
+        let mut unsigned = signed.clone();
+        unsigned["data"]
+            .as_object_mut()
+            .unwrap()
+            .remove("jws-kubeconfig-abcdef");
         let hub = Server::new("hub").reacting(move |_, path, objects| {
             if path == PATH {
-                objects.insert(PATH.to_owned(), second.clone());
+                objects.insert(PATH.to_owned(), signed.clone());
             }
         });
-        hub.put(PATH, first);
-        let error = found(&hub, &[pin_of(&authority)])
+        hub.put(PATH, unsigned);
+        let wait = Duration::from_secs(60);
+        found(&hub.client(), TOKEN, &[pin_of(&authority)], wait)
             .await
-            .0
-            .unwrap_err()
-            .to_string();
-        assert!(error.contains("changed while"), "{error}");
+            .unwrap();
     }
 
     #[test]

@@ -145,3 +145,34 @@ fn a_kubeconfig_file_is_for_its_owner_alone_and_replaced_at_once() {
     let error = write_file(&missing, &SecretString::from("canary")).unwrap_err();
     assert!(!format!("{error:#}").contains("canary"), "{error:#}");
 }
+
+#[test]
+fn a_hub_is_named_by_a_kubeconfig_or_by_its_address_with_a_token_and_a_hash() {
+    use clap::Parser as _;
+
+    use crate::command::{Cli, Command};
+
+    let hash = format!("sha256:{}", "0a".repeat(32));
+    let flags =
+        format!("--token canary.canary --discovery-token-ca-cert-hash {hash} --cluster-name edge1 --image i");
+    let read = |line: &str| {
+        let line = format!("entourage register {line}");
+        Cli::try_parse_from(line.split_whitespace())
+    };
+    let Command::Register(args) = read(&format!("hub:6443 {flags}")).unwrap().command else {
+        unreachable!()
+    };
+    assert!(!format!("{args:?}").contains("canary"), "{args:?}");
+    assert_eq!(args.discovery_token_ca_cert_hash.len(), 1);
+    for wrong in [
+        flags.clone(),
+        format!("hub:6443 --bootstrap-kubeconfig b {flags}"),
+        "hub:6443 --token canary.canary --cluster-name edge1 --image i".to_owned(),
+        format!("hub:6443 --discovery-token-ca-cert-hash {hash} --cluster-name edge1 --image i"),
+        format!("hub:6443 --token canary.canary --discovery-token-ca-cert-hash {hash} --image i"),
+        "--bootstrap-kubeconfig b --token canary.canary --image i".to_owned(),
+    ] {
+        let error = read(&wrong).unwrap_err().to_string();
+        assert!(!error.contains("canary"), "{error}");
+    }
+}

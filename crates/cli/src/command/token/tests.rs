@@ -23,6 +23,11 @@ fn args(line: &str) -> CreateArgs {
 
 /// The output, and the steps.
 async fn created(hub: &Server, line: &str) -> Result<(String, String)> {
+    created_with(hub, line, None).await
+}
+
+/// The same for a hub with this authority.
+async fn created_with(hub: &Server, line: &str, authority: Option<String>) -> Result<(String, String)> {
     let (mut out, mut steps) = (Vec::new(), Vec::new());
     let args = args(line);
     let target = Target {
@@ -33,7 +38,7 @@ async fn created(hub: &Server, line: &str) -> Result<(String, String)> {
     };
     let address = Hub {
         server: "https://hub:6443".into(),
-        authority: None,
+        authority,
     };
     create(&args, target, &address, &mut out).await?;
     Ok((String::from_utf8(out)?, String::from_utf8(steps)?))
@@ -174,4 +179,74 @@ async fn a_cluster_in_push_mode_or_on_its_way_out_is_not_registered() {
         assert!(error.contains(says), "{error}");
     }
     assert!(hub.take_writes().is_empty());
+}
+
+#[tokio::test]
+async fn the_command_that_registers_a_cluster_is_printed_and_the_hub_says_who_it_is() {
+    let key = rcgen::KeyPair::generate().unwrap();
+    let authority = rcgen::CertificateParams::default()
+        .self_signed(&key)
+        .unwrap()
+        .pem();
+    let register = "entourage register hub:6443 --cluster-name edge1 --token ";
+    for (line, start, group) in [
+        (
+            "edge1 --print-register-command",
+            register,
+            "system:bootstrappers:entourage:edge1",
+        ),
+        (
+            "--print-register-command",
+            "karmadactl register hub:6443 --token ",
+            "system:bootstrappers:karmada:default-cluster-token",
+        ),
+    ] {
+        let hub = Server::new("hub");
+        let (out, steps) = created_with(&hub, line, Some(authority.clone())).await.unwrap();
+        let rest = out.strip_prefix(start).unwrap_or_else(|| panic!("{out}"));
+        let (token, rest) = rest.split_once(' ').unwrap();
+        let (id, secret) = token.split_once('.').unwrap();
+        assert!(
+            rest.starts_with("--discovery-token-ca-cert-hash sha256:"),
+            "{rest}"
+        );
+        assert!(!steps.contains(secret), "{steps}");
+        let stored = hub.object(&format!(
+            "/api/v1/namespaces/kube-system/secrets/bootstrap-token-{id}"
+        ));
+        let data = &stored.unwrap()["data"];
+        // "true" in base64.
+        assert_eq!(data["usage-bootstrap-signing"], "dHJ1ZQ==");
+        let groups = crate::join::token::decode(data["auth-extra-groups"].clone());
+        assert_eq!(groups.as_deref(), Some(group));
+        assert_eq!(hub.object(CLUSTER).is_some(), line.starts_with("edge1"));
+        let published = hub
+            .object("/api/v1/namespaces/kube-public/configmaps/cluster-info")
+            .unwrap();
+        let kubeconfig = published["data"]["kubeconfig"].as_str().unwrap();
+        assert!(kubeconfig.contains("https://hub:6443"), "{kubeconfig}");
+    }
+}
+
+#[tokio::test]
+async fn a_hub_that_nobody_could_verify_gets_no_token() {
+    let hub = Server::new("hub");
+    let error = created(&hub, "edge1 --print-register-command")
+        .await
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("certificate-authority-data"), "{error}");
+    assert!(hub.take_writes().is_empty());
+}
+
+#[test]
+fn a_token_is_for_a_cluster_unless_a_command_for_karmadactl_is_printed() {
+    for line in [
+        "",
+        "--print-register-command --region eu",
+        "edge1 --print-register-command --output f",
+    ] {
+        let line = format!("entourage token create {line}");
+        assert!(Cli::try_parse_from(line.split_whitespace()).is_err(), "{line}");
+    }
 }
