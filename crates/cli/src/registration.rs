@@ -5,7 +5,7 @@
 //! |---|---|
 //! | [`hub`] | the objects of one cluster on the hub: Cluster, namespaces, rights |
 //! | [`bootstrap`] | bootstrap tokens, which are Secrets |
-//! | [`cluster_info`] | what the hub says of itself to who has nothing but a token |
+//! | [`cluster_info`] | the identity of the hub for those who have nothing but a token |
 //! | [`discovery`] | finds a hub by that |
 //! | [`certificate`] | asks the hub for a client certificate |
 //! | [`kubeconfig`] | the kubeconfigs that carry these credentials |

@@ -123,6 +123,13 @@ mod tests {
         own.usages.push("key encipherment".into());
         let rights = &[Right::Renewal, Right::Registration][..];
         assert_eq!(review(&own), Some(("edge1", rights)));
+        // The user as which karmadactl grants rights is that of a cluster whose name no cluster has.
+        let mut generator = request();
+        generator.common_names = vec!["system:karmada:agent:rbac-generator".into()];
+        assert_eq!(
+            review(&generator),
+            Some(("rbac-generator", &[Right::Registration][..]))
+        );
         // Another agent's certificate is no renewal.
         own.username = "system:karmada:agent:edge2".into();
         assert_eq!(review(&own), Some(("edge1", &[Right::Registration][..])));

@@ -1,5 +1,5 @@
-//! What a hub says of itself to who has nothing but a bootstrap token: the ConfigMap `cluster-info` with its address and its
-//! certificates, which everybody may read. Who signs it is `entourage controllers --controllers=*,bootstrapsigner`, or the hub's
+//! The identity of a hub for those who have nothing but a bootstrap token: the ConfigMap `cluster-info` with its address and its
+//! certificates, which everybody may read. It is signed by `entourage controllers --controllers=*,bootstrapsigner`, or by the hub's
 //! kube-controller-manager.
 
 use anyhow::{Context as _, Result, bail};

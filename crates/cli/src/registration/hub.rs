@@ -17,6 +17,9 @@ use crate::{
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 
+/// The cluster whose agent would be the user as which `karmadactl register` grants rights (`config/karmadactl`).
+const GENERATOR: &str = "rbac-generator";
+
 /// The rights of an agent, which are those of `config/agent/hub`.
 const AGENT: [&str; 2] = [
     include_str!("../../../../config/agent/hub/role.yaml"),
@@ -41,9 +44,14 @@ pub struct Described {
 /// Brings all of it to the hub.
 ///
 /// # Errors
-/// As [`Target::ensure`]; also if the name belongs to a cluster in Push mode, or to one that is being removed.
+/// As [`Target::ensure`]; also if the name is reserved, or belongs to a cluster in Push mode, or to one that is being removed.
 pub async fn ensure(hub: &mut Target<'_>, cluster: &Described) -> Result<()> {
     let name = cluster.name.as_str();
+    if name == GENERATOR {
+        bail!(
+            "the name {name} is reserved: the user of its agent would be the one by which karmadactl grants rights"
+        );
+    }
     if let Some(live) = hub.get(CLUSTER, "", name).await? {
         if live.metadata.deletion_timestamp.is_some() {
             bail!(

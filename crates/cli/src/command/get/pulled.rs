@@ -164,7 +164,7 @@ pub(super) fn state(
     id: &ResourceId,
     recorded: (&'static str, String),
 ) -> (&'static str, String) {
-    // What a policy or an override holds back is in no Work, and an absent agent reports nothing.
+    // No Work knows of a policy or an override that holds a copy back, and an absent agent reports nothing.
     if !matches!(recorded.0, "Applied" | "Pending" | "Refused" | "Leaving") {
         return recorded;
     }

@@ -250,3 +250,11 @@ fn a_token_is_for_a_cluster_unless_a_command_for_karmadactl_is_printed() {
         assert!(Cli::try_parse_from(line.split_whitespace()).is_err(), "{line}");
     }
 }
+
+#[tokio::test]
+async fn the_name_of_karmadactls_user_is_no_name_of_a_cluster() {
+    let hub = Server::new("hub");
+    let error = created(&hub, "rbac-generator").await.unwrap_err().to_string();
+    assert!(error.contains("reserved"), "{error}");
+    assert!(hub.take_writes().is_empty());
+}
