@@ -1,4 +1,4 @@
-//! Discovery of a hub by a bootstrap token: the ConfigMap [`NAME`], whose kubeconfig is signed with each token.
+//! Discovery of a hub by a bootstrap token: the ConfigMap `cluster-info`, whose kubeconfig is signed with each token.
 //!
 //! Who has nothing but a token reads the ConfigMap from a server that it cannot trust yet. The signature with the secret part of its
 //! token proves that the address and the certificates in it are those of one who knows the token; the secret part itself is sent to
