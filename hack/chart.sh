@@ -55,7 +55,7 @@ rights() {
     local kinds
     kinds=$(cd config/rbac-kinds && echo * | tr ' ' ,)
     render --set target=hub --set "hub.rights.kinds={$kinds}" \
-        --set hub.rights.distribution=true,hub.rights.registration=true,hub.rights.services=true,hub.rights.proxy=true -s templates/rights.yaml |
+        --set hub.rights.distribution=true,hub.rights.registration=true,hub.rights.discovery=true,hub.rights.services=true,hub.rights.proxy=true -s templates/rights.yaml |
         plain >"$out/rendered"
     find config/rbac config/rbac-* config/webhook/hub config/proxy -name '*.yaml' -not -name kustomization.yaml -exec cat {} + |
         plain >"$out/wanted"

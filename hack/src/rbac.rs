@@ -64,8 +64,8 @@ fn parts() -> Vec<Part> {
         ),
         of_gate(
             Some("bootstrapsigner"),
-            "config/rbac-bootstrap-signer",
-            "entourage-bootstrap-signer",
+            "config/rbac-discovery",
+            "entourage-discovery",
         ),
         of_gate(
             Some("serviceImport"),
@@ -130,7 +130,7 @@ fn roles(part: &Part) -> (Vec<String>, Vec<String>) {
     let namespaces: BTreeSet<Option<&str>> = rules_of_part
         .filter(|rule| !resources(part, rule).is_empty())
         .map(|rule| match rule.within {
-            Within::Namespace(name) => Some(name),
+            Within::Namespace(name) | Within::Object(name, _) => Some(name),
             Within::All | Within::Objects(_) => None,
         })
         .collect();
@@ -170,7 +170,7 @@ fn rules(part: &Part, namespace: Option<&str>) -> String {
     for row in rows(part) {
         for rule in row.rules {
             let holds_in = match rule.within {
-                Within::Namespace(name) => Some(name),
+                Within::Namespace(name) | Within::Object(name, _) => Some(name),
                 Within::All | Within::Objects(_) => None,
             };
             if holds_in != namespace {
@@ -198,8 +198,10 @@ fn rules(part: &Part, namespace: Option<&str>) -> String {
         }
         text += &format!("  - apiGroups: [{}]\n", quoted([group]));
         text += &format!("    resources: [{}]\n", quoted(resources));
-        if let Within::Objects(names) = within {
-            text += &format!("    resourceNames: [{}]\n", quoted(names));
+        match within {
+            Within::All | Within::Namespace(_) => {}
+            Within::Objects(names) => text += &format!("    resourceNames: [{}]\n", quoted(names)),
+            Within::Object(_, name) => text += &format!("    resourceNames: [{}]\n", quoted([name])),
         }
         text += &format!("    verbs: [{}]\n", quoted(verbs));
     }
@@ -253,6 +255,7 @@ mod tests {
                 Within::Namespace(name) => name.to_owned(),
                 Within::All => String::new(),
                 Within::Objects(names) => format!("/{}", names.join(",")),
+                Within::Object(namespace, name) => format!("{namespace}/{name}"),
             };
             for (group, resource) in resources(part, rule) {
                 for verb in rule.verbs {
@@ -279,10 +282,11 @@ mod tests {
         for role in documents(part, "role.yaml") {
             for rule in role["rules"].as_array().unwrap() {
                 let names = strings(&rule["resourceNames"]);
-                let place = match role["metadata"]["namespace"].as_str() {
-                    Some(namespace) => namespace.to_owned(),
-                    None if names.is_empty() => String::new(),
-                    None => format!("/{}", names.join(",")),
+                let namespace = role["metadata"]["namespace"].as_str().unwrap_or_default();
+                let place = if names.is_empty() {
+                    namespace.to_owned()
+                } else {
+                    format!("{namespace}/{}", names.join(","))
                 };
                 for resource in strings(&rule["resources"]) {
                     for verb in strings(&rule["verbs"]) {

@@ -129,7 +129,7 @@ impl Signer {
 fn report(failure: &Failure, again: bool) {
     let error = failure.text(&Gvk::new("v1", "Secret"));
     let remedy = match failure.class() {
-        Class::Refused => "grant the rights of config/rbac-bootstrap-signer on the hub",
+        Class::Refused => "grant the rights of config/rbac-discovery on the hub",
         _ => "retrying",
     };
     if again {

@@ -70,6 +70,8 @@ pub enum Within {
     Namespace(&'static str),
     /// For these objects only, of a cluster-scoped kind.
     Objects(&'static [&'static str]),
+    /// For one object only: its namespace and its name.
+    Object(&'static str, &'static str),
 }
 
 const POLICY: &str = "policy.karmada.io";
@@ -132,7 +134,7 @@ pub const CONTROLLERS: &[Controller] = &[
                 )
             },
             Rule {
-                within: Within::Namespace(cluster_info::NAMESPACE),
+                within: Within::Object(cluster_info::NAMESPACE, cluster_info::NAME),
                 ..rule(
                     Resources::Of("", &["configmaps"]),
                     &["list", "patch", "watch"],

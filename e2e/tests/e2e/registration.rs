@@ -30,9 +30,9 @@ tests![
 
 const DEFAULT: &str = include_str!("../../../config/rbac/role.yaml");
 const REGISTRATION: &str = include_str!("../../../config/rbac-registration/role.yaml");
-const SIGNER: &str = include_str!("../../../config/rbac-bootstrap-signer/role.yaml");
+const SIGNER: &str = include_str!("../../../config/rbac-discovery/role.yaml");
 
-/// A hub whose controllers approve and sign with the rights of `config/rbac-registration` and `config/rbac-bootstrap-signer`. Returns
+/// A hub whose controllers approve and sign with the rights of `config/rbac-registration` and `config/rbac-discovery`. Returns
 /// what [`unlimit`] deletes.
 async fn begin(scene: &mut Scene) -> Result<Vec<String>> {
     let (mut rules, mut namespaced) = roles(DEFAULT)?;

@@ -37,7 +37,7 @@ pub const OPTIONAL: &[Optional] = &[
     Optional {
         name: BOOTSTRAP_SIGNER,
         summary: "the ConfigMap kube-public/cluster-info is signed with the bootstrap tokens, so that register finds the hub by a token; \
-        for hubs whose kube-controller-manager does not do that; requires the rights of config/rbac-bootstrap-signer on the hub",
+        for hubs whose kube-controller-manager does not do that; requires the rights of config/rbac-discovery on the hub",
     },
     Optional {
         name: SCALE_TARGET_MARKER,

@@ -19,6 +19,8 @@ pub enum Part {
     Distribution,
     /// Rights to approve the certificates of agents
     Registration,
+    /// Rights to sign cluster-info with the bootstrap tokens
+    Discovery,
     /// Rights to collect endpoints of exported Services and make Services of ServiceImports
     Services,
     /// Rights to propagate Secrets
@@ -72,6 +74,7 @@ impl Part {
             Self::Proxy => folder!("proxy": "service_account.yaml", "role.yaml", "role_binding.yaml"),
             Self::Distribution => folder!("rbac-distribution": "role.yaml", "role_binding.yaml"),
             Self::Registration => folder!("rbac-registration": "role.yaml", "role_binding.yaml"),
+            Self::Discovery => folder!("rbac-discovery": "role.yaml", "role_binding.yaml"),
             Self::Services => folder!("rbac-services": "role.yaml", "role_binding.yaml"),
             Self::Secrets => folder!("rbac-kinds/secrets": "role.yaml", "role_binding.yaml"),
             Self::Apiservices => folder!("rbac-kinds/apiservices": "role.yaml", "role_binding.yaml"),

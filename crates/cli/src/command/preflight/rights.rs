@@ -103,6 +103,7 @@ fn of_controllers() -> BTreeSet<Right> {
             Within::All => ("", &[""]),
             Within::Namespace(namespace) => (namespace, &[""]),
             Within::Objects(names) => ("", names),
+            Within::Object(namespace, ref name) => (namespace, std::slice::from_ref(name)),
         };
         for (group, resource) in rule.resources.list() {
             for &verb in rule.verbs {
