@@ -252,7 +252,7 @@ fn row(cluster: &str, held: &Reported) -> Row {
             state.to_owned(),
             held.health.clone(),
             String::new(),
-            by.clone().unwrap_or_default(),
+            by.unwrap_or_default(),
             message.clone(),
         ],
         item: json!({
