@@ -40,7 +40,7 @@ pub enum Step {
     Newer(String),
 }
 
-/// What may be replaced on request.
+/// The objects that may be replaced on request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Allowed {
     /// Objects and fields of others.
