@@ -162,13 +162,13 @@ fn redact_annotation(value: &mut Value) {
     }
 }
 
-/// A flag for a credential may have its value behind it.
+/// A flag for a credential has its value behind it, unless it is behind an `=`.
 fn redact_arguments(arguments: &mut [Value]) {
     let mut is_value = false;
     for argument in arguments {
         let names = argument
             .as_str()
-            .is_some_and(|text| text.starts_with('-') && names_credential(text));
+            .is_some_and(|text| text.starts_with('-') && !text.contains('=') && names_credential(text));
         if is_value && !names {
             remove(argument);
         } else {
