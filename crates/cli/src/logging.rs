@@ -47,8 +47,9 @@ pub fn init(args: &LogArgs) -> Result<()> {
     started.map_err(|error| anyhow::anyhow!("cannot start logging: {error}"))
 }
 
-/// The client library logs every failed connection as its own error without the server; the caller of the request logs it with
-/// the cluster's name. Directives are not changed.
+/// The client library logs a response that it cannot parse as a whole, and that may be a list of Secrets; and every failed connection
+/// without the server. The caller of the request logs both with the cluster's name and the cause. Directives that name the library
+/// are not changed.
 fn filter(level: &str) -> Result<EnvFilter> {
     let refused = || format!("--log-level {level:?}: give error, warn, info, debug or trace, or directives");
     let directives = level.contains(['=', ',']);
@@ -56,10 +57,10 @@ fn filter(level: &str) -> Result<EnvFilter> {
         // A single word would be read as the name of a module, and silence all others.
         tracing::Level::from_str(level).with_context(refused)?;
     }
-    let quiet = if directives {
+    let quiet = if level.contains("kube_client") {
         ""
     } else {
-        ",kube_client::client::builder=off"
+        ",kube_client::client=off,kube_client::client::tls=warn"
     };
     EnvFilter::try_new(format!("{level}{quiet}")).with_context(refused)
 }
@@ -70,11 +71,17 @@ mod tests {
 
     #[test]
     fn levels_and_directives_are_understood() {
+        for level in ["info", "info,x=debug"] {
+            let shown = filter(level).unwrap().to_string();
+            let all: Vec<&str> = shown.split(',').collect();
+            for directive in level.split(',').chain(["kube_client::client=off"]) {
+                assert!(all.contains(&directive), "{level}: {directive}: {shown}");
+            }
+        }
         assert_eq!(
-            filter("info").unwrap().to_string(),
-            "kube_client::client::builder=off,info"
+            filter("info,kube_client=debug").unwrap().to_string(),
+            "kube_client=debug,info"
         );
-        assert_eq!(filter("info,x=debug").unwrap().to_string(), "x=debug,info");
         assert!(filter("warn,entourage_core=trace").is_ok());
         assert!(filter("info,entourage=loud").is_err());
         assert!(filter("loud").is_err() && filter("").is_err());
