@@ -426,7 +426,9 @@ fn copied(scene: &Scene, member: &str, template: &Value, binding_id: Option<&str
     let mut copy = template.clone();
     let labels = &mut copy["metadata"]["labels"];
     labels["karmada.io/managed"] = json!("true");
-    labels[WORK_ID] = json!(format!("w-{member}-{}-{name}", kind.to_lowercase()));
+    // Short whatever the names are: the value of a label.
+    let number = names::fnv1a_32(format!("{kind}/{namespace}/{name}").as_bytes());
+    labels[WORK_ID] = json!(format!("w-{member}-{number:x}"));
     let mut annotations = json!({
         "work.karmada.io/namespace": names::execution_namespace(member),
         "work.karmada.io/name": names::work_name(namespace, name, kind),
