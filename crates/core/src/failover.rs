@@ -24,6 +24,7 @@ mod companions;
 mod data;
 pub(crate) mod elsewhere;
 pub(crate) mod home;
+pub(crate) mod inspected;
 mod made;
 mod outcomes;
 mod quota;
@@ -59,9 +60,10 @@ use crate::{
 };
 pub use home::LONGEST as LONGEST_FAIL_BACK;
 use home::Ways;
+use inspected::Asked;
 use made::{blocked, new_task, surplus};
 pub(crate) use outcomes::clusters_of;
-use outcomes::{failed, is_unselected, unselected};
+use outcomes::{failed, is_unselected, staying, unselected};
 use records::Records;
 
 /// The producers of tasks caused by an unhealthy application, the second for cluster-scoped workloads. Source: Karmada's wire
@@ -92,6 +94,8 @@ pub(crate) struct Decision {
     pub(crate) unestimated: BTreeSet<Str>,
     /// The clusters whose room is to be estimated before a further move is decided, which this decision is without.
     pub(crate) tried: BTreeSet<Str>,
+    /// The clusters that the outcome takes as present, and those that it is kept from.
+    pub(crate) asked: Asked,
     /// The time to decide again although nothing was observed.
     pub(crate) again_at: Option<Time>,
 }
@@ -274,7 +278,7 @@ fn decide_by(
                     scheduled = choose(current, &evicted);
                 }
             }
-            scheduled
+            (scheduled, evicted)
         };
     let mut due = Vec::new();
     for target in &spec.clusters {
@@ -286,7 +290,11 @@ fn decide_by(
     }
     let is_due = |due: &[(&TargetCluster, Cause)], name: &str| due.iter().any(|(each, _)| each.name == *name);
     due.retain(|(target, _)| !later.contains_key(&target.name));
-    let decision = |scheduled: Scheduled, mut tasks: Vec<GracefulEvictionTask>, leaves, blocked, again_at| {
+    let decision = |(scheduled, asked): (Scheduled, Asked),
+                    mut tasks: Vec<GracefulEvictionTask>,
+                    leaves,
+                    blocked,
+                    again_at| {
         let Scheduled { outcome, unestimated } = scheduled;
         let chosen = &clusters_of(&outcome, &spec.clusters);
         let is_chosen = |cluster: &str| TargetCluster::find(chosen, cluster).is_some();
@@ -320,15 +328,20 @@ fn decide_by(
             leaves,
             unestimated,
             tried: tried.take(),
+            asked,
             again_at,
         })
+    };
+    let stored = |(scheduled, evicted)| {
+        let current = None;
+        (scheduled, Asked { current, evicted })
     };
     homes.retain(|task| !failed.contains(task.from_cluster.as_str()));
     // No eviction for a home cluster that the workload is not scheduled to, and none before its room is known: until then the result
     // stands, and nothing waits.
     let comes_to = |homes: &[GracefulEvictionTask]| {
         let returning: Vec<&GracefulEvictionTask> = back.iter().copied().chain(homes).collect();
-        let scheduled = schedule(&staying(&spec.clusters, &due, &returning), &open, &due);
+        let (scheduled, _) = schedule(&staying(&spec.clusters, &due, &returning), &open, &due);
         let Outcome::Placed { clusters, .. } = scheduled.outcome else {
             return false;
         };
@@ -347,7 +360,7 @@ fn decide_by(
     }
     if due.is_empty() && back.is_empty() && homes.is_empty() {
         return decision(
-            schedule(&spec.clusters, &open, &[]),
+            stored(schedule(&spec.clusters, &open, &[])),
             open,
             BTreeSet::new(),
             String::new(),
@@ -356,7 +369,7 @@ fn decide_by(
     }
     let returning: Vec<&GracefulEvictionTask> = back.iter().copied().chain(&homes).collect();
     let current = staying(&spec.clusters, &due, &returning);
-    let scheduled = schedule(&current, &open, &due);
+    let (scheduled, evicted) = schedule(&current, &open, &due);
     match scheduled.outcome {
         Outcome::Placed {
             clusters,
@@ -397,7 +410,9 @@ fn decide_by(
                 },
                 ..scheduled
             };
-            decision(scheduled, tasks, left, String::new(), again_at)
+            let current = Some(current);
+            let asked = Asked { current, evicted };
+            decision((scheduled, asked), tasks, left, String::new(), again_at)
         }
         Outcome::Failed {
             reason: failure,
@@ -406,8 +421,8 @@ fn decide_by(
         } => {
             let mut tasks = open;
             tasks.extend(back.into_iter().cloned());
-            let scheduled = schedule(&spec.clusters, &tasks, &[]);
-            due.retain(|(target, _)| !is_unselected(&scheduled.outcome, &target.name));
+            let scheduled = stored(schedule(&spec.clusters, &tasks, &[]));
+            due.retain(|(target, _)| !is_unselected(&scheduled.0.outcome, &target.name));
             let why = format!("because no replacement can be scheduled: {message}");
             let blocked = blocked(&due, &why);
             // What stays placed is not among those that wait for room: it is tried again at the same times.
@@ -420,35 +435,6 @@ fn decide_by(
             decision(scheduled, tasks, BTreeSet::new(), blocked, again_at)
         }
     }
-}
-
-/// The current clusters for the scheduler: without those to be evicted from, and with recovered ones instead of their
-/// replacements.
-fn staying(
-    clusters: &[TargetCluster],
-    due: &[(&TargetCluster, Cause)],
-    back: &[&GracefulEvictionTask],
-) -> Vec<TargetCluster> {
-    let leaves = |target: &TargetCluster| due.iter().any(|(each, _)| each.name == target.name);
-    let is_replacement = |target: &TargetCluster| {
-        let is_in_place_of = |task: &&GracefulEvictionTask| {
-            let before = &task.clusters_before_failover;
-            !before.is_empty() && !before.contains(&target.name)
-        };
-        back.iter().any(is_in_place_of)
-    };
-    let mut all: Vec<TargetCluster> = clusters
-        .iter()
-        .filter(|target| !leaves(target) && !is_replacement(target))
-        .cloned()
-        .collect();
-    all.extend(back.iter().map(|task| TargetCluster {
-        name: task.from_cluster.clone(),
-        replicas: task.replicas.unwrap_or_default(),
-        components: Vec::new(),
-    }));
-    all.sort();
-    all
 }
 
 /// The decision if and when a workload has to leave a cluster. Cost: O(taints).

@@ -1,5 +1,11 @@
 //! The state of a [`Fleet`] and its decisions, for those who show or simulate them. Nothing here changes anything.
 
+pub mod explanation;
+pub mod history;
+pub mod impact;
+pub mod tree;
+pub mod why;
+
 use crate::{
     distributed::observed::Spec,
     fleet::{Fleet, render_specs, wanted},

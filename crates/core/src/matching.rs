@@ -55,6 +55,12 @@ pub fn may_select(spec: &PropagationSpec, policy_namespace: &str, id: &ResourceI
     specificities.collect()
 }
 
+/// True if a policy of `policy_namespace` has a selector for the kind and the namespace of a template, whatever names and labels it selects.
+#[must_use]
+pub fn is_in_reach(spec: &PropagationSpec, policy_namespace: &str, id: &ResourceId) -> bool {
+    in_reach(spec, policy_namespace, id).next().is_some()
+}
+
 /// The selectors for the kind and the namespace of a template.
 fn in_reach<'a>(
     spec: &'a PropagationSpec,
@@ -77,16 +83,54 @@ pub fn best<'a>(
     labels: &StrMap,
 ) -> Option<&'a NamespacedName> {
     candidates
-        .filter_map(|(policy, spec)| {
-            let specificity = selects(spec, &policy.namespace, id, labels)?;
-            let own = !policy.namespace.is_empty();
-            Some(((own, spec.priority, specificity), policy))
-        })
+        .filter_map(|(policy, spec)| Some((rank((policy, spec), id, labels)?, policy)))
         .max_by(|one, other| {
             // The names are compared in reverse: the smaller one wins.
             one.0.cmp(&other.0).then_with(|| other.1.cmp(one.1))
         })
         .map(|(_, policy)| policy)
+}
+
+/// The rank of a policy among those that select a template; `None` if it does not select it.
+fn rank(
+    (policy, spec): (&NamespacedName, &PropagationSpec),
+    id: &ResourceId,
+    labels: &StrMap,
+) -> Option<(bool, i32, Specificity)> {
+    let specificity = selects(spec, &policy.namespace, id, labels)?;
+    Some((!policy.namespace.is_empty(), spec.priority, specificity))
+}
+
+/// The rule by which a policy comes before another one that selects the same template, see [`best`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Precedence {
+    /// It is a PropagationPolicy, and the other one a ClusterPropagationPolicy.
+    Scope,
+    /// Its `spec.priority` is higher.
+    Priority,
+    /// It selects the template more specifically.
+    Specificity,
+    /// Its name is smaller.
+    Name,
+}
+
+/// The rule by which `one` comes before `other`; `None` if it does not, or one of them does not select the template.
+#[must_use]
+pub fn precedence(
+    one: (&NamespacedName, &PropagationSpec),
+    other: (&NamespacedName, &PropagationSpec),
+    id: &ResourceId,
+    labels: &StrMap,
+) -> Option<Precedence> {
+    let (own, than) = (rank(one, id, labels)?, rank(other, id, labels)?);
+    let steps = [
+        (own.0.cmp(&than.0), Precedence::Scope),
+        (own.1.cmp(&than.1), Precedence::Priority),
+        (own.2.cmp(&than.2), Precedence::Specificity),
+        (other.0.cmp(one.0), Precedence::Name),
+    ];
+    let (order, rule) = steps.into_iter().find(|(order, _)| order.is_ne())?;
+    order.is_gt().then_some(rule)
 }
 
 /// Checks that the resources a policy of `policy_namespace` (empty for a ClusterPropagationPolicy) selects can be propagated.

@@ -21,7 +21,7 @@ use crate::{
     object::{ResourceId, Str, Time},
     observation::Template,
     scheduler::{
-        self, Candidate, Estimates, Group, Request, Room, Scheduled,
+        self, Candidate, Estimates, Fitness, Group, Request, Room, Scheduled,
         estimate::{Demand, Estimate},
     },
     stored_binding::{is_reschedule_asked, recent},
@@ -40,9 +40,44 @@ pub(crate) fn schedule(
     template: &Template,
     placement: &Placement,
     held: &ResourceBinding,
-    (current, evicted, companions, stuck, by_room): Situation<'_>,
+    situation: Situation<'_>,
     now: Time,
 ) -> Scheduled {
+    let by_room = situation.4;
+    let of = (id, template, placement, held);
+    let mut scheduled = with_request(fleet, of, situation, now, scheduler::schedule_by_estimates);
+    let estimated = by_room.and_then(|room| room.estimated.as_ref());
+    if estimated.is_some_and(|estimated| estimated.has_waited) {
+        scheduled.unestimated.clear();
+    }
+    scheduled
+}
+
+/// The result of each filter for each cluster, for the request of [`schedule`]. `used` is the group of `clusterAffinities` that its outcome
+/// uses. Cost: O(clusters × entries of the placement).
+pub(crate) fn fitness(
+    fleet: &Fleet,
+    id: &ResourceId,
+    template: &Template,
+    placement: &Placement,
+    held: &ResourceBinding,
+    (situation, used): (Situation<'_>, Option<&str>),
+    now: Time,
+) -> Vec<Fitness> {
+    let of = (id, template, placement, held);
+    with_request(fleet, of, situation, now, |request, candidates| {
+        scheduler::fitness(request, candidates, used)
+    })
+}
+
+/// Makes the request to the scheduler, and uses it.
+fn with_request<T>(
+    fleet: &Fleet,
+    (id, template, placement, held): (&ResourceId, &Template, &Placement, &ResourceBinding),
+    (current, evicted, companions, stuck, by_room): Situation<'_>,
+    now: Time,
+    used: impl FnOnce(&Request<'_>, &[Candidate<'_>]) -> T,
+) -> T {
     let candidates: Vec<Candidate<'_>> = fleet
         .cache
         .members
@@ -52,7 +87,7 @@ pub(crate) fn schedule(
     let annotations = held.metadata.annotations.as_ref();
     let applied = annotations.and_then(|all| all.get(annotation::APPLIED_PLACEMENT));
     let status = held.status.as_ref();
-    let mut scheduled = scheduler::schedule_by_estimates(
+    used(
         &Request {
             placement,
             gvk: &id.gvk,
@@ -83,16 +118,11 @@ pub(crate) fn schedule(
             apart: companions.apart.as_ref().map(group),
         },
         &candidates,
-    );
-    let estimated = by_room.and_then(|room| room.estimated.as_ref());
-    if estimated.is_some_and(|estimated| estimated.has_waited) {
-        scheduled.unestimated.clear();
-    }
-    scheduled
+    )
 }
 
 /// See [`schedule`].
-type Situation<'a> = (
+pub(crate) type Situation<'a> = (
     &'a [TargetCluster],
     &'a [Str],
     &'a Companions,

@@ -12,6 +12,7 @@ mod divide;
 pub mod estimate;
 mod explain;
 pub mod filter;
+mod fitness;
 #[cfg(test)]
 mod golden;
 #[cfg(test)]
@@ -28,6 +29,7 @@ mod tests;
 
 pub use divide::{apportion, weight};
 pub use filter::{FILTERS, Filter, FilterReason};
+pub use fitness::{Fitness, fitness};
 pub use relevance::{ClusterChange, relevant_change, reports_other_room};
 pub use request::{Candidate, Estimates, Group, Outcome, Request, Room, Round, Scheduled};
 pub use room::is_by_room;

@@ -288,6 +288,11 @@ pub(super) fn left(request: &Request<'_>, cluster: &str, held: i64) -> i64 {
     all.saturating_sub(held).max(0)
 }
 
+/// The number of replicas, or sets, that a cluster has room for beyond those of the present result.
+pub(super) fn further(request: &Request<'_>, cluster: &str) -> i64 {
+    left(request, cluster, held(request, cluster))
+}
+
 /// The number of replicas that a cluster has room for by its report, besides those that the report contains. One that reports no
 /// capacity has none.
 fn free(request: &Request<'_>, cluster: &str) -> i64 {

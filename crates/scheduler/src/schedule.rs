@@ -177,7 +177,7 @@ impl ScheduleTrace {
 }
 
 /// The request without present targets.
-fn unplaced<'a>(request: &Request<'a>) -> Request<'a> {
+pub(crate) fn unplaced<'a>(request: &Request<'a>) -> Request<'a> {
     Request {
         current: &[],
         applied: "",

@@ -29,7 +29,8 @@ pub(super) fn is_retained(resource: &ResourceState, state: &CopyState) -> bool {
     state.live.as_ref().is_some_and(|live| live.holds_data) && !is_deletion_asked(resource)
 }
 
-fn is_deletion_asked(resource: &ResourceState) -> bool {
+/// True if the deletion of the data that a claim holds was requested. Cost: O(1).
+pub(crate) fn is_deletion_asked(resource: &ResourceState) -> bool {
     let stored = resource
         .last_binding()
         .and_then(|binding| binding.annotation(annotation::VOLUME_RETENTION));

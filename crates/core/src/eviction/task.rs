@@ -196,36 +196,43 @@ pub(crate) fn message(
     (resource, binding): (&ResourceState, &Binding),
     now: Time,
 ) -> Option<String> {
-    let tasks = &binding.object.spec.graceful_eviction_tasks;
+    let tasks = binding.object.spec.graceful_eviction_tasks.iter();
     let all: Vec<String> = tasks
-        .iter()
-        .map(|task| {
-            let cause = if task.message.is_empty() {
-                &task.reason
-            } else {
-                &task.message
-            };
-            let what = match may_delete(fleet, id, (resource, binding), task, now) {
-                // The state there is unknown, so a restart must not change the message.
-                _ if !fleet.answers(&task.from_cluster) => {
-                    "the copy there is handled when the cluster responds".to_owned()
-                }
-                Ok(why) => match kept(binding, &task.from_cluster) {
-                    Some(by) => format!("the copy there is kept: {by}"),
-                    None => format!("the copy there is to be deleted, because {why}"),
-                },
-                Err((why, _)) => format!("the copy there is kept: {why}"),
-            };
-            let purged =
-                purge::purged(&binding.object.spec).any(|each| each.from_cluster == task.from_cluster);
-            let waits = match purged && is_divided(binding) {
-                true => "; its replicas start elsewhere when it is gone",
-                false => "",
-            };
-            format!("Evicted from {} ({cause}); {what}{waits}", task.from_cluster)
-        })
+        .map(|task| report(fleet, id, (resource, binding), task, now))
         .collect();
     (!all.is_empty()).then(|| all.join(". "))
+}
+
+/// The message about one task. Cost: O(clusters).
+pub(crate) fn report(
+    fleet: &Fleet,
+    id: &ResourceId,
+    (resource, binding): (&ResourceState, &Binding),
+    task: &GracefulEvictionTask,
+    now: Time,
+) -> String {
+    let cause = if task.message.is_empty() {
+        &task.reason
+    } else {
+        &task.message
+    };
+    let what = match may_delete(fleet, id, (resource, binding), task, now) {
+        // The state there is unknown, so a restart must not change the message.
+        _ if !fleet.answers(&task.from_cluster) => {
+            "the copy there is handled when the cluster responds".to_owned()
+        }
+        Ok(why) => match kept(binding, &task.from_cluster) {
+            Some(by) => format!("the copy there is kept: {by}"),
+            None => format!("the copy there is to be deleted, because {why}"),
+        },
+        Err((why, _)) => format!("the copy there is kept: {why}"),
+    };
+    let purged = purge::purged(&binding.object.spec).any(|each| each.from_cluster == task.from_cluster);
+    let waits = match purged && is_divided(binding) {
+        true => "; its replicas start elsewhere when it is gone",
+        false => "",
+    };
+    format!("Evicted from {} ({cause}); {what}{waits}", task.from_cluster)
 }
 
 fn is_divided(binding: &Binding) -> bool {

@@ -6,9 +6,10 @@ use std::collections::BTreeSet;
 use entourage_api::{
     keys::annotation,
     policy::Placement,
-    work::{ResourceBinding, TargetCluster},
+    work::{GracefulEvictionTask, ResourceBinding, TargetCluster},
 };
 
+use super::Cause;
 use crate::{
     object::{Str, Time},
     scheduler::Outcome,
@@ -63,4 +64,33 @@ pub(super) fn failed(held: &ResourceBinding, placement: &Placement, now: Time) -
     let failed = annotations.and_then(|all| all.get(annotation::FAILED_CLUSTERS));
     let names = failed.map_or("", String::as_str).split(',');
     names.filter(|name| !name.is_empty()).map(Str::from).collect()
+}
+
+/// The current clusters for the scheduler: without those to be evicted from, and with recovered ones instead of their
+/// replacements.
+pub(super) fn staying(
+    clusters: &[TargetCluster],
+    due: &[(&TargetCluster, Cause)],
+    back: &[&GracefulEvictionTask],
+) -> Vec<TargetCluster> {
+    let leaves = |target: &TargetCluster| due.iter().any(|(each, _)| each.name == target.name);
+    let is_replacement = |target: &TargetCluster| {
+        let is_in_place_of = |task: &&GracefulEvictionTask| {
+            let before = &task.clusters_before_failover;
+            !before.is_empty() && !before.contains(&target.name)
+        };
+        back.iter().any(is_in_place_of)
+    };
+    let mut all: Vec<TargetCluster> = clusters
+        .iter()
+        .filter(|target| !leaves(target) && !is_replacement(target))
+        .cloned()
+        .collect();
+    all.extend(back.iter().map(|task| TargetCluster {
+        name: task.from_cluster.clone(),
+        replicas: task.replicas.unwrap_or_default(),
+        components: Vec::new(),
+    }));
+    all.sort();
+    all
 }

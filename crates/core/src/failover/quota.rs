@@ -55,6 +55,7 @@ pub(super) fn limited(
         leaves: BTreeSet::new(),
         unestimated: BTreeSet::new(),
         tried: BTreeSet::new(),
+        asked: decision.asked,
         again_at: decision.again_at,
     }
 }

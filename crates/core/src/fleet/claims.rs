@@ -61,8 +61,8 @@ pub(crate) fn missing_overrides<'a>(
         .collect()
 }
 
-/// The policies that select a template, without policies and templates of the system.
-fn candidates<'a>(
+/// The policies that may select a template, without templates of the system and policies that are being deleted.
+pub(crate) fn candidates<'a>(
     fleet: &'a Fleet,
     id: &'a ResourceId,
     meta: &'a Meta,
