@@ -83,6 +83,8 @@ pub struct Simulation {
     before: Servers,
     process: Process,
     until: Time,
+    /// True if plans are made and not carried out, apart from reads.
+    only_observes: bool,
     answered: BTreeSet<Question>,
     /// The questions of the keys that wait for an answer.
     asked: BTreeSet<Question>,
@@ -120,6 +122,7 @@ impl Simulation {
             before: Servers::default(),
             process: Process::new(config),
             until: now.plus(PATIENCE),
+            only_observes: false,
             answered: BTreeSet::new(),
             asked: BTreeSet::new(),
             blocked: BTreeSet::new(),
@@ -131,6 +134,17 @@ impl Simulation {
             refused: BTreeMap::new(),
             whys: BTreeMap::new(),
             plans: 0,
+        }
+    }
+
+    /// Starts a run that reads the servers and changes nothing, not even its model of them: the engine ends in the state in which the
+    /// controllers are now.
+    #[must_use]
+    pub fn observing(config: Config, now: Time) -> Self {
+        Self {
+            until: now,
+            only_observes: true,
+            ..Self::new(config, now)
         }
     }
 
@@ -230,6 +244,12 @@ impl Simulation {
     /// The objects given to apply: those applied, and those that the hub would refuse.
     pub fn given(&self) -> impl Iterator<Item = &ResourceId> {
         self.applied.keys().chain(self.refused.keys())
+    }
+
+    /// The time in the model.
+    #[must_use]
+    pub fn now(&self) -> Time {
+        self.servers.now
     }
 
     /// The current objects of the hub in the model. Do not print them: they may be Secrets.

@@ -83,6 +83,9 @@ impl Run for Simulation {
 
     fn defers(&mut self, key: &Key, plan: &Plan) -> bool {
         self.plans += 1;
+        if self.only_observes && !plan.changes.iter().all(is_read) {
+            return true;
+        }
         let questions: Vec<Question> = plan
             .changes
             .iter()
@@ -126,6 +129,11 @@ impl Run for Simulation {
         }
         ControlFlow::Break(Progress::Asks(self.asked.iter().cloned().collect()))
     }
+}
+
+/// True if a change reads an object and writes none.
+fn is_read(change: &Change) -> bool {
+    matches!(change, Change::GetTemplate(_) | Change::GetCopy { .. })
 }
 
 impl Environment for Simulation {

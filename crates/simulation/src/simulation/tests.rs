@@ -5,7 +5,15 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::watches;
-use entourage_core::{object::Gvk, observation};
+use entourage_core::{
+    inspection::{
+        explanation::{Effect, Explanation, Step, rule},
+        impact::{self, Relation},
+        tree, why,
+    },
+    object::Gvk,
+    observation,
+};
 
 fn cluster(name: &str) -> Value {
     json!({"apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster", "metadata": {"name": name},
@@ -623,5 +631,117 @@ fn a_member_in_pull_mode_stays_as_it_is_and_what_is_written_for_it_counts_as_app
             .find(|(id, _)| is_cluster(id))
             .expect("the Cluster");
         assert_eq!(cluster["status"]["conditions"][0]["status"], ready, "{cluster}");
+    }
+}
+
+/// `present`, `pending` …, by cluster.
+fn presences(explanation: &Explanation) -> Vec<String> {
+    let all = explanation.clusters.iter();
+    all.map(|each| format!("{} {}", each.cluster, each.presence))
+        .collect()
+}
+
+/// The messages of a rule about an object, or about one of its clusters.
+fn messages_of<'a>(steps: &'a [Step], rule: &str) -> Vec<&'a str> {
+    let of_it = steps.iter().filter(|step| step.rule == rule);
+    of_it.map(|step| step.message.as_str()).collect()
+}
+
+fn web() -> ResourceId {
+    ResourceId::new(Gvk::new("apps/v1", "Deployment"), "default", "web")
+}
+
+#[test]
+fn a_run_that_observes_changes_nothing_and_explains_what_is_about_to_happen() {
+    let mut simulation = Simulation::observing(Config::new("hub"), Time(1_700_000_000_000));
+    for object in [
+        cluster("member1"),
+        cluster("member2"),
+        policy(&["member1"]),
+        deployment("c"),
+    ] {
+        simulation.know(object);
+    }
+    let before: Vec<ResourceId> = simulation.hub().map(|(id, _)| id.clone()).collect();
+    assert_eq!(simulation.run_alone(), Progress::Settled);
+    let after: Vec<ResourceId> = simulation.hub().map(|(id, _)| id.clone()).collect();
+    assert_eq!(after, before);
+    assert!(!simulation.report().has_changes());
+    let explanation = why::why(simulation.engine(), &web(), true, simulation.now());
+    assert_eq!(presences(&explanation), ["member1 absent", "member2 absent"]);
+    let claim =
+        "PropagationPolicy default/web is about to claim it: it selects it by its name, with priority 0";
+    assert_eq!(messages_of(&explanation.steps, rule::POLICY), [claim]);
+    assert!(!explanation.is_there());
+}
+
+#[test]
+fn a_dependency_is_there_because_of_its_referrer_and_every_filter_is_named() {
+    let objects = vec![
+        cluster("member1"),
+        cluster("member2"),
+        policy(&["member1"]),
+        config_map("c", "1"),
+        deployment("c"),
+    ];
+    let simulation = simulated(objects);
+    let (engine, now) = (simulation.engine(), simulation.now());
+    let explanation = why::why(engine, &web(), true, now);
+    assert_eq!(presences(&explanation), ["member1 present", "member2 absent"]);
+    let objection = "leaves it out: not selected by clusterAffinity";
+    let filters = &explanation.clusters[1].steps;
+    let objecting = filters.iter().filter(|step| step.effect == Effect::Against);
+    let objecting: Vec<_> = objecting
+        .map(|step| (step.filter, step.message.as_str()))
+        .collect();
+    assert_eq!(objecting, [(Some("clusterAffinity"), objection)]);
+
+    let settings = ResourceId::new(Gvk::new("v1", "ConfigMap"), "default", "c");
+    let explanation = why::why(engine, &settings, true, now);
+    assert_eq!(presences(&explanation), ["member1 present", "member2 absent"]);
+    let wanted =
+        "Deployment default/web refers to it, and its policy propagates dependencies: to member1 (1)";
+    assert_eq!(messages_of(&explanation.steps, rule::DEPENDENCY), [wanted]);
+
+    let impact = impact::impact(engine, &settings, now);
+    let touched: Vec<String> = impact
+        .touched
+        .iter()
+        .map(|each| format!("{} {}", each.relation.word(), each.object))
+        .collect();
+    assert_eq!(
+        touched,
+        ["copy ConfigMap default/c", "referrer Deployment default/web"]
+    );
+
+    let tree = tree::tree(engine, &web(), true, now);
+    assert!(tree.exists == Some(true) && tree.is_there());
+    let below: Vec<String> = tree
+        .dependencies
+        .iter()
+        .map(|node| node.object.to_string())
+        .collect();
+    assert_eq!(below, ["ConfigMap default/c"]);
+}
+
+#[test]
+fn a_workload_of_a_removed_cluster_moves_or_is_stranded() {
+    let objects = |clusters: &[&str]| {
+        vec![
+            cluster("member1"),
+            cluster("member2"),
+            policy(clusters),
+            deployment("c"),
+        ]
+    };
+    let member1 = ResourceId::new(Gvk::new("cluster.karmada.io/v1alpha1", "Cluster"), "", "member1");
+    for (clusters, relation) in [
+        (&["member1"][..], Relation::Stranded),
+        (&["member1", "member2"][..], Relation::Leaves),
+    ] {
+        let simulation = simulated(objects(clusters));
+        let impact = impact::impact(simulation.engine(), &member1, simulation.now());
+        let relations: Vec<Relation> = impact.touched.iter().map(|each| each.relation).collect();
+        assert_eq!(relations, [relation], "{clusters:?}");
     }
 }
