@@ -9,6 +9,7 @@ use crate::{crds, join};
 
 pub mod adopt;
 pub mod agent;
+pub mod answer;
 pub mod bench;
 pub mod controllers;
 pub mod cordon;
@@ -20,10 +21,15 @@ pub mod drain;
 pub mod drill;
 pub mod exec;
 #[cfg(feature = "embedded")]
+pub mod explained;
+#[cfg(feature = "embedded")]
 pub mod failover;
 pub mod get;
 #[cfg(feature = "embedded")]
 pub mod graph;
+pub mod history;
+#[cfg(feature = "embedded")]
+pub mod impact;
 pub mod init;
 pub mod interpret;
 pub mod kustomize_generator;
@@ -42,11 +48,15 @@ pub mod support_bundle;
 pub mod taint;
 pub mod token;
 pub mod top;
+#[cfg(feature = "embedded")]
+pub mod tree;
 pub mod unjoin;
 #[cfg(feature = "embedded")]
 pub mod up;
 pub mod version;
 pub mod webhook;
+#[cfg(feature = "embedded")]
+pub mod why;
 
 /// Propagates Kubernetes workloads, together with their dependencies, to many clusters.
 #[derive(Debug, Parser)]
@@ -122,6 +132,17 @@ pub enum Command {
     /// Of a hub, or with -f of files.
     #[cfg(feature = "embedded")]
     Graph(Box<graph::GraphArgs>),
+    /// Show what is known of the changes of an object, in order of time
+    ///
+    /// From its metadata, its binding and the events of both, on the hub. Exits with 1 if the hub does not have the object, with 2 after an
+    /// error. Values of Secrets are never read.
+    History(history::HistoryArgs),
+    /// Show what a change or the deletion of an object touches, cluster by cluster
+    ///
+    /// Of a template: its copies, referrers and dependencies; of a policy: its templates; of a Cluster: the workloads that leave or move.
+    /// Exits with 0 if it touches anything, with 1 if it touches nothing, with 2 after an error. Nothing is written.
+    #[cfg(feature = "embedded")]
+    Impact(Box<impact::ImpactArgs>),
     /// Set a hub up: definitions, namespaces, accounts and rights
     ///
     /// By server-side apply; a second run changes nothing. Objects that somebody else manages, and that differ, end the command before
@@ -189,6 +210,11 @@ pub enum Command {
     /// Through the hub and as yourself, from the metrics server of each member. A hub that does not serve clusters/proxy is named by the
     /// address of `entourage proxy`.
     Top(top::TopArgs),
+    /// Show a workload, its dependencies, and the clusters of each with the states of their copies
+    ///
+    /// Exits with 0 if the object is on any cluster, with 1 if it is on none, with 2 after an error.
+    #[cfg(feature = "embedded")]
+    Tree(Box<tree::TreeArgs>),
     /// Allow new bindings to be scheduled to clusters again
     ///
     /// Removes the taints that `entourage cordon` and `entourage drain` set. Evicted workloads do not return by themselves.
@@ -205,6 +231,13 @@ pub enum Command {
     /// Creates its own certificates and registers itself. In a pod, without --kubeconfig and --context, the hub is the cluster
     /// that the pod runs in.
     Webhook(webhook::WebhookArgs),
+    /// Explain why an object is on its clusters, or what keeps it away, rule by rule
+    ///
+    /// Asks the planners of the controllers, in the state of the hub; nothing is written. Exits with 0 if the object is on the cluster that
+    /// is named, or on any; with 1 if it is not; with 2 after an error.
+    #[cfg(feature = "embedded")]
+    #[command(name = "why")]
+    Explain(Box<why::WhyArgs>),
 }
 
 impl Cli {
@@ -243,6 +276,9 @@ impl Cli {
             Command::Get(args) => get::run(args, out).await,
             #[cfg(feature = "embedded")]
             Command::Graph(args) => graph::run(*args, out).await,
+            Command::History(args) => return history::run(args, out, &mut std::io::stderr()).await,
+            #[cfg(feature = "embedded")]
+            Command::Impact(args) => return impact::run(*args, out, &mut std::io::stderr()).await,
             Command::Init(args) => init::run(*args, out).await,
             Command::Interpret(args) => return interpret::run(&args, out, &mut std::io::stderr()).await,
             Command::Join(args) => join::run(args, out).await,
@@ -260,12 +296,16 @@ impl Cli {
             Command::Taint(args) => taint::run(args, out).await,
             Command::Token(args) => token::run(args, out, &mut std::io::stderr()).await,
             Command::Top(args) => top::run(args, out, &mut std::io::stderr()).await,
+            #[cfg(feature = "embedded")]
+            Command::Tree(args) => return tree::run(*args, out, &mut std::io::stderr()).await,
             Command::Uncordon(args) => cordon::run_uncordon(args, out).await,
             Command::Unjoin(args) => unjoin::run(args, out).await,
             #[cfg(feature = "embedded")]
             Command::Up(args) => up::run(args, out).await,
             Command::Version(args) => version::run(args, out).await,
             Command::Webhook(args) => webhook::run(args).await,
+            #[cfg(feature = "embedded")]
+            Command::Explain(args) => return why::run(*args, out, &mut std::io::stderr()).await,
         };
         done.map(|()| ExitCode::SUCCESS)
     }
@@ -358,6 +398,10 @@ mod tests {
         "entourage get policies -o name",
         "entourage graph -A -o mermaid",
         "entourage graph -f chart.yaml --kind Deployment --name web -o dot",
+        "entourage history deploy/web -n shop -o json",
+        "entourage impact configmap/settings -n shop",
+        "entourage impact cluster/member1 -o json --kubeconfig hub.yaml",
+        "entourage impact secret/login -n shop --feature-gates PropagateDeps=false --reserved-namespaces entourage-system",
         "entourage init --kubeconfig hub.yaml",
         "entourage init --parts controllers,webhook,distribution --dry-run",
         "entourage init --print --for 1.20 --parts controllers",
@@ -409,6 +453,8 @@ mod tests {
         "entourage version --kubeconfig hub.yaml",
         "entourage demo",
         "entourage top nodes",
+        "entourage tree deploy/web -n shop",
+        "entourage tree deployment/web -f a.yaml b.yaml -R --clusters m1,m2 -o json",
         "entourage top pods -A --sort-by memory -C m1 -C m2",
         "entourage taint m1 m2 dedicated=gpu:NoSchedule maintenance:NoExecute old- older:NoSchedule- --overwrite --dry-run",
         "entourage cordon m1 m2 --kubeconfig hub.yaml",
@@ -419,6 +465,10 @@ mod tests {
         "entourage webhook --kubeconfig hub.yaml",
         "entourage webhook --service karmada-system/entourage-webhook --bind-address 0.0.0.0 --remove-on-exit false",
         "entourage webhook --url https://hooks.example.com:8443 --allow-no-execute-taint-policy",
+        "entourage why deploy/web -n shop",
+        "entourage why deploy/web -c member2 -o json --kubeconfig hub.yaml",
+        "entourage why deploy/web -C member2 -o yaml --context hub",
+        "entourage why deployment/web -f chart.yaml --clusters m1,m2",
         "entourage up --members 100 --data-dir fleet --apply config/samples/myapp",
     ];
 
@@ -457,6 +507,13 @@ mod tests {
             "entourage get pods",
             "entourage get bindings -A -n shop",
             "entourage graph -o svg",
+            "entourage history",
+            "entourage impact",
+            "entourage impact deploy/web --clusters m1",
+            "entourage tree",
+            "entourage tree deploy/web -o wide",
+            "entourage why",
+            "entourage why deploy/web -C M1",
             "entourage logs",
             "entourage logs web-1 -l app=web",
             "entourage logs web-1 -c app --all-containers",

@@ -42,6 +42,10 @@ pub struct Assumed {
     pub distribute: bool,
     /// True if the components of a workload are scheduled as one set.
     pub multiple_pod_templates: bool,
+    /// True if workloads are not scheduled beyond the quotas of their namespace.
+    pub enforce_quotas: bool,
+    /// True if workloads are evicted from clusters that fail.
+    pub failover: bool,
     /// The reserved namespaces besides the system's.
     pub reserved: Vec<String>,
 }
@@ -52,6 +56,8 @@ impl Default for Assumed {
             propagate_deps: true,
             distribute: false,
             multiple_pod_templates: false,
+            enforce_quotas: false,
+            failover: true,
             reserved: Vec::new(),
         }
     }
@@ -59,14 +65,21 @@ impl Default for Assumed {
 
 /// A simulation that continues at the present time.
 fn begin(hub_id: &str, assumed: &Assumed) -> Simulation {
+    Simulation::new(settings(hub_id, assumed), entourage_controllers::clock::now())
+}
+
+/// The assumed settings of the controllers.
+fn settings(hub_id: &str, assumed: &Assumed) -> Config {
     let mut config = Config::new(hub_id);
     config.scripts = Some(Arc::new(entourage_lua::Lua::default()));
     config.propagate_deps = assumed.propagate_deps;
     config.limit_deletions = false;
     config.distribute = assumed.distribute;
     config.multiple_pod_templates = assumed.multiple_pod_templates;
+    config.enforce_quotas = assumed.enforce_quotas;
+    config.failover = assumed.failover;
     config.reserved = assumed.reserved.iter().map(|name| name.as_str().into()).collect();
-    Simulation::new(config, entourage_controllers::clock::now())
+    config
 }
 
 /// Adds a remark if the simulation did not settle.

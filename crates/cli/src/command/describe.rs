@@ -89,21 +89,21 @@ async fn describe(args: &DescribeArgs, hub: &Client, namespace: &str, now: Time)
 }
 
 /// The object that is described.
-struct Subject<'a> {
-    server: Client,
+pub(super) struct Subject<'a> {
+    pub(super) server: Client,
     /// The name of the server in messages.
-    place: &'a str,
-    is_hub: bool,
-    gvk: Gvk,
-    served: Served,
+    pub(super) place: &'a str,
+    pub(super) is_hub: bool,
+    pub(super) gvk: Gvk,
+    pub(super) served: Served,
     /// Empty for a cluster-scoped kind.
-    namespace: &'a str,
-    name: &'a str,
+    pub(super) namespace: &'a str,
+    pub(super) name: &'a str,
 }
 
 impl Subject<'_> {
     /// The object without the payload of a Secret, which is not requested.
-    async fn read(&self) -> Result<Value> {
+    pub(super) async fn read(&self) -> Result<Value> {
         let (kind, name) = (&self.gvk.kind, self.name);
         let api = api(&self.server, &self.served, self.namespace);
         let read = if self.is_secret() {
@@ -145,7 +145,7 @@ impl Subject<'_> {
     }
 
     /// The events about an object of this namespace, or why they cannot be read. Those about cluster-scoped objects are in `default`.
-    async fn events(&self, object: &Value) -> Result<Vec<Value>, String> {
+    pub(super) async fn events(&self, object: &Value) -> Result<Vec<Value>, String> {
         let (kind, name) = (text(object, "/kind"), text(object, "/metadata/name"));
         let namespace = if self.namespace.is_empty() {
             "default"

@@ -235,6 +235,7 @@ fn assumed(args: &PlanArgs, objects: &[Value]) -> Assumed {
             .feature_gates
             .is_on(features::MULTIPLE_POD_TEMPLATES_SCHEDULING),
         reserved: args.reserved_namespaces.clone(),
+        ..Assumed::default()
     }
 }
 

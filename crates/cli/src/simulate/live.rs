@@ -10,11 +10,11 @@ use entourage_core::{
     distribution,
     object::{Gvk, ResourceId, Str},
 };
-use entourage_simulation::Progress;
+use entourage_simulation::{Progress, Simulation};
 use kube::Client;
 use serde_json::Value;
 
-use super::{Assumed, Simulated, add_remarks, begin};
+use super::{Assumed, Simulated, add_remarks, begin, settings};
 use crate::{
     connect,
     kinds::{Kinds, defined},
@@ -78,15 +78,38 @@ struct Live<'a> {
 /// # Errors
 /// The hub cannot be read at all. Other errors of reading it or its members are among the remarks.
 pub async fn simulate(hub: &Client, objects: Vec<Value>, options: &LiveOptions) -> Result<Simulated> {
+    let (mut live, assumed) = open(hub, &objects, options).await?;
+    let mut simulation = begin(&live.hub_id, &assumed);
+    live.apply(objects, &mut simulation).await?;
+    finish(live, simulation).await
+}
+
+/// Reads the hub as its controllers do, and changes nothing: the engine is in their present state.
+///
+/// # Errors
+/// As [`simulate`].
+pub async fn observe(hub: &Client, options: &LiveOptions) -> Result<Simulated> {
+    let (live, assumed) = open(hub, &[], options).await?;
+    let now = entourage_controllers::clock::now();
+    let simulation = Simulation::observing(settings(&live.hub_id, &assumed), now);
+    finish(live, simulation).await
+}
+
+/// The hub, before anything of it is read, and the settings that are assumed for it.
+async fn open<'a>(
+    hub: &'a Client,
+    objects: &[Value],
+    options: &'a LiveOptions,
+) -> Result<(Live<'a>, Assumed)> {
     let hub_id = connect::cluster_id(hub, "the hub").await?;
     let mut assumed = options.assumed.clone();
     assumed.reserved.push(options.cluster_namespace.clone());
     let mut live = Live {
         hub,
-        hub_id: hub_id.clone(),
+        hub_id,
         options,
         kinds: Kinds::default(),
-        defined: defined(&objects).into_keys().collect(),
+        defined: defined(objects).into_keys().collect(),
         members: BTreeMap::new(),
         pulled: BTreeSet::new(),
         remarks: BTreeSet::new(),
@@ -98,8 +121,11 @@ pub async fn simulate(hub: &Client, objects: Vec<Value>, options: &LiveOptions) 
         // A hub that does not serve them refuses those of the files.
         assumed.distribute = live.kinds.get(&kind).is_some();
     }
-    let mut simulation = begin(&hub_id, &assumed);
-    live.apply(objects, &mut simulation).await?;
+    Ok((live, assumed))
+}
+
+/// Runs a simulation to its end, with the answers of the servers.
+async fn finish(mut live: Live<'_>, mut simulation: Simulation) -> Result<Simulated> {
     let progress = loop {
         match simulation.run() {
             Progress::Asks(questions) => {
