@@ -82,6 +82,8 @@ mod distribution_unguarded;
 mod drift;
 #[path = "e2e/example.rs"]
 mod example;
+#[path = "e2e/explain.rs"]
+mod explain;
 #[path = "e2e/failover.rs"]
 mod failover;
 #[path = "e2e/failover_faults.rs"]
@@ -208,6 +210,7 @@ fn main() -> ExitCode {
         namespaces::tests(),
         overrides::tests(),
         plan::tests(),
+        explain::tests(),
         conflicts::tests(),
         customizations::tests(),
         hooks::tests(),
