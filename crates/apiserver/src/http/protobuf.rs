@@ -10,7 +10,8 @@ use serde_json::{Map, Value};
 
 use crate::{
     openapi::protobuf::MEDIA,
-    schema::{Schema, Type},
+    read,
+    schema::{Schema, Type, builtin::SCHEMA_PROPS},
     status::{Result, Status},
 };
 
@@ -20,8 +21,8 @@ mod tests;
 /// The prefix of such a body.
 const MAGIC: &[u8] = b"k8s\0";
 
-/// The maximum nesting depth of messages.
-const DEEPEST: usize = 64;
+/// The maximum nesting depth of messages: a level of a CRD's schema is up to two of them.
+const DEEPEST: usize = 128;
 
 /// Fields of a message by number: a name, or the message whose fields stand in its place.
 type Numbers = HashMap<u64, Field>;
@@ -86,16 +87,7 @@ pub(super) fn to_json(body: &[u8]) -> Result<Option<Value>> {
         }
     }
     let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
-    let definition = if kind == "DeleteOptions" {
-        "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions".to_owned()
-    } else {
-        let package = if group.is_empty() {
-            "core"
-        } else {
-            group.split('.').next().unwrap_or_default()
-        };
-        format!("io.k8s.api.{package}.{version}.{kind}")
-    };
+    let definition = definition(group, version, &kind);
     let Some(numbers) = numbers(&definition) else {
         return Ok(None);
     };
@@ -116,11 +108,25 @@ pub(super) fn to_json(body: &[u8]) -> Result<Option<Value>> {
     Ok(Some(Value::Object(object)))
 }
 
+/// The definition of a kind.
+fn definition(group: &str, version: &str, kind: &str) -> String {
+    if kind == "DeleteOptions" {
+        return "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions".to_owned();
+    }
+    match group.split('.').next().unwrap_or_default() {
+        "" => format!("io.k8s.api.core.{version}.{kind}"),
+        "apiextensions" => format!("{EXTENSIONS}apiextensions.{version}.{kind}"),
+        package => format!("io.k8s.api.{package}.{version}.{kind}"),
+    }
+}
+
+const EXTENSIONS: &str = "io.k8s.apiextensions-apiserver.pkg.apis.";
+
 /// The numbers of a definition's fields.
 fn numbers(definition: &str) -> Option<&'static Numbers> {
-    let short = definition
-        .strip_prefix("io.k8s.api.")
-        .or_else(|| definition.strip_prefix("io.k8s.apimachinery.pkg.apis."))?;
+    let short = ["io.k8s.api.", "io.k8s.apimachinery.pkg.apis.", EXTENSIONS]
+        .iter()
+        .find_map(|prefix| definition.strip_prefix(prefix))?;
     TABLE.get(short)
 }
 
@@ -200,9 +206,13 @@ fn value(wire: Wire<'_>, node: &Schema, depth: usize) -> std::result::Result<Val
         Some("Time" | "MicroTime") => return time(wire.bytes()?, leaf == Some("MicroTime")),
         Some("Quantity") => return Ok(inner(wire.bytes()?, 1)?.map_or(Value::Null, Value::from)),
         Some("IntOrString") => return int_or_string(wire.bytes()?),
-        Some("RawExtension" | "FieldsV1") => {
+        Some("RawExtension" | "FieldsV1" | "JSON") => {
             let raw = inner(wire.bytes()?, 1)?.unwrap_or_default();
             return Ok(serde_json::from_str(&raw).unwrap_or(Value::Null));
+        }
+        Some("JSONSchemaProps") => return schema_props(wire.bytes()?, depth),
+        Some("JSONSchemaPropsOrArray" | "JSONSchemaPropsOrBool" | "JSONSchemaPropsOrStringArray") => {
+            return schema_or(wire.bytes()?, leaf.unwrap_or_default(), depth);
         }
         _ => {}
     }
@@ -214,7 +224,7 @@ fn value(wire: Wire<'_>, node: &Schema, depth: usize) -> std::result::Result<Val
         // Negative numbers come as their two's complement.
         (Type::Integer, Wire::Number(number)) => Ok(number.cast_signed().into()),
         (Type::Boolean, Wire::Number(number)) => Ok((number != 0).into()),
-        (Type::Number, Wire::Double(number)) => Ok(number.into()),
+        (Type::Number, Wire::Double(number)) => Ok(read::json::number(&number.to_string())),
         // A list inside a map has a message of its own around it.
         (Type::Array, Wire::Bytes(bytes)) => {
             let items = node.items.as_ref().ok_or(DecodeError::Unknown)?;
@@ -241,6 +251,41 @@ fn value(wire: Wire<'_>, node: &Schema, depth: usize) -> std::result::Result<Val
         }
         _ => Err(DecodeError::Malformed),
     }
+}
+
+/// A schema of a CRD: its definition is cut where it holds itself.
+fn schema_props(bytes: &[u8], depth: usize) -> std::result::Result<Value, DecodeError> {
+    let numbers = numbers(SCHEMA_PROPS).ok_or(DecodeError::Unknown)?;
+    let mut map = Map::new();
+    let schema = crate::kinds::definition(SCHEMA_PROPS);
+    message(bytes, numbers, &schema, &mut map, depth)?;
+    Ok(Value::Object(map))
+}
+
+/// A schema of a CRD or, in its place, a boolean, a list of schemas, or a list of texts. Sources: the types'
+/// `MarshalJSON`.
+fn schema_or(bytes: &[u8], leaf: &str, depth: usize) -> std::result::Result<Value, DecodeError> {
+    let depth = depth.checked_sub(1).ok_or(DecodeError::Malformed)?;
+    let (mut schema, mut allows, mut list) = (None, false, Vec::new());
+    for field in Fields(bytes) {
+        match (leaf, field.ok_or(DecodeError::Malformed)?) {
+            ("JSONSchemaPropsOrBool", (1, Wire::Number(number))) => allows = number != 0,
+            ("JSONSchemaPropsOrBool", (2, Wire::Bytes(bytes))) | (_, (1, Wire::Bytes(bytes))) => {
+                schema = Some(schema_props(bytes, depth)?);
+            }
+            ("JSONSchemaPropsOrArray", (2, Wire::Bytes(bytes))) => list.push(schema_props(bytes, depth)?),
+            (_, (2, Wire::Bytes(bytes))) => list.push(text_of(bytes).ok_or(DecodeError::Malformed)?.into()),
+            (_, (_, wire)) if wire.is_zero() => {}
+            _ => return Err(DecodeError::Unknown),
+        }
+    }
+    Ok(match (schema, leaf) {
+        (None, "JSONSchemaPropsOrBool") => allows.into(),
+        (Some(schema), "JSONSchemaPropsOrBool") => schema,
+        (Some(schema), _) if list.is_empty() => schema,
+        (None, "JSONSchemaPropsOrArray") if list.is_empty() => Value::Null,
+        _ => list.into(),
+    })
 }
 
 /// The text of one field of a message.
