@@ -36,8 +36,8 @@ fn message(fields: &[(u8, &[u8])]) -> Vec<u8> {
 fn envelope(api_version: &str, kind: &str, raw: &[u8]) -> Vec<u8> {
     let meta = message(&[(1, api_version.as_bytes()), (2, kind.as_bytes())]);
     [
-        b"k8s\0",
-        &message(&[(1, &meta), (2, raw), (3, b""), (4, b"")])[..],
+        &b"k8s\0"[..],
+        &message(&[(1, &meta), (2, raw), (3, b""), (4, b"")]),
     ]
     .concat()
 }
