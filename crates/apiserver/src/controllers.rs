@@ -7,6 +7,7 @@
 
 use std::{
     collections::BTreeSet,
+    net::SocketAddr,
     sync::{Arc, Weak},
 };
 
@@ -29,6 +30,7 @@ mod namespaces;
 mod protection;
 mod roles;
 mod signing;
+mod standing;
 mod tokens;
 
 /// The number of items of work that are done before other tasks get a turn.
@@ -71,6 +73,29 @@ pub(crate) trait Context: admission::Context {
 
     /// True if the cluster has the controllers `pvc-protection` and `pv-protection`.
     fn storage_protection(&self) -> bool;
+
+    /// What the cluster has of a whole one.
+    fn stand_ins(&self) -> StandIns;
+
+    /// The address at which the API server is served.
+    fn address(&self) -> SocketAddr;
+}
+
+/// What a whole cluster does, and an API server with the controllers of a hub does not. Default: nothing of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StandIns {
+    /// Keeps the ConfigMap `kube-root-ca.crt` in each namespace, if the cluster has an authority.
+    pub root_ca: bool,
+    /// Keeps Service, Endpoints and EndpointSlice `kubernetes` in the namespace `default`, and the ServiceCIDR `kubernetes`.
+    pub api_service: bool,
+}
+
+impl StandIns {
+    /// All of it, for a cluster that is no hub.
+    pub const ALL: Self = Self {
+        root_ca: true,
+        api_service: true,
+    };
 }
 
 /// A change as controllers see it.
@@ -112,6 +137,7 @@ fn controllers() -> Vec<Box<dyn Controller>> {
         Box::new(protection::Protection::default()),
         Box::new(roles::Roles::default()),
         Box::new(signing::Signing::default()),
+        Box::new(standing::Standing::default()),
         Box::new(tokens::Tokens::default()),
     ]
 }

@@ -64,6 +64,7 @@ pub mod workloads;
 pub use auth::User;
 pub use cluster::{Cluster, Service};
 pub use connection::{Body, Connected, Connection, Connector, Incoming, Subresource};
+pub use controllers::StandIns;
 pub use object::Object;
 pub use random::random;
 pub use server::Options;

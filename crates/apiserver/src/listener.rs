@@ -75,6 +75,7 @@ async fn listen_with(
 ) -> io::Result<SocketAddr> {
     let listener = TcpListener::bind(address).await?;
     let bound = listener.local_addr()?;
+    cluster.inner().advertise(bound);
     let acceptor = TlsAcceptor::from(authority.config());
     let places = Arc::new(Semaphore::new(limits.connections));
     tokio::spawn(async move {

@@ -1,8 +1,9 @@
 //! The state of one embedded cluster: its store, kinds, keys and clock, and the narrow views of it for the modules below.
 
 use std::{
+    net::{Ipv4Addr, SocketAddr},
     path::PathBuf,
-    sync::{Arc, PoisonError, RwLock},
+    sync::{Arc, OnceLock, PoisonError, RwLock},
 };
 
 use jiff::Timestamp;
@@ -15,7 +16,8 @@ use crate::{
     auth::{Access, Auth, User, policy, token},
     authority::Authority,
     connection::Connectors,
-    controllers, kinds,
+    controllers::{self, StandIns},
+    kinds,
     object::Object,
     openapi::Documents,
     random::new_uid,
@@ -39,6 +41,8 @@ pub struct Options {
     /// True if claims and volumes that are being deleted are released once they are unused, as by the controllers
     /// `pvc-protection` and `pv-protection`, which an API server alone lacks. Default: false.
     pub storage_protection: bool,
+    /// What the cluster has of a whole one. Default: nothing, as on a hub.
+    pub stand_ins: StandIns,
     /// File that holds the objects and survives the process; `None`: they live in memory.
     pub data: Option<PathBuf>,
 }
@@ -59,6 +63,7 @@ impl Default for Options {
             tokens: Vec::new(),
             authority: None,
             storage_protection: false,
+            stand_ins: StandIns::default(),
             data: None,
         }
     }
@@ -77,6 +82,8 @@ pub(crate) struct Server {
     pub(crate) documents: Documents,
     /// Subresources that others answer.
     pub(crate) connectors: Connectors,
+    /// The first address at which it is served.
+    address: OnceLock<SocketAddr>,
     fairness: [(&'static str, http::HeaderValue); 2],
     kinds: RwLock<Arc<Kinds>>,
     /// The number of their changes.
@@ -97,6 +104,7 @@ impl Server {
             store,
             documents: Documents::default(),
             connectors: Connectors::default(),
+            address: OnceLock::new(),
             fairness: fairness(),
             kinds: RwLock::new(Arc::new(kinds::builtin())),
             kinds_changes: watch::Sender::new(0),
@@ -127,6 +135,14 @@ impl Server {
     /// Cancelled when the server is gone and its store is closed.
     pub(crate) fn closed(&self) -> &CancellationToken {
         self.closed.token()
+    }
+
+    /// Notes an address at which the server is served from now on.
+    pub(crate) fn advertise(&self, address: SocketAddr) {
+        if self.address.set(address).is_ok() {
+            // The same kinds as before: this wakes the controllers.
+            self.kinds_changes.send_modify(|_| {});
+        }
     }
 
     /// The headers that name the flow schema and priority level of a request: the same two for all.
@@ -221,6 +237,15 @@ impl controllers::Context for Server {
 
     fn storage_protection(&self) -> bool {
         self.options.storage_protection
+    }
+
+    fn stand_ins(&self) -> StandIns {
+        self.options.stand_ins
+    }
+
+    fn address(&self) -> SocketAddr {
+        let unserved = SocketAddr::from((Ipv4Addr::LOCALHOST, 443));
+        self.address.get().copied().unwrap_or(unserved)
     }
 }
 

@@ -11,7 +11,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, anyhow};
-use entourage_apiserver::{Cluster, Connector, Service, listener, workloads};
+use entourage_apiserver::{Cluster, Connector, Service, StandIns, listener, workloads};
 use entourage_controllers::{ClientFactory, Options};
 use futures::{StreamExt as _, TryStreamExt as _};
 use kube::{Api, api::DynamicObject};
@@ -392,8 +392,11 @@ impl Fleet {
     }
 }
 
+/// The name of the hub.
+const HUB: &str = "hub";
+
 fn names(members: usize) -> impl Iterator<Item = String> {
-    std::iter::once("hub".to_owned()).chain((1..=members).map(|number| format!("member{number}")))
+    std::iter::once(HUB.to_owned()).chain((1..=members).map(|number| format!("member{number}")))
 }
 
 async fn machine(
@@ -408,6 +411,11 @@ async fn machine(
         admin_token: token.expose().to_owned(),
         authority: Some(authority.clone()),
         storage_protection: true,
+        stand_ins: if name == HUB {
+            StandIns::default()
+        } else {
+            StandIns::ALL
+        },
         data: kept.store(name),
         ..entourage_apiserver::Options::default()
     })?;
