@@ -10,9 +10,12 @@ use crate::{
 };
 
 mod binding;
+mod components;
 mod eviction;
 mod node;
 mod review;
+
+pub(crate) use review::is_review;
 
 /// The answer to a routed call.
 pub(crate) enum Answer {
@@ -87,7 +90,7 @@ fn aside(cluster: &dyn Context, call: &Call) -> Option<Result<Reply>> {
         return Some(Err(Status::no_such_path()));
     }
     if call.method == http::Method::POST {
-        if review::is_review(&call.resource) {
+        if is_review(&call.resource) {
             return Some(review::answer(cluster, call));
         }
         match call.subresource.as_str() {
@@ -107,6 +110,9 @@ async fn verb(cluster: &dyn Context, call: &Call) -> Result<Reply> {
     use http::Method;
     if call.subresource == "scale" {
         return registry::scale::answer(cluster, call).await;
+    }
+    if components::is_asked(call) {
+        return components::answer(cluster, call);
     }
     match (&call.method, call.name.is_empty()) {
         (&Method::GET, true) => list::list(cluster.store(), call).await,

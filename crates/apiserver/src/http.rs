@@ -388,6 +388,9 @@ where
     let accept = text(&parts.headers, &header::ACCEPT);
     let accepted = if watch {
         accept::negotiate_watch(accept, offer)?
+    } else if endpoint::is_review(&route.resource) {
+        // A client that accepts a review in its own form, too, wants it so.
+        accept::negotiate(accept, Offer::Review).or_else(|_| accept::negotiate(accept, offer))?
     } else {
         accept::negotiate(accept, offer)?
     };

@@ -45,6 +45,8 @@ pub(crate) enum Offer {
     Collection,
     /// Custom resources.
     Custom,
+    /// Reviews, which have no table.
+    Review,
     /// `/api` and `/apis`.
     Aggregated,
     /// Discovery of groups and versions.

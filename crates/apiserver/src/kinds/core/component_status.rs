@@ -1,4 +1,4 @@
-//! ComponentStatuses: there are none, the kind is only still served.
+//! ComponentStatuses: nothing of them is stored.
 
 use crate::{
     kinds::kind_def::KindDef,
