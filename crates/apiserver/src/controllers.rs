@@ -28,6 +28,7 @@ mod definitions;
 mod garbage;
 mod namespaces;
 mod protection;
+mod registration;
 mod roles;
 mod signing;
 mod standing;
@@ -88,6 +89,8 @@ pub struct StandIns {
     pub root_ca: bool,
     /// Keeps Service, Endpoints and EndpointSlice `kubernetes` in the namespace `default`, and the ServiceCIDR `kubernetes`.
     pub api_service: bool,
+    /// Serves APIServices and keeps one for each group version that is served. None of another server is asked.
+    pub api_services: bool,
 }
 
 impl StandIns {
@@ -95,6 +98,7 @@ impl StandIns {
     pub const ALL: Self = Self {
         root_ca: true,
         api_service: true,
+        api_services: true,
     };
 }
 
@@ -135,6 +139,7 @@ fn controllers() -> Vec<Box<dyn Controller>> {
         Box::new(garbage::Garbage::default()),
         Box::new(namespaces::Namespaces::default()),
         Box::new(protection::Protection::default()),
+        Box::new(registration::Registration::default()),
         Box::new(roles::Roles::default()),
         Box::new(signing::Signing::default()),
         Box::new(standing::Standing::default()),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::{
-    resource::Kinds,
+    resource::{Kinds, Resource},
     schema::{
         Schema,
         builtin::{self, Root},
@@ -13,6 +13,7 @@ use crate::{
 mod admissionregistration;
 pub(crate) mod amounts;
 mod apiextensions;
+mod apiregistration;
 mod apps;
 mod authentication;
 mod authorization;
@@ -68,6 +69,9 @@ const GROUPS: &[&[&KindDef]] = &[
 /// The kinds that have no path of their own: they are only sent to subresources of others.
 const SENT: &[&KindDef] = &[&TOKEN_REQUEST, &SCALE, &EVICTION];
 
+/// The kinds that a cluster serves if its options say so.
+const OPTIONAL: &[&KindDef] = apiregistration::KINDS;
+
 /// Versions that are no longer served, but still known: objects of them differ from objects of no kind.
 const PAST: &[(&str, &[&str])] = &[
     ("admissionregistration.k8s.io", &["v1beta1"]),
@@ -96,12 +100,17 @@ pub fn builtin() -> Kinds {
     kinds
 }
 
+/// The resource of APIServices.
+pub(crate) fn api_services() -> Vec<Arc<Resource>> {
+    OPTIONAL.iter().map(|def| Arc::new(def.resource())).collect()
+}
+
 fn served() -> impl Iterator<Item = &'static KindDef> {
     GROUPS.iter().copied().flatten().copied()
 }
 
 fn all() -> impl Iterator<Item = &'static KindDef> {
-    served().chain(SENT.iter().copied())
+    served().chain(SENT.iter().chain(OPTIONAL).copied())
 }
 
 /// The types of all kinds.

@@ -98,6 +98,12 @@ const NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kub
 impl Server {
     /// A server of what is stored, with the namespaces and objects that every cluster has.
     pub(crate) fn new(options: Options, store: Store) -> Arc<Self> {
+        let mut kinds = kinds::builtin();
+        if options.stand_ins.api_services {
+            for resource in kinds::api_services() {
+                kinds.add(resource);
+            }
+        }
         let server = Self {
             auth: Auth::new(options.admin_token.clone(), options.tokens.clone()),
             options,
@@ -106,7 +112,7 @@ impl Server {
             connectors: Connectors::default(),
             address: OnceLock::new(),
             fairness: fairness(),
-            kinds: RwLock::new(Arc::new(kinds::builtin())),
+            kinds: RwLock::new(Arc::new(kinds)),
             kinds_changes: watch::Sender::new(0),
             closed: CancellationToken::new().drop_guard(),
         };

@@ -116,15 +116,23 @@ fn definition(group: &str, version: &str, kind: &str) -> String {
     match group.split('.').next().unwrap_or_default() {
         "" => format!("io.k8s.api.core.{version}.{kind}"),
         "apiextensions" => format!("{EXTENSIONS}apiextensions.{version}.{kind}"),
+        "apiregistration" => format!("{AGGREGATOR}apiregistration.{version}.{kind}"),
         package => format!("io.k8s.api.{package}.{version}.{kind}"),
     }
 }
 
 const EXTENSIONS: &str = "io.k8s.apiextensions-apiserver.pkg.apis.";
+const AGGREGATOR: &str = "io.k8s.kube-aggregator.pkg.apis.";
 
 /// The numbers of a definition's fields.
 fn numbers(definition: &str) -> Option<&'static Numbers> {
-    let short = ["io.k8s.api.", "io.k8s.apimachinery.pkg.apis.", EXTENSIONS]
+    let prefixes = [
+        "io.k8s.api.",
+        "io.k8s.apimachinery.pkg.apis.",
+        EXTENSIONS,
+        AGGREGATOR,
+    ];
+    let short = prefixes
         .iter()
         .find_map(|prefix| definition.strip_prefix(prefix))?;
     TABLE.get(short)

@@ -218,6 +218,7 @@ fn every_message_of_the_table_is_a_definition_with_those_fields() {
         let long = match name.split('.').next() {
             Some("meta") => format!("io.k8s.apimachinery.pkg.apis.{name}"),
             Some("apiextensions") => format!("{EXTENSIONS}{name}"),
+            Some("apiregistration") => format!("{AGGREGATOR}{name}"),
             _ => format!("io.k8s.api.{name}"),
         };
         let schema = crate::kinds::definition(&long);

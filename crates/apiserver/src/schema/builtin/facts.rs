@@ -47,6 +47,7 @@ fn full(short: &str) -> String {
     let prefix = match short.split('.').next() {
         Some("meta") => "io.k8s.apimachinery.pkg.apis",
         Some("apiextensions") => "io.k8s.apiextensions-apiserver.pkg.apis",
+        Some("apiregistration") => "io.k8s.kube-aggregator.pkg.apis",
         _ => "io.k8s.api",
     };
     format!("{prefix}.{short}")
