@@ -427,6 +427,7 @@ where
     let mut body = body;
     if route.resource.custom.is_none()
         && content_type.as_deref().is_some_and(protobuf::is)
+        && !body.is_empty()
         && let Some(value) = protobuf::to_json(&body)?
     {
         body = Bytes::from(json::compact(&value));

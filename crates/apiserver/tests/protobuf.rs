@@ -124,3 +124,37 @@ async fn the_clientset_of_definitions_creates_one() {
     );
     assert_eq!(made["spec"]["names"]["kind"], "Widget");
 }
+
+/// True if `part` is somewhere in `whole`.
+fn contains(whole: &[u8], part: &[u8]) -> bool {
+    whole.windows(part.len()).any(|window| window == part)
+}
+
+#[tokio::test]
+async fn a_typed_client_reads_what_it_prefers() {
+    const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+    // What client-go sends for typed clients.
+    const ACCEPT: &str = "application/vnd.kubernetes.protobuf,application/json";
+    let cluster = cluster();
+    let metadata = message(&[(1, b"settings")]);
+    let entry = message(&[(1, b"key"), (2, b"value")]);
+    let raw = message(&[(1, &metadata), (2, &entry)]);
+    let body = envelope("v1", "ConfigMap", &raw);
+    let (code, media, made) = ask(&cluster, "POST", MAPS, ACCEPT, body).await;
+    assert_eq!((code, media.as_str()), (201, MEDIA));
+    assert!(made.starts_with(b"k8s\0") && contains(&made, &entry));
+    for path in [MAPS.to_owned(), format!("{MAPS}/settings")] {
+        let (code, media, found) = ask(&cluster, "GET", &path, ACCEPT, Vec::new()).await;
+        assert_eq!((code, media.as_str()), (200, MEDIA), "{path}");
+        assert!(contains(&found, &entry), "{path}");
+    }
+    let watch = format!("{MAPS}?watch=1&timeoutSeconds=1&resourceVersion=0");
+    let (code, media, events) = ask(&cluster, "GET", &watch, ACCEPT, Vec::new()).await;
+    assert_eq!(code, 200);
+    assert_eq!(media, "application/vnd.kubernetes.protobuf;stream=watch");
+    let length = u32::from_be_bytes(events[..4].try_into().expect("four bytes")) as usize;
+    let event = &events[4..4 + length];
+    assert!(contains(event, b"ADDED") && contains(event, &entry));
+    let (code, media, _) = ask(&cluster, "GET", &format!("{MAPS}/none"), ACCEPT, Vec::new()).await;
+    assert_eq!((code, media.as_str()), (404, "application/json"));
+}

@@ -10,6 +10,8 @@ pub(crate) enum Format {
     Json,
     /// YAML.
     Yaml,
+    /// Kubernetes' own protobuf: of built-in kinds, and of the metadata of all.
+    Protobuf,
 }
 
 /// The transformation of the response before it is written.
@@ -79,22 +81,23 @@ pub(crate) fn negotiate(header: &str, offer: Offer) -> Result<Accepted, Box<Stat
         .ok_or_else(|| refused(ALL))
 }
 
-/// The form of a watch: only JSON can be streamed.
+/// The form of a watch: YAML cannot be streamed.
 pub(crate) fn negotiate_watch(header: &str, offer: Offer) -> Result<Accepted, Box<Status>> {
     let accepted = negotiate(header, offer)?;
-    if accepted.format == Format::Json {
-        Ok(accepted)
-    } else {
+    if accepted.format == Format::Yaml {
         Err(refused(STREAMS))
+    } else {
+        Ok(accepted)
     }
 }
 
-/// The form of an error: the requested one, or JSON if there is no such form.
+/// The form of an error: the requested one of text, or JSON, which every client reads.
 #[must_use]
 pub(crate) fn of_error(header: &str) -> Accepted {
     clauses(header)
         .iter()
-        .find_map(|clause| matched(clause, Offer::Object))
+        .filter_map(|clause| matched(clause, Offer::Object))
+        .find(|accepted| accepted.format != Format::Protobuf)
         .map(|accepted| Accepted {
             transform: None,
             ..accepted
@@ -162,10 +165,19 @@ fn clauses(header: &str) -> Vec<Clause<'_>> {
 }
 
 fn matched(clause: &Clause<'_>, offer: Offer) -> Option<Accepted> {
-    let offered = [("json", Format::Json), ("yaml", Format::Yaml)];
+    let offered = [
+        ("json", Format::Json),
+        ("yaml", Format::Yaml),
+        ("vnd.kubernetes.protobuf", Format::Protobuf),
+    ];
+    let has_protobuf = matches!(
+        offer,
+        Offer::Object | Offer::Collection | Offer::Review | Offer::Custom
+    );
     let any = clause.kind == "*" && clause.sub == "*";
     offered
         .into_iter()
+        .filter(|(_, format)| has_protobuf || *format != Format::Protobuf)
         .find(|(sub, _)| any || (clause.kind == "application" && (clause.sub == *sub || clause.sub == "*")))
         .and_then(|(_, format)| options(clause, format, offer))
 }
@@ -182,11 +194,15 @@ fn options(clause: &Clause<'_>, format: Format, offer: Offer) -> Option<Accepted
             "g" => group = value,
             "v" => version = value,
             "pretty" => accepted.pretty = *value == "1",
-            "stream" if !value.is_empty() && (*value != "watch" || format != Format::Json) => return None,
+            "stream" if !value.is_empty() && (*value != "watch" || format == Format::Yaml) => return None,
             _ => {}
         }
     }
     let Some(kind) = kind else {
+        // Of a custom resource only the metadata have numbers.
+        if offer == Offer::Custom && format == Format::Protobuf {
+            return None;
+        }
         return (group.is_empty() && version.is_empty()).then_some(accepted);
     };
     let beta = version == "v1beta1";
@@ -198,7 +214,7 @@ fn options(clause: &Clause<'_>, format: Format, offer: Offer) -> Option<Accepted
         }
         (Offer::Object | Offer::Collection | Offer::Custom, "meta.k8s.io", "v1" | "v1beta1", kind) => {
             match kind {
-                "Table" => Transform::Table,
+                "Table" if format != Format::Protobuf => Transform::Table,
                 "PartialObjectMetadata" => Transform::Partial,
                 "PartialObjectMetadataList" => Transform::PartialList,
                 _ => return None,
@@ -238,6 +254,10 @@ mod tests {
             ),
             (
                 "application/vnd.kubernetes.protobuf,application/json",
+                plain(Format::Protobuf),
+            ),
+            (
+                "application/vnd.kubernetes.protobuf;as=Table;g=meta.k8s.io;v=v1,application/json",
                 plain(Format::Json),
             ),
             ("text/html,application/xml;q=0.9,*/*;q=0.8", plain(Format::Json)),
@@ -282,6 +302,15 @@ mod tests {
             "406: Not Acceptable\n\nAvailable representations: application/json"
         );
         assert!(negotiate_watch("application/yaml", Offer::Collection).is_err());
+        let protobuf = "application/vnd.kubernetes.protobuf";
+        assert!(negotiate(protobuf, Offer::Custom).is_err());
+        let metadata = format!("{protobuf};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1");
+        let accepted = negotiate(&metadata, Offer::Custom).expect("metadata");
+        assert_eq!(
+            (accepted.format, accepted.transform),
+            (Format::Protobuf, Some((Transform::PartialList, false)))
+        );
+        assert_eq!(of_error(protobuf), plain(Format::Json));
     }
 
     proptest! {

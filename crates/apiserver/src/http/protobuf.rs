@@ -1,9 +1,11 @@
-//! Bodies in protocol buffers, as the typed clients of Go send them: converted to JSON before any other processing.
+//! Bodies in protocol buffers, as the typed clients of Go send and read them: converted to JSON before any other processing.
 //!
-//! The schemas define the type of a field; `protobuf/fields.txt` its number. Responses are never written in this form: those
-//! clients accept JSON, too.
+//! The schemas define the type of a field; `protobuf/fields.txt` its number. Module `encode` is the way back.
 
-use std::{collections::HashMap, sync::LazyLock};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::LazyLock,
+};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Map, Value};
@@ -15,8 +17,11 @@ use crate::{
     status::{Result, Status},
 };
 
+mod encode;
 #[cfg(test)]
 mod tests;
+
+pub(super) use encode::{event, from_json};
 
 /// The prefix of such a body.
 const MAGIC: &[u8] = b"k8s\0";
@@ -25,7 +30,7 @@ const MAGIC: &[u8] = b"k8s\0";
 const DEEPEST: usize = 128;
 
 /// Fields of a message by number: a name, or the message whose fields stand in its place.
-type Numbers = HashMap<u64, Field>;
+type Numbers = BTreeMap<u64, Field>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Field {
@@ -216,7 +221,12 @@ fn value(wire: Wire<'_>, node: &Schema, depth: usize) -> std::result::Result<Val
         Some("IntOrString") => return int_or_string(wire.bytes()?),
         Some("RawExtension" | "FieldsV1" | "JSON") => {
             let raw = inner(wire.bytes()?, 1)?.unwrap_or_default();
-            return Ok(serde_json::from_str(&raw).unwrap_or(Value::Null));
+            if raw.is_empty() {
+                return Ok(Value::Null);
+            }
+            return read::json::Node::parse(raw.as_bytes())
+                .map(read::json::Node::into_value)
+                .map_err(|_| DecodeError::Malformed);
         }
         Some("JSONSchemaProps") => return schema_props(wire.bytes()?, depth),
         Some("JSONSchemaPropsOrArray" | "JSONSchemaPropsOrBool" | "JSONSchemaPropsOrStringArray") => {

@@ -10,8 +10,9 @@ use http_body_util::{BodyExt as _, StreamBody};
 use serde_json::{Map, Value, json};
 
 use super::{
-    accept::{Accepted, Transform},
+    accept::{Accepted, Format, Transform},
     pieces::{head, splice},
+    protobuf,
     write::{Form, meta_version, partial, whole},
 };
 use crate::{
@@ -22,6 +23,7 @@ use crate::{
     query::Query,
     resource::stored,
     server::Server,
+    status::Status,
     watch::{Frame, Watch},
 };
 
@@ -54,9 +56,13 @@ pub(super) fn watched(cluster: &Arc<Server>, form: &Form<'_>, watch: Watch) -> R
         Some((Ok(Piece::data(Bytes::from(text))), (watch, lines)))
     });
     let mut response = Response::new(StreamBody::new(stream.boxed()).boxed_unsync());
+    let media = match form.accepted.format {
+        Format::Protobuf => "application/vnd.kubernetes.protobuf;stream=watch",
+        _ => "application/json",
+    };
     response
         .headers_mut()
-        .insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        .insert(header::CONTENT_TYPE, HeaderValue::from_static(media));
     response
 }
 
@@ -77,6 +83,12 @@ impl Lines {
             }
             Frame::Error(status) => ("ERROR", status.to_value()),
         };
+        if self.accepted.format == Format::Protobuf {
+            let refusal = || Status::internal("the object has no form in protobuf").to_value();
+            let event = protobuf::event(kind, &object).or_else(|| protobuf::event("ERROR", &refusal()));
+            text.extend(event.unwrap_or_default());
+            return;
+        }
         begin(text, kind);
         text.extend(json::compact(&object));
         text.extend(b"}\n");
@@ -84,6 +96,9 @@ impl Lines {
 
     /// Writes an event from stored bytes, if they contain the requested form as it is sent. Returns true if they do.
     fn spliced(&self, text: &mut Vec<u8>, kind: &str, stored: &[u8]) -> bool {
+        if self.accepted.format == Format::Protobuf {
+            return false;
+        }
         match self.accepted.transform {
             None => {
                 begin(text, kind);

@@ -13,13 +13,14 @@ use serde_json::{Map, Value, json};
 use super::{
     accept::{Accepted, Format, Transform},
     pieces::{Splicing, Zipped, head, splice},
-    yaml,
+    protobuf, yaml,
 };
 use crate::{
     call::{Item, Reply},
     http::Body,
     json,
     object::Object,
+    openapi::protobuf::MEDIA,
     query::Query,
     resource::{Resource, stored},
     status::{Result, Status},
@@ -70,6 +71,7 @@ impl<'a> Form<'a> {
         match self.accepted.format {
             Format::Json => "application/json",
             Format::Yaml => "application/yaml",
+            Format::Protobuf => MEDIA,
         }
     }
 
@@ -77,7 +79,7 @@ impl<'a> Form<'a> {
         match (self.accepted.format, self.pretty) {
             (Format::Yaml, _) => yaml::document(value).into_bytes(),
             (Format::Json, true) => json::pretty(value),
-            (Format::Json, false) => {
+            (Format::Json | Format::Protobuf, _) => {
                 let mut text = json::compact(value);
                 text.push(b'\n');
                 text
@@ -90,9 +92,23 @@ impl<'a> Form<'a> {
         self.accepted == Accepted::default() && !self.pretty
     }
 
-    /// A whole value.
+    /// A whole value. Fields that are newer than the numbers of protobuf are in JSON, which those clients accept, too.
     pub(super) fn value(&self, code: u16, value: &Value) -> Response<Body> {
-        self.whole(code, self.bytes(value))
+        if self.accepted.format != Format::Protobuf {
+            return self.whole(code, self.bytes(value));
+        }
+        match protobuf::from_json(value).filter(|encoded| encoded.is_whole) {
+            Some(encoded) => self.whole(code, encoded.bytes),
+            None => self.in_json().value(code, value),
+        }
+    }
+
+    fn in_json(&self) -> Self {
+        let accepted = Accepted {
+            format: Format::Json,
+            ..self.accepted
+        };
+        Self { accepted, ..*self }
     }
 
     fn whole(&self, code: u16, text: Vec<u8>) -> Response<Body> {

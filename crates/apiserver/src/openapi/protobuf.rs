@@ -2,7 +2,7 @@
 
 use crate::status::Status;
 
-/// The media type of Kubernetes' own protobuf, which is not offered: only a refusal is written in it.
+/// The media type of Kubernetes' own protobuf.
 pub(crate) const MEDIA: &str = "application/vnd.kubernetes.protobuf";
 
 /// True if an Accept header names nothing but that media type.
