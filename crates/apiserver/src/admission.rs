@@ -6,7 +6,7 @@
 pub(crate) mod certificates;
 mod limits;
 pub(crate) mod policies;
-mod quota;
+pub(crate) mod quota;
 pub(crate) mod request;
 pub(crate) mod webhooks;
 

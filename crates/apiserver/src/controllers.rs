@@ -27,7 +27,9 @@ mod bootstrap;
 mod definitions;
 mod garbage;
 mod namespaces;
+mod paced;
 mod protection;
+mod quotas;
 mod registration;
 mod roles;
 mod signing;
@@ -91,6 +93,8 @@ pub struct StandIns {
     pub api_service: bool,
     /// Serves APIServices and keeps one for each group version that is served. None of another server is asked.
     pub api_services: bool,
+    /// Keeps the status of ResourceQuotas, by which new objects are refused.
+    pub quotas: bool,
 }
 
 impl StandIns {
@@ -99,6 +103,7 @@ impl StandIns {
         root_ca: true,
         api_service: true,
         api_services: true,
+        quotas: true,
     };
 }
 
@@ -139,6 +144,7 @@ fn controllers() -> Vec<Box<dyn Controller>> {
         Box::new(garbage::Garbage::default()),
         Box::new(namespaces::Namespaces::default()),
         Box::new(protection::Protection::default()),
+        Box::new(quotas::Quotas::default()),
         Box::new(registration::Registration::default()),
         Box::new(roles::Roles::default()),
         Box::new(signing::Signing::default()),

@@ -1,13 +1,16 @@
 //! Resource quotas: checks and charges of new objects. Only the amounts in a quota's `status.hard` count, which its controller sets.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
 use crate::{
     admission::Context,
     apply::{self, Manager},
-    kinds::amounts::{self, nano},
+    kinds::{
+        amounts::{self, nano},
+        core::pod::is_finished,
+    },
     object::{
         Object, field,
         tree::{below, list, made, object, text},
@@ -73,6 +76,53 @@ pub(super) fn charge(
         }
     }
     Ok(charged)
+}
+
+/// What the objects of its namespace use of what a quota limits. O(objects of the kinds that it limits).
+pub(crate) fn used(cluster: &dyn Context, quota: &Object) -> Object {
+    let hard = below(below(quota, "spec"), "hard");
+    let prefix = format!("{}/", field(quota, "namespace"));
+    let mut sums: BTreeMap<&String, i128> = hard.keys().map(|name| (name, 0)).collect();
+    let kinds = cluster.kinds();
+    let mut counted = BTreeSet::new();
+    for resource in kinds.all() {
+        // Several versions have the same objects.
+        let is_first = resource.namespaced && counted.insert(&resource.collection);
+        if !is_first || !hard.keys().any(|name| is_about(name, resource)) {
+            continue;
+        }
+        for one in cluster.list(&resource.collection, &prefix) {
+            let is_over = resource.group.is_empty() && resource.kind == "Pod" && is_finished(&one);
+            if is_over || !in_scope(quota, resource, &one) {
+                continue;
+            }
+            for (name, amount) in usage(resource, &one) {
+                if let Some(sum) = sums.get_mut(&name) {
+                    *sum = sum.saturating_add(amount);
+                }
+            }
+        }
+    }
+    let written =
+        |(name, sum): (&String, i128)| (name.clone(), Value::from(amounts::written(sum, &hard[name])));
+    sums.into_iter().map(written).collect()
+}
+
+/// True if a name of a quota limits objects of the resource.
+fn is_about(name: &str, resource: &Resource) -> bool {
+    if name == counted(resource) {
+        return true;
+    }
+    resource.group.is_empty()
+        && (name == resource.plural
+            || match resource.plural.as_str() {
+                "pods" => COMPUTE.iter().any(|(one, ..)| *one == name),
+                "persistentvolumeclaims" => {
+                    name == "requests.storage" || name.contains(".storageclass.storage.k8s.io/")
+                }
+                "services" => name.starts_with("services."),
+                _ => false,
+            })
 }
 
 /// Gives back what was charged for an object that was not stored after all.
@@ -184,12 +234,7 @@ fn used_up(cluster: &dyn Context, quota: &Object, used: Object) -> Object {
 
 /// The usage of an object, in billionths, by the names of quotas.
 fn usage(resource: &Resource, one: &Object) -> BTreeMap<String, i128> {
-    let counted = if resource.group.is_empty() {
-        format!("count/{}", resource.plural)
-    } else {
-        format!("count/{}.{}", resource.plural, resource.group)
-    };
-    let mut usage = BTreeMap::from([(counted, ONE)]);
+    let mut usage = BTreeMap::from([(counted(resource), ONE)]);
     let spec = below(one, "spec");
     if resource.group.is_empty() && COUNTED.contains(&resource.plural.as_str()) {
         usage.insert(resource.plural.clone(), ONE);
@@ -233,6 +278,15 @@ fn usage(resource: &Resource, one: &Object) -> BTreeMap<String, i128> {
     usage
 }
 
+/// The name in quotas of the number of objects of a resource.
+fn counted(resource: &Resource) -> String {
+    if resource.group.is_empty() {
+        format!("count/{}", resource.plural)
+    } else {
+        format!("count/{}.{}", resource.plural, resource.group)
+    }
+}
+
 fn containers<'a>(spec: &'a Object, key: &str) -> impl Iterator<Item = &'a Object> + use<'a> {
     list(spec, key).iter().filter_map(Value::as_object)
 }
@@ -272,22 +326,55 @@ fn unspecified(resource: &Resource, one: &Object, hard: &Object) -> Option<Strin
 
 /// True if a quota is about such an object: scopes are about pods.
 fn in_scope(quota: &Object, resource: &Resource, one: &Object) -> bool {
-    let scopes = list(below(quota, "spec"), "scopes");
-    if scopes.is_empty() {
-        return true;
-    }
-    let spec = below(one, "spec");
-    let pod = resource.group.is_empty() && resource.kind == "Pod";
-    let best_effort = text(below(one, "status"), "qosClass") == "BestEffort";
+    let spec = below(quota, "spec");
+    let named = list(spec, "scopes").iter().filter_map(Value::as_str);
+    let selected = list(below(spec, "scopeSelector"), "matchExpressions");
+    let selected = selected.iter().filter_map(Value::as_object);
+    let mut scopes = named
+        .map(|scope| (scope, "Exists", &[][..]))
+        .chain(selected.map(|one| (text(one, "scopeName"), text(one, "operator"), list(one, "values"))))
+        .peekable();
+    let is_pod = resource.group.is_empty() && resource.kind == "Pod";
+    scopes.peek().is_none()
+        || is_pod && scopes.all(|(scope, operator, values)| is_of_scope(one, scope, operator, values))
+}
+
+/// True if a pod is of a scope. Only PriorityClass has operators other than `Exists`.
+fn is_of_scope(pod: &Object, scope: &str, operator: &str, values: &[Value]) -> bool {
+    let spec = below(pod, "spec");
+    let best_effort = text(below(pod, "status"), "qosClass") == "BestEffort";
     let ends = spec.contains_key("activeDeadlineSeconds");
-    pod && scopes.iter().all(|scope| match scope.as_str() {
-        Some("Terminating") => ends,
-        Some("NotTerminating") => !ends,
-        Some("BestEffort") => best_effort,
-        Some("NotBestEffort") => !best_effort,
-        Some("PriorityClass") => !text(spec, "priorityClassName").is_empty(),
+    match scope {
+        "Terminating" => ends,
+        "NotTerminating" => !ends,
+        "BestEffort" => best_effort,
+        "NotBestEffort" => !best_effort,
+        "CrossNamespacePodAffinity" => looks_across_namespaces(below(spec, "affinity")),
+        "PriorityClass" => {
+            let class = text(spec, "priorityClassName");
+            let is_named = values.iter().any(|value| value == class);
+            match operator {
+                "In" => !class.is_empty() && is_named,
+                "NotIn" => class.is_empty() || !is_named,
+                "DoesNotExist" => class.is_empty(),
+                _ => !class.is_empty(),
+            }
+        }
         _ => false,
-    })
+    }
+}
+
+/// True if a term of an affinity is about pods of other namespaces.
+fn looks_across_namespaces(affinity: &Object) -> bool {
+    let terms = ["podAffinity", "podAntiAffinity"].into_iter().flat_map(|kind| {
+        let rules = below(affinity, kind);
+        let required = list(rules, "requiredDuringSchedulingIgnoredDuringExecution").iter();
+        let preferred = list(rules, "preferredDuringSchedulingIgnoredDuringExecution").iter();
+        required.chain(preferred.map(|term| &term["podAffinityTerm"]))
+    });
+    terms
+        .filter_map(Value::as_object)
+        .any(|term| !list(term, "namespaces").is_empty() || object(term, "namespaceSelector").is_some())
 }
 
 fn shown(amount: &Value) -> String {
@@ -324,6 +411,60 @@ mod tests {
             .get("resourcequotas", &format!("a/{name}"))
             .expect("there");
         below(below(&quota, "status"), "used")["configmaps"].clone()
+    }
+
+    #[test]
+    fn a_quota_is_about_the_pods_of_its_scopes() {
+        let cluster = bare();
+        let kinds = cluster.kinds();
+        let resource = |plural: &str| kinds.find("", "v1", plural).expect("built in");
+        let of = |value: Value| match value {
+            Value::Object(object) => object,
+            _ => panic!("an object"),
+        };
+        let expression = |scope: &str, operator: &str, values: Value| json!({"scopeSelector": {"matchExpressions": [{"scopeName": scope, "operator": operator, "values": values}]}});
+        let high = json!({"priorityClassName": "high"});
+        let across = json!({"affinity": {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution":
+            [{"weight": 1, "podAffinityTerm": {"topologyKey": "a", "namespaces": ["b"]}}]}}});
+        let cases = [
+            (json!({}), &high, true),
+            (json!({"scopes": ["PriorityClass"]}), &high, true),
+            (json!({"scopes": ["Terminating"]}), &high, false),
+            (expression("PriorityClass", "In", json!(["high"])), &high, true),
+            (expression("PriorityClass", "In", json!(["low"])), &high, false),
+            (expression("PriorityClass", "NotIn", json!(["low"])), &high, true),
+            (expression("PriorityClass", "In", json!(["low"])), &across, false),
+            (
+                expression("PriorityClass", "NotIn", json!(["low"])),
+                &across,
+                true,
+            ),
+            (
+                expression("PriorityClass", "DoesNotExist", json!([])),
+                &across,
+                true,
+            ),
+            (
+                expression("CrossNamespacePodAffinity", "Exists", json!([])),
+                &across,
+                true,
+            ),
+            (
+                expression("CrossNamespacePodAffinity", "Exists", json!([])),
+                &high,
+                false,
+            ),
+        ];
+        for (quota, pod, expected) in cases {
+            let found = in_scope(
+                &of(json!({"spec": quota})),
+                resource("pods"),
+                &of(json!({"spec": pod})),
+            );
+            assert_eq!(found, expected, "{quota} {pod}");
+        }
+        let limited = of(json!({"spec": {"scopes": ["PriorityClass"]}}));
+        assert!(!in_scope(&limited, resource("configmaps"), &Object::new()));
     }
 
     #[test]
