@@ -25,6 +25,7 @@ use crate::{
 mod accounts;
 mod bootstrap;
 mod definitions;
+mod disruption;
 mod garbage;
 mod namespaces;
 mod paced;
@@ -95,6 +96,8 @@ pub struct StandIns {
     pub api_services: bool,
     /// Keeps the status of ResourceQuotas, by which new objects are refused.
     pub quotas: bool,
+    /// Keeps the status of PodDisruptionBudgets, by which evictions are refused.
+    pub disruption: bool,
 }
 
 impl StandIns {
@@ -104,6 +107,7 @@ impl StandIns {
         api_service: true,
         api_services: true,
         quotas: true,
+        disruption: true,
     };
 }
 
@@ -141,6 +145,7 @@ fn controllers() -> Vec<Box<dyn Controller>> {
     vec![
         Box::new(accounts::Accounts::default()),
         Box::new(bootstrap::Tokens::default()),
+        Box::new(disruption::Disruption::default()),
         Box::new(garbage::Garbage::default()),
         Box::new(namespaces::Namespaces::default()),
         Box::new(protection::Protection::default()),
