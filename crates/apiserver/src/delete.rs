@@ -290,8 +290,8 @@ fn grace(resource: &Resource, object: &mut Object, options: &DeleteOptions, now:
     else {
         return Some(Grace::None);
     };
-    // A later deletion may only shorten the time.
-    let asked = options.grace?;
+    // A later deletion may only shorten the time. Less than nothing counts as one second.
+    let asked = options.grace.map(|asked| if asked < 0 { 1 } else { asked })?;
     if asked >= given {
         return None;
     }

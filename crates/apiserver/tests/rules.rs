@@ -685,3 +685,19 @@ async fn metadata_of_embedded_objects_is_validated_as_that_of_any_object() {
     let (code, reported) = ask(&cluster, "PATCH", &format!("{cups}/mine"), worse).await;
     assert_eq!(code, 422, "{reported}");
 }
+
+#[tokio::test]
+async fn a_negative_grace_period_is_one_second() {
+    const PODS: &str = "/api/v1/namespaces/default/pods";
+    let cluster = cluster();
+    let spec = json!({"nodeName": "node", "containers": [{"name": "a", "image": "a"}]});
+    make(&cluster, PODS, json!({"metadata": {"name": "a"}, "spec": spec})).await;
+    let path = format!("{PODS}/a");
+    for (asked, given) in [(30, 30), (-1, 1), (-5, 1)] {
+        let (code, answer) = ask(&cluster, "DELETE", &path, json!({"gracePeriodSeconds": asked})).await;
+        assert_eq!(code, 200, "{answer}");
+        let (code, pod) = ask(&cluster, "GET", &path, Value::Null).await;
+        assert_eq!(code, 200, "{pod}");
+        assert_eq!(pod["metadata"]["deletionGracePeriodSeconds"], given, "{asked}");
+    }
+}
