@@ -98,6 +98,8 @@ pub struct StandIns {
     pub quotas: bool,
     /// Keeps the status of PodDisruptionBudgets, by which evictions are refused.
     pub disruption: bool,
+    /// CronJobs get Jobs, where workloads have a stand-in.
+    pub cron_jobs: bool,
 }
 
 impl StandIns {
@@ -108,6 +110,7 @@ impl StandIns {
         api_services: true,
         quotas: true,
         disruption: true,
+        cron_jobs: true,
     };
 }
 

@@ -18,7 +18,7 @@ mod apps;
 mod authentication;
 mod authorization;
 mod autoscaling;
-mod batch;
+pub(crate) mod batch;
 pub(crate) mod certificates;
 mod coordination;
 pub(crate) mod core;

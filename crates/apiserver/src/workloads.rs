@@ -26,6 +26,7 @@ use crate::{
     store::{Entry, Happened, Reader, Store},
 };
 
+mod cron;
 mod owners;
 mod parts;
 mod stages;
@@ -33,11 +34,12 @@ mod stages;
 pub use stages::Stages;
 
 /// The collections that are looked at, workloads before what they own.
-const WATCHED: [&str; 7] = [
+const WATCHED: [&str; 8] = [
     "apps/deployments",
     "apps/replicasets",
     "apps/statefulsets",
     "apps/daemonsets",
+    "batch/cronjobs",
     "batch/jobs",
     "pods",
     "persistentvolumeclaims",
@@ -78,9 +80,14 @@ type Dirty = BTreeSet<At>;
 /// The first pause before what was refused is tried again, and the longest.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(10));
 
+/// The longest time until an object is processed again: a machine that slept has another time than its timers.
+const LOOK: Duration = Duration::from_secs(3600);
+
 /// The state of the task.
 #[derive(Default)]
 struct State {
+    /// True if CronJobs get Jobs.
+    cron_jobs: bool,
     /// The position in the events, by collection.
     seen: [Option<Reader>; WATCHED.len()],
     /// The objects that the object of a uid controls.
@@ -88,7 +95,9 @@ struct State {
     /// The uid of the controller of each object that has one.
     owners: BTreeMap<At, String>,
     /// The objects that are processed again, and the times.
-    later: BTreeSet<(Instant, usize, String)>,
+    later: BTreeSet<(Instant, At)>,
+    /// The same by object: each has one time.
+    again: BTreeMap<At, Instant>,
     /// The number of consecutive refusals about an object.
     refused: BTreeMap<At, u32>,
 }
@@ -97,8 +106,12 @@ struct State {
 pub fn start(cluster: &Cluster, stages: Stages) {
     let (weak, service) = (std::sync::Arc::downgrade(cluster.inner()), cluster.weak_service());
     let mut ticks = cluster.inner().store.ticks();
+    let cron_jobs = cluster.inner().options.stand_ins.cron_jobs;
     tokio::spawn(async move {
-        let mut state = State::default();
+        let mut state = State {
+            cron_jobs,
+            ..State::default()
+        };
         loop {
             let mut dirty = Dirty::new();
             {
@@ -107,12 +120,8 @@ pub fn start(cluster: &Cluster, stages: Stages) {
                 state.observe(&inner.store, &mut dirty);
             }
             let now = Instant::now();
-            while let Some((at, ..)) = state.later.first()
-                && *at <= now
-            {
-                if let Some((_, collection, key)) = state.later.pop_first() {
-                    dirty.insert((collection, key));
-                }
+            while state.later.first().is_some_and(|(time, _)| *time <= now) {
+                dirty.extend(state.later.pop_first().map(|(_, at)| at));
             }
             for at in dirty {
                 let Some(inner) = weak.upgrade() else { return };
@@ -128,9 +137,7 @@ pub fn start(cluster: &Cluster, stages: Stages) {
                     refused |= carry_out(service, action).await == Outcome::Refused;
                 }
                 let pause = state.pause(&at, refused);
-                for after in again.into_iter().chain(pause) {
-                    state.later.insert((Instant::now() + after, at.0, at.1.clone()));
-                }
+                state.postpone(at, again.into_iter().chain(pause).min());
             }
             let next = state.later.first().map(|(at, ..)| *at);
             tokio::select! {
@@ -246,8 +253,24 @@ impl State {
             "apps/replicasets" => (owners::replica_set(&object, &children("pods")), None),
             "apps/statefulsets" => (owners::stateful_set(&object, &children("pods")), None),
             "apps/daemonsets" => (owners::daemon_set(&object, &children("pods")), None),
+            "batch/cronjobs" if self.cron_jobs => {
+                cron::cron_job(&object, &children("batch/jobs"), cluster.timestamp())
+            }
+            "batch/cronjobs" => (Vec::new(), None),
             "batch/jobs" => (owners::job(&object, &children("pods"), &now), None),
             _ => stages.next(collection, &object, &now, cluster.timestamp()),
+        }
+    }
+
+    /// Has an object processed again after some time, and not before unless it changes.
+    fn postpone(&mut self, at: At, after: Option<Duration>) {
+        if let Some(before) = self.again.remove(&at) {
+            self.later.remove(&(before, at.clone()));
+        }
+        if let Some(after) = after {
+            let time = Instant::now() + after.min(LOOK);
+            self.again.insert(at.clone(), time);
+            self.later.insert((time, at));
         }
     }
 

@@ -36,6 +36,7 @@ pub(super) fn place_of(controller: &Owner) -> Option<(&'static str, &str)> {
         "ReplicaSet" => "apps/replicasets",
         "StatefulSet" => "apps/statefulsets",
         "DaemonSet" => "apps/daemonsets",
+        "CronJob" => "batch/cronjobs",
         "Job" => "batch/jobs",
         _ => return None,
     };

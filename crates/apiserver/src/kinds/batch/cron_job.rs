@@ -1,7 +1,11 @@
 //! `CronJobs` and their schedules.
 
 use crate::{
-    kinds::{batch::job, kind_def::KindDef, pod_spec, workloads},
+    kinds::{
+        batch::{job, schedule},
+        kind_def::KindDef,
+        pod_spec, workloads,
+    },
     object::{
         Object, field,
         tree::{Errors, below, default, made, object, text},
@@ -152,7 +156,7 @@ fn schedule_format(spec: &Object, old: Option<&Object>, errors: &mut Errors) {
     if let Some(problem) = problem {
         errors.invalid("spec.schedule", schedule, &problem);
     }
-    if let Err(problem) = parse(schedule) {
+    if let Err(problem) = schedule::parse(schedule) {
         errors.invalid("spec.schedule", schedule, &problem);
     }
 }
@@ -201,168 +205,6 @@ fn is_known(zone: &str) -> bool {
                 && place
                     .chars()
                     .all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '+' | '/'))
-        }
-    }
-}
-
-/// A field of a schedule: least, most, names of values.
-type Bounds = (u32, u32, &'static [&'static str]);
-
-const FIELDS: [Bounds; 5] = [
-    (0, 59, &[]),
-    (0, 23, &[]),
-    (1, 31, &[]),
-    (
-        1,
-        12,
-        &[
-            "", "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
-        ],
-    ),
-    (0, 6, &["sun", "mon", "tue", "wed", "thu", "fri", "sat"]),
-];
-
-const MACROS: [&str; 7] = [
-    "@yearly",
-    "@annually",
-    "@monthly",
-    "@weekly",
-    "@daily",
-    "@midnight",
-    "@hourly",
-];
-
-/// Checks a schedule as cron reads it: five fields or a macro. Errors are those of the real server.
-fn parse(schedule: &str) -> std::result::Result<(), String> {
-    let zone = ["TZ=", "CRON_TZ="]
-        .iter()
-        .any(|prefix| schedule.starts_with(prefix));
-    let schedule = match schedule.split_once(' ') {
-        Some((_, rest)) if zone => rest.trim(),
-        None if zone => return Err("provided bad location".to_owned()),
-        _ => schedule,
-    };
-    if schedule.starts_with('@') {
-        if MACROS.contains(&schedule) {
-            return Ok(());
-        }
-        return match schedule.strip_prefix("@every ") {
-            Some(every) if is_duration(every) => Ok(()),
-            Some(every) => Err(format!(
-                "failed to parse duration {schedule}: time: invalid duration {every:?}"
-            )),
-            None => Err(format!("unrecognized descriptor: {schedule}")),
-        };
-    }
-    let fields: Vec<&str> = schedule.split_whitespace().collect();
-    if fields.len() != FIELDS.len() {
-        return Err(format!(
-            "expected exactly 5 fields, found {}: [{}]",
-            fields.len(),
-            fields.join(" ")
-        ));
-    }
-    for (text, bounds) in fields.iter().zip(FIELDS) {
-        for part in text.split(',').filter(|part| !part.is_empty()) {
-            range(part, bounds)?;
-        }
-    }
-    Ok(())
-}
-
-fn is_duration(text: &str) -> bool {
-    !text.is_empty()
-        && text
-            .chars()
-            .all(|c| c.is_ascii_digit() || matches!(c, '.' | 'h' | 'm' | 's' | 'u' | 'n'))
-        && text.starts_with(|c: char| c.is_ascii_digit())
-        && text.ends_with(['h', 'm', 's'])
-}
-
-fn range(part: &str, (least, most, names): Bounds) -> std::result::Result<(), String> {
-    let (span, step) = match part.split_once('/') {
-        Some((_, step)) if step.contains('/') => return Err(format!("too many slashes: {part}")),
-        Some((span, step)) => (span, Some(step)),
-        None => (part, None),
-    };
-    let value = |text: &str| -> std::result::Result<u32, String> {
-        if let Some(at) = names
-            .iter()
-            .position(|name| !name.is_empty() && name.eq_ignore_ascii_case(text))
-        {
-            return Ok(u32::try_from(at).unwrap_or(0));
-        }
-        match text.parse::<i64>() {
-            Ok(number) if number < 0 => Err(format!("negative number ({number}) not allowed: {text}")),
-            Ok(number) => Ok(u32::try_from(number).unwrap_or(u32::MAX)),
-            Err(_) => Err(format!(
-                "failed to parse int from {text}: strconv.Atoi: parsing {text:?}: invalid syntax"
-            )),
-        }
-    };
-    let (from, to) = match span.split_once('-') {
-        _ if span == "*" || span == "?" => (least, most),
-        Some((_, to)) if to.contains('-') => return Err(format!("too many hyphens: {part}")),
-        Some((from, to)) => (value(from)?, value(to)?),
-        None => {
-            let from = value(span)?;
-            (from, if step.is_some() { most } else { from })
-        }
-    };
-    if let Some(step) = step
-        && value(step)? == 0
-    {
-        return Err(format!("step of range should be a positive number: {part}"));
-    }
-    if from < least {
-        return Err(format!(
-            "beginning of range ({from}) below minimum ({least}): {part}"
-        ));
-    }
-    if to > most {
-        return Err(format!("end of range ({to}) above maximum ({most}): {part}"));
-    }
-    if from > to {
-        return Err(format!(
-            "beginning of range ({from}) beyond end of range ({to}): {part}"
-        ));
-    }
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::parse;
-
-    #[test]
-    fn schedules_are_read_as_cron_reads_them() {
-        for good in [
-            "*/5 * * * *",
-            "0 0 1 jan sun",
-            "1,2,3-5 * ? * 1-5/2",
-            "@daily",
-            "@every 1h30m",
-            "5/10 * * * *",
-        ] {
-            assert_eq!(parse(good), Ok(()), "{good}");
-        }
-        for (bad, why) in [
-            ("60 * * * *", "end of range (60) above maximum (59): 60"),
-            ("* * 0 * *", "beginning of range (0) below minimum (1): 0"),
-            (
-                "5-3 * * * *",
-                "beginning of range (5) beyond end of range (3): 5-3",
-            ),
-            ("*/0 * * * *", "step of range should be a positive number: */0"),
-            ("1/2/3 * * * *", "too many slashes: 1/2/3"),
-            ("1-2-3 * * * *", "too many hyphens: 1-2-3"),
-            (
-                "x * * * *",
-                "failed to parse int from x: strconv.Atoi: parsing \"x\": invalid syntax",
-            ),
-            ("@never", "unrecognized descriptor: @never"),
-        ] {
-            assert_eq!(parse(bad), Err(why.to_owned()), "{bad}");
         }
     }
 }
