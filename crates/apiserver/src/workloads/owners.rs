@@ -345,8 +345,17 @@ pub(super) fn job(job: &Object, pods: &[Object], now: &str) -> Vec<Action> {
         all.iter()
             .any(|each| matches!(text(&each["type"]), "Complete" | "Failed") && each["status"] == "True")
     });
-    if finished || is_leaving(job) || spec["suspend"] == true {
+    if finished || is_leaving(job) {
         return Vec::new();
+    }
+    if spec["suspend"] == true {
+        let mut status = Counts::default();
+        status.count("active", 0);
+        status.count("ready", 0);
+        let live = pods.iter().filter(|pod| !is_over(pod) && !is_leaving(pod));
+        let mut actions: Vec<Action> = live.map(remove).collect();
+        actions.extend(status.patch("apis/batch/v1", "jobs", job));
+        return actions;
     }
     let number = |phase: &str| count(pods.iter().filter(|pod| phase_of(pod) == phase).count());
     let (succeeded, failed) = (number("Succeeded"), number("Failed"));

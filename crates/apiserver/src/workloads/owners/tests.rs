@@ -154,3 +154,20 @@ fn a_job_ends_when_enough_pods_succeeded() {
         .collect();
     assert_eq!(kinds["Complete"], "True");
 }
+
+#[test]
+fn a_suspended_job_loses_its_pods() {
+    let of = |suspend: bool| {
+        object(json!({
+            "metadata": {"name": "j", "namespace": "d", "uid": "u"}, "status": {"active": 1},
+            "spec": {"completions": 1, "parallelism": 1, "suspend": suspend, "template": {"spec": {"containers": []}}},
+        }))
+    };
+    assert!(created(&job(&of(true), &[], "now")).is_empty());
+    let pods = created(&job(&of(false), &[], "now"));
+    let actions = job(&of(true), &pods, "now");
+    let [Action::Delete { .. }, Action::Patch { patch, .. }] = actions.as_slice() else {
+        panic!("{actions:?}")
+    };
+    assert_eq!(patch["status"]["active"], Value::Null);
+}
