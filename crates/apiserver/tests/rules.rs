@@ -2,8 +2,6 @@
 
 mod common;
 
-use std::time::Duration;
-
 use entourage_apiserver::{Cluster, Options};
 use serde_json::{Value, json};
 
@@ -38,25 +36,9 @@ async fn make(cluster: &Cluster, path: &str, body: Value) -> Value {
     made
 }
 
-/// Waits until a GET answers as wanted, looking whenever something was written or other kinds are served.
+/// Waits until a GET answers as wanted.
 async fn until(cluster: &Cluster, path: &str, wanted: impl Fn(u16, &Value) -> bool) {
-    let mut ticks = cluster.store().ticks();
-    let mut kinds = cluster.kinds_changes();
-    let waiting = async {
-        loop {
-            let (code, body) = ask(cluster, "GET", path, Value::Null).await;
-            if wanted(code, &body) {
-                return;
-            }
-            tokio::select! {
-                changed = ticks.changed() => changed.expect("the store is there"),
-                changed = kinds.changed() => changed.expect("the cluster is there"),
-            }
-        }
-    };
-    tokio::time::timeout(Duration::from_secs(20), waiting)
-        .await
-        .unwrap_or_else(|_| panic!("waited in vain for {path}"));
+    common::until(cluster, "admin", path, wanted).await;
 }
 
 #[tokio::test]

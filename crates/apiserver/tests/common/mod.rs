@@ -1,6 +1,8 @@
 //! Asking a cluster without a socket.
 #![allow(dead_code, reason = "not every test asks in every way")]
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use entourage_apiserver::Cluster;
 use http::{Request, header};
@@ -66,4 +68,30 @@ pub(crate) async fn whole(
         .expect("a whole body")
         .to_bytes();
     (status, warning, serde_json::from_slice(&body).unwrap_or_default())
+}
+
+/// The answer to a GET once it is as wanted, looking whenever something was written or other kinds are served.
+pub(crate) async fn until(
+    cluster: &Cluster,
+    token: &str,
+    path: &str,
+    wanted: impl Fn(u16, &Value) -> bool,
+) -> Value {
+    let mut ticks = cluster.store().ticks();
+    let mut kinds = cluster.kinds_changes();
+    let waiting = async {
+        loop {
+            let (code, body) = ask(cluster, token, "GET", path, &Value::Null).await;
+            if wanted(code, &body) {
+                return body;
+            }
+            tokio::select! {
+                changed = ticks.changed() => changed.expect("the store is there"),
+                changed = kinds.changed() => changed.expect("the cluster is there"),
+            }
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), waiting)
+        .await
+        .unwrap_or_else(|_| panic!("waited in vain for {path}"))
 }

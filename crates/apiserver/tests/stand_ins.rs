@@ -1,0 +1,408 @@
+//! What a whole cluster does beside an API server, as a client of a member sees it.
+
+mod common;
+
+use std::net::{Ipv4Addr, SocketAddr};
+
+use common::{ask, ask_as, until};
+use entourage_apiserver::{
+    Cluster, Options, StandIns,
+    listener::{self, Authority},
+    workloads::{self, Stages},
+};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+const ADMIN: &str = "admin";
+const NAMESPACES: &str = "/api/v1/namespaces";
+const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+const PODS: &str = "/api/v1/namespaces/default/pods";
+const SERVICES: &str = "/apis/apiregistration.k8s.io/v1/apiservices";
+
+fn options(stand_ins: StandIns) -> Options {
+    Options {
+        admin_token: ADMIN.to_owned(),
+        authority: Some(Authority::new().expect("an authority")),
+        stand_ins,
+        ..Options::default()
+    }
+}
+
+fn member() -> Cluster {
+    Cluster::new(options(StandIns::ALL))
+}
+
+async fn get(cluster: &Cluster, path: &str) -> (u16, Value) {
+    ask(cluster, ADMIN, "GET", path, &Value::Null).await
+}
+
+async fn make(cluster: &Cluster, path: &str, object: Value) -> Value {
+    let (code, made) = ask(cluster, ADMIN, "POST", path, &object).await;
+    assert_eq!(code, 201, "{made}");
+    made
+}
+
+async fn patch(cluster: &Cluster, path: &str, patch: Value) -> Value {
+    let media = "application/merge-patch+json";
+    let (code, patched) = ask_as(cluster, ADMIN, "PATCH", path, media, &patch).await;
+    assert_eq!(code, 200, "{patched}");
+    patched
+}
+
+async fn delete(cluster: &Cluster, path: &str) {
+    let (code, answer) = ask(cluster, ADMIN, "DELETE", path, &Value::Null).await;
+    assert!(matches!(code, 200 | 202), "{answer}");
+}
+
+#[tokio::test]
+async fn a_namespace_has_the_authority_until_it_goes() {
+    let cluster = member();
+    let map = format!("{NAMESPACES}/shop/configmaps/kube-root-ca.crt");
+    make(&cluster, NAMESPACES, json!({"metadata": {"name": "shop"}})).await;
+    let first = until(&cluster, ADMIN, &map, |code, _| code == 200).await;
+    let text = first["data"]["ca.crt"].as_str().expect("a text");
+    assert!(text.contains("BEGIN CERTIFICATE"));
+
+    let forged = json!({"data": {"ca.crt": "forged", "more": "x"}, "metadata": {"labels": {"team": "a"}}});
+    patch(&cluster, &map, forged).await;
+    let restored = until(&cluster, ADMIN, &map, |_, map| map["data"] == first["data"]).await;
+    assert_eq!(restored["metadata"]["labels"]["team"], "a");
+
+    delete(&cluster, &map).await;
+    let again = until(&cluster, ADMIN, &map, |code, _| code == 200).await;
+    assert_ne!(again["metadata"]["uid"], first["metadata"]["uid"]);
+
+    delete(&cluster, &format!("{NAMESPACES}/shop")).await;
+    until(&cluster, ADMIN, &format!("{NAMESPACES}/shop"), |code, _| {
+        code == 404
+    })
+    .await;
+    assert_eq!(get(&cluster, &map).await.0, 404);
+}
+
+#[tokio::test]
+async fn the_service_kubernetes_leads_to_the_listener() {
+    let options = options(StandIns::ALL);
+    let authority = options.authority.clone().expect("an authority");
+    let cluster = Cluster::new(options);
+    let service = format!("{NAMESPACES}/default/services/kubernetes");
+    until(&cluster, ADMIN, &service, |code, _| code == 200).await;
+    let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let stop = CancellationToken::new();
+    let bound = listener::listen(cluster.clone(), &authority, any, stop.clone())
+        .await
+        .expect("an address");
+    let endpoints = format!("{NAMESPACES}/default/endpoints/kubernetes");
+    until(&cluster, ADMIN, &endpoints, |_, endpoints| {
+        endpoints["subsets"][0]["ports"][0]["port"] == bound.port()
+    })
+    .await;
+    let slice = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/kubernetes";
+    let slice = until(&cluster, ADMIN, slice, |_, slice| {
+        slice["ports"][0]["port"] == bound.port()
+    })
+    .await;
+    assert_eq!(slice["endpoints"][0]["addresses"], json!(["127.0.0.1"]));
+
+    let before = get(&cluster, &service).await.1;
+    assert_eq!(before["spec"]["clusterIP"], "10.96.0.1");
+    patch(
+        &cluster,
+        &service,
+        json!({"spec": {"selector": {"a": "b"}, "ports": [{"port": 80}]}}),
+    )
+    .await;
+    until(&cluster, ADMIN, &service, |_, service| {
+        service["spec"]["ports"][0]["port"] == 443
+    })
+    .await;
+    delete(&cluster, &service).await;
+    let again = until(&cluster, ADMIN, &service, |code, _| code == 200).await;
+    assert_eq!(again["spec"]["clusterIP"], "10.96.0.1");
+    // The address is taken.
+    let services = format!("{NAMESPACES}/default/services");
+    let other =
+        json!({"metadata": {"name": "other"}, "spec": {"clusterIP": "10.96.0.1", "ports": [{"port": 80}]}});
+    assert_eq!(ask(&cluster, ADMIN, "POST", &services, &other).await.0, 422);
+    stop.cancel();
+}
+
+#[tokio::test]
+async fn each_group_version_has_an_available_service() {
+    const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    let available = |service: &Value| service["status"]["conditions"][0]["status"] == "True";
+    let cluster = member();
+    for name in ["v1.", "v1.apps", "v1.apiregistration.k8s.io"] {
+        let path = format!("{SERVICES}/{name}");
+        until(&cluster, ADMIN, &path, |_, service| available(service)).await;
+    }
+    let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let crd = json!({"metadata": {"name": "cups.t.example.com"}, "spec": {"group": "t.example.com", "scope": "Namespaced",
+        "names": {"plural": "cups", "kind": "Cup"},
+        "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}]}});
+    make(&cluster, CRDS, crd).await;
+    let path = format!("{SERVICES}/v1.t.example.com");
+    until(&cluster, ADMIN, &path, |_, service| available(service)).await;
+    delete(&cluster, &path).await;
+    until(&cluster, ADMIN, &path, |_, service| available(service)).await;
+    delete(&cluster, &format!("{CRDS}/cups.t.example.com")).await;
+    until(&cluster, ADMIN, &path, |code, _| code == 404).await;
+
+    let spec = json!({"group": "metrics.k8s.io", "version": "v1beta1", "groupPriorityMinimum": 100, "versionPriority": 100,
+        "service": {"namespace": "kube-system", "name": "metrics-server"}, "insecureSkipTLSVerify": true});
+    let metrics = json!({"metadata": {"name": "v1beta1.metrics.k8s.io"}, "spec": spec});
+    make(&cluster, SERVICES, metrics).await;
+    let path = format!("{SERVICES}/v1beta1.metrics.k8s.io");
+    let service = until(&cluster, ADMIN, &path, |_, service| {
+        service["status"]["conditions"][0]["status"] == "False"
+    })
+    .await;
+    assert_eq!(service["spec"]["service"]["port"], 443);
+    delete(&cluster, &path).await;
+    assert_eq!(get(&cluster, &path).await.0, 404);
+}
+
+#[tokio::test]
+async fn a_hub_has_nothing_of_it() {
+    let cluster = Cluster::new(options(StandIns::default()));
+    // The controllers have worked: this account is theirs.
+    let account = format!("{NAMESPACES}/kube-public/serviceaccounts/default");
+    until(&cluster, ADMIN, &account, |code, _| code == 200).await;
+    for path in [
+        format!("{MAPS}/kube-root-ca.crt"),
+        format!("{NAMESPACES}/default/services/kubernetes"),
+        SERVICES.to_owned(),
+    ] {
+        assert_eq!(get(&cluster, &path).await.0, 404, "{path}");
+    }
+}
+
+fn quota(hard: &Value) -> Value {
+    json!({"metadata": {"name": "q"}, "spec": {"hard": hard}})
+}
+
+const QUOTAS: &str = "/api/v1/namespaces/default/resourcequotas";
+const QUOTA: &str = "/api/v1/namespaces/default/resourcequotas/q";
+
+#[tokio::test]
+async fn a_quota_refuses_what_is_too_much_and_gets_room_again() {
+    let cluster = member();
+    let pod = |name: &str| json!({"metadata": {"name": name}, "spec": {"containers": [{"name": "a", "image": "a"}]}});
+    make(&cluster, PODS, pod("before")).await;
+    make(&cluster, QUOTAS, quota(&json!({"pods": "2"}))).await;
+    until(&cluster, ADMIN, QUOTA, |_, quota| {
+        quota["status"]["used"]["pods"] == "1"
+    })
+    .await;
+    make(&cluster, PODS, pod("second")).await;
+    let (code, refused) = ask(&cluster, ADMIN, "POST", PODS, &pod("third")).await;
+    assert_eq!(code, 403, "{refused}");
+    let message =
+        "pods \"third\" is forbidden: exceeded quota: q, requested: pods=1, used: pods=2, limited: pods=2";
+    assert_eq!(refused["message"], message);
+
+    delete(&cluster, &format!("{PODS}/second?gracePeriodSeconds=0")).await;
+    until(&cluster, ADMIN, QUOTA, |_, quota| {
+        quota["status"]["used"]["pods"] == "1"
+    })
+    .await;
+    make(&cluster, PODS, pod("third")).await;
+
+    patch(&cluster, QUOTA, json!({"spec": {"hard": {"pods": "3"}}})).await;
+    until(&cluster, ADMIN, QUOTA, |_, quota| {
+        quota["status"] == json!({"hard": {"pods": "3"}, "used": {"pods": "2"}})
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn as_many_fit_into_a_quota_as_it_says_whoever_is_first() {
+    let cluster = member();
+    // One is there already: the authority's.
+    let map = format!("{MAPS}/kube-root-ca.crt");
+    until(&cluster, ADMIN, &map, |code, _| code == 200).await;
+    make(&cluster, QUOTAS, quota(&json!({"configmaps": "21"}))).await;
+    until(&cluster, ADMIN, QUOTA, |_, quota| {
+        quota["status"]["used"]["configmaps"] == "1"
+    })
+    .await;
+    let writers = (0..4).map(|writer| {
+        let cluster = cluster.clone();
+        tokio::spawn(async move {
+            let mut made = 0;
+            for number in 0..40 {
+                let name = format!("m{writer}-{number}");
+                let map = json!({"metadata": {"name": name}});
+                let (code, _) = ask(&cluster, ADMIN, "POST", MAPS, &map).await;
+                assert!(matches!(code, 201 | 403), "{code}");
+                made += usize::from(code == 201);
+                // Changes of other objects have the quota counted meanwhile.
+                let labels = json!({"metadata": {"labels": {"n": format!("{writer}-{number}")}}});
+                patch(&cluster, &format!("{MAPS}/kube-root-ca.crt"), labels).await;
+            }
+            made
+        })
+    });
+    let made = futures::future::join_all(writers).await;
+    let made: usize = made.into_iter().map(|made| made.expect("no panic")).sum();
+    assert_eq!(made, 20);
+    let quota = get(&cluster, QUOTA).await.1;
+    assert_eq!(quota["status"]["used"]["configmaps"], "21");
+}
+
+#[tokio::test]
+async fn a_budget_lets_as_many_pods_go_as_it_allows() {
+    const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
+    const BUDGETS: &str = "/apis/policy/v1/namespaces/default/poddisruptionbudgets";
+    let cluster = member();
+    workloads::start(&cluster, Stages::default());
+    let labels = json!({"app": "web"});
+    let template =
+        json!({"metadata": {"labels": labels}, "spec": {"containers": [{"name": "a", "image": "a"}]}});
+    let spec = json!({"replicas": 4, "selector": {"matchLabels": labels}, "template": template});
+    make(
+        &cluster,
+        DEPLOYMENTS,
+        json!({"metadata": {"name": "web"}, "spec": spec}),
+    )
+    .await;
+    let spec = json!({"maxUnavailable": "25%", "selector": {"matchLabels": labels}});
+    make(
+        &cluster,
+        BUDGETS,
+        json!({"metadata": {"name": "b"}, "spec": spec}),
+    )
+    .await;
+    let budget = format!("{BUDGETS}/b");
+    let found = until(&cluster, ADMIN, &budget, |_, budget| {
+        budget["status"]["disruptionsAllowed"] == 1
+    })
+    .await;
+    let status = &found["status"];
+    assert_eq!(
+        [
+            &status["currentHealthy"],
+            &status["desiredHealthy"],
+            &status["expectedPods"]
+        ],
+        [&json!(4), &json!(3), &json!(4)]
+    );
+    let pods = get(&cluster, PODS).await.1;
+    let names: Vec<&str> = pods["items"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|pod| pod["metadata"]["name"].as_str().expect("a name"))
+        .collect();
+    let mut codes = Vec::new();
+    for name in &names[..2] {
+        let eviction = json!({"metadata": {"name": name}});
+        let path = format!("{PODS}/{name}/eviction");
+        codes.push(ask(&cluster, ADMIN, "POST", &path, &eviction).await.0);
+    }
+    assert_eq!(codes, [201, 429]);
+    // Another pod takes the place of the evicted one, and the next may go.
+    let again = until(&cluster, ADMIN, &budget, |_, budget| {
+        let status = &budget["status"];
+        status["disruptionsAllowed"] == 1 && status["disruptedPods"].is_null()
+    })
+    .await;
+    assert_eq!(again["status"]["conditions"][0]["status"], "True");
+}
+
+const JOBS: &str = "/apis/batch/v1/namespaces/default/jobs";
+const CRONS: &str = "/apis/batch/v1/namespaces/default/cronjobs";
+
+/// A CronJob whose last time was long ago.
+async fn cron_job(cluster: &Cluster, more: Value) {
+    let pod = json!({"restartPolicy": "Never", "containers": [{"name": "a", "image": "a"}]});
+    let mut spec = json!({"schedule": "0 0 1 1 *", "suspend": true,
+        "jobTemplate": {"metadata": {"labels": {"a": "b"}}, "spec": {"template": {"spec": pod}}}});
+    for (key, value) in more.as_object().into_iter().flatten() {
+        spec[key] = value.clone();
+    }
+    make(cluster, CRONS, json!({"metadata": {"name": "c"}, "spec": spec})).await;
+    let status = json!({"status": {"lastScheduleTime": "2020-01-01T00:00:00Z"}});
+    patch(cluster, &format!("{CRONS}/c/status"), status).await;
+    patch(
+        cluster,
+        &format!("{CRONS}/c"),
+        json!({"spec": {"suspend": false}}),
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_cron_job_that_missed_many_times_runs_once() {
+    let cluster = member();
+    workloads::start(&cluster, Stages::default());
+    cron_job(&cluster, json!({})).await;
+    let cron = until(&cluster, ADMIN, &format!("{CRONS}/c"), |_, cron| {
+        cron["status"]["lastSuccessfulTime"].is_string() && cron["status"]["active"].is_null()
+    })
+    .await;
+    let jobs = get(&cluster, JOBS).await.1;
+    let jobs = jobs["items"].as_array().expect("a list");
+    assert_eq!(jobs.len(), 1, "{jobs:?}");
+    let metadata = &jobs[0]["metadata"];
+    assert_eq!(metadata["labels"]["a"], "b");
+    assert_eq!(metadata["ownerReferences"][0]["uid"], cron["metadata"]["uid"]);
+    let scheduled = &metadata["annotations"]["batch.kubernetes.io/cronjob-scheduled-timestamp"];
+    assert_eq!(scheduled, &cron["status"]["lastScheduleTime"]);
+
+    delete(&cluster, &format!("{CRONS}/c?propagationPolicy=Background")).await;
+    until(&cluster, ADMIN, JOBS, |_, jobs| jobs["items"] == json!([])).await;
+}
+
+#[tokio::test]
+async fn a_job_that_was_refused_is_created_when_there_is_room() {
+    let cluster = member();
+    make(&cluster, QUOTAS, quota(&json!({"count/jobs.batch": "0"}))).await;
+    until(&cluster, ADMIN, QUOTA, |_, quota| {
+        quota["status"]["used"].is_object()
+    })
+    .await;
+    workloads::start(&cluster, Stages::default());
+    cron_job(&cluster, json!({"successfulJobsHistoryLimit": 0})).await;
+    // The pod is there for its events alone: it is processed behind the CronJob.
+    let pod = json!({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "a", "image": "a"}]}});
+    make(&cluster, PODS, pod).await;
+    until(&cluster, ADMIN, &format!("{PODS}/p"), |_, pod| {
+        pod["status"]["phase"] == "Running"
+    })
+    .await;
+    let cron = get(&cluster, &format!("{CRONS}/c")).await.1;
+    assert_eq!(cron["status"]["lastScheduleTime"], "2020-01-01T00:00:00Z");
+    patch(
+        &cluster,
+        QUOTA,
+        json!({"spec": {"hard": {"count/jobs.batch": "9"}}}),
+    )
+    .await;
+    until(&cluster, ADMIN, &format!("{CRONS}/c"), |_, cron| {
+        cron["status"]["lastSuccessfulTime"].is_string()
+    })
+    .await;
+    // None of those that ended well is kept.
+    until(&cluster, ADMIN, JOBS, |_, jobs| jobs["items"] == json!([])).await;
+}
+
+#[tokio::test]
+async fn a_cron_job_that_is_switched_off_has_no_job() {
+    let stand_ins = StandIns {
+        cron_jobs: false,
+        ..StandIns::ALL
+    };
+    let cluster = Cluster::new(options(stand_ins));
+    workloads::start(&cluster, Stages::default());
+    cron_job(&cluster, json!({})).await;
+    let job = json!({"metadata": {"name": "j"}, "spec": {"template": {"spec":
+        {"restartPolicy": "Never", "containers": [{"name": "a", "image": "a"}]}}}});
+    make(&cluster, JOBS, job).await;
+    until(&cluster, ADMIN, &format!("{JOBS}/j"), |_, job| {
+        job["status"]["succeeded"] == 1
+    })
+    .await;
+    let jobs = get(&cluster, JOBS).await.1;
+    assert_eq!(jobs["items"].as_array().map(Vec::len), Some(1));
+}
