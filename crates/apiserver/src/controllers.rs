@@ -78,14 +78,14 @@ pub(crate) trait Context: admission::Context {
     /// True if the cluster has the controllers `pvc-protection` and `pv-protection`.
     fn storage_protection(&self) -> bool;
 
-    /// What the cluster has of a whole one.
+    /// The parts of a whole cluster that this one has.
     fn stand_ins(&self) -> StandIns;
 
     /// The address at which the API server is served.
     fn address(&self) -> SocketAddr;
 }
 
-/// What a whole cluster does, and an API server with the controllers of a hub does not. Default: nothing of it.
+/// The parts of a whole cluster that an API server with the controllers of a hub lacks. Default: none of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StandIns {
     /// Keeps the ConfigMap `kube-root-ca.crt` in each namespace, if the cluster has an authority.

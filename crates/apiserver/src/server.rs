@@ -41,7 +41,7 @@ pub struct Options {
     /// True if claims and volumes that are being deleted are released once they are unused, as by the controllers
     /// `pvc-protection` and `pv-protection`, which an API server alone lacks. Default: false.
     pub storage_protection: bool,
-    /// What the cluster has of a whole one. Default: nothing, as on a hub.
+    /// The parts of a whole cluster that this one has. Default: none, as on a hub.
     pub stand_ins: StandIns,
     /// File that holds the objects and survives the process; `None`: they live in memory.
     pub data: Option<PathBuf>,

@@ -7,7 +7,7 @@ use http_body_util::{BodyExt as _, Full};
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
 
-/// What `kubectl` accepts when it prints a table.
+/// The media types that `kubectl` accepts when it prints a table.
 const TABLES: &str = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json";
 
 fn cluster() -> Cluster {

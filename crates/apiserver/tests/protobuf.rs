@@ -1,4 +1,4 @@
-//! What the typed clients of Go send and read: bodies in protocol buffers.
+//! Bodies in protocol buffers, as the typed clients of Go send and read them.
 
 use bytes::Bytes;
 use entourage_apiserver::{Cluster, Options};

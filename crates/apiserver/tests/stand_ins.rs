@@ -1,4 +1,4 @@
-//! What a whole cluster does beside an API server, as a client of a member sees it.
+//! The parts of a whole cluster beside an API server, as a client of a member sees them.
 
 mod common;
 

@@ -78,7 +78,7 @@ pub(super) fn charge(
     Ok(charged)
 }
 
-/// What the objects of its namespace use of what a quota limits. O(objects of the kinds that it limits).
+/// The use, by the objects of its namespace, of what a quota limits. O(objects of the kinds that it limits).
 pub(crate) fn used(cluster: &dyn Context, quota: &Object) -> Object {
     let hard = below(below(quota, "spec"), "hard");
     let prefix = format!("{}/", field(quota, "namespace"));

@@ -26,7 +26,7 @@ use crate::{
 const BUDGETS: &str = "policy/poddisruptionbudgets";
 const PODS: &str = "pods";
 
-/// What controls pods and says how many there should be. The scale of a custom resource is read when a pod changes.
+/// The kinds that control pods and say how many there should be. The scale of a custom resource is read when a pod changes.
 const SCALES: [&str; 4] = [
     "apps/deployments",
     "apps/replicasets",
@@ -131,7 +131,7 @@ fn disrupted(status: &Object, pods: &[&Object], now: Timestamp) -> (Object, Opti
     (kept, first.map(|first| first + Duration::from_millis(1)))
 }
 
-/// What a budget says of its pods.
+/// The numbers of pods that a budget reports.
 #[derive(Debug, PartialEq, Eq)]
 struct Counts {
     healthy: i64,

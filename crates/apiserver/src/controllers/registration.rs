@@ -28,7 +28,7 @@ const MANAGED: &str = "kube-aggregator.kubernetes.io/automanaged";
 pub(super) struct Registration {
     /// True if other group versions may be served than before.
     all: bool,
-    /// What is served here, by the name of its APIService.
+    /// The group versions that are served here, by the name of the APIService.
     served: BTreeMap<String, Local>,
     queue: Queue<String>,
 }

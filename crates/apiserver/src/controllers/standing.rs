@@ -109,7 +109,7 @@ fn root_ca(cluster: &dyn Context, namespace: &str) -> Option<Value> {
     })
 }
 
-/// What names the API server.
+/// An object that names the API server.
 fn api(cluster: &dyn Context, collection: &str) -> Value {
     let (address, port) = (cluster.address().ip().to_string(), cluster.address().port());
     let metadata = |labels: Value| json!({"name": "kubernetes", "namespace": "default", "labels": labels});

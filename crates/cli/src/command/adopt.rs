@@ -2,7 +2,7 @@
 //!
 //! A hub's id is the uid of its kube-system namespace; one that is rebuilt from files has another, and the copies that it finds on
 //! the members belong to another hub. This command replaces the former id in their metadata, object by object, where this hub has
-//! what they were made from. Nothing is deleted, and what is left alone keeps the former id. [`karmada`] does the same with the
+//! what they were made from. Nothing is deleted, and what is left alone keeps the former id. `--from-karmada` does the same with the
 //! copies of a Karmada that exists, and retires it.
 
 use std::{

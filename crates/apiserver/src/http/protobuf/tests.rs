@@ -259,7 +259,7 @@ fn full(name: &str) -> String {
     }
 }
 
-/// What is written of a value, read again.
+/// A value that was written, read again.
 fn there_and_back(value: &Value) -> Value {
     let encoded = from_json(value).expect("known");
     assert!(encoded.is_whole, "{value}");
