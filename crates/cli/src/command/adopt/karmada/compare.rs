@@ -21,12 +21,20 @@ fn adopted(plans: &Plans) -> impl Iterator<Item = (&Str, &ResourceId)> {
     })
 }
 
+/// The Works of Karmada are no copies of this hub.
+const PULLED: &str = "of a cluster in Pull mode a plan reads the Works of this hub alone";
+
 /// A build without the simulation knows nothing.
 #[cfg(not(feature = "embedded"))]
-pub(super) async fn nexts(_: &Fleet<'_>, plans: &Plans) -> (Nexts, Vec<String>) {
+pub(super) async fn nexts(fleet: &Fleet<'_>, plans: &Plans) -> (Nexts, Vec<String>) {
     let unknown = |(cluster, id): (&Str, &ResourceId)| {
-        let why = "this build has no plan".to_owned();
-        ((cluster.clone(), id.clone()), Next::Unknown(why))
+        let is_pulled = fleet.pulled.contains(cluster);
+        let why = if is_pulled {
+            PULLED
+        } else {
+            "this build has no plan"
+        };
+        ((cluster.clone(), id.clone()), Next::Unknown(why.to_owned()))
     };
     (adopted(plans).map(unknown).collect(), Vec::new())
 }
@@ -41,7 +49,7 @@ mod simulated {
     use entourage_core::{adoption::karmada::next, object::Gvk};
     use entourage_simulation::{Fate, Outcome, Place, Report};
 
-    use super::{BTreeMap, Fleet, Next, Nexts, Plans, ResourceId, Str, adopted};
+    use super::{BTreeMap, Fleet, Next, Nexts, PULLED, Plans, ResourceId, Str, adopted};
     use crate::simulate::{
         Assumed,
         live::{self, LiveOptions, MembersFrom},
@@ -53,9 +61,7 @@ mod simulated {
         let mut seen: BTreeMap<Str, BTreeSet<ResourceId>> = BTreeMap::new();
         for (cluster, id) in adopted(plans) {
             if fleet.pulled.contains(cluster) {
-                // The Works of Karmada are no copies of this hub.
-                let why = "of a cluster in Pull mode a plan reads the Works of this hub alone".to_owned();
-                nexts.insert((cluster.clone(), id.clone()), Next::Unknown(why));
+                nexts.insert((cluster.clone(), id.clone()), Next::Unknown(PULLED.to_owned()));
             } else {
                 seen.entry(cluster.clone()).or_default().insert(id.clone());
             }
