@@ -173,6 +173,9 @@ table! {
         /// Ours. On a namespace: the namespaces, separated by commas, or `*` for all, whose objects may have dependencies in
         /// this namespace: by a field that shipped or declared rules read, or by the result of a customization.
         REFERENCES_FROM = "entourage.dev/references-from";
+        /// Ours. On a namespace or a Secret of the hub, set by its owner: the clusters, separated by commas, that the Secrets of the
+        /// namespace, or the Secret, may be propagated to, each by its name or by labels of its Cluster; empty: none.
+        SECRETS_TO = "entourage.dev/secrets-to";
         /// Ours. On a Cluster that is being removed: the treatment of its copies, [`super::ON_UNJOIN_RELEASE`] (the default) or
         /// [`super::ON_UNJOIN_REMOVE`].
         ON_UNJOIN = "entourage.dev/on-unjoin";
@@ -339,6 +342,8 @@ table! {
         SYNC_FAILED = "SyncFailed";
         /// Warning: copies that are no longer wanted could not be deleted.
         CLEANUP_WORK_FAILED = "CleanupWorkFailed";
+        /// Ours. Warning, on a Secret: the allow-list of its namespace, or its own, keeps it away from clusters.
+        SECRET_NOT_ALLOWED = "SecretNotAllowed";
         /// Normal: delivery was suspended or resumed.
         WORK_DISPATCHING = "WorkDispatching";
         /// Normal: the members' status was merged into the template.

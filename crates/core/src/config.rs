@@ -51,6 +51,9 @@ pub struct Config {
     /// The namespaces reserved for the system besides `kube-*` and Karmada's own: those of the clusters and of the Lease.
     /// Default: none.
     pub reserved: BTreeSet<Str>,
+    /// True if objects may be in namespaces that were not observed, as in a model of a hub: such a namespace has no allow-list of
+    /// Secrets. On an API server it is about to be observed, and its Secrets wait for that. Default: false.
+    pub implied_namespaces: bool,
     /// True if the hub has Nodes: then it runs workload controllers, and they own the status of templates. Default: false.
     pub hub_has_nodes: bool,
     /// True if deletions that no edit explains have a budget; see [`crate::governor`]. Default: true.
@@ -122,6 +125,7 @@ impl Config {
             cluster_startup_grace: 60_000,
             distribute: false,
             reserved: BTreeSet::new(),
+            implied_namespaces: false,
             hub_has_nodes: false,
             limit_deletions: true,
             removal_budget: None,

@@ -5,9 +5,11 @@
 //! - [`plan`](plan::plan) plans one (template, cluster).
 
 pub mod apply_task;
+mod awaited;
 pub mod plan;
 pub mod removal_task;
 pub(crate) mod volumes;
+mod withheld;
 
 pub use entourage_render::{
     copy as render,

@@ -138,6 +138,7 @@ pub const ALL: &[EventReason] = &[
     warning(event::SYNC_WORK_FAILED, &[Template, Policy, OverridePolicy, Cluster, Distribution, Rebalancer], "The hub refuses a write of the controllers for it (validation, quota, rights); the message has the server's words.", Refusal),
     normal(event::WORK_DISPATCHING, &[Binding], "Delivery begins to be held back by `suspension`; the condition says at any time on which clusters.", Condition("Dispatching")),
     warning(event::CLEANUP_WORK_FAILED, &[Binding], "A member refuses the removal of a copy that is no longer required there, or for another reason than before.", Written("`aggregatedStatus`")),
+    ours(warning(event::SECRET_NOT_ALLOWED, &[Template], "The allow-list of its namespace, or its own (`entourage.dev/secrets-to`), begins to keep the Secret away from a cluster, or cannot be read: the message names the cluster, the annotation and what to do.", Written("`aggregatedStatus`"))),
     warning(event::DEPENDENCY_POLICY_CONFLICT, &[Binding], "The policies of its referrers begin to contradict each other.", Condition("DependencyPolicyConflict")),
     warning(event::SYNC_DEPENDENCIES_FAILED, &[Template], "`DependenciesReady` turned False, or is False for another reason.", Condition("DependenciesReady")),
     normal(event::SYNC_DEPENDENCIES_SUCCEED, &[Binding], "`DependenciesReady` turned True.", Condition("DependenciesReady")),

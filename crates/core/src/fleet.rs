@@ -20,6 +20,7 @@ pub(crate) mod quotas;
 pub(crate) mod regarding;
 pub(crate) mod render_specs;
 mod rights;
+pub(crate) mod secrets;
 mod stats;
 pub(crate) mod suspension;
 mod sync_requirement;

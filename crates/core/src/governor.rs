@@ -1,7 +1,7 @@
 //! The governor: a limit on the number of copies deleted on a member without an observed reason.
 //!
 //! A deletion is *explained* if an edit reported by a watch ended the reason for the copy: its template or a dependent was
-//! changed or deleted, or a policy, a Cluster's labels, taints or spec, a namespace's consent, an interpreter. It is explained,
+//! changed or deleted, or a policy, a Cluster's labels, taints or spec, a namespace's consent or list of clusters, an interpreter. It is explained,
 //! too, by the current state of the hub: a Cluster, a template or a distribution with a deletionTimestamp. All others are
 //! unexplained: objects that a list shows to be gone or changed (after a restart, a gap, or a restore), and the consequences of
 //! a defect. Invariants:

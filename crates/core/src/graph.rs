@@ -9,6 +9,7 @@ mod override_index;
 mod policy_index;
 mod referrers;
 mod scaling;
+mod secret_lists;
 mod workload_groups;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,6 +21,7 @@ pub(crate) use override_index::{OverrideIndex, Reach};
 pub(crate) use policy_index::PolicyIndex;
 pub use referrers::Referrers;
 pub(crate) use scaling::Scaling;
+pub(crate) use secret_lists::SecretLists;
 pub(crate) use workload_groups::{GroupRule, Membership, WorkloadGroups};
 
 use crate::{
@@ -46,6 +48,8 @@ pub(crate) struct Graph {
     pub(crate) scaling: Scaling,
     /// Namespace → templates of other namespaces that refer to something in it; the empty name stands for cluster-scoped objects.
     pub(crate) cross_namespace_referrers: BTreeMap<Str, BTreeSet<ResourceId>>,
+    /// The allow-lists of Secrets that depend on labels of Clusters.
+    pub(crate) secret_lists: SecretLists,
     /// (kind, namespace) → templates that select objects of it by label.
     pub(crate) selectors: BTreeMap<(Gvk, Str), BTreeSet<ResourceId>>,
     /// The kinds in use, each in the version that is watched.

@@ -172,6 +172,8 @@ pub enum SyncRequirement {
     Removal(Gvk),
     /// The PriorityClasses were listed, or cannot be.
     Priorities,
+    /// The namespaces, with the allow-lists of their Secrets, and the Clusters are synced as of now.
+    SecretLists,
     /// The copies of a kind on a member were listed, or cannot be. This and the next variant come last: no list of the hub
     /// proves them, and there are as many as kinds times members.
     Copies(Str, Gvk),

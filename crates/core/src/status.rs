@@ -172,6 +172,8 @@ pub fn plan_binding(fleet: &Fleet, id: &ResourceId, now: Time) -> Plan {
     for (place, item) in places.iter().zip(&mut status.aggregated_status) {
         item.applied_reason = place.reason();
     }
+    let after = &status.aggregated_status;
+    events.extend(events::not_allowed(id, template, &before, after));
     object.status = Some(status);
     let verb = Verb::ReplaceStatus(to_value(&object));
     let mut plan = Plan::one(

@@ -65,6 +65,18 @@ pub fn service() -> Gvk {
     Gvk::new("v1", "Service")
 }
 
+/// True if a kind is that of Secrets. Cost: O(1).
+#[must_use]
+pub fn is_secret(gvk: &Gvk) -> bool {
+    gvk.group.is_empty() && *gvk.kind == *"Secret"
+}
+
+/// The kind of Secrets.
+#[must_use]
+pub fn secret() -> Gvk {
+    Gvk::new("v1", "Secret")
+}
+
 /// The kind of EndpointSlices.
 #[must_use]
 pub fn endpoint_slice() -> Gvk {

@@ -9,6 +9,7 @@
 //! | [`kinds`] | the kinds of the control plane that crates below the planners refer to |
 //! | [`scope`] | the differences between a kind and its cluster-scoped counterpart |
 //! | [`selector`] | label selectors |
+//! | [`allowed_clusters`] | allow-lists of clusters |
 //! | [`condition`] | conditions of a status |
 //! | [`problem`] | an error in a field |
 //! | [`quantity`] | Kubernetes quantities, by amount |
@@ -17,6 +18,7 @@
 //! | [`member_namespace`] | the ownership metadata and the content of a member's namespace |
 //! | [`places`] | the targets of distributions and the status of the copy in each |
 
+pub mod allowed_clusters;
 pub mod condition;
 pub mod kinds;
 pub mod marks;

@@ -36,7 +36,11 @@ impl Process {
     #[must_use]
     pub fn new(config: Config) -> Self {
         Self {
-            engine: Engine::new(config),
+            // Models name namespaces that they do not contain.
+            engine: Engine::new(Config {
+                implied_namespaces: true,
+                ..config
+            }),
             open: BTreeSet::new(),
             queue: BTreeSet::new(),
             timers: BTreeMap::new(),

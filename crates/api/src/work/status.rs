@@ -69,7 +69,7 @@ pub struct AggregatedStatusItem {
     pub unhealthy_since: Option<Time>,
 
     /// The reason why it is not applied, one word for programs: Pending, Suspended, Conflict, Override, InterpretError,
-    /// Contended, Unknown or Refused. An addition of Entourage; other readers may ignore it.
+    /// Contended, Unknown, Refused or NotAllowed. An addition of Entourage; other readers may ignore it.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
@@ -106,6 +106,8 @@ pub enum NotAppliedReason {
     Unknown,
     /// The cluster refused the copy, or an error of the cluster prevented its update.
     Refused,
+    /// It is a Secret, and the allow-list of its namespace, or its own, does not list the cluster.
+    NotAllowed,
 }
 
 /// Reads a reason; one that a later version added counts as none.

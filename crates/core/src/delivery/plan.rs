@@ -6,21 +6,21 @@
 use entourage_api::keys::{ON_UNJOIN_REMOVE, annotation};
 use serde_json::json;
 
-use super::{marks, source_version, volumes};
+use super::{awaited::awaited, marks, source_version, volumes, withheld};
 use crate::{
-    cache::{Attempt, Binding, CopyState, Member, ProblemKind, ResourceState, referred},
+    cache::{Attempt, Binding, CopyState, Member, ResourceState},
     dependencies,
     eviction::{self, data, task},
     fleet::{
         Fleet,
         current::is_current,
-        needs::{grace, is_required_on},
+        needs::grace,
         render_specs::render_spec,
         suspension::is_suspended,
         wanted::{is_committed, is_former, wants},
     },
     governor,
-    interpreter::{self, operations::Operation, question::InterpretError},
+    interpreter::{self, operations::Operation},
     object::{ResourceId, Str, Time},
     observation::Template,
     plan::{Change, Plan, Preconditions, RemovalMode, SyncRequirement},
@@ -99,6 +99,10 @@ fn standing(
     (resource, template, binding, state): (&ResourceState, &Template, &Binding, &CopyState),
     now: Time,
 ) -> Plan {
+    let of = (resource, template, binding, state);
+    if let Some(plan) = withheld::plan(fleet, id, cluster, of, now) {
+        return plan;
+    }
     let ending = binding.meta.deleting.is_some();
     if wants(fleet, id, resource, cluster) {
         // A binding that is being deleted while it is required, or belongs to an earlier template of this name, is created
@@ -110,7 +114,7 @@ fn standing(
         {
             return Plan::wait("the binding does not say so yet");
         }
-        return deliver(fleet, id, cluster, (resource, template, binding, state), now);
+        return deliver(fleet, id, cluster, of, now);
     }
     if state.live.is_none() {
         return Plan::nothing();
@@ -246,7 +250,7 @@ fn end_unless_retained(
 }
 
 /// Removes a copy; the state records whether an edit explains that.
-fn end(
+pub(super) fn end(
     fleet: &Fleet,
     id: &ResourceId,
     cluster: &Str,
@@ -418,70 +422,6 @@ fn deliver(
         },
         format!("source {source}"),
     )
-}
-
-/// The first dependency that a workload's first delivery to a cluster waits for: one that exists on the hub and is being
-/// delivered there (architecture 2.9). A dependency that does not exist, is never propagated, or is blocked by an unmanaged
-/// object or by an override that cannot be applied is not waited for. A dependency itself waits in the same way for its own
-/// dependencies that are delivered there for its sake, but not for its dependents.
-///
-/// Cost: O(references), of a dependency × their referrers.
-fn awaited(fleet: &Fleet, id: &ResourceId, resource: &ResourceState, cluster: &Str) -> Option<ResourceId> {
-    let follows = fleet.is_following(resource);
-    if !follows && !is_required_on(fleet, id, cluster) {
-        return None;
-    }
-    fleet
-        .links(id)
-        .references
-        .iter()
-        .map(referred)
-        .find(|dependency| {
-            let needed = fleet.resource(dependency);
-            let goes_along = || {
-                let references = &fleet.links(dependency).references;
-                is_required_on(fleet, dependency, cluster) && !references.iter().any(|each| each.id == *id)
-            };
-            if !(follows || needed.is_some() && goes_along()) {
-                return false;
-            }
-            if !fleet.is_kind_listed(&dependency.gvk) {
-                return true;
-            }
-            let Some(needed) = needed else {
-                return false;
-            };
-            let exists = needed
-                .template
-                .as_ref()
-                .is_some_and(|template| template.meta.deleting.is_none() && !needed.not_propagatable);
-            if !exists {
-                return false;
-            }
-            // Its own dependencies are being interpreted at this moment.
-            let unasked = needed
-                .template
-                .as_ref()
-                .and_then(|template| template.lacks(Operation::References));
-            if follows && unasked.is_some_and(InterpretError::is_unasked) {
-                return true;
-            }
-            let Some(state) = needed.copies.get(cluster) else {
-                return true;
-            };
-            let kept_out = state.problem.as_ref().is_some_and(|problem| {
-                matches!(
-                    problem.kind,
-                    ProblemKind::Foreign
-                        | ProblemKind::NoSource
-                        | ProblemKind::Override
-                        | ProblemKind::Interpretation
-                )
-            });
-            // A copy whose removal got no response is checked first.
-            let is_delivered = state.record.is_some() && state.is_lasting() && state.pending.is_none();
-            !is_delivered && !kept_out
-        })
 }
 
 /// True if the copy was last written from this source: then any difference was made on the member.

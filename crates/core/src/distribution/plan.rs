@@ -13,6 +13,7 @@ use crate::{
     fleet::{
         Fleet,
         claims::is_selected,
+        secrets::withheld_copy,
         target_status::{WORKLOAD_GRACE, is_shut},
     },
     governor,
@@ -96,6 +97,9 @@ fn write(
             look,
             "a policy that selects the distribution is about to claim it",
         );
+    }
+    if withheld_copy(fleet, spec, place.cluster.as_ref()).is_some() {
+        return Plan::wait("an allow-list of Secrets keeps it away from the cluster");
     }
     let Ok(content) = fleet.content(name, spec) else {
         return Plan::wait("what is distributed is not there, or may not be distributed");

@@ -16,7 +16,11 @@ use serde_json::{Map, Value, json};
 
 use super::{API_VERSION, KIND, Place, TargetStatus};
 use crate::{
-    fleet::{Fleet, target_status::NoSource},
+    fleet::{
+        Fleet,
+        secrets::{Withheld, withheld_copy},
+        target_status::NoSource,
+    },
     memory::distributions::{DistributionServer, DistributionState, TargetState},
     object::{Str, Time},
     places::{CONDITIONS, CONFLICT, SUCCEEDED},
@@ -262,8 +266,13 @@ fn reason(fleet: &Fleet, name: &Str, held: &DistributionState, type_: &str, plac
             )
         }
         _ => {
-            let words = target_state
-                .and_then(TargetState::failure_message)
+            let spec = held.object.spec.as_ref().ok();
+            let withheld = spec.and_then(|spec| withheld_copy(fleet, spec, place.cluster.as_ref()));
+            let words = withheld
+                .as_ref()
+                .and_then(Withheld::message)
+                .map(ToOwned::to_owned)
+                .or_else(|| target_state.and_then(TargetState::failure_message))
                 .or_else(|| fleet.unread(name, place))
                 .unwrap_or_else(|| "it cannot be read".into());
             format!("namespace {place}: {words}")

@@ -37,6 +37,7 @@ mod restored;
 mod rights;
 mod room;
 mod scaling;
+mod secret_lists;
 mod selections;
 mod services;
 mod taint_policies;

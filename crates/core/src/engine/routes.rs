@@ -34,6 +34,10 @@ pub(crate) enum Changed<'a> {
     Presence(&'a ResourceId),
     /// The dependencies of a template, or whether they are propagated with it.
     PropagatedDependencies(&'a ResourceId),
+    /// The allow-list of a namespace's Secrets.
+    SecretsOf(&'a Str),
+    /// The answer of an allow-list about a Secret on a cluster.
+    SecretOn(&'a ResourceId, &'a Str),
     /// The needs of a template.
     Needs(&'a ResourceId),
     /// The requirements of a template's first copies.
@@ -117,6 +121,15 @@ impl Fleet {
             Changed::Claim(id) => dirty.push(Key::Template(id.clone())),
             Changed::Presence(id) => self.dirty_referrers(id, dirty),
             Changed::PropagatedDependencies(id) => self.dirty_dependencies(id, dirty),
+            Changed::SecretsOf(namespace) => self.dirty_secrets(namespace, dirty),
+            Changed::SecretOn(id, cluster) => {
+                self.dirty_referrers(id, dirty);
+                dirty.extend([
+                    Key::Copy(id.clone(), cluster.clone()),
+                    Key::Binding(id.clone()),
+                    Key::BindingStatus(id.clone()),
+                ]);
+            }
             Changed::Needs(id) | Changed::Companions(id) => {
                 dirty.extend([Key::Binding(id.clone()), Key::BindingStatus(id.clone())])
             }

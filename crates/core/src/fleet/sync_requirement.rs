@@ -64,6 +64,7 @@ impl Fleet {
             SyncRequirement::Base => self.is_base_synced(),
             SyncRequirement::Overrides => self.are_overrides_listed(),
             SyncRequirement::Priorities => self.are_priorities_known(),
+            SyncRequirement::SecretLists => self.are_secret_lists_certain(),
             SyncRequirement::Removal(gvk) => self.is_removal_safe(gvk),
             SyncRequirement::Copies(cluster, gvk) => self.are_copies_listed(cluster, gvk),
             SyncRequirement::Removals(cluster) => self.memory.deletion_pauses.is_released(cluster),
@@ -78,6 +79,7 @@ impl Fleet {
             && self.are_interpreters_listed()
             && self.are_consents_known()
             && self.are_quotas_known()
+            && self.are_secret_lists_known(gvk)
             && {
                 let templates = self.templates(gvk);
                 self.cache.watches.is_listed(&templates) || self.cache.watches.is_unlistable(&templates)

@@ -5,7 +5,10 @@ use entourage_api::{keys::annotation, kruise::WritePolicy, policy::ClusterAffini
 use crate::{
     cache::Member,
     distributed::observed::{ObservedObject, Spec},
-    fleet::Fleet,
+    fleet::{
+        Fleet,
+        secrets::{Withheld, withheld_copy},
+    },
     memory::distributions::{DistributionServer, DistributionState, Written},
     object::{Str, Time},
     places::{Place, Step, TargetStatus, is_denied},
@@ -86,6 +89,14 @@ impl Fleet {
             // All other copies are rendered from a copy that is itself the source.
             let is_kept = !ending && (is_source(spec, place) || self.is_held_back(held));
             return Some(if is_kept { TargetStatus::Kept } else { leaving });
+        }
+        match withheld_copy(self, spec, place.cluster.as_ref()) {
+            Some(Withheld::NotAllowed(_)) if ours.is_some() => return Some(leaving),
+            Some(Withheld::NotAllowed(_) | Withheld::Unreadable(_)) => {
+                return Some(TargetStatus::Failed(Step::Get));
+            }
+            Some(Withheld::Unknown) => return Some(TargetStatus::Pending),
+            None => {}
         }
         if !self.has_namespace(place) {
             return Some(TargetStatus::NoNamespace);

@@ -5,7 +5,7 @@ use entourage_api::keys::annotation;
 use super::{COUNTED_AFTER, LEAST, SHARE, cause};
 use crate::{
     cache::Binding,
-    fleet::{Fleet, wanted::wants},
+    fleet::{Fleet, secrets::is_revoked, wanted::wants},
     memory::deletion_pauses::{Cause, Pause, WINDOW, explains, pause_name},
     object::{ResourceId, Str, Time},
     observation::Watch,
@@ -48,7 +48,10 @@ fn explain_copy(fleet: &mut Fleet, id: &ResourceId, cluster: &Str, now: Time) {
         .template
         .as_ref()
         .is_some_and(|template| template.meta.deleting.is_some());
-    let wanted = !ends && resource.template.is_some() && wants(fleet, id, resource, cluster);
+    let wanted = !ends
+        && resource.template.is_some()
+        && wants(fleet, id, resource, cluster)
+        && !is_revoked(fleet, id, cluster);
     // Evictions have their own limit.
     let is_evicted = resource
         .binding

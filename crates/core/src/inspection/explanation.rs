@@ -35,6 +35,10 @@ pub const RULES: &[(&str, &str)] = &[
         "the snapshots of referrers that the binding records",
     ),
     (rule::EVICTION, "an eviction task"),
+    (
+        rule::ALLOW_LIST,
+        "the allow-list of a Secret, or of its namespace",
+    ),
     (rule::SUSPENSION, "scheduling or delivery is suspended"),
     (rule::PAUSE, "removals on the cluster are paused"),
     (rule::OVERRIDE, "the override policies whose rules apply"),
@@ -72,6 +76,8 @@ pub mod rule {
     pub const REQUIRED_BY: &str = "requiredBy";
     /// An eviction.
     pub const EVICTION: &str = "eviction";
+    /// An allow-list of Secrets.
+    pub const ALLOW_LIST: &str = "allowList";
     /// A suspension.
     pub const SUSPENSION: &str = "suspension";
     /// The pause of removals.

@@ -193,6 +193,7 @@ const fn name(reason: NotAppliedReason) -> &'static str {
         NotAppliedReason::Contended => "Contended",
         NotAppliedReason::Unknown => "Unknown",
         NotAppliedReason::Refused => "Refused",
+        NotAppliedReason::NotAllowed => "NotAllowed",
     }
 }
 

@@ -270,6 +270,38 @@ pub(super) fn removals(
     events.collect()
 }
 
+/// The event about a Secret that an allow-list begins to keep away from clusters, or for another reason than before: one for all of
+/// them, with the words about the first. On the Secret, which its owner looks at.
+///
+/// Cost: O(members).
+pub(super) fn not_allowed(
+    id: &ResourceId,
+    template: &Template,
+    before: &ResourceBindingStatus,
+    after: &[AggregatedStatusItem],
+) -> Option<Event> {
+    let is_kept_away = |item: &AggregatedStatusItem| item.applied_reason == Some(NotAppliedReason::NotAllowed);
+    let begun = after.iter().filter(|item| {
+        let old = AggregatedStatusItem::find(&before.aggregated_status, &item.cluster_name);
+        let is_reported = |old: &AggregatedStatusItem| {
+            is_kept_away(old) && old.applied_message == item.applied_message
+        };
+        is_kept_away(item) && !old.is_some_and(is_reported)
+    });
+    let begun: Vec<&AggregatedStatusItem> = begun.collect();
+    let first = begun.first()?;
+    let message = match begun.len() {
+        1 => first.applied_message.clone(),
+        number => format!("kept away from {number} clusters: {}", first.applied_message),
+    };
+    Some(Event {
+        regarding: on_template(id, template),
+        warning: true,
+        reason: event::SECRET_NOT_ALLOWED,
+        message,
+    })
+}
+
 /// The event of the first status that is merged into a template. Cost: O(members).
 pub(super) fn first_aggregation(
     id: &ResourceId,

@@ -8,7 +8,7 @@ use super::places::Place;
 use crate::{
     cache::{ResourceState, referred},
     eviction::data,
-    fleet::{Fleet, exports::is_provided_by},
+    fleet::{Fleet, exports::is_provided_by, secrets::{Withheld, withheld}},
     object::{ResourceId, Str, Time},
     observation::Copy,
     plan::SyncRequirement,
@@ -160,6 +160,15 @@ pub(super) fn dependencies_ready(
         count += 1;
         let wanted = places.iter().filter(|place| place.wanted && !place.suspended);
         for place in wanted.filter(|place| !is_provided_by(fleet, &id, place.cluster)) {
+            let withheld = withheld(fleet, &id, place.cluster);
+            if let Some(why) = withheld.as_ref().and_then(Withheld::message) {
+                failed = true;
+                lacking
+                    .entry(place.cluster)
+                    .or_default()
+                    .push((why.to_owned(), true));
+                continue;
+            }
             let state = needed.copies.get(place.cluster);
             let stands = state.is_some_and(|state| {
                 state.problem.is_none()

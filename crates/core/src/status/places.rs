@@ -3,9 +3,12 @@
 use entourage_api::work::NotAppliedReason;
 
 use crate::{
-    cache::{CopyState, Problem, ProblemKind, ResourceState},
+    cache::{Attempt, CopyState, Problem, ProblemKind, ResourceState},
     fleet::identities,
-    fleet::{Fleet, autoscaling::is_followed, current::is_current, suspension::is_suspended, wanted::wants},
+    fleet::{
+        Fleet, autoscaling::is_followed, current::is_current, secrets::withheld, suspension::is_suspended,
+        wanted::wants,
+    },
     messages,
     object::{ResourceId, Str, Time},
     pulled::Applied,
@@ -32,6 +35,8 @@ pub(super) struct Place<'a> {
     pub(super) problem: Option<&'a Problem>,
     /// True if the copy is not required, and is kept because delivery is suspended.
     pub(super) held: bool,
+    /// The reason why an allow-list keeps the Secret away from the cluster.
+    pub(super) withheld: Option<String>,
     /// A message about the replicas that it lacks while others are purged elsewhere.
     pub(super) short: Option<String>,
 }
@@ -55,6 +60,7 @@ impl Place<'_> {
             && self.problem.is_none()
             && self.unlistable.is_none()
             && !self.suspended
+            && self.withheld.is_none()
     }
 
     /// The time since when a report is awaited, if the copy is not of the current version of the template.
@@ -65,7 +71,7 @@ impl Place<'_> {
 
     /// True if it is not delivered because a user suspended delivery, and for no other reason.
     pub(super) fn is_as_asked(&self) -> bool {
-        self.suspended && self.problem.is_none() && self.unlistable.is_none()
+        self.suspended && self.problem.is_none() && self.unlistable.is_none() && self.withheld.is_none()
     }
 
     /// True if a rule of an override policy cannot be applied to it.
@@ -88,6 +94,7 @@ impl Place<'_> {
             && self.state.record.is_some()
             && is_there
             && !is_kept_back
+            && self.withheld.is_none()
             && self.by_agent().is_none()
     }
 
@@ -110,6 +117,10 @@ impl Place<'_> {
 
     /// The reason why it is not applied, and the message about it; `None` if there is nothing to report.
     pub(super) fn report(&self) -> Option<(NotAppliedReason, String)> {
+        let is_kept = |problem: &Problem| problem.attempt == Attempt::Removal;
+        if let Some(why) = self.withheld.as_ref().filter(|_| !self.problem.is_some_and(is_kept)) {
+            return Some((NotAppliedReason::NotAllowed, why.clone()));
+        }
         let unlistable = self.unlistable.filter(|_| self.problem.is_none());
         if let Some(why) = unlistable {
             return Some((NotAppliedReason::Unknown, messages::unlistable(self.cluster, why)));
@@ -178,6 +189,9 @@ pub(super) fn places<'a>(fleet: &'a Fleet, id: &ResourceId, resource: &'a Resour
                 suspended,
                 problem: state.problem.as_deref().filter(|_| !suspended),
                 held: !wanted && binding.is_some_and(|binding| is_held_back_from(&binding.spec, cluster)),
+                withheld: withheld(fleet, id, cluster)
+                    .filter(|_| wanted)
+                    .and_then(|withheld| withheld.message().map(ToOwned::to_owned)),
                 short: binding.and_then(|binding| purge::lacking(binding, cluster, is_left())),
             })
         })
@@ -220,7 +234,6 @@ mod tests {
 
     use super::*;
     use crate::{
-        cache::Attempt,
         config::Config,
         drift::{DriftBackoff, Drifting},
         interpreter::{
@@ -260,6 +273,7 @@ mod tests {
             suspended: false,
             problem: state.problem.as_deref(),
             held: false,
+            withheld: None,
             short: None,
         }
     }
@@ -363,6 +377,14 @@ mod tests {
                 NotAppliedReason::Suspended,
             ),
             (place(&cluster, &state), NotAppliedReason::Pending),
+            (
+                Place {
+                    withheld: Some("a list leaves it out".into()),
+                    suspended: true,
+                    ..place(&cluster, &state)
+                },
+                NotAppliedReason::NotAllowed,
+            ),
         ];
         for (place, reason) in table {
             assert_eq!(place.reason(), Some(reason), "{:?}", place.report());

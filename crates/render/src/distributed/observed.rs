@@ -235,6 +235,8 @@ pub struct ObservedObject {
     pub place: Option<Str>,
     /// The distributions that may distribute it, if its owner consented to any.
     pub allowed: Option<Str>,
+    /// The clusters that a Secret may be propagated to, if its owner limits them; see [`annotation::SECRETS_TO`].
+    pub secrets_to: Option<Str>,
     /// True if it carries labels, annotations, finalizers or owners of others, or may carry data that other controllers inject,
     /// which an update keeps: it is read before.
     pub foreign: bool,
@@ -262,6 +264,7 @@ impl ObservedObject {
             hub: meta.labels.get(label::DISTRIBUTED_BY).cloned(),
             place: own(annotation::DISTRIBUTED_IN),
             allowed: own(annotation::DISTRIBUTION_ALLOWED),
+            secrets_to: own(annotation::SECRETS_TO),
             foreign: is_foreign || !meta.finalizers.is_empty(),
             deleting: meta.deleting,
             uid: meta.uid,

@@ -53,6 +53,7 @@ mod rebalancer;
 mod restored;
 mod rights;
 mod room;
+mod secret_lists;
 mod services;
 mod sets;
 mod shipped;

@@ -187,6 +187,7 @@ fn state(seen: &Seen, item: &Value, cluster: &str, wanted: bool) -> (&'static st
             Ok(NotAppliedReason::Contended) => "Contended",
             Ok(NotAppliedReason::Unknown) => "Unknown",
             Ok(NotAppliedReason::Refused) => "Refused",
+            Ok(NotAppliedReason::NotAllowed) => "NotAllowed",
             // The entry may not exist yet.
             Err(_) if message.is_empty() => "Pending",
             Err(_) => "NotApplied",

@@ -7,7 +7,10 @@ use serde_json::{Value, json};
 use super::merge;
 use crate::{
     distribution::{Step, TargetStatus},
-    fleet::Fleet,
+    fleet::{
+        Fleet,
+        secrets::{Withheld, withheld_copy},
+    },
     memory::distributions::DistributionState,
     object::Str,
     plan::Plan,
@@ -58,6 +61,12 @@ pub(super) fn clusters(fleet: &Fleet, name: &Str, held: &DistributionState) -> V
         let (desired, succeeded, reason) = all.entry(cluster).or_default();
         *desired += i64::from(target_status.is_meant());
         *succeeded += i64::from(target_status == TargetStatus::Done);
+        let spec = held.object.spec.as_ref().ok();
+        let withheld = spec.and_then(|spec| withheld_copy(fleet, spec, Some(cluster)));
+        if let Some(why) = withheld.as_ref().and_then(Withheld::message) {
+            *reason = Some(why.to_owned());
+            continue;
+        }
         // An attempt that failed and is no longer relevant is no reason.
         if let (None, TargetStatus::Failed(_), Some(why)) =
             (&reason, target_status, target_state.failure_message())

@@ -70,6 +70,9 @@ impl Fleet {
             self.room_reported(&name, now, dirty);
         }
         self.use_member(&name);
+        if let Some(before) = &before {
+            self.labels_of_cluster_changed(&name, &before.meta.labels, dirty);
+        }
         let is_pull = |member: &Member| member.object.spec.sync_mode == SyncMode::Pull;
         let was_pull = before.as_ref().is_some_and(is_pull);
         if was_pull != self.cache.members.get(&name).is_some_and(is_pull) {

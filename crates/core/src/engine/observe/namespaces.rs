@@ -41,6 +41,7 @@ impl Fleet {
         let before = self.cache.namespaces.hub.insert(name.clone(), meta);
         self.cache.namespaces.endings.retain(|(_, each), _| each != name);
         self.consent_changed(name, before.as_ref(), now, dirty);
+        self.secret_list_changed(name, before.as_ref(), now, dirty);
         let labels = before.map(|meta| meta.labels).unwrap_or_default();
         self.namespace_changed(&on_hub(name), &labels, now, dirty);
         self.route(Changed::HubNamespace(name), dirty);
@@ -132,6 +133,7 @@ impl Fleet {
             None => {
                 let before = self.cache.namespaces.hub.remove(name);
                 self.consent_changed(name, before.as_ref(), now, dirty);
+                self.secret_list_changed(name, before.as_ref(), now, dirty);
                 let labels = before.map(|meta| meta.labels).unwrap_or_default();
                 self.namespace_changed(&on_hub(name), &labels, now, dirty);
                 self.cache

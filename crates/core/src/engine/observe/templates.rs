@@ -110,6 +110,7 @@ impl Fleet {
         self.claim_changed(id, claim_before, claim, dirty);
         self.names_outside(id, outside);
         self.scaling_changed(id, before.as_ref(), dirty);
+        self.own_list_changed(id, before.as_ref().map(|held| &held.meta), dirty);
         let selected_before = before.map(|held| held.selections).unwrap_or_default();
         self.selects(id, &selected_before, &selections);
         let references = self.with_selected(id, named, &selections);
@@ -201,6 +202,7 @@ impl Fleet {
         self.names_outside(id, BTreeSet::new());
         let claim = before.as_ref().and_then(|held| claim_of(&held.meta));
         self.scaling_changed(id, before.as_ref(), dirty);
+        self.own_list_changed(id, before.as_ref().map(|held| &held.meta), dirty);
         self.selects(id, &before.map(|held| held.selections).unwrap_or_default(), &[]);
         self.claim_changed(id, claim, None, dirty);
         self.claim_not_refused(id, dirty);

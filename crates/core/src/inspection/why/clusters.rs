@@ -10,7 +10,7 @@ use super::{LISTED, Subject, distributions};
 use crate::{
     cache::Member,
     failover::inspected::{Inspected, cause},
-    fleet::{exports::is_provided_by, identities, needs::followers, wanted::wants},
+    fleet::{exports::is_provided_by, identities, needs::followers, secrets::withheld, wanted::wants},
     inspection::explanation::{
         ClusterExplanation,
         Effect::{Against, For, Note},
@@ -92,6 +92,7 @@ impl At<'_> {
         steps.extend(self.referrers());
         steps.extend(self.snapshots());
         steps.extend(self.eviction());
+        steps.extend(self.allow_list());
         steps.extend(self.suspension());
         steps.extend(self.pause(presence));
         steps.extend(self.overrides());
@@ -267,6 +268,14 @@ impl At<'_> {
             steps.push(Step::new(rule::DEPENDENCY, For, message));
         }
         steps
+    }
+
+    /// The allow-list that keeps the Secret away.
+    fn allow_list(&self) -> Option<Step> {
+        let Subject { fleet, id, .. } = *self.subject;
+        let withheld = withheld(fleet, id, self.cluster).filter(|_| self.is_wanted())?;
+        let message = withheld.message()?.to_owned();
+        Some(Step::new(rule::ALLOW_LIST, Against, message))
     }
 
     /// The snapshots of the binding that name the cluster, where they are all that says why: those of former referrers, and those that
