@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use crate::{Outcome, crds, events, fences, fields_file, map, rbac, tidy, tree};
+use crate::{Outcome, crds, events, fences, fields_file, map, rbac, sbom, tidy, tree};
 
 /// The one command that the README tells readers to test with; the step `test` runs it as it stands here.
 const TEST_COMMAND: &[&str] = &["cargo", "test", "--workspace"];
@@ -40,6 +40,11 @@ const STEPS: &[Step] = &[
         name: "deny",
         about: "licences, sources and banned or doubled crates",
         run: deny,
+    },
+    Step {
+        name: "sbom",
+        about: "the bill of materials has every crate of the binary, with its licence",
+        run: || sbom::run(&[]),
     },
     Step {
         name: "crds",

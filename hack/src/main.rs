@@ -14,6 +14,7 @@ mod packaging;
 #[cfg(test)]
 mod pages;
 mod rbac;
+mod sbom;
 mod source;
 mod tidy;
 mod tree;
@@ -71,6 +72,12 @@ const COMMANDS: &[Command] = &[
         usage: "[--check]",
         about: "config/rbac from the table of controllers",
         run: rbac::run,
+    },
+    Command {
+        name: "sbom",
+        usage: "[FILE]",
+        about: "the software bill of materials of the binary, CycloneDX 1.5",
+        run: sbom::run,
     },
     Command {
         name: "events",

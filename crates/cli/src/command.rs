@@ -10,6 +10,8 @@ use crate::{crds, join};
 pub mod adopt;
 pub mod agent;
 pub mod answer;
+#[cfg(feature = "embedded")]
+pub mod audit;
 pub mod bench;
 pub mod controllers;
 pub mod cordon;
@@ -82,6 +84,9 @@ pub enum Command {
     /// It connects to the hub, applies the Works of its cluster and reports their state; the hub needs no connection to the
     /// cluster. In a pod, without --kubeconfig and --context, Works are applied on the cluster that the pod runs in.
     Agent(Box<agent::AgentArgs>),
+    /// Show which Secret went to which cluster and namespace, and because of what
+    #[cfg(feature = "embedded")]
+    Audit(Box<audit::AuditArgs>),
     /// Measure a control plane on real API servers
     Bench(Box<bench::BenchArgs>),
     /// Run the controllers against a hub
@@ -260,6 +265,8 @@ impl Cli {
         let done = match self.command {
             Command::Adopt(args) => adopt::run(args, out).await,
             Command::Agent(args) => agent::run(*args).await,
+            #[cfg(feature = "embedded")]
+            Command::Audit(args) => return audit::run(*args, out, &mut std::io::stderr()).await,
             Command::Bench(args) => bench::run(*args, out).await,
             Command::Controllers(args) => controllers::run(args).await,
             Command::Cordon(args) => cordon::run(args, out).await,
@@ -454,6 +461,8 @@ mod tests {
         "entourage demo",
         "entourage top nodes",
         "entourage tree deploy/web -n shop",
+        "entourage audit secrets -A -C m1 -o json --kubeconfig hub.yaml",
+        "entourage audit secrets -n shop -o wide -f shop.yaml --clusters m1,m2",
         "entourage tree deployment/web -f a.yaml b.yaml -R --clusters m1,m2 -o json",
         "entourage top pods -A --sort-by memory -C m1 -C m2",
         "entourage taint m1 m2 dedicated=gpu:NoSchedule maintenance:NoExecute old- older:NoSchedule- --overwrite --dry-run",
@@ -511,6 +520,9 @@ mod tests {
             "entourage impact",
             "entourage impact deploy/web --clusters m1",
             "entourage tree",
+            "entourage audit",
+            "entourage audit secrets -A -n shop",
+            "entourage audit secrets -o text,wide",
             "entourage tree deploy/web -o wide",
             "entourage why",
             "entourage why deploy/web -C M1",

@@ -3,6 +3,7 @@
 pub mod explanation;
 pub mod history;
 pub mod impact;
+pub mod secrets;
 pub mod tree;
 pub mod why;
 

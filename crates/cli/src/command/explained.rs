@@ -224,16 +224,18 @@ fn target(args: &LookArgs) -> Result<(&str, &str)> {
 
 /// The controllers that the answer is for.
 fn assumed(args: &LookArgs) -> Assumed {
-    let distribute = args.feature_gates.given(features::RESOURCE_DISTRIBUTION);
+    controllers(&args.feature_gates, &args.reserved_namespaces)
+}
+
+/// Controllers with these features, which leave these namespaces alone.
+pub(super) fn controllers(gates: &FeatureGates, reserved: &[String]) -> Assumed {
     Assumed {
-        distribute: distribute.unwrap_or(true),
-        propagate_deps: args.feature_gates.is_on(features::PROPAGATE_DEPS),
-        multiple_pod_templates: args
-            .feature_gates
-            .is_on(features::MULTIPLE_POD_TEMPLATES_SCHEDULING),
-        enforce_quotas: args.feature_gates.is_on(features::FEDERATED_QUOTA_ENFORCEMENT),
-        failover: args.feature_gates.is_on(features::FAILOVER),
-        reserved: args.reserved_namespaces.clone(),
+        distribute: gates.given(features::RESOURCE_DISTRIBUTION).unwrap_or(true),
+        propagate_deps: gates.is_on(features::PROPAGATE_DEPS),
+        multiple_pod_templates: gates.is_on(features::MULTIPLE_POD_TEMPLATES_SCHEDULING),
+        enforce_quotas: gates.is_on(features::FEDERATED_QUOTA_ENFORCEMENT),
+        failover: gates.is_on(features::FAILOVER),
+        reserved: reserved.to_vec(),
     }
 }
 

@@ -69,6 +69,8 @@ struct Live<'a> {
     /// The members in Pull mode that are read: by their Works.
     pulled: BTreeSet<Str>,
     remarks: BTreeSet<String>,
+    /// True if Secrets of the hub are read as a whole; false if their metadata is enough.
+    reads_secrets: bool,
     /// The kinds that the hub serves and that could not be listed there.
     unread: BTreeSet<Gvk>,
 }
@@ -84,12 +86,14 @@ pub async fn simulate(hub: &Client, objects: Vec<Value>, options: &LiveOptions) 
     finish(live, simulation).await
 }
 
-/// Reads the hub as its controllers do, and changes nothing: the engine is in their present state.
+/// Reads the hub as its controllers do, and changes nothing: the engine is in their present state. Nothing is rendered, so of Secrets only
+/// the metadata is requested: their values do not leave the hub.
 ///
 /// # Errors
 /// As [`simulate`].
 pub async fn observe(hub: &Client, options: &LiveOptions) -> Result<Simulated> {
-    let (live, assumed) = open(hub, &[], options).await?;
+    let (mut live, assumed) = open(hub, &[], options).await?;
+    live.reads_secrets = false;
     let now = entourage_controllers::clock::now();
     let simulation = Simulation::observing(settings(&live.hub_id, &assumed), now);
     finish(live, simulation).await
@@ -113,6 +117,7 @@ async fn open<'a>(
         members: BTreeMap::new(),
         pulled: BTreeSet::new(),
         remarks: BTreeSet::new(),
+        reads_secrets: true,
         unread: BTreeSet::new(),
     };
     if assumed.distribute {

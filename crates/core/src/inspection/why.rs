@@ -10,7 +10,7 @@ mod scheduling;
 
 use std::sync::Arc;
 
-pub(super) use distributions::words;
+pub(super) use distributions::{presence_of, words};
 
 use entourage_api::{
     keys::label,

@@ -8,19 +8,21 @@ use entourage_api::{
     keys::{TRUE, label},
 };
 use entourage_core::{
+    kinds::is_secret,
     object::{Gvk, ResourceId, Str},
     observation::{Server, Watch, kind_read_by},
     rendered::wipe,
 };
 use entourage_simulation::{Answer, Question, Simulation};
 use futures::{StreamExt as _, stream};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{Client, api::ListParams};
 use serde_json::{Value, json};
 
 use super::{AT_ONCE, Live, MEMBER_DEADLINE, MembersFrom};
 use crate::{
     connect::{self, explain, is_not_found, within},
-    lists::{PAGE, api, list},
+    lists::{PAGE, api, list, list_metadata},
 };
 
 impl Live<'_> {
@@ -132,9 +134,14 @@ impl Live<'_> {
                     let served = served.ok_or(
                         "the hub does not serve them; entourage crds --apply creates the control plane's own",
                     )?;
-                    list(self.hub, served, "", &params(watch, &self.hub_id))
-                        .await
-                        .map_err(words)
+                    let params = params(watch, &self.hub_id);
+                    if is_secret(&gvk) && !self.reads_secrets {
+                        return list_metadata(self.hub, served, &params)
+                            .await
+                            .map(|all| all.iter().map(bare_secret).collect())
+                            .map_err(words);
+                    }
+                    list(self.hub, served, "", &params).await.map_err(words)
                 }
                 Server::Member(_) if self.options.members == MembersFrom::File => Ok(Vec::new()),
                 Server::Member(name) => {
@@ -155,6 +162,20 @@ impl Live<'_> {
                     }
                 }
             },
+            Question::Template(id) if is_secret(&gvk) && !self.reads_secrets => {
+                let Some(served) = self.kinds.in_some_version(&gvk) else {
+                    return Ok(Vec::new());
+                };
+                let api = api(self.hub, served, &id.namespace);
+                match within(api.get_metadata(&id.name)).await {
+                    Ok(mut found) => {
+                        found.metadata.managed_fields = None;
+                        Ok(vec![bare_secret(&found.metadata)])
+                    }
+                    Err(error) if is_not_found(&error) => Ok(Vec::new()),
+                    Err(error) => Err(words(error)),
+                }
+            }
             Question::Template(id) => self.one(self.hub, &gvk, id).await,
             Question::Copy(..) if self.options.members == MembersFrom::File => Ok(Vec::new()),
             Question::Copy(name, id) => self.one(self.member(name)?, &gvk, id).await,
@@ -209,6 +230,11 @@ impl Live<'_> {
     }
 }
 
+/// A Secret of which only the metadata was read.
+fn bare_secret(meta: &ObjectMeta) -> Value {
+    json!({"apiVersion": "v1", "kind": "Secret", "metadata": meta})
+}
+
 fn is_pull(cluster: &Cluster) -> bool {
     cluster.spec.sync_mode == SyncMode::Pull
 }
@@ -258,7 +284,7 @@ fn params(watch: &Watch, hub_id: &str) -> ListParams {
         Watch::Copies(..) => all.labels(&format!("{}={hub_id}", label::HUB)),
         Watch::QuotaCopies(_) => all.labels(&format!("{}={hub_id}", label::FEDERATED_QUOTA)),
         Watch::Endpoints(_, service) => all.labels(&format!("{}={}", label::SERVICE_NAME, service.name)),
-        Watch::Templates(gvk) if gvk.group.is_empty() && &*gvk.kind == "Secret" => {
+        Watch::Templates(gvk) if is_secret(gvk) => {
             all.fields("type!=kubernetes.io/service-account-token")
         }
         _ => all,

@@ -1,0 +1,38 @@
+//! The golden cases of `entourage audit`: files in `testdata/audit`, each a command line after `#`, and its output for the manifests
+//! beside it. `UPDATE_GOLDEN=1` rewrites the output.
+
+use super::{AuditSubject, answered, of_files};
+use crate::{
+    command::{Command, answer::ended},
+    golden,
+};
+
+/// The values of the Secrets in the manifests, as base64 and as text.
+const VALUES: [&str; 2] = ["Y2FuYXJ5", "canary"];
+
+#[test]
+fn every_command_line_comes_out_as_its_file_says_and_without_a_value() {
+    golden::command_lines("audit", 5, |command| {
+        let Command::Audit(args) = command else {
+            panic!("audits nothing: {command:?}");
+        };
+        let AuditSubject::Secrets(mut args) = args.subject;
+        for path in &mut args.files.filename {
+            *path = golden::folder("audit").join(&*path);
+        }
+        let (simulated, namespace) = of_files(&args).unwrap();
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        let done = answered(&args, &simulated, &namespace, &mut out, &mut err);
+        let code = match &done {
+            Ok(true) => 0,
+            Ok(false) => 1,
+            Err(_) => 2,
+        };
+        ended(done, &mut err).unwrap();
+        let text = String::from_utf8([out, err].concat()).unwrap();
+        for value in VALUES {
+            assert!(!text.contains(value), "{text}");
+        }
+        format!("{text}exit code {code}\n")
+    });
+}
