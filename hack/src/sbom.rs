@@ -23,7 +23,14 @@ pub(crate) fn run(args: &[String]) -> Result<Outcome> {
     let mut resolved = Resolved::default();
     let mut target = PathBuf::new();
     for platform in PLATFORMS {
-        let args = ["metadata", "--format-version", "1", "--locked", "--filter-platform", platform];
+        let args = [
+            "metadata",
+            "--format-version",
+            "1",
+            "--locked",
+            "--filter-platform",
+            platform,
+        ];
         let metadata: Value = serde_json::from_str(&cargo(&args)?).context("cargo metadata")?;
         resolved.add(&metadata)?;
         target = metadata["target_directory"].as_str().unwrap_or("target").into();
@@ -31,8 +38,23 @@ pub(crate) fn run(args: &[String]) -> Result<Outcome> {
     let lock = std::fs::read_to_string(tree::root().join("Cargo.lock")).context("Cargo.lock")?;
     let bill = bill(&resolved, &checksums(&lock))?;
     for platform in PLATFORMS {
-        let listed = ["tree", "--locked", "--package", SHIPPED, "--edges", "normal", "--target", platform];
-        let listed = cargo(&[&listed[..], &["--prefix", "none", "--no-dedupe", "--format", "{p}"]].concat())?;
+        let listed = [
+            "tree",
+            "--locked",
+            "--package",
+            SHIPPED,
+            "--edges",
+            "normal",
+            "--target",
+            platform,
+        ];
+        let listed = cargo(
+            &[
+                &listed[..],
+                &["--prefix", "none", "--no-dedupe", "--format", "{p}"],
+            ]
+            .concat(),
+        )?;
         complete(&bill, &listed).with_context(|| format!("cargo tree for {platform}"))?;
     }
     let path = match args {
@@ -50,7 +72,10 @@ pub(crate) fn run(args: &[String]) -> Result<Outcome> {
 }
 
 fn cargo(args: &[&str]) -> Result<String> {
-    let done = Command::new("cargo").args(args).current_dir(tree::root()).output();
+    let done = Command::new("cargo")
+        .args(args)
+        .current_dir(tree::root())
+        .output();
     let done = done.context("cannot start cargo")?;
     let errors = String::from_utf8_lossy(&done.stderr);
     ensure!(done.status.success(), "cargo {}: {errors}", args.join(" "));
@@ -70,7 +95,10 @@ impl Resolved {
         let all = |value: &Value| value.as_array().cloned().unwrap_or_default();
         let id = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let by_id = |values: Vec<Value>| -> BTreeMap<String, Value> {
-            values.into_iter().map(|value| (id(&value["id"]), value)).collect()
+            values
+                .into_iter()
+                .map(|value| (id(&value["id"]), value))
+                .collect()
         };
         let packages = by_id(all(&metadata["packages"]));
         let nodes = by_id(all(&metadata["resolve"]["nodes"]));
@@ -81,11 +109,24 @@ impl Resolved {
             if !seen.insert(next.clone()) {
                 continue;
             }
-            let is_normal = |dependency: &Value| all(&dependency["dep_kinds"]).iter().any(|kind| kind["kind"].is_null());
-            let normal = nodes.get(&next).map(|node| all(&node["deps"])).unwrap_or_default();
-            let normal: Vec<String> = normal.iter().filter(|each| is_normal(each)).map(|each| id(&each["pkg"])).collect();
+            let is_normal = |dependency: &Value| {
+                all(&dependency["dep_kinds"])
+                    .iter()
+                    .any(|kind| kind["kind"].is_null())
+            };
+            let normal = nodes
+                .get(&next)
+                .map(|node| all(&node["deps"]))
+                .unwrap_or_default();
+            let normal: Vec<String> = normal
+                .iter()
+                .filter(|each| is_normal(each))
+                .map(|each| id(&each["pkg"]))
+                .collect();
             open.extend(normal.iter().cloned());
-            let package = packages.get(&next).with_context(|| format!("no package {next}"))?;
+            let package = packages
+                .get(&next)
+                .with_context(|| format!("no package {next}"))?;
             self.packages.insert(next.clone(), package.clone());
             self.dependencies.entry(next).or_default().extend(normal);
         }
@@ -128,14 +169,20 @@ fn bill(resolved: &Resolved, checksums: &BTreeMap<(String, String), String>) -> 
         });
         if package["source"].is_string() {
             component["purl"] = json!(reference(package));
-            ensure!(!checksum.is_empty(), "Cargo.lock has no checksum of {name} {version}");
+            ensure!(
+                !checksum.is_empty(),
+                "Cargo.lock has no checksum of {name} {version}"
+            );
             component["hashes"] = json!([{"alg": "SHA-256", "content": checksum}]);
         }
         if let Some(repository) = package["repository"].as_str() {
             component["externalReferences"] = json!([{"type": "vcs", "url": repository}]);
         }
         let needs = resolved.dependencies.get(id).into_iter().flatten();
-        let needs: BTreeSet<String> = needs.filter_map(|id| resolved.packages.get(id)).map(reference).collect();
+        let needs: BTreeSet<String> = needs
+            .filter_map(|id| resolved.packages.get(id))
+            .map(reference)
+            .collect();
         dependencies.insert(reference(package), needs);
         match is_shipped {
             true => shipped = Some(component),
@@ -187,9 +234,7 @@ mod tests {
         [[package]]\nname = \"entourage\"\nversion = \"0.1.0\"\ndependencies = [\n \"a\",\n]\n";
 
     fn metadata() -> Value {
-        let package = |id: &str, name: &str, version: &str, source: Value| {
-            json!({"id": id, "name": name, "version": version, "source": source, "license": "MIT/Apache-2.0", "repository": null})
-        };
+        let package = |id: &str, name: &str, version: &str, source: Value| json!({"id": id, "name": name, "version": version, "source": source, "license": "MIT/Apache-2.0", "repository": null});
         let needs = |id: &str, kind: Value| json!({"name": id, "pkg": id, "dep_kinds": [{"kind": kind, "target": null}]});
         json!({
             "packages": [
@@ -235,7 +280,9 @@ mod tests {
     fn a_bill_that_lacks_what_is_built_or_a_licence_is_refused() {
         let bill = made().unwrap();
         complete(&bill, "entourage v0.1.0 (/src/crates/cli)\na v1.0.0\n").unwrap();
-        let error = complete(&bill, "a v1.0.0\nb v2.0.0 (proc-macro)\n").unwrap_err().to_string();
+        let error = complete(&bill, "a v1.0.0\nb v2.0.0 (proc-macro)\n")
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("b v2.0.0"), "{error}");
         let mut metadata = metadata();
         metadata["packages"][1]["license"] = Value::Null;

@@ -93,7 +93,8 @@ pub use engine::Engine;
 pub use entourage_interpreter::{self as interpreter, rights};
 use entourage_model::problem;
 pub use entourage_model::{
-    allowed_clusters, condition, kinds, marks, member_namespace, object, places, rendered, scope, selector, server,
+    allowed_clusters, condition, kinds, marks, member_namespace, object, places, rendered, scope, selector,
+    server,
 };
 pub use entourage_render::{distributed, manifest, overrides, ownership, render_spec};
 pub use entourage_scheduler as scheduler;

@@ -26,7 +26,11 @@ const ROLES: [&str; 2] = [
 
 /// The kinds of rights that no scene here uses, with the reason. A right that is not among them must be exercised.
 const UNUSED: [(&str, &str, &str); 16] = [
-    ("*", "customresourcedefinitions", "only when a kind that was served is not served any more"),
+    (
+        "*",
+        "customresourcedefinitions",
+        "only when a kind that was served is not served any more",
+    ),
     ("*", "nodes", "asked for once, of a hub with workload controllers"),
     ("*", "works", "in Pull mode, and with --work-objects=mirror"),
     ("*", "works/status", "with --work-objects=mirror"),
@@ -35,13 +39,41 @@ const UNUSED: [(&str, &str, &str); 16] = [
     ("delete", "workloadrebalancers", "nobody asks for a rebalancing"),
     ("*", "federatedresourcequotas/status", "there is no quota"),
     ("patch", "federatedresourcequotas", "there is no quota"),
-    ("*", "clusterresourcebindings", "its namespaced counterpart stands for it"),
-    ("*", "clusterresourcebindings/status", "its namespaced counterpart stands for it"),
-    ("patch", "clusterpropagationpolicies", "its namespaced counterpart stands for it"),
-    ("patch", "clusterpropagationpolicies/status", "its namespaced counterpart stands for it"),
-    ("get", "propagationpolicies", "only where a watch and a write disagree"),
-    ("get", "clusterpropagationpolicies", "only where a watch and a write disagree"),
-    ("*", "namespaces", "written for a Cluster that joins or leaves; the members of a scene have joined"),
+    (
+        "*",
+        "clusterresourcebindings",
+        "its namespaced counterpart stands for it",
+    ),
+    (
+        "*",
+        "clusterresourcebindings/status",
+        "its namespaced counterpart stands for it",
+    ),
+    (
+        "patch",
+        "clusterpropagationpolicies",
+        "its namespaced counterpart stands for it",
+    ),
+    (
+        "patch",
+        "clusterpropagationpolicies/status",
+        "its namespaced counterpart stands for it",
+    ),
+    (
+        "get",
+        "propagationpolicies",
+        "only where a watch and a write disagree",
+    ),
+    (
+        "get",
+        "clusterpropagationpolicies",
+        "only where a watch and a write disagree",
+    ),
+    (
+        "*",
+        "namespaces",
+        "written for a Cluster that joins or leaves; the members of a scene have joined",
+    ),
 ];
 
 /// The templates that stand for all kinds: their rights are one row of the table of controllers.
@@ -59,7 +91,9 @@ impl Right {
     /// The beginning of the metric that counts its requests, up to the code.
     fn counter(&self) -> String {
         let (verb, resource) = (&self.verb, &self.resource);
-        format!("entourage_api_requests_total{{server=\"hub\",verb=\"{verb}\",resource=\"{resource}\",code=\"")
+        format!(
+            "entourage_api_requests_total{{server=\"hub\",verb=\"{verb}\",resource=\"{resource}\",code=\""
+        )
     }
 
     /// The number of requests with this code, and with any other.
@@ -67,7 +101,11 @@ impl Right {
         let counter = self.counter();
         let lines = metrics.lines().filter_map(|line| line.strip_prefix(&counter));
         lines.fold((0, 0), |(refused, others), rest| {
-            let count: u64 = rest.rsplit(' ').next().and_then(|count| count.parse().ok()).unwrap_or_default();
+            let count: u64 = rest
+                .rsplit(' ')
+                .next()
+                .and_then(|count| count.parse().ok())
+                .unwrap_or_default();
             match rest.starts_with("403") {
                 true => (refused + count, others),
                 false if rest.starts_with('2') => (refused, others + count),
@@ -77,9 +115,9 @@ impl Right {
     }
 
     fn is_unused(&self) -> bool {
-        UNUSED.iter().any(|(verb, resource, _)| {
-            (*verb == "*" || *verb == self.verb) && *resource == self.resource
-        })
+        UNUSED
+            .iter()
+            .any(|(verb, resource, _)| (*verb == "*" || *verb == self.verb) && *resource == self.resource)
     }
 
     fn is_read(&self) -> bool {
@@ -99,7 +137,11 @@ fn rights(rules: &[Value]) -> BTreeSet<Right> {
             for resource in strings(&rule["resources"]) {
                 for verb in strings(&rule["verbs"]) {
                     let (group, resource) = (group.clone(), resource.clone());
-                    all.insert(Right { group, resource, verb });
+                    all.insert(Right {
+                        group,
+                        resource,
+                        verb,
+                    });
                 }
             }
         }
@@ -109,7 +151,11 @@ fn rights(rules: &[Value]) -> BTreeSet<Right> {
 
 /// The rules without some rights.
 fn without(rules: &[Value], denied: &[&Right]) -> Vec<Value> {
-    let mut kept: Vec<Value> = rules.iter().filter(|rule| !rule["resourceNames"].is_null()).cloned().collect();
+    let mut kept: Vec<Value> = rules
+        .iter()
+        .filter(|rule| !rule["resourceNames"].is_null())
+        .cloned()
+        .collect();
     for right in rights(rules).iter().filter(|right| !denied.contains(right)) {
         kept.push(json!({
             "apiGroups": [right.group], "resources": [right.resource], "verbs": [right.verb],
@@ -140,8 +186,16 @@ async fn grant(scene: &Scene, rules: Vec<Value>) -> Result<()> {
 
 /// What must be true whatever is denied: the controllers run, nothing was deleted anywhere, and the copies are there.
 async fn unharmed(scene: &Scene, what: &str) -> Result<()> {
-    ensure!(scene.bed.log.panics().is_empty(), "{what}: {:?}", scene.bed.log.panics());
-    scene.controllers()?.metrics().await.with_context(|| format!("{what}: the controllers ended"))?;
+    ensure!(
+        scene.bed.log.panics().is_empty(),
+        "{what}: {:?}",
+        scene.bed.log.panics()
+    );
+    scene
+        .controllers()?
+        .metrics()
+        .await
+        .with_context(|| format!("{what}: the controllers ended"))?;
     let writes = scene.writes();
     let deletions: Vec<&String> = writes.iter().filter(|write| write.contains(" delete ")).collect();
     ensure!(deletions.is_empty(), "{what}: {deletions:#?}");
@@ -171,11 +225,20 @@ async fn reads(scene: &mut Scene, rules: &[Value]) -> Result<()> {
     let read = all.iter().filter(|right| right.is_read() && !right.is_unused());
     // Only what a policy selects or a template needs is watched.
     let is_template = |right: &Right| {
-        let patch = Right { verb: "patch".into(), ..right.clone() };
-        let finalizers = Right { verb: "update".into(), resource: format!("{}/finalizers", right.resource), ..right.clone() };
+        let patch = Right {
+            verb: "patch".into(),
+            ..right.clone()
+        };
+        let finalizers = Right {
+            verb: "update".into(),
+            resource: format!("{}/finalizers", right.resource),
+            ..right.clone()
+        };
         all.contains(&patch) && all.contains(&finalizers)
     };
-    let read: Vec<&Right> = read.filter(|right| !is_template(right) || TEMPLATES.contains(&&*right.resource)).collect();
+    let read: Vec<&Right> = read
+        .filter(|right| !is_template(right) || TEMPLATES.contains(&&*right.resource))
+        .collect();
     // Of one resource either the list is denied or the watch: without a list there is no watch.
     let names = |right: &Right| right.group.ends_with("karmada.io");
     for group in 0..=GROUPS {
@@ -184,7 +247,12 @@ async fn reads(scene: &mut Scene, rules: &[Value]) -> Result<()> {
                 0 => names(right),
                 _ => !names(right) && place % GROUPS + 1 == group,
             };
-            let resources: Vec<&Right> = read.iter().enumerate().filter(of_it).map(|(_, right)| *right).collect();
+            let resources: Vec<&Right> = read
+                .iter()
+                .enumerate()
+                .filter(of_it)
+                .map(|(_, right)| *right)
+                .collect();
             let denied = resources.iter().enumerate().filter(|(place, right)| {
                 let verb = if place % 2 == 0 { list } else { watch };
                 right.verb == verb
@@ -202,13 +270,16 @@ async fn reads(scene: &mut Scene, rules: &[Value]) -> Result<()> {
 async fn denied_reads(scene: &mut Scene, rules: &[Value], denied: &[&Right]) -> Result<()> {
     grant(scene, without(rules, denied)).await?;
     scene.launch(entourage_e2e::faults::FaultPlan::default())?;
-    eventually("each list and watch that is denied is counted as refused", async || {
-        let metrics = scene.controllers()?.metrics().await?;
-        let missing = denied.iter().filter(|right| right.counted(&metrics).0 == 0);
-        let missing: Vec<&&Right> = missing.collect();
-        ensure!(missing.is_empty(), "not exercised: {missing:?}");
-        Ok(())
-    })
+    eventually(
+        "each list and watch that is denied is counted as refused",
+        async || {
+            let metrics = scene.controllers()?.metrics().await?;
+            let missing = denied.iter().filter(|right| right.counted(&metrics).0 == 0);
+            let missing: Vec<&&Right> = missing.collect();
+            ensure!(missing.is_empty(), "not exercised: {missing:?}");
+            Ok(())
+        },
+    )
     .await?;
     for right in denied {
         let named = scene.bed.log.with(&format!("cannot {} resource", right.verb));
@@ -223,7 +294,9 @@ async fn denied_reads(scene: &mut Scene, rules: &[Value], denied: &[&Right]) -> 
     grant(scene, rules.to_vec()).await?;
     eventually("what was denied works again", async || {
         let metrics = scene.controllers()?.metrics().await?;
-        let waiting = denied.iter().filter(|right| right.counted(&metrics).1 <= right.counted(&before).1);
+        let waiting = denied
+            .iter()
+            .filter(|right| right.counted(&metrics).1 <= right.counted(&before).1);
         let waiting: Vec<&&Right> = waiting.collect();
         ensure!(waiting.is_empty(), "still denied: {waiting:?}");
         Ok(())
@@ -250,14 +323,19 @@ async fn writes(scene: &mut Scene, rules: &[Value]) -> Result<()> {
     let all = rights(rules);
     let is_template = |right: &Right| {
         let base = right.resource.split('/').next().unwrap_or_default().to_owned();
-        let finalizers = Right { verb: "update".into(), resource: format!("{base}/finalizers"), ..right.clone() };
+        let finalizers = Right {
+            verb: "update".into(),
+            resource: format!("{base}/finalizers"),
+            ..right.clone()
+        };
         all.contains(&finalizers)
     };
     let writes = all.iter().filter(|right| !right.is_read() && !right.is_unused());
     // The right to update finalizers is asked for by an admission plug-in alone.
     let writes = writes.filter(|right| !right.resource.ends_with("/finalizers"));
-    let writes: Vec<&Right> =
-        writes.filter(|right| !is_template(right) || TEMPLATES.contains(&&*right.resource)).collect();
+    let writes: Vec<&Right> = writes
+        .filter(|right| !is_template(right) || TEMPLATES.contains(&&*right.resource))
+        .collect();
     let mut unexercised = Vec::new();
     for (number, right) in writes.iter().enumerate() {
         grant(scene, without(rules, &[*right])).await?;
@@ -271,7 +349,10 @@ async fn writes(scene: &mut Scene, rules: &[Value]) -> Result<()> {
         scene.hub.edit("Cluster", "", "member3", touch).await?;
         let asked = eventually_within(Duration::from_secs(2), "it is counted as refused", async || {
             let metrics = scene.controllers()?.metrics().await?;
-            ensure!(right.counted(&metrics).0 > right.counted(&before).0, "not exercised");
+            ensure!(
+                right.counted(&metrics).0 > right.counted(&before).0,
+                "not exercised"
+            );
             Ok(())
         });
         if asked.await.is_err() {
@@ -279,7 +360,10 @@ async fn writes(scene: &mut Scene, rules: &[Value]) -> Result<()> {
         }
         unharmed(scene, &format!("{right:?}")).await?;
         grant(scene, rules.to_vec()).await?;
-        space.until_settled(&["member1", "member2"]).await.with_context(|| format!("{right:?}, granted"))?;
+        space
+            .until_settled(&["member1", "member2"])
+            .await
+            .with_context(|| format!("{right:?}, granted"))?;
     }
     ensure!(
         unexercised.is_empty(),

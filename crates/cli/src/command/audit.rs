@@ -68,7 +68,12 @@ pub struct SecretsArgs {
     pub clusters: Vec<String>,
 
     /// Namespace of the Secrets on the hub (default: that of the context, else default)
-    #[arg(short = 'n', long, value_name = "NAMESPACE", conflicts_with = "all_namespaces")]
+    #[arg(
+        short = 'n',
+        long,
+        value_name = "NAMESPACE",
+        conflicts_with = "all_namespaces"
+    )]
     pub namespace: Option<String>,
 
     /// The Secrets of all namespaces
@@ -231,7 +236,11 @@ fn row(place: &SecretPlace) -> Row {
         false => format!("{}/{}", id.namespace, id.name),
     };
     let causes = place.because.iter().map(|cause| {
-        let note = if cause.reason == "recorded" { " (recorded)" } else { "" };
+        let note = if cause.reason == "recorded" {
+            " (recorded)"
+        } else {
+            ""
+        };
         format!("{}{note}", cause.object)
     });
     let cells = vec![

@@ -13,7 +13,12 @@ use crate::{
 /// dependencies that are delivered there for its sake, but not for its dependents.
 ///
 /// Cost: O(references), of a dependency × their referrers.
-pub(super) fn awaited(fleet: &Fleet, id: &ResourceId, resource: &ResourceState, cluster: &Str) -> Option<ResourceId> {
+pub(super) fn awaited(
+    fleet: &Fleet,
+    id: &ResourceId,
+    resource: &ResourceState,
+    cluster: &Str,
+) -> Option<ResourceId> {
     let follows = fleet.is_following(resource);
     if !follows && !is_required_on(fleet, id, cluster) {
         return None;

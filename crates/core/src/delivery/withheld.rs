@@ -27,9 +27,8 @@ pub(super) fn plan(
 ) -> Option<Plan> {
     let withheld = withheld(fleet, id, cluster)?;
     // The binding is created again first, so that a record of the copy is left.
-    let is_replaced = binding.meta.deleting.is_some()
-        || is_former(binding, template)
-        || binding.is_adoptable_by(template);
+    let is_replaced =
+        binding.meta.deleting.is_some() || is_former(binding, template) || binding.is_adoptable_by(template);
     match withheld {
         Withheld::NotAllowed(why) if state.live.is_some() && !is_replaced => {
             Some(revoke(fleet, id, cluster, state, &why, now))
@@ -43,14 +42,7 @@ pub(super) fn plan(
     }
 }
 
-fn revoke(
-    fleet: &Fleet,
-    id: &ResourceId,
-    cluster: &Str,
-    state: &CopyState,
-    why: &str,
-    now: Time,
-) -> Plan {
+fn revoke(fleet: &Fleet, id: &ResourceId, cluster: &Str, state: &CopyState, why: &str, now: Time) -> Plan {
     if !fleet.are_secret_lists_certain() {
         return Plan::wait_for(
             SyncRequirement::SecretLists,
@@ -60,5 +52,13 @@ fn revoke(
     if !fleet.is_removal_safe(&id.gvk) {
         return Plan::not_proven(&id.gvk);
     }
-    end(fleet, id, cluster, (state, state.explained), RemovalMode::Delete, now, why)
+    end(
+        fleet,
+        id,
+        cluster,
+        (state, state.explained),
+        RemovalMode::Delete,
+        now,
+        why,
+    )
 }

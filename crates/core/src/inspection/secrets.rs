@@ -123,7 +123,9 @@ fn causes(fleet: &Fleet, id: &ResourceId, resource: &ResourceState, cluster: &st
             object: referrer.into(),
         });
     }
-    let snapshots = binding.into_iter().flat_map(|binding| &binding.object.spec.required_by);
+    let snapshots = binding
+        .into_iter()
+        .flat_map(|binding| &binding.object.spec.required_by);
     let here = snapshots.filter(|each| each.clusters.iter().any(|target| target.name == *cluster));
     for snapshot in here {
         let name = NamespacedName::new(&snapshot.namespace, &snapshot.name);
@@ -152,7 +154,10 @@ fn distributed(fleet: &Fleet, namespace: &str) -> Vec<SecretPlace> {
         let Some(spec) = view.spec().filter(|spec| is_secret(&spec.gvk)) else {
             continue;
         };
-        let of_source = spec.source.as_ref().is_some_and(|source| *source.namespace == *namespace);
+        let of_source = spec
+            .source
+            .as_ref()
+            .is_some_and(|source| *source.namespace == *namespace);
         if !namespace.is_empty() && !of_source {
             continue;
         }

@@ -280,12 +280,12 @@ pub(super) fn not_allowed(
     before: &ResourceBindingStatus,
     after: &[AggregatedStatusItem],
 ) -> Option<Event> {
-    let is_kept_away = |item: &AggregatedStatusItem| item.applied_reason == Some(NotAppliedReason::NotAllowed);
+    let is_kept_away =
+        |item: &AggregatedStatusItem| item.applied_reason == Some(NotAppliedReason::NotAllowed);
     let begun = after.iter().filter(|item| {
         let old = AggregatedStatusItem::find(&before.aggregated_status, &item.cluster_name);
-        let is_reported = |old: &AggregatedStatusItem| {
-            is_kept_away(old) && old.applied_message == item.applied_message
-        };
+        let is_reported =
+            |old: &AggregatedStatusItem| is_kept_away(old) && old.applied_message == item.applied_message;
         is_kept_away(item) && !old.is_some_and(is_reported)
     });
     let begun: Vec<&AggregatedStatusItem> = begun.collect();

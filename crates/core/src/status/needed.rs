@@ -8,7 +8,11 @@ use super::places::Place;
 use crate::{
     cache::{ResourceState, referred},
     eviction::data,
-    fleet::{Fleet, exports::is_provided_by, secrets::{Withheld, withheld}},
+    fleet::{
+        Fleet,
+        exports::is_provided_by,
+        secrets::{Withheld, withheld},
+    },
     object::{ResourceId, Str, Time},
     observation::Copy,
     plan::SyncRequirement,

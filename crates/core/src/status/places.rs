@@ -118,7 +118,11 @@ impl Place<'_> {
     /// The reason why it is not applied, and the message about it; `None` if there is nothing to report.
     pub(super) fn report(&self) -> Option<(NotAppliedReason, String)> {
         let is_kept = |problem: &Problem| problem.attempt == Attempt::Removal;
-        if let Some(why) = self.withheld.as_ref().filter(|_| !self.problem.is_some_and(is_kept)) {
+        if let Some(why) = self
+            .withheld
+            .as_ref()
+            .filter(|_| !self.problem.is_some_and(is_kept))
+        {
             return Some((NotAppliedReason::NotAllowed, why.clone()));
         }
         let unlistable = self.unlistable.filter(|_| self.problem.is_none());

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use entourage_api::work::NotAppliedReason;
 use entourage_core::{
+    inspection::{explanation::Presence, secrets::secrets},
     object::Meta,
     observation::{Observation, Subject, Watch},
     plan::Key,
@@ -74,7 +75,9 @@ fn holders(world: &World) -> Vec<&str> {
 fn said(world: &World, cluster: &str) -> (Value, String) {
     let all = binding(world, "login-secret")["status"]["aggregatedStatus"].clone();
     let mut all = all.as_array().cloned().unwrap_or_default().into_iter();
-    let item = all.find(|item| item["clusterName"] == cluster).unwrap_or_default();
+    let item = all
+        .find(|item| item["clusterName"] == cluster)
+        .unwrap_or_default();
     let message = item["appliedMessage"].as_str().unwrap_or_default();
     (item["appliedReason"].clone(), message.to_owned())
 }
@@ -113,19 +116,42 @@ fn what_a_list_keeps_away_is_reported_once_with_the_annotation_and_the_remedy() 
     let mut world = world(Some("member1"));
     let (reason, message) = said(&world, "member2");
     assert_eq!(reason, json!(NotAppliedReason::NotAllowed));
-    for word in ["Secret default/login", "member2", KEY, "Namespace default", "add the cluster"] {
+    for word in [
+        "Secret default/login",
+        "member2",
+        KEY,
+        "Namespace default",
+        "add the cluster",
+    ] {
         assert!(message.contains(word), "{word}: {message}");
     }
-    assert_eq!(condition(&world, "login-secret", "FullyApplied")["status"], "False");
+    assert_eq!(
+        condition(&world, "login-secret", "FullyApplied")["status"],
+        "False"
+    );
     let ready = condition(&world, "myapp-deployment", "DependenciesReady");
-    assert_eq!((&ready["status"], &ready["reason"]), (&json!("False"), &json!("NotDelivered")));
-    assert!(ready["message"].as_str().is_some_and(|message| message.contains(KEY)), "{ready}");
+    assert_eq!(
+        (&ready["status"], &ready["reason"]),
+        (&json!("False"), &json!("NotDelivered"))
+    );
+    assert!(
+        ready["message"]
+            .as_str()
+            .is_some_and(|message| message.contains(KEY)),
+        "{ready}"
+    );
     assert_eq!(events(&world), 1);
     quiet(&mut world);
     assert_eq!(events(&world), 1);
     list(&mut world, Some("member1,member2"));
-    assert_eq!(condition(&world, "login-secret", "FullyApplied")["status"], "True");
-    assert_eq!(condition(&world, "myapp-deployment", "DependenciesReady")["status"], "True");
+    assert_eq!(
+        condition(&world, "login-secret", "FullyApplied")["status"],
+        "True"
+    );
+    assert_eq!(
+        condition(&world, "myapp-deployment", "DependenciesReady")["status"],
+        "True"
+    );
     assert_eq!(events(&world), 1);
     list(&mut world, Some("member2"));
     assert_eq!(events(&world), 2);
@@ -136,7 +162,13 @@ fn a_policy_of_its_own_does_not_take_a_secret_past_the_list() {
     let mut world = World::new(&["member1", "member2"]);
     world.apply(namespace(Some("member2")));
     world.apply(secret("login"));
-    world.apply(policy_of("login", "v1", "Secret", "login", &["member1", "member2"]));
+    world.apply(policy_of(
+        "login",
+        "v1",
+        "Secret",
+        "login",
+        &["member1", "member2"],
+    ));
     assert!(world.settle());
     assert_eq!(holders(&world), ["member2"]);
     assert_eq!(said(&world, "member1").0, json!(NotAppliedReason::NotAllowed));
@@ -167,12 +199,16 @@ fn a_list_that_cannot_be_read_sends_nothing_and_removes_nothing() {
     assert_eq!(holders(&world), ["member1"]);
     let (reason, message) = said(&world, "member1");
     assert_eq!(reason, json!(NotAppliedReason::NotAllowed));
-    assert!(message.contains("cannot be read") && message.contains("env==prod"), "{message}");
+    assert!(
+        message.contains("cannot be read") && message.contains("env==prod"),
+        "{message}"
+    );
     let mut other = secret("login");
     other["data"]["token"] = json!("Yw==");
     world.apply(other);
     assert!(world.settle_for(60_000));
-    let value = |world: &World| world.on("member1", "Secret", "login").expect("copy")["data"]["token"].clone();
+    let value =
+        |world: &World| world.on("member1", "Secret", "login").expect("copy")["data"]["token"].clone();
     assert_eq!(value(&world), "Yg==", "no other value is sent either");
     quiet(&mut world);
     list(&mut world, Some("member1"));
@@ -211,7 +247,10 @@ fn labels_of_a_cluster_put_it_on_the_list_and_take_it_off() {
     label(&mut world, "member2", &json!({"env": "dev"}));
     assert!(world.settle_for(60_000));
     assert_eq!(holders(&world), ["member1"]);
-    assert_eq!(condition(&world, "myapp-deployment", "DependenciesReady")["status"], "False");
+    assert_eq!(
+        condition(&world, "myapp-deployment", "DependenciesReady")["status"],
+        "False"
+    );
     quiet(&mut world);
 }
 
@@ -310,7 +349,11 @@ fn a_distribution_follows_the_list_of_its_source() {
     assert!(world.settle());
     let copies = |world: &World| -> Vec<String> {
         let has = |member: &&str| world.at(member, &id("Secret", "app", "login")).is_some();
-        ["member1", "member2"].iter().filter(|member| has(member)).map(ToString::to_string).collect()
+        ["member1", "member2"]
+            .iter()
+            .filter(|member| has(member))
+            .map(ToString::to_string)
+            .collect()
     };
     assert_eq!(copies(&world), ["member1", "member2"]);
     for (text, wanted) in [
@@ -326,4 +369,29 @@ fn a_distribution_follows_the_list_of_its_source() {
         quiet(&mut world);
         assert_eq!(copies(&world), wanted, "{text:?}, restarted");
     }
+}
+
+#[test]
+fn an_audit_does_not_say_that_a_secret_is_away_before_it_is() {
+    let mut world = world(None);
+    let audit = |world: &World| -> Vec<(String, Presence, String)> {
+        let all = secrets(&world.process.engine, "default", world.now);
+        let all = all.into_iter().map(|each| {
+            let because: Vec<String> = each.because.iter().map(|cause| cause.object.to_string()).collect();
+            (each.cluster.unwrap_or_default().to_string(), each.presence, because.join(", "))
+        });
+        all.collect()
+    };
+    let on = |cluster: &str, presence| (cluster.to_owned(), presence, "Deployment default/myapp".to_owned());
+    assert_eq!(audit(&world), [on("member1", Presence::Present), on("member2", Presence::Present)]);
+    world.set_down("member2", true);
+    world.replace(namespace(Some("member1")));
+    assert!(world.settle_for(120_000));
+    assert_eq!(holders(&world), ["member1", "member2"], "nobody can delete it");
+    let (_, presence, _) = audit(&world).remove(1);
+    assert!(!matches!(presence, Presence::KeptAway | Presence::Absent), "{presence:?}");
+    world.set_down("member2", false);
+    assert!(world.settle_for(120_000));
+    assert_eq!(holders(&world), ["member1"]);
+    assert_eq!(audit(&world), [on("member1", Presence::Present), on("member2", Presence::KeptAway)]);
 }

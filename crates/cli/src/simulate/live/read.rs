@@ -284,9 +284,7 @@ fn params(watch: &Watch, hub_id: &str) -> ListParams {
         Watch::Copies(..) => all.labels(&format!("{}={hub_id}", label::HUB)),
         Watch::QuotaCopies(_) => all.labels(&format!("{}={hub_id}", label::FEDERATED_QUOTA)),
         Watch::Endpoints(_, service) => all.labels(&format!("{}={}", label::SERVICE_NAME, service.name)),
-        Watch::Templates(gvk) if is_secret(gvk) => {
-            all.fields("type!=kubernetes.io/service-account-token")
-        }
+        Watch::Templates(gvk) if is_secret(gvk) => all.fields("type!=kubernetes.io/service-account-token"),
         _ => all,
     }
 }

@@ -135,6 +135,8 @@ impl At<'_> {
                 Some(NotAppliedReason::Unknown) => Presence::Unknown,
                 Some(NotAppliedReason::Pending) if is_suspended() => Presence::KeptAway,
                 Some(NotAppliedReason::Pending) => Presence::Pending,
+                // Its removal waits, or its list cannot be read.
+                Some(NotAppliedReason::NotAllowed) if item.copy.is_some() => Presence::Leaving,
                 Some(_) => Presence::KeptAway,
                 // The definition on the hub lacks the field.
                 None if item.applied_message.is_empty() && !is_suspended() => Presence::Pending,

@@ -17,8 +17,15 @@ impl World {
         }
         // The owner of a Secret revoked it.
         let namespace = self.hub.get(&super::id("Namespace", "", &id.namespace));
-        let has_list = |object: &&Value| object["metadata"]["annotations"]["entourage.dev/secrets-to"].is_string();
-        if self.hub.get(id).into_iter().chain(namespace).any(|object| has_list(&object)) {
+        let has_list =
+            |object: &&Value| object["metadata"]["annotations"]["entourage.dev/secrets-to"].is_string();
+        if self
+            .hub
+            .get(id)
+            .into_iter()
+            .chain(namespace)
+            .any(|object| has_list(&object))
+        {
             return;
         }
         for (key, object) in self.members[cluster].iter() {
