@@ -182,7 +182,7 @@ pub fn answered(
     let mut all = secrets(simulation.engine(), namespace, simulation.now());
     let is_asked = |cluster: &Option<Str>| {
         let mut wanted = args.cluster.iter();
-        args.cluster.is_empty() || wanted.any(|wanted| cluster.as_deref() == Some(wanted))
+        args.cluster.is_empty() || wanted.any(|wanted| cluster.as_deref() == Some(wanted.as_str()))
     };
     all.retain(|each| is_asked(&each.cluster));
     let may_be_there = all.iter().any(may_be_there);

@@ -2,7 +2,11 @@
 
 use crate::{
     cache::{ProblemKind, ResourceState, referred},
-    fleet::{Fleet, needs::is_required_on, secrets::withheld},
+    fleet::{
+        Fleet,
+        needs::is_required_on,
+        secrets::{Withheld, withheld},
+    },
     interpreter::{operations::Operation, question::InterpretError},
     object::{ResourceId, Str},
 };
@@ -58,7 +62,8 @@ pub(super) fn awaited(
             if follows && unasked.is_some_and(InterpretError::is_unasked) {
                 return true;
             }
-            if withheld(fleet, dependency, cluster).is_some() {
+            let is_kept_away = |withheld: Withheld| withheld.message().is_some();
+            if withheld(fleet, dependency, cluster).is_some_and(is_kept_away) {
                 return false;
             }
             let Some(state) = needed.copies.get(cluster) else {

@@ -377,21 +377,49 @@ fn an_audit_does_not_say_that_a_secret_is_away_before_it_is() {
     let audit = |world: &World| -> Vec<(String, Presence, String)> {
         let all = secrets(&world.process.engine, "default", world.now);
         let all = all.into_iter().map(|each| {
-            let because: Vec<String> = each.because.iter().map(|cause| cause.object.to_string()).collect();
-            (each.cluster.unwrap_or_default().to_string(), each.presence, because.join(", "))
+            let because: Vec<String> = each
+                .because
+                .iter()
+                .map(|cause| cause.object.to_string())
+                .collect();
+            (
+                each.cluster
+                    .map(|cluster| cluster.to_string())
+                    .unwrap_or_default(),
+                each.presence,
+                because.join(", "),
+            )
         });
         all.collect()
     };
-    let on = |cluster: &str, presence| (cluster.to_owned(), presence, "Deployment default/myapp".to_owned());
-    assert_eq!(audit(&world), [on("member1", Presence::Present), on("member2", Presence::Present)]);
+    let on = |cluster: &str, presence| {
+        (
+            cluster.to_owned(),
+            presence,
+            "Deployment default/myapp".to_owned(),
+        )
+    };
+    assert_eq!(
+        audit(&world),
+        [on("member1", Presence::Present), on("member2", Presence::Present)]
+    );
     world.set_down("member2", true);
     world.replace(namespace(Some("member1")));
     assert!(world.settle_for(120_000));
     assert_eq!(holders(&world), ["member1", "member2"], "nobody can delete it");
     let (_, presence, _) = audit(&world).remove(1);
-    assert!(!matches!(presence, Presence::KeptAway | Presence::Absent), "{presence:?}");
+    assert!(
+        !matches!(presence, Presence::KeptAway | Presence::Absent),
+        "{presence:?}"
+    );
     world.set_down("member2", false);
     assert!(world.settle_for(120_000));
     assert_eq!(holders(&world), ["member1"]);
-    assert_eq!(audit(&world), [on("member1", Presence::Present), on("member2", Presence::KeptAway)]);
+    assert_eq!(
+        audit(&world),
+        [
+            on("member1", Presence::Present),
+            on("member2", Presence::KeptAway)
+        ]
+    );
 }

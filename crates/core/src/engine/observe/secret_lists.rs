@@ -107,8 +107,8 @@ impl Fleet {
     /// The Secrets of a namespace, and what waits for them or reports them. Cost: O(those × (copies + referrers)).
     pub(in crate::engine) fn dirty_secrets(&self, namespace: &str, dirty: &mut Dirty) {
         for id in self.secrets_of(namespace) {
-            self.dirty_referrers(id, dirty);
-            self.dirty_resource(id, dirty);
+            self.route(Changed::Presence(id), dirty);
+            self.route(Changed::Template(id), dirty);
         }
     }
 }

@@ -69,7 +69,7 @@ fn status(subject: &Subject<'_>, name: &crate::object::Str, place: &Place) -> Op
     subject.fleet.target_status(name, place, subject.now)
 }
 
-const fn presence_of(status: TargetStatus) -> Presence {
+pub(in crate::inspection) const fn presence_of(status: TargetStatus) -> Presence {
     match status {
         TargetStatus::Done => Presence::Present,
         TargetStatus::Pending => Presence::Pending,
