@@ -1,4 +1,4 @@
-//! Allow-lists of Secrets: what they keep away, what is said about it, and what an edit of them removes.
+//! Allow-lists of Secrets: what they keep away, what is reported about it, and what an edit of them removes.
 
 use std::collections::BTreeSet;
 
@@ -72,7 +72,7 @@ fn holders(world: &World) -> Vec<&str> {
 }
 
 /// The reason and the message about a cluster in the status of the Secret's binding.
-fn said(world: &World, cluster: &str) -> (Value, String) {
+fn reported(world: &World, cluster: &str) -> (Value, String) {
     let all = binding(world, "login-secret")["status"]["aggregatedStatus"].clone();
     let mut all = all.as_array().cloned().unwrap_or_default().into_iter();
     let item = all
@@ -114,7 +114,7 @@ fn a_dependency_goes_only_to_the_clusters_that_its_namespace_lists() {
 #[test]
 fn what_a_list_keeps_away_is_reported_once_with_the_annotation_and_the_remedy() {
     let mut world = world(Some("member1"));
-    let (reason, message) = said(&world, "member2");
+    let (reason, message) = reported(&world, "member2");
     assert_eq!(reason, json!(NotAppliedReason::NotAllowed));
     for word in [
         "Secret default/login",
@@ -171,7 +171,7 @@ fn a_policy_of_its_own_does_not_take_a_secret_past_the_list() {
     ));
     assert!(world.settle());
     assert_eq!(holders(&world), ["member2"]);
-    assert_eq!(said(&world, "member1").0, json!(NotAppliedReason::NotAllowed));
+    assert_eq!(reported(&world, "member1").0, json!(NotAppliedReason::NotAllowed));
     list(&mut world, None);
     assert_eq!(holders(&world), ["member1", "member2"]);
 }
@@ -197,7 +197,7 @@ fn a_list_that_cannot_be_read_sends_nothing_and_removes_nothing() {
     let mut world = world(Some("member1"));
     list(&mut world, Some("member1,env==prod"));
     assert_eq!(holders(&world), ["member1"]);
-    let (reason, message) = said(&world, "member1");
+    let (reason, message) = reported(&world, "member1");
     assert_eq!(reason, json!(NotAppliedReason::NotAllowed));
     assert!(
         message.contains("cannot be read") && message.contains("env==prod"),
@@ -364,8 +364,8 @@ fn a_distribution_follows_the_list_of_its_source() {
     ] {
         list(&mut world, text);
         assert_eq!(copies(&world), wanted, "{text:?}");
-        let said = status(&world, "d").to_string();
-        assert_eq!(said.contains(KEY), text.is_some(), "{text:?}: {said}");
+        let reported = status(&world, "d").to_string();
+        assert_eq!(reported.contains(KEY), text.is_some(), "{text:?}: {reported}");
         quiet(&mut world);
         assert_eq!(copies(&world), wanted, "{text:?}, restarted");
     }
