@@ -4,10 +4,12 @@
 //! - [`kubectl`]: kubectl commands on either lane, compared with golden transcripts.
 //! - [`servers`]: clusters to test on: embedded ones, and real API servers as child processes.
 //! - [`faults`]: errors, latency and crashes at the API boundary, by seed.
+//! - [`guides`]: the commands of the documentation's guides, run and compared with what the page shows.
 //! - [`harness`]: the helpers of the tests, and the runner.
 
 pub mod conformance;
 pub mod faults;
+pub mod guides;
 pub mod harness;
 pub mod kubectl;
 pub mod servers;

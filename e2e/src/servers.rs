@@ -38,7 +38,7 @@ const HUB: &str = "hub";
 
 pub use assets::{Assets, CAPABILITIES, Capability, Version};
 pub use cluster::{Pids, RealCluster};
-pub use control::{CommandProcess, ControlProcess, play_command};
+pub use control::{CommandProcess, ControlProcess, command_script, play_command};
 pub use embedded::EmbeddedCluster;
 pub use fleet::Fleet;
 pub use hook::{Certificate, Hook};

@@ -7,7 +7,7 @@
 //! | variable | meaning |
 //! |---|---|
 //! | `KUBEBUILDER_ASSETS` | where real servers are; without it the real lane is not run, and that is reported |
-//! | `ENTOURAGE_KUBECTL` | the kubectl of the tests `kubectl::`; without it the one on `PATH`, else that of `KUBEBUILDER_ASSETS` |
+//! | `ENTOURAGE_KUBECTL` | the kubectl of the tests `kubectl::` and `guides::`; without it the one on `PATH`, else that of `KUBEBUILDER_ASSETS` |
 //! | `UPDATE_GOLDEN` | `1`: writes what kubectl printed, and the page about conformance, instead of only comparing |
 //! | `ENTOURAGE_E2E_SEED` | the seed of sampled crashes and random faults; printed by what uses it |
 //! | `ENTOURAGE_E2E_FAILOVERS` | how many seeds of failovers under faults are run, from that seed or the first on |
@@ -96,6 +96,8 @@ mod faults;
 mod gate;
 #[path = "e2e/governor.rs"]
 mod governor;
+#[path = "e2e/guides.rs"]
+mod guides;
 #[path = "e2e/hooks.rs"]
 mod hooks;
 #[path = "e2e/hooks_bad.rs"]
@@ -184,6 +186,13 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
+    let guides = match guides::trials() {
+        Ok(trials) => trials,
+        Err(error) => {
+            eprintln!("{error:#}");
+            return ExitCode::FAILURE;
+        }
+    };
     let subjects = [
         example::tests(),
         takeover::tests(),
@@ -265,5 +274,6 @@ fn main() -> ExitCode {
     let tests: Vec<harness::Test> = subjects.into_iter().flatten().collect();
     let mut more = conformance::trials();
     more.extend(kubectl::trials());
+    more.extend(guides);
     harness::main(&tests, more)
 }

@@ -113,7 +113,7 @@ const STEPS: &[Step] = &[
     },
     Step {
         name: "kubectl",
-        about: "the tests of kubectl with the one that comes with real kube-apiservers, whatever the machine has",
+        about: "the tests of kubectl, and the guides, with the kubectl that comes with real kube-apiservers, whatever the machine has",
         run: kubectl,
     },
 ];
@@ -332,6 +332,12 @@ fn e2e_real() -> Result<Outcome> {
 fn kubectl() -> Result<Outcome> {
     with_assets(|assets| {
         let kubectl = Path::new(assets).join("kubectl");
+        // Embedded clusters only, whatever the lane.
+        execute(
+            end_to_end("guides::")
+                .env("ENTOURAGE_KUBECTL", &kubectl)
+                .env_remove("KUBEBUILDER_ASSETS"),
+        )?;
         execute(
             end_to_end("kubectl")
                 .env("KUBEBUILDER_ASSETS", assets)

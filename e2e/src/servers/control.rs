@@ -47,6 +47,16 @@ pub fn play_command() -> Option<ExitCode> {
     }))
 }
 
+/// A script for a shell that runs the command line, as `entourage` on a user's `PATH`.
+///
+/// # Errors
+/// When the path of this program is unknown.
+pub fn command_script() -> Result<String> {
+    let program = std::env::current_exe().context("the path of this program")?;
+    let program = program.display().to_string().replace('\'', r"'\''");
+    Ok(format!("#!/bin/sh\n{PLAYS}=1 exec '{program}' \"$@\"\n"))
+}
+
 /// Another command as a separate process, such as `entourage agent`. Dropping it kills it.
 pub struct CommandProcess {
     process: Server,

@@ -76,6 +76,8 @@ table! {
         CLUSTER_ID_CONFLICT = "ClusterIDConflict";
         /// Ready of a Cluster is False: it responds, and our account may not read its id.
         CLUSTER_ID_UNKNOWN = "ClusterIDUnknown";
+        /// Ready of a Cluster is Unknown: it is in Pull mode, and no agent has ever reported.
+        CLUSTER_STATUS_NEVER_UPDATED = "ClusterStatusNeverUpdated";
         /// Ready of a Cluster is Unknown: no status was reported in time.
         CLUSTER_STATUS_UNKNOWN = "ClusterStatusUnknown";
         /// Ours. Ready of a Cluster is False: `spec.secretRef` names a Secret that is not for this Cluster.

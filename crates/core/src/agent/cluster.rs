@@ -5,7 +5,10 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use entourage_api::cluster::{Cluster, ClusterStatus, SyncMode};
+use entourage_api::{
+    cluster::{Cluster, ClusterStatus, SyncMode},
+    keys::reason,
+};
 use serde_json::json;
 
 use super::{Agent, HubWrite, Plan, Sent, Step, state::Failure};
@@ -20,8 +23,6 @@ use crate::{
 
 /// The shortest time between two reports of the capacity, in milliseconds.
 const INTERVAL: i64 = 10_000;
-/// The reason of Ready of a Cluster about which no agent ever reported: Karmada's hub sets it.
-const NEVER_REPORTED: &str = "ClusterStatusNeverUpdated";
 
 /// The Cluster as observed, and what it is to report.
 #[derive(Default)]
@@ -100,9 +101,9 @@ impl ClusterState {
     }
 }
 
-/// True if no agent ever reported about the Cluster.
+/// True if no agent ever reported about the Cluster. A hub that waited for one in vain says so, ours as Karmada's.
 fn is_new(object: &Cluster) -> bool {
-    stored_ready(object).is_none_or(|ready| ready.reason == NEVER_REPORTED)
+    stored_ready(object).is_none_or(|ready| ready.reason == reason::CLUSTER_STATUS_NEVER_UPDATED)
 }
 
 impl Agent {

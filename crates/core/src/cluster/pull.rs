@@ -4,6 +4,7 @@
 //! it back. The grace counts from what this process observed, so the clock of the agent does not matter, and begins anew with each
 //! list of the Leases: what happened in a gap of the watch was not observed. That a watch reports nothing is no proof: when the
 //! grace is over, a GET of the Lease decides. Taints follow from the condition as in Push mode.
+//! A Cluster about which no agent ever reported has a reason of its own: its first agent may still fill in its id.
 //!
 //! Ready is the agent's, which would undo any other words in it. That Leases cannot be read is a condition of its own.
 
@@ -40,13 +41,13 @@ pub(super) fn plan(fleet: &Fleet, name: &Str, member: &Member, now: Time) -> Pla
     let before = status.conditions.clone();
     let mut turned = None;
     if presence == Presence::Refuted && !is_unknown(member) {
-        let message = message(fleet, name);
+        let (reason, message) = absence(fleet, name, member);
         conditions::set(
             &mut status.conditions,
             Condition {
                 type_: condition::READY.into(),
                 status: "Unknown".into(),
-                reason: reason::CLUSTER_STATUS_UNKNOWN.into(),
+                reason: reason.into(),
                 message: message.clone(),
                 observed_generation: member.meta.generation,
                 last_transition_time: now.to_k8s(),
@@ -136,9 +137,17 @@ fn due(fleet: &Fleet, name: &Str, member: &Member) -> Option<Time> {
     Some(since.plus(fleet.config.cluster_startup_grace))
 }
 
-fn message(fleet: &Fleet, name: &Str) -> String {
+/// The reason and the message of Ready while the agent is absent.
+fn absence(fleet: &Fleet, name: &Str, member: &Member) -> (&'static str, String) {
     let seconds = |millis: i64| millis.div_euclid(1_000);
-    match fleet.cache.leases.held.contains_key(name) {
+    if stored_ready(&member.object).is_none() {
+        let message = format!(
+            "no agent has reported about {name} yet: run the command that `entourage token create {name} \
+             --print-register-command` prints in the cluster, or look at the log of its agent there"
+        );
+        return (reason::CLUSTER_STATUS_NEVER_UPDATED, message);
+    }
+    let message = match fleet.cache.leases.held.contains_key(name) {
         true => format!(
             "the agent of {name} has not renewed its Lease {LEASES}/{name} for {} s: it is down, or does not reach the hub. What is \
              written for the cluster is applied when it does",
@@ -148,7 +157,8 @@ fn message(fleet: &Fleet, name: &Str) -> String {
             "the agent of {name} has not made its Lease {LEASES}/{name} within {} s: start it in the cluster",
             seconds(fleet.config.cluster_startup_grace)
         ),
-    }
+    };
+    (reason::CLUSTER_STATUS_UNKNOWN, message)
 }
 
 /// Reports that the hub refuses Leases to our account. The stored report is kept until they have been read: a restart takes nothing

@@ -262,6 +262,38 @@ fn a_cluster_without_a_lease_has_the_longer_grace() {
 }
 
 #[test]
+fn a_cluster_about_which_no_agent_ever_reported_says_so_and_how_to_start_one() {
+    let mut world = settled();
+    let mut new = cluster(&world).clone();
+    new["spec"]["syncMode"] = json!("Pull");
+    new["spec"].as_object_mut().expect("a spec").remove("id");
+    new["status"] = json!({});
+    world.replace(new);
+    pass(&mut world, 200_000);
+    // The agent fills in the id of a Cluster with this reason, whenever it starts: see the tests of the agent.
+    assert_eq!(ready(&world), "Unknown ClusterStatusNeverUpdated");
+    let message = cluster(&world)["status"]["conditions"].to_string();
+    assert!(
+        message.contains("no agent has reported about member2 yet")
+            && message.contains("entourage token create member2"),
+        "{message}"
+    );
+    assert!(is_tainted(&world));
+    let wrote = world.writes.len();
+    world.restart();
+    pass(&mut world, 120_000);
+    assert_eq!(world.writes[wrote..], [""; 0]);
+    renew(&mut world);
+    tell_ready(&mut world);
+    pass(&mut world, 90_000);
+    assert_eq!(
+        ready(&world),
+        "Unknown ClusterStatusUnknown",
+        "an agent has reported once"
+    );
+}
+
+#[test]
 fn in_push_mode_again_the_lease_does_not_matter() {
     let mut world = pulled();
     let mut pushed = cluster(&world).clone();
