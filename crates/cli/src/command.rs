@@ -52,6 +52,8 @@ pub mod token;
 pub mod top;
 #[cfg(feature = "embedded")]
 pub mod tree;
+#[cfg(feature = "embedded")]
+pub mod ui;
 pub mod unjoin;
 #[cfg(feature = "embedded")]
 pub mod up;
@@ -220,6 +222,12 @@ pub enum Command {
     /// Exits with 0 if the object is on any cluster, with 1 if it is on none, with 2 after an error.
     #[cfg(feature = "embedded")]
     Tree(Box<tree::TreeArgs>),
+    /// Show the fleet on a page in the browser: members, workloads, their state and its causes
+    ///
+    /// Serves the page on the loopback address, and reads the hub as yourself; nothing is written. Values of Secrets are never read for
+    /// it. Ctrl-C ends it.
+    #[cfg(feature = "embedded")]
+    Ui(Box<ui::UiArgs>),
     /// Allow new bindings to be scheduled to clusters again
     ///
     /// Removes the taints that `entourage cordon` and `entourage drain` set. Evicted workloads do not return by themselves.
@@ -305,6 +313,8 @@ impl Cli {
             Command::Top(args) => top::run(args, out, &mut std::io::stderr()).await,
             #[cfg(feature = "embedded")]
             Command::Tree(args) => return tree::run(*args, out, &mut std::io::stderr()).await,
+            #[cfg(feature = "embedded")]
+            Command::Ui(args) => ui::run(*args, out).await,
             Command::Uncordon(args) => cordon::run_uncordon(args, out).await,
             Command::Unjoin(args) => unjoin::run(args, out).await,
             #[cfg(feature = "embedded")]
@@ -478,6 +488,9 @@ mod tests {
         "entourage why deploy/web -c member2 -o json --kubeconfig hub.yaml",
         "entourage why deploy/web -C member2 -o yaml --context hub",
         "entourage why deployment/web -f chart.yaml --clusters m1,m2",
+        "entourage ui",
+        "entourage ui --kubeconfig hub.yaml --context hub -n shop --port 8446 --no-open",
+        "entourage up --members 5 --ui",
         "entourage up --members 100 --data-dir fleet --apply config/samples/myapp",
     ];
 
@@ -565,6 +578,7 @@ mod tests {
             "entourage top",
             "entourage top services",
             "entourage top pods -A -n shop",
+            "entourage ui --port 70000",
             "entourage webhook --url http://hooks.example.com",
             "entourage webhook --url https://a --service b/c",
             "entourage webhook --service entourage-webhook",

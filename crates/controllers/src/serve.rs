@@ -1,4 +1,4 @@
-//! The HTTP server for users, probes and Prometheus: `/healthz`, `/readyz`, `/metrics`.
+//! The HTTP server for users, probes and Prometheus: `/healthz`, `/readyz`, `/metrics`. [`listen`] is its loop alone.
 //!
 //! `/readyz` is 200 if all checks pass, else 503 with the failed ones. `/readyz?exclude=leading` excludes a check, as on
 //! Kubernetes' own servers: a standby that only waits for the lease is then ready, so that a rolling update proceeds. Plain HTTP
@@ -9,7 +9,11 @@ use std::{convert::Infallible, sync::Arc, time::Duration};
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode, header};
 use http_body_util::Full;
-use hyper::{body::Incoming, server::conn::http1, service::service_fn};
+use hyper::{
+    body::{Body, Incoming},
+    server::conn::http1,
+    service::service_fn,
+};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{
     net::{TcpListener, TcpStream},
@@ -70,6 +74,26 @@ pub async fn serve(
     metrics: impl Exposition,
     stop: CancellationToken,
 ) {
+    listen(listener, stop, move |request| {
+        let answer = answer(
+            request.method(),
+            request.uri().path(),
+            request.uri().query(),
+            &readiness,
+            &metrics,
+        );
+        async move { answer }
+    })
+    .await;
+}
+
+/// Answers each request, whose body is not read, over plain HTTP until `stop`; requests in progress are completed.
+pub async fn listen<A, F, B>(listener: TcpListener, stop: CancellationToken, answer: A)
+where
+    A: Fn(Request<()>) -> F + Clone + Send + 'static,
+    F: Future<Output = Response<B>> + Send + 'static,
+    B: Body<Data = Bytes, Error = Infallible> + Send + 'static,
+{
     let permits = Arc::new(Semaphore::new(CONNECTIONS));
     loop {
         let Ok(permit) = permits.clone().acquire_owned().await else {
@@ -87,29 +111,23 @@ pub async fn serve(
                 }
             },
         };
-        let (readiness, metrics, stop) = (readiness.clone(), metrics.clone(), stop.clone());
+        let (answer, stop) = (answer.clone(), stop.clone());
         tokio::spawn(async move {
-            connection(stream, readiness, metrics, stop).await;
+            connection(stream, answer, stop).await;
             drop(permit);
         });
     }
 }
 
-async fn connection(
-    stream: TcpStream,
-    readiness: Readiness,
-    metrics: impl Exposition,
-    stop: CancellationToken,
-) {
+async fn connection<A, F, B>(stream: TcpStream, answer: A, stop: CancellationToken)
+where
+    A: Fn(Request<()>) -> F,
+    F: Future<Output = Response<B>>,
+    B: Body<Data = Bytes, Error = Infallible> + 'static,
+{
     let service = service_fn(move |request: Request<Incoming>| {
-        let answer = answer(
-            request.method(),
-            request.uri().path(),
-            request.uri().query(),
-            &readiness,
-            &metrics,
-        );
-        async move { Ok::<_, Infallible>(answer) }
+        let answer = answer(request.map(drop));
+        async move { Ok::<_, Infallible>(answer.await) }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())

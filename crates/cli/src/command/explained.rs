@@ -123,21 +123,49 @@ async fn of_hub(args: &LookArgs, hub: &Client, namespace: &str) -> Result<Looked
                 .with_context(|| format!("cannot read {} {name} of the hub", gvk.kind));
         }
     };
-    let options = LiveOptions {
-        members: MembersFrom::Recorded,
-        namespace: namespace.to_owned(),
-        cluster_namespace: CLUSTER_NAMESPACE.to_owned(),
-        assumed: assumed(args),
-        adopted: BTreeMap::new(),
-    };
-    let mut simulated = live::observe(hub, &options).await?;
-    let hooks = interpreters::hooks_of_hub(hub, &mut crate::kinds::Kinds::default()).await;
-    simulated.remarks.extend(hooks);
+    let assumptions = Assumptions::of(args);
+    let simulated = observe(hub, namespace, &assumptions).await?;
     Ok(Looked {
         simulated,
         id: ResourceId::new(gvk, namespace, name),
         exists,
     })
+}
+
+/// What is assumed of the hub's controllers.
+#[derive(Clone, Debug, Default)]
+pub struct Assumptions {
+    /// Their features.
+    pub feature_gates: FeatureGates,
+    /// The namespaces that they leave alone.
+    pub reserved_namespaces: Vec<String>,
+}
+
+impl Assumptions {
+    fn of(args: &LookArgs) -> Self {
+        Self {
+            feature_gates: args.feature_gates.clone(),
+            reserved_namespaces: args.reserved_namespaces.clone(),
+        }
+    }
+}
+
+/// Reads the hub as its controllers do. `namespace` is that of objects that name none.
+///
+/// # Errors
+/// The hub cannot be read.
+pub(super) async fn observe(hub: &Client, namespace: &str, assumptions: &Assumptions) -> Result<Simulated> {
+    let options = LiveOptions {
+        members: MembersFrom::Recorded,
+        namespace: namespace.to_owned(),
+        cluster_namespace: CLUSTER_NAMESPACE.to_owned(),
+        assumed: assumed(assumptions),
+        adopted: BTreeMap::new(),
+    };
+    let mut simulated = live::observe(hub, &options).await?;
+    let hooks = interpreters::hooks_of_hub(hub, &mut crate::kinds::Kinds::default()).await;
+    simulated.remarks.extend(hooks);
+    Ok(simulated)
 }
 
 /// The state after the files were applied.
@@ -153,7 +181,12 @@ pub fn of_files(args: &LookArgs) -> Result<Looked> {
     let objects = objects(&manifests)?;
     let namespace = args.namespace.as_deref().unwrap_or("default");
     let hooks = interpreters::hooks(&objects);
-    let mut simulated = offline::simulate(objects, &args.clusters, namespace, &assumed(args))?;
+    let mut simulated = offline::simulate(
+        objects,
+        &args.clusters,
+        namespace,
+        &assumed(&Assumptions::of(args)),
+    )?;
     simulated.remarks.extend(hooks);
     let is_it = |id: &&ResourceId| {
         let here = id.namespace.is_empty() || *id.namespace == *namespace;
@@ -223,7 +256,7 @@ fn target(args: &LookArgs) -> Result<(&str, &str)> {
 }
 
 /// The controllers that the answer is for.
-fn assumed(args: &LookArgs) -> Assumed {
+fn assumed(args: &Assumptions) -> Assumed {
     controllers(&args.feature_gates, &args.reserved_namespaces)
 }
 

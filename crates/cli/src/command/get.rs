@@ -27,10 +27,10 @@ use crate::{
 };
 
 pub(super) mod bindings;
-mod clusters;
-mod copies;
+pub(super) mod clusters;
+pub(super) mod copies;
 mod distributed;
-mod distributions;
+pub(super) mod distributions;
 mod overrides;
 mod policies;
 mod pulled;

@@ -18,6 +18,10 @@ use super::controllers::{
     optional::{self, Controllers},
     stop_on,
 };
+use super::{
+    explained::Assumptions,
+    ui::{Page, UiOptions},
+};
 use crate::{
     fleet::{Fleet, Place},
     logging::{self, LogArgs},
@@ -56,6 +60,10 @@ pub struct UpArgs {
     #[arg(long, value_name = "FILE|DIR|-")]
     pub apply: Vec<PathBuf>,
 
+    /// Serve the page of `entourage ui` about the hub
+    #[arg(long)]
+    pub ui: bool,
+
     /// Log level of the controllers on the terminal: error, warn, info, debug, trace, or directives
     #[arg(long, default_value = "warn", value_name = "LEVEL")]
     pub log_level: String,
@@ -86,7 +94,7 @@ pub async fn run(args: UpArgs, out: &mut (dyn Write + Send)) -> Result<()> {
     };
     let served = tokio::select! {
         () = stop.cancelled() => Ok(()),
-        served = serve(&mut fleet, &objects, begin, args.data_dir.is_some(), out) => served,
+        served = serve(&mut fleet, &objects, begin, &args, &stop, out) => served,
     };
     let ended = fleet.end().await;
     served.and(ended)
@@ -122,11 +130,17 @@ async fn serve(
     fleet: &mut Fleet,
     objects: &[Manifest],
     begin: Instant,
-    kept: bool,
+    args: &UpArgs,
+    stop: &CancellationToken,
     out: &mut (dyn Write + Send),
 ) -> Result<()> {
-    print_summary(fleet, begin, kept, out)?;
     let client = fleet.hub.client();
+    let page = match args.ui {
+        true => Some(Page::start(client.clone(), page_options(args), stop.clone()).await?),
+        false => None,
+    };
+    let address = page.as_ref().map(|page| page.address.as_str());
+    print_summary(fleet, begin, args.data_dir.is_some(), address, out)?;
     for object in objects {
         let line = manifests::apply(&client, object).await?;
         writeln!(out, "hub: {line}")?;
@@ -135,7 +149,24 @@ async fn serve(
     fleet.controllers_ended().await
 }
 
-fn print_summary(fleet: &Fleet, begin: Instant, kept: bool, out: &mut (dyn Write + Send)) -> Result<()> {
+/// The page knows the flags of the controllers.
+fn page_options(args: &UpArgs) -> UiOptions {
+    UiOptions {
+        assumptions: Assumptions {
+            feature_gates: args.feature_gates.clone(),
+            reserved_namespaces: Vec::new(),
+        },
+        ..UiOptions::default()
+    }
+}
+
+fn print_summary(
+    fleet: &Fleet,
+    begin: Instant,
+    kept: bool,
+    page: Option<&str>,
+    out: &mut (dyn Write + Send),
+) -> Result<()> {
     let count = fleet.members.len();
     let members = if count == 1 {
         "1 member"
@@ -166,6 +197,9 @@ fn print_summary(fleet: &Fleet, begin: Instant, kept: bool, out: &mut (dyn Write
             "\nAll of them as contexts, the hub first:\n\n  export KUBECONFIG={}\n\nTry next:\n\n  kubectl get clusters\n",
             quoted(&path)
         )?;
+    }
+    if let Some(address) = page {
+        writeln!(out, "The page of the hub, for you alone:\n\n  {address}\n")?;
     }
     writeln!(out, "Ctrl-C ends them.")?;
     out.flush()?;

@@ -147,7 +147,7 @@ pub(in crate::command) fn policy_of(binding: &Value) -> Option<NamespacedName> {
 }
 
 /// The messages of failed conditions: cause and remedy.
-fn problem(binding: &Value) -> String {
+pub(in crate::command) fn problem(binding: &Value) -> String {
     let types = [
         condition::SCHEDULED,
         condition::DEPENDENCIES_READY,

@@ -90,7 +90,7 @@ fn row(seen: &Seen, cluster: &Value, now: Time) -> Row {
 }
 
 /// `key=value:Effect`, as kubectl writes it.
-fn taint(taint: &Value) -> String {
+pub(in crate::command) fn taint(taint: &Value) -> String {
     let value = text(taint, "/value");
     let equals = if value.is_empty() { "" } else { "=" };
     format!(

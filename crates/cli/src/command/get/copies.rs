@@ -177,21 +177,7 @@ fn state(seen: &Seen, item: &Value, cluster: &str, wanted: bool) -> (&'static st
     let state = match () {
         () if !wanted => "Leaving",
         () if unresponsive => "Unknown",
-        () if item["applied"] == true => "Applied",
-        () => match NotAppliedReason::deserialize(&item["appliedReason"]) {
-            Ok(NotAppliedReason::Pending) => "Pending",
-            Ok(NotAppliedReason::Suspended) => "Suspended",
-            Ok(NotAppliedReason::Conflict) => "Conflict",
-            Ok(NotAppliedReason::Override) => "Override",
-            Ok(NotAppliedReason::InterpretError) => "InterpretError",
-            Ok(NotAppliedReason::Contended) => "Contended",
-            Ok(NotAppliedReason::Unknown) => "Unknown",
-            Ok(NotAppliedReason::Refused) => "Refused",
-            Ok(NotAppliedReason::NotAllowed) => "NotAllowed",
-            // The entry may not exist yet.
-            Err(_) if message.is_empty() => "Pending",
-            Err(_) => "NotApplied",
-        },
+        () => recorded(item),
     };
     if unresponsive && message.is_empty() {
         let last = if item["applied"] == true {
@@ -208,6 +194,27 @@ fn state(seen: &Seen, item: &Value, cluster: &str, wanted: bool) -> (&'static st
         );
     }
     (state, message)
+}
+
+/// The state that a binding records of a copy that is wanted; null if it records none.
+pub(in crate::command) fn recorded(item: &Value) -> &'static str {
+    if item["applied"] == true {
+        return "Applied";
+    }
+    match NotAppliedReason::deserialize(&item["appliedReason"]) {
+        Ok(NotAppliedReason::Pending) => "Pending",
+        Ok(NotAppliedReason::Suspended) => "Suspended",
+        Ok(NotAppliedReason::Conflict) => "Conflict",
+        Ok(NotAppliedReason::Override) => "Override",
+        Ok(NotAppliedReason::InterpretError) => "InterpretError",
+        Ok(NotAppliedReason::Contended) => "Contended",
+        Ok(NotAppliedReason::Unknown) => "Unknown",
+        Ok(NotAppliedReason::Refused) => "Refused",
+        Ok(NotAppliedReason::NotAllowed) => "NotAllowed",
+        // The entry may not exist yet.
+        Err(_) if text(item, "/appliedMessage").is_empty() => "Pending",
+        Err(_) => "NotApplied",
+    }
 }
 
 #[cfg(test)]

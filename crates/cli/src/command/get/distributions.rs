@@ -51,15 +51,15 @@ pub(super) fn view(seen: &Seen, name: Option<&str>, now: Time) -> View {
 }
 
 /// The distributed object: the embedded resource, or an object on the hub.
-pub(super) struct Source<'a> {
-    pub(super) kind: &'a str,
-    pub(super) name: &'a str,
+pub(in crate::command) struct Source<'a> {
+    pub(in crate::command) kind: &'a str,
+    pub(in crate::command) name: &'a str,
     /// Its namespace; empty for an embedded resource.
-    pub(super) namespace: &'a str,
+    pub(in crate::command) namespace: &'a str,
 }
 
 impl<'a> Source<'a> {
-    pub(super) fn of(distribution: &'a Value) -> Self {
+    pub(in crate::command) fn of(distribution: &'a Value) -> Self {
         let inside = &distribution["spec"]["resource"];
         if inside.is_null() {
             let from = &distribution["spec"]["resourceFrom"];
@@ -128,7 +128,7 @@ fn row(seen: &Seen, distribution: &Value, with_failures: bool, now: Time) -> Row
 }
 
 /// Its state in a sentence. OpenKruise writes none: then the first reason.
-fn message(distribution: &Value) -> Cow<'_, str> {
+pub(in crate::command) fn message(distribution: &Value) -> Cow<'_, str> {
     let description = text(distribution, "/status/description");
     if !description.is_empty() {
         return description.into();
@@ -145,7 +145,7 @@ fn message(distribution: &Value) -> Cow<'_, str> {
     failed.next().map_or("", |each| text(each, "/reason")).into()
 }
 
-fn condition<'a>(distribution: &'a Value, type_: &str) -> Option<&'a Value> {
+pub(in crate::command) fn condition<'a>(distribution: &'a Value, type_: &str) -> Option<&'a Value> {
     let mut all = items(distribution, "/status/conditions").iter();
     all.find(|each| each["type"] == type_)
 }
@@ -159,7 +159,7 @@ fn named(condition: &Value) -> &[Value] {
 }
 
 /// The number of namespaces for which a condition is True; OpenKruise lists them all and writes no count.
-fn how_many(condition: &Value) -> i64 {
+pub(in crate::command) fn how_many(condition: &Value) -> i64 {
     let named = i64::try_from(named(condition).len()).unwrap_or(i64::MAX);
     condition["count"].as_i64().unwrap_or_default().max(named)
 }
