@@ -11,6 +11,7 @@ const AGAIN = 10_000;
 
 export function objectView([word, space, name], parameters) {
   const [kind, namespace] = [word.split(".")[0], space === "-" ? "" : space];
+  // A short name, such as `deploy`, and the namespace of the context become the real ones with the answer.
   const root = { kind, namespace, name, apiVersion: word.includes(".") ? `${word.slice(kind.length + 1)}/v1` : "v1" };
   const ending = new AbortController();
   let tab = TABS.some(([each]) => each === parameters.get("tab")) ? parameters.get("tab") : "graph";
@@ -20,6 +21,7 @@ export function objectView([word, space, name], parameters) {
   let drawn = "";
 
   const state = h("span", {});
+  const title = h("h1", {});
   const facts = h("p", { class: "facts" });
   const problem = h("p", { class: "problem banner", role: "status", hidden: true });
   const tabs = h("div", { class: "tabs", role: "tablist", "aria-label": "About this object", onkeydown: turn });
@@ -36,7 +38,7 @@ export function objectView([word, space, name], parameters) {
     panels[each].setAttribute("aria-labelledby", `tab-${each}`);
   }
   const element = h("div", { class: "object" },
-    h("div", { class: "headline" }, h("h1", {}, h("span", { class: "kind" }, kind), full(namespace, name)), state), facts, problem, tabs, Object.values(panels));
+    h("div", { class: "headline" }, title, state), facts, problem, tabs, Object.values(panels));
 
   function turn(event) {
     const move = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
@@ -69,6 +71,8 @@ export function objectView([word, space, name], parameters) {
     asked = Date.now();
     try {
       answer = await ask("explain", word, namespace, name, ending.signal);
+      const { apiVersion, kind: known, namespace: within } = answer.why.object;
+      Object.assign(root, { apiVersion, kind: known, namespace: within ?? "" });
       fill(why, explained(answer));
     } catch (error) {
       if (ending.signal.aborted) return;
@@ -88,7 +92,8 @@ export function objectView([word, space, name], parameters) {
   }
 
   function update() {
-    const row = find(kind, namespace, name);
+    const row = find(root.kind, root.namespace, name);
+    fill(title, h("span", { class: "kind" }, root.kind), full(root.namespace, name));
     fill(state, row ? mark(ofState(row.state)) : store.complete ? mark(["not propagated", "off", "○"]) : "");
     const parts = row
       ? [`${plural(row.clusters.length, "cluster")}`, row.policy ? `policy ${row.policy}` : row.neededBy.length ? `needed by ${plural(row.neededBy.length, "object")}` : "no policy", `bound ${age(row.created)} ago`]

@@ -2,7 +2,7 @@
 
 import { h, fill } from "./dom.js";
 
-const SPARE = 6;
+const SPARE = 4;
 
 // columns: {title, width, cell(row), sort?}; open(row): what Enter and a click do.
 export class Rows {
