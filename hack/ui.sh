@@ -9,7 +9,7 @@
 set -Eeuo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-readonly FOLDER=${1:-target/ui}
+readonly FOLDER=${1:-${CARGO_TARGET_DIR:-target}/ui}
 
 main() {
     CHROMIUM=${CHROMIUM:-$(type -P chromium chromium-browser google-chrome | head -n 1)} || true
@@ -17,7 +17,7 @@ main() {
     type -P python3 >/dev/null || stop 3 "python3 is missing"
     export CHROMIUM PYTHONDONTWRITEBYTECODE=1
     python3 hack/ui/check.py recorded "$FOLDER"
-    local entourage=${ENTOURAGE:-target/debug/entourage}
+    local entourage=${ENTOURAGE:-${CARGO_TARGET_DIR:-target}/debug/entourage}
     [[ "$entourage" != off ]] || return 0
     [[ -x "$entourage" ]] || stop 2 "$entourage is missing: cargo build -p entourage"
     serve "$entourage"

@@ -77,6 +77,11 @@ const STEPS: &[Step] = &[
         run: chart,
     },
     Step {
+        name: "ui",
+        about: "the page of `entourage ui` with 10,000 recorded objects, in headless Chromium",
+        run: ui,
+    },
+    Step {
         name: "pages",
         about: "what the pages must name, their links, and the checks themselves: the tests of xtask",
         run: pages,
@@ -208,7 +213,7 @@ fn format() -> Result<Outcome> {
 /// The script that checks the chart.
 const CHART: &str = "hack/chart.sh";
 
-/// The exit code of that script where helm or promtool cannot be had.
+/// The exit code of a script whose tools cannot be had.
 const NO_TOOL: i32 = 3;
 
 fn chart() -> Result<Outcome> {
@@ -227,6 +232,28 @@ fn chart() -> Result<Outcome> {
             "helm or promtool, and a registry to have it from (hack/tools.sh)".to_owned(),
         )),
         _ => bail!("bash {CHART}: {status}"),
+    }
+}
+
+/// The script that checks the page of `entourage ui`.
+const UI: &str = "hack/ui.sh";
+
+fn ui() -> Result<Outcome> {
+    println!("$ ENTOURAGE=off bash {UI}");
+    std::io::stdout().flush()?;
+    let mut command = Command::new("bash");
+    let status = command
+        .arg(UI)
+        // Without a page that the binary serves, which is not built yet.
+        .env("ENTOURAGE", "off")
+        .current_dir(tree::root())
+        .stdin(Stdio::null())
+        .status()
+        .context("cannot start bash")?;
+    match status.code() {
+        Some(0) => Ok(Outcome::Done(UI.to_owned())),
+        Some(NO_TOOL) => Ok(Outcome::Lacks("chromium, or python3 (hack/ui.sh)".to_owned())),
+        _ => bail!("bash {UI}: {status}"),
     }
 }
 

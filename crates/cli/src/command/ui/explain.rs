@@ -3,7 +3,10 @@
 //! They are those of `entourage why`, `tree` and `history`. The first two read the hub anew, as its controllers do; what was read serves
 //! for a few seconds.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use anyhow::{Context as _, Result};
 use entourage_core::{
@@ -43,7 +46,7 @@ pub(super) struct Explainer {
     namespace: String,
     assumptions: Assumptions,
     /// One reader at a time: the next question is likely to be answered by what it reads.
-    held: Mutex<Option<Held>>,
+    held: Arc<Mutex<Option<Held>>>,
 }
 
 /// A state of the hub.
@@ -52,13 +55,19 @@ struct Held {
     read: Instant,
 }
 
+impl Held {
+    fn is_fresh(&self) -> bool {
+        self.read.elapsed() < FRESH
+    }
+}
+
 impl Explainer {
     pub(super) fn new(hub: Client, namespace: String, assumptions: Assumptions) -> Self {
         Self {
             hub,
             namespace,
             assumptions,
-            held: Mutex::default(),
+            held: Arc::default(),
         }
     }
 
@@ -74,14 +83,14 @@ impl Explainer {
     async fn explained(&self, object: &str, namespace: &str) -> Result<Value> {
         let (id, exists) = self.found(object, namespace).await?;
         let mut held = self.held.lock().await;
-        let is_fresh = |held: &Held| held.read.elapsed() < FRESH;
-        if !held.as_ref().is_some_and(is_fresh) {
+        if !held.as_ref().is_some_and(Held::is_fresh) {
             *held = None;
             let simulated = observe(self.hub.clone(), id.namespace.to_string(), &self.assumptions).await?;
             *held = Some(Held {
                 simulated,
                 read: Instant::now(),
             });
+            self.forget_later();
         }
         let Held { simulated, .. } = held.as_ref().context("nothing was read")?;
         let (engine, now) = (simulated.simulation.engine(), simulated.simulation.now());
@@ -109,6 +118,15 @@ impl Explainer {
         });
         let entries: Vec<Value> = entries.collect();
         Ok(json!({"exists": known.exists, "entries": entries, "remarks": known.remarks}))
+    }
+
+    /// A large hub takes much memory.
+    fn forget_later(&self) {
+        let held = self.held.clone();
+        tokio::spawn(async move {
+            tokio::time::sleep(FRESH).await;
+            held.lock().await.take_if(|held| !held.is_fresh());
+        });
     }
 
     async fn found(&self, object: &str, namespace: &str) -> Result<(ResourceId, bool)> {
