@@ -9,7 +9,10 @@ use kube::{
 };
 use serde_json::Value;
 
-use crate::connect::{explain, is_not_found, missing_right, within};
+use crate::{
+    connect::{explain, is_not_found, missing_right, within},
+    lists::pages,
+};
 
 /// A kind that a command reads or writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -194,7 +197,7 @@ impl Target<'_> {
     /// The server's; in particular 404 if it does not serve the kind.
     pub async fn list(&self, kind: Kind) -> kube::Result<Vec<DynamicObject>> {
         let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &kind.resource());
-        Ok(within(api.list(&ListParams::default())).await?.items)
+        pages(&api, &ListParams::default()).await
     }
 
     /// One object, or `None` if it is not found.

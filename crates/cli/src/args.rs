@@ -22,11 +22,74 @@ pub struct HubArgs {
     pub context: Option<String>,
 }
 
+/// The objects of a list, as for kubectl.
+#[derive(Args, Clone, Debug, Default)]
+pub struct SelectArgs {
+    /// Namespace (default: that of the context, else default)
+    #[arg(short = 'n', long, value_name = "NAMESPACE")]
+    pub namespace: Option<String>,
+
+    /// All namespaces, and cluster-scoped objects
+    #[arg(short = 'A', long, conflicts_with = "namespace")]
+    pub all_namespaces: bool,
+
+    /// Only objects with these labels; of copies: of templates with these labels
+    #[arg(short = 'l', long, value_name = "LABELS")]
+    pub selector: Option<String>,
+
+    /// Only rows with these fields of `-o json`: state!=Applied,cluster=member1
+    #[arg(long, value_name = "FIELDS", value_parser = field_selector)]
+    pub field_selector: Option<FieldSelector>,
+}
+
+/// Fields and the values that they must have, or must not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FieldSelector(pub Vec<FieldRequirement>);
+
+/// A field and a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FieldRequirement {
+    /// The field; a dot is before a field in it.
+    pub field: String,
+    /// The value.
+    pub value: String,
+    /// False if the field must not have it.
+    pub is_equal: bool,
+}
+
+/// Reads `field=value,field!=value`.
+///
+/// # Errors
+/// A sentence for the user that names the offending part.
+pub fn field_selector(text: &str) -> Result<FieldSelector, String> {
+    let requirements = text.split(',').map(|part| {
+        let (field, value, is_equal) = match (part.split_once("!="), part.split_once("==")) {
+            (Some((field, value)), _) => (field, value, false),
+            (None, Some((field, value))) => (field, value, true),
+            (None, None) => part
+                .split_once('=')
+                .map(|(field, value)| (field, value, true))
+                .ok_or_else(|| format!("{part:?} is not FIELD=VALUE or FIELD!=VALUE"))?,
+        };
+        if field.trim().is_empty() {
+            return Err(format!("{part:?} names no field"));
+        }
+        Ok(FieldRequirement {
+            field: field.trim().to_owned(),
+            value: value.trim().to_owned(),
+            is_equal,
+        })
+    });
+    Ok(FieldSelector(requirements.collect::<Result<_, String>>()?))
+}
+
 /// An output format for programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
     /// JSON
     Json,
+    /// YAML
+    Yaml,
 }
 
 impl Format {
@@ -36,9 +99,10 @@ impl Format {
     /// The output cannot be written.
     pub fn write(self, value: &impl Serialize, out: &mut (dyn Write + Send)) -> anyhow::Result<()> {
         let text = match self {
-            Self::Json => serde_json::to_string_pretty(value)?,
+            Self::Json => serde_json::to_string_pretty(value)? + "\n",
+            Self::Yaml => serde_saphyr::to_string(value).context("cannot write YAML")?,
         };
-        writeln!(out, "{text}").context("cannot write the output")
+        out.write_all(text.as_bytes()).context("cannot write the output")
     }
 }
 

@@ -5,7 +5,10 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 
-use crate::{crds, join};
+use crate::{
+    connect::{CallerArgs, set_caller},
+    crds, join,
+};
 
 pub mod adopt;
 pub mod agent;
@@ -13,6 +16,7 @@ pub mod answer;
 #[cfg(feature = "embedded")]
 pub mod audit;
 pub mod bench;
+pub mod completion;
 pub mod controllers;
 pub mod cordon;
 #[cfg(feature = "embedded")]
@@ -29,6 +33,7 @@ pub mod failover;
 pub mod get;
 #[cfg(feature = "embedded")]
 pub mod graph;
+pub mod help;
 pub mod history;
 #[cfg(feature = "embedded")]
 pub mod impact;
@@ -36,6 +41,7 @@ pub mod init;
 pub mod interpret;
 pub mod kustomize_generator;
 pub mod logs;
+pub mod man;
 #[cfg(feature = "embedded")]
 pub mod plan;
 mod pods;
@@ -66,6 +72,10 @@ pub mod why;
 #[derive(Debug, Parser)]
 #[command(name = "entourage", version)]
 pub struct Cli {
+    /// The caller, for each command that connects by --kubeconfig.
+    #[command(flatten)]
+    pub caller: CallerArgs,
+
     /// The command.
     #[command(subcommand)]
     pub command: Command,
@@ -91,6 +101,10 @@ pub enum Command {
     Audit(Box<audit::AuditArgs>),
     /// Measure a control plane on real API servers
     Bench(Box<bench::BenchArgs>),
+    /// Print the completion script of a shell
+    ///
+    /// The script completes commands, flags and their values.
+    Completion(completion::CompletionArgs),
     /// Run the controllers against a hub
     ///
     /// In a pod, without --kubeconfig and --context, the hub is the cluster that the pod runs in.
@@ -171,6 +185,9 @@ pub enum Command {
     /// Through the hub and as yourself: you need `get` of clusters/proxy on the hub, and `pods/log` on the members. A hub
     /// that does not serve clusters/proxy is named by the address of `entourage proxy`.
     Logs(Box<logs::LogsArgs>),
+    /// Write the manual pages of all commands to a directory
+    #[command(hide = true)]
+    Man(man::ManArgs),
     /// Show the objects that an apply would create, change and remove, and their clusters
     ///
     /// Makes the same decisions as the controllers, in a simulation: nothing is written. Without --kubeconfig and --context
@@ -269,6 +286,7 @@ impl Cli {
     /// # Errors
     /// The cause and the remedy, for the user of the command.
     pub async fn run(self) -> Result<ExitCode> {
+        set_caller(self.caller)?;
         let out = &mut std::io::stdout();
         let done = match self.command {
             Command::Adopt(args) => adopt::run(args, out).await,
@@ -276,6 +294,7 @@ impl Cli {
             #[cfg(feature = "embedded")]
             Command::Audit(args) => return audit::run(*args, out, &mut std::io::stderr()).await,
             Command::Bench(args) => bench::run(*args, out).await,
+            Command::Completion(args) => completion::run(&args, out),
             Command::Controllers(args) => controllers::run(args).await,
             Command::Cordon(args) => cordon::run(args, out).await,
             Command::Crds(args) => crds::run(args, out).await,
@@ -299,6 +318,7 @@ impl Cli {
             Command::Join(args) => join::run(args, out).await,
             Command::KustomizeGenerator(args) => kustomize_generator::run(*args, out).await,
             Command::Logs(args) => logs::run(*args, out, &mut std::io::stderr()).await,
+            Command::Man(args) => man::run(&args),
             #[cfg(feature = "embedded")]
             Command::Plan(args) => return plan::run(*args, out).await,
             Command::Preflight(args) => return preflight::run(args, out).await,
@@ -398,6 +418,8 @@ mod tests {
         "entourage up --controllers *,-deploymentReplicasSyncer",
         "entourage controllers --kubeconfig hub.yaml --feature-gates PropagateDeps=false --health-addr off",
         "entourage controllers --leader-elect true --log-format json --log-level debug",
+        "entourage completion bash",
+        "entourage man --dir man",
         "entourage crds --for v1.20.2",
         "entourage crds --apply --kubeconfig hub.yaml",
         "entourage join m1 --kubeconfig hub.yaml --cluster-kubeconfig m1.yaml --labels env=prod,tier=a",
@@ -410,6 +432,14 @@ mod tests {
         "entourage drill",
         "entourage drill member2 --members 5 -f a.yaml manifests -R --timeout 2m -o json",
         "entourage get bindings -A",
+        "entourage get bindings -A -o jsonpath={range.items[*]}{.name}{end}",
+        "entourage get copies -C member1 --field-selector state!=Applied -w --no-headers",
+        "entourage get copies -A -l app=web -o custom-columns=NAME:.name,ON:.cluster,STATE:.state",
+        "entourage get rb -n shop --as jane --as-group devs --as-group ops --request-timeout 1m",
+        "entourage --as jane get clusters",
+        "entourage plan -k overlays/prod",
+        "entourage plan -f https://example.com/app.yaml --clusters m1",
+        "entourage tree deploy/web -k overlays/prod --clusters m1",
         "entourage get copies myapp -n shop -o wide",
         "entourage get clusters -o json --kubeconfig hub.yaml",
         "entourage get policies -o name",
@@ -527,6 +557,13 @@ mod tests {
             "entourage drill --members 0",
             "entourage get",
             "entourage get pods",
+            "entourage get bindings -o jsonpath={.items",
+            "entourage get bindings -o custom-columns=NAME",
+            "entourage get copies --field-selector state",
+            "entourage get copies --request-timeout soon",
+            "entourage completion csh",
+            "entourage man",
+            "entourage plan -k a -f b",
             "entourage get bindings -A -n shop",
             "entourage graph -o svg",
             "entourage history",

@@ -8,10 +8,12 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, Client, Config, client::Body};
 use tower::service_fn;
 
+mod caller;
 mod errors;
 mod kubeconfig;
 mod through;
 
+pub use caller::{CallerArgs, set_caller};
 pub(crate) use errors::missing_right;
 use errors::{NoAnswer, naming, unreachable};
 pub use errors::{explain, is_not_found};
@@ -206,6 +208,7 @@ pub async fn within_late<T>(call: impl Future<Output = kube::Result<T>>) -> kube
 }
 
 async fn limited<T>(limit: Duration, call: impl Future<Output = kube::Result<T>>) -> kube::Result<T> {
+    let limit = caller::timeout().unwrap_or(limit);
     match tokio::time::timeout(limit, call).await {
         Ok(answer) => answer,
         Err(_) => Err(kube::Error::Service(Box::new(NoAnswer(limit)))),

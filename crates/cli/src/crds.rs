@@ -13,6 +13,7 @@ use crate::{
     apply::{covers, post},
     args::HubArgs,
     connect::{self, within},
+    lists::pages,
     wait::{Waited, until},
 };
 
@@ -129,13 +130,13 @@ pub enum Stored {
 /// The hub does not respond or does not permit to list definitions.
 pub async fn stored(hub: &Client, ours: &[CustomResourceDefinition]) -> Result<Vec<(String, Stored)>> {
     let api: Api<CustomResourceDefinition> = Api::all(hub.clone());
-    let live = within(api.list(&ListParams::default())).await;
+    let live = pages(&api, &ListParams::default()).await;
     let live = live
         .map_err(connect::explain)
         .context("cannot list the definitions on the hub")?;
     let state = |definition: &CustomResourceDefinition| {
         let name = &definition.metadata.name;
-        let live = live.items.iter().find(|live| live.metadata.name == *name);
+        let live = live.iter().find(|live| live.metadata.name == *name);
         (name.clone().unwrap_or_default(), compared(live, definition))
     };
     Ok(ours.iter().map(state).collect())

@@ -12,7 +12,11 @@
 //! - [`members`]: the members of a hub, and clients of them.
 //! - [`observe`]: the copies on clusters over time.
 //! - [`plain`]: texts of servers, without control characters.
+//! - [`output`]: output formats for programs, as kubectl has them.
+//! - [`progress`]: the progress of long lists, on a terminal.
 //! - [`raw`]: requests by path.
+//! - [`style`]: colours on a terminal.
+//! - [`suggest`]: the name that was meant.
 //! - [`simulate`]: simulations, offline or against a hub.
 //! - [`wait`]: wait for a condition of one object by watching it.
 
@@ -37,11 +41,15 @@ pub mod members;
 mod mock;
 #[cfg(feature = "embedded")]
 pub mod observe;
+pub mod output;
 pub mod plain;
+pub mod progress;
 pub mod raw;
 pub mod registration;
 #[cfg(feature = "embedded")]
 pub mod simulate;
+pub mod style;
+pub mod suggest;
 pub mod wait;
 
 /// Sets ring as the process's TLS provider. Call it first: with two providers compiled in, rustls panics at the first

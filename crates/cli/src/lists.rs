@@ -6,11 +6,13 @@ use kube::{
     Api, Client,
     api::{DynamicObject, ListParams, ObjectMeta},
 };
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::{
     connect::{explain, within, within_late},
     kinds::{Kinds, Served},
+    progress::Progress,
 };
 
 /// The number of objects in a page of a list.
@@ -26,6 +28,27 @@ pub fn api(client: &Client, served: &Served, namespace: &str) -> Api<DynamicObje
     }
 }
 
+/// All objects of an API, page by page, as the server has them.
+///
+/// # Errors
+/// The server's.
+pub async fn pages<K>(api: &Api<K>, params: &ListParams) -> kube::Result<Vec<K>>
+where
+    K: Clone + DeserializeOwned + std::fmt::Debug,
+{
+    let mut params = params.clone().limit(PAGE);
+    let mut all = Vec::new();
+    loop {
+        let page = within(api.list(&params)).await?;
+        let next = page.metadata.continue_.clone().filter(|next| !next.is_empty());
+        all.extend(page.items);
+        match next {
+            Some(next) => params.continue_token = Some(next),
+            None => return Ok(all),
+        }
+    }
+}
+
 /// All objects of a kind in a namespace, page by page; in all namespaces when it is empty.
 ///
 /// # Errors
@@ -37,11 +60,13 @@ pub async fn list(
     params: &ListParams,
 ) -> kube::Result<Vec<Value>> {
     let api = api(client, served, namespace);
+    let mut progress = Progress::new(format!("reading {}", served.resource.plural));
     let mut params = params.clone();
     let mut all = Vec::new();
     loop {
         let page = within(api.list(&params)).await?;
         let next = page.metadata.continue_.clone().filter(|next| !next.is_empty());
+        progress.add(page.items.len(), page.metadata.remaining_item_count);
         for mut object in page.items {
             // The items of a list leave their kind out.
             object.types.get_or_insert_with(|| kube::api::TypeMeta {
@@ -71,10 +96,12 @@ pub async fn each(
     mut take: impl FnMut(&Value),
 ) -> kube::Result<()> {
     let api = api(client, served, namespace);
+    let mut progress = Progress::new(format!("reading {}", served.resource.plural));
     let mut params = params.clone();
     loop {
         let page = within_late(api.list(&params)).await?;
         let next = page.metadata.continue_.clone().filter(|next| !next.is_empty());
+        progress.add(page.items.len(), page.metadata.remaining_item_count);
         for object in page.items {
             let mut shown = object.data;
             shown["metadata"] = json!(object.metadata);
@@ -98,11 +125,13 @@ pub async fn list_metadata(
     params: &ListParams,
 ) -> kube::Result<Vec<ObjectMeta>> {
     let api = api(client, served, "");
+    let mut progress = Progress::new(format!("reading {}", served.resource.plural));
     let mut params = params.clone();
     let mut all = Vec::new();
     loop {
         let page = within(api.list_metadata(&params)).await?;
         let next = page.metadata.continue_.clone().filter(|next| !next.is_empty());
+        progress.add(page.items.len(), page.metadata.remaining_item_count);
         all.extend(page.items.into_iter().map(|mut item| {
             item.metadata.managed_fields = None;
             item.metadata

@@ -1,10 +1,12 @@
 //! Structured logs to stderr, as text for people or as JSON for machines.
 
-use std::{io::IsTerminal as _, str::FromStr as _};
+use std::str::FromStr as _;
 
 use anyhow::{Context as _, Result};
 use clap::{Args, ValueEnum};
 use tracing_subscriber::{EnvFilter, fmt};
+
+use crate::style::Style;
 
 /// The format of a log line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -37,7 +39,7 @@ pub fn init(args: &LogArgs) -> Result<()> {
         .with_env_filter(filter(&args.log_level)?)
         .with_writer(std::io::stderr);
     let started = match args.log_format {
-        LogFormat::Text => builder.with_ansi(std::io::stderr().is_terminal()).try_init(),
+        LogFormat::Text => builder.with_ansi(Style::of_stderr().has_colours()).try_init(),
         LogFormat::Json => builder
             .json()
             .flatten_event(true)

@@ -1,13 +1,21 @@
 //! The `entourage` command. All code is in the library of the same name.
 
-use std::{io::Write as _, process::ExitCode};
+use std::{
+    io::{ErrorKind, Write as _},
+    process::ExitCode,
+};
 
-use clap::Parser as _;
-use entourage::command::Cli;
+use entourage::command::help;
+
+/// The exit code when the reader of our output closed it, as in `entourage crds | head`: that of kubectl, which SIGPIPE ends.
+const OUTPUT_CLOSED: u8 = 128 + 13;
 
 fn main() -> ExitCode {
     entourage::install_tls_provider();
-    let cli = Cli::parse();
+    let cli = match help::parse(std::env::args_os()) {
+        Ok(cli) => cli,
+        Err(answer) => return answered(&answer),
+    };
     // One thread is a pool, too: a script that takes long leaves it to the other tasks.
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(cli.worker_threads())
@@ -19,13 +27,21 @@ fn main() -> ExitCode {
     };
     match done {
         Ok(code) => code,
-        // The reader of our output closed it, as in `entourage crds | head`.
-        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) if is_broken_pipe(&error) => ExitCode::from(OUTPUT_CLOSED),
         Err(error) => {
             // Whoever closed standard error does not want it; the exit code is still that of a failure.
             let _ = writeln!(std::io::stderr(), "error: {}", words(&error));
             ExitCode::FAILURE
         }
+    }
+}
+
+/// Prints the help, the version, or an error of usage, whose exit code is 2.
+fn answered(answer: &clap::Error) -> ExitCode {
+    let printed = answer.print().and_then(|()| std::io::stdout().flush());
+    match printed {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => ExitCode::from(OUTPUT_CLOSED),
+        _ => ExitCode::from(u8::try_from(answer.exit_code()).unwrap_or(1)),
     }
 }
 
@@ -46,5 +62,5 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let mut causes = error
         .chain()
         .filter_map(|cause| cause.downcast_ref::<std::io::Error>());
-    causes.any(|cause| cause.kind() == std::io::ErrorKind::BrokenPipe)
+    causes.any(|cause| cause.kind() == ErrorKind::BrokenPipe)
 }

@@ -15,11 +15,13 @@ use crate::apply::label;
 mod apply;
 mod documents;
 mod misfit;
+mod remote;
 
 pub use apply::apply;
 pub use documents::documents;
 use documents::{beginnings, items, manifest};
 pub use misfit::misfit;
+pub use remote::built;
 
 /// The name of standard input on a command line.
 const STDIN: &str = "-";
@@ -73,7 +75,7 @@ impl fmt::Debug for Manifest {
     }
 }
 
-/// The objects of files, of directories' YAML and JSON files in order of their names, and of standard input for `-`.
+/// The objects of files, of directories' YAML and JSON files in order of their names, of URLs, and of standard input for `-`.
 ///
 /// # Errors
 /// The file that cannot be read, is invalid YAML or contains no objects, or the document that cannot be applied.
@@ -94,6 +96,9 @@ pub fn read_below(paths: &[PathBuf], recursive: bool) -> Result<Vec<Manifest>> {
             let read = std::io::stdin().read_to_string(&mut text);
             read.context("cannot read standard input")?;
             found.add(&text, "standard input")?;
+        } else if let Some(url) = remote::url(path) {
+            let text = remote::fetch(url)?;
+            found.add(&text, &remote::shown(url))?;
         } else if path.is_dir() {
             for file in files(path, recursive)? {
                 found.add_file(&file)?;

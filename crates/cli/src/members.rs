@@ -11,6 +11,7 @@ use crate::{
     connect::{self, Connection, explain},
     kinds::Kinds,
     lists::{PAGE, list},
+    suggest::hint,
 };
 
 /// The deadline of the requests for a member's credentials.
@@ -46,7 +47,11 @@ pub async fn clusters(hub: &Client, named: &[String]) -> Result<Vec<Cluster>> {
         .find(|wanted| !all.iter().any(|cluster| name(cluster) == **wanted))
     {
         let names: Vec<String> = all.iter().map(name).collect();
-        bail!("cluster {missing:?} not found; the hub has: {}", names.join(", "));
+        let near = hint(missing, names.iter().map(String::as_str));
+        bail!(
+            "cluster {missing:?} not found{near}; the hub has: {}",
+            names.join(", ")
+        );
     }
     all.retain(|cluster| named.is_empty() || named.contains(&name(cluster)));
     Ok(all)

@@ -11,15 +11,14 @@ use crate::{
     fleet::{Fleet, Place},
     logging::{self, LogArgs, LogFormat},
     manifests,
+    style::Style,
 };
 
 mod cluster;
 mod failover;
-mod style;
 mod tree;
 
 use cluster::{CONFIG_MAP, Clients, DEPLOYMENT, POLICY};
-use style::Style;
 
 /// The example of docs/concepts.md, from `config/samples/myapp`.
 const SAMPLE: [&str; 3] = [

@@ -162,8 +162,8 @@ pub async fn drill(args: &DrillArgs, out: &mut (dyn Write + Send)) -> Result<()>
 }
 
 fn objects(files: &FileArgs) -> Result<Vec<Manifest>> {
-    if !files.filename.is_empty() {
-        return manifests::read_below(&files.filename, files.recursive);
+    if !files.is_empty() {
+        return files.read();
     }
     let mut all = Vec::new();
     for (origin, text) in SAMPLE {

@@ -14,13 +14,13 @@ use super::{
     answer::Output,
     controllers::features::{self, FeatureGates},
     plan::{FileArgs, objects},
-    pods, resource,
+    pods,
+    resource::{self, is_kind},
 };
 use crate::{
     args::{self, CLUSTER_NAMESPACE, HubArgs},
     connect::{self, explain, is_not_found, within},
     lists::api,
-    manifests,
     simulate::{
         Assumed, Simulated, interpreters,
         live::{self, LiveOptions, MembersFrom},
@@ -47,7 +47,7 @@ pub struct LookArgs {
     pub files: FileArgs,
 
     /// For files without Clusters: the members to assume, ready and empty
-    #[arg(long, value_name = "NAME,…", value_delimiter = ',', value_parser = args::cluster_name, requires = "filename")]
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',', value_parser = args::cluster_name, requires = "FileArgs")]
     pub clusters: Vec<String>,
 
     /// Namespace (default: that of the context, else default)
@@ -102,7 +102,7 @@ impl Looked {
 /// # Errors
 /// The hub or a file cannot be read, or no kind has this name.
 pub async fn look(args: &LookArgs) -> Result<Looked> {
-    if !args.files.filename.is_empty() {
+    if !args.files.is_empty() {
         return of_files(args);
     }
     let config = connect::config(args.hub.kubeconfig.as_deref(), args.hub.context.as_deref()).await?;
@@ -177,7 +177,7 @@ pub fn of_files(args: &LookArgs) -> Result<Looked> {
         bail!("-f answers for files alone: leave out --kubeconfig and --context, or -f");
     }
     let (kind, name) = target(args)?;
-    let manifests = manifests::read_below(&args.files.filename, args.files.recursive)?;
+    let manifests = args.files.read()?;
     let objects = objects(&manifests)?;
     let namespace = args.namespace.as_deref().unwrap_or("default");
     let hooks = interpreters::hooks(&objects);
@@ -201,48 +201,6 @@ pub fn of_files(args: &LookArgs) -> Result<Looked> {
         id,
         exists: true,
     })
-}
-
-/// The short names of kinds, as servers have them: files have none.
-const SHORT: &[(&str, &str)] = &[
-    ("cj", "cronjob"),
-    ("cm", "configmap"),
-    ("cop", "clusteroverridepolicy"),
-    ("cpp", "clusterpropagationpolicy"),
-    ("crd", "customresourcedefinition"),
-    ("deploy", "deployment"),
-    ("ds", "daemonset"),
-    ("hpa", "horizontalpodautoscaler"),
-    ("ing", "ingress"),
-    ("netpol", "networkpolicy"),
-    ("ns", "namespace"),
-    ("op", "overridepolicy"),
-    ("pdb", "poddisruptionbudget"),
-    ("pp", "propagationpolicy"),
-    ("pvc", "persistentvolumeclaim"),
-    ("sa", "serviceaccount"),
-    ("sts", "statefulset"),
-    ("svc", "service"),
-];
-
-/// True if a word names the kind of an object: singular, plural or short, with or without its group.
-fn is_kind(word: &str, id: &ResourceId) -> bool {
-    let word = word.to_lowercase();
-    let (name, group) = match word.split_once('.') {
-        Some((name, group)) => (name, Some(group)),
-        None => (word.as_str(), None),
-    };
-    let name = SHORT
-        .iter()
-        .find(|(short, _)| *short == name)
-        .map_or(name, |(_, kind)| kind);
-    let kind = id.gvk.kind.to_lowercase();
-    let plural = match kind.strip_suffix('y') {
-        Some(stem) => format!("{stem}ies"),
-        None if kind.ends_with('s') => format!("{kind}es"),
-        None => format!("{kind}s"),
-    };
-    group.is_none_or(|group| *group == *id.gvk.group) && (name == kind || name == plural)
 }
 
 fn target(args: &LookArgs) -> Result<(&str, &str)> {

@@ -20,10 +20,13 @@ use kube::{
 use serde_json::{Value, json};
 
 use crate::{
-    args::HubArgs,
+    args::{self, HubArgs, SelectArgs},
     connect::{self, explain, within},
     kinds::{Kinds, Served},
     lists::{PAGE, api, list},
+    output::{Output, OutputArgs},
+    style::Style,
+    suggest::hint,
 };
 
 pub(super) mod bindings;
@@ -34,15 +37,18 @@ pub(super) mod distributions;
 mod overrides;
 mod policies;
 mod pulled;
+mod select;
 pub(super) mod table;
+mod watch;
 
-use table::View;
+use table::{Row, View};
 
 /// The kind of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Resource {
     /// The target clusters of each template, its policy, and its state
-    #[value(alias = "binding", alias = "rb", alias = "crb")]
+    #[value(aliases = ["binding", "rb", "crb", "resourcebinding", "resourcebindings", "clusterresourcebinding",
+        "clusterresourcebindings"])]
     Bindings,
     /// Each object on each cluster: its state, its health, and its dependents there
     #[value(alias = "copy")]
@@ -51,27 +57,16 @@ pub enum Resource {
     #[value(alias = "cluster")]
     Clusters,
     /// The templates that each policy selects, and its target clusters
-    #[value(alias = "policy", alias = "pp", alias = "cpp")]
+    #[value(aliases = ["policy", "pp", "cpp", "propagationpolicy", "propagationpolicies", "clusterpropagationpolicy",
+        "clusterpropagationpolicies"])]
     Policies,
     /// The templates that each override policy selects, and the number of copies it changes
-    #[value(alias = "override", alias = "op", alias = "cop")]
+    #[value(aliases = ["override", "op", "cop", "overridepolicy", "overridepolicies", "clusteroverridepolicy",
+        "clusteroverridepolicies"])]
     Overrides,
     /// Each ConfigMap or Secret for many namespaces: the namespaces with and without it, and the causes
-    #[value(alias = "distribution", alias = "distributor", alias = "rd")]
+    #[value(aliases = ["distribution", "distributor", "rd", "resourcedistribution", "resourcedistributions"])]
     Distributions,
-}
-
-/// The output format.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Output {
-    /// A table with further columns
-    Wide,
-    /// The rows as JSON
-    Json,
-    /// The rows as YAML
-    Yaml,
-    /// Only names
-    Name,
 }
 
 /// Flags of `entourage get`.
@@ -81,24 +76,29 @@ pub struct GetArgs {
     #[arg(value_enum)]
     pub what: Resource,
 
-    /// Only the row with this name: of a binding, a template, a cluster, a policy, a distribution
+    /// Only the row with this name: of a binding, a template, a cluster, a policy, a distribution; of overrides KIND/NAME shows those of
+    /// an object
     pub name: Option<String>,
 
     /// The hub.
     #[command(flatten)]
     pub hub: HubArgs,
 
-    /// Namespace (default: that of the context, else default)
-    #[arg(short = 'n', long, value_name = "NAMESPACE")]
-    pub namespace: Option<String>,
+    /// The rows to show.
+    #[command(flatten)]
+    pub select: SelectArgs,
 
-    /// All namespaces, and cluster-scoped objects
-    #[arg(short = 'A', long, conflicts_with = "namespace")]
-    pub all_namespaces: bool,
+    /// Only rows of this member
+    #[arg(short = 'C', long, value_name = "NAME", value_parser = args::cluster_name)]
+    pub cluster: Option<String>,
 
-    /// Output format (default: a table)
-    #[arg(short = 'o', long, value_enum)]
-    pub output: Option<Output>,
+    /// The output.
+    #[command(flatten)]
+    pub output: OutputArgs,
+
+    /// After the rows, print each one that changes, until you end it
+    #[arg(short = 'w', long)]
+    pub watch: bool,
 }
 
 /// Runs the command; the table goes to `out`.
@@ -107,11 +107,20 @@ pub struct GetArgs {
 /// An object that cannot be read and the remedy; or that the name is not found.
 pub async fn run(args: GetArgs, out: &mut (dyn Write + Send)) -> Result<()> {
     let config = connect::config(args.hub.kubeconfig.as_deref(), args.hub.context.as_deref()).await?;
-    let namespace = args.namespace.clone().unwrap_or(config.default_namespace.clone());
+    let namespace = args.select.namespace.clone();
+    let namespace = namespace.unwrap_or(config.default_namespace.clone());
     let hub = connect::client(config)?;
-    let namespace = if args.all_namespaces { "" } else { &namespace };
+    let namespace = if args.select.all_namespaces {
+        ""
+    } else {
+        &namespace
+    };
+    if args.watch {
+        return watch::run(&args, &hub, namespace, out).await;
+    }
     let seen = read(&hub, &args, namespace).await?;
-    let text = shown(&args, namespace, &seen, entourage_controllers::clock::now())?;
+    let now = entourage_controllers::clock::now();
+    let text = shown(&args, namespace, &seen, now, Style::of_stdout())?;
     out.write_all(text.as_bytes())?;
     out.flush()?;
     Ok(())
@@ -138,6 +147,8 @@ pub struct Seen {
     pub unread: Vec<(String, String, String)>,
     /// The Works of the members in Pull mode.
     works: pulled::Works,
+    /// With `-l`, the templates whose copies are shown.
+    chosen: Option<BTreeSet<ResourceId>>,
 }
 
 const BINDINGS: [&str; 2] = [scope::BINDING.kind, scope::CLUSTER_BINDING.kind];
@@ -168,23 +179,33 @@ async fn read(hub: &Client, args: &GetArgs, namespace: &str) -> Result<Seen> {
             "the hub does not serve ResourceBindings: is it a hub? `entourage crds --apply` installs the definitions"
         );
     }
-    let params = ListParams::default().limit(PAGE);
-    let read = async |all: &[Gvk], namespace: &str| -> Result<Vec<Value>> {
+    let all = ListParams::default().limit(PAGE);
+    // What the rows are made of; the other lists explain them.
+    let selected = match &args.select.selector {
+        Some(selector) => all.clone().labels(selector),
+        None => all.clone(),
+    };
+    let read_by = async |params: &ListParams, all: &[Gvk], namespace: &str| -> Result<Vec<Value>> {
         let mut objects = Vec::new();
         for served in all.iter().filter_map(|gvk| kinds.get(gvk)) {
             if !served.namespaced && !namespace.is_empty() {
                 continue;
             }
-            let read = list(hub, served, namespace, &params).await.map_err(explain);
+            let read = list(hub, served, namespace, params).await.map_err(explain);
             objects
                 .extend(read.with_context(|| format!("cannot list {} on the hub", served.resource.plural))?);
         }
         Ok(objects)
     };
+    let read = async |kinds: &[Gvk], namespace: &str| read_by(&all, kinds, namespace).await;
+    let rows = async |kinds: &[Gvk], namespace: &str| read_by(&selected, kinds, namespace).await;
     let mut seen = Seen::default();
+    if args.cluster.is_some() {
+        seen.clusters = read(&[cluster.clone()], "").await?;
+    }
     match args.what {
         Resource::Bindings => {
-            seen.bindings = read(&bindings, namespace).await?;
+            seen.bindings = rows(&bindings, namespace).await?;
             seen.policies = read(&policies, "").await?;
         }
         Resource::Copies => {
@@ -208,21 +229,24 @@ async fn read(hub: &Client, args: &GetArgs, namespace: &str) -> Result<Seen> {
             }
             seen.unread = unread;
             seen.works = pulled::read(hub, &seen.clusters, namespace).await;
+            if args.select.selector.is_some() {
+                seen.chosen = Some(templates(hub, &seen.bindings, namespace, &selected).await?);
+            }
         }
         Resource::Clusters => {
-            seen.clusters = read(&[cluster], "").await?;
+            seen.clusters = rows(&[cluster], "").await?;
             seen.bindings = read(&bindings, "").await?;
         }
         Resource::Policies => {
-            seen.policies = read(&policies[..1], namespace).await?;
+            seen.policies = rows(&policies[..1], namespace).await?;
             // These apply to every namespace.
-            seen.policies.extend(read(&policies[1..], "").await?);
+            seen.policies.extend(rows(&policies[1..], "").await?);
             seen.bindings = read(&bindings, "").await?;
         }
         Resource::Overrides => {
-            seen.overrides = read(&overrides[..1], namespace).await?;
+            seen.overrides = rows(&overrides[..1], namespace).await?;
             // These apply to every namespace.
-            seen.overrides.extend(read(&overrides[1..], "").await?);
+            seen.overrides.extend(rows(&overrides[1..], "").await?);
             seen.clusters = read(&[cluster], "").await?;
             seen.bindings = read(&bindings, "").await?;
             let labelled = overrides::selected_by_labels(&seen.overrides);
@@ -230,9 +254,8 @@ async fn read(hub: &Client, args: &GetArgs, namespace: &str) -> Result<Seen> {
                 .learn(hub, labelled.clone())
                 .await
                 .context("cannot ask the hub which kinds it serves")?;
-            let params = ListParams::default().limit(PAGE);
             for (gvk, served) in labelled.iter().filter_map(|gvk| Some((gvk, kinds.get(gvk)?))) {
-                let read = metadata(hub, served, "", params.clone()).await.map_err(explain);
+                let read = metadata(hub, served, "", all.clone()).await.map_err(explain);
                 let read =
                     read.with_context(|| format!("cannot list {} on the hub", served.resource.plural))?;
                 seen.labels
@@ -240,11 +263,38 @@ async fn read(hub: &Client, args: &GetArgs, namespace: &str) -> Result<Seen> {
             }
         }
         Resource::Distributions => {
-            seen.distributions = read(&[distribution], "").await?;
+            seen.distributions = rows(&[distribution], "").await?;
             seen.bindings = read(&bindings[1..], "").await?;
         }
     }
     Ok(seen)
+}
+
+/// The templates of bindings that have the labels.
+async fn templates(
+    hub: &Client,
+    bindings: &[Value],
+    namespace: &str,
+    selected: &ListParams,
+) -> Result<BTreeSet<ResourceId>> {
+    let gvks: BTreeSet<Gvk> = bindings
+        .iter()
+        .map(|binding| copies::object_of(binding).gvk)
+        .collect();
+    let mut kinds = Kinds::default();
+    kinds
+        .learn(hub, gvks.clone())
+        .await
+        .context("cannot ask the hub which kinds it serves")?;
+    let mut chosen = BTreeSet::new();
+    for (gvk, served) in gvks.iter().filter_map(|gvk| Some((gvk, kinds.get(gvk)?))) {
+        let read = metadata(hub, served, namespace, selected.clone()).await;
+        let read = read
+            .map_err(explain)
+            .with_context(|| format!("cannot list {} on the hub", served.resource.plural))?;
+        chosen.extend(read.iter().map(|object| overrides::labelled(gvk, object).0));
+    }
+    Ok(chosen)
 }
 
 /// Metadata of the ConfigMaps or Secrets of one name: their content is not requested.
@@ -297,48 +347,77 @@ async fn metadata(
 /// The output; `namespace` is empty for all namespaces.
 ///
 /// # Errors
-/// The name is not found.
-pub fn shown(args: &GetArgs, namespace: &str, seen: &Seen, now: Time) -> Result<String> {
-    let name = args.name.as_deref();
-    let (view, within) = match args.what {
-        Resource::Bindings => (bindings::view(seen, name, now), namespace),
-        Resource::Copies => (copies::view(seen, name), namespace),
-        Resource::Clusters => (clusters::view(seen, name, now), ""),
-        Resource::Policies => (policies::view(seen, name, now), namespace),
-        Resource::Overrides => (overrides::view(seen, name, now), namespace),
-        Resource::Distributions => (distributions::view(seen, name, now), ""),
-    };
-    let here = if within.is_empty() {
-        String::new()
-    } else {
-        format!(" in namespace {within}")
-    };
+/// The name, the cluster or a field is not found.
+pub fn shown(args: &GetArgs, namespace: &str, seen: &Seen, now: Time, style: Style) -> Result<String> {
+    let view = view(args, seen, now)?;
+    let format = args.output.output.as_ref();
     if view.rows.is_empty() {
+        let within = match args.what {
+            Resource::Clusters | Resource::Distributions => "",
+            _ => namespace,
+        };
+        let here = if within.is_empty() {
+            String::new()
+        } else {
+            format!(" in namespace {within}")
+        };
         let value = args.what.to_possible_value();
         let mut words = value.iter().flat_map(|value| value.get_name_and_aliases());
         let what = words.next().unwrap_or_default();
         // The first alias is the singular.
         let one = words.next().unwrap_or(what);
-        return match name {
-            Some(name) => bail!("{one} {name:?} not found{here}; entourage get {what} -A lists all"),
+        let is_unknown = |name: &&String| all(args.what, Some(name), seen, now).rows.is_empty();
+        return match args.name.as_ref().filter(is_unknown) {
+            Some(name) => {
+                let known = all(args.what, None, seen, now).rows;
+                let near = hint(name, known.iter().flat_map(names));
+                bail!("{one} {name:?} not found{here}{near}; entourage get {what} -A lists all")
+            }
             // A program gets the same format, without rows.
-            None if !matches!(args.output, None | Some(Output::Wide)) => print(&view, args.output, namespace),
+            None if !matches!(format, None | Some(Output::Wide)) => {
+                view.printed(&args.output, namespace.is_empty(), style)
+            }
             None => Ok(format!("No {what} found{here}.\n")),
         };
     }
-    print(&view, args.output, namespace)
+    view.printed(&args.output, namespace.is_empty(), style)
 }
 
-fn print(view: &View, output: Option<Output>, namespace: &str) -> Result<String> {
-    let items =
-        || -> Value { json!({"items": view.rows.iter().map(|row| row.item.clone()).collect::<Vec<_>>()}) };
-    Ok(match output {
-        None => view.table(false, namespace.is_empty()),
-        Some(Output::Wide) => view.table(true, namespace.is_empty()),
-        Some(Output::Json) => serde_json::to_string_pretty(&items())? + "\n",
-        Some(Output::Yaml) => serde_saphyr::to_string(&items()).context("cannot write YAML")?,
-        Some(Output::Name) => view.rows.iter().map(|row| format!("{}\n", row.name)).collect(),
-    })
+/// The rows that are asked for.
+///
+/// # Errors
+/// The cluster or a field is not found.
+fn view(args: &GetArgs, seen: &Seen, now: Time) -> Result<View> {
+    let mut view = all(args.what, args.name.as_deref(), seen, now);
+    if let Some(cluster) = &args.cluster {
+        // With -l, Clusters are not all that there are.
+        if args.what != Resource::Clusters || args.select.selector.is_none() {
+            select::check(cluster, seen)?;
+        }
+        view.rows
+            .retain(|row| select::is_on(args.what, row, seen, cluster));
+    }
+    if let Some(fields) = &args.select.field_selector {
+        select::by_fields(&mut view.rows, fields)?;
+    }
+    Ok(view)
+}
+
+fn all(what: Resource, name: Option<&str>, seen: &Seen, now: Time) -> View {
+    match what {
+        Resource::Bindings => bindings::view(seen, name, now),
+        Resource::Copies => copies::view(seen, name, now),
+        Resource::Clusters => clusters::view(seen, name, now),
+        Resource::Policies => policies::view(seen, name, now),
+        Resource::Overrides => overrides::view(seen, name, now),
+        Resource::Distributions => distributions::view(seen, name, now),
+    }
+}
+
+/// The names by which a row is found.
+fn names(row: &Row) -> impl Iterator<Item = &str> {
+    let names = ["/name", "/template/name"];
+    names.into_iter().map(|name| table::text(&row.item, name))
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use kube::Client;
 use super::plan::{FileArgs, objects};
 use crate::{
     args::{self, CLUSTER_NAMESPACE, HubArgs},
-    connect, manifests,
+    connect,
     simulate::{
         Assumed, interpreters,
         live::{self as simulate_live, LiveOptions, MembersFrom},
@@ -59,7 +59,7 @@ pub struct GraphArgs {
     pub hub: HubArgs,
 
     /// For files without Clusters: the members to assume
-    #[arg(long, value_name = "NAME,…", value_delimiter = ',', value_parser = args::cluster_name, requires = "filename")]
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',', value_parser = args::cluster_name, requires = "FileArgs")]
     pub clusters: Vec<String>,
 
     /// Namespace (default: that of the context, else default)
@@ -89,11 +89,11 @@ pub struct GraphArgs {
 /// An error with the files or the hub, and the remedy.
 pub async fn run(args: GraphArgs, out: &mut (dyn Write + Send)) -> Result<()> {
     let on_hub = args.hub.kubeconfig.is_some() || args.hub.context.is_some();
-    let drawing = if args.files.filename.is_empty() || on_hub {
+    let drawing = if args.files.is_empty() || on_hub {
         let config = connect::config(args.hub.kubeconfig.as_deref(), args.hub.context.as_deref()).await?;
         let namespace = args.namespace.clone().unwrap_or(config.default_namespace.clone());
         let client = connect::client(config)?;
-        if args.files.filename.is_empty() {
+        if args.files.is_empty() {
             let within = if args.all_namespaces { "" } else { &namespace };
             of_hub(&client, within).await?
         } else {
@@ -115,7 +115,7 @@ pub async fn run(args: GraphArgs, out: &mut (dyn Write + Send)) -> Result<()> {
 /// # Errors
 /// A file is not a manifest.
 pub fn of_files(args: &GraphArgs) -> Result<Drawing> {
-    let manifests = manifests::read_below(&args.files.filename, args.files.recursive)?;
+    let manifests = args.files.read()?;
     let objects = objects(&manifests)?;
     let namespace = args.namespace.as_deref().unwrap_or("default");
     let controllers = Assumed::default();
@@ -131,7 +131,7 @@ pub fn of_files(args: &GraphArgs) -> Result<Drawing> {
 }
 
 async fn of_files_on(args: &GraphArgs, hub: &Client, namespace: String) -> Result<Drawing> {
-    let manifests = manifests::read_below(&args.files.filename, args.files.recursive)?;
+    let manifests = args.files.read()?;
     let options = LiveOptions {
         members: MembersFrom::Recorded,
         namespace,

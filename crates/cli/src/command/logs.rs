@@ -1,9 +1,6 @@
 //! `entourage logs`: the logs of pods on members, through the hub and as the caller itself.
 
-use std::{
-    io::{IsTerminal as _, Write},
-    time::Duration,
-};
+use std::{io::Write, time::Duration};
 
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
@@ -18,6 +15,7 @@ use super::pods::{self, Found, Wanted};
 use crate::{
     args::{self, HubArgs},
     connect::{self, explain, within_late},
+    style::Style,
 };
 
 pub(super) mod source;
@@ -95,7 +93,7 @@ pub async fn run(args: LogsArgs, out: &mut (dyn Write + Send), err: &mut (dyn Wr
     let config = connect::config(args.hub.kubeconfig.as_deref(), args.hub.context.as_deref()).await?;
     let namespace = args.namespace.clone().unwrap_or(config.default_namespace.clone());
     let hub = connect::client(config)?;
-    let colours = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    let colours = Style::of_stdout().has_colours();
     logs(&args, &hub, (&namespace, colours), (out, err)).await
 }
 

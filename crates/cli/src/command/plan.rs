@@ -38,14 +38,37 @@ pub enum Output {
 /// The flags for files.
 #[derive(Args, Clone, Debug, Default)]
 pub struct FileArgs {
-    /// A file, a directory, or standard input (-): YAML or JSON, Lists, rendered Helm charts, output of kustomize; may be
+    /// A file, a directory, a URL, or standard input (-): YAML or JSON, Lists, rendered Helm charts, output of kustomize; may be
     /// given several times
-    #[arg(short = 'f', long = "filename", value_name = "FILE|DIR|-", num_args = 1..)]
+    #[arg(short = 'f', long = "filename", value_name = "FILE|DIR|URL|-", num_args = 1..)]
     pub filename: Vec<PathBuf>,
 
     /// Read directories recursively
     #[arg(short = 'R', long, requires = "filename")]
     pub recursive: bool,
+
+    /// A directory with a kustomization, which kubectl or kustomize on the PATH builds
+    #[arg(short = 'k', long, value_name = "DIR", conflicts_with = "filename")]
+    pub kustomize: Option<PathBuf>,
+}
+
+impl FileArgs {
+    /// True if no files are given.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.filename.is_empty() && self.kustomize.is_none()
+    }
+
+    /// The objects of the files.
+    ///
+    /// # Errors
+    /// A file cannot be read or is invalid, and the remedy.
+    pub fn read(&self) -> Result<Vec<Manifest>> {
+        match &self.kustomize {
+            Some(directory) => manifests::built(directory),
+            None => manifests::read_below(&self.filename, self.recursive),
+        }
+    }
 }
 
 /// Flags of `entourage plan`.
@@ -111,10 +134,10 @@ pub struct PlanArgs {
 /// # Errors
 /// The files are invalid, the hub cannot be read, or the hub would refuse an object; with the remedy.
 pub async fn run(args: PlanArgs, out: &mut (dyn Write + Send)) -> Result<ExitCode> {
-    if args.files.filename.is_empty() {
-        bail!("name what would be applied: -f FILE, -f DIR, or -f - for standard input");
+    if args.files.is_empty() {
+        bail!("name what would be applied: -f FILE, -f DIR, -f URL, -k DIR, or -f - for standard input");
     }
-    let manifests = manifests::read_below(&args.files.filename, args.files.recursive)?;
+    let manifests = args.files.read()?;
     let simulated = if is_hub_meant(&args, std::env::var_os("KUBECONFIG").as_deref()) {
         let config = connect::config(args.hub.kubeconfig.as_deref(), args.hub.context.as_deref()).await?;
         let namespace = config.default_namespace.clone();

@@ -1,13 +1,14 @@
 //! The kind that a word of the command line names, as kubectl understands it.
 
 use anyhow::{Context as _, Result, bail};
-use entourage_core::object::Gvk;
+use entourage_core::object::{Gvk, ResourceId};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{APIGroup, APIResource, GroupVersionForDiscovery};
 use kube::{Client, api::ApiResource};
 
 use crate::{
     connect::{explain, within},
     kinds::Served,
+    suggest::hint,
 };
 
 /// Finds the kind on a server: by its kind, plural, singular or short name in any case, with or without its group. `place` names the
@@ -24,6 +25,7 @@ pub(super) async fn find(server: &Client, word: &str, place: &str) -> Result<(Gv
     if let Some(found) = pick(word, "", "v1", &core.resources) {
         return Ok(found);
     }
+    let mut known = names(&core.resources);
     let groups = within(server.list_api_groups())
         .await
         .map_err(explain)
@@ -36,8 +38,22 @@ pub(super) async fn find(server: &Client, word: &str, place: &str) -> Result<(Gv
         if let Some(found) = pick(word, &group, &version.version, &list.resources) {
             return Ok(found);
         }
+        known.extend(names(&list.resources));
     }
-    bail!("{place} serves no kind {word:?}")
+    let near = hint(word, known.iter().map(String::as_str));
+    bail!("{place} serves no kind {word:?}{near}")
+}
+
+/// The singular, plural and short names of kinds.
+fn names(resources: &[APIResource]) -> Vec<String> {
+    let own = resources.iter().filter(|resource| !resource.name.contains('/'));
+    own.flat_map(|resource| {
+        let short = resource.short_names.iter().flatten().cloned();
+        [resource.kind.to_lowercase(), resource.name.clone()]
+            .into_iter()
+            .chain(short)
+    })
+    .collect()
 }
 
 /// Each version of each group: those that the server prefers first. A kind may be served in another one alone.
@@ -92,6 +108,48 @@ fn is_named(word: &str, group: &str, resource: &APIResource) -> bool {
     let names = [&resource.kind, &resource.name, &resource.singular_name];
     let mut names = names.into_iter().chain(short).filter(|each| !each.is_empty());
     names.any(|each| each.to_lowercase() == name)
+}
+
+/// The short names of kinds, as servers have them: files have none.
+const SHORT: &[(&str, &str)] = &[
+    ("cj", "cronjob"),
+    ("cm", "configmap"),
+    ("cop", "clusteroverridepolicy"),
+    ("cpp", "clusterpropagationpolicy"),
+    ("crd", "customresourcedefinition"),
+    ("deploy", "deployment"),
+    ("ds", "daemonset"),
+    ("hpa", "horizontalpodautoscaler"),
+    ("ing", "ingress"),
+    ("netpol", "networkpolicy"),
+    ("ns", "namespace"),
+    ("op", "overridepolicy"),
+    ("pdb", "poddisruptionbudget"),
+    ("pp", "propagationpolicy"),
+    ("pvc", "persistentvolumeclaim"),
+    ("sa", "serviceaccount"),
+    ("sts", "statefulset"),
+    ("svc", "service"),
+];
+
+/// True if a word names the kind of an object: singular, plural or short, with or without its group.
+pub(super) fn is_kind(word: &str, id: &ResourceId) -> bool {
+    let word = word.to_lowercase();
+    let (name, group) = match word.split_once('.') {
+        Some((name, group)) => (name, Some(group)),
+        None => (word.as_str(), None),
+    };
+    let name = SHORT
+        .iter()
+        .find(|(short, _)| *short == name)
+        .map_or(name, |(_, kind)| kind);
+    let kind = id.gvk.kind.to_lowercase();
+    let plural = match kind.strip_suffix('y') {
+        Some(stem) => format!("{stem}ies"),
+        None if kind.ends_with('s') => format!("{kind}es"),
+        None => format!("{kind}s"),
+    };
+    group.is_none_or(|group| *group == *id.gvk.group) && (name == kind || name == plural)
 }
 
 #[cfg(test)]

@@ -13,11 +13,13 @@ use super::pods;
 use crate::{
     args::{self, HubArgs},
     connect::{self, explain, is_not_found, through, within},
+    output::OutputArgs,
+    style::Style,
 };
 
 mod usage;
 
-use usage::{Usage, nodes, pods_of, table};
+use usage::{Usage, nodes, pods_of, view};
 
 /// The maximum number of members that are asked at a time.
 const AT_ONCE: usize = 8;
@@ -71,6 +73,10 @@ pub struct TopArgs {
     /// Order of the rows (default: clusters, namespaces and names)
     #[arg(long, value_enum, value_name = "RESOURCE")]
     pub sort_by: Option<SortBy>,
+
+    /// The output.
+    #[command(flatten)]
+    pub output: OutputArgs,
 }
 
 /// Runs the command; the table goes to `out`, members without metrics to `err`.
@@ -126,7 +132,8 @@ async fn top(
     usage::sort(&mut rows, args.sort_by);
     if !rows.is_empty() {
         let all_namespaces = args.what == Measured::Pods && namespace.is_empty();
-        out.write_all(table(&rows, args.what, all_namespaces).as_bytes())?;
+        let text = view(&rows, args.what).printed(&args.output, all_namespaces, Style::of_stdout())?;
+        out.write_all(text.as_bytes())?;
         out.flush()?;
     } else if without < asked {
         writeln!(err, "no {} found", what(args.what))?;

@@ -22,6 +22,7 @@ use crate::{
     apply::{CLUSTER, RESOURCE_BINDING, SECRET, SERVICE_ACCOUNT, Target, patch},
     args::{self, CLUSTER_NAMESPACE, HubArgs},
     connect, registration,
+    suggest::hint,
     wait::{Waited, until},
 };
 
@@ -109,7 +110,11 @@ pub async fn unjoin(
         None if is_left(&target, args, member.as_ref(), &account).await? => {
             target.say(CLUSTER, name, "not found")?;
         }
-        None => bail!("cluster {name:?} not found; {}", members(&clusters)),
+        None => {
+            let names = clusters.iter().filter_map(|each| each.metadata.name.as_deref());
+            let near = hint(name, names);
+            bail!("cluster {name:?} not found{near}; {}", members(&clusters))
+        }
     }
     remove_secret(&mut target, &args.cluster_namespace, name).await?;
     let is_pulled = |cluster: &DynamicObject| cluster.data.pointer("/spec/syncMode") == Some(&json!("Pull"));

@@ -13,7 +13,7 @@ use super::{
     answer::{self, Output},
     explained::{self, LookArgs, Looked},
 };
-use crate::{args, plain::plain};
+use crate::{args, plain::plain, suggest::hint};
 
 /// Flags of `entourage why`.
 #[derive(Args, Clone, Debug)]
@@ -63,7 +63,11 @@ pub fn answered(
             .collect();
         explanation.clusters.retain(|each| *each.cluster == **cluster);
         if explanation.clusters.is_empty() {
-            bail!("cluster {cluster:?} not found; members: {}", known.join(", "));
+            let near = hint(cluster, known.iter().map(String::as_str));
+            bail!(
+                "cluster {cluster:?} not found{near}; members: {}",
+                known.join(", ")
+            );
         }
     }
     let output = args.look.output;

@@ -8,7 +8,7 @@ use kube::{
     config::{KubeConfigOptions, Kubeconfig, KubeconfigError, LoadDataError},
 };
 
-use super::{AGENT_HUB, BOOTSTRAP, CONNECT, Connection, Flags, HUB, KARMADA, LISTED_MEMBER, MEMBER};
+use super::{AGENT_HUB, BOOTSTRAP, CONNECT, Connection, Flags, HUB, KARMADA, LISTED_MEMBER, MEMBER, caller};
 
 /// The configuration of the hub from a kubeconfig. Without a file: `$KUBECONFIG` or `~/.kube/config`.
 ///
@@ -113,6 +113,9 @@ async fn read(kubeconfig: Option<&Path>, context: Option<&str>, flags: Flags) ->
         .await
         .map_err(|error| unusable(flaw(&error)))?;
     config.connect_timeout = Some(CONNECT);
+    if flags.file == HUB.file {
+        caller::become_other(&mut config.auth_info);
+    }
     let mut connection = Connection::from(config);
     connection.origin.context = Some((context, file));
     connection.origin.flags = flags;

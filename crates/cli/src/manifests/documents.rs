@@ -70,7 +70,7 @@ pub(super) fn manifest(document: &Value, origin: String) -> Result<Manifest> {
     let group = document["apiVersion"].as_str().unwrap_or_default();
     if group.starts_with("kustomize.config.k8s.io/") {
         bail!(
-            "{origin}: this is for kustomize; give what it makes of it: kustomize build DIR | entourage … -f -"
+            "{origin}: this is for kustomize; give what it makes of it: -k DIR, or kustomize build DIR | entourage … -f -"
         );
     }
     for field in ["apiVersion", "kind"] {

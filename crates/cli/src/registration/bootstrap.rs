@@ -19,6 +19,7 @@ use crate::{
     apply::{SECRET, Target, post, without_values},
     connect::within,
     join::{made_by_us, token::decode},
+    lists::pages,
 };
 
 /// The prefix of the groups.
@@ -117,11 +118,11 @@ pub async fn create(hub: &mut Target<'_>, wanted: &Wanted<'_>) -> Result<Token> 
 /// The Secrets cannot be listed.
 pub async fn list(hub: &Target<'_>) -> Result<Vec<Known>> {
     let params = ListParams::default().fields(&format!("type={TYPE}"));
-    let all = within(hub.api(SECRET, NAMESPACE).list(&params))
+    let all = pages(&hub.api(SECRET, NAMESPACE), &params)
         .await
         .map_err(without_values)
         .context("cannot list the bootstrap tokens, which are Secrets of kube-system, on the hub")?;
-    let mut known: Vec<Known> = all.items.iter().filter_map(read).collect();
+    let mut known: Vec<Known> = all.iter().filter_map(read).collect();
     known.sort_by(|one, other| one.id.cmp(&other.id));
     Ok(known)
 }

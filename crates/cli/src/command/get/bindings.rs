@@ -1,6 +1,6 @@
 //! `entourage get bindings`: the target clusters of each template, its policy, and its progress.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use entourage_api::keys::condition;
 use entourage_core::{
@@ -89,8 +89,27 @@ pub(in crate::command) fn copy<'a>(binding: &'a Value, cluster: &str) -> Option<
         .find(|item| item["clusterName"] == *cluster)
 }
 
+/// The replicas that are scheduled to each cluster; a kind without replicas has none.
+pub(super) fn replicas(binding: &Value) -> BTreeMap<String, i64> {
+    let targets = items(binding, "/spec/clusters").iter();
+    targets
+        .filter_map(|target| {
+            let replicas = target["replicas"].as_i64().filter(|replicas| *replicas > 0)?;
+            Some((text(target, "/name").to_owned(), replicas))
+        })
+        .collect()
+}
+
 fn row(seen: &Seen, binding: &Value, now: Time) -> Row {
     let clusters: Vec<String> = clusters(binding).into_iter().collect();
+    let replicas = replicas(binding);
+    let with_replicas: Vec<String> = clusters
+        .iter()
+        .map(|cluster| match replicas.get(cluster) {
+            Some(replicas) => format!("{cluster}={replicas}"),
+            None => cluster.clone(),
+        })
+        .collect();
     let needed = needed_by(binding, None);
     let applied = clusters
         .iter()
@@ -118,7 +137,7 @@ fn row(seen: &Seen, binding: &Value, now: Time) -> Row {
     let item = json!({
         "namespace": namespace, "name": name, "template": binding["spec"]["resource"],
         "policy": policy.as_ref().map(ToString::to_string), "matchedBy": matched, "neededBy": needed,
-        "clusters": clusters, "scheduled": status(condition::SCHEDULED), "applied": applied,
+        "clusters": clusters, "replicas": replicas, "scheduled": status(condition::SCHEDULED), "applied": applied,
         "dependencies": dependencies, "problem": problem,
     });
     Row {
@@ -130,7 +149,7 @@ fn row(seen: &Seen, binding: &Value, now: Time) -> Row {
             policy.map(|policy| policy.to_string()).unwrap_or_default(),
             matched,
             names(&needed, false),
-            names(&clusters, false),
+            names(&with_replicas, false),
             status(condition::SCHEDULED),
             format!("{applied}/{}", clusters.len()),
             dependencies,

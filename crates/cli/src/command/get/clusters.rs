@@ -30,6 +30,7 @@ pub(super) fn view(seen: &Seen, name: Option<&str>, now: Time) -> View {
             ("REGION", Shown::Wide),
             ("ZONES", Shown::Wide),
             ("ENDPOINT", Shown::Wide),
+            ("AGE", Shown::Always),
             ("PROBLEM", Shown::Always),
         ],
         rows: all.into_iter().map(|cluster| row(seen, cluster, now)).collect(),
@@ -63,14 +64,15 @@ fn row(seen: &Seen, cluster: &Value, now: Time) -> Row {
     } else {
         problem
     };
-    let since = since(text(ready, "/lastTransitionTime"), now);
+    let turned = since(text(ready, "/lastTransitionTime"), now);
+    let created = text(cluster, "/metadata/creationTimestamp");
     let version = text(cluster, "/status/kubernetesVersion");
     Row {
         name: format!("cluster.cluster.karmada.io/{name}"),
         cells: vec![
             name.to_owned(),
             status.to_owned(),
-            since,
+            turned,
             version.to_owned(),
             spec("syncMode"),
             copies.to_string(),
@@ -79,12 +81,14 @@ fn row(seen: &Seen, cluster: &Value, now: Time) -> Row {
             spec("region"),
             names(&zones, true),
             spec("apiEndpoint"),
+            since(created, now),
             problem.to_owned(),
         ],
         item: json!({
             "name": name, "ready": status, "since": text(ready, "/lastTransitionTime"), "version": version,
             "mode": spec("syncMode"), "copies": copies, "taints": taints, "provider": spec("provider"),
-            "region": spec("region"), "zones": zones, "endpoint": spec("apiEndpoint"), "problem": problem,
+            "region": spec("region"), "zones": zones, "endpoint": spec("apiEndpoint"), "created": created,
+            "problem": problem,
         }),
     }
 }

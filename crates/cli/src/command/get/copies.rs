@@ -6,20 +6,20 @@ use entourage_api::{
     keys::{annotation, condition},
     work::NotAppliedReason,
 };
-use entourage_core::object::{Gvk, ResourceId};
+use entourage_core::object::{Gvk, ResourceId, Time};
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 
 use super::{
     Seen,
-    bindings::{clusters, copy, is_of, needed_by, policy_of, template},
+    bindings::{clusters, copy, is_of, needed_by, policy_of, replicas, template},
     distributed,
     pulled::{self, Accounted},
-    table::{Row, Shown, View, condition as condition_of, items, names, text},
+    table::{Row, Shown, View, condition as condition_of, items, names, since, text},
 };
 use crate::apply::label;
 
-pub(super) fn view(seen: &Seen, name: Option<&str>) -> View {
+pub(super) fn view(seen: &Seen, name: Option<&str>, now: Time) -> View {
     let mut rows: Vec<Row> = Vec::new();
     let mut all: Vec<&Value> = seen.bindings.iter().collect();
     all.sort_by_key(|binding| {
@@ -35,19 +35,24 @@ pub(super) fn view(seen: &Seen, name: Option<&str>) -> View {
         let recorded = recorded.map(|item| text(item, "/clusterName").to_owned());
         let places: BTreeSet<String> = wanted.iter().cloned().chain(recorded).collect();
         let pulled = places.iter().filter(|cluster| seen.works.contains_key(*cluster));
-        accounted.add(&object_of(binding), pulled);
-        if name.is_some_and(|name| !is_of(binding, name)) {
+        let id = object_of(binding);
+        accounted.add(&id, pulled);
+        let is_chosen = seen.chosen.as_ref().is_none_or(|chosen| chosen.contains(&id));
+        if !is_chosen || name.is_some_and(|name| !is_of(binding, name)) {
             continue;
         }
         rows.extend(
             places
                 .iter()
-                .map(|cluster| row(seen, binding, cluster, wanted.contains(cluster))),
+                .map(|cluster| row(seen, binding, (cluster, wanted.contains(cluster)), now)),
         );
     }
-    rows.extend(copied(seen, name));
-    rows.extend(distributed::rows(seen, name));
-    rows.extend(pulled::rows(seen, name, &accounted));
+    // What no binding accounts for has no template, and so no labels.
+    if seen.chosen.is_none() {
+        rows.extend(copied(seen, name));
+        rows.extend(distributed::rows(seen, name, now));
+        rows.extend(pulled::rows(seen, name, &accounted));
+    }
     View {
         columns: vec![
             ("NAMESPACE", Shown::AllNamespaces),
@@ -55,8 +60,10 @@ pub(super) fn view(seen: &Seen, name: Option<&str>) -> View {
             ("CLUSTER", Shown::Always),
             ("STATE", Shown::Always),
             ("HEALTH", Shown::Always),
+            ("REPLICAS", Shown::Always),
             ("POLICY", Shown::Wide),
             ("NEEDED BY", Shown::Always),
+            ("AGE", Shown::Always),
             ("MESSAGE", Shown::Always),
         ],
         rows,
@@ -64,7 +71,8 @@ pub(super) fn view(seen: &Seen, name: Option<&str>) -> View {
     }
 }
 
-fn row(seen: &Seen, binding: &Value, cluster: &str, wanted: bool) -> Row {
+/// The row of a binding on a cluster, which it wants or not. The age is that of the binding: when a copy was made is not recorded.
+fn row(seen: &Seen, binding: &Value, (cluster, wanted): (&str, bool), now: Time) -> Row {
     let none = Value::Null;
     let item = copy(binding, cluster).unwrap_or(&none);
     let id = object_of(binding);
@@ -77,13 +85,15 @@ fn row(seen: &Seen, binding: &Value, cluster: &str, wanted: bool) -> Row {
         .filter(|_| own)
         .map(|policy| policy.to_string());
     let needed = needed_by(binding, Some(cluster));
+    let replicas = replicas(binding).get(cluster).copied();
+    let created = text(binding, "/metadata/creationTimestamp");
     let resource = &binding["spec"]["resource"];
     let kind = label(text(resource, "/apiVersion"), text(resource, "/kind"));
     let namespace = text(resource, "/namespace");
     let mut item = json!({
         "apiVersion": text(resource, "/apiVersion"), "kind": text(resource, "/kind"), "namespace": namespace,
         "name": text(resource, "/name"), "cluster": cluster, "state": state, "health": health,
-        "policy": policy, "neededBy": needed, "message": message,
+        "replicas": replicas, "policy": policy, "neededBy": needed, "created": created, "message": message,
     });
     if let Some(work) = pulled::work(seen, cluster, &id) {
         item["work"] = json!(work);
@@ -96,8 +106,10 @@ fn row(seen: &Seen, binding: &Value, cluster: &str, wanted: bool) -> Row {
             cluster.to_owned(),
             state.to_owned(),
             health.to_owned(),
+            replicas.map(|replicas| replicas.to_string()).unwrap_or_default(),
             policy.unwrap_or_default(),
             names(&needed, false),
+            since(created, now),
             message,
         ],
         item,
@@ -105,7 +117,7 @@ fn row(seen: &Seen, binding: &Value, cluster: &str, wanted: bool) -> Row {
 }
 
 /// The object that a binding propagates.
-fn object_of(binding: &Value) -> ResourceId {
+pub(super) fn object_of(binding: &Value) -> ResourceId {
     let resource = &binding["spec"]["resource"];
     let gvk = Gvk::new(text(resource, "/apiVersion"), text(resource, "/kind"));
     ResourceId::new(gvk, text(resource, "/namespace"), text(resource, "/name"))
@@ -147,6 +159,8 @@ fn copied_row(cluster: &str, object: &str, asked: Option<&str>) -> Option<Row> {
             format!("{kind} {name}"),
             cluster.to_owned(),
             "Copied".to_owned(),
+            String::new(),
+            String::new(),
             String::new(),
             String::new(),
             String::new(),
@@ -219,10 +233,12 @@ pub(in crate::command) fn recorded(item: &Value) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use entourage_core::{config::Config, object::Time};
+    use entourage_core::config::Config;
     use entourage_simulation::{Answer, Progress, Question, Simulation};
 
     use super::*;
+
+    const NOW: Time = Time(1_700_000_000_000);
 
     fn template(name: &str) -> Value {
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "default", "name": name},
@@ -243,7 +259,7 @@ mod tests {
 
     /// The objects that the control plane writes for these objects, if `foreign` already exists on the member.
     fn written(objects: Vec<Value>, foreign: &str) -> Seen {
-        let mut simulation = Simulation::new(Config::new("hub"), Time(1_700_000_000_000));
+        let mut simulation = Simulation::new(Config::new("hub"), NOW);
         for object in objects {
             simulation.apply(None, object);
         }
@@ -280,7 +296,7 @@ mod tests {
                 "annotations": {"entourage.dev/copied-objects": report.to_string()}}})],
             ..Seen::default()
         };
-        let rows = view(&seen, None).rows;
+        let rows = view(&seen, None, NOW).rows;
         let shown: Vec<&[String]> = rows.iter().map(|row| &row.cells[..4]).collect();
         assert_eq!(
             shown,
@@ -289,7 +305,7 @@ mod tests {
                 ["", "Namespace shop", "east", "Copied"],
             ]
         );
-        assert_eq!(view(&seen, Some("web")).rows.len(), 1);
+        assert_eq!(view(&seen, Some("web"), NOW).rows.len(), 1);
     }
 
     #[test]
@@ -338,7 +354,7 @@ mod tests {
             objects.extend([template(name), propagation(name, &held)]);
         }
         let seen = written(objects, "foreign");
-        let rows = view(&seen, None).rows;
+        let rows = view(&seen, None, NOW).rows;
         let states: Vec<(&str, &str)> = rows
             .iter()
             .map(|row| (text(&row.item, "/name"), text(&row.item, "/state")))

@@ -2,20 +2,20 @@
 //! true if it is current. Only their metadata is read, never their content.
 
 use entourage_api::keys::annotation;
-use entourage_core::distribution::hash::resource_hash;
+use entourage_core::{distribution::hash::resource_hash, object::Time};
 use serde_json::{Value, json};
 
 use super::{
     Seen,
     distributions::Source,
-    table::{Row, items, text},
+    table::{Row, items, since, text},
 };
 
 /// The cluster column of such a copy.
 const HUB: &str = "(hub)";
 
 /// One row for each copy on the hub.
-pub(super) fn rows(seen: &Seen, name: Option<&str>) -> Vec<Row> {
+pub(super) fn rows(seen: &Seen, name: Option<&str>, now: Time) -> Vec<Row> {
     let mut copies: Vec<&Value> = seen
         .distributed
         .iter()
@@ -26,7 +26,7 @@ pub(super) fn rows(seen: &Seen, name: Option<&str>) -> Vec<Row> {
         let at = |pointer| text(object, pointer);
         (at("/metadata/namespace"), at("/kind"), at("/metadata/name"))
     });
-    let read = copies.into_iter().map(|object| row(seen, object));
+    let read = copies.into_iter().map(|object| row(seen, object, now));
     read.chain(seen.unread.iter().map(unread)).collect()
 }
 
@@ -39,7 +39,7 @@ fn unread((kind, name, why): &(String, String, String)) -> Row {
         current: None,
         message,
     };
-    made(kind, "", name, "", "", &copy)
+    made(kind, ("", name), ("", ""), &copy, "")
 }
 
 fn own<'a>(object: &'a Value, key: &str) -> &'a str {
@@ -48,22 +48,24 @@ fn own<'a>(object: &'a Value, key: &str) -> &'a str {
         .unwrap_or_default()
 }
 
-fn row(seen: &Seen, object: &Value) -> Row {
+fn row(seen: &Seen, object: &Value, now: Time) -> Row {
     let at = |pointer| text(object, pointer);
     let maker = own(object, annotation::DISTRIBUTED_FROM);
     let hash = own(object, annotation::DISTRIBUTED_HASH);
     let copy = state_of(seen, object, maker);
-    made(
-        at("/kind"),
-        at("/metadata/namespace"),
-        at("/metadata/name"),
-        maker,
-        hash,
-        &copy,
-    )
+    let name = (at("/metadata/namespace"), at("/metadata/name"));
+    let age = since(at("/metadata/creationTimestamp"), now);
+    made(at("/kind"), name, (maker, hash), &copy, &age)
 }
 
-fn made(kind: &str, namespace: &str, name: &str, maker: &str, hash: &str, copy: &CopyState) -> Row {
+/// The row of a copy: its namespace and name, its distribution and that one's hash.
+fn made(
+    kind: &str,
+    (namespace, name): (&str, &str),
+    (maker, hash): (&str, &str),
+    copy: &CopyState,
+    age: &str,
+) -> Row {
     let by = if maker.is_empty() {
         String::new()
     } else {
@@ -78,7 +80,9 @@ fn made(kind: &str, namespace: &str, name: &str, maker: &str, hash: &str, copy: 
             copy.state.to_owned(),
             String::new(),
             String::new(),
+            String::new(),
             by,
+            age.to_owned(),
             copy.message.clone(),
         ],
         item: json!({

@@ -228,6 +228,12 @@ fn claimed_by(distribution: &Value) -> &str {
         .unwrap_or_default()
 }
 
+/// True if it is for the member.
+pub(super) fn is_on(seen: &Seen, distribution: &Value, cluster: &str) -> bool {
+    let all = clusters(seen, distribution);
+    all.rows.iter().any(|row| row.item["name"] == cluster)
+}
+
 /// Its state on each member. If a policy propagates it, its binding has the state: the list in its status is outdated.
 fn clusters(seen: &Seen, distribution: &Value) -> View {
     let all: Vec<Value> = if claimed_by(distribution).is_empty() {

@@ -4,7 +4,7 @@
 use entourage_core::object::Time;
 
 use super::{BINDINGS, GetArgs, OVERRIDES, POLICIES, Resource, Seen, shown};
-use crate::{command::Command, golden, manifests};
+use crate::{command::Command, golden, manifests, style::Style};
 
 /// 2026-01-01T01:00:00Z: an hour after the objects of the hub were made.
 const NOW: Time = Time(1_767_229_200_000);
@@ -18,12 +18,18 @@ fn every_command_line_comes_out_as_its_file_says() {
 }
 
 fn printed(args: &GetArgs) -> String {
-    let namespace = match (args.all_namespaces, &args.namespace) {
+    let namespace = match (args.select.all_namespaces, &args.select.namespace) {
         (true, _) => "",
         (false, Some(namespace)) => namespace,
         (false, None) => "default",
     };
-    match shown(args, namespace, &seen(args.what, namespace), NOW) {
+    match shown(
+        args,
+        namespace,
+        &seen(args.what, namespace),
+        NOW,
+        Style::default(),
+    ) {
         Ok(text) => text,
         Err(error) => format!("error: {error:#}\n"),
     }

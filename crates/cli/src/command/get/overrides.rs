@@ -18,6 +18,7 @@ use super::{
     policies::selector,
     table::{Row, Shown, View, items, names, since, text},
 };
+use crate::command::resource::is_kind;
 
 /// The properties of a cluster that rules depend on.
 struct Member {
@@ -46,11 +47,11 @@ struct Propagated {
 }
 
 pub(super) fn view(seen: &Seen, name: Option<&str>, now: Time) -> View {
-    let mut all: Vec<&Value> = seen
-        .overrides
-        .iter()
-        .filter(|policy| name.is_none_or(|name| text(policy, "/metadata/name") == name))
-        .collect();
+    // KIND/NAME is an object that policies select; a name alone is a policy's.
+    let object = name.and_then(|name| name.split_once('/'));
+    let is_named =
+        |policy: &&Value| object.is_some() || name.is_none_or(|name| text(policy, "/metadata/name") == name);
+    let mut all: Vec<&Value> = seen.overrides.iter().filter(is_named).collect();
     all.sort_by_key(|policy| {
         (
             text(policy, "/metadata/namespace"),
@@ -62,7 +63,10 @@ pub(super) fn view(seen: &Seen, name: Option<&str>, now: Time) -> View {
         .bindings
         .iter()
         .map(|binding| propagated(seen, binding))
+        .filter(|each| object.is_none_or(|(kind, name)| *each.id.name == *name && is_kind(kind, &each.id)))
         .collect();
+    let rows = all.into_iter().map(|policy| row(policy, &members, &objects, now));
+    let rows = rows.filter(|row| object.is_none() || row.item["copies"] != 0);
     View {
         columns: vec![
             ("NAMESPACE", Shown::Always),
@@ -70,13 +74,11 @@ pub(super) fn view(seen: &Seen, name: Option<&str>, now: Time) -> View {
             ("SELECTS", Shown::Always),
             ("CLUSTERS", Shown::Always),
             ("COPIES", Shown::Always),
+            ("CHANGES", Shown::Wide),
             ("AGE", Shown::Always),
             ("PROBLEM", Shown::Always),
         ],
-        rows: all
-            .into_iter()
-            .map(|policy| row(policy, &members, &objects, now))
-            .collect(),
+        rows: rows.collect(),
         more: Vec::new(),
     }
 }
@@ -151,6 +153,7 @@ fn row(policy: &Value, members: &[Member], objects: &[Propagated], now: Time) ->
         Err(_) => (Vec::new(), 0, "its spec cannot be read".to_owned()),
     };
     let kind = text(policy, "/kind").to_lowercase();
+    let changes = changes(policy);
     Row {
         name: format!("{kind}.policy.karmada.io/{}", name.name),
         cells: vec![
@@ -159,14 +162,57 @@ fn row(policy: &Value, members: &[Member], objects: &[Propagated], now: Time) ->
             names(&selects, false),
             names(&clusters, false),
             copies.to_string(),
+            names(&changes, true),
             since(text(policy, "/metadata/creationTimestamp"), now),
             problem.clone(),
         ],
         item: json!({
             "kind": text(policy, "/kind"), "namespace": &*name.namespace, "name": &*name.name, "selects": selects,
-            "clusters": clusters, "copies": copies, "problem": problem,
+            "clusters": clusters, "copies": copies, "changes": changes, "problem": problem,
         }),
     }
+}
+
+/// The fields that a policy changes; never the values, which may be secret.
+fn changes(policy: &Value) -> Vec<String> {
+    let rules = items(policy, "/spec/overrideRules").iter();
+    let all = rules
+        .map(|rule| &rule["overriders"])
+        .chain([&policy["spec"]["overriders"]]);
+    let mut changes: Vec<String> = all.flat_map(of_overriders).collect();
+    // Rules for several clusters change the same fields.
+    let mut seen = BTreeSet::new();
+    changes.retain(|change| seen.insert(change.clone()));
+    changes
+}
+
+fn of_overriders(overriders: &Value) -> Vec<String> {
+    let each = |list: &str, of: &dyn Fn(&Value) -> String| -> Vec<String> {
+        let all = items(overriders, &format!("/{list}")).iter();
+        all.map(of).collect()
+    };
+    let keys = |overrider: &Value| {
+        let keys = overrider["value"].as_object().into_iter().flatten();
+        keys.map(|(key, _)| key.as_str()).collect::<Vec<_>>().join("+")
+    };
+    [
+        each("plaintext", &|each| text(each, "/path").to_owned()),
+        each("imageOverrider", &|each| {
+            format!("image {}", text(each, "/component").to_lowercase())
+        }),
+        each("commandOverrider", &|each| {
+            format!("command of {}", text(each, "/containerName"))
+        }),
+        each("argsOverrider", &|each| {
+            format!("args of {}", text(each, "/containerName"))
+        }),
+        each("labelsOverrider", &|each| format!("labels {}", keys(each))),
+        each("annotationsOverrider", &|each| {
+            format!("annotations {}", keys(each))
+        }),
+        each("fieldOverrider", &|each| text(each, "/fieldPath").to_owned()),
+    ]
+    .concat()
 }
 
 /// The clusters of a policy, the number of copies it changes, and the reason if none. OverridePolicies are matched with the

@@ -1,5 +1,7 @@
 //! `entourage get policies`: the templates that each policy selects, their number, and its target clusters.
 
+use std::collections::BTreeSet;
+
 use entourage_api::{
     keys::condition,
     policy::{Placement, PropagationSpec},
@@ -13,7 +15,7 @@ use serde_json::{Value, json};
 
 use super::{
     Seen,
-    bindings::policy_of,
+    bindings::{clusters, policy_of},
     table::{Row, Shown, View, condition as condition_of, items, names, since, text},
 };
 
@@ -91,11 +93,13 @@ fn row(seen: &Seen, policy: &Value, now: Time) -> Row {
         .iter()
         .map(selector)
         .collect();
-    let templates = seen
+    let its: Vec<&Value> = seen
         .bindings
         .iter()
         .filter(|binding| policy_of(binding).as_ref() == Some(&name))
-        .count();
+        .collect();
+    let templates = its.len();
+    let clusters: BTreeSet<String> = its.into_iter().flat_map(clusters).collect();
     let placement = placement(&policy["spec"]["placement"]);
     let suspended = suspended(&policy["spec"]["suspension"]);
     let priority = policy["spec"]["priority"].as_i64().unwrap_or_default();
@@ -126,7 +130,7 @@ fn row(seen: &Seen, policy: &Value, now: Time) -> Row {
         ],
         item: json!({
             "kind": text(policy, "/kind"), "namespace": &*name.namespace, "name": &*name.name, "selects": selects,
-            "templates": templates, "placement": placement, "priority": priority, "suspended": suspended,
+            "templates": templates, "clusters": clusters, "placement": placement, "priority": priority, "suspended": suspended,
             "propagateDeps": follow, "problem": problem,
         }),
     }

@@ -252,7 +252,9 @@ fn row(cluster: &str, held: &Reported) -> Row {
             state.to_owned(),
             held.health.clone(),
             String::new(),
+            String::new(),
             by.unwrap_or_default(),
+            String::new(),
             message.clone(),
         ],
         item: json!({
@@ -277,6 +279,8 @@ fn unread(cluster: &str, why: &str) -> Row {
             "Works".to_owned(),
             cluster.to_owned(),
             "Unknown".to_owned(),
+            String::new(),
+            String::new(),
             String::new(),
             String::new(),
             String::new(),
@@ -448,7 +452,7 @@ mod tests {
             let rows = rows(&seen, name, &accounted);
             let cells = rows.into_iter().map(|row| row.cells);
             cells
-                .map(|cells| (cells[1].clone(), cells[3].clone(), cells[6].clone()))
+                .map(|cells| (cells[1].clone(), cells[3].clone(), cells[7].clone()))
                 .collect()
         };
         let row = |object: &str, state: &str, by: &str| (object.to_owned(), state.to_owned(), by.to_owned());
@@ -493,9 +497,9 @@ mod tests {
             let rows = rows(&seen, None, &Accounted::default());
             let last = rows.last().unwrap();
             assert_eq!(last.cells[2..4], ["west", "Unknown"]);
-            assert!(last.cells[7].contains("\"jane\" cannot GET"), "{:?}", last.cells);
+            assert!(last.cells[9].contains("\"jane\" cannot GET"), "{:?}", last.cells);
             // The agent's words about a Secret may quote it.
-            assert!(rows.len() == 1 || !rows[0].cells[7].contains("no room"));
+            assert!(rows.len() == 1 || !rows[0].cells[9].contains("no room"));
         }
     }
 }

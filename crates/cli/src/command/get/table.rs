@@ -1,9 +1,14 @@
 //! Tables as kubectl prints them, and helpers for their cells.
 
+use anyhow::Result;
 use entourage_core::object::Time;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::plain::plain;
+use crate::{
+    output::{Output, OutputArgs, for_programs},
+    plain::plain,
+    style::Style,
+};
 
 /// The gap between two columns.
 const GAP: &str = "   ";
@@ -19,6 +24,18 @@ pub(in crate::command) enum Shown {
     Wide,
     /// Shown with all namespaces.
     AllNamespaces,
+}
+
+/// The columns whose words for states have colours.
+const STATES: [&str; 5] = ["STATE", "HEALTH", "READY", "SCHEDULED", "DEPENDENCIES"];
+
+/// The form of a table.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::command) struct Look {
+    pub(in crate::command) wide: bool,
+    pub(in crate::command) all_namespaces: bool,
+    pub(in crate::command) headers: bool,
+    pub(in crate::command) style: Style,
 }
 
 /// Rows, and their form as a table.
@@ -44,11 +61,53 @@ pub(in crate::command) struct Row {
 impl View {
     /// The rows in order of their cells, under their titles.
     pub(in crate::command) fn table(&self, wide: bool, all_namespaces: bool) -> String {
+        let look = Look {
+            wide,
+            all_namespaces,
+            headers: true,
+            style: Style::default(),
+        };
+        self.lines(look, &mut Vec::new())
+    }
+
+    /// The rows in the format that is asked for.
+    ///
+    /// # Errors
+    /// A template cannot be evaluated.
+    pub(in crate::command) fn printed(
+        &self,
+        output: &OutputArgs,
+        all_namespaces: bool,
+        style: Style,
+    ) -> Result<String> {
+        let format = match &output.output {
+            None | Some(Output::Wide) => {
+                let look = Look {
+                    wide: output.output.is_some(),
+                    all_namespaces,
+                    headers: !output.no_headers,
+                    style,
+                };
+                return Ok(self.lines(look, &mut Vec::new()));
+            }
+            Some(format) => format,
+        };
+        let items: Vec<&Value> = self.rows.iter().map(|row| &row.item).collect();
+        let rows: Vec<(&str, &Value)> = self
+            .rows
+            .iter()
+            .map(|row| (row.name.as_str(), &row.item))
+            .collect();
+        for_programs(format, &json!({ "items": items }), &rows, !output.no_headers)
+    }
+
+    /// The rows as a table of this form; `widths` are the least widths of the columns, and grow with the cells.
+    pub(in crate::command) fn lines(&self, look: Look, widths: &mut Vec<usize>) -> String {
         let shown: Vec<usize> = (0..self.columns.len())
             .filter(|column| match self.columns[*column].1 {
                 Shown::Always => true,
-                Shown::Wide => wide,
-                Shown::AllNamespaces => all_namespaces,
+                Shown::Wide => look.wide,
+                Shown::AllNamespaces => look.all_namespaces,
             })
             .collect();
         let titles: Vec<String> = self
@@ -56,29 +115,39 @@ impl View {
             .iter()
             .map(|(title, _)| (*title).to_owned())
             .collect();
-        let lines = || std::iter::once(&titles).chain(self.rows.iter().map(|row| &row.cells));
-        let widths: Vec<usize> = shown
-            .iter()
-            .map(|column| {
-                lines()
-                    .map(|cells| cell(cells, *column).chars().count())
-                    .max()
-                    .unwrap_or_default()
-            })
-            .collect();
+        let titles = look.headers.then_some(&titles);
+        let lines = || titles.into_iter().chain(self.rows.iter().map(|row| &row.cells));
+        widths.resize(shown.len(), 0);
+        for (width, column) in widths.iter_mut().zip(&shown) {
+            let cells = lines().map(|cells| cell(cells, *column).chars().count());
+            *width = cells.max().unwrap_or_default().max(*width);
+        }
         let mut text = String::new();
-        for cells in lines() {
-            let parts: Vec<String> = shown
+        for (number, cells) in lines().enumerate() {
+            let is_title = look.headers && number == 0;
+            let parts = shown
                 .iter()
-                .zip(&widths)
-                .map(|(column, width)| format!("{:<width$}", cell(cells, *column)))
-                .collect();
-            text.push_str(parts.join(GAP).trim_end());
+                .zip(&*widths)
+                .enumerate()
+                .map(|(at, (column, width))| {
+                    let word = cell(cells, *column);
+                    let padded = if at + 1 == shown.len() {
+                        word.clone()
+                    } else {
+                        format!("{word:<width$}")
+                    };
+                    if STATES.contains(&self.columns[*column].0) && !is_title {
+                        look.style.state(&word, &padded)
+                    } else {
+                        padded
+                    }
+                });
+            text.push_str(parts.collect::<Vec<_>>().join(GAP).trim_end());
             text.push('\n');
         }
         for view in &self.more {
             text.push('\n');
-            text.push_str(&view.table(wide, all_namespaces));
+            text.push_str(&view.lines(look, &mut Vec::new()));
         }
         text
     }

@@ -8,7 +8,7 @@ use clap::Parser as _;
 use super::{PlanArgs, alone, finish};
 use crate::{
     command::{Cli, Command},
-    golden, manifests,
+    golden,
 };
 
 #[test]
@@ -29,7 +29,9 @@ fn every_case_comes_out_as_its_folder_says() {
 
 fn printed(args: &PlanArgs) -> String {
     let mut out = Vec::new();
-    let ended = manifests::read_below(&args.files.filename, args.files.recursive)
+    let ended = args
+        .files
+        .read()
         .and_then(|manifests| alone(args, &manifests))
         .and_then(|simulated| finish(args, &simulated, &mut out));
     let mut text = String::from_utf8(out).unwrap();

@@ -11,6 +11,7 @@ use crate::{
     command::unjoin::members,
     connect,
     join::hub::list_clusters,
+    suggest::hint,
 };
 
 /// The number of attempts on a conflict with another writer of the Cluster; its controllers write its status now and then.
@@ -51,7 +52,10 @@ pub async fn carry_out(request: &TaintRequest<'_>, target: &mut Target<'_>, now:
             .iter()
             .find(|each| each.metadata.name.as_ref() == Some(name))
         {
-            None => missing.push(format!("cluster {name:?} not found")),
+            None => {
+                let names = known.iter().filter_map(|each| each.metadata.name.as_deref());
+                missing.push(format!("cluster {name:?} not found{}", hint(name, names)));
+            }
             Some(cluster) => match request.decide(name, cluster, now) {
                 Ok(_) => found.push((name, cluster)),
                 Err(more) => wrong.extend(more),

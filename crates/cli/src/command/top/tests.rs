@@ -13,6 +13,7 @@ fn args(what: Measured, clusters: &[&str]) -> TopArgs {
         namespace: None,
         all_namespaces: false,
         sort_by: None,
+        output: OutputArgs::default(),
     }
 }
 

@@ -6,7 +6,7 @@ use std::{
 };
 
 use entourage_core::interpreter::quantity::amount;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{Measured, SortBy};
 use crate::command::get::table::{Row, Shown, View, items, text};
@@ -112,14 +112,14 @@ pub(super) fn sort(rows: &mut [Usage], by: Option<SortBy>) {
     });
 }
 
-/// The rows as a table.
-pub(super) fn table(rows: &[Usage], what: Measured, all_namespaces: bool) -> String {
+/// The rows of a table.
+pub(super) fn view(rows: &[Usage], what: Measured) -> View {
     let of_nodes = if what == Measured::Nodes {
         Shown::Always
     } else {
         Shown::Wide
     };
-    let view = View {
+    View {
         columns: vec![
             ("CLUSTER", Shown::Always),
             ("NAMESPACE", Shown::AllNamespaces),
@@ -131,8 +131,7 @@ pub(super) fn table(rows: &[Usage], what: Measured, all_namespaces: bool) -> Str
         ],
         rows: rows.iter().map(row).collect(),
         more: Vec::new(),
-    };
-    view.table(false, all_namespaces)
+    }
 }
 
 fn row(usage: &Usage) -> Row {
@@ -148,10 +147,16 @@ fn row(usage: &Usage) -> Row {
         None => [UNKNOWN; 4].map(str::to_owned),
     };
     let place = [usage.cluster.clone(), usage.namespace.clone(), usage.name.clone()];
+    let [cpu, cpu_share, memory, memory_share] = &used;
+    let known = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty() && text != UNKNOWN);
+    let item = json!({
+        "cluster": usage.cluster, "namespace": usage.namespace, "name": usage.name, "cpu": known(cpu),
+        "cpuShare": known(cpu_share), "memory": known(memory), "memoryShare": known(memory_share),
+    });
     Row {
         name: format!("{}/{}", usage.cluster, usage.name),
         cells: place.into_iter().chain(used).collect(),
-        item: Value::Null,
+        item,
     }
 }
 
@@ -164,8 +169,6 @@ fn share(used: i128, of: Option<i128>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     fn pods() -> Vec<Usage> {
@@ -189,7 +192,7 @@ mod tests {
         let mut rows = pods();
         sort(&mut rows, None);
         assert_eq!(
-            table(&rows, Measured::Pods, true),
+            view(&rows, Measured::Pods).table(false, true),
             "CLUSTER   NAMESPACE   NAME   CPU(cores)   MEMORY(bytes)\n\
              m1        a           idle   0m           0Mi\n\
              m1        shop        web    100m         2048Mi\n\
@@ -221,7 +224,7 @@ mod tests {
         let mut rows = nodes("m1", &metrics, &all);
         sort(&mut rows, Some(SortBy::Cpu));
         assert_eq!(
-            table(&rows, Measured::Nodes, false),
+            view(&rows, Measured::Nodes).table(false, false),
             "CLUSTER   NAME   CPU(cores)   CPU%        MEMORY(bytes)   MEMORY%\n\
              m1        new    1000m        -           1Mi             -\n\
              m1        n1     500m         25%         1024Mi          25%\n\
