@@ -1,4 +1,4 @@
-//! "Did you mean …?": the nearest of the names that exist.
+//! The nearest of the names that exist, for errors about one that does not.
 
 /// `; did you mean "member1"?` for a name that is close to one of the names that exist; else nothing.
 #[must_use]
