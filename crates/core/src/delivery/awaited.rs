@@ -13,8 +13,8 @@ use crate::{
 
 /// The first dependency that a workload's first delivery to a cluster waits for: one that exists on the hub and is being
 /// delivered there (architecture 2.9). A dependency that does not exist, is never propagated, or is blocked by an unmanaged
-/// object, by an override that cannot be applied or by an allow-list is not waited for. A dependency itself waits in the same way for its own
-/// dependencies that are delivered there for its sake, but not for its dependents.
+/// object, by an override that cannot be applied or by an allow-list is not waited for. A dependency itself waits in the same way
+/// for its own dependencies that are delivered there for its sake, but not for its dependents.
 ///
 /// Cost: O(references), of a dependency × their referrers.
 pub(super) fn awaited(

@@ -187,6 +187,13 @@ fn remove(
     if !fleet.is_distribution_known(spec, at, place) {
         return Plan::wait("a distribution that may target this namespace is not synced");
     }
+    let of_source = Watch::Distributed(None, spec.gvk.clone(), spec.name.clone());
+    if !ending
+        && withheld_copy(fleet, spec, place.cluster.as_ref()).is_some()
+        && !(fleet.are_secret_lists_certain() && fleet.cache.watches.is_synced(&of_source))
+    {
+        return Plan::wait("the allow-lists of the Secret are not synced");
+    }
     let Some(part) = fleet.memory.distributions.part(at, &place.namespace) else {
         return Plan::nothing();
     };
