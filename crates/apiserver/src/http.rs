@@ -251,7 +251,10 @@ fn outside(cluster: &Arc<Server>, parts: &Parts, query: &Query) -> Routed<Respon
         Fixed::Json(_) | Fixed::JsonAs(..) if parts.method != Method::GET => {
             Err(Status::method_not_allowed().into())
         }
-        Fixed::JsonAs(media, value) => Ok(write::respond(200, media, json::compact(&value))),
+        Fixed::JsonAs(media, value) => {
+            accept::only(accept, media)?;
+            Ok(write::respond(200, media, json::compact(&value)))
+        }
         Fixed::Json(value) => {
             let offer = if path == "/" || path == "/index.html" {
                 Offer::Discovery

@@ -176,8 +176,18 @@ pub(crate) struct Claims<'a> {
     pub(crate) now: i64,
     /// Seconds from now.
     pub(crate) expires_in: i64,
-    /// The object the token dies with: kind in lower case, name, UID.
-    pub(crate) bound: Option<(&'a str, &'a str, &'a str)>,
+    /// The object that the token dies with; for a pod also its node.
+    pub(crate) bound: &'a [Bound],
+}
+
+/// An object that a token names.
+#[derive(Debug)]
+pub(crate) struct Bound {
+    /// Its kind, in lower case.
+    pub(crate) kind: &'static str,
+    pub(crate) name: String,
+    /// Empty for a node that is not there.
+    pub(crate) uid: String,
 }
 
 /// A signed token; `None` when there is no key.
@@ -186,8 +196,11 @@ pub(crate) fn issue(key: &Key, claims: &Claims<'_>) -> Option<String> {
         "namespace": claims.namespace,
         "serviceaccount": {"name": claims.name, "uid": claims.uid},
     });
-    if let Some((kind, name, uid)) = claims.bound {
-        about[kind] = json!({"name": name, "uid": uid});
+    for Bound { kind, name, uid } in claims.bound {
+        about[*kind] = json!({"name": name});
+        if !uid.is_empty() {
+            about[*kind]["uid"] = uid.as_str().into();
+        }
     }
     key.sign(&json!({
         "aud": claims.audiences, "iss": ISSUER, "sub": format!("system:serviceaccount:{}:{}", claims.namespace, claims.name),
@@ -261,7 +274,9 @@ pub(super) fn user(
         } else {
             bound_name.clone()
         };
-        if !alive(collection, &key, &bound_uid) {
+        // The node of a pod may be gone: the pod counts.
+        let counts = kind != "node" || about["pod"].is_null();
+        if counts && !alive(collection, &key, &bound_uid) {
             return Err("[invalid bearer token, service account token has been invalidated]".to_owned());
         }
         if kind != "secret" {
@@ -269,10 +284,12 @@ pub(super) fn user(
                 format!("authentication.kubernetes.io/{kind}-name"),
                 vec![bound_name],
             ));
-            extra.push((
-                format!("authentication.kubernetes.io/{kind}-uid"),
-                vec![bound_uid],
-            ));
+            if !bound_uid.is_empty() {
+                extra.push((
+                    format!("authentication.kubernetes.io/{kind}-uid"),
+                    vec![bound_uid],
+                ));
+            }
         }
     }
     let user = User {
@@ -317,7 +334,7 @@ mod tests {
             audiences: &[ISSUER.to_owned()],
             now: 0,
             expires_in: 600,
-            bound: None,
+            bound: &[],
         };
         issue(key, &claims).expect("there is randomness")
     }

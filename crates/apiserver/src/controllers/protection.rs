@@ -1,5 +1,5 @@
 //! Claims and volumes that are being deleted lose the finalizer that protects them as soon as nothing uses them: a claim is used
-//! by a Pod that has not ended, a volume by the claim that it is bound to. Source: the controllers `pvc-protection` and
+//! by a Pod that has not ended, a volume by the claim that it is bound to, a class of volume attributes by those who name it. Source: the controllers `pvc-protection` and
 //! `pv-protection` of kube-controller-manager.
 
 use std::collections::BTreeSet;
@@ -15,13 +15,17 @@ use crate::{
 
 const CLAIMS: (&str, &str) = ("persistentvolumeclaims", "kubernetes.io/pvc-protection");
 const VOLUMES: (&str, &str) = ("persistentvolumes", "kubernetes.io/pv-protection");
+const CLASSES: (&str, &str) = (
+    "storage.k8s.io/volumeattributesclasses",
+    "kubernetes.io/vac-protection",
+);
 const PODS: &str = "pods";
 
 /// The claims and volumes that are being deleted and protected.
 #[derive(Default)]
 pub(super) struct Protection {
     queue: Queue<Place>,
-    /// Claims that Pods still use: looked at again when a Pod of their namespace changes.
+    /// Claims that Pods still use, looked at again when a Pod of their namespace changes; volumes and classes that are used.
     used: BTreeSet<Place>,
 }
 
@@ -34,11 +38,18 @@ impl Controller for Protection {
         let collection = seen.place.collection.as_str();
         if collection == PODS {
             let namespace = seen.place.namespace();
-            let again = self.used.iter().filter(|claim| claim.namespace() == namespace);
+            let again = self
+                .used
+                .iter()
+                .filter(|claim| claim.collection == CLAIMS.0 && claim.namespace() == namespace);
             self.queue.extend(again.cloned());
             return;
         }
-        for (of_kind, finalizer) in [CLAIMS, VOLUMES] {
+        if [CLAIMS.0, VOLUMES.0].contains(&collection) {
+            let again = self.used.iter().filter(|place| place.collection == CLASSES.0);
+            self.queue.extend(again.cloned());
+        }
+        for (of_kind, finalizer) in [CLAIMS, VOLUMES, CLASSES] {
             if collection != of_kind {
                 continue;
             }
@@ -66,6 +77,15 @@ impl Protection {
         let (is_used, finalizer) = if place.collection == CLAIMS.0 {
             let pods = cluster.list(PODS, &format!("{}/", place.namespace()));
             (pods.iter().any(|pod| uses(pod, place.name())), CLAIMS.1)
+        } else if place.collection == CLASSES.0 {
+            let named = |object: &Object| {
+                let spec = object.get("spec").unwrap_or(&Value::Null);
+                text(spec, "volumeAttributesClassName") == place.name()
+            };
+            let used = [CLAIMS.0, VOLUMES.0]
+                .iter()
+                .any(|all| cluster.list(all, "").iter().any(named));
+            (used, CLASSES.1)
         } else {
             let volume = cluster.get(VOLUMES.0, &place.key).unwrap_or_default();
             (phase(&volume) == "Bound", VOLUMES.1)

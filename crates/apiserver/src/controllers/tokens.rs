@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{Context, Controller, Queue, Seen};
 use crate::{
-    auth::token::{Claims, ISSUER, issue},
+    auth::token::{Bound, Claims, ISSUER, issue},
     delete::{self, DeleteOptions},
     object::{Object, field, metadata, metadata_mut},
     registry::rewrite,
@@ -124,6 +124,11 @@ fn has_authority(cluster: &dyn Context, secret: &Object) -> bool {
 
 fn fill(cluster: &dyn Context, key: &str, secret: &Object, namespace: &str, name: &str, uid: &str) {
     let audience = [ISSUER.to_owned()];
+    let bound = [Bound {
+        kind: "secret",
+        name: field(secret, "name").to_owned(),
+        uid: field(secret, "uid").to_owned(),
+    }];
     let claims = Claims {
         namespace,
         name,
@@ -131,7 +136,7 @@ fn fill(cluster: &dyn Context, key: &str, secret: &Object, namespace: &str, name
         audiences: &audience,
         now: cluster.timestamp().as_second(),
         expires_in: FOR_EVER,
-        bound: Some(("secret", field(secret, "name"), field(secret, "uid"))),
+        bound: &bound,
     };
     let Some(token) = issue(cluster.token_key(), &claims) else {
         return;

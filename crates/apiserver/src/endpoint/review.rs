@@ -6,10 +6,14 @@ use crate::{
     auth::{
         User,
         rbac::{Rule, Wanted},
-        token::{self, Claims, strings},
+        token::{self, Bound, Claims, strings},
     },
     call::{Call, Reply},
-    decode, object,
+    decode,
+    object::{
+        self,
+        tree::{self, below},
+    },
     registry::{self, Context, Terms},
     resource::Resource,
     status::{About, FieldError, Result, Status},
@@ -285,6 +289,22 @@ pub(crate) fn token_request(cluster: &dyn Context, call: &Call) -> Result<Reply>
     let terms = Terms::of(cluster, call)?;
     let resource = crate::kinds::TOKEN_REQUEST.resource();
     let decoded = decode::body(&resource, &call.body, registry::media(call)?, terms.validation)?;
+    let sent = |key: &str| object::field(&decoded.object, key);
+    if !sent("namespace").is_empty() && sent("namespace") != call.namespace {
+        return Err(Status::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ));
+    }
+    let about = About {
+        group: "authentication.k8s.io",
+        resource: "TokenRequest",
+        name: &call.name,
+    };
+    if !sent("name").is_empty() && sent("name") != call.name {
+        let detail = "must match the service account name if specified";
+        let error = FieldError::invalid("metadata.name", sent("name"), detail);
+        return Err(Status::invalid(about, &[error]));
+    }
     let account = registry::find(cluster.store(), &call.resource, &call.namespace, &call.name)?;
     let account = crate::resource::stored::decode(&account.object);
     let uid = object::field(&account, "uid").to_owned();
@@ -321,9 +341,7 @@ pub(crate) fn token_request(cluster: &dyn Context, call: &Call) -> Result<Reply>
         audiences: &audiences,
         now: now.as_second(),
         expires_in: seconds,
-        bound: bound
-            .as_ref()
-            .map(|(kind, name, uid)| (*kind, name.as_str(), uid.as_str())),
+        bound: &bound,
     };
     let Some(token) = token::issue(cluster.access().auth.key(cluster.store()), &claims) else {
         return Err(Status::internal("failed to generate token"));
@@ -357,15 +375,11 @@ pub(crate) fn token_request(cluster: &dyn Context, call: &Call) -> Result<Reply>
     })
 }
 
-/// Kind (in lower case), name and UID of the object that a token is to be bound to.
-fn bound_object(
-    cluster: &dyn Context,
-    call: &Call,
-    reference: &Value,
-) -> Result<Option<(&'static str, String, String)>> {
+/// The object that a token is to be bound to, and the node of a pod.
+fn bound_object(cluster: &dyn Context, call: &Call, reference: &Value) -> Result<Vec<Bound>> {
     let text = |field: &str| reference[field].as_str().unwrap_or_default();
     if !reference.is_object() {
-        return Ok(None);
+        return Ok(Vec::new());
     }
     let (api_version, kind, name) = (text("apiVersion"), text("kind"), text("name"));
     let (word, collection) = match (api_version, kind) {
@@ -383,25 +397,42 @@ fn bound_object(
     } else {
         format!("{}/{name}", call.namespace)
     };
-    let Some(object) = cluster.get(collection, &key) else {
-        return Err(Status::not_found(About {
-            group: "",
-            resource: collection,
-            name,
-        }));
+    let about = |resource| About {
+        group: "",
+        resource,
+        name,
     };
+    let Some(object) = cluster.get(collection, &key) else {
+        return Err(Status::not_found(about(collection)));
+    };
+    let spec = below(&object, "spec");
+    if word == "pod" && tree::text(spec, "serviceAccountName") != call.name {
+        return Err(Status::bad_request(format!(
+            "cannot bind token for serviceaccount {:?} to pod running with different serviceaccount name.",
+            call.name
+        )));
+    }
     let uid = object::field(&object, "uid");
     let given = text("uid");
     if !given.is_empty() && given != uid {
-        let about = About {
-            group: "",
-            resource: collection,
-            name,
-        };
         let why = format!(
             "the UID in the bound object reference ({given}) does not match the UID in record. The object might have been deleted and then recreated"
         );
-        return Err(Status::conflict(about, &why));
+        return Err(Status::conflict(about(kind), &why));
     }
-    Ok(Some((word, name.to_owned(), uid.to_owned())))
+    let mut bound = vec![Bound {
+        kind: word,
+        name: name.to_owned(),
+        uid: uid.to_owned(),
+    }];
+    let node = tree::text(spec, "nodeName");
+    if word == "pod" && !node.is_empty() {
+        let there = cluster.get("nodes", node).unwrap_or_default();
+        bound.push(Bound {
+            kind: "node",
+            name: node.to_owned(),
+            uid: object::field(&there, "uid").to_owned(),
+        });
+    }
+    Ok(bound)
 }

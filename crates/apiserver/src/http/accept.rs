@@ -69,8 +69,7 @@ pub(crate) fn negotiate(header: &str, offer: Offer) -> Result<Accepted, Box<Stat
             Offer::Collection => format!("{ALL}, {STREAMS}"),
             _ => ALL.to_owned(),
         };
-        let message = format!("406: Not Acceptable\n\nAvailable representations: {list}");
-        return Err(Status::new(406, "NotAcceptable", message).with_details(serde_json::Map::new()));
+        return Err(unavailable(&list));
     }
     if header.trim().is_empty() {
         return Ok(Accepted::default());
@@ -103,6 +102,24 @@ pub(crate) fn of_error(header: &str) -> Accepted {
             ..accepted
         })
         .unwrap_or_default()
+}
+
+/// What is only there in one media type.
+pub(crate) fn only(header: &str, media: &str) -> Result<(), Box<Status>> {
+    let mut types = header
+        .split(',')
+        .map(|clause| clause.split(';').next().unwrap_or_default().trim());
+    let any = ["", "*/*", "application/*", media];
+    if types.any(|accepted| any.contains(&accepted)) {
+        Ok(())
+    } else {
+        Err(unavailable(media))
+    }
+}
+
+fn unavailable(list: &str) -> Box<Status> {
+    let message = format!("406: Not Acceptable\n\nAvailable representations: {list}");
+    Status::new(406, "NotAcceptable", message).with_details(serde_json::Map::new())
 }
 
 fn refused(list: &str) -> Box<Status> {

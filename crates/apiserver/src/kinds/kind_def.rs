@@ -4,11 +4,14 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use k8s_openapi::{ClusterResourceScope, NamespaceResourceScope, SubResourceScope};
 use schemars::JsonSchema;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{
     names,
-    object::{Object, tree::Errors},
+    object::{
+        Object, field, metadata, metadata_mut,
+        tree::{Errors, below, text},
+    },
     printer::Printer,
     resource::{LazySchema, Resource, Rules, Surroundings, differ_beside},
     schema::builtin::Root,
@@ -79,6 +82,8 @@ pub(crate) struct KindDef {
     pub(crate) created: fn(&mut Object),
     /// Sets back what an update (of the subresource) may not touch: new, old.
     pub(crate) updated: fn(&str, &mut Object, &Object),
+    /// Fills in or refuses what depends on other objects or on the clock: subresource, new, old (`None` on create).
+    pub(crate) placed: fn(&str, &mut Object, Option<&Object>, &dyn Surroundings) -> Result<()>,
     /// Errors of one state.
     pub(crate) errors: fn(&Object, &mut Errors),
     /// Errors of an update: new, old. `None`: those of the new state.
@@ -135,6 +140,7 @@ impl KindDef {
             defaults: |_| {},
             created: |_| {},
             updated: |_, _, _| {},
+            placed: |_, _, _, _| Ok(()),
             errors: |_, _| {},
             changes: None,
             status_changes: |_, _, _| {},
@@ -254,9 +260,9 @@ impl Rules for &'static KindDef {
         self.orphan_warning
     }
 
-    fn prepare_create(&self, object: &mut Object, _: &dyn Surroundings) -> Result<()> {
+    fn prepare_create(&self, object: &mut Object, around: &dyn Surroundings) -> Result<()> {
         (self.created)(object);
-        Ok(())
+        (self.placed)("", object, None, around)
     }
 
     fn prepare_update(
@@ -264,10 +270,10 @@ impl Rules for &'static KindDef {
         subresource: &str,
         new: &mut Object,
         old: &Object,
-        _: &dyn Surroundings,
+        around: &dyn Surroundings,
     ) -> Result<()> {
         (self.updated)(subresource, new, old);
-        Ok(())
+        (self.placed)(subresource, new, Some(old), around)
     }
 
     fn validate(&self, object: &Object) -> Vec<FieldError> {
@@ -329,4 +335,32 @@ pub(crate) fn fields<const N: usize>(pairs: [(&str, &str); N]) -> BTreeMap<Strin
 /// An empty `status`, as kinds send whose status is always there.
 pub(crate) fn empty_status(object: &mut Object) {
     object.insert("status".to_owned(), Value::Object(Object::new()));
+}
+
+/// The finalizer that keeps what is in use.
+pub(crate) fn protect(object: &mut Object, finalizer: &str) {
+    let finalizers = metadata_mut(object)
+        .entry("finalizers")
+        .or_insert_with(|| json!([]));
+    if let Value::Array(finalizers) = finalizers
+        && !finalizers.iter().any(|known| known == finalizer)
+    {
+        finalizers.push(finalizer.into());
+    }
+}
+
+/// The name of the default class of a collection, which has one of the annotations: of several the newest, then the first
+/// by name. Cost: a list of the classes.
+pub(crate) fn default_class(collection: &str, marks: &[&str], around: &dyn Surroundings) -> Option<String> {
+    let classes = around.list(collection, "");
+    let marked = classes.iter().filter(|class| {
+        let annotations = below(metadata(class), "annotations");
+        marks.iter().any(|name| text(annotations, name) == "true")
+    });
+    marked
+        .min_by(|one, other| {
+            let newest = field(other, "creationTimestamp").cmp(field(one, "creationTimestamp"));
+            newest.then_with(|| field(one, "name").cmp(field(other, "name")))
+        })
+        .map(|class| field(class, "name").to_owned())
 }

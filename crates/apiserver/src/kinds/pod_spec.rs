@@ -14,8 +14,12 @@ mod warnings;
 
 use serde_json::Value;
 
-pub(crate) use defaults::{pod as pod_defaults, quality, template as template_defaults};
-pub(crate) use warnings::{pod as pod_warnings, template as template_warnings};
+pub(crate) use defaults::{
+    pod as pod_defaults, quality, template as template_defaults, volume_source as source_defaults,
+};
+pub(crate) use scheduling::node_selector;
+pub(crate) use volumes::{token_seconds, volume_source};
+pub(crate) use warnings::{deprecated_volumes, pod as pod_warnings, template as template_warnings};
 
 use crate::{
     names,

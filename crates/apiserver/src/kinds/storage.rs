@@ -2,11 +2,12 @@
 
 use super::kind_def::KindDef;
 
-mod csi_driver;
+pub(in crate::kinds) mod csi_driver;
 mod csi_node;
 mod csi_storage_capacity;
-mod storage_class;
+pub(in crate::kinds) mod storage_class;
 mod volume_attachment;
+mod volume_attributes_class;
 
 /// The rows of the group, in the order of discovery.
 pub(super) const KINDS: &[&KindDef] = &[
@@ -15,4 +16,5 @@ pub(super) const KINDS: &[&KindDef] = &[
     &csi_storage_capacity::DEF,
     &storage_class::DEF,
     &volume_attachment::DEF,
+    &volume_attributes_class::DEF,
 ];

@@ -5,6 +5,9 @@ use std::{collections::BTreeSet, fs, path::Path};
 use super::*;
 use crate::{object::Object, printer::View};
 
+mod states;
+mod updates;
+
 /// `src/kinds/networking/ip_address.rs` for an IPAddress.
 fn file_of(def: &KindDef) -> String {
     let folder = match def.group {

@@ -1,6 +1,6 @@
 //! The syntax of other values: ports, environment variables, keys of data, addresses, numbers in a range.
 
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::{SUBDOMAIN_LENGTH, shape, too_long};
 
@@ -107,30 +107,93 @@ pub(crate) fn percent(text: &str) -> Vec<String> {
 /// An IPv4 or IPv6 address.
 #[must_use]
 pub(crate) fn ip(text: &str) -> Vec<String> {
-    if text.parse::<Ipv4Addr>().is_ok() || text.parse::<Ipv6Addr>().is_ok() {
+    let problem = if text.parse::<Ipv4Addr>().is_ok() {
         return Vec::new();
-    }
-    vec!["must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)".to_owned()]
+    } else if let Ok(ip) = text.parse::<Ipv6Addr>() {
+        if ip.to_ipv4_mapped().is_none() {
+            return Vec::new();
+        }
+        "must not be an IPv4-mapped IPv6 address"
+    } else if unpadded(text).parse::<Ipv4Addr>().is_ok() {
+        "must not have leading 0s"
+    } else {
+        "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
+    };
+    vec![problem.to_owned()]
+}
+
+/// An IPv4 address without the zeros in front of its numbers, which old clients send.
+fn unpadded(text: &str) -> String {
+    let numbers: Vec<&str> = text
+        .split('.')
+        .map(|number| match number.trim_start_matches('0') {
+            "" if !number.is_empty() => "0",
+            rest => rest,
+        })
+        .collect();
+    numbers.join(".")
 }
 
 /// A network: address, slash, length of the prefix.
 #[must_use]
 pub(crate) fn cidr(text: &str) -> Vec<String> {
-    let good = text.split_once('/').is_some_and(|(address, length)| {
-        let bits = if address.parse::<Ipv4Addr>().is_ok() {
-            32
-        } else if address.parse::<Ipv6Addr>().is_ok() {
-            128
-        } else {
-            return false;
+    let problem = match text.split_once('/') {
+        Some((address, length)) => network(address, length),
+        None => Some(NO_NETWORK),
+    };
+    problem.map(str::to_owned).into_iter().collect()
+}
+
+const NO_NETWORK: &str = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
+
+/// True if one network is a part of another and smaller; true for what is none.
+#[must_use]
+pub(crate) fn is_smaller(part: &str, whole: &str) -> bool {
+    let parsed = |text: &str| {
+        let (address, length) = text.split_once('/')?;
+        let (family, bits) = match unpadded(address).parse().or_else(|_| address.parse()).ok()? {
+            IpAddr::V4(ip) => (4, u128::from(ip.to_bits()) << 96),
+            IpAddr::V6(ip) => (6, ip.to_bits()),
         };
-        let canonical = length == "0" || !length.starts_with(['0', '+']);
-        canonical && length.parse::<u8>().is_ok_and(|length| length <= bits)
-    });
-    if good {
-        return Vec::new();
+        Some((family, bits, length.parse::<u32>().ok()?))
+    };
+    let (Some(part), Some(whole)) = (parsed(part), parsed(whole)) else {
+        return true;
+    };
+    let start = |bits: u128| bits.checked_shr(128 - whole.2.min(128)).unwrap_or(0);
+    part.0 == whole.0 && part.2 > whole.2 && start(part.1) == start(whole.1)
+}
+
+fn network(address: &str, length: &str) -> Option<&'static str> {
+    let strict = address.parse::<IpAddr>();
+    let Some(ip) = strict
+        .clone()
+        .or_else(|_| unpadded(address).parse::<IpAddr>())
+        .ok()
+    else {
+        return Some(NO_NETWORK);
+    };
+    let bits = if ip.is_ipv4() { 32 } else { 128 };
+    let digits = !length.is_empty() && length.bytes().all(|byte| byte.is_ascii_digit());
+    let Some(prefix) = length
+        .parse::<u8>()
+        .ok()
+        .filter(|prefix| digits && *prefix <= bits)
+    else {
+        return Some(NO_NETWORK);
+    };
+    if strict.is_err() || length.len() > 1 && length.starts_with('0') {
+        return Some("must not have leading 0s in IP or prefix length");
     }
-    vec!["must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)".to_owned()]
+    let host = match ip {
+        IpAddr::V4(ip) => u128::from(ip.to_bits()) << 96,
+        IpAddr::V6(ip) if ip.to_ipv4_mapped().is_some() => {
+            return Some("must not have an IPv4-mapped IPv6 address");
+        }
+        IpAddr::V6(ip) => ip.to_bits(),
+    };
+    let beyond = host.checked_shl(u32::from(prefix)).unwrap_or(0);
+    (beyond != 0).then_some("must not have bits set beyond the prefix length")
 }
 
 #[cfg(test)]

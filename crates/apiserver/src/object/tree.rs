@@ -176,6 +176,17 @@ impl Errors {
         self.push(FieldError::new(field, Problem::NotFound(value.into()), ""));
     }
 
+    /// A value of more than `most` bytes.
+    pub(crate) fn too_long(&mut self, field: impl Into<String>, most: usize) {
+        let detail = format!("may not be more than {most} bytes");
+        self.push(FieldError::new(field, Problem::TooLong(Value::Null), detail));
+    }
+
+    /// A value that is quoted as the server writes it.
+    pub(crate) fn invalid_text(&mut self, field: impl Into<String>, written: String, detail: &str) {
+        self.push(FieldError::new(field, Problem::InvalidText(written), detail));
+    }
+
     /// A value that must be one of `possible`.
     pub(crate) fn one_of(&mut self, field: impl Into<String>, value: &str, possible: &[&str]) {
         if !possible.contains(&value) {

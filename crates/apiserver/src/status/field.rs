@@ -17,7 +17,9 @@ pub enum Problem {
     TypeInvalid(Value),
     /// The value is none of the possible ones.
     NotSupported(Value),
-    /// The same without showing the value: it is an object or a list.
+    /// The same with a value that is written already.
+    NotSupportedText(String),
+    /// Invalid without showing the value: it is an object or a list.
     InvalidUnshown,
     /// The value is there twice; it is an object or a list and not shown.
     DuplicateUnshown,
@@ -103,6 +105,7 @@ impl FieldError {
             }
             Problem::InvalidText(value) => format!("Invalid value: {value}"),
             Problem::NotSupported(value) => format!("Unsupported value: {}", shown(value)),
+            Problem::NotSupportedText(value) => format!("Unsupported value: {value}"),
             Problem::Duplicate(value) => format!("Duplicate value: {}", shown(value)),
             Problem::DuplicateText(value) => format!("Duplicate value: {value}"),
             Problem::NotFound(value) => format!("Not found: {}", shown(value)),
@@ -123,7 +126,7 @@ impl FieldError {
             Problem::Required => "FieldValueRequired",
             Problem::Invalid(_) | Problem::InvalidUnshown | Problem::InvalidText(_) => "FieldValueInvalid",
             Problem::TypeInvalid(_) => "FieldValueTypeInvalid",
-            Problem::NotSupported(_) => "FieldValueNotSupported",
+            Problem::NotSupported(_) | Problem::NotSupportedText(_) => "FieldValueNotSupported",
             Problem::Forbidden => "FieldValueForbidden",
             Problem::TooLong(_) => "FieldValueTooLong",
             Problem::TooMany(_) => "FieldValueTooMany",

@@ -7,7 +7,7 @@ use crate::{
         tree::{Errors, below, default, made, object, same, text},
     },
     printer::{AGE, CONTAINERS, IMAGES, NAME, Printer, integer, wide, words},
-    status::{FieldError, Problem},
+    status::{FieldError, Problem, field::quoted},
 };
 
 /// Counts how often the template changed.
@@ -66,7 +66,7 @@ pub(super) static DEF: KindDef = KindDef {
             wide("Selector", ".spec.selector"),
         ],
         |object| {
-            let [names, images] = object.containers(TEMPLATE);
+            let [names, images] = object.containers(workloads::CONTAINERS);
             vec![
                 object.name(),
                 object.number("status.desiredNumberScheduled").into(),
@@ -103,8 +103,11 @@ fn defaults(object: &mut Object) {
 
 fn errors(object: &Object, errors: &mut Errors) {
     let spec = below(object, "spec");
-    workloads::selector(spec, "spec", "empty selector is invalid for daemonset", errors);
+    // Without a selector only its labels are an error.
     workloads::labels_selected(spec, "spec", errors);
+    if spec.contains_key("selector") {
+        workloads::selector(spec, "spec", "empty selector is invalid for daemonset", errors);
+    }
     workloads::template(spec, "spec", "DaemonSet", errors);
     errors.nonnegative(spec, "spec", "minReadySeconds");
     update_strategy(below(spec, "updateStrategy"), errors);
@@ -150,7 +153,7 @@ fn update_strategy(strategy: &Object, errors: &mut Errors) {
     if kind != "RollingUpdate" {
         return errors.push(FieldError::new(
             path,
-            Problem::NotSupported(serde_json::json!({"RollingUpdate": null, "Type": kind})),
+            Problem::NotSupportedText(format!("{{\"Type\":{},\"RollingUpdate\":null}}", quoted(kind))),
             "supported values: \"RollingUpdate\", \"OnDelete\"",
         ));
     }

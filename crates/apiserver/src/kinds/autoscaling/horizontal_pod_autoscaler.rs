@@ -61,7 +61,17 @@ pub(super) static V1: KindDef = KindDef {
         errors.extend(validate::spec(below(&object, "spec")));
     },
     status_changes,
-    printer: PRINTER,
+    printer: Printer {
+        cells: |view| {
+            let mut object = view.object.clone();
+            to_stored(&mut object);
+            (PRINTER.cells)(&View {
+                object: &object,
+                now: view.now,
+            })
+        },
+        ..PRINTER
+    },
     ..KindDef::of::<v1::HorizontalPodAutoscaler>()
 };
 
@@ -143,7 +153,7 @@ fn rules(behavior: &mut Object, key: &str, policies: &Value, window: Option<i64>
     if let Some(window) = window {
         default(rules, "stabilizationWindowSeconds", window);
     }
-    if list(rules, "policies").is_empty() {
+    if rules.get("policies").is_none_or(Value::is_null) {
         rules.insert("policies".to_owned(), policies.clone());
     }
 }
@@ -153,15 +163,6 @@ fn metrics(scaler: &View<'_>) -> String {
     /// Metrics that are shown.
     const SHOWN: usize = 2;
     let (wanted, current) = (scaler.list("spec.metrics"), scaler.list("status.currentMetrics"));
-    if scaler.at("spec.targetCPUUtilizationPercentage").is_some() {
-        let now = scaler
-            .at("status.currentCPUUtilizationPercentage")
-            .map_or_else(|| UNKNOWN.to_owned(), |now| format!("{now}%"));
-        return format!(
-            "cpu: {now}/{}%",
-            scaler.number("spec.targetCPUUtilizationPercentage")
-        );
-    }
     if wanted.is_empty() {
         return NONE.to_owned();
     }

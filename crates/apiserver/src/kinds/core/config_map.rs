@@ -1,7 +1,5 @@
 //! ConfigMaps: keys, sizes, and what `immutable` forbids.
 
-use serde_json::Value;
-
 use crate::{
     kinds::kind_def::KindDef,
     names,
@@ -10,7 +8,6 @@ use crate::{
         tree::{Errors, below, flag, same},
     },
     printer::{AGE, NAME, Printer, words},
-    status::{FieldError, Problem},
 };
 
 /// Bytes that the values of one object may have together.
@@ -52,7 +49,7 @@ fn config_map(map: &Object, errors: &mut Errors) {
         size += value.as_str().map_or(0, decoded_length);
     }
     if size > LARGEST {
-        too_large("[]", errors);
+        errors.too_long("[]", LARGEST);
     }
 }
 
@@ -73,11 +70,6 @@ pub(super) fn frozen(new: &Object, old: &Object, parts: &[&str], errors: &mut Er
 
 pub(super) fn keyed(key: &str, map: &str, errors: &mut Errors) {
     errors.all_invalid(&format!("{map}[{key}]"), key, names::config_map_key(key));
-}
-
-pub(super) fn too_large(field: &str, errors: &mut Errors) {
-    let detail = format!("may not be more than {LARGEST} bytes");
-    errors.push(FieldError::new(field, Problem::TooLong(Value::Null), detail));
 }
 
 /// Bytes that base64 text (with padding, without newlines) stands for.

@@ -5,14 +5,32 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use crate::{
-    kinds::kind_def::{KindDef, fields},
+    kinds::{
+        kind_def::{KindDef, fields},
+        pod_spec,
+    },
     names,
     object::{
         Object, metadata_mut,
-        tree::{Errors, below, flag, items, list, made, object_mut, text},
+        tree::{Errors, below, default, flag, items, list, made, object_mut, text},
     },
     printer::{AGE, NAME, NONE, Printer, UNKNOWN, View, or_none, wide, words},
+    status::{FieldError, Problem},
 };
+
+/// What is always reported of a node's system.
+const INFO: [&str; 10] = [
+    "machineID",
+    "systemUUID",
+    "bootID",
+    "kernelVersion",
+    "osImage",
+    "containerRuntimeVersion",
+    "kubeletVersion",
+    "kubeProxyVersion",
+    "operatingSystem",
+    "architecture",
+];
 
 /// Node. Unlike elsewhere a status given on create is kept; kubelets send it so.
 pub(super) static DEF: KindDef = KindDef {
@@ -27,6 +45,15 @@ pub(super) static DEF: KindDef = KindDef {
         {
             status.insert("allocatable".to_owned(), capacity);
         }
+        for key in INFO {
+            default(made(status, "nodeInfo"), key, "");
+        }
+        default(
+            made(made(status, "daemonEndpoints"), "kubeletEndpoint"),
+            "Port",
+            0,
+        );
+        ranges(made(node, "spec"));
     },
     created: not_ready,
     updated: |subresource, new, old| {
@@ -52,15 +79,27 @@ pub(super) static DEF: KindDef = KindDef {
     },
     errors,
     changes: Some(|new, old, errors| {
+        // The server checks taints twice.
         self::errors(new, errors);
+        taints(below(new, "spec"), errors);
         let (before, after) = (below(old, "spec"), below(new, "spec"));
-        for key in ["providerID", "podCIDR"] {
-            if !text(before, key).is_empty() && text(before, key) != text(after, key) {
-                let detail = "node updates may only change labels, taints, or capacity (or configSource, if the DynamicKubeletConfig feature gate is enabled)";
-                errors.forbidden(format!("spec.{key}"), detail);
-            }
+        let ranges = list(before, "podCIDRs");
+        if !ranges.is_empty() && ranges != list(after, "podCIDRs") {
+            let detail = "node updates may not change podCIDR except from \"\" to valid";
+            errors.forbidden("spec.podCIDRs", detail);
+        }
+        if !text(before, "providerID").is_empty() && text(before, "providerID") != text(after, "providerID") {
+            let detail = "node updates may not change providerID except from \"\" to valid";
+            errors.forbidden("spec.providerID", detail);
         }
     }),
+    status_changes: |new, _, errors| {
+        for key in ["capacity", "allocatable"] {
+            for (name, amount) in below(below(new, "status"), key) {
+                pod_spec::resources::one_amount(name, amount, &format!("status.{key}.{name}"), errors);
+            }
+        }
+    },
     selectable: Some(|node| {
         let unschedulable = flag(below(node, "spec"), "unschedulable");
         fields([("spec.unschedulable", if unschedulable { "true" } else { "false" })])
@@ -88,7 +127,7 @@ pub(super) static DEF: KindDef = KindDef {
                 address(node, "InternalIP"),
                 address(node, "ExternalIP"),
                 node.or("status.nodeInfo.osImage", UNKNOWN),
-                node.or("status.nodeInfo.kernelVersion", UNKNOWN),
+                kernel(node).into(),
                 node.or("status.nodeInfo.containerRuntimeVersion", UNKNOWN),
             ]
         },
@@ -114,28 +153,57 @@ fn not_ready(node: &mut Object) {
     }
 }
 
+/// `podCIDR` is the first of `podCIDRs`.
+fn ranges(spec: &mut Object) {
+    let first = list(spec, "podCIDRs").first().cloned();
+    match (first, text(spec, "podCIDR")) {
+        (Some(first), _) => {
+            spec.insert("podCIDR".to_owned(), first);
+        }
+        (None, "") => {}
+        (None, range) => {
+            let all = json!([range]);
+            spec.insert("podCIDRs".to_owned(), all);
+        }
+    }
+}
+
 fn errors(node: &Object, errors: &mut Errors) {
     let spec = below(node, "spec");
+    taints(spec, errors);
+    let ranges: Vec<&str> = list(spec, "podCIDRs").iter().filter_map(Value::as_str).collect();
+    for (at, range) in ranges.iter().enumerate() {
+        errors.all_invalid(&format!("spec.podCIDRs[{at}]"), *range, names::cidr(range));
+    }
+    let sixth = |range: &&&str| range.contains(':');
+    if ranges.len() > 1 && (ranges.len() > 2 || ranges.iter().filter(sixth).count() != 1) {
+        errors.invalid(
+            "spec.podCIDRs",
+            json!(ranges),
+            "may specify no more than one CIDR for each IP family",
+        );
+    }
+}
+
+fn taints(spec: &Object, errors: &mut Errors) {
     let mut seen = BTreeSet::new();
-    for (path, taint) in items(spec, "taints", "spec") {
+    for (path, taint) in items(spec, "taints", "metadata") {
         let (key, value, effect) = (text(taint, "key"), text(taint, "value"), text(taint, "effect"));
         errors.all_invalid(&format!("{path}.key"), key, names::qualified_name(key));
-        errors.all_invalid(&format!("{path}.value"), value, names::label_value(value));
+        let problems = names::label_value(value);
+        if !problems.is_empty() {
+            errors.invalid(format!("{path}.value"), value, &problems.join(";"));
+        }
         errors.required_one_of(
             format!("{path}.effect"),
             effect,
             &["NoSchedule", "PreferNoSchedule", "NoExecute"],
         );
         if !seen.insert((key, effect)) {
-            errors.duplicate(path, Value::Object(taint.clone()));
+            let shown = Problem::DuplicateText(pod_spec::internal::shown("Taint", taint));
+            let detail = "taints must be unique by key and effect pair";
+            errors.push(FieldError::new(path, shown, detail));
         }
-    }
-    for (at, range) in list(spec, "podCIDRs")
-        .iter()
-        .filter_map(Value::as_str)
-        .enumerate()
-    {
-        errors.all_invalid(&format!("spec.podCIDRs[{at}]"), range, names::cidr(range));
     }
 }
 
@@ -154,6 +222,17 @@ fn node_status(node: &View<'_>) -> String {
         status.push_str(",SchedulingDisabled");
     }
     status
+}
+
+fn kernel(node: &View<'_>) -> String {
+    let version = match node.text("status.nodeInfo.kernelVersion") {
+        "" => UNKNOWN,
+        version => version,
+    };
+    match node.text("status.nodeInfo.architecture") {
+        "" => version.to_owned(),
+        architecture => format!("{version} ({architecture})"),
+    }
 }
 
 /// Roles are labels: `node-role.kubernetes.io/ROLE` and `kubernetes.io/role=ROLE`.

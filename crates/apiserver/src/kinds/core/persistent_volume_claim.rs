@@ -1,23 +1,26 @@
 //! PersistentVolumeClaims.
 
-use std::fmt::Write as _;
-
 use serde_json::{Value, json};
 
 use crate::{
     kinds::{
         amounts::nano,
-        core::persistent_volume::{VOLUME_MODES, access_modes, class, modes, phase, positive, protect},
-        kind_def::KindDef,
-        pod_spec::internal::unified,
+        core::persistent_volume::{VOLUME_MODES, access_modes, class, modes, phase, positive, storage_class},
+        kind_def::{KindDef, default_class, protect},
+        pod_spec::internal::difference,
+        storage::storage_class::DEFAULT,
     },
     names,
     object::{
-        Object,
-        tree::{Errors, at, below, default, made, object, object_mut, text},
+        Object, field, metadata,
+        tree::{Errors, IMMUTABLE, at, below, default, flag, made, object, object_mut, same, text, within},
     },
     printer::{AGE, NAME, Printer, UNSET, wide, words},
+    resource::Surroundings,
+    status::{About, Result, Status},
 };
+
+const CLASSES: &str = "storage.k8s.io/storageclasses";
 
 pub(super) static DEF: KindDef = KindDef {
     short: &["pvc"],
@@ -25,7 +28,11 @@ pub(super) static DEF: KindDef = KindDef {
     defaults: |claim| {
         let spec = made(claim, "spec");
         default(spec, "volumeMode", "Filesystem");
-        copy_source(spec);
+        for key in ["dataSource", "dataSourceRef"] {
+            within(spec, key, |source| {
+                source.entry("apiGroup").or_insert(Value::Null);
+            });
+        }
         if let Some(status) = object_mut(claim, "status") {
             default(status, "phase", "Pending");
         }
@@ -33,6 +40,36 @@ pub(super) static DEF: KindDef = KindDef {
     created: |claim| {
         claim.insert("status".to_owned(), json!({"phase": "Pending"}));
         protect(claim, "kubernetes.io/pvc-protection");
+        copy_source(made(claim, "spec"));
+    },
+    updated: |subresource, claim, old| {
+        if subresource.is_empty() {
+            let spec = made(claim, "spec");
+            let before = below(old, "spec");
+            if !["dataSource", "dataSourceRef"]
+                .iter()
+                .any(|key| before.contains_key(*key))
+            {
+                copy_source(spec);
+            }
+        }
+    },
+    placed: |subresource, claim, old, around| match old {
+        None => {
+            default_storage_class(claim, around);
+            Ok(())
+        }
+        Some(old) if subresource.is_empty() => resize(claim, old, around),
+        Some(_) => Ok(()),
+    },
+    returns_object: true,
+    warnings: |claim, _| {
+        let storage = at(claim, &["spec", "resources", "requests"]).get("storage");
+        let part = storage.filter(|storage| nano(storage).is_some_and(|nano| nano % 1_000_000_000 != 0));
+        let shown = part.and_then(Value::as_str).map(|amount| {
+            format!("spec.resources.requests[storage]: fractional byte value {amount:?} is invalid, must be an integer")
+        });
+        shown.into_iter().collect()
     },
     errors: claim,
     changes: Some(claim_changes),
@@ -72,21 +109,72 @@ pub(super) static DEF: KindDef = KindDef {
     ..KindDef::of::<k8s_openapi::api::core::v1::PersistentVolumeClaim>()
 };
 
-/// `dataSource` and `dataSourceRef` are two names of one thing, unless the reference has a namespace.
+/// `dataSource` and `dataSourceRef` are two names of one thing, unless the reference has a namespace. The older one takes
+/// claims and snapshots only; anything else in it is dropped.
 fn copy_source(spec: &mut Object) {
-    let (source, reference) = (
-        spec.get("dataSource").cloned(),
-        spec.get("dataSourceRef").cloned(),
-    );
-    match (source, reference) {
-        (Some(source @ Value::Object(_)), None) => {
-            spec.insert("dataSourceRef".to_owned(), source);
+    let known = object(spec, "dataSource").is_some_and(|source| {
+        matches!(
+            (text(source, "apiGroup"), text(source, "kind")),
+            ("", "PersistentVolumeClaim") | ("snapshot.storage.k8s.io", "VolumeSnapshot")
+        )
+    });
+    if !known {
+        spec.remove("dataSource");
+    }
+    let taken = |key: &str| object(spec, key).cloned();
+    match (taken("dataSource"), taken("dataSourceRef")) {
+        (Some(source), None) => {
+            spec.insert("dataSourceRef".to_owned(), Value::Object(source));
         }
-        (None, Some(Value::Object(reference))) if text(&reference, "namespace").is_empty() => {
+        (None, Some(reference)) if text(&reference, "namespace").is_empty() => {
             spec.insert("dataSource".to_owned(), Value::Object(reference));
         }
         _ => {}
     }
+}
+
+/// A claim that names no class gets the default one.
+fn default_storage_class(claim: &mut Object, around: &dyn Surroundings) {
+    let named = below(metadata(claim), "annotations").contains_key("volume.beta.kubernetes.io/storage-class");
+    let spec = made(claim, "spec");
+    if !named
+        && !spec.contains_key("storageClassName")
+        && let Some(class) = default_class(CLASSES, &DEFAULT, around)
+    {
+        spec.insert("storageClassName".to_owned(), class.into());
+    }
+}
+
+/// A claim grows when it is bound and its class says so. Source: the admission plugin `PersistentVolumeClaimResize`.
+fn resize(claim: &Object, old: &Object, around: &dyn Surroundings) -> Result<()> {
+    let size = |claim| {
+        at(claim, &["spec", "resources", "requests"])
+            .get("storage")
+            .and_then(nano)
+    };
+    if size(claim) <= size(old) {
+        return Ok(());
+    }
+    // What is not acceptable at all is reported first.
+    let mut errors = Errors::default();
+    claim_changes(claim, old, &mut errors);
+    let class = |claim| text(below(claim, "spec"), "storageClassName");
+    let expands = class(claim) == class(old)
+        && around
+            .get(CLASSES, class(claim))
+            .is_some_and(|class| flag(&class, "allowVolumeExpansion"));
+    if !errors.0.is_empty() || expands {
+        return Ok(());
+    }
+    let about = About {
+        group: "",
+        resource: "persistentvolumeclaims",
+        name: field(claim, "name"),
+    };
+    Err(Status::forbidden(
+        about,
+        "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize",
+    ))
 }
 
 fn claim(claim: &Object, errors: &mut Errors) {
@@ -97,11 +185,7 @@ fn claim(claim: &Object, errors: &mut Errors) {
     }
     let storage = at(spec, &["resources", "requests"]).get("storage");
     positive(storage, "spec.resources[storage]", errors);
-    let class = text(spec, "storageClassName");
-    if !class.is_empty() {
-        let problems = names::dns_subdomain(class, false);
-        errors.all_invalid("spec.storageClassName", class, problems);
-    }
+    storage_class(spec, errors);
     if let Some(Value::String(mode)) = spec.get("volumeMode") {
         errors.one_of("spec.volumeMode", mode, &VOLUME_MODES);
     }
@@ -110,11 +194,33 @@ fn claim(claim: &Object, errors: &mut Errors) {
         for part in ["name", "kind"] {
             errors.needs(source, &format!("spec.{key}"), part);
         }
-        let kind = text(source, "kind");
-        if text(source, "apiGroup").is_empty() && kind != "PersistentVolumeClaim" {
-            let detail = "must be 'PersistentVolumeClaim' when referencing the default apiGroup";
-            errors.invalid(format!("spec.{key}"), kind, detail);
+        let (group, kind) = (text(source, "apiGroup"), text(source, "kind"));
+        if group.is_empty() {
+            if kind != "PersistentVolumeClaim" {
+                let detail = "must be 'PersistentVolumeClaim' when referencing the default apiGroup";
+                errors.invalid(format!("spec.{key}"), kind, detail);
+            }
+        } else {
+            let problems = names::dns_subdomain(group, false);
+            errors.all_invalid(&format!("spec.{key}.apiGroup"), group, problems);
         }
+    }
+    if let (Some(source), Some(reference)) = (object(spec, "dataSource"), object(spec, "dataSourceRef")) {
+        // The server quotes the path of the field, which is empty in JSON.
+        let mut refuse = |detail| errors.invalid("spec", json!({}), detail);
+        let same = ["apiGroup", "kind", "name"]
+            .iter()
+            .all(|key| text(source, key) == text(reference, key));
+        if !text(reference, "namespace").is_empty() {
+            refuse("may not be specified when dataSourceRef.namespace is specified");
+        } else if !same {
+            refuse("must match dataSourceRef");
+        }
+    }
+    let class = text(spec, "volumeAttributesClassName");
+    if !class.is_empty() {
+        let problems = names::dns_subdomain(class, false);
+        errors.all_invalid("spec.volumeAttributesClassName", class, problems);
     }
 }
 
@@ -148,7 +254,7 @@ fn claim_changes(new: &Object, old: &Object, errors: &mut Errors) {
         }
     }
     if expected != after {
-        let diff = unified(&internal(&expected), &internal(&after));
+        let diff = difference("PersistentVolumeClaimSpec", &expected, &after);
         let rule = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
         errors.forbidden("spec", &format!("{rule}\n{diff}"));
     }
@@ -162,59 +268,10 @@ fn claim_changes(new: &Object, old: &Object, errors: &mut Errors) {
             "field can not be less than status.capacity",
         );
     }
-}
-
-/// The spec in the server's own form, as JSON with one space of indent.
-fn internal(spec: &Object) -> String {
-    let resources = below(spec, "resources");
-    let plain = |key: &str| spec.get(key).cloned().unwrap_or(Value::Null);
-    let amounts = |key: &str| resources.get(key).cloned().unwrap_or(Value::Null);
-    let mut out = String::from("{\n");
-    let rows = [
-        ("AccessModes", plain("accessModes")),
-        ("Selector", plain("selector")),
-        ("Resources", Value::Null),
-        ("VolumeName", text(spec, "volumeName").into()),
-        ("StorageClassName", plain("storageClassName")),
-        ("VolumeMode", plain("volumeMode")),
-        ("DataSource", plain("dataSource")),
-        ("DataSourceRef", plain("dataSourceRef")),
-        ("VolumeAttributesClassName", plain("volumeAttributesClassName")),
-    ];
-    let last = rows.len() - 1;
-    for (at, (name, value)) in rows.into_iter().enumerate() {
-        let shown = if name == "Resources" {
-            let (limits, requests) = (indented(&amounts("limits"), 2), indented(&amounts("requests"), 2));
-            format!("{{\n  \"Limits\": {limits},\n  \"Requests\": {requests}\n }}")
-        } else {
-            indented(&value, 1)
-        };
-        let comma = if at == last { "" } else { "," };
-        // Writing to a string cannot fail.
-        let _ = writeln!(out, " \"{name}\": {shown}{comma}");
+    let mode = |claim| below(claim, "spec").get("volumeMode");
+    if !same(mode(new), mode(old)) {
+        errors.invalid("volumeMode", mode(new).cloned().unwrap_or(Value::Null), IMMUTABLE);
     }
-    out.push_str("}\n");
-    out
-}
-
-/// JSON over several lines, one space a level, `level` levels in.
-fn indented(value: &Value, level: usize) -> String {
-    let (open, close, parts): (char, char, Vec<String>) = match value {
-        Value::Array(items) if !items.is_empty() => {
-            let parts = items.iter().map(|item| indented(item, level + 1)).collect();
-            ('[', ']', parts)
-        }
-        Value::Object(map) if !map.is_empty() => {
-            let part = |(key, item): (&String, &Value)| {
-                format!("{}: {}", Value::from(key.as_str()), indented(item, level + 1))
-            };
-            ('{', '}', map.iter().map(part).collect())
-        }
-        other => return other.to_string(),
-    };
-    let (inner, outer) = (" ".repeat(level + 1), " ".repeat(level));
-    let lines = parts.join(&format!(",\n{inner}"));
-    format!("{open}\n{inner}{lines}\n{outer}{close}")
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::{
     kinds::{
-        core::config_map::{LARGEST, decoded_length, frozen, keyed, too_large},
+        core::config_map::{LARGEST, decoded_length, frozen, keyed},
         kind_def::{KindDef, fields},
     },
     object::{
@@ -69,7 +69,7 @@ fn secret(secret: &Object, errors: &mut Errors) {
         size += value.as_str().map_or(0, decoded_length);
     }
     if size > LARGEST {
-        too_large("data", errors);
+        errors.too_long("data", LARGEST);
     }
     let kind = text(secret, "type");
     match kind {

@@ -12,7 +12,7 @@ use crate::{
     names,
     object::{
         Object, field,
-        tree::{Errors, below, count, default, each, flag, list, made, number, object_mut, text},
+        tree::{Errors, at, below, count, default, each, flag, list, made, number, object_mut, text},
     },
     printer::{AGE, NAME, NONE, Printer, UNKNOWN, View, or_none, wide, words},
     resource::{Guard, Rules, Surroundings},
@@ -127,17 +127,18 @@ impl Rules for Services {
 
     fn validate(&self, service: &Object) -> Vec<FieldError> {
         let mut errors = Errors::default();
-        validation::service(below(service, "spec"), &mut errors);
+        validation::service(below(service, "spec"), None, &mut errors);
         errors.0
     }
 
-    fn validate_update(&self, subresource: &str, new: &Object, _: &Object) -> Vec<FieldError> {
+    fn validate_update(&self, subresource: &str, new: &Object, old: &Object) -> Vec<FieldError> {
+        let mut errors = Errors::default();
         if subresource == "status" {
-            let mut errors = Errors::default();
             validation::status(new, &mut errors);
-            return errors.0;
+        } else {
+            validation::service(below(new, "spec"), Some(below(old, "spec")), &mut errors);
         }
-        self.validate(new)
+        errors.0
     }
 
     fn name_problems(&self, name: &str, prefix: bool) -> Vec<String> {
@@ -146,19 +147,41 @@ impl Rules for Services {
 
     fn warnings(&self, service: &Object, _: Option<&Object>) -> Vec<String> {
         let spec = below(service, "spec");
-        let mut warnings = Vec::new();
-        if is_headless(spec) {
-            if !text(spec, "loadBalancerIP").is_empty() {
-                warnings.push("spec.loadBalancerIP is ignored for headless services".to_owned());
-            }
-            if !list(spec, "externalIPs").is_empty() {
-                warnings.push("spec.externalIPs is ignored for headless services".to_owned());
-            }
-            if text(spec, "sessionAffinity") != HEADLESS {
-                warnings.push("spec.SessionAffinity is ignored for headless services".to_owned());
-            }
-        }
-        warnings
+        let headless = is_headless(spec);
+        let named = text(spec, "type") == "ExternalName";
+        let external = !list(spec, "externalIPs").is_empty();
+        let (hints, mode) = (
+            "service.kubernetes.io/topology-aware-hints",
+            "service.kubernetes.io/topology-mode",
+        );
+        let annotated = at(service, &["metadata", "annotations"]).contains_key(hints);
+        let ignored = |what: &str| format!("{what} is ignored for headless services");
+        [
+            (
+                annotated,
+                format!("annotation {hints} is deprecated, please use {mode} instead"),
+            ),
+            (
+                headless && !text(spec, "loadBalancerIP").is_empty(),
+                ignored("spec.loadBalancerIP"),
+            ),
+            (headless && external, ignored("spec.externalIPs")),
+            (
+                headless && text(spec, "sessionAffinity") != HEADLESS,
+                ignored("spec.SessionAffinity"),
+            ),
+            (
+                named && external,
+                "spec.externalIPs is ignored when spec.type is \"ExternalName\"".to_owned(),
+            ),
+            (
+                text(spec, "trafficDistribution") == "PreferClose",
+                "spec.trafficDistribution: \"PreferClose\" is deprecated; use \"PreferSameZone\"".to_owned(),
+            ),
+        ]
+        .into_iter()
+        .filter_map(|(applies, warning)| applies.then_some(warning))
+        .collect()
     }
 
     fn selectable(&self, service: &Object) -> Option<BTreeMap<String, String>> {

@@ -7,10 +7,11 @@ use crate::{
     kinds::{
         core::event::{PRINTER, common, old_rules},
         kind_def::{Form, KindDef},
+        pod_spec::internal,
     },
     object::{
         Object,
-        tree::{Errors, IMMUTABLE, below, count, same, text},
+        tree::{Errors, IMMUTABLE, below, count, object, same, text},
     },
 };
 
@@ -26,7 +27,7 @@ const NAMES: &[(&str, &str)] = &[
 ];
 
 /// Fields that an update through `events.k8s.io` leaves alone.
-const FIXED: [&str; 13] = [
+const FIXED: [&str; 14] = [
     "involvedObject",
     "reason",
     "message",
@@ -34,12 +35,14 @@ const FIXED: [&str; 13] = [
     "firstTimestamp",
     "lastTimestamp",
     "count",
+    // The server compares it twice.
+    "reason",
+    "type",
     "eventTime",
+    "action",
     "related",
     "reportingComponent",
     "reportingInstance",
-    "action",
-    "type",
 ];
 
 /// Event of `events.k8s.io`.
@@ -129,13 +132,22 @@ fn changes(new: &Object, old: &Object, errors: &mut Errors) {
     }
     for key in FIXED {
         if !same(new.get(key), old.get(key)) {
-            let value = new.get(key).cloned().unwrap_or_default();
-            let field = if key == "reportingComponent" {
-                "reportingController"
-            } else {
-                key
-            };
-            errors.invalid(field, value, IMMUTABLE);
+            match (key, object(&new, key)) {
+                ("involvedObject" | "related", Some(referred)) => {
+                    errors.invalid_text(key, internal::shown("ObjectReference", referred), IMMUTABLE);
+                }
+                ("source", Some(source)) => {
+                    errors.invalid_text(key, internal::shown("EventSource", source), IMMUTABLE);
+                }
+                _ => {
+                    let field = if key == "reportingComponent" {
+                        "reportingController"
+                    } else {
+                        key
+                    };
+                    errors.invalid(field, new.get(key).cloned().unwrap_or_default(), IMMUTABLE);
+                }
+            }
         }
     }
 }
@@ -164,8 +176,7 @@ fn series(event: &Object, errors: &mut Errors) {
         return;
     };
     if count(series, "count") < 2 {
-        let number = count(series, "count");
-        errors.invalid("series.count", number, "should be at least 2");
+        errors.invalid("series.count", "", "should be at least 2");
     }
     if series.get("lastObservedTime").is_none_or(Value::is_null) {
         errors.required("series.lastObservedTime", "");

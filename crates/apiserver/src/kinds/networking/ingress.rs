@@ -5,12 +5,12 @@ use serde_json::{Value, json};
 use crate::{
     kinds::{
         core::service::{balancers, validation::ingress as ingress_addresses},
-        kind_def::KindDef,
+        kind_def::{KindDef, default_class},
     },
     names,
     object::{
         Object,
-        tree::{Errors, at, below, count, items, list, made, object, text},
+        tree::{Errors, at, below, count, each, items, list, made, object, text, within},
     },
     printer::{AGE, NAME, Printer, SHOWN, View, or_none, words},
 };
@@ -19,23 +19,45 @@ const PATH_TYPES: [&str; 3] = ["Exact", "ImplementationSpecific", "Prefix"];
 
 const CLASS_ANNOTATION: &str = "kubernetes.io/ingress.class";
 
+/// The annotation of the class that Ingresses without one get.
+const DEFAULT: [&str; 1] = ["ingressclass.kubernetes.io/is-default-class"];
+
 pub(super) static DEF: KindDef = KindDef {
     short: &["ing"],
     subresources: &["status"],
     has_generation: true,
     defaults: |ingress| {
-        made(ingress, "spec");
+        let spec = made(ingress, "spec");
+        within(spec, "defaultBackend", grouped);
+        each(spec, "rules", |rule| {
+            within(rule, "http", |http| {
+                each(http, "paths", |path| within(path, "backend", grouped));
+            });
+        });
+    },
+    placed: |_, ingress, old, around| {
+        let annotated = at(ingress, &["metadata", "annotations"]).contains_key(CLASS_ANNOTATION);
+        let spec = made(ingress, "spec");
+        if old.is_none()
+            && !annotated
+            && !spec.contains_key("ingressClassName")
+            && let Some(class) = default_class("networking.k8s.io/ingressclasses", &DEFAULT, around)
+        {
+            spec.insert("ingressClassName".to_owned(), class.into());
+        }
+        Ok(())
     },
     created: |ingress| {
         ingress.insert("status".to_owned(), json!({"loadBalancer": {}}));
     },
     errors: |ingress, errors| {
         let annotations = at(ingress, &["metadata", "annotations"]);
-        if annotations.contains_key(CLASS_ANNOTATION)
-            && below(ingress, "spec").contains_key("ingressClassName")
-        {
-            let detail = "can not be set when the class field is also set";
-            let value = text(annotations, CLASS_ANNOTATION);
+        let (value, class) = (
+            text(annotations, CLASS_ANNOTATION),
+            below(ingress, "spec").get("ingressClassName"),
+        );
+        if annotations.contains_key(CLASS_ANNOTATION) && class.is_some_and(|class| class != value) {
+            let detail = "must match `ingressClassName` when both are specified";
             errors.invalid(format!("annotations.{CLASS_ANNOTATION}"), value, detail);
         }
         spec(ingress, errors);
@@ -45,6 +67,7 @@ pub(super) static DEF: KindDef = KindDef {
         ingress_addresses(
             at(new, &["status", "loadBalancer"]),
             "status.loadBalancer",
+            false,
             errors,
         );
     },
@@ -97,6 +120,13 @@ pub(super) static DEF: KindDef = KindDef {
     ),
     ..KindDef::of::<k8s_openapi::api::networking::v1::Ingress>()
 };
+
+/// The group of a backend that is a resource is always shown.
+fn grouped(backend: &mut Object) {
+    within(backend, "resource", |resource| {
+        resource.entry("apiGroup").or_insert(Value::Null);
+    });
+}
 
 fn spec(ingress: &Object, errors: &mut Errors) {
     let spec = below(ingress, "spec");
@@ -195,18 +225,29 @@ fn backend(backend: &Object, field: &str, errors: &mut Errors) {
             errors.invalid(field, "", detail);
         }
         (Some(resource), None) => {
+            let field = format!("{field}.resource");
+            if let Some(Value::String(group)) = resource.get("apiGroup") {
+                let problems = names::dns_subdomain(group, false);
+                errors.all_invalid(&format!("{field}.apiGroup"), group.as_str(), problems);
+            }
             for key in ["kind", "name"] {
-                errors.needs(resource, &format!("{field}.resource"), key);
+                let value = text(resource, key);
+                errors.needs(resource, &field, key);
+                errors.all_invalid(
+                    &format!("{field}.{key}"),
+                    value,
+                    names::path_segment(value, false),
+                );
             }
         }
-        (None, None) => errors.required(field, "resource or service backend is required"),
+        (None, None) => errors.invalid(field, "", "resource or service backend is required"),
         (None, Some(service)) => {
             let name = text(service, "name");
             let service_field = format!("{field}.service");
             if name.is_empty() {
                 errors.required(format!("{service_field}.name"), "");
             } else {
-                let problems = names::dns1035_label(name, false);
+                let problems = names::dns_label(name, false);
                 errors.all_invalid(&format!("{service_field}.name"), name, problems);
             }
             let port = below(service, "port");

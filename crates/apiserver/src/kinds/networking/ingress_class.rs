@@ -66,19 +66,28 @@ fn class(class: &Object, errors: &mut Errors) {
     let spec = below(class, "spec");
     let controller = text(spec, "controller");
     if controller.len() > 250 {
-        let detail = "may not be more than 250 bytes";
-        errors.push(crate::status::FieldError::new(
-            "spec.controller",
-            crate::status::Problem::TooLong(Value::Null),
-            detail,
-        ));
+        errors.too_long("spec.controller", 250);
     }
-    errors.all_invalid("spec.controller", controller, domain_path(controller));
+    if controller.is_empty() {
+        errors.required("spec.controller", "");
+    } else {
+        errors.all_invalid("spec.controller", controller, domain_path(controller));
+    }
     let Some(parameters) = object(spec, "parameters") else {
         return;
     };
     for key in ["kind", "name"] {
+        let value = text(parameters, key);
         errors.needs(parameters, "spec.parameters", key);
+        errors.all_invalid(
+            &format!("spec.parameters.{key}"),
+            value,
+            names::path_segment(value, false),
+        );
+    }
+    if let Some(Value::String(group)) = parameters.get("apiGroup") {
+        let problems = names::dns_subdomain(group, false);
+        errors.all_invalid("spec.parameters.apiGroup", group.as_str(), problems);
     }
     let (scope, namespace) = (text(parameters, "scope"), text(parameters, "namespace"));
     errors.required_one_of("spec.parameters.scope", scope, &["Cluster", "Namespace"]);

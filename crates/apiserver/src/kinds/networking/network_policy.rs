@@ -135,6 +135,13 @@ fn policy_peer(peer: &Object, path: &str, errors: &mut Errors) {
                 except,
                 names::cidr(except),
             );
+            if !names::is_smaller(except, cidr) {
+                errors.invalid(
+                    format!("{path}.ipBlock.except[{at}]"),
+                    except,
+                    "must be a strict subset of `cidr`",
+                );
+            }
         }
     }
     if set == 0 {

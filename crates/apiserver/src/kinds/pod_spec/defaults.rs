@@ -3,9 +3,12 @@
 use serde_json::{Value, json};
 
 use super::CONTAINERS;
-use crate::object::{
-    Object,
-    tree::{count, default, each, flag, list, made, object, text, within},
+use crate::{
+    kinds::amounts,
+    object::{
+        Object,
+        tree::{below, count, default, each, flag, list, made, object, text, within},
+    },
 };
 
 /// Fills in a pod template: its metadata and its spec.
@@ -27,7 +30,51 @@ pub(crate) fn pod(spec_: &mut Object) {
             }
         });
     }
+    pod_requests(spec_);
     spec(spec_);
+}
+
+/// Resources that a whole pod may request.
+fn is_of_pods(name: &str) -> bool {
+    matches!(name, "cpu" | "memory") || name.starts_with("hugepages-")
+}
+
+/// A pod with limits of its own requests what its containers do, else its limits.
+fn pod_requests(spec: &mut Object) {
+    let limits = object(spec, "resources").map(|resources| below(resources, "limits").clone());
+    let Some(limits) = limits.filter(|limits| !limits.is_empty()) else {
+        return;
+    };
+    let mut wanted = limits.clone();
+    for (name, like) in &limits {
+        let asked = requested(spec, name);
+        if asked > 0 && !name.starts_with("hugepages-") {
+            wanted.insert(name.clone(), amounts::written(asked, like).into());
+        }
+    }
+    let requests = made(made(spec, "resources"), "requests");
+    for (name, amount) in wanted.into_iter().filter(|(name, _)| is_of_pods(name)) {
+        requests.entry(name).or_insert(amount);
+    }
+}
+
+/// The amount that all containers request together, in billionths; init containers run one after the other.
+fn requested(spec: &Object, name: &str) -> i128 {
+    let of = |container: &Object| {
+        let amount = below(below(container, "resources"), "requests").get(name);
+        amount.and_then(amounts::nano).unwrap_or(0)
+    };
+    let containers = |key| list(spec, key).iter().filter_map(Value::as_object);
+    let (mut sidecars, mut most) = (0, 0);
+    for container in containers("initContainers") {
+        if text(container, "restartPolicy") == "Always" {
+            sidecars += of(container);
+            most = most.max(sidecars);
+        } else {
+            most = most.max(sidecars + of(container));
+        }
+    }
+    most.max(sidecars + containers("containers").map(of).sum::<i128>())
 }
 
 /// Fills in a pod spec, in a pod or in a template.
@@ -157,6 +204,25 @@ fn volume(volume: &mut Object) {
             });
         });
     });
+    volume_source(volume);
+    within(volume, "image", |image| {
+        let policy = if is_latest(text(image, "reference")) {
+            "Always"
+        } else {
+            "IfNotPresent"
+        };
+        default(image, "pullPolicy", policy);
+    });
+    within(volume, "ephemeral", |ephemeral| {
+        within(ephemeral, "volumeClaimTemplate", |template| {
+            made(template, "metadata");
+            default(made(template, "spec"), "volumeMode", "Filesystem");
+        });
+    });
+}
+
+/// Fills in the sources that PersistentVolumes have, too.
+pub(crate) fn volume_source(volume: &mut Object) {
     within(volume, "hostPath", |path| {
         if !path.get("type").is_some_and(Value::is_string) {
             path.insert("type".to_owned(), "".into());
@@ -187,20 +253,6 @@ fn volume(volume: &mut Object) {
     within(volume, "scaleIO", |disk| {
         default(disk, "storageMode", "ThinProvisioned");
         default(disk, "fsType", "xfs");
-    });
-    within(volume, "image", |image| {
-        let policy = if is_latest(text(image, "reference")) {
-            "Always"
-        } else {
-            "IfNotPresent"
-        };
-        default(image, "pullPolicy", policy);
-    });
-    within(volume, "ephemeral", |ephemeral| {
-        within(ephemeral, "volumeClaimTemplate", |template| {
-            made(template, "metadata");
-            default(made(template, "spec"), "volumeMode", "Filesystem");
-        });
     });
 }
 

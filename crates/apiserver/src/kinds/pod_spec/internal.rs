@@ -7,9 +7,11 @@ use serde_json::Value;
 use crate::object::{Object, tree::below};
 
 mod diff;
+mod scheduling;
+mod storage;
 mod types;
 
-pub(crate) use diff::unified;
+use diff::unified;
 use types::{Form, TYPES};
 
 /// A value in a fixed order.
@@ -33,18 +35,26 @@ pub(crate) fn template(template: &Object) -> String {
     text
 }
 
-/// The differences between two pod specs, as a unified diff.
-pub(crate) fn difference(old: &Object, new: &Object) -> String {
+/// A value of a type of the table, on one line.
+pub(crate) fn shown(name: &str, object: &Object) -> String {
+    let mut text = String::new();
+    write(&typed(name, object), None, &mut text);
+    text
+}
+
+/// The differences between two values of a type, as a unified diff.
+pub(crate) fn difference(name: &str, old: &Object, new: &Object) -> String {
     let lines = |spec: &Object| {
         let mut text = String::new();
-        write(&typed("PodSpec", spec), Some(0), &mut text);
+        write(&typed(name, spec), Some(0), &mut text);
         text
     };
     unified(&lines(old), &lines(new))
 }
 
 fn typed(name: &str, object: &Object) -> Node {
-    let Some((_, fields)) = TYPES.iter().find(|(known, _)| *known == name) else {
+    let mut types = [TYPES, scheduling::TYPES, storage::TYPES].into_iter().flatten();
+    let Some((_, fields)) = types.find(|(known, _)| *known == name) else {
         return untyped(object);
     };
     let mut nodes: Vec<(String, Node)> = fields

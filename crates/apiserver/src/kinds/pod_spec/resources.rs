@@ -111,13 +111,18 @@ fn resource_name(name: &str, field: &str, errors: &mut Errors) {
     errors.invalid(field, name, "must be a standard resource for containers");
 }
 
-fn one_amount(name: &str, value: &Value, field: &str, errors: &mut Errors) {
+/// One amount of a resource: not negative, and whole where it counts things.
+pub(crate) fn one_amount(name: &str, value: &Value, field: &str, errors: &mut Errors) {
     let Some(nano) = amount(value) else { return };
     if nano < 0 {
         errors.invalid(field, value.clone(), NOT_NEGATIVE);
     }
-    let whole = name.contains('/') && !name.contains("kubernetes.io/");
-    if whole && nano % 1_000_000_000 != 0 {
+    if is_extended(name) && nano % 1_000_000_000 != 0 {
         errors.invalid(field, value.clone(), "must be an integer");
     }
+}
+
+/// True if a resource is one of a vendor, which is counted.
+pub(crate) fn is_extended(name: &str) -> bool {
+    name.contains('/') && !name.contains("kubernetes.io/") && !name.starts_with("requests.")
 }

@@ -84,22 +84,26 @@ pub(super) fn affinity(spec: &Object, path: &str, errors: &mut Errors) {
 
 fn node_affinity(node: &Object, path: &str, errors: &mut Errors) {
     if let Some(required) = object(node, REQUIRED) {
-        let path = format!("{path}.{REQUIRED}");
-        if list(required, "nodeSelectorTerms").is_empty() {
-            errors.required(
-                format!("{path}.nodeSelectorTerms"),
-                "must have at least one node selector term",
-            );
-        }
-        for (path, term) in items(required, "nodeSelectorTerms", &path) {
-            node_term(term, &path, errors);
-        }
+        node_selector(required, &format!("{path}.{REQUIRED}"), errors);
     }
     for (path, preferred) in items(node, PREFERRED, path) {
         weight(preferred, &path, errors);
         if let Some(term) = object(preferred, "preference") {
             node_term(term, &format!("{path}.preference"), errors);
         }
+    }
+}
+
+/// Terms that select nodes: at least one.
+pub(crate) fn node_selector(selector: &Object, path: &str, errors: &mut Errors) {
+    if list(selector, "nodeSelectorTerms").is_empty() {
+        errors.required(
+            format!("{path}.nodeSelectorTerms"),
+            "must have at least one node selector term",
+        );
+    }
+    for (path, term) in items(selector, "nodeSelectorTerms", path) {
+        node_term(term, &path, errors);
     }
 }
 

@@ -1,5 +1,7 @@
 //! Volumes of a pod.
 
+use serde_json::Value;
+
 use super::{
     containers::{Volumes, backsteps, descending, mode},
     env::{self, VOLUME_FIELDS},
@@ -8,7 +10,7 @@ use crate::{
     names,
     object::{
         Object,
-        tree::{Errors, items, list, number, object, text},
+        tree::{Errors, count, flag, items, list, number, object, text},
     },
 };
 
@@ -35,9 +37,9 @@ const NEEDED: &[(&str, &[&str])] = &[
     ("iscsi", &["targetPortal", "iqn"]),
     ("glusterfs", &["endpoints", "path"]),
     ("persistentVolumeClaim", &["claimName"]),
-    ("rbd", &["image"]),
+    ("rbd", &["monitors", "image"]),
     ("cinder", &["volumeID"]),
-    ("cephfs", &[]),
+    ("cephfs", &["monitors"]),
     ("flocker", &[]),
     ("downwardAPI", &[]),
     ("fc", &[]),
@@ -54,7 +56,7 @@ const NEEDED: &[(&str, &[&str])] = &[
     ("flexVolume", &["driver"]),
     ("csi", &["driver"]),
     ("ephemeral", &[]),
-    ("image", &[]),
+    ("image", &["reference"]),
 ];
 
 /// Checks the volumes; returns the good ones, which containers may mount.
@@ -87,7 +89,7 @@ pub(super) fn validate<'a>(spec: &'a Object, path: &str, errors: &mut Errors) ->
 
 fn source(volume: &Object, path: &str, errors: &mut Errors) {
     let mut given = 0;
-    for (kind, needed) in NEEDED {
+    for (kind, _) in NEEDED {
         let Some(source) = object(volume, kind) else {
             continue;
         };
@@ -97,14 +99,25 @@ fn source(volume: &Object, path: &str, errors: &mut Errors) {
             continue;
         }
         given += 1;
-        for key in *needed {
-            errors.needs(source, &path, key);
-        }
-        special(kind, source, &path, errors);
+        volume_source(kind, source, &path, errors);
     }
     if given == 0 {
         errors.required(path, "must specify a volume type");
     }
+}
+
+/// The errors in one source of a volume, wherever it stands.
+pub(crate) fn volume_source(kind: &str, source: &Object, path: &str, errors: &mut Errors) {
+    let needed = NEEDED.iter().find(|(known, _)| *known == kind);
+    for key in needed.map_or(&[][..], |(_, keys)| keys) {
+        if source
+            .get(*key)
+            .is_none_or(|value| value == "" || value.as_array().is_some_and(Vec::is_empty))
+        {
+            errors.required(format!("{path}.{key}"), "");
+        }
+    }
+    special(kind, source, path, errors);
 }
 
 fn special(kind: &str, source: &Object, path: &str, errors: &mut Errors) {
@@ -141,6 +154,43 @@ fn special(kind: &str, source: &Object, path: &str, errors: &mut Errors) {
                 errors.invalid(format!("{path}.path"), place, "must be an absolute path");
             }
         }
+        "iscsi" => {
+            let lun = count(source, "lun");
+            if !(0..=255).contains(&lun) {
+                errors.invalid(format!("{path}.lun"), lun, "must be between 0 and 255, inclusive");
+            }
+            let iqn = text(source, "iqn");
+            if !iqn.is_empty()
+                && !["iqn.", "eui.", "naa."]
+                    .iter()
+                    .any(|start| iqn.starts_with(start))
+            {
+                errors.invalid(format!("{path}.iqn"), iqn, "must be valid format");
+            }
+            let secret = flag(source, "chapAuthDiscovery") || flag(source, "chapAuthSession");
+            if secret && object(source, "secretRef").is_none() {
+                errors.required(format!("{path}.secretRef"), "");
+            }
+        }
+        "fc" => match (
+            list(source, "targetWWNs").is_empty(),
+            list(source, "wwids").is_empty(),
+        ) {
+            (true, true) => errors.required(
+                format!("{path}.targetWWNs"),
+                "must specify either targetWWNs or wwids, but not both",
+            ),
+            (false, false) => errors.invalid(
+                format!("{path}.targetWWNs"),
+                source.get("targetWWNs").cloned().unwrap_or_default(),
+                "targetWWNs and wwids can not be specified simultaneously",
+            ),
+            (false, true) if number(source, "lun").is_none() => errors.required(
+                format!("{path}.lun"),
+                "lun is required if targetWWNs is specified",
+            ),
+            _ => {}
+        },
         "gitRepo" => descending(text(source, "directory"), &format!("{path}.directory"), errors),
         "downwardAPI" => {
             mode(source, path, "defaultMode", errors);
@@ -198,6 +248,8 @@ fn downward(source: &Object, path: &str, errors: &mut Errors) {
 
 fn projected(source: &Object, path: &str, errors: &mut Errors) {
     mode(source, path, "defaultMode", errors);
+    let whole = path;
+    let mut places: Vec<&str> = Vec::new();
     for (path, one) in items(source, "sources", path) {
         let mut given = 0;
         for key in [
@@ -223,6 +275,22 @@ fn projected(source: &Object, path: &str, errors: &mut Errors) {
                 "serviceAccountToken" => token(part, &path, errors),
                 _ => {}
             }
+            let own = list(part, "items").iter().filter_map(Value::as_object);
+            for place in own
+                .chain([part])
+                .map(|file| text(file, "path"))
+                .filter(|place| !place.is_empty())
+            {
+                if places.contains(&place) {
+                    let named = [text(part, "name"), place];
+                    let shown = named
+                        .into_iter()
+                        .find(|text| !text.is_empty())
+                        .unwrap_or_default();
+                    errors.invalid(whole, shown, "conflicting duplicate paths");
+                }
+                places.push(place);
+            }
         }
         if given == 0 {
             errors.required(path, "must specify a source");
@@ -232,21 +300,25 @@ fn projected(source: &Object, path: &str, errors: &mut Errors) {
 
 fn token(token: &Object, path: &str, errors: &mut Errors) {
     let seconds = number(token, "expirationSeconds").unwrap_or(3600);
-    let field = format!("{path}.expirationSeconds");
-    if seconds < 600 {
-        errors.invalid(&field, seconds, "may not specify a duration less than 10 minutes");
-    }
-    if seconds > 1 << 32 {
-        errors.invalid(
-            &field,
-            seconds,
-            "may not specify a duration larger than 2^32 seconds",
-        );
-    }
+    token_seconds(seconds, &format!("{path}.expirationSeconds"), errors);
     let place = text(token, "path");
     if place.is_empty() {
         errors.required(format!("{path}.path"), "");
     } else {
         env::local_file(place, &format!("{path}.path"), errors);
+    }
+}
+
+/// The life of a token, in seconds.
+pub(crate) fn token_seconds(seconds: i64, field: &str, errors: &mut Errors) {
+    if seconds < 600 {
+        errors.invalid(field, seconds, "may not specify a duration less than 10 minutes");
+    }
+    if seconds > 1 << 32 {
+        errors.invalid(
+            field,
+            seconds,
+            "may not specify a duration larger than 2^32 seconds",
+        );
     }
 }

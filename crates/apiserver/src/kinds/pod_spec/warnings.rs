@@ -8,37 +8,30 @@ use crate::object::{
     tree::{below, count, items, list, number, object, text},
 };
 
-/// Labels of nodes that have a new name: old, since when, new.
-const NODE_LABELS: [(&str, &str, &str); 6] = [
-    ("beta.kubernetes.io/arch", "v1.14", "kubernetes.io/arch"),
-    ("beta.kubernetes.io/os", "v1.14", "kubernetes.io/os"),
+/// Sources of volumes that are on their way out or gone.
+const VOLUMES: [(&str, &str); 9] = [
     (
-        "failure-domain.beta.kubernetes.io/region",
-        "v1.17",
-        "topology.kubernetes.io/region",
+        "gitRepo",
+        "deprecated in v1.11, and disabled by default in v1.33+",
     ),
     (
-        "failure-domain.beta.kubernetes.io/zone",
-        "v1.17",
-        "topology.kubernetes.io/zone",
+        "photonPersistentDisk",
+        "deprecated in v1.11, non-functional in v1.16+",
     ),
-    (
-        "beta.kubernetes.io/instance-type",
-        "v1.17",
-        "node.kubernetes.io/instance-type",
-    ),
-    (
-        "failure-domain.kubernetes.io/zone",
-        "v1.17",
-        "topology.kubernetes.io/zone",
-    ),
+    ("glusterfs", "deprecated in v1.25, non-functional in v1.26+"),
+    ("scaleIO", "deprecated in v1.16, non-functional in v1.22+"),
+    ("flocker", "deprecated in v1.22, non-functional in v1.25+"),
+    ("storageos", "deprecated in v1.22, non-functional in v1.25+"),
+    ("quobyte", "deprecated in v1.22, non-functional in v1.25+"),
+    ("cephfs", "deprecated in v1.28, non-functional in v1.31+"),
+    ("rbd", "deprecated in v1.28, non-functional in v1.31+"),
 ];
 
-/// Sources of volumes that are on their way out.
-const VOLUMES: [(&str, &str); 2] = [
-    ("gitRepo", "deprecated in v1.11"),
-    ("cephfs", "deprecated in v1.28"),
-];
+/// Warnings about the source of a volume at `path`.
+pub(crate) fn deprecated_volumes(volume: &Object, path: &str) -> Vec<String> {
+    let found = VOLUMES.iter().filter(|(kind, _)| object(volume, kind).is_some());
+    found.map(|(kind, why)| format!("{path}.{kind}: {why}")).collect()
+}
 
 /// Warnings of a pod.
 pub(crate) fn pod(spec: &Object) -> Vec<String> {
@@ -52,13 +45,6 @@ pub(crate) fn template(template: &Object, path: &str) -> Vec<String> {
 
 fn warnings(spec: &Object, path: &str) -> Vec<String> {
     let mut found = Vec::new();
-    for key in below(spec, "nodeSelector").keys() {
-        if let Some((_, since, new)) = NODE_LABELS.iter().find(|(old, ..)| old == key) {
-            found.push(format!(
-                "{path}.nodeSelector[{key}]: deprecated since {since}; use {new:?} instead"
-            ));
-        }
-    }
     let mut seen: Vec<(String, &str)> = Vec::new();
     for (path, alias) in items(spec, "hostAliases", path) {
         let ip = text(alias, "ip");
@@ -70,11 +56,7 @@ fn warnings(spec: &Object, path: &str) -> Vec<String> {
         }
     }
     for (path, volume) in items(spec, "volumes", path) {
-        for (kind, why) in VOLUMES {
-            if object(volume, kind).is_some() {
-                found.push(format!("{path}.{kind}: {why}"));
-            }
-        }
+        found.extend(deprecated_volumes(volume, &path));
     }
     pull_secrets(spec, path, &mut found);
     if number(spec, "terminationGracePeriodSeconds").is_some_and(|grace| grace < 0) {

@@ -1,9 +1,9 @@
 //! `PodDisruptionBudgets`.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::{
-    kinds::{kind_def::KindDef, workloads},
+    kinds::{kind_def::KindDef, pod_spec, workloads},
     names,
     object::{
         Object,
@@ -66,11 +66,10 @@ pub(super) static DEF: KindDef = KindDef {
 fn errors(budget: &Object, errors: &mut Errors) {
     let spec = below(budget, "spec");
     if spec.contains_key("minAvailable") && spec.contains_key("maxUnavailable") {
-        let shown = |key: &str| spec.get(key).cloned().unwrap_or_default();
-        errors.invalid(
+        let shown = pod_spec::internal::shown("BudgetSpec", spec);
+        errors.invalid_text(
             "spec",
-            json!({"MinAvailable": shown("minAvailable"), "MaxUnavailable": shown("maxUnavailable"),
-                "Selector": shown("selector"), "UnhealthyPodEvictionPolicy": shown("unhealthyPodEvictionPolicy")}),
+            shown,
             "minAvailable and maxUnavailable cannot be both set",
         );
     }

@@ -3,15 +3,17 @@
 use serde_json::Value;
 
 use crate::{
-    kinds::kind_def::KindDef,
+    kinds::{kind_def::KindDef, pod_spec::token_seconds},
     names,
-    object::tree::{below, list, made, text},
+    object::{
+        Object, metadata_mut,
+        tree::{Errors, IMMUTABLE, below, items, list, made, number, same, text},
+    },
     printer::{AGE, NAME, Printer, UNSET, boolean, or_none, words},
 };
 
 pub(super) static DEF: KindDef = KindDef {
     has_generation: true,
-    names: |name, _| driver_name(name),
     defaults: |driver| {
         let spec = made(driver, "spec");
         for (key, value) in [
@@ -26,26 +28,31 @@ pub(super) static DEF: KindDef = KindDef {
             spec.entry(key).or_insert(value);
         }
     },
-    errors: |driver, errors| {
-        let spec = below(driver, "spec");
-        errors.one_of(
-            "spec.fsGroupPolicy",
-            text(spec, "fsGroupPolicy"),
-            &["File", "None", "ReadWriteOnceWithFSType"],
-        );
-        for mode in list(spec, "volumeLifecycleModes")
-            .iter()
-            .filter_map(Value::as_str)
-        {
-            errors.one_of("spec.volumeLifecycleModes", mode, &["Ephemeral", "Persistent"]);
-        }
+    // The first generation is that of the first change.
+    created: |driver| {
+        metadata_mut(driver).remove("generation");
     },
+    returns_object: true,
+    errors: |driver, errors| spec(below(driver, "spec"), errors),
     changes: Some(|new, old, errors| {
         let (before, after) = (below(old, "spec"), below(new, "spec"));
-        for key in ["attachRequired", "volumeLifecycleModes"] {
-            errors.immutable(after, before, "spec", key);
+        spec(after, errors);
+        for (key, field) in [
+            ("attachRequired", "spec.attachedRequired"),
+            ("volumeLifecycleModes", "spec.volumeLifecycleModes"),
+        ] {
+            if !same(before.get(key), after.get(key)) {
+                errors.invalid(field, after.get(key).cloned().unwrap_or(Value::Null), IMMUTABLE);
+            }
         }
     }),
+    warnings: |driver, _| {
+        let spec = below(driver, "spec");
+        let logged =
+            !list(spec, "tokenRequests").is_empty() && !spec.contains_key("serviceAccountTokenInSecrets");
+        let warning = "spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true to prevent possible logging of tokens in volume attributes";
+        logged.then(|| warning.to_owned()).into_iter().collect()
+    },
     printer: Printer::new(
         &[
             NAME,
@@ -87,14 +94,47 @@ pub(super) static DEF: KindDef = KindDef {
     ..KindDef::of::<k8s_openapi::api::storage::v1::CSIDriver>()
 };
 
-pub(super) fn driver_name(name: &str) -> Vec<String> {
+fn spec(spec: &Object, errors: &mut Errors) {
+    errors.required_one_of(
+        "spec.fsGroupPolicy",
+        text(spec, "fsGroupPolicy"),
+        &["File", "None", "ReadWriteOnceWithFSType"],
+    );
+    let mut seen: Vec<&str> = Vec::new();
+    for (path, request) in items(spec, "tokenRequests", "spec") {
+        let audience = text(request, "audience");
+        if seen.contains(&audience) {
+            errors.duplicate(format!("{path}.audience"), audience);
+            continue;
+        }
+        seen.push(audience);
+        if let Some(seconds) = number(request, "expirationSeconds") {
+            token_seconds(seconds, &format!("{path}.expirationSeconds"), errors);
+        }
+    }
+    for mode in list(spec, "volumeLifecycleModes")
+        .iter()
+        .filter_map(Value::as_str)
+    {
+        errors.one_of("spec.volumeLifecycleModes", mode, &["Persistent", "Ephemeral"]);
+    }
+    if let Some(seconds) = number(spec, "nodeAllocatableUpdatePeriodSeconds").filter(|seconds| *seconds < 10)
+    {
+        errors.invalid(
+            "spec.nodeAllocatableUpdatePeriodSeconds",
+            seconds,
+            "must be greater than or equal to 10 seconds",
+        );
+    }
+}
+
+/// The name of a driver in a field: required, short, and a subdomain but for its letters' case.
+pub(in crate::kinds) fn named_driver(name: &str, field: &str, errors: &mut Errors) {
     if name.is_empty() {
-        return vec!["must not be empty".to_owned()];
+        return errors.required(field, "");
     }
-    let mut problems = Vec::new();
     if name.len() > names::LABEL_LENGTH {
-        problems.push(format!("must be no more than {} characters", names::LABEL_LENGTH));
+        errors.too_long(field, names::LABEL_LENGTH);
     }
-    problems.extend(names::dns_subdomain(&name.to_ascii_lowercase(), false));
-    problems
+    errors.all_invalid(field, name, names::dns_subdomain(&name.to_lowercase(), false));
 }

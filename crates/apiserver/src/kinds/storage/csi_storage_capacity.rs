@@ -6,7 +6,6 @@ use crate::{
     kinds::{amounts::nano, kind_def::KindDef},
     names,
     object::tree::{IMMUTABLE, object, same, text},
-    printer::{NAME, Printer, UNSET, words},
 };
 
 pub(super) static DEF: KindDef = KindDef {
@@ -31,16 +30,5 @@ pub(super) static DEF: KindDef = KindDef {
             }
         }
     }),
-    printer: Printer::new(
-        &[
-            NAME,
-            words("StorageClassName", ".storageClassName"),
-            words("Capacity", ".capacity"),
-        ],
-        |capacity| {
-            let class = capacity.text("storageClassName");
-            vec![capacity.name(), class.into(), capacity.or("capacity", UNSET)]
-        },
-    ),
     ..KindDef::of::<k8s_openapi::api::storage::v1::CSIStorageCapacity>()
 };

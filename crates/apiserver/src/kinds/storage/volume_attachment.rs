@@ -1,15 +1,13 @@
 //! VolumeAttachments.
 
-use serde_json::Value;
-
-use super::csi_driver::driver_name;
+use super::csi_driver::named_driver;
 use crate::{
-    kinds::kind_def::{KindDef, empty_status},
-    names,
-    object::{
-        Object,
-        tree::{IMMUTABLE, below, made, object, text},
+    kinds::{
+        kind_def::{KindDef, empty_status},
+        pod_spec::internal,
     },
+    names,
+    object::tree::{IMMUTABLE, below, made, object, text},
     printer::{AGE, NAME, Printer, boolean, words},
 };
 
@@ -22,10 +20,7 @@ pub(super) static DEF: KindDef = KindDef {
     },
     errors: |attachment, errors| {
         let spec = below(attachment, "spec");
-        match text(spec, "attacher") {
-            "" => errors.required("spec.attacher", ""),
-            name => errors.all_invalid("spec.attacher", name, driver_name(name)),
-        }
+        named_driver(text(spec, "attacher"), "spec.attacher", errors);
         let source = below(spec, "source");
         match (
             object(source, "inlineVolumeSpec"),
@@ -46,11 +41,12 @@ pub(super) static DEF: KindDef = KindDef {
         errors.all_invalid("spec.nodeName", node, names::dns_subdomain(node, false));
     },
     changes: Some(|new, old, errors| {
-        let spec = |object: &Object| object.get("spec").cloned().unwrap_or(Value::Null);
-        if spec(new) != spec(old) {
-            errors.invalid("spec", spec(new), IMMUTABLE);
+        if new.get("spec") != old.get("spec") {
+            let shown = internal::shown("AttachmentSpec", below(new, "spec"));
+            errors.invalid_text("spec", shown, IMMUTABLE);
         }
     }),
+    returns_object: true,
     printer: Printer::new(
         &[
             NAME,

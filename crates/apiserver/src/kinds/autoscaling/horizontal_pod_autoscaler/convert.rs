@@ -135,13 +135,13 @@ fn is_measured_cpu(metric: &Value) -> bool {
 /// A metric of `v1`: what `v2` has in `part` and in `metric` stands beside each other.
 fn flattened(metric: &Value, part: &str, names: &[(&str, &str)]) -> Value {
     let mut metric = metric.clone();
-    for source in sources(&mut metric) {
+    for (kind, source) in sources(&mut metric) {
         let Some(Value::Object(inner)) = source.remove(part) else {
             continue;
         };
         for (second, first) in names {
             if let Some(value) = inner.get(*second) {
-                source.insert((*first).to_owned(), value.clone());
+                source.insert(first_name(kind, second, first).to_owned(), value.clone());
             }
         }
         if let Some(Value::Object(mut named)) = source.remove("metric") {
@@ -149,7 +149,7 @@ fn flattened(metric: &Value, part: &str, names: &[(&str, &str)]) -> Value {
                 source.insert("metricName".to_owned(), name);
             }
             if let Some(selector) = named.remove("selector") {
-                source.insert("selector".to_owned(), selector);
+                source.insert(selector_name(kind).to_owned(), selector);
             }
         }
         if let Some(described) = source.remove("describedObject") {
@@ -162,20 +162,20 @@ fn flattened(metric: &Value, part: &str, names: &[(&str, &str)]) -> Value {
 /// A metric of `v2`, from one of `v1`.
 fn nested(metric: &Value, part: &str, names: &[(&str, &str)]) -> Value {
     let mut metric = metric.clone();
-    for source in sources(&mut metric) {
+    for (kind, source) in sources(&mut metric) {
         if let Some(described) = source.remove("target") {
             source.insert("describedObject".to_owned(), described);
         }
         let mut inner = Object::new();
         for (second, first) in names {
-            if let Some(value) = source.remove(*first) {
+            if let Some(value) = source.remove(first_name(kind, second, first)) {
                 if part == "target" {
-                    let kind = match *second {
+                    let sort = match *second {
                         "averageUtilization" => "Utilization",
                         "averageValue" => "AverageValue",
                         _ => "Value",
                     };
-                    inner.insert("type".to_owned(), kind.into());
+                    inner.insert("type".to_owned(), sort.into());
                 }
                 inner.insert((*second).to_owned(), value);
             }
@@ -183,7 +183,7 @@ fn nested(metric: &Value, part: &str, names: &[(&str, &str)]) -> Value {
         source.insert(part.to_owned(), Value::Object(inner));
         if let Some(name) = source.remove("metricName") {
             let mut named = json!({"name": name});
-            if let Some(selector) = source.remove("selector") {
+            if let Some(selector) = source.remove(selector_name(kind)) {
                 named["selector"] = selector;
             }
             source.insert("metric".to_owned(), named);
@@ -192,25 +192,67 @@ fn nested(metric: &Value, part: &str, names: &[(&str, &str)]) -> Value {
     metric
 }
 
-/// The field of a metric beside its type.
-fn sources(metric: &mut Value) -> impl Iterator<Item = &mut Object> {
+/// The name of an amount in `v1`: objects have one of their own.
+fn first_name<'a>(kind: &str, second: &'a str, first: &'a str) -> &'a str {
+    if kind == "object" && second == "averageValue" {
+        second
+    } else {
+        first
+    }
+}
+
+/// The name of the selector of a metric in `v1`.
+fn selector_name(kind: &str) -> &'static str {
+    if kind == "external" {
+        "metricSelector"
+    } else {
+        "selector"
+    }
+}
+
+/// The fields of a metric beside its type, by name.
+fn sources(metric: &mut Value) -> impl Iterator<Item = (&str, &mut Object)> {
     metric
         .as_object_mut()
         .into_iter()
         .flatten()
         .filter(|(key, _)| *key != "type")
-        .filter_map(|(_, value)| value.as_object_mut())
+        .filter_map(|(key, value)| Some((key.as_str(), value.as_object_mut()?)))
 }
 
-/// JSON with `type` first in each object of a list, as the server writes metrics and conditions, and names before amounts.
+/// The order in which the server writes the fields of metrics and conditions.
+const ORDER: [&str; 20] = [
+    "type",
+    "status",
+    "target",
+    "kind",
+    "name",
+    "apiVersion",
+    "metricName",
+    "metricSelector",
+    "targetAverageUtilization",
+    "currentAverageUtilization",
+    "targetValue",
+    "currentValue",
+    "targetAverageValue",
+    "currentAverageValue",
+    "selector",
+    "averageValue",
+    "container",
+    "lastTransitionTime",
+    "reason",
+    "message",
+];
+
+/// JSON on one line, in the server's order.
 fn one_line(value: &Value) -> String {
     match value {
         Value::Object(fields) => {
-            let rank = |key: &str| match key {
-                "type" => 0,
-                "status" | "name" => 1,
-                "lastTransitionTime" | "metricName" => 2,
-                _ => 3,
+            let rank = |key: &str| {
+                ORDER
+                    .iter()
+                    .position(|known| *known == key)
+                    .unwrap_or(ORDER.len())
             };
             let mut keys: Vec<&String> = fields.keys().collect();
             keys.sort_by_key(|key| (rank(key), (*key).clone()));

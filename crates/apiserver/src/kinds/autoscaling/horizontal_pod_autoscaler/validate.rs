@@ -41,6 +41,15 @@ pub(super) fn spec(spec: &Object) -> Vec<FieldError> {
     for (path, metric) in items(spec, "metrics", "spec") {
         self::metric(metric, &path, &mut errors);
     }
+    let idles = list(spec, "metrics")
+        .iter()
+        .any(|metric| matches!(metric["type"].as_str(), Some("Object" | "External")));
+    if number(spec, "minReplicas") == Some(0) && !idles {
+        errors.forbidden(
+            "spec.metrics",
+            "must specify at least one Object or External metric to support scaling to zero replicas",
+        );
+    }
     if let Some(behavior) = object(spec, "behavior") {
         for (key, longest) in [("scaleUp", 3600), ("scaleDown", 3600)] {
             if let Some(rules) = object(behavior, key) {
@@ -90,11 +99,14 @@ fn metric(metric: &Object, path: &str, errors: &mut Errors) {
     if let Some(first) = given.first() {
         source(first, below(metric, first), &format!("{path}.{first}"), errors);
     }
-    let expected = SOURCES
-        .iter()
-        .find(|(known, _)| *known == kind)
-        .map_or_else(|| kind.to_lowercase(), |(_, key)| (*key).to_owned());
-    if !given.contains(&expected.as_str()) {
+    let expected = match SOURCES.iter().find(|(known, _)| *known == kind) {
+        Some((_, key)) => *key,
+        None => {
+            errors.one_of(&field, kind, &possible);
+            ""
+        }
+    };
+    if !expected.is_empty() && !given.contains(&expected) {
         errors.required(
             format!("{path}.{expected}"),
             "must populate information for the given metric source",
@@ -198,6 +210,16 @@ fn target(key: &str, target: &Object, path: &str, errors: &mut Errors) {
 }
 
 fn scaling(rules: &Object, path: &str, longest: i64, errors: &mut Errors) {
+    let mut late = Errors::default();
+    if let Some(tolerance) = rules.get("tolerance")
+        && amounts::nano(tolerance).is_some_and(|nano| nano < 0)
+    {
+        late.invalid(
+            format!("{path}.tolerance"),
+            tolerance.clone(),
+            crate::object::tree::NOT_NEGATIVE,
+        );
+    }
     if let Some(window) = number(rules, "stabilizationWindowSeconds") {
         let field = format!("{path}.stabilizationWindowSeconds");
         if window < 0 {
@@ -235,4 +257,5 @@ fn scaling(rules: &Object, path: &str, longest: i64, errors: &mut Errors) {
             );
         }
     }
+    errors.extend(late.0);
 }

@@ -6,7 +6,7 @@ use crate::{
     kinds::pod_spec,
     object::{
         Object, metadata,
-        tree::{Errors, below, list, made, text},
+        tree::{Errors, below, items, list, made, text},
     },
     status::FieldError,
 };
@@ -88,8 +88,30 @@ pub(super) fn validate(subresource: &str, new: &Object, old: &Object) -> Vec<Fie
                     "Pod QOS Class may not change as a result of resizing",
                 );
             }
+            for key in ["containers", "initContainers"] {
+                kept_amounts(spec, before, key, &mut errors);
+            }
         }
         _ => {}
     }
     errors.0
+}
+
+/// A resize changes amounts of cpu and memory, and takes none away.
+fn kept_amounts(spec: &Object, before: &Object, key: &str, errors: &mut Errors) {
+    for ((path, container), old) in items(spec, key, "spec").zip(list(before, key)) {
+        let of = |container: &Object, kind: &str| below(below(container, "resources"), kind).clone();
+        let old = old.as_object().cloned().unwrap_or_default();
+        for kind in ["limits", "requests"] {
+            let (is, was) = (of(container, kind), of(&old, kind));
+            if was.keys().any(|name| !is.contains_key(name)) {
+                let why = format!("resource {kind} cannot be removed");
+                errors.forbidden(format!("{path}.resources.{kind}"), &why);
+            }
+            let fixed = |name: &&String| !matches!(name.as_str(), "cpu" | "memory");
+            if is.keys().filter(fixed).any(|name| is.get(name) != was.get(name)) {
+                errors.forbidden("spec", "only cpu and memory resources are mutable");
+            }
+        }
+    }
 }

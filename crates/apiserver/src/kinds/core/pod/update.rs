@@ -7,7 +7,7 @@ use crate::{
     names,
     object::{
         Object,
-        tree::{Errors, below, items, list, made, number, same, text},
+        tree::{Errors, at, below, items, list, made, number, same, text},
     },
     status::FieldError,
 };
@@ -30,6 +30,19 @@ pub(super) fn whole(pod: &Object) -> Vec<FieldError> {
             }
         }
     }
+    if text(spec, "serviceAccountName").is_empty() {
+        for (path, volume) in items(spec, "volumes", "spec") {
+            let path = format!("{path}.projected");
+            for (path, source) in items(below(volume, "projected"), "sources", &path) {
+                if source.contains_key("serviceAccountToken") {
+                    errors.forbidden(
+                        format!("{path}.serviceAccountToken"),
+                        "must not be specified when serviceAccountName is not set",
+                    );
+                }
+            }
+        }
+    }
     errors.0
 }
 
@@ -47,18 +60,25 @@ pub(super) fn validate(new: &Object, old: &Object) -> Vec<FieldError> {
             return errors.0;
         }
     }
+    for key in ["containers", "initContainers"] {
+        for (path, container) in items(spec, key, "spec") {
+            errors.needs(container, &path, "image");
+        }
+    }
     deadline(spec, before, &mut errors);
     only_added_tolerations(spec, before, &mut errors);
+    gates(spec, before, &mut errors);
     if !errors.0.is_empty() {
         return errors.0;
     }
+    waiting(spec, before, &mut errors);
     let munged = munged(spec, before);
     let differs = munged
         .keys()
         .chain(before.keys())
         .any(|key| !same(munged.get(key), before.get(key)));
     if differs {
-        let diff = pod_spec::internal::difference(before, &munged);
+        let diff = pod_spec::internal::difference("PodSpec", before, &munged);
         errors.forbidden("spec", &format!("{ALLOWED}\n{diff}"));
     }
     errors.0
@@ -86,6 +106,68 @@ fn deadline(spec: &Object, before: &Object, errors: &mut Errors) {
             "must not update from a positive integer to nil value",
         ),
         (None, None) => {}
+    }
+}
+
+/// Gates are only opened.
+fn gates(spec: &Object, before: &Object, errors: &mut Errors) {
+    for (path, gate) in items(spec, "schedulingGates", "spec") {
+        let name = text(gate, "name");
+        let known = list(before, "schedulingGates")
+            .iter()
+            .any(|old| old["name"] == name);
+        if !known {
+            let why = format!("only deletion is allowed, but found new scheduling gate '{name}'");
+            errors.forbidden(format!("{path}.name"), &why);
+        }
+    }
+}
+
+/// A pod that waits at a gate may be narrowed to fewer nodes.
+fn waiting(spec: &Object, before: &Object, errors: &mut Errors) {
+    if list(before, "schedulingGates").is_empty() {
+        return;
+    }
+    let (selector, was) = (below(spec, "nodeSelector"), below(before, "nodeSelector"));
+    if was.iter().any(|(key, value)| selector.get(key) != Some(value)) {
+        errors.invalid(
+            "spec.nodeSelector",
+            Value::Object(selector.clone()),
+            "only additions to spec.nodeSelector are allowed (no mutations or deletions)",
+        );
+    }
+    node_affinity(spec, before, errors);
+}
+
+/// Terms of node affinity may only get further requirements.
+fn node_affinity(spec: &Object, before: &Object, errors: &mut Errors) {
+    const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
+    const FIELD: &str =
+        "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms";
+    let of = |spec| at(spec, &["affinity", "nodeAffinity", REQUIRED]);
+    let terms = |spec| list(of(spec), "nodeSelectorTerms");
+    let (is, was) = (terms(spec), terms(before));
+    if was.is_empty() {
+        return;
+    }
+    if is.len() != was.len() {
+        let value = Value::Array(is.to_vec());
+        return errors.invalid(
+            FIELD,
+            value,
+            "no additions/deletions to non-empty NodeSelectorTerms list are allowed",
+        );
+    }
+    for (at, (is, was)) in is.iter().zip(was).enumerate() {
+        let grows = ["matchExpressions", "matchFields"].iter().all(|key| {
+            let part = |term: &Value| term[key].as_array().cloned().unwrap_or_default();
+            part(is).starts_with(&part(was))
+        });
+        let empty = |term: &Value| term.as_object().is_none_or(Object::is_empty);
+        if !grows || empty(was) && !empty(is) {
+            let detail = "only additions are allowed (no mutations or deletions)";
+            errors.invalid(format!("{FIELD}[{at}]"), is.clone(), detail);
+        }
     }
 }
 
@@ -128,25 +210,10 @@ fn munged(spec: &Object, before: &Object) -> Object {
     if grace(before).is_some_and(|grace| grace < 0) && grace(spec) == Some(1) {
         kept.push("terminationGracePeriodSeconds");
     }
+    kept.push("schedulingGates");
     if !list(before, "schedulingGates").is_empty() {
-        // A pod that waits may be narrowed to nodes, and its gates opened.
-        let gates = list(before, "schedulingGates");
-        if list(spec, "schedulingGates")
-            .iter()
-            .all(|gate| gates.contains(gate))
-        {
-            kept.push("schedulingGates");
-        }
-        let selector = below(before, "nodeSelector");
-        if selector
-            .iter()
-            .all(|(key, value)| below(spec, "nodeSelector").get(key) == Some(value))
-        {
-            kept.push("nodeSelector");
-        }
-        if !before.contains_key("affinity") {
-            kept.push("affinity");
-        }
+        kept.push("nodeSelector");
+        keep_node_affinity(&mut munged, before);
     }
     for key in kept {
         match before.get(key) {
@@ -156,4 +223,25 @@ fn munged(spec: &Object, before: &Object) -> Object {
     }
     made(&mut munged, "securityContext");
     munged
+}
+
+/// Sets node affinity back, and nothing else of the affinity.
+fn keep_node_affinity(spec: &mut Object, before: &Object) {
+    const KEY: &str = "nodeAffinity";
+    let (is, was) = (
+        below(spec, "affinity").get(KEY),
+        below(before, "affinity").get(KEY),
+    );
+    if is == was {
+        return;
+    }
+    let was = was.cloned();
+    let affinity = made(spec, "affinity");
+    match was {
+        Some(was) => affinity.insert(KEY.to_owned(), was),
+        None => affinity.remove(KEY),
+    };
+    if affinity.is_empty() && !before.contains_key("affinity") {
+        spec.remove("affinity");
+    }
 }

@@ -43,6 +43,10 @@ pub(super) fn related(spec: &Object, old: Option<&Object>, errors: &mut Errors) 
     let ip = text(spec, "clusterIP");
     match ips.first() {
         None if !ip.is_empty() => errors.required("spec.clusterIPs", ""),
+        Some(_) if ip.is_empty() => {
+            let detail = "must be empty when `clusterIP` is not specified";
+            errors.invalid("spec.clusterIPs", all(), detail);
+        }
         Some(first) if *first != ip => {
             errors.invalid("spec.clusterIPs", all(), "first value must match `clusterIP`");
         }

@@ -13,7 +13,7 @@ use super::{HEADLESS, given, is_headless, needs_health_port, needs_ip, needs_nod
 use crate::{
     object::{
         Object,
-        tree::{Errors, below, each, list, text},
+        tree::{Errors, below, count, each, list, text},
     },
     random::random,
     resource::{Surroundings, stored::decode},
@@ -86,7 +86,7 @@ impl Allocations {
             self.fill_ip(key, spec, around, &mut errors);
         }
         if needs_node_ports(spec) || text(spec, "type") == "LoadBalancer" {
-            self.fill_ports(key, spec, around, &mut errors);
+            self.fill_ports(key, spec, old.is_none(), around, &mut errors);
         }
         if needs_health_port(spec) && errors.0.is_empty() {
             match given(spec, "healthCheckNodePort") {
@@ -190,31 +190,53 @@ impl Allocations {
         }
     }
 
-    fn fill_ports(&self, key: &str, spec: &mut Object, around: &dyn Surroundings, errors: &mut Errors) {
+    /// `fresh`: the Service is new.
+    fn fill_ports(
+        &self,
+        key: &str,
+        spec: &mut Object,
+        fresh: bool,
+        around: &dyn Surroundings,
+        errors: &mut Errors,
+    ) {
         let automatic = needs_node_ports(spec);
         let mut at = 0;
-        // Ports of this Service by number, with their protocols: one number may serve two protocols.
-        let mut here: BTreeMap<i64, BTreeSet<String>> = BTreeMap::new();
-        for port in list(spec, "ports").iter().filter_map(Value::as_object) {
-            if let Some(number) = given(port, "nodePort") {
-                let protocol = text(port, "protocol").to_owned();
-                here.entry(number).or_default().insert(protocol);
-            }
-        }
+        let ports = || list(spec, "ports").iter().filter_map(Value::as_object);
+        let asked: Vec<(i64, i64)> = ports()
+            .filter_map(|port| Some((count(port, "port"), given(port, "nodePort")?)))
+            .collect();
+        // A port that is served in two protocols has one number.
+        let mut of_port: BTreeMap<i64, i64> = BTreeMap::new();
         each(spec, "ports", |port| {
             let field = format!("spec.ports[{at}].nodePort");
             at += 1;
+            let own = count(port, "port");
+            let same = of_port.get(&own).copied();
             if let Some(number) = given(port, "nodePort") {
-                self.check_port(key, number, &field, around, errors);
+                if fresh && same != Some(number) && of_port.values().any(|taken| *taken == number) {
+                    errors.invalid(field, number, TAKEN_PORT);
+                } else {
+                    self.check_port(key, number, &field, around, errors);
+                }
+                of_port.entry(own).or_insert(number);
                 return;
             }
             if !automatic {
                 return;
             }
-            let taken = here.keys().copied().collect();
-            match self.free_port(key, &taken, around) {
+            let wanted = || {
+                asked
+                    .iter()
+                    .find(|(port, _)| *port == own)
+                    .map(|(_, number)| *number)
+            };
+            let free = || {
+                let taken = asked.iter().map(|(_, number)| number).chain(of_port.values());
+                self.free_port(key, &taken.copied().collect(), around)
+            };
+            match same.or_else(|| wanted().filter(|_| fresh)).or_else(free) {
                 Some(number) => {
-                    here.insert(number, BTreeSet::new());
+                    of_port.insert(own, number);
                     port.insert("nodePort".to_owned(), number.into());
                 }
                 None => errors.invalid(field, 0, "failed to allocate a nodePort: range is full"),

@@ -10,7 +10,7 @@ use crate::{
     names,
     object::{
         Object,
-        tree::{Errors, at, below, count, items, list, number, text},
+        tree::{Errors, at, below, count, items, list, number, same, text},
     },
     status::{FieldError, Problem},
 };
@@ -24,7 +24,7 @@ const KUBELET: i64 = 10_250;
 const LONGEST: i64 = 86_400;
 
 /// Errors of a spec.
-pub(super) fn service(spec: &Object, errors: &mut Errors) {
+pub(super) fn service(spec: &Object, old: Option<&Object>, errors: &mut Errors) {
     let kind = text(spec, "type");
     if list(spec, "ports").is_empty() && !is_headless(spec) && kind != "ExternalName" {
         errors.required("spec.ports", "");
@@ -52,7 +52,7 @@ pub(super) fn service(spec: &Object, errors: &mut Errors) {
     errors.required_one_of("spec.type", kind, &TYPES);
     duplicates(spec, kind, errors);
     source_ranges(spec, kind, errors);
-    only_for_balancers(spec, kind, errors);
+    only_for_balancers(spec, old, kind, errors);
     traffic(spec, errors);
 }
 
@@ -67,15 +67,26 @@ pub(super) fn status(service: &Object, errors: &mut Errors) {
         errors.forbidden("status.loadBalancer.ingress", detail);
         return;
     }
-    ingress(balancer, "status.loadBalancer", errors);
+    ingress(balancer, "status.loadBalancer", true, errors);
 }
 
-/// Addresses in the status of a load balancer: of Services and Ingresses.
-pub(in crate::kinds) fn ingress(balancer: &Object, path: &str, errors: &mut Errors) {
+/// Addresses in the status of a load balancer: of Services, whose addresses have a mode, and of Ingresses.
+pub(in crate::kinds) fn ingress(balancer: &Object, path: &str, modes: bool, errors: &mut Errors) {
     for (path, ingress) in items(balancer, "ingress", path) {
         let (ip, hostname) = (text(ingress, "ip"), text(ingress, "hostname"));
         if !ip.is_empty() {
             errors.all_invalid(&format!("{path}.ip"), ip, names::ip(ip));
+        }
+        let mode = ingress.get("ipMode").and_then(Value::as_str).filter(|_| modes);
+        match mode {
+            Some(_) if ip.is_empty() => {
+                errors.forbidden(
+                    format!("{path}.ipMode"),
+                    "may not be specified when `ip` is not set",
+                );
+            }
+            Some(mode) => errors.one_of(format!("{path}.ipMode"), mode, &["Proxy", "VIP"]),
+            None => {}
         }
         if !hostname.is_empty() {
             let field = format!("{path}.hostname");
@@ -226,7 +237,7 @@ fn source_ranges(spec: &Object, kind: &str, errors: &mut Errors) {
     }
 }
 
-fn only_for_balancers(spec: &Object, kind: &str, errors: &mut Errors) {
+fn only_for_balancers(spec: &Object, old: Option<&Object>, kind: &str, errors: &mut Errors) {
     const DETAIL: &str = "may only be used when `type` is 'LoadBalancer'";
     let balancer = kind == "LoadBalancer";
     let allocates = spec.get("allocateLoadBalancerNodePorts");
@@ -235,6 +246,11 @@ fn only_for_balancers(spec: &Object, kind: &str, errors: &mut Errors) {
     }
     if !balancer && allocates.is_some() {
         errors.forbidden("spec.allocateLoadBalancerNodePorts", DETAIL);
+    }
+    let before = old.filter(|old| balancer && text(old, "type") == kind);
+    if before.is_some_and(|old| !same(old.get("loadBalancerClass"), spec.get("loadBalancerClass"))) {
+        let class = spec.get("loadBalancerClass").cloned().unwrap_or(Value::Null);
+        errors.invalid("spec.loadBalancerClass", class, "may not change once set");
     }
     if let Some(Value::String(class)) = spec.get("loadBalancerClass") {
         if balancer {
@@ -281,7 +297,7 @@ fn traffic(spec: &Object, errors: &mut Errors) {
         errors.one_of(
             "spec.trafficDistribution",
             distribution,
-            &["PreferClose", "PreferSameNode", "PreferSameZone"],
+            &["PreferClose", "PreferSameZone", "PreferSameNode"],
         );
     }
 }
