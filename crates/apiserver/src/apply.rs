@@ -178,10 +178,15 @@ fn differences(resource: &Resource, subresource: &str, old: Option<&Object>, new
 fn only_writable(resource: &Resource, subresource: &str, set: &mut FieldSet) {
     let status = |element: &Element| matches!(element, Element::Field(name) if &**name == "status");
     match subresource {
-        "" if resource.rules.has_status() => set.retain(|element| !status(element)),
+        "" if writes_no_status(resource) => set.retain(|element| !status(element)),
         "status" => set.retain(status),
         _ => {}
     }
+}
+
+/// True if the status is written through its subresource; that of a new Node is kept, but nobody's.
+fn writes_no_status(resource: &Resource) -> bool {
+    resource.rules.has_status() || resource.custom.is_none() && resource.has("status")
 }
 
 /// Drops the fields without an owner.

@@ -245,7 +245,7 @@ fn empty(resource: &Resource) -> Object {
 fn writable(resource: &Resource, subresource: &str, applied: &Object) -> Object {
     let mut applied = applied.clone();
     match subresource {
-        "" if resource.rules.has_status() => {
+        "" if super::writes_no_status(resource) => {
             applied.remove("status");
         }
         "status" => {

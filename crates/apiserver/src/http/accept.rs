@@ -104,7 +104,7 @@ pub(crate) fn of_error(header: &str) -> Accepted {
         .unwrap_or_default()
 }
 
-/// What is only there in one media type.
+/// Refuses a request for a document that does not accept its only media type.
 pub(crate) fn only(header: &str, media: &str) -> Result<(), Box<Status>> {
     let mut types = header
         .split(',')

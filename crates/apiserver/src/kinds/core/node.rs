@@ -12,25 +12,11 @@ use crate::{
     names,
     object::{
         Object, metadata_mut,
-        tree::{Errors, below, default, flag, items, list, made, object_mut, text},
+        tree::{Errors, below, flag, items, list, made, object_mut, text},
     },
     printer::{AGE, NAME, NONE, Printer, UNKNOWN, View, or_none, wide, words},
     status::{FieldError, Problem},
 };
-
-/// What is always reported of a node's system.
-const INFO: [&str; 10] = [
-    "machineID",
-    "systemUUID",
-    "bootID",
-    "kernelVersion",
-    "osImage",
-    "containerRuntimeVersion",
-    "kubeletVersion",
-    "kubeProxyVersion",
-    "operatingSystem",
-    "architecture",
-];
 
 /// Node. Unlike elsewhere a status given on create is kept; kubelets send it so.
 pub(super) static DEF: KindDef = KindDef {
@@ -45,14 +31,6 @@ pub(super) static DEF: KindDef = KindDef {
         {
             status.insert("allocatable".to_owned(), capacity);
         }
-        for key in INFO {
-            default(made(status, "nodeInfo"), key, "");
-        }
-        default(
-            made(made(status, "daemonEndpoints"), "kubeletEndpoint"),
-            "Port",
-            0,
-        );
         ranges(made(node, "spec"));
     },
     created: not_ready,

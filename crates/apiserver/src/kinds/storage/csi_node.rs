@@ -8,7 +8,7 @@ use crate::{
     names,
     object::{
         Object,
-        tree::{Errors, IMMUTABLE, below, each, items, list, made, number, same, text},
+        tree::{Errors, IMMUTABLE, below, items, list, made, number, same, text},
     },
     printer::{AGE, NAME, Printer, integer},
 };
@@ -21,9 +21,6 @@ pub(super) static DEF: KindDef = KindDef {
     defaults: |node| {
         let spec = made(node, "spec");
         spec.entry("drivers").or_insert(Value::Null);
-        each(spec, "drivers", |driver| {
-            driver.entry("topologyKeys").or_insert(Value::Null);
-        });
     },
     errors,
     changes: Some(|new, old, all| {

@@ -1,4 +1,4 @@
-//! What of each kind may change, in one table: the state before, what is merged into it, and the errors.
+//! The changes that kinds permit, in one table: the state before, a merge patch of it, and the errors.
 
 use serde_json::{Value, json};
 
