@@ -153,6 +153,10 @@ pub trait Surroundings {
     fn get(&self, collection: &str, key: &str) -> Option<Object>;
     /// All objects of a collection below a prefix.
     fn list(&self, collection: &str, prefix: &str) -> Vec<Object>;
+    /// True if objects that name no class get the default one.
+    fn has_default_classes(&self) -> bool {
+        true
+    }
     /// Now, RFC 3339 in whole seconds.
     fn now(&self) -> String;
     /// The events of a collection behind a revision, and the revision that they reach; `None` if they are no longer kept.

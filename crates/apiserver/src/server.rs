@@ -41,6 +41,8 @@ pub struct Options {
     /// True if claims and volumes that are being deleted are released once they are unused, as by the controllers
     /// `pvc-protection` and `pv-protection`, which an API server alone lacks. Default: false.
     pub storage_protection: bool,
+    /// True if claims and Ingresses that name no class get the default one. A hub leaves that to its members. Default: true.
+    pub default_classes: bool,
     /// The parts of a whole cluster that this one has. Default: none, as on a hub.
     pub stand_ins: StandIns,
     /// File that holds the objects and survives the process; `None`: they live in memory.
@@ -63,6 +65,7 @@ impl Default for Options {
             tokens: Vec::new(),
             authority: None,
             storage_protection: false,
+            default_classes: true,
             stand_ins: StandIns::default(),
             data: None,
         }
@@ -174,6 +177,10 @@ impl Server {
 }
 
 impl Surroundings for Server {
+    fn has_default_classes(&self) -> bool {
+        self.options.default_classes
+    }
+
     fn get(&self, collection: &str, key: &str) -> Option<Object> {
         self.store
             .get(collection, key)

@@ -411,6 +411,7 @@ async fn machine(
         admin_token: token.expose().to_owned(),
         authority: Some(authority.clone()),
         storage_protection: true,
+        default_classes: name != HUB,
         stand_ins: if name == HUB {
             StandIns::default()
         } else {

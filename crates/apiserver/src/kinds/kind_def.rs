@@ -352,6 +352,9 @@ pub(crate) fn protect(object: &mut Object, finalizer: &str) {
 /// The name of the default class of a collection, which has one of the annotations: of several the newest, then the first
 /// by name. Cost: a list of the classes.
 pub(crate) fn default_class(collection: &str, marks: &[&str], around: &dyn Surroundings) -> Option<String> {
+    if !around.has_default_classes() {
+        return None;
+    }
     let classes = around.list(collection, "");
     let marked = classes.iter().filter(|class| {
         let annotations = below(metadata(class), "annotations");
