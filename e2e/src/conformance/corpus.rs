@@ -6,12 +6,17 @@ use anyhow::{Context, Result};
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 
+use super::{RECORDINGS, Recording};
+
 /// A scenario: exchanges in order, on a cluster of its own.
 #[derive(Debug, Deserialize)]
 pub struct Scenario {
     /// Its name, also the name of its file.
     #[serde(rename = "scenario")]
     pub name: String,
+    /// The directory of its recording.
+    #[serde(skip)]
+    pub recording: String,
     /// Its area.
     pub area: String,
     /// The subject.
@@ -139,16 +144,32 @@ pub(super) struct Event {
     pub(super) event: serde_json::Map<String, Value>,
 }
 
-/// The scenarios of a directory, by name.
+/// The scenarios of all recordings under a directory, by name.
 ///
 /// # Errors
 /// When a file cannot be read or is no scenario.
-pub fn load(dir: &Path) -> Result<Vec<Scenario>> {
+pub fn load_all(root: &Path) -> Result<Vec<Scenario>> {
     let mut scenarios = Vec::new();
-    for file in std::fs::read_dir(dir).with_context(|| format!("{}", dir.display()))? {
+    for recording in &RECORDINGS {
+        scenarios.extend(load(root, recording)?);
+    }
+    Ok(scenarios)
+}
+
+/// The scenarios of a recording, by name.
+///
+/// # Errors
+/// When a file cannot be read or is no scenario.
+pub fn load(root: &Path, recording: &Recording) -> Result<Vec<Scenario>> {
+    let dir = root.join(recording.dir);
+    let mut scenarios = Vec::new();
+    for file in std::fs::read_dir(&dir).with_context(|| format!("{}", dir.display()))? {
         let path = file?.path();
         let text = std::fs::read_to_string(&path).with_context(|| format!("{}", path.display()))?;
-        scenarios.push(serde_json::from_str(&text).with_context(|| format!("{}", path.display()))?);
+        let mut scenario: Scenario =
+            serde_json::from_str(&text).with_context(|| format!("{}", path.display()))?;
+        recording.dir.clone_into(&mut scenario.recording);
+        scenarios.push(scenario);
     }
     scenarios.sort_by(|one: &Scenario, other| one.name.cmp(&other.name));
     Ok(scenarios)

@@ -4,6 +4,8 @@ use std::{collections::BTreeMap, time::Duration};
 
 use anyhow::{Result, bail};
 use bytes::Bytes;
+use entourage_apiserver::{Cluster, Options};
+use futures::StreamExt as _;
 use http::{HeaderMap, Request, header};
 use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
@@ -36,6 +38,27 @@ pub struct Outcome {
     pub steps: usize,
     /// The first difference of each step that differs, by step.
     pub differences: BTreeMap<String, String>,
+}
+
+/// Plays scenarios, some at a time, each on an embedded cluster of its own. Returns them by recording and name.
+pub async fn play_embedded<'a>(
+    scenarios: impl IntoIterator<Item = &'a Scenario>,
+    at_a_time: usize,
+) -> Vec<(&'a Scenario, Outcome)> {
+    let mut played: Vec<_> = futures::stream::iter(scenarios)
+        .map(|scenario| async move {
+            let cluster = Cluster::new(Options {
+                admin_token: super::TOKEN.to_owned(),
+                ..Options::default()
+            });
+            let server = Transport::embedded(&cluster, super::TOKEN);
+            (scenario, play(scenario, &server).await)
+        })
+        .buffer_unordered(at_a_time)
+        .collect()
+        .await;
+    played.sort_by_key(|(scenario, _)| (&scenario.recording, &scenario.name));
+    played
 }
 
 /// Plays a scenario on a server that has not seen it before.

@@ -7,16 +7,15 @@ use std::{
 };
 
 use anyhow::Context as _;
-use entourage_apiserver::{Cluster, Options};
 use entourage_e2e::{
-    conformance::{self, Outcome, Scenario, report, transport::Transport},
+    conformance::{self, Scenario, report, transport::Transport},
     harness::{Lane, Scene, Test},
     servers::{Assets, RealCluster},
 };
 use futures::StreamExt as _;
 use libtest_mimic::{Failed, Trial};
 
-/// Set to `1`, the page is written instead of compared.
+/// Set to `1`, the page and the list of differences are written instead of compared.
 const UPDATE: &str = "UPDATE_GOLDEN";
 
 /// Scenarios that are played at a time: some wait for seconds on purpose.
@@ -44,15 +43,20 @@ pub(crate) fn trials() -> Vec<Trial> {
 
 fn embedded() -> anyhow::Result<()> {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
-    let scenarios = conformance::load(&root.join("conformance/corpus"))?;
-    let known = report::known(&std::fs::read_to_string(
-        root.join("conformance/differences.txt"),
-    )?);
+    let scenarios = conformance::load_all(&root.join("conformance"))?;
+    let list = root.join("conformance/differences.txt");
+    let mut text = std::fs::read_to_string(&list)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let played = runtime.block_on(play(&scenarios));
-    let complaints = report::against(&known, &played);
+    let played = runtime.block_on(conformance::play_embedded(&scenarios, AT_A_TIME));
+    if update() {
+        text = report::differences(&text, &played);
+        std::fs::write(&list, &text)?;
+    }
+    let known = report::known(&text);
+    let mut complaints = report::against(&known, &played);
+    complaints.extend(report::below(&played));
     let page = report::page(&known, &played);
     let path = root.join("../docs/conformance.md");
     anyhow::ensure!(
@@ -80,29 +84,12 @@ fn is_current(path: &Path, page: &str) -> bool {
     std::fs::read_to_string(path).is_ok_and(|text| text == page)
 }
 
-async fn play(scenarios: &[Scenario]) -> Vec<(&Scenario, Outcome)> {
-    let mut played: Vec<(&Scenario, Outcome)> = futures::stream::iter(scenarios)
-        .map(|scenario| async move {
-            let cluster = Cluster::new(Options {
-                admin_token: conformance::TOKEN.to_owned(),
-                ..Options::default()
-            });
-            let server = Transport::embedded(&cluster, conformance::TOKEN);
-            (scenario, conformance::play(scenario, &server).await)
-        })
-        .buffer_unordered(AT_A_TIME)
-        .collect()
-        .await;
-    played.sort_by(|one, other| one.0.name.cmp(&other.0.name));
-    played
-}
-
 /// Differences of another release are allowed; a step that it once answered as recorded, it must answer so again. There is a
 /// list for each release, `scenario: steps`, written by `UPDATE_GOLDEN=1`. A scenario that fails on a busy machine is played
 /// once more, alone on a fresh server.
 async fn real(scene: &mut Scene) -> anyhow::Result<()> {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("conformance");
-    let scenarios = conformance::load(&root.join("corpus"))?;
+    let scenarios = conformance::load(&root, &conformance::FIRST)?;
     let assets = Assets::from_env().context("KUBEBUILDER_ASSETS names real API servers")?;
     let dir = scene.bed.dir();
     let all: Vec<&Scenario> = scenarios.iter().collect();
