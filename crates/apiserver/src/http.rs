@@ -431,7 +431,8 @@ where
     if route.resource.custom.is_none()
         && content_type.as_deref().is_some_and(protobuf::is)
         && !body.is_empty()
-        && let Some(value) = protobuf::to_json(&body)?
+        && let Some(value) = protobuf::to_json(&body)
+            .map_err(|unread| unread.status(&route.resource, &body, route.method == Method::DELETE))?
     {
         body = Bytes::from(json::compact(&value));
         content_type = Some("application/json".to_owned());

@@ -90,13 +90,12 @@ pub(crate) fn negotiate_watch(header: &str, offer: Offer) -> Result<Accepted, Bo
     }
 }
 
-/// The form of an error: the requested one of text, or JSON, which every client reads.
+/// The form of an error: the requested one, or JSON, which every client reads.
 #[must_use]
 pub(crate) fn of_error(header: &str) -> Accepted {
     clauses(header)
         .iter()
-        .filter_map(|clause| matched(clause, Offer::Object))
-        .find(|accepted| accepted.format != Format::Protobuf)
+        .find_map(|clause| matched(clause, Offer::Object))
         .map(|accepted| Accepted {
             transform: None,
             ..accepted
@@ -187,10 +186,7 @@ fn matched(clause: &Clause<'_>, offer: Offer) -> Option<Accepted> {
         ("yaml", Format::Yaml),
         ("vnd.kubernetes.protobuf", Format::Protobuf),
     ];
-    let has_protobuf = matches!(
-        offer,
-        Offer::Object | Offer::Collection | Offer::Review | Offer::Custom
-    );
+    let has_protobuf = offer != Offer::JsonOnly;
     let any = clause.kind == "*" && clause.sub == "*";
     offered
         .into_iter()
@@ -327,7 +323,8 @@ mod tests {
             (accepted.format, accepted.transform),
             (Format::Protobuf, Some((Transform::PartialList, false)))
         );
-        assert_eq!(of_error(protobuf), plain(Format::Json));
+        assert_eq!(of_error(protobuf), plain(Format::Protobuf));
+        assert_eq!(of_error("text/html"), plain(Format::Json));
     }
 
     proptest! {

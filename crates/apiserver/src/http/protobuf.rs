@@ -11,10 +11,12 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Map, Value};
 
 use crate::{
+    decode::envelope,
     openapi::protobuf::MEDIA,
     read,
+    resource::Resource,
     schema::{Schema, Type, builtin::SCHEMA_PROPS},
-    status::{Result, Status},
+    status::Status,
 };
 
 mod encode;
@@ -29,16 +31,20 @@ const MAGIC: &[u8] = b"k8s\0";
 /// The maximum nesting depth of messages: a level of a CRD's schema is up to two of them.
 const DEEPEST: usize = 128;
 
-/// Fields of a message by number: a name, or the message whose fields stand in its place.
+/// Fields of a message by number.
 type Numbers = BTreeMap<u64, Field>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Field {
     Named(&'static str),
+    /// The message whose fields stand in its place.
     Inlined(&'static str),
+    /// A list that has a message of its own around it. Only answers have such.
+    Wrapped(&'static str),
 }
 
-/// The table: a message a line, its fields in the order of their numbers; `=7` goes on at 7, `+` inlines a message.
+/// The table: a message a line, its fields in the order of their numbers; `=7` goes on at 7, `+` inlines a message, `*`
+/// wraps a list.
 static TABLE: LazyLock<HashMap<&'static str, Numbers>> = LazyLock::new(|| {
     include_str!("protobuf/fields.txt")
         .lines()
@@ -56,7 +62,11 @@ fn line(line: &'static str) -> Option<(&'static str, Numbers)> {
             next = number.parse().ok()?;
             continue;
         }
-        let field = word.strip_prefix('+').map_or(Field::Named(word), Field::Inlined);
+        let field = match (word.strip_prefix('+'), word.strip_prefix('*')) {
+            (Some(message), _) => Field::Inlined(message),
+            (_, Some(list)) => Field::Wrapped(list),
+            _ => Field::Named(word),
+        };
         numbers.insert(next, field);
         next += 1;
     }
@@ -68,15 +78,51 @@ pub(super) fn is(content_type: &str) -> bool {
     content_type.split(';').next().unwrap_or_default().trim() == MEDIA
 }
 
+/// The error of a body that is no such message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Unread {
+    /// It shows no kind.
+    Envelope(String),
+    /// The message inside is broken: its apiVersion and kind.
+    Object(String, String),
+}
+
+/// The words for bytes that end too early, also for others that make no sense.
+const UNEXPECTED: &str = "unexpected EOF";
+
+impl Unread {
+    /// The error about an object of a resource, or about the options of a deletion.
+    pub(super) fn status(self, resource: &Resource, body: &[u8], deletes: bool) -> Box<Status> {
+        match self {
+            Self::Envelope(why) if deletes => Status::bad_request(why),
+            Self::Envelope(why) => envelope::unrecognized(resource, body, &why),
+            Self::Object(..) if deletes => Status::bad_request(UNEXPECTED),
+            Self::Object(api_version, kind) => {
+                let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
+                let gvk = envelope::Gvk {
+                    group: group.to_owned(),
+                    version: version.to_owned(),
+                    kind,
+                };
+                envelope::unhandled(&gvk, resource, UNEXPECTED)
+            }
+        }
+    }
+}
+
 /// The body as JSON; `None` when its kind is not in the table or it holds fields that are newer than the table.
 ///
 /// # Errors
 /// The body is not such a message.
-pub(super) fn to_json(body: &[u8]) -> Result<Option<Value>> {
-    let bad = || Status::bad_request("the body of the request is no valid protobuf message");
-    let envelope = body.strip_prefix(MAGIC).ok_or_else(bad)?;
+pub(super) fn to_json(body: &[u8]) -> std::result::Result<Option<Value>, Unread> {
+    let bad = || Unread::Envelope(UNEXPECTED.to_owned());
+    let message_of = body.strip_prefix(MAGIC).ok_or_else(|| {
+        Unread::Envelope(
+            "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]".to_owned(),
+        )
+    })?;
     let (mut api_version, mut kind, mut raw) = (String::new(), String::new(), &[][..]);
-    for field in Fields(envelope) {
+    for field in Fields(message_of) {
         match field.ok_or_else(bad)? {
             (1, Wire::Bytes(meta)) => {
                 for field in Fields(meta) {
@@ -106,7 +152,7 @@ pub(super) fn to_json(body: &[u8]) -> Result<Option<Value>> {
     ) {
         Ok(()) => {}
         Err(DecodeError::Unknown) => return Ok(None),
-        Err(DecodeError::Malformed) => return Err(bad()),
+        Err(DecodeError::Malformed) => return Err(Unread::Object(api_version, kind)),
     }
     object.insert("apiVersion".to_owned(), api_version.into());
     object.insert("kind".to_owned(), kind.into());
@@ -171,7 +217,7 @@ fn message(
             }
             // A newer client sends newer fields even when they are empty.
             None if wire.is_zero() => continue,
-            None => return Err(DecodeError::Unknown),
+            None | Some(Field::Wrapped(_)) => return Err(DecodeError::Unknown),
         };
         let node = schema.properties.get(name).ok_or(DecodeError::Unknown)?;
         if node.kind == Type::Array {

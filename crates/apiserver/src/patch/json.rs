@@ -25,14 +25,14 @@ type Outcome<T> = std::result::Result<T, Failed>;
 /// Carries out all operations, or none.
 pub(super) fn apply(target: Value, operations: &[Value]) -> Result<Value> {
     if let Some(other) = operations.iter().find(|one| !one.is_object() && !one.is_null()) {
-        let name = match other {
-            Value::Array(_) => "array",
-            Value::String(_) => "string",
-            Value::Number(_) => "number",
-            _ => "bool",
-        };
+        let name = type_name(other);
         return Err(Status::bad_request(format!(
             "error decoding patch: json: cannot unmarshal {name} into Go value of type handlers.jsonPatchOp"
+        )));
+    }
+    if let Some((name, other)) = operations.iter().find_map(mistyped) {
+        return Err(Status::bad_request(format!(
+            "error decoding patch: json: cannot unmarshal {other} into Go struct field jsonPatchOp.{name} of type string"
         )));
     }
     if operations.len() > MOST_OPERATIONS {
@@ -61,6 +61,25 @@ pub(super) fn apply(target: Value, operations: &[Value]) -> Result<Value> {
         })?;
     }
     Ok(document.root)
+}
+
+/// The member of an operation that must be a text and is none, with the type that it has.
+fn mistyped(operation: &Value) -> Option<(&'static str, &'static str)> {
+    ["op", "path", "from"].into_iter().find_map(|name| {
+        let found = operation.get(name)?;
+        (!found.is_string() && !found.is_null()).then(|| (name, type_name(found)))
+    })
+}
+
+const fn type_name(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
 }
 
 struct Document {
@@ -163,10 +182,10 @@ impl Document {
 
     fn replace(&mut self, path: &str, value: &Value) -> Outcome<()> {
         if path.is_empty() {
-            // Anything that holds nothing is passed over without an error.
-            if value.is_object() || value.is_array() {
-                self.root = value.clone();
+            if !value.is_object() && !value.is_array() {
+                return Err(Failed);
             }
+            self.root = value.clone();
             return Ok(());
         }
         self.fits(path, value)?;

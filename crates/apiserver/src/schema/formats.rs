@@ -11,16 +11,16 @@ type Check = fn(&str) -> bool;
 /// Every known format.
 const FORMATS: &[(&str, Check)] = &[
     ("bsonobjectid", |text| text.len() == 24 && hex(text)),
-    ("byte", |text| BASE64.is_match(text)),
+    ("byte", |text| !text.is_empty() && BASE64.is_match(text)),
     ("cidr", cidr),
-    ("creditcard", |text| CREDITCARD.is_match(text)),
+    ("creditcard", creditcard),
     ("date", date),
     ("date-time", date_time),
     ("datetime", date_time),
     ("duration", duration),
     ("email", email),
     ("hexcolor", |text| HEXCOLOR.is_match(text)),
-    ("hostname", |text| text.len() <= 255 && HOSTNAME.is_match(text)),
+    ("hostname", hostname),
     ("ipv4", |text| matches!(text.parse::<IpAddr>(), Ok(IpAddr::V4(_)))),
     ("ipv6", |text| matches!(text.parse::<IpAddr>(), Ok(IpAddr::V6(_)))),
     ("isbn", |text| isbn(text, 10) || isbn(text, 13)),
@@ -34,13 +34,13 @@ const FORMATS: &[(&str, Check)] = &[
     }),
     ("mac", |text| MAC.is_match(text)),
     ("password", |_| true),
-    ("rgbcolor", |text| RGBCOLOR.is_match(text)),
+    ("rgbcolor", rgbcolor),
     ("ssn", |text| SSN.is_match(text)),
     ("uri", uri),
     ("uuid", |text| UUID.is_match(text)),
     ("uuid3", |text| UUID.is_match(text) && version(text) == Some('3')),
-    ("uuid4", |text| UUID.is_match(text) && version(text) == Some('4')),
-    ("uuid5", |text| UUID.is_match(text) && version(text) == Some('5')),
+    ("uuid4", |text| has_variant(text) && version(text) == Some('4')),
+    ("uuid5", |text| has_variant(text) && version(text) == Some('5')),
 ];
 
 /// Formats that are known for numbers and elsewhere, without a check of strings.
@@ -48,13 +48,22 @@ const OTHERS: [&str; 6] = ["double", "float", "int32", "int64", "uint32", "uint6
 
 static BASE64: LazyLock<Regex> =
     LazyLock::new(|| compiled("^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"));
-static CREDITCARD: LazyLock<Regex> = LazyLock::new(|| compiled("^[0-9]{13,19}$"));
-static HEXCOLOR: LazyLock<Regex> = LazyLock::new(|| compiled("^#?([0-9a-fA-F]{3}|[0-9a-fA-F]{6})$"));
-static HOSTNAME: LazyLock<Regex> = LazyLock::new(|| {
-    compiled(
-        r"^[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?)*\.?$",
-    )
+/// The numbers that issuers give out, by their first digits and their length.
+static CREDITCARD: LazyLock<Regex> = LazyLock::new(|| {
+    compiled(concat!(
+        "^(4[0-9]{12}([0-9]{3})?",
+        "|5[1-5][0-9]{14}",
+        "|(222[1-9]|22[3-9][0-9]|2[3-6][0-9]{2}|27[01][0-9]|2720)[0-9]{12}",
+        "|6(011|5[0-9]{2})[0-9]{12}",
+        "|3[47][0-9]{13}",
+        "|3(0[0-5]|[68][0-9])[0-9]{11}",
+        "|(2131|1800|35[0-9]{3})[0-9]{11}",
+        "|6[27][0-9]{14})$",
+    ))
 });
+static HEXCOLOR: LazyLock<Regex> = LazyLock::new(|| compiled("^#?([0-9a-fA-F]{3}|[0-9a-fA-F]{6})$"));
+/// What a label of a host name is made of besides dashes.
+static LETTERS: LazyLock<Regex> = LazyLock::new(|| compiled(r"^[a-zA-Z0-9\p{S}\p{L}]*$"));
 static LONG_NAME: LazyLock<Regex> =
     LazyLock::new(|| compiled(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"));
 static SHORT_NAME: LazyLock<Regex> = LazyLock::new(|| compiled("^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"));
@@ -138,6 +147,46 @@ fn duration(text: &str) -> bool {
     DURATION.is_match(text) || WORDY.is_match(text)
 }
 
+/// A number whose digits sum up as Luhn has it; blanks and dashes do not count.
+fn creditcard(text: &str) -> bool {
+    let number: String = text.chars().filter(char::is_ascii_digit).collect();
+    let doubled = |digit: u32| if digit > 4 { 2 * digit - 9 } else { 2 * digit };
+    let digits = number.chars().rev().filter_map(|digit| digit.to_digit(10));
+    let sum: u32 = digits
+        .enumerate()
+        .map(|(at, digit)| if at % 2 == 1 { doubled(digit) } else { digit })
+        .sum();
+    CREDITCARD.is_match(&number) && sum.is_multiple_of(10)
+}
+
+/// One label with a dash only behind its first letter, or several of which the last has two letters at least.
+fn hostname(text: &str) -> bool {
+    let labels: Vec<&str> = text.split('.').collect();
+    let (last, others) = labels.split_last().unwrap_or((&"", &[]));
+    let sound = |label: &&str| {
+        !label.is_empty() && label.len() <= 63 && LETTERS.is_match(&label.replace('-', "")) && !label.starts_with('-')
+    };
+    let last_fits = if others.is_empty() {
+        last.char_indices().all(|(at, letter)| letter != '-' || last[..at].chars().count() == 1)
+    } else {
+        !last.contains("--") && !last.ends_with('-') && last.replace('-', "").chars().count() > 1
+    };
+    text.len() <= 255 && labels.iter().all(sound) && last_fits && !others.iter().any(|label| label.ends_with('-'))
+}
+
+fn rgbcolor(text: &str) -> bool {
+    let small = |part: &str| part.parse::<u8>().is_ok() && (part == "0" || !part.starts_with('0'));
+    RGBCOLOR
+        .captures(text)
+        .is_some_and(|parts| (1..=3).all(|at| small(&parts[at])))
+}
+
+/// True for a UUID whose variant is that of RFC 4122.
+fn has_variant(text: &str) -> bool {
+    let variant = text.chars().filter(|c| *c != '-').nth(16);
+    UUID.is_match(text) && matches!(variant, Some('8' | '9' | 'a' | 'b' | 'A' | 'B'))
+}
+
 fn email(text: &str) -> bool {
     let address = match (text.rfind('<'), text.strip_suffix('>')) {
         (Some(start), Some(inner)) => &inner[start + 1..],
@@ -203,6 +252,9 @@ mod tests {
             ("duration", "1h30m", "soon"),
             ("duration", "3 days", "1x"),
             ("byte", "aGk=", "***"),
+            ("byte", "aGk=", ""),
+            ("creditcard", "4111 1111 1111 1111", "4111 1111 1111 1112"),
+            ("creditcard", "5500-0000-0000-0004", "9111 1111 1111 1111"),
             ("email", "a@example.com", "nobody"),
             ("uri", "https://example.com/x y", "no spaces allowed"),
             ("uuid", "6ba7b810-9dad-11d1-80b4-00c04fd430c8", "xyz"),
@@ -213,10 +265,18 @@ mod tests {
             ),
             ("mac", "01:23:45:67:89:ab", "01:23"),
             ("hostname", "a.example.com", "-a"),
+            ("hostname", "localhost", "a.b"),
+            ("hostname", "a-b", "ab-c"),
             ("isbn10", "0-306-40615-2", "0-306-40615-3"),
             ("isbn13", "978-0-306-40615-7", "978-0-306-40615-8"),
             ("hexcolor", "#fff", "#ff"),
             ("rgbcolor", "rgb(1, 2, 3)", "rgb(1)"),
+            ("rgbcolor", "rgb(255,0,0)", "rgb(256,0,0)"),
+            (
+                "uuid4",
+                "936da01f-9abd-4d9d-80c7-02af85c822a8",
+                "936da01f-9abd-4d9d-00c7-02af85c822a8",
+            ),
             ("k8s-short-name", "a-b", "a.b"),
             ("k8s-long-name", "a.b", "A"),
         ] {

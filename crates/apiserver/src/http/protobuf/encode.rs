@@ -1,7 +1,9 @@
 //! Responses in protocol buffers: JSON values written by the same table.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ListMeta, Status};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{
+    APIGroup, APIGroupList, APIResourceList, APIVersions, ListMeta, Status,
+};
 use serde_json::{Map, Value};
 
 use super::{Field, MAGIC, Numbers, TABLE, definition, numbers};
@@ -64,8 +66,16 @@ impl Encoder {
     /// The message of an object, a list of objects, or metadata alone.
     fn kind(&mut self, api_version: &str, kind: &str, object: &Map<String, Value>) -> Option<Message> {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-        if (api_version, kind) == ("v1", "Status") {
-            return self.message(object, &Root::of::<Status>().schema());
+        let without_group = match (group, kind) {
+            ("", "Status") => Some(Root::of::<Status>()),
+            ("", "APIVersions") => Some(Root::of::<APIVersions>()),
+            ("", "APIGroupList") => Some(Root::of::<APIGroupList>()),
+            ("", "APIGroup") => Some(Root::of::<APIGroup>()),
+            ("", "APIResourceList") => Some(Root::of::<APIResourceList>()),
+            _ => None,
+        };
+        if let Some(root) = without_group {
+            return self.message(object, &root.schema());
         }
         if (group, kind) == ("meta.k8s.io", "PartialObjectMetadata") {
             let mut partial = Message::default();
@@ -121,6 +131,13 @@ impl Encoder {
                     let mut message = Message::default();
                     self.fields(object, TABLE.get(inner)?, schema, &mut message)?;
                     into.message(number, &message);
+                }
+                Field::Wrapped(name) => {
+                    if let (Some(value), Some(node)) = (object.get(*name), schema.properties.get(*name)) {
+                        let mut list = Message::default();
+                        self.field(1, value, node, &mut list)?;
+                        into.message(number, &list);
+                    }
                 }
                 Field::Named(name) => match (object.get(*name), schema.properties.get(*name)) {
                     // Unset fields are absent, and nothing else is null.
@@ -252,7 +269,7 @@ fn known(definition: &str) -> Option<std::sync::Arc<Schema>> {
 /// True if a message has the field, itself or by what is inlined.
 pub(super) fn has(numbers: &Numbers, name: &str) -> bool {
     numbers.values().any(|field| match field {
-        Field::Named(one) => *one == name,
+        Field::Named(one) | Field::Wrapped(one) => *one == name,
         Field::Inlined(inner) => TABLE.get(inner).is_some_and(|inner| has(inner, name)),
     })
 }

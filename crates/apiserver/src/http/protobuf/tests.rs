@@ -219,7 +219,7 @@ fn every_message_of_the_table_is_a_definition_with_those_fields() {
         for field in fields.values() {
             match field {
                 Field::Inlined(inner) => assert!(TABLE.contains_key(inner), "{name}: {inner}"),
-                Field::Named(field) => assert!(
+                Field::Named(field) | Field::Wrapped(field) => assert!(
                     schema.properties.is_empty() || schema.properties.contains_key(*field),
                     "{name}: {field}"
                 ),
@@ -359,7 +359,7 @@ fn an_event_says_its_length() {
 
 #[test]
 fn what_is_nested_too_deep_or_no_json_is_no_body() {
-    let bad = |body: &[u8]| to_json(body).is_err_and(|status| status.code == 400);
+    let bad = |body: &[u8]| to_json(body).is_err();
     let mut schema = Message::default();
     for _ in 0..5000 {
         schema = of(|outer| outer.message(25, &schema));
