@@ -20,6 +20,8 @@ mod check;
 mod cost;
 pub(crate) mod free;
 mod functions;
+mod places;
+mod sizes;
 mod types;
 mod values;
 
@@ -345,3 +347,6 @@ fn explained(error: &ExecutionError) -> String {
         other => other.to_string(),
     }
 }
+
+#[cfg(test)]
+mod tests;

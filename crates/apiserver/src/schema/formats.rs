@@ -103,6 +103,11 @@ pub(crate) fn is_known(format: &str) -> bool {
     OTHERS.contains(&format) || FORMATS.iter().any(|(name, _)| *name == format)
 }
 
+/// True for what Go reads as a duration: `1h30m`.
+pub(crate) fn is_go_duration(text: &str) -> bool {
+    DURATION.is_match(text)
+}
+
 fn compiled(pattern: &str) -> Regex {
     #[expect(
         clippy::expect_used,

@@ -7,9 +7,8 @@ use serde_json::{Map, Value, json};
 use super::{
     bound,
     check::{self, placed},
-    cost::{self, Cost},
-    mentions, parse,
-    types::{Ty, longest_list, longest_map},
+    cost, mentions, parse, sizes,
+    types::Ty,
 };
 use crate::{
     schema::{
@@ -44,7 +43,7 @@ pub(crate) fn errors(declared: &Map<String, Value>, path: &str, sound: bool) -> 
     };
     let at = At {
         path: path.to_owned(),
-        count: 1,
+        count: Some(1),
         unrelated: None,
     };
     walk.node(declared, &schema, &at);
@@ -67,8 +66,8 @@ fn mentions_rules(declared: &Map<String, Value>, depth: usize) -> bool {
 /// The path of a node.
 struct At {
     path: String,
-    /// The maximum number of its values in an object.
-    count: u64,
+    /// The maximum number of its values in an object; `None`: a list or map above has no limit.
+    count: Option<u64>,
     /// The list or map above whose items have no former state.
     unrelated: Option<String>,
 }
@@ -76,7 +75,7 @@ struct At {
 struct Walk {
     sound: bool,
     errors: Vec<FieldError>,
-    costs: Vec<(String, Cost)>,
+    costs: Vec<(String, u64)>,
 }
 
 impl Walk {
@@ -106,7 +105,8 @@ impl Walk {
                 .clone()
                 .or_else(|| (!matches!(schema.list, ListKind::Map(_))).then(|| at.path.clone()));
             let path = format!("{}.items", at.path);
-            let count = at.count.saturating_mul(longest_list(schema));
+            let limit = schema.rules.as_deref().and_then(|rules| rules.max_items);
+            let count = at.count.zip(limit).map(|(count, limit)| count.saturating_mul(limit));
             self.node(
                 below,
                 items,
@@ -120,7 +120,8 @@ impl Walk {
         let values = declared.get("additionalProperties").and_then(Value::as_object);
         if let (Some(below), Some(values)) = (values, &schema.additional) {
             let path = format!("{}.additionalProperties", at.path);
-            let count = at.count.saturating_mul(longest_map(schema));
+            let limit = schema.rules.as_deref().and_then(|rules| rules.max_properties);
+            let count = at.count.zip(limit).map(|(count, limit)| count.saturating_mul(limit));
             self.node(
                 below,
                 values,
@@ -200,41 +201,52 @@ impl Walk {
             FieldError::new(field(name), Problem::InvalidText(shown(rule)), detail)
         };
         let optional = rule.get("optionalOldSelf").and_then(Value::as_bool);
-        let this = Ty::of(schema);
+        // Rules at what no rule can see are not compiled.
+        let Some(this) = Ty::of(schema) else { return };
         let old = if optional == Some(true) {
-            Ty::Dyn
+            Ty::Optional(Box::new(this.clone()))
         } else {
             this.clone()
         };
         let variables = [("self", this), ("oldSelf", old)];
         let parsed = parse(expression);
-        let uses_old = parsed.as_ref().is_ok_and(|expr| mentions(expr, "oldSelf"));
-        match compiled(expression, &parsed, &variables) {
+        let compiled_rule = compiled(expression, &parsed, &variables, schema);
+        let is_sound = matches!(compiled_rule, Ok((Ty::Bool, _)));
+        let uses_old = is_sound && parsed.as_ref().is_ok_and(|expr| mentions(expr, "oldSelf"));
+        match compiled_rule {
             Err(detail) => self.errors.push(whole("rule", detail)),
-            Ok((ty, cost)) => {
-                let cost = cost.times(at.count);
+            Ok((Ty::Bool, cost)) => {
+                let count = at.count.unwrap_or_else(|| sizes::most(schema));
+                let cost = cost.saturating_mul(count);
                 self.costs.push((field("rule"), cost));
-                if cost.0 > cost::RULE {
+                if cost > cost::RULE {
                     let detail = cost::exceeds("estimated rule cost", cost, cost::RULE);
                     self.errors.push(FieldError::forbidden(field("rule"), detail));
                 }
-                if !ty.fits(&Ty::Bool) {
-                    let detail = "cel expression must evaluate to a bool".to_owned();
-                    self.errors.push(whole("rule", detail));
-                }
+            }
+            Ok(_) => {
+                let detail = "cel expression must evaluate to a bool".to_owned();
+                self.errors.push(whole("rule", detail));
             }
         }
         let message = text(rule, "messageExpression").unwrap_or_default().trim();
-        if !message.is_empty() {
-            match compiled(message, &parse(message), &variables) {
+        if !message.is_empty() && is_sound {
+            match compiled(message, &parse(message), &variables, schema) {
                 Err(detail) => self
                     .errors
                     .push(whole("messageExpression", format!("messageExpression {detail}"))),
-                Ok((ty, _)) if !ty.fits(&Ty::String(0)) => {
+                Ok((Ty::String, cost)) => {
+                    self.costs.push((field("messageExpression"), cost));
+                    if cost > cost::RULE {
+                        let detail = cost::exceeds("estimated messageExpression cost", cost, cost::RULE);
+                        self.errors
+                            .push(FieldError::forbidden(field("messageExpression"), detail));
+                    }
+                }
+                Ok(_) => {
                     let detail = "messageExpression must evaluate to a string".to_owned();
                     self.errors.push(whole("messageExpression", detail));
                 }
-                Ok(_) => {}
             }
         }
         if uses_old {
@@ -245,7 +257,7 @@ impl Walk {
                 self.errors
                     .push(FieldError::invalid(field("rule"), expression, detail));
             }
-        } else if let (Some(optional), true) = (optional, parsed.is_ok()) {
+        } else if let Some(optional) = optional {
             self.errors.push(FieldError::invalid(
                 field("optionalOldSelf"),
                 optional,
@@ -257,8 +269,11 @@ impl Walk {
     /// The cost of all rules together.
     fn total(&mut self, path: &str) {
         const SHOWN: usize = 4;
-        let total = self.costs.iter().fold(Cost(0), |sum, (_, cost)| sum + *cost);
-        if total.0 <= cost::SCHEMA {
+        let total = self
+            .costs
+            .iter()
+            .fold(0_u64, |sum, (_, cost)| sum.saturating_add(*cost));
+        if total <= cost::SCHEMA {
             return;
         }
         self.costs.sort_by_key(|(_, cost)| std::cmp::Reverse(*cost));
@@ -266,7 +281,7 @@ impl Walk {
             .costs
             .iter()
             .take(SHOWN)
-            .filter(|(_, cost)| cost.0 > cost::SCHEMA / 100);
+            .filter(|(_, cost)| *cost > cost::SCHEMA / 100);
         let large: Vec<FieldError> = large
             .map(|(path, _)| {
                 let detail = "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema";
@@ -287,16 +302,22 @@ fn compiled(
     text: &str,
     parsed: &Result<kube_cel::cel::common::ast::IdedExpr, String>,
     variables: &[(&str, Ty)],
-) -> Result<(Ty, Cost), String> {
+    schema: &Arc<Schema>,
+) -> Result<(Ty, u64), String> {
     let expr = match parsed {
         Ok(expr) => expr,
         Err(error) => return Err(format!("compilation failed: {}", syntax(text, error))),
     };
-    let Some(checked) = bound::on_stack(CHECKER_STACK, || check::check(text, expr, variables)) else {
+    let checked = bound::on_stack(CHECKER_STACK, || {
+        let checked = check::check(text, expr, variables);
+        let cost = cost::estimated(expr, &checked.types, schema);
+        (checked, cost)
+    });
+    let Some((checked, cost)) = checked else {
         return Err("compilation failed: the expression cannot be checked".to_owned());
     };
     if checked.errors.is_empty() {
-        return Ok((checked.ty, checked.cost));
+        return Ok((checked.ty, cost));
     }
     Err(format!("compilation failed: {}", checked.errors.join("\n")))
 }

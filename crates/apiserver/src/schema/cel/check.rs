@@ -1,14 +1,14 @@
-//! The checker of expressions: known fields, known functions, operands that fit together. Errors are worded as the checker
-//! of a kube-apiserver words them, with the place in the text.
+//! The checker of expressions: known names, known functions, operands that fit together. The rules, and the words of the
+//! errors, are those of cel-go with the options that a kube-apiserver sets.
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
-use kube_cel::cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue};
+use kube_cel::cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue, operators};
 
 use super::{
-    cost::Cost,
-    functions::{FUNCTIONS, NAMESPACES},
-    types::Ty,
+    functions::overloads,
+    places::places,
+    types::{Bound, Ty, general},
     values::identifier,
 };
 use crate::schema::Schema;
@@ -16,7 +16,8 @@ use crate::schema::Schema;
 /// The findings about an expression.
 pub(super) struct Checked {
     pub(super) ty: Ty,
-    pub(super) cost: Cost,
+    /// The types of its parts by their ids.
+    pub(super) types: HashMap<u64, Ty>,
     /// The errors, each with its place.
     pub(super) errors: Vec<String>,
 }
@@ -24,18 +25,32 @@ pub(super) struct Checked {
 /// Checks an expression in which the variables have these types. O(expression × its nesting).
 pub(super) fn check(text: &str, expr: &IdedExpr, variables: &[(&str, Ty)]) -> Checked {
     let mut checker = Checker {
-        text,
+        places: places(text, expr),
         scope: variables
             .iter()
             .map(|(name, ty)| ((*name).to_owned(), ty.clone()))
             .collect(),
+        bound: Bound::default(),
+        types: HashMap::new(),
         errors: Vec::new(),
     };
-    let (ty, cost) = checker.infer(expr);
+    let ty = checker.infer(expr);
+    let ty = checker.bound.resolved(&ty, true);
+    if checker.errors.is_empty() {
+        checker.literals(expr);
+    }
+    let bound = &checker.bound;
+    let types = checker.types.iter().map(|(id, ty)| (*id, bound.resolved(ty, true)));
+    let types = types.collect();
+    checker.errors.sort_by_key(|(at, _)| *at);
     Checked {
         ty,
-        cost,
-        errors: checker.errors,
+        types,
+        errors: checker
+            .errors
+            .into_iter()
+            .map(|(at, message)| placed(text, at.min(text.len()), &message))
+            .collect(),
     }
 }
 
@@ -52,320 +67,377 @@ pub(super) fn placed(text: &str, at: usize, message: &str) -> String {
     )
 }
 
-struct Checker<'a> {
-    text: &'a str,
+struct Checker {
+    places: HashMap<u64, usize>,
     scope: Vec<(String, Ty)>,
-    errors: Vec<String>,
+    bound: Bound,
+    types: HashMap<u64, Ty>,
+    errors: Vec<(usize, String)>,
 }
 
-impl Checker<'_> {
-    fn error(&mut self, at: usize, message: &str) {
-        let error = placed(self.text, at.min(self.text.len()), message);
-        if !self.errors.contains(&error) {
-            self.errors.push(error);
-        }
+impl Checker {
+    fn error(&mut self, id: u64, message: String) -> Ty {
+        let at = self.places.get(&id).copied().unwrap_or_default();
+        self.errors.push((at, message));
+        Ty::Error
     }
 
-    /// The position of the first use of a word as a word of its own.
-    fn word(&self, word: &str) -> usize {
-        let part = |c: char| c.is_alphanumeric() || c == '_';
-        self.text
-            .match_indices(word)
-            .map(|(at, _)| at)
-            .find(|at| !self.text[..*at].ends_with(part) && !self.text[at + word.len()..].starts_with(part))
-            .unwrap_or(0)
+    fn undeclared(&mut self, id: u64, name: &str) -> Ty {
+        self.error(id, format!("undeclared reference to '{name}' (in container '')"))
     }
 
-    fn infer(&mut self, expr: &IdedExpr) -> (Ty, Cost) {
-        match &expr.expr {
-            Expr::Literal(literal) => (of_literal(literal), Cost::ZERO),
-            Expr::Ident(name) => (self.variable(name), Cost::ONE),
+    fn mismatch(&mut self, id: u64, wanted: &Ty, found: &Ty) -> Ty {
+        let (wanted, found) = (self.bound.resolved(wanted, false), self.bound.resolved(found, false));
+        self.error(
+            id,
+            format!("expected type '{}' but found '{}'", wanted.name(), found.name()),
+        )
+    }
+
+    fn infer(&mut self, expr: &IdedExpr) -> Ty {
+        let ty = match &expr.expr {
+            Expr::Literal(literal) => of_literal(literal),
+            Expr::Ident(name) => self.variable(expr.id, name),
             Expr::Select(select) => {
-                let (of, cost) = self.infer(&select.operand);
-                let ty = self.field(&of, &select.field);
-                (if select.test { Ty::Bool } else { ty }, cost + Cost::ONE)
+                let of = self.infer(&select.operand);
+                let ty = self.field(expr.id, &of, &select.field);
+                if select.test { Ty::Bool } else { ty }
             }
-            Expr::Call(call) => self.call(call),
+            Expr::Call(call) => self.call(expr.id, call),
             Expr::Comprehension(loops) => self.comprehension(loops),
             Expr::List(list) => {
                 let mut items = None;
-                let mut cost = Cost::of(10);
-                for element in &list.elements {
-                    let (ty, more) = self.infer(element);
-                    cost = cost + more;
-                    items = Some(match items {
-                        None => ty,
-                        Some(known) if ty.fits(&known) => known,
-                        Some(_) => Ty::Dyn,
-                    });
+                for (at, element) in list.elements.iter().enumerate() {
+                    let ty = self.infer(element);
+                    let ty = self.item(element.id, ty, list.optional_indices.contains(&at));
+                    items = Some(self.joined(element.id, items, ty));
                 }
-                (
-                    Ty::List(Box::new(items.unwrap_or(Ty::Dyn)), list.elements.len() as u64),
-                    cost,
-                )
+                Ty::List(Box::new(items.unwrap_or_else(|| self.variable_type())))
             }
-            Expr::Map(map) => {
-                let mut cost = Cost::of(30);
-                for entry in &map.entries {
-                    if let EntryExpr::MapEntry(entry) = &entry.expr {
-                        cost = cost + self.infer(&entry.key).1 + self.infer(&entry.value).1;
-                    }
-                }
-                (Ty::Map(Box::new(Ty::Dyn), map.entries.len() as u64), cost)
+            Expr::Map(map) => self.map(&map.entries),
+            Expr::Struct(message) => self.undeclared(expr.id, &message.type_name),
+            Expr::Unspecified => Ty::Error,
+        };
+        self.types.insert(expr.id, ty.clone());
+        ty
+    }
+
+    fn variable_type(&mut self) -> Ty {
+        Ty::Var(self.bound.fresh(1))
+    }
+
+    fn map(&mut self, entries: &[kube_cel::cel::common::ast::IdedEntryExpr]) -> Ty {
+        let (mut keys, mut values) = (None, None);
+        for entry in entries {
+            if let EntryExpr::MapEntry(entry) = &entry.expr {
+                let key = self.infer(&entry.key);
+                keys = Some(self.joined(entry.key.id, keys, key));
+                let value = self.infer(&entry.value);
+                let value = self.item(entry.value.id, value, entry.optional);
+                values = Some(self.joined(entry.value.id, values, value));
             }
-            Expr::Struct(_) | Expr::Unspecified => (Ty::Dyn, Cost::ONE),
+        }
+        let keys = keys.unwrap_or_else(|| self.variable_type());
+        let values = values.unwrap_or_else(|| self.variable_type());
+        Ty::Map(Box::new(keys), Box::new(values))
+    }
+
+    /// The type of an item that may be absent: what is in the optional.
+    fn item(&mut self, id: u64, ty: Ty, is_optional: bool) -> Ty {
+        match ty {
+            Ty::Optional(inner) if is_optional => *inner,
+            ty if is_optional && !ty.is_any() => {
+                let wanted = Ty::Optional(Box::new(ty.clone()));
+                self.mismatch(id, &wanted, &ty)
+            }
+            ty => ty,
         }
     }
 
-    fn variable(&mut self, name: &str) -> Ty {
-        const TYPES: [&str; 11] = [
-            "bool",
-            "bytes",
-            "double",
-            "duration",
-            "int",
-            "list",
-            "map",
-            "null_type",
-            "string",
-            "timestamp",
-            "uint",
-        ];
+    /// The type of the items of a literal so far, with one more.
+    fn joined(&mut self, id: u64, before: Option<Ty>, ty: Ty) -> Ty {
+        match before {
+            None => ty,
+            Some(before) if self.bound.assign(&before, &ty) => general(&before, &ty).clone(),
+            Some(before) => self.mismatch(id, &before, &ty),
+        }
+    }
+
+    fn variable(&mut self, id: u64, name: &str) -> Ty {
         if let Some((_, ty)) = self.scope.iter().rev().find(|(known, _)| known == name) {
             return ty.clone();
         }
-        if !TYPES.contains(&name) && name != "type" {
-            let at = self.word(name);
-            self.error(at, &format!("undeclared reference to '{name}' (in container '')"));
-        }
-        Ty::Dyn
+        let ty = match name {
+            "null_type" => Ty::Null,
+            "list" => Ty::List(Box::new(Ty::Dyn)),
+            "map" => Ty::Map(Box::new(Ty::Dyn), Box::new(Ty::Dyn)),
+            "type" => Ty::Type(Box::new(Ty::Dyn)),
+            "bool" | "bytes" | "double" | "int" | "string" | "uint" => match name {
+                "bool" => Ty::Bool,
+                "bytes" => Ty::Bytes,
+                "double" => Ty::Double,
+                "int" => Ty::Int,
+                "string" => Ty::String,
+                _ => Ty::Uint,
+            },
+            "optional_type" => Ty::Optional(Box::new(Ty::Dyn)),
+            _ => return self.undeclared(id, name),
+        };
+        Ty::Type(Box::new(ty))
     }
 
-    fn field(&mut self, of: &Ty, field: &str) -> Ty {
-        match of {
+    fn field(&mut self, id: u64, of: &Ty, field: &str) -> Ty {
+        match self.bound.resolved(of, false) {
             Ty::Object(schema) => {
                 let found = schema
                     .properties
                     .iter()
                     .find(|(name, _)| identifier(name).as_deref() == Some(field));
-                match found {
-                    Some((name, metadata)) if schema.embedded && name == "metadata" => names_of(metadata),
+                let ty = match found {
+                    Some((name, metadata)) if schema.embedded && name == "metadata" => Some(names_of(metadata)),
                     Some((_, schema)) => Ty::of(schema),
-                    None => {
-                        let at = self.after_dot(field);
-                        self.error(at, &format!("undefined field '{field}'"));
-                        Ty::Dyn
-                    }
+                    None => None,
+                };
+                ty.unwrap_or_else(|| self.error(id, format!("undefined field '{field}'")))
+            }
+            Ty::Map(_, values) => *values,
+            Ty::Optional(inner) => {
+                let ty = self.field(id, &inner, field);
+                match ty {
+                    Ty::Optional(_) => ty,
+                    ty => Ty::Optional(Box::new(ty)),
                 }
             }
-            Ty::Map(values, _) => Ty::clone(values),
-            Ty::Dyn => Ty::Dyn,
-            other => {
-                let at = self.after_dot(field);
-                self.error(
-                    at,
-                    &format!("type '{}' does not support field selection", other.name()),
-                );
+            Ty::Var(_) => {
+                self.bound.assign(&Ty::Dyn, of);
+                Ty::Dyn
+            }
+            ty if ty.is_any() => Ty::Dyn,
+            ty => {
+                self.error(id, format!("type '{}' does not support field selection", ty.name()));
                 Ty::Dyn
             }
         }
     }
 
-    /// The position of the dot before a field.
-    fn after_dot(&self, field: &str) -> usize {
-        let dotted = format!(".{field}");
-        let part = |c: char| c.is_alphanumeric() || c == '_';
-        self.text
-            .match_indices(&dotted)
-            .map(|(at, _)| at)
-            .find(|at| !self.text[at + dotted.len()..].starts_with(part))
-            .unwrap_or(0)
-    }
-
-    fn call(&mut self, call: &CallExpr) -> (Ty, Cost) {
-        if let Some(known) = self.namespaced(call) {
-            return known;
-        }
-        let target = call.target.as_deref().map(|target| self.infer(target));
-        let two_variables = call.target.is_some()
-            && call.args.len() > 2
-            && call.args[..2]
-                .iter()
-                .all(|arg| matches!(arg.expr, Expr::Ident(_)));
-        if two_variables {
-            return self.over_pairs(call, target);
-        }
-        let args: Vec<(Ty, Cost)> = call.args.iter().map(|arg| self.infer(arg)).collect();
-        let mut cost = args.iter().fold(Cost::ONE, |cost, (_, more)| cost + *more);
-        let mut types: Vec<Ty> = args.into_iter().map(|(ty, _)| ty).collect();
-        if let Some((ty, more)) = target {
-            cost = cost + more;
-            types.insert(0, ty);
-        }
+    fn call(&mut self, id: u64, call: &CallExpr) -> Ty {
         let name = call.func_name.as_str();
-        if let Some(ty) = self.operator(name, &types) {
-            return (ty, cost + Cost::comparing(name, &types));
+        if name == operators::OPT_SELECT {
+            return self.optional_field(id, call);
         }
-        cost = cost + Cost::reading(name, &types);
-        match FUNCTIONS.iter().find(|(known, _)| *known == name) {
-            Some((_, Some(simple))) => (Ty::from(*simple), cost),
-            Some((_, None)) => (Ty::Dyn, cost),
-            None if name.starts_with(['_', '@', '!', '-', '?']) => (Ty::Dyn, cost),
-            None => {
-                let at = self.opening(name);
-                self.error(at, &format!("undeclared reference to '{name}' (in container '')"));
-                (Ty::Dyn, cost)
+        if let Some(ty) = self.extended_macro(call) {
+            return ty;
+        }
+        let mut types: Vec<Ty> = call.args.iter().map(|arg| self.infer(arg)).collect();
+        if matches!(name, operators::LOGICAL_AND | operators::LOGICAL_OR) {
+            let mut ty = Ty::Bool;
+            for (arg, found) in call.args.iter().zip(&types) {
+                if !self.bound.assign(found, &Ty::Bool) {
+                    ty = self.mismatch(arg.id, &Ty::Bool, found);
+                }
             }
+            return ty;
         }
-    }
-
-    /// The position of the bracket behind a function's name.
-    fn opening(&self, name: &str) -> usize {
-        let called = format!("{name}(");
-        self.text.find(&called).map_or(0, |at| at + name.len())
-    }
-
-    /// `sets.contains(a, b)` and the like: what is before the dot is no variable.
-    fn namespaced(&mut self, call: &CallExpr) -> Option<(Ty, Cost)> {
-        let Expr::Ident(namespace) = &call.target.as_deref()?.expr else {
-            return None;
+        let Some(target) = call.target.as_deref() else {
+            return self.resolve(id, name, &types, false);
         };
-        let shadowed = self.scope.iter().any(|(known, _)| known == namespace);
-        if shadowed || !NAMESPACES.contains(&namespace.as_str()) {
-            return None;
-        }
-        let cost = call
-            .args
-            .iter()
-            .map(|arg| match (namespace.as_str(), &arg.expr) {
-                ("cel", _) => Cost::ZERO,
-                _ => self.infer(arg).1,
-            })
-            .fold(Cost::ONE, |cost, more| cost + more);
-        let ty = if namespace == "sets" { Ty::Bool } else { Ty::Dyn };
-        Some((ty, cost))
-    }
-
-    fn over_pairs(&mut self, call: &CallExpr, target: Option<(Ty, Cost)>) -> (Ty, Cost) {
-        let (of, cost) = target.unwrap_or((Ty::Dyn, Cost::ONE));
-        let (first, second) = match &of {
-            Ty::List(items, _) => (Ty::Int, Ty::clone(items)),
-            Ty::Map(values, _) => (Ty::String(super::types::REQUEST), Ty::clone(values)),
-            _ => (Ty::Dyn, Ty::Dyn),
-        };
-        let before = self.scope.len();
-        for (arg, ty) in call.args.iter().zip([first, second]) {
-            if let Expr::Ident(name) = &arg.expr {
-                self.scope.push((name.clone(), ty));
+        if let Some(prefix) = qualified(target) {
+            let name = format!("{prefix}.{name}");
+            if overloads(&name).is_some() {
+                return self.resolve(id, &name, &types, false);
             }
         }
-        let body = call.args[2..]
-            .iter()
-            .map(|arg| self.infer(arg).1)
-            .fold(Cost::ONE, |cost, more| cost + more);
-        self.scope.truncate(before);
-        let ty = match call.func_name.as_str() {
-            "all" | "exists" | "existsOne" | "exists_one" => Ty::Bool,
-            _ => Ty::Dyn,
-        };
-        (ty, cost + body.times(of.size()))
+        let target = self.infer(target);
+        types.insert(0, target);
+        self.resolve(id, name, &types, true)
     }
 
-    fn comprehension(&mut self, loops: &ComprehensionExpr) -> (Ty, Cost) {
-        let (range, cost) = self.infer(&loops.iter_range);
-        let item = match &range {
-            Ty::List(items, _) => Ty::clone(items),
-            Ty::Map(..) | Ty::Object(_) => Ty::String(super::types::REQUEST),
-            Ty::Dyn => Ty::Dyn,
-            other => {
-                let at = self.text.find(&format!("({}", loops.iter_var)).unwrap_or(0);
-                self.error(
-                    at,
-                    &format!(
-                        "expression of type '{}' cannot be range of a comprehension (must be list, map, or dynamic)",
-                        other.name()
-                    ),
-                );
-                Ty::Dyn
+    /// The type of the result of the overloads that take these arguments.
+    fn resolve(&mut self, id: u64, name: &str, types: &[Ty], on_value: bool) -> Ty {
+        let Some(overloads) = overloads(name) else {
+            return self.undeclared(id, name);
+        };
+        let mut result: Option<Ty> = None;
+        for overload in overloads.iter().filter(|overload| overload.on_value == on_value) {
+            let first = self.bound.fresh(2);
+            let args: Vec<Ty> = overload.args.iter().map(|arg| arg.fresh(first)).collect();
+            if !self.bound.assign_all(types, &args) {
+                continue;
             }
-        };
-        let (accumulated, init) = self.infer(&loops.accu_init);
-        let is_list = matches!(accumulated, Ty::List(..));
-        let before = self.scope.len();
-        // The collected list is not followed: its type grows with the steps.
-        let accumulator = if is_list { Ty::Dyn } else { accumulated };
-        self.scope.push((loops.accu_var.clone(), accumulator));
-        self.scope.push((loops.iter_var.clone(), item));
-        let (_, condition) = self.infer(&loops.loop_cond);
-        let (_, step) = self.infer(&loops.loop_step);
-        let (result, last) = self.infer(&loops.result);
-        self.scope.truncate(before);
-        let ty = if is_list {
-            Ty::List(Box::new(Ty::Dyn), range.size())
-        } else {
-            result
-        };
-        (ty, cost + init + last + (condition + step).times(range.size()))
+            let ty = self.bound.resolved(&overload.result.fresh(first), false);
+            result = Some(match result {
+                None => ty,
+                Some(before) if matches!(before, Ty::Dyn) || before.is_same(&ty) => before,
+                Some(_) => Ty::Dyn,
+            });
+        }
+        result.unwrap_or_else(|| {
+            let names: Vec<String> = types
+                .iter()
+                .map(|ty| self.bound.resolved(ty, true).name())
+                .collect();
+            let shown = match names.split_first() {
+                Some((target, args)) if on_value => format!("{target}.({})", args.join(", ")),
+                _ => format!("({})", names.join(", ")),
+            };
+            self.error(
+                id,
+                format!("found no matching overload for '{name}' applied to '{shown}'"),
+            )
+        })
     }
 
-    /// The type of an operator's result; `None` when it is none.
-    fn operator(&mut self, name: &str, types: &[Ty]) -> Option<Ty> {
-        let (symbol, good, ty) = match (name, types) {
-            ("_&&_" | "_||_", [a, b]) => {
-                let good = a.fits(&Ty::Bool) && b.fits(&Ty::Bool);
-                (name.trim_matches('_'), good, Ty::Bool)
-            }
-            ("!_", [a]) => ("!", a.fits(&Ty::Bool), Ty::Bool),
-            ("_?_:_", [condition, a, b]) => {
-                let ty = if a.fits(b) { a.clone() } else { Ty::Dyn };
-                ("?", condition.fits(&Ty::Bool) && a.fits(b), ty)
-            }
-            ("_==_" | "_!=_", [a, b]) => (name.trim_matches('_'), a.fits(b), Ty::Bool),
-            ("_<_" | "_<=_" | "_>_" | "_>=_", [a, b]) => {
-                let ordered = |ty: &Ty| !matches!(ty, Ty::List(..) | Ty::Map(..) | Ty::Object(_));
-                let good = ordered(a) && ordered(b) && (a.fits(b) || (a.is_number() && b.is_number()));
-                (name.trim_matches('_'), good, Ty::Bool)
-            }
-            ("_+_", [a, b]) => ("+", adds(a, b), sum(a, b)),
-            ("_-_", [a, b]) => ("-", subtracts(a, b), difference(a, b)),
-            ("_*_" | "_/_" | "_%_", [a, b]) => {
-                let number = |ty: &Ty| ty.is_number() || matches!(ty, Ty::Dyn);
-                let ty = if matches!(a, Ty::Dyn) {
-                    b.clone()
-                } else {
-                    a.clone()
-                };
-                (name.trim_matches('_'), number(a) && number(b) && a.fits(b), ty)
-            }
-            ("-_", [a]) => ("-", a.is_number() || matches!(a, Ty::Dyn), a.clone()),
-            ("@in", [_, b]) => {
-                let container = matches!(b, Ty::List(..) | Ty::Map(..) | Ty::Dyn);
-                (" in ", container, Ty::Bool)
-            }
-            ("_[_]" | "_[?_]", [a, _]) => {
-                let ty = match a {
-                    Ty::List(items, _) | Ty::Map(items, _) if name == "_[_]" => Ty::clone(items),
+    /// `a.?b`.
+    fn optional_field(&mut self, id: u64, call: &CallExpr) -> Ty {
+        let [of, field] = call.args.as_slice() else { return Ty::Error };
+        let Expr::Literal(LiteralValue::String(name)) = &field.expr else {
+            return Ty::Error;
+        };
+        let of = self.infer(of);
+        match self.field(id, &of, name.inner()) {
+            ty @ Ty::Optional(_) => ty,
+            ty => Ty::Optional(Box::new(ty)),
+        }
+    }
+
+    /// Macros that the parser leaves as calls: those over two variables, of optionals, and `sortBy`.
+    fn extended_macro(&mut self, call: &CallExpr) -> Option<Ty> {
+        let target = call.target.as_deref()?;
+        let name = call.func_name.as_str();
+        let ident = |at: usize| match &call.args.get(at)?.expr {
+            Expr::Ident(name) => Some(name.clone()),
+            _ => None,
+        };
+        match (name, call.args.as_slice()) {
+            ("optMap" | "optFlatMap" | "sortBy", [_, body]) => {
+                let variable = ident(0)?;
+                let of = self.infer(target);
+                let item = match (self.bound.resolved(&of, true), name) {
+                    (Ty::Optional(inner), "optMap" | "optFlatMap") | (Ty::List(inner), "sortBy") => *inner,
                     _ => Ty::Dyn,
                 };
-                let good = matches!(a, Ty::List(..) | Ty::Map(..) | Ty::Dyn);
-                ("[", good, ty)
+                let ty = self.within(&[(variable, item)], body);
+                Some(match name {
+                    "optMap" => Ty::Optional(Box::new(ty)),
+                    "optFlatMap" => ty,
+                    _ => of,
+                })
             }
-            _ => return None,
-        };
-        if !good {
-            let at = self.text.find(symbol).unwrap_or(0);
-            let at = if symbol == " in " { at + 1 } else { at };
-            let names: Vec<String> = types.iter().map(Ty::name).collect();
-            self.error(
-                at,
-                &format!(
-                    "found no matching overload for '{name}' applied to '({})'",
-                    names.join(", ")
-                ),
-            );
-            return Some(Ty::Dyn);
+            (
+                "all" | "exists" | "existsOne" | "exists_one" | "transformList" | "transformMap" | "transformMapEntry",
+                [_, _, bodies @ ..],
+            ) if !bodies.is_empty() => {
+                let variables = [ident(0)?, ident(1)?];
+                let of = self.infer(target);
+                let (key, value) = self.range(target.id, &of);
+                let scope: Vec<(String, Ty)> = variables.into_iter().zip([key.clone(), value]).collect();
+                let (result, conditions) = bodies.split_last()?;
+                let is_check = !name.starts_with("transform");
+                for condition in conditions.iter().chain(is_check.then_some(result)) {
+                    let ty = self.within(&scope, condition);
+                    if !self.bound.assign(&ty, &Ty::Bool) {
+                        self.mismatch(condition.id, &Ty::Bool, &ty);
+                    }
+                }
+                if is_check {
+                    return Some(Ty::Bool);
+                }
+                let ty = self.within(&scope, result);
+                Some(match name {
+                    "transformList" => Ty::List(Box::new(ty)),
+                    "transformMap" => Ty::Map(Box::new(key), Box::new(ty)),
+                    _ => ty,
+                })
+            }
+            _ => None,
         }
-        Some(ty)
+    }
+
+    /// The type of an expression that sees these variables as well.
+    fn within(&mut self, variables: &[(String, Ty)], expr: &IdedExpr) -> Ty {
+        let before = self.scope.len();
+        self.scope.extend_from_slice(variables);
+        let ty = self.infer(expr);
+        self.scope.truncate(before);
+        ty
+    }
+
+    /// The types of what two variables run over.
+    fn range(&mut self, id: u64, of: &Ty) -> (Ty, Ty) {
+        match self.bound.resolved(of, false) {
+            Ty::List(items) => (Ty::Int, *items),
+            Ty::Map(keys, values) => (*keys, *values),
+            ty => {
+                let item = self.no_range(id, of, &ty);
+                (item.clone(), item)
+            }
+        }
+    }
+
+    /// The type of a variable that runs over what is neither a list nor a map.
+    fn no_range(&mut self, id: u64, of: &Ty, resolved: &Ty) -> Ty {
+        if resolved.is_any() || matches!(resolved, Ty::Var(_)) {
+            self.bound.assign(&Ty::Dyn, of);
+            return Ty::Dyn;
+        }
+        self.error(
+            id,
+            format!(
+                "expression of type '{}' cannot be range of a comprehension (must be list, map, or dynamic)",
+                resolved.name()
+            ),
+        )
+    }
+
+    fn comprehension(&mut self, loops: &ComprehensionExpr) -> Ty {
+        let of = self.infer(&loops.iter_range);
+        let accumulated = self.infer(&loops.accu_init);
+        let item = match self.bound.resolved(&of, false) {
+            Ty::List(items) => *items,
+            Ty::Map(keys, _) => *keys,
+            ty => self.no_range(loops.iter_range.id, &of, &ty),
+        };
+        let before = self.scope.len();
+        self.scope.push((loops.accu_var.clone(), accumulated.clone()));
+        self.scope.push((loops.iter_var.clone(), item));
+        self.infer(&loops.loop_cond);
+        let step = self.infer(&loops.loop_step);
+        if !self.bound.assign(&step, &accumulated) {
+            self.mismatch(loops.loop_step.id, &accumulated, &step);
+        }
+        self.scope.truncate(before + 1);
+        let result = self.infer(&loops.result);
+        self.scope.truncate(before);
+        self.bound.resolved(&result, false)
+    }
+
+    /// Refuses durations, times and patterns that are written out and wrong.
+    fn literals(&mut self, expr: &IdedExpr) {
+        if let Expr::Call(call) = &expr.expr {
+            let text = call.args.last().and_then(|arg| match &arg.expr {
+                Expr::Literal(LiteralValue::String(text)) => Some((arg.id, text.inner())),
+                _ => None,
+            });
+            let is_wrong = |text: &str| match call.func_name.as_str() {
+                "duration" => !crate::schema::formats::is_go_duration(text),
+                "timestamp" => text.parse::<jiff::Timestamp>().is_err(),
+                "matches" => regex::Regex::new(text).is_err(),
+                _ => false,
+            };
+            if let Some((id, _)) = text.filter(|(_, text)| is_wrong(text)) {
+                self.error(id, format!("invalid {} argument", call.func_name));
+            }
+        }
+        super::bound::each(expr, &mut |part| self.literals(part));
+    }
+}
+
+/// The name that a chain of selections is: `a.b.c`.
+fn qualified(expr: &IdedExpr) -> Option<String> {
+    match &expr.expr {
+        Expr::Ident(name) => Some(name.clone()),
+        Expr::Select(select) if !select.test => Some(format!("{}.{}", qualified(&select.operand)?, select.field)),
+        _ => None,
     }
 }
 
@@ -377,42 +449,6 @@ fn names_of(metadata: &Schema) -> Ty {
     Ty::Object(Arc::new(seen))
 }
 
-fn adds(a: &Ty, b: &Ty) -> bool {
-    match (a, b) {
-        (Ty::Dyn, _) | (_, Ty::Dyn) => true,
-        (Ty::Timestamp, Ty::Duration) | (Ty::Duration, Ty::Timestamp | Ty::Duration) => true,
-        (Ty::String(_), Ty::String(_)) | (Ty::Bytes, Ty::Bytes) => true,
-        (Ty::List(x, _), Ty::List(y, _)) => x.fits(y),
-        _ => a.is_number() && a.fits(b),
-    }
-}
-
-fn sum(a: &Ty, b: &Ty) -> Ty {
-    match (a, b) {
-        (Ty::String(x), Ty::String(y)) => Ty::String(x.saturating_add(*y)),
-        (Ty::List(items, x), Ty::List(_, y)) => Ty::List(items.clone(), x.saturating_add(*y)),
-        (Ty::Timestamp, _) | (_, Ty::Timestamp) => Ty::Timestamp,
-        (Ty::Dyn, _) | (_, Ty::Dyn) => Ty::Dyn,
-        _ => a.clone(),
-    }
-}
-
-fn subtracts(a: &Ty, b: &Ty) -> bool {
-    match (a, b) {
-        (Ty::Dyn, _) | (_, Ty::Dyn) => true,
-        (Ty::Timestamp, Ty::Timestamp | Ty::Duration) | (Ty::Duration, Ty::Duration) => true,
-        _ => a.is_number() && a.fits(b),
-    }
-}
-
-fn difference(a: &Ty, b: &Ty) -> Ty {
-    match (a, b) {
-        (Ty::Timestamp, Ty::Timestamp) => Ty::Duration,
-        (Ty::Dyn, _) | (_, Ty::Dyn) => Ty::Dyn,
-        _ => a.clone(),
-    }
-}
-
 fn of_literal(literal: &LiteralValue) -> Ty {
     match literal {
         LiteralValue::Boolean(_) => Ty::Bool,
@@ -420,7 +456,7 @@ fn of_literal(literal: &LiteralValue) -> Ty {
         LiteralValue::Double(_) => Ty::Double,
         LiteralValue::Int(_) => Ty::Int,
         LiteralValue::Null => Ty::Null,
-        LiteralValue::String(text) => Ty::String(text.inner().len() as u64),
+        LiteralValue::String(_) => Ty::String,
         LiteralValue::UInt(_) => Ty::Uint,
     }
 }
