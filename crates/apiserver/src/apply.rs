@@ -3,7 +3,7 @@
 //! [`track`] notes what a create, update or patch changed; [`apply()`] merges what a manager wants into what is there.
 //! Both see an object as a tree of fields, which [`shape`] reads off the kind's schema.
 
-use std::sync::LazyLock;
+use std::{collections::BTreeSet, sync::LazyLock};
 
 use serde_json::Value;
 
@@ -78,11 +78,35 @@ pub fn track(resource: &Resource, old: Option<&Object>, new: &mut Object, manage
             .filter(|managed| !managed.is_empty())
             .unwrap_or_else(live),
     };
+    if old.is_some_and(|old| !fits_versions(resource, &managed, [old, new])) {
+        managed.clear();
+    }
     if !managed.is_empty() || old.is_none() {
         note_update(resource, old, new, &mut managed, manager);
     }
     decode::stored(resource, new);
     write(new, &managed);
+}
+
+/// False if fields are recorded in another version of a CRD that does not declare all fields of an object, or is no longer
+/// there: what changed cannot be told in its terms, and the records are dropped.
+fn fits_versions(resource: &Resource, managed: &Managed, objects: [&Object; 2]) -> bool {
+    let Some(custom) = &resource.custom else {
+        return true;
+    };
+    let versions: BTreeSet<&str> = managed.values().map(|owned| owned.version.as_str()).collect();
+    versions.into_iter().filter(|version| *version != resource.api_version()).all(|version| {
+        let name = version.strip_prefix(&*resource.group).and_then(|rest| rest.strip_prefix('/'));
+        let Some(schema) = name.and_then(|name| custom.versions.get(name)) else {
+            return false;
+        };
+        let shape = Shape::object(schema);
+        objects.into_iter().all(|object| {
+            let mut object = object.clone();
+            object.remove("metadata");
+            typed::problems(&shape, &Value::Object(object)).is_none()
+        })
+    })
 }
 
 /// If only the times in managedFields differ, the old ones stay: a change that came to nothing changes no time.

@@ -4,9 +4,12 @@
 //! `names` are the names and the conditions about their acceptance. The rules of the CRD kind itself are in `kinds::crds`, its
 //! life cycle in `controllers::definitions`.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use serde_json::{Map, Value, json};
@@ -63,18 +66,16 @@ pub fn resources(crd: &Object, before: Option<&Resource>, late: &Arc<AtomicU64>)
     let before = before.and_then(|before| before.custom.as_deref());
     let replaced = before.map_or_else(CancellationToken::new, |before| before.replaced.clone());
     let since = before.map_or(0, |before| before.since.load(Ordering::Relaxed));
-    let stored = declared::list(spec, "versions")
+    let versions: BTreeMap<String, Arc<Schema>> = declared::list(spec, "versions")
         .filter_map(Value::as_object)
-        .find(|version| declared::text(version, "name") == Some(&storage))
-        .map(understood);
+        .map(|version| (word(version, "name"), understood(version)))
+        .collect();
+    let versions = Arc::new(versions);
     served
         .iter()
         .map(|version| {
             let name = word(version, "name");
-            let schema = match &stored {
-                Some(stored) if name == storage => stored.clone(),
-                _ => understood(version),
-            };
+            let schema = versions.get(&name).cloned().unwrap_or_default();
             let subresources = part(version, "subresources");
             let custom = Custom {
                 crd: word(&metadata, "name"),
@@ -87,7 +88,7 @@ pub fn resources(crd: &Object, before: Option<&Resource>, late: &Arc<AtomicU64>)
                 scale: subresources.get("scale").and_then(scale::Paths::of),
                 status: subresources.get("status").is_some_and(Value::is_object),
                 deprecation: deprecation(version, &group, &kind, &served),
-                stored: stored.clone().filter(|_| name != storage),
+                versions: versions.clone(),
                 storage: storage.clone(),
                 terminating: metadata.contains_key("deletionTimestamp"),
                 alone: served.len() == 1 && name == storage,

@@ -188,12 +188,12 @@ fn version_3(kinds: &Kinds, path: &str) -> Value {
     } else {
         ("Kubernetes", "1.36")
     };
-    let (paths, definitions) = contents(Flavor::V3, resources.into_iter());
-    let mut paths = paths;
-    if !custom {
-        let get = json!({"get": {"description": "what is served here", "responses": {"200": {"description": "OK"}}}});
-        paths.insert(format!("/{path}/"), get);
+    let (mut paths, mut definitions) = contents(Flavor::V3, resources.into_iter());
+    if let Some(discovery) = paths::Discovery::of(&words).filter(|_| !custom) {
+        paths.insert(format!("/{path}/"), discovery.item());
+        definitions.add_root(&discovery.answer);
     }
+    let definitions = definitions.into_value();
     json!({
         "openapi": "3.0.0", "info": {"title": title, "version": number}, "paths": paths,
         "components": {"schemas": definitions, "securitySchemes": {"BearerToken": bearer()}},
@@ -203,6 +203,7 @@ fn version_3(kinds: &Kinds, path: &str) -> Value {
 /// The version 2 document: everything that is served.
 fn version_2(kinds: &Kinds) -> Value {
     let (mut paths, definitions) = contents(Flavor::V2, kinds.all());
+    let definitions = definitions.into_value();
     let version = json!({"get": {"description": "version of the server", "operationId": "getCodeVersion",
         "responses": {"200": {"description": "OK"}}}});
     paths.insert("/version/".to_owned(), version);
@@ -220,12 +221,12 @@ fn bearer() -> Value {
 fn contents<'a>(
     flavor: Flavor,
     resources: impl Iterator<Item = &'a Arc<Resource>>,
-) -> (Map<String, Value>, Value) {
+) -> (Map<String, Value>, Definitions) {
     let mut definitions = Definitions::new(flavor);
     let mut all = Map::new();
     for resource in resources {
         definitions.add(resource);
         paths::add(&mut all, flavor, resource);
     }
-    (all, definitions.into_value())
+    (all, definitions)
 }

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     resource::Resource,
-    schema::{ListKind, Rules, Schema, Type},
+    schema::{ListKind, Rules, Schema, Type, builtin::Root},
 };
 
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
@@ -93,6 +93,13 @@ impl Definitions {
         if resource.verbs.contains(&"list") {
             self.add_list(resource, &name);
         }
+        self.finish();
+    }
+
+    /// Adds a type that is no kind of a resource, and what it is made of.
+    pub(super) fn add_root(&mut self, root: &Root) {
+        let body = self.body(&root.schema());
+        self.done.insert((root.name)(), body);
         self.finish();
     }
 

@@ -48,8 +48,8 @@ pub struct Custom {
     pub deprecation: Option<String>,
     /// Version that objects are stored as.
     pub storage: String,
-    /// The schema of objects in that version, if it is another.
-    pub(crate) stored: Option<Arc<Schema>>,
+    /// The schemas of all versions by their names, also of those that are not served.
+    pub(crate) versions: Arc<BTreeMap<String, Arc<Schema>>>,
     /// True if the CRD is being deleted: nothing new is created.
     pub terminating: bool,
     /// True if this is the only served version, and the stored one.
@@ -110,8 +110,9 @@ impl Custom {
             .compare_exchange(0, revision, Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    /// A stored object as this version shows it: pruned and with defaults, unless it is so already. O(object).
-    pub fn show(&self, object: &mut Object) {
+    /// A stored object as this version shows it, unless it is so already: pruned and with defaults as the version that it was
+    /// stored as has them, then pruned by this version. O(object).
+    pub fn show(&self, object: &mut Object, stored_as: Option<&str>) {
         let revision = object
             .get("metadata")
             .and_then(|metadata| metadata.get("resourceVersion"))
@@ -121,11 +122,13 @@ impl Custom {
             return;
         }
         let mut value = Value::Object(std::mem::take(object));
-        // First as it was stored, then as it is requested.
-        for schema in self.stored.iter().chain([&self.schema]) {
-            prune::prune(&mut value, Some(schema));
-            prune::drop_nulls(&mut value, schema);
-            prune::fill(&mut value, schema);
+        let stored = stored_as.and_then(|version| self.versions.get(version));
+        let stored = stored.or_else(|| self.versions.get(&self.storage)).unwrap_or(&self.schema);
+        prune::prune(&mut value, Some(stored));
+        prune::drop_nulls(&mut value, stored);
+        prune::fill(&mut value, stored);
+        if !Arc::ptr_eq(stored, &self.schema) {
+            prune::prune(&mut value, Some(&self.schema));
         }
         if let Value::Object(fields) = value {
             *object = fields;

@@ -21,12 +21,18 @@ pub(crate) fn encode(mut object: Object, revision: u64) -> Bytes {
     Bytes::copy_from_slice(&json::compact_map(&object))
 }
 
+/// The version that a custom resource was stored as, beside its fields, where the CRD has several. No client names a field so.
+const STORED_AS: &str = "\u{0}version";
+
 /// The same for an object in the form of a resource, whose stored form may differ.
 #[must_use]
 pub(crate) fn encode_as(resource: &Resource, mut object: Object, revision: u64) -> Bytes {
     resource.rules.to_stored(&mut object);
     if let Some(custom) = &resource.custom {
         custom.writes(revision);
+        if !custom.alone {
+            object.insert(STORED_AS.to_owned(), custom.storage.clone().into());
+        }
     }
     encode(object, revision)
 }
@@ -130,7 +136,8 @@ pub(crate) fn shown(resource: &Resource, bytes: &[u8]) -> Object {
     object.insert("apiVersion".to_owned(), resource.api_version().into());
     object.insert("kind".to_owned(), resource.kind.clone().into());
     if let Some(custom) = &resource.custom {
-        custom.show(&mut object);
+        let stored_as = object.remove(STORED_AS);
+        custom.show(&mut object, stored_as.as_ref().and_then(Value::as_str));
     }
     object
 }

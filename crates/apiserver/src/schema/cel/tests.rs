@@ -125,7 +125,7 @@ fn a_rule_costs_what_it_may_do_at_the_largest_values() {
         ("self.short == 'abc'", 3),
         ("self.short.startsWith('abc')", 3),
         ("self.short.contains('abc')", 6),
-        ("self.few.all(x, x.size() > 0)", 18),
+        ("self.few.all(x, x.size() > 0)", 21),
         ("has(self.i)", 1),
     ] {
         let expr = parse(text).expect(text);
