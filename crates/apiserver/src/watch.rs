@@ -90,7 +90,8 @@ pub(crate) async fn start(store: &Store, call: &Call) -> Result<Watch> {
     let ticks = store.ticks_of(&resource.collection);
     let (beginning, at) = match options.initial_events {
         Some(true) => (Beginning::Present(asked, options.bookmarks), 0),
-        None if asked == 0 => (Beginning::Present(0, false), 0),
+        // As if initial events were requested: the default of a watch that names no version, or 0.
+        None if asked == 0 => (Beginning::Present(0, options.bookmarks), 0),
         Some(false) if asked == 0 => (Beginning::Done, store.revision()),
         _ => (Beginning::Done, asked),
     };

@@ -59,6 +59,7 @@ struct Raw {
 impl Raw {
     fn of_query(call: &Call) -> Result<Self> {
         let query = &call.query;
+        let precondition = |name: &str| query.get(name).filter(|text| !text.is_empty()).map(str::to_owned);
         let grace = query.get("gracePeriodSeconds").map(|text| {
             text.parse::<i64>().map_err(|error| {
                 let range = matches!(
@@ -81,6 +82,8 @@ impl Raw {
                 orphan: query
                     .get("orphanDependents")
                     .map(|_| query.flag("orphanDependents")),
+                uid: precondition("uid"),
+                resource_version: precondition("resourceVersion"),
                 ..DeleteOptions::default()
             },
         })
