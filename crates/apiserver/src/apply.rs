@@ -95,18 +95,23 @@ fn fits_versions(resource: &Resource, managed: &Managed, objects: [&Object; 2]) 
         return true;
     };
     let versions: BTreeSet<&str> = managed.values().map(|owned| owned.version.as_str()).collect();
-    versions.into_iter().filter(|version| *version != resource.api_version()).all(|version| {
-        let name = version.strip_prefix(&*resource.group).and_then(|rest| rest.strip_prefix('/'));
-        let Some(schema) = name.and_then(|name| custom.versions.get(name)) else {
-            return false;
-        };
-        let shape = Shape::object(schema);
-        objects.into_iter().all(|object| {
-            let mut object = object.clone();
-            object.remove("metadata");
-            typed::problems(&shape, &Value::Object(object)).is_none()
+    versions
+        .into_iter()
+        .filter(|version| *version != resource.api_version())
+        .all(|version| {
+            let name = version
+                .strip_prefix(&*resource.group)
+                .and_then(|rest| rest.strip_prefix('/'));
+            let Some(schema) = name.and_then(|name| custom.versions.get(name)) else {
+                return false;
+            };
+            let shape = Shape::object(schema);
+            objects.into_iter().all(|object| {
+                let mut object = object.clone();
+                object.remove("metadata");
+                typed::problems(&shape, &Value::Object(object)).is_none()
+            })
         })
-    })
 }
 
 /// If only the times in managedFields differ, the old ones stay: a change that came to nothing changes no time.

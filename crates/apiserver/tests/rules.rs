@@ -683,3 +683,56 @@ async fn a_negative_grace_period_is_one_second() {
         assert_eq!(pod["metadata"]["deletionGracePeriodSeconds"], given, "{asked}");
     }
 }
+
+#[tokio::test]
+async fn an_object_has_the_defaults_of_the_version_that_it_is_stored_as() {
+    let cluster = cluster();
+    let version = |name: &str, stored: bool, own: Value| {
+        let mut fields = json!({"keep": {"type": "string"}});
+        fields[if stored { "old" } else { "new" }] = own;
+        let spec = json!({"type": "object", "properties": fields});
+        json!({"name": name, "served": true, "storage": stored,
+            "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}}})
+    };
+    let mut rings = crd("rings", "Ring", open());
+    rings["spec"]["versions"] = json!([
+        version("v1", true, json!({"type": "string"})),
+        version("v2", false, json!({"type": "string", "default": "n"})),
+    ]);
+    make(&cluster, CRDS, rings).await;
+    let paths = ["v1", "v2"].map(|version| format!("/apis/t.example.com/{version}/namespaces/default/rings"));
+    for path in &paths {
+        until(&cluster, path, |code, _| code == 200).await;
+    }
+    let mut ring = of("Ring", "a");
+    ring["spec"] = json!({"keep": "k", "old": "o"});
+    make(&cluster, &paths[0], ring).await;
+    let one = format!("{}/a", paths[1]);
+    let (_, shown) = ask(&cluster, "GET", &one, Value::Null).await;
+    assert_eq!(shown["spec"], json!({"keep": "k"}));
+    assert_eq!(
+        shown["metadata"]["managedFields"][0]["apiVersion"],
+        "t.example.com/v1"
+    );
+    // The default of v2 is no field of v1: who owned what cannot be told any more.
+    let (code, changed) = ask(&cluster, "PATCH", &one, json!({"spec": {"keep": "l"}})).await;
+    assert_eq!(code, 200, "{changed}");
+    assert_eq!(changed["spec"], json!({"keep": "l"}));
+    assert_eq!(changed["metadata"]["managedFields"], Value::Null);
+}
+
+#[tokio::test]
+async fn a_deletion_has_its_preconditions_from_the_query_too() {
+    let cluster = cluster();
+    make(&cluster, MAPS, json!({"metadata": {"name": "a"}})).await;
+    for query in ["resourceVersion=0", "uid=other"] {
+        let (code, answer) = ask(&cluster, "DELETE", &format!("{MAPS}/a?{query}"), Value::Null).await;
+        assert_eq!(code, 409, "{query}: {answer}");
+    }
+    assert_eq!(
+        ask(&cluster, "DELETE", &format!("{MAPS}?uid="), Value::Null)
+            .await
+            .0,
+        200
+    );
+}

@@ -76,7 +76,10 @@ fn number(step: &str) -> &str {
 #[must_use]
 pub fn totals<'a, 'b: 'a>(played: impl IntoIterator<Item = &'a (&'b Scenario, Outcome)>) -> (usize, usize) {
     played.into_iter().fold((0, 0), |(same, all), (_, outcome)| {
-        (same + outcome.steps - outcome.differences.len(), all + outcome.steps)
+        (
+            same + outcome.steps - outcome.differences.len(),
+            all + outcome.steps,
+        )
     })
 }
 
@@ -84,10 +87,16 @@ pub fn totals<'a, 'b: 'a>(played: impl IntoIterator<Item = &'a (&'b Scenario, Ou
 #[must_use]
 pub fn differences(text: &str, played: &[(&Scenario, Outcome)]) -> String {
     let known = known(text);
-    let mut list: String = text.lines().filter(|line| line.starts_with('#')).map(|line| format!("{line}\n")).collect();
+    let mut list: String = text
+        .lines()
+        .filter(|line| line.starts_with('#'))
+        .map(|line| format!("{line}\n"))
+        .collect();
     for (scenario, outcome) in played {
         for step in outcome.differences.keys().map(|step| number(step)) {
-            let same = known.iter().find(|known| known.scenario == scenario.name && known.step == step);
+            let same = known
+                .iter()
+                .find(|known| known.scenario == scenario.name && known.step == step);
             let reason = same.map_or(UNEXPLAINED, |known| &known.reason);
             list.push_str(&format!("{} {step} {reason}\n", scenario.name));
         }
@@ -97,8 +106,14 @@ pub fn differences(text: &str, played: &[(&Scenario, Outcome)]) -> String {
 
 /// The scenarios of one recording.
 #[must_use]
-pub fn of<'a, 'b>(recording: &Recording, played: &'a [(&'b Scenario, Outcome)]) -> Vec<&'a (&'b Scenario, Outcome)> {
-    played.iter().filter(|(scenario, _)| scenario.recording == recording.dir).collect()
+pub fn of<'a, 'b>(
+    recording: &Recording,
+    played: &'a [(&'b Scenario, Outcome)],
+) -> Vec<&'a (&'b Scenario, Outcome)> {
+    played
+        .iter()
+        .filter(|(scenario, _)| scenario.recording == recording.dir)
+        .collect()
 }
 
 /// Complains of a recording of which fewer exchanges are identical than there once were.
@@ -108,7 +123,10 @@ pub fn below(played: &[(&Scenario, Outcome)]) -> Vec<String> {
         let (same, all) = totals(of(recording, played));
         let (per_mille, wanted) = (per_mille(same, all), recording.at_least_per_mille);
         (per_mille < wanted).then(|| {
-            format!("{}: {same} of {all} exchanges are identical, {per_mille} ‰, fewer than {wanted} ‰", recording.dir)
+            format!(
+                "{}: {same} of {all} exchanges are identical, {per_mille} ‰, fewer than {wanted} ‰",
+                recording.dir
+            )
         })
     };
     RECORDINGS.iter().filter_map(complaint).collect()

@@ -118,7 +118,8 @@ pub(super) fn to_json(body: &[u8]) -> std::result::Result<Option<Value>, Unread>
     let bad = || Unread::Envelope(UNEXPECTED.to_owned());
     let message_of = body.strip_prefix(MAGIC).ok_or_else(|| {
         Unread::Envelope(
-            "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]".to_owned(),
+            "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]"
+                .to_owned(),
         )
     })?;
     let (mut api_version, mut kind, mut raw) = (String::new(), String::new(), &[][..]);

@@ -99,7 +99,7 @@ impl Definitions {
     /// Adds a type that is no kind of a resource, and what it is made of.
     pub(super) fn add_root(&mut self, root: &Root) {
         let body = self.body(&root.schema());
-        self.done.insert((root.name)(), body);
+        self.done.insert((root.name)().into_owned(), body);
         self.finish();
     }
 

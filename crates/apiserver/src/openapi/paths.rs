@@ -236,7 +236,11 @@ pub(super) struct Discovery {
 impl Discovery {
     /// The operation of a path in words: `apis`, `apps`, `v1`.
     pub(super) fn of(words: &[&str]) -> Option<Self> {
-        const ALL: &[&str] = &["application/json", "application/vnd.kubernetes.protobuf", "application/yaml"];
+        const ALL: &[&str] = &[
+            "application/json",
+            "application/vnd.kubernetes.protobuf",
+            "application/yaml",
+        ];
         const VERSIONS: &str = "get available API versions";
         const RESOURCES: &str = "get available resources";
         let made = |tag: &str, description, id: String, answer| Self {
@@ -247,8 +251,18 @@ impl Discovery {
             answer,
         };
         Some(match words {
-            ["api"] => made("core", VERSIONS, "getCoreAPIVersions".to_owned(), Root::of::<meta::APIVersions>()),
-            ["apis"] => made("apis", VERSIONS, "getAPIVersions".to_owned(), Root::of::<meta::APIGroupList>()),
+            ["api"] => made(
+                "core",
+                VERSIONS,
+                "getCoreAPIVersions".to_owned(),
+                Root::of::<meta::APIVersions>(),
+            ),
+            ["apis"] => made(
+                "apis",
+                VERSIONS,
+                "getAPIVersions".to_owned(),
+                Root::of::<meta::APIGroupList>(),
+            ),
             ["api", version] => made(
                 &format!("core_{version}"),
                 RESOURCES,
@@ -258,7 +272,12 @@ impl Discovery {
             ["apis", group] => {
                 let group = in_camel_case(group);
                 let id = format!("get{}APIGroup", capital(&group));
-                made(&group, "get information of a group", id, Root::of::<meta::APIGroup>())
+                made(
+                    &group,
+                    "get information of a group",
+                    id,
+                    Root::of::<meta::APIGroup>(),
+                )
             }
             ["apis", group, version] => {
                 let group = in_camel_case(group);
@@ -315,7 +334,11 @@ mod tests {
     fn discovery_is_named_by_its_group_and_version() {
         for (words, tag, id) in [
             (&["api"][..], "core", "getCoreAPIVersions"),
-            (&["apis", "rbac.authorization.k8s.io"], "rbacAuthorization", "getRbacAuthorizationAPIGroup"),
+            (
+                &["apis", "rbac.authorization.k8s.io"],
+                "rbacAuthorization",
+                "getRbacAuthorizationAPIGroup",
+            ),
             (&["apis", "apps", "v1"], "apps_v1", "getAppsV1APIResources"),
             (&["version"], "version", "getCodeVersion"),
         ] {

@@ -61,12 +61,41 @@ fn a_json_patch_does_what_its_operations_say() {
         ),
         (json!([{"op": "add", "path": "", "value": {}}]), None),
         (json!([null]), None),
+        (json!([{"op": "replace", "path": "", "value": "x"}]), None),
+        (
+            json!([{"op": "replace", "path": "", "value": {"a": [0]}}]),
+            Some(json!([0])),
+        ),
     ];
     for (operations, want) in cases {
         let got = json_patch(&target, &operations)
             .ok()
             .map(|value| value["a"].clone());
         assert_eq!(got, want, "{operations}");
+    }
+}
+
+#[test]
+fn members_of_an_operation_are_texts() {
+    for (operation, error) in [
+        (
+            json!({"op": "add", "path": 5}),
+            "number into Go struct field jsonPatchOp.path",
+        ),
+        (
+            json!({"op": "move", "path": "/a", "from": []}),
+            "array into Go struct field jsonPatchOp.from",
+        ),
+        (json!({"op": true}), "bool into Go struct field jsonPatchOp.op"),
+    ] {
+        let body = json!([operation]).to_string();
+        let status =
+            patched(PatchKind::Json, &Schema::default(), json!({}), body.as_bytes()).expect_err("refused");
+        assert_eq!(status.code, 400);
+        assert_eq!(
+            status.message,
+            format!("error decoding patch: json: cannot unmarshal {error} of type string")
+        );
     }
 }
 

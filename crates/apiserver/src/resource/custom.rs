@@ -123,7 +123,9 @@ impl Custom {
         }
         let mut value = Value::Object(std::mem::take(object));
         let stored = stored_as.and_then(|version| self.versions.get(version));
-        let stored = stored.or_else(|| self.versions.get(&self.storage)).unwrap_or(&self.schema);
+        let stored = stored
+            .or_else(|| self.versions.get(&self.storage))
+            .unwrap_or(&self.schema);
         prune::prune(&mut value, Some(stored));
         prune::drop_nulls(&mut value, stored);
         prune::fill(&mut value, stored);

@@ -169,14 +169,21 @@ fn hostname(text: &str) -> bool {
     let labels: Vec<&str> = text.split('.').collect();
     let (last, others) = labels.split_last().unwrap_or((&"", &[]));
     let sound = |label: &&str| {
-        !label.is_empty() && label.len() <= 63 && LETTERS.is_match(&label.replace('-', "")) && !label.starts_with('-')
+        !label.is_empty()
+            && label.len() <= 63
+            && LETTERS.is_match(&label.replace('-', ""))
+            && !label.starts_with('-')
     };
     let last_fits = if others.is_empty() {
-        last.char_indices().all(|(at, letter)| letter != '-' || last[..at].chars().count() == 1)
+        last.char_indices()
+            .all(|(at, letter)| letter != '-' || last[..at].chars().count() == 1)
     } else {
         !last.contains("--") && !last.ends_with('-') && last.replace('-', "").chars().count() > 1
     };
-    text.len() <= 255 && labels.iter().all(sound) && last_fits && !others.iter().any(|label| label.ends_with('-'))
+    text.len() <= 255
+        && labels.iter().all(sound)
+        && last_fits
+        && !others.iter().any(|label| label.ends_with('-'))
 }
 
 fn rgbcolor(text: &str) -> bool {

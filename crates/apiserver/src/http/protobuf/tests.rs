@@ -358,6 +358,39 @@ fn an_event_says_its_length() {
 }
 
 #[test]
+fn a_broken_message_is_reported_by_how_far_it_was_read() {
+    let error = |body: &[u8]| to_json(body).err();
+    let prefix = "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]";
+    assert_eq!(error(b"\n\x02v1"), Some(Unread::Envelope(prefix.to_owned())));
+    assert_eq!(
+        error(b"k8s\0\xff\xff\xff"),
+        Some(Unread::Envelope(UNEXPECTED.to_owned()))
+    );
+    let mut cut = Message::default();
+    cut.bytes(1, b"\xff");
+    assert_eq!(
+        error(&envelope("v1", "ConfigMap", &cut)),
+        Some(Unread::Object("v1".to_owned(), "ConfigMap".to_owned()))
+    );
+}
+
+#[test]
+fn discovery_is_written_with_a_message_around_its_verbs() {
+    let list = json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "v1", "resources": [
+        {"name": "a", "singularName": "", "namespaced": true, "kind": "A", "verbs": ["get", "list"]}]});
+    let encoded = from_json(&list).expect("a message");
+    assert!(encoded.is_whole);
+    let verbs = of(|verbs| {
+        verbs.bytes(1, b"get");
+        verbs.bytes(1, b"list");
+    });
+    let mut wanted = Message::default();
+    wanted.message(4, &verbs);
+    let wanted = wanted.into_bytes();
+    assert!(encoded.bytes.windows(wanted.len()).any(|part| part == wanted));
+}
+
+#[test]
 fn what_is_nested_too_deep_or_no_json_is_no_body() {
     let bad = |body: &[u8]| to_json(body).is_err();
     let mut schema = Message::default();

@@ -106,7 +106,10 @@ impl Walk {
                 .or_else(|| (!matches!(schema.list, ListKind::Map(_))).then(|| at.path.clone()));
             let path = format!("{}.items", at.path);
             let limit = schema.rules.as_deref().and_then(|rules| rules.max_items);
-            let count = at.count.zip(limit).map(|(count, limit)| count.saturating_mul(limit));
+            let count = at
+                .count
+                .zip(limit)
+                .map(|(count, limit)| count.saturating_mul(limit));
             self.node(
                 below,
                 items,
@@ -121,7 +124,10 @@ impl Walk {
         if let (Some(below), Some(values)) = (values, &schema.additional) {
             let path = format!("{}.additionalProperties", at.path);
             let limit = schema.rules.as_deref().and_then(|rules| rules.max_properties);
-            let count = at.count.zip(limit).map(|(count, limit)| count.saturating_mul(limit));
+            let count = at
+                .count
+                .zip(limit)
+                .map(|(count, limit)| count.saturating_mul(limit));
             self.node(
                 below,
                 values,

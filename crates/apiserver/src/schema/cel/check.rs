@@ -3,7 +3,9 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use kube_cel::cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue, operators};
+use kube_cel::cel::common::ast::{
+    CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue, operators,
+};
 
 use super::{
     functions::overloads,
@@ -40,7 +42,10 @@ pub(super) fn check(text: &str, expr: &IdedExpr, variables: &[(&str, Ty)]) -> Ch
         checker.literals(expr);
     }
     let bound = &checker.bound;
-    let types = checker.types.iter().map(|(id, ty)| (*id, bound.resolved(ty, true)));
+    let types = checker
+        .types
+        .iter()
+        .map(|(id, ty)| (*id, bound.resolved(ty, true)));
     let types = types.collect();
     checker.errors.sort_by_key(|(at, _)| *at);
     Checked {
@@ -87,7 +92,10 @@ impl Checker {
     }
 
     fn mismatch(&mut self, id: u64, wanted: &Ty, found: &Ty) -> Ty {
-        let (wanted, found) = (self.bound.resolved(wanted, false), self.bound.resolved(found, false));
+        let (wanted, found) = (
+            self.bound.resolved(wanted, false),
+            self.bound.resolved(found, false),
+        );
         self.error(
             id,
             format!("expected type '{}' but found '{}'", wanted.name(), found.name()),
@@ -194,7 +202,9 @@ impl Checker {
                     .iter()
                     .find(|(name, _)| identifier(name).as_deref() == Some(field));
                 let ty = match found {
-                    Some((name, metadata)) if schema.embedded && name == "metadata" => Some(names_of(metadata)),
+                    Some((name, metadata)) if schema.embedded && name == "metadata" => {
+                        Some(names_of(metadata))
+                    }
                     Some((_, schema)) => Ty::of(schema),
                     None => None,
                 };
@@ -214,7 +224,10 @@ impl Checker {
             }
             ty if ty.is_any() => Ty::Dyn,
             ty => {
-                self.error(id, format!("type '{}' does not support field selection", ty.name()));
+                self.error(
+                    id,
+                    format!("type '{}' does not support field selection", ty.name()),
+                );
                 Ty::Dyn
             }
         }
@@ -289,7 +302,9 @@ impl Checker {
 
     /// `a.?b`.
     fn optional_field(&mut self, id: u64, call: &CallExpr) -> Ty {
-        let [of, field] = call.args.as_slice() else { return Ty::Error };
+        let [of, field] = call.args.as_slice() else {
+            return Ty::Error;
+        };
         let Expr::Literal(LiteralValue::String(name)) = &field.expr else {
             return Ty::Error;
         };
@@ -324,7 +339,8 @@ impl Checker {
                 })
             }
             (
-                "all" | "exists" | "existsOne" | "exists_one" | "transformList" | "transformMap" | "transformMapEntry",
+                "all" | "exists" | "existsOne" | "exists_one" | "transformList" | "transformMap"
+                | "transformMapEntry",
                 [_, _, bodies @ ..],
             ) if !bodies.is_empty() => {
                 let variables = [ident(0)?, ident(1)?];
@@ -436,7 +452,9 @@ impl Checker {
 fn qualified(expr: &IdedExpr) -> Option<String> {
     match &expr.expr {
         Expr::Ident(name) => Some(name.clone()),
-        Expr::Select(select) if !select.test => Some(format!("{}.{}", qualified(&select.operand)?, select.field)),
+        Expr::Select(select) if !select.test => {
+            Some(format!("{}.{}", qualified(&select.operand)?, select.field))
+        }
         _ => None,
     }
 }

@@ -3,7 +3,9 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use kube_cel::cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue, operators};
+use kube_cel::cel::common::ast::{
+    CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue, operators,
+};
 
 use super::{sizes::largest, types::Ty, values::identifier};
 use crate::schema::Schema;
@@ -18,7 +20,10 @@ pub(crate) const SCHEMA: u64 = 100_000_000;
 pub(super) fn estimated(expr: &IdedExpr, types: &HashMap<u64, Ty>, this: &Arc<Schema>) -> u64 {
     let mut coster = Coster {
         types,
-        scope: vec![("self".to_owned(), Some(Node::Value(Arc::clone(this)))), ("oldSelf".to_owned(), Some(Node::Value(Arc::clone(this))))],
+        scope: vec![
+            ("self".to_owned(), Some(Node::Value(Arc::clone(this)))),
+            ("oldSelf".to_owned(), Some(Node::Value(Arc::clone(this)))),
+        ],
     };
     coster.visit(expr).cost
 }
@@ -90,7 +95,12 @@ impl Coster<'_> {
             },
             Expr::Ident(name) => Known {
                 cost: 1,
-                node: self.scope.iter().rev().find(|(known, _)| known == name).and_then(|(_, node)| node.clone()),
+                node: self
+                    .scope
+                    .iter()
+                    .rev()
+                    .find(|(known, _)| known == name)
+                    .and_then(|(_, node)| node.clone()),
                 ..Known::default()
             },
             Expr::Select(select) => {
@@ -105,7 +115,9 @@ impl Coster<'_> {
             Expr::Call(call) => self.call(call),
             Expr::Comprehension(loops) => self.comprehension(loops),
             Expr::List(list) => Known {
-                cost: list.elements.iter().fold(10, |sum: u64, element| sum.saturating_add(self.visit(element).cost)),
+                cost: list.elements.iter().fold(10, |sum: u64, element| {
+                    sum.saturating_add(self.visit(element).cost)
+                }),
                 size: Some(list.elements.len() as u64),
                 ..Known::default()
             },
@@ -113,7 +125,9 @@ impl Coster<'_> {
                 let mut cost: u64 = 30;
                 for entry in &map.entries {
                     if let EntryExpr::MapEntry(entry) = &entry.expr {
-                        cost = cost.saturating_add(self.visit(&entry.key).cost).saturating_add(self.visit(&entry.value).cost);
+                        cost = cost
+                            .saturating_add(self.visit(&entry.key).cost)
+                            .saturating_add(self.visit(&entry.value).cost);
                     }
                 }
                 Known {
@@ -136,10 +150,14 @@ impl Coster<'_> {
         let target = call.target.as_deref().filter(|target| !is_namespace(target));
         let of = target.map(|target| self.visit(target));
         let items = target.map(|target| self.ty(target).clone());
-        let before = args.iter().chain(&of).fold(0, |sum: u64, arg| sum.saturating_add(arg.cost));
+        let before = args
+            .iter()
+            .chain(&of)
+            .fold(0, |sum: u64, arg| sum.saturating_add(arg.cost));
         let first = args.first().cloned().unwrap_or_default();
         let second = args.get(1).cloned().unwrap_or_default();
-        let is = |at: usize, wanted: fn(&Ty) -> bool| call.args.get(at).is_some_and(|arg| wanted(self.ty(arg)));
+        let is =
+            |at: usize, wanted: fn(&Ty) -> bool| call.args.get(at).is_some_and(|arg| wanted(self.ty(arg)));
         let (mut size, mut node) = (None, None);
         let own = match (call.func_name.as_str(), &of) {
             (operators::LOGICAL_AND | operators::LOGICAL_OR, _) => 0,
@@ -162,11 +180,10 @@ impl Coster<'_> {
                 1
             }
             (operators::EQUALS | operators::NOT_EQUALS, _) => tenth(first.size().min(second.size())),
-            (operators::LESS | operators::LESS_EQUALS | operators::GREATER | operators::GREATER_EQUALS, _)
-                if is(0, |ty| matches!(ty, Ty::String | Ty::Bytes)) =>
-            {
-                tenth(first.size().min(second.size()))
-            }
+            (
+                operators::LESS | operators::LESS_EQUALS | operators::GREATER | operators::GREATER_EQUALS,
+                _,
+            ) if is(0, |ty| matches!(ty, Ty::String | Ty::Bytes)) => tenth(first.size().min(second.size())),
             (operators::IN, _) if is(1, |ty| matches!(ty, Ty::List(_))) => second.size(),
             (operators::INDEX, _) => {
                 node = first.node.as_ref().and_then(inner);
@@ -191,9 +208,17 @@ impl Coster<'_> {
             }
             ("isSorted" | "sum" | "max" | "min" | "indexOf" | "lastIndexOf", Some(of)) => match items {
                 Some(Ty::List(item)) => {
-                    let item_size = of.node.as_ref().and_then(inner).map_or(u64::MAX, |item| item.size());
+                    let item_size = of
+                        .node
+                        .as_ref()
+                        .and_then(inner)
+                        .map_or(u64::MAX, |item| item.size());
                     let is_text = matches!(*item, Ty::String | Ty::Bytes);
-                    let each = if is_text { tenth(item_size).saturating_add(1) } else { 1 };
+                    let each = if is_text {
+                        tenth(item_size).saturating_add(1)
+                    } else {
+                        1
+                    };
                     of.size().saturating_mul(each)
                 }
                 _ => of.read(),
@@ -206,7 +231,11 @@ impl Coster<'_> {
                 size = Some(of.size());
                 tenth(of.size().saturating_add(1)).saturating_mul(quarter(first.size()))
             }
-            ("url" | "ip" | "cidr" | "isIP" | "isCIDR" | "isURL" | "quantity" | "isQuantity" | "semver" | "isSemver", None) => {
+            (
+                "url" | "ip" | "cidr" | "isIP" | "isCIDR" | "isURL" | "quantity" | "isQuantity" | "semver"
+                | "isSemver",
+                None,
+            ) => {
                 size = Some(first.size());
                 first.read()
             }
@@ -230,14 +259,19 @@ impl Coster<'_> {
         let before = self.scope.len();
         self.scope.push((loops.accu_var.clone(), None));
         self.scope.push((loops.iter_var.clone(), item));
-        let each = self.visit(&loops.loop_cond).cost.saturating_add(self.visit(&loops.loop_step).cost);
+        let each = self
+            .visit(&loops.loop_cond)
+            .cost
+            .saturating_add(self.visit(&loops.loop_step).cost);
         self.scope.truncate(before + 1);
         let result = self.visit(&loops.result);
         self.scope.truncate(before);
         let all = range.size().saturating_mul(each);
         let collects = matches!(loops.accu_init.expr, Expr::List(_) | Expr::Map(_));
         Known {
-            cost: [range.cost, init.cost, result.cost, all].into_iter().fold(0, u64::saturating_add),
+            cost: [range.cost, init.cost, result.cost, all]
+                .into_iter()
+                .fold(0, u64::saturating_add),
             size: collects.then(|| range.size()),
             ..Known::default()
         }
@@ -259,14 +293,21 @@ fn field(node: &Node, name: &str) -> Option<Node> {
     if let Some(values) = &schema.additional {
         return Some(Node::Value(Arc::clone(values)));
     }
-    let field = schema.properties.iter().find(|(known, _)| identifier(known).as_deref() == Some(name));
+    let field = schema
+        .properties
+        .iter()
+        .find(|(known, _)| identifier(known).as_deref() == Some(name));
     field.map(|(_, field)| Node::Value(Arc::clone(field)))
 }
 
 /// An item of a list, or a value of a map.
 fn inner(node: &Node) -> Option<Node> {
     let Node::Value(schema) = node else { return None };
-    schema.items.as_ref().or(schema.additional.as_ref()).map(|inner| Node::Value(Arc::clone(inner)))
+    schema
+        .items
+        .as_ref()
+        .or(schema.additional.as_ref())
+        .map(|inner| Node::Value(Arc::clone(inner)))
 }
 
 /// The message about a cost beyond its limit.

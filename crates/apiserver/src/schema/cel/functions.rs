@@ -28,16 +28,29 @@ const SHARED: [(&str, &str); 3] = [
 
 static FUNCTIONS: LazyLock<HashMap<&'static str, Vec<Overload>>> = LazyLock::new(|| {
     let mut functions: HashMap<&str, Vec<Overload>> = HashMap::new();
-    for line in include_str!("functions.txt").lines().filter(|line| !line.starts_with('#')) {
-        let Some((name, overloads)) = line.split_once(' ') else { continue };
+    for line in include_str!("functions.txt")
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+    {
+        let Some((name, overloads)) = line.split_once(' ') else {
+            continue;
+        };
         let (on_value, name) = match name.strip_prefix('.') {
             Some(name) => (true, name),
             None => (false, name),
         };
         let known = functions.entry(name).or_default();
         for word in overloads.split(' ') {
-            let shared = SHARED.iter().find(|(name, _)| *name == word).map(|(_, text)| *text);
-            known.extend(shared.unwrap_or(word).split(' ').filter_map(|text| overload(text, on_value)));
+            let shared = SHARED
+                .iter()
+                .find(|(name, _)| *name == word)
+                .map(|(_, text)| *text);
+            known.extend(
+                shared
+                    .unwrap_or(word)
+                    .split(' ')
+                    .filter_map(|text| overload(text, on_value)),
+            );
         }
     }
     functions
@@ -62,7 +75,11 @@ fn overload(text: &'static str, on_value: bool) -> Option<Overload> {
     parts.push(&args[start..]);
     Some(Overload {
         on_value,
-        args: parts.into_iter().filter(|part| !part.is_empty()).map(Ty::named).collect(),
+        args: parts
+            .into_iter()
+            .filter(|part| !part.is_empty())
+            .map(Ty::named)
+            .collect(),
         result: Ty::named(result),
     })
 }
@@ -78,7 +95,9 @@ mod tests {
 
     #[test]
     fn every_line_of_the_table_is_a_function_with_its_overloads() {
-        let lines = include_str!("functions.txt").lines().filter(|line| !line.starts_with('#'));
+        let lines = include_str!("functions.txt")
+            .lines()
+            .filter(|line| !line.starts_with('#'));
         for line in lines {
             let name = line.split(' ').next().unwrap_or_default().trim_start_matches('.');
             assert!(overloads(name).is_some_and(|known| !known.is_empty()), "{line}");

@@ -3,7 +3,9 @@
 
 use std::collections::HashMap;
 
-use kube_cel::cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue, operators};
+use kube_cel::cel::common::ast::{
+    CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue, operators,
+};
 
 use super::bound;
 
@@ -43,7 +45,8 @@ fn tokens(text: &str) -> Vec<Token<'_>> {
             rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '.')
                 .unwrap_or(rest.len())
         } else if first.is_alphabetic() || first == '_' {
-            rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len())
+            rest.find(|c: char| !c.is_alphanumeric() && c != '_')
+                .unwrap_or(rest.len())
         } else if PAIRS.iter().any(|pair| rest.starts_with(pair)) {
             2
         } else {
@@ -68,7 +71,11 @@ fn quoted(text: &str) -> Option<usize> {
     let is_raw = letters.contains(['r', 'R']);
     let quote = &text[prefix..=prefix];
     let triple = quote.repeat(3);
-    let end = if text[prefix..].starts_with(&triple) { triple.as_str() } else { quote };
+    let end = if text[prefix..].starts_with(&triple) {
+        triple.as_str()
+    } else {
+        quote
+    };
     let mut at = prefix + end.len();
     while at < text.len() {
         let rest = &text[at..];
@@ -76,7 +83,11 @@ fn quoted(text: &str) -> Option<usize> {
             return Some(at + end.len());
         }
         let escaped = rest.starts_with('\\') && !is_raw;
-        at += rest.chars().take(1 + usize::from(escaped)).map(char::len_utf8).sum::<usize>();
+        at += rest
+            .chars()
+            .take(1 + usize::from(escaped))
+            .map(char::len_utf8)
+            .sum::<usize>();
     }
     Some(text.len())
 }
@@ -90,7 +101,8 @@ struct Finder<'a> {
 impl Finder<'_> {
     /// Goes on behind the next tokens that read so; the offset of the last of them.
     fn find(&mut self, words: &[&str]) -> Option<usize> {
-        let matches = |tokens: &[Token<'_>]| tokens.iter().zip(words).all(|(token, word)| token.text == *word);
+        let matches =
+            |tokens: &[Token<'_>]| tokens.iter().zip(words).all(|(token, word)| token.text == *word);
         let ahead = self.tokens[self.next..].windows(words.len()).position(matches)?;
         self.next += ahead + words.len();
         Some(self.tokens[self.next - 1].at)
@@ -111,7 +123,9 @@ impl Finder<'_> {
             Expr::Literal(literal) => self.literal(expr.id, literal),
             Expr::Select(select) => {
                 self.visit(&select.operand);
-                let at = self.find(&[".", &select.field]).map(|_| self.tokens[self.next - 2].at);
+                let at = self
+                    .find(&[".", &select.field])
+                    .map(|_| self.tokens[self.next - 2].at);
                 self.set(expr.id, at);
             }
             Expr::Call(call) => self.call(expr.id, call),
@@ -209,9 +223,7 @@ impl Finder<'_> {
     fn macro_call(&mut self, id: u64, loops: &ComprehensionExpr) {
         const MACROS: [&str; 6] = ["all", "exists", "exists_one", "existsOne", "map", "filter"];
         self.visit(&loops.iter_range);
-        let opening = |tokens: &[Token<'_>]| {
-            matches!(tokens, [dot, name, open] if dot.text == "." && open.text == "(" && MACROS.contains(&name.text))
-        };
+        let opening = |tokens: &[Token<'_>]| matches!(tokens, [dot, name, open] if dot.text == "." && open.text == "(" && MACROS.contains(&name.text));
         let Some(ahead) = self.tokens[self.next..].windows(3).position(opening) else {
             return;
         };
@@ -222,7 +234,12 @@ impl Finder<'_> {
         for part in given(&loops.loop_step, name == "filter") {
             self.visit(part);
         }
-        for part in [&loops.accu_init, &loops.loop_cond, &loops.loop_step, &loops.result] {
+        for part in [
+            &loops.accu_init,
+            &loops.loop_cond,
+            &loops.loop_step,
+            &loops.result,
+        ] {
             self.fill(part, open);
         }
     }
@@ -236,7 +253,9 @@ impl Finder<'_> {
 
 /// What a macro was given, taken out of the step of its loop.
 fn given(step: &IdedExpr, is_filter: bool) -> Vec<&IdedExpr> {
-    let Expr::Call(call) = &step.expr else { return Vec::new() };
+    let Expr::Call(call) = &step.expr else {
+        return Vec::new();
+    };
     match (call.func_name.as_str(), call.args.as_slice()) {
         (operators::LOGICAL_AND | operators::LOGICAL_OR, [_, predicate]) => vec![predicate],
         (operators::CONDITIONAL, [predicate, _, _]) if is_filter => vec![predicate],

@@ -32,7 +32,10 @@ pub(super) fn largest(schema: &Schema) -> u64 {
                 (_, Some(limit)) => limit.saturating_mul(4),
                 _ => {
                     let words = rules.map(|rules| &rules.one_of_values).into_iter().flatten();
-                    let longest = words.filter_map(|word| word.as_str()).map(|word| word.len() as u64).max();
+                    let longest = words
+                        .filter_map(|word| word.as_str())
+                        .map(|word| word.len() as u64)
+                        .max();
                     longest.unwrap_or(REQUEST - 2)
                 }
             }

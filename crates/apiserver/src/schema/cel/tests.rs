@@ -32,7 +32,13 @@ fn checked(text: &str) -> Result<String, String> {
     if checked.errors.is_empty() {
         return Ok(checked.ty.name());
     }
-    let first = |error: &String| error.lines().next().unwrap_or_default().replace("ERROR: <input>:", "");
+    let first = |error: &String| {
+        error
+            .lines()
+            .next()
+            .unwrap_or_default()
+            .replace("ERROR: <input>:", "")
+    };
     Err(checked.errors.iter().map(first).collect::<Vec<_>>().join("; "))
 }
 
@@ -77,40 +83,98 @@ fn errors_are_in_the_words_and_at_the_place_of_cel() {
         ("self.nope == 1", "1:5: undefined field 'nope'"),
         ("self.free.x == 1", "1:10: undefined field 'x'"),
         ("self.any == 1", "1:5: undefined field 'any'"),
-        ("self.s + 1 == 's'", "1:8: found no matching overload for '_+_' applied to '(string, int)'"),
-        ("self.i == 1.0", "1:8: found no matching overload for '_==_' applied to '(int, double)'"),
-        ("self.i == null", "1:8: found no matching overload for '_==_' applied to '(int, null)'"),
-        ("self.l == null", "1:8: found no matching overload for '_==_' applied to '(list(string), null)'"),
-        ("self.s.contains(1)", "1:16: found no matching overload for 'contains' applied to 'string.(int)'"),
-        ("self.i.startsWith('a')", "1:18: found no matching overload for 'startsWith' applied to 'int.(string)'"),
-        ("size(self.i) > 1", "1:5: found no matching overload for 'size' applied to '(int)'"),
+        (
+            "self.s + 1 == 's'",
+            "1:8: found no matching overload for '_+_' applied to '(string, int)'",
+        ),
+        (
+            "self.i == 1.0",
+            "1:8: found no matching overload for '_==_' applied to '(int, double)'",
+        ),
+        (
+            "self.i == null",
+            "1:8: found no matching overload for '_==_' applied to '(int, null)'",
+        ),
+        (
+            "self.l == null",
+            "1:8: found no matching overload for '_==_' applied to '(list(string), null)'",
+        ),
+        (
+            "self.s.contains(1)",
+            "1:16: found no matching overload for 'contains' applied to 'string.(int)'",
+        ),
+        (
+            "self.i.startsWith('a')",
+            "1:18: found no matching overload for 'startsWith' applied to 'int.(string)'",
+        ),
+        (
+            "size(self.i) > 1",
+            "1:5: found no matching overload for 'size' applied to '(int)'",
+        ),
         ("self.i && true", "1:5: expected type 'bool' but found 'int'"),
-        ("!self.s", "1:1: found no matching overload for '!_' applied to '(string)'"),
-        ("self.l.all(x, x)", "1:15: expected type 'bool' but found 'string'"),
+        (
+            "!self.s",
+            "1:1: found no matching overload for '!_' applied to '(string)'",
+        ),
+        (
+            "self.l.all(x, x)",
+            "1:15: expected type 'bool' but found 'string'",
+        ),
         (
             "self.i.all(x, true)",
             "1:5: expression of type 'int' cannot be range of a comprehension (must be list, map, or dynamic)",
         ),
-        ("self.l[self.s] == ''", "1:7: found no matching overload for '_[_]' applied to '(list(string), string)'"),
-        ("1 in self.l", "1:3: found no matching overload for '@in' applied to '(int, list(string))'"),
-        ("[1, 'a'].size() > 0", "1:5: expected type 'int' but found 'string'"),
-        ("self.s.x == ''", "1:7: type 'string' does not support field selection"),
+        (
+            "self.l[self.s] == ''",
+            "1:7: found no matching overload for '_[_]' applied to '(list(string), string)'",
+        ),
+        (
+            "1 in self.l",
+            "1:3: found no matching overload for '@in' applied to '(int, list(string))'",
+        ),
+        (
+            "[1, 'a'].size() > 0",
+            "1:5: expected type 'int' but found 'string'",
+        ),
+        (
+            "self.s.x == ''",
+            "1:7: type 'string' does not support field selection",
+        ),
         ("foo == 1", "1:1: undeclared reference to 'foo' (in container '')"),
         ("foo(1)", "1:4: undeclared reference to 'foo' (in container '')"),
         (
             "base64.decode(self.s) == b'hi'",
             "1:1: undeclared reference to 'base64' (in container ''); 1:14: undeclared reference to 'decode' (in container '')",
         ),
-        ("self.b ? 1 : 'a'", "1:8: found no matching overload for '_?_:_' applied to '(bool, int, string)'"),
-        ("self.d < self.t", "1:8: found no matching overload for '_<_' applied to '(duration, timestamp)'"),
-        ("self.t > 'x'", "1:8: found no matching overload for '_>_' applied to '(timestamp, string)'"),
+        (
+            "self.b ? 1 : 'a'",
+            "1:8: found no matching overload for '_?_:_' applied to '(bool, int, string)'",
+        ),
+        (
+            "self.d < self.t",
+            "1:8: found no matching overload for '_<_' applied to '(duration, timestamp)'",
+        ),
+        (
+            "self.t > 'x'",
+            "1:8: found no matching overload for '_>_' applied to '(timestamp, string)'",
+        ),
         ("duration('5x') > self.d", "1:10: invalid duration argument"),
         ("self.s.matches('[')", "1:16: invalid matches argument"),
-        ("self.nope || self.none", "1:5: undefined field 'nope'; 1:18: undefined field 'none'"),
+        (
+            "self.nope || self.none",
+            "1:5: undefined field 'nope'; 1:18: undefined field 'none'",
+        ),
         ("has(self.nope)", "1:9: undefined field 'nope'"),
-        ("self.l.sum() > 1", "1:11: found no matching overload for 'sum' applied to 'list(string).()'"),
+        (
+            "self.l.sum() > 1",
+            "1:11: found no matching overload for 'sum' applied to 'list(string).()'",
+        ),
     ] {
-        assert_eq!(checked(text).as_ref().err().map(String::as_str), Some(error), "{text}");
+        assert_eq!(
+            checked(text).as_ref().err().map(String::as_str),
+            Some(error),
+            "{text}"
+        );
     }
 }
 
@@ -152,12 +216,22 @@ fn rules_that_are_wrong_are_errors_of_the_definition() {
     let [error] = &with(json!({"rule": "dyn(self.b)"}))[..] else {
         panic!("one error")
     };
-    assert!(error.ends_with("cel expression must evaluate to a bool"), "{error}");
+    assert!(
+        error.ends_with("cel expression must evaluate to a bool"),
+        "{error}"
+    );
     let [error] = &with(json!({"rule": "self.i > 0", "messageExpression": "self.i"}))[..] else {
         panic!("one error")
     };
-    assert!(error.ends_with("messageExpression must evaluate to a string"), "{error}");
+    assert!(
+        error.ends_with("messageExpression must evaluate to a string"),
+        "{error}"
+    );
     let expensive = with(json!({"rule": "self.l.all(x, self.l.all(y, x == y))"}));
-    assert!(expensive.iter().any(|error| error.contains("estimated rule cost exceeds budget by factor of more than 100x")));
+    assert!(
+        expensive
+            .iter()
+            .any(|error| error.contains("estimated rule cost exceeds budget by factor of more than 100x"))
+    );
     assert!(with(json!({"rule": "self.few.all(x, self.few.exists(y, x == y))"})).is_empty());
 }

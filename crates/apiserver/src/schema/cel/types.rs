@@ -139,10 +139,12 @@ impl Ty {
     /// True if both are written alike.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Object(a), Self::Object(b)) => Arc::ptr_eq(a, b) || a.properties.len() == b.properties.len(),
-            (Self::List(a), Self::List(b)) | (Self::Optional(a), Self::Optional(b)) | (Self::Type(a), Self::Type(b)) => {
-                a.is_same(b)
+            (Self::Object(a), Self::Object(b)) => {
+                Arc::ptr_eq(a, b) || a.properties.len() == b.properties.len()
             }
+            (Self::List(a), Self::List(b))
+            | (Self::Optional(a), Self::Optional(b))
+            | (Self::Type(a), Self::Type(b)) => a.is_same(b),
             (Self::Map(a, x), Self::Map(b, y)) => a.is_same(b) && x.is_same(y),
             (Self::Opaque(a), Self::Opaque(b)) => a == b,
             (Self::Var(a), Self::Var(b)) => a == b,
