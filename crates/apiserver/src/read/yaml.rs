@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use granit_parser::{Event, Parser, ScalarStyle, ScanError, Span};
 
 use super::json::{MAX_DEPTH, MOST_DUPLICATES, Node};
@@ -280,10 +281,18 @@ fn reported(error: &ScanError, text: &str) -> String {
 fn scalar(text: &str, style: ScalarStyle, tag: Option<&str>) -> Node {
     let plain = style == ScalarStyle::Plain;
     match tag {
-        Some("str" | "binary") => Node::String(text.to_owned()),
+        Some("str") => Node::String(text.to_owned()),
+        Some("binary") => Node::String(decoded(text)),
         None if !plain => Node::String(text.to_owned()),
         _ => resolved(text),
     }
+}
+
+/// The bytes that a binary scalar stands for, as text; what is no base64 stays as it is.
+fn decoded(text: &str) -> String {
+    let letters: String = text.split_whitespace().collect();
+    let bytes = STANDARD.decode(letters).ok();
+    bytes.map_or_else(|| text.to_owned(), |bytes| String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// The value of a plain scalar in YAML 1.1 as Go reads it.
@@ -382,6 +391,7 @@ mod tests {
             ("'1'", json!("1")),
             ("08", json!(8)),
             ("1.2.3", json!("1.2.3")),
+            ("!!binary aGVsbG8=", json!("hello")),
         ] {
             let document = parse(format!("k: {text}\n").as_bytes()).unwrap();
             assert_eq!(document.node.into_value(), json!({"k": value}), "{text}");
