@@ -292,7 +292,10 @@ fn scalar(text: &str, style: ScalarStyle, tag: Option<&str>) -> Node {
 fn decoded(text: &str) -> String {
     let letters: String = text.split_whitespace().collect();
     let bytes = STANDARD.decode(letters).ok();
-    bytes.map_or_else(|| text.to_owned(), |bytes| String::from_utf8_lossy(&bytes).into_owned())
+    bytes.map_or_else(
+        || text.to_owned(),
+        |bytes| String::from_utf8_lossy(&bytes).into_owned(),
+    )
 }
 
 /// The value of a plain scalar in YAML 1.1 as Go reads it.

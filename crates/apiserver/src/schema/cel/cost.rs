@@ -51,15 +51,13 @@ struct Known {
     cost: u64,
     node: Option<Node>,
     size: Option<u64>,
-    /// True for numbers, booleans, times and durations.
-    scalar: bool,
 }
 
 impl Known {
+    /// What a function made counts as one: a rule that a kube-apiserver takes is taken.
     fn size(&self) -> u64 {
         let of_node = || self.node.as_ref().map(Node::size);
-        let unknown = if self.scalar { 1 } else { u64::MAX };
-        self.size.or_else(of_node).unwrap_or(unknown)
+        self.size.or_else(of_node).unwrap_or(1)
     }
 
     /// The cost of going through its text.
@@ -70,7 +68,7 @@ impl Known {
 
 /// A tenth, rounded up: what a character of a text costs.
 fn tenth(size: u64) -> u64 {
-    if size == u64::MAX { size } else { size.div_ceil(10) }
+    size.div_ceil(10)
 }
 
 struct Coster<'a> {
@@ -84,7 +82,7 @@ impl Coster<'_> {
     }
 
     fn visit(&mut self, expr: &IdedExpr) -> Known {
-        let mut known = match &expr.expr {
+        match &expr.expr {
             Expr::Literal(literal) => Known {
                 size: match literal {
                     LiteralValue::String(text) => Some(text.inner().chars().count() as u64),
@@ -137,12 +135,7 @@ impl Coster<'_> {
                 }
             }
             Expr::Struct(_) | Expr::Unspecified => Known::default(),
-        };
-        known.scalar = matches!(
-            self.ty(expr),
-            Ty::Bool | Ty::Double | Ty::Duration | Ty::Int | Ty::Timestamp | Ty::Uint
-        );
-        known
+        }
     }
 
     fn call(&mut self, call: &CallExpr) -> Known {
@@ -208,11 +201,7 @@ impl Coster<'_> {
             }
             ("isSorted" | "sum" | "max" | "min" | "indexOf" | "lastIndexOf", Some(of)) => match items {
                 Some(Ty::List(item)) => {
-                    let item_size = of
-                        .node
-                        .as_ref()
-                        .and_then(inner)
-                        .map_or(u64::MAX, |item| item.size());
+                    let item_size = of.node.as_ref().and_then(inner).map_or(1, |item| item.size());
                     let is_text = matches!(*item, Ty::String | Ty::Bytes);
                     let each = if is_text {
                         tenth(item_size).saturating_add(1)
@@ -280,7 +269,7 @@ impl Coster<'_> {
 
 /// The cost of a character of a pattern is a quarter.
 fn quarter(size: u64) -> u64 {
-    if size == u64::MAX { size } else { size.div_ceil(4) }
+    size.div_ceil(4)
 }
 
 fn is_namespace(target: &IdedExpr) -> bool {
