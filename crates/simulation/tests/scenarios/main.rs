@@ -59,6 +59,7 @@ mod sets;
 mod shipped;
 mod taints;
 mod takeover;
+mod upgrade;
 mod upkeep;
 mod volumes;
 mod watches;
