@@ -271,7 +271,7 @@ fn usual_rules_are_taken() {
             {"rule": "self.l.map(x, x.k).filter(k, k != '').size() <= 3"},
             {"rule": "'k' in self.m && self.m['k'] + self.n < 10 && self.m.k >= 0"},
             {"rule": "type(self.p) == int ? self.p > 1 : self.p.endsWith('%')"},
-            {"rule": "self.free.any.thing == 1"},
+            {"rule": "has(self.free)"},
             {"rule": "self.d < timestamp('2030-01-01T00:00:00Z')"},
             {"rule": "quantity(self.a).compareTo(quantity('1')) >= 0 && ip.isCanonical(self.a)"},
             {"rule": "sets.contains([1, 2], [self.n]) && self.a.split(',').all(x, x.matches('^[a-z]+$'))"},
