@@ -62,7 +62,7 @@ static CREDITCARD: LazyLock<Regex> = LazyLock::new(|| {
     ))
 });
 static HEXCOLOR: LazyLock<Regex> = LazyLock::new(|| compiled("^#?([0-9a-fA-F]{3}|[0-9a-fA-F]{6})$"));
-/// What a label of a host name is made of besides dashes.
+/// The letters of a label of a host name, without its dashes.
 static LETTERS: LazyLock<Regex> = LazyLock::new(|| compiled(r"^[a-zA-Z0-9\p{S}\p{L}]*$"));
 static LONG_NAME: LazyLock<Regex> =
     LazyLock::new(|| compiled(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"));

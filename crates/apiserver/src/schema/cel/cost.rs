@@ -45,7 +45,7 @@ impl Node {
     }
 }
 
-/// What is known of an expression.
+/// The findings about an expression.
 #[derive(Clone, Default)]
 struct Known {
     cost: u64,
@@ -54,7 +54,7 @@ struct Known {
 }
 
 impl Known {
-    /// What a function made counts as one: a rule that a kube-apiserver takes is taken.
+    /// A value that a function made counts as one: a rule that a kube-apiserver takes is taken.
     fn size(&self) -> u64 {
         let of_node = || self.node.as_ref().map(Node::size);
         self.size.or_else(of_node).unwrap_or(1)

@@ -4,7 +4,7 @@ use std::{collections::HashMap, sync::LazyLock};
 
 use super::types::Ty;
 
-/// What a function takes and returns. Its variables are numbered from 0.
+/// The types that a function takes and returns. Its variables are numbered from 0.
 #[derive(Debug)]
 pub(super) struct Overload {
     /// True if it is called on a value, its first argument.

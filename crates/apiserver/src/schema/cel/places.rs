@@ -244,14 +244,14 @@ impl Finder<'_> {
         }
     }
 
-    /// What has no place of its own is where the macro is.
+    /// Parts without a place of their own are where the macro is.
     fn fill(&mut self, expr: &IdedExpr, at: usize) {
         self.set(expr.id, Some(at));
         bound::each(expr, &mut |part| self.fill(part, at));
     }
 }
 
-/// What a macro was given, taken out of the step of its loop.
+/// The arguments of a macro, taken out of the step of its loop.
 fn given(step: &IdedExpr, is_filter: bool) -> Vec<&IdedExpr> {
     let Expr::Call(call) = &step.expr else {
         return Vec::new();

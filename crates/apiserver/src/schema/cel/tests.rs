@@ -1,4 +1,4 @@
-//! What a CRD's rules may say, in the words of a kube-apiserver.
+//! The rules of CRDs that are taken and those that are refused, in the words of a kube-apiserver.
 
 use std::sync::Arc;
 
