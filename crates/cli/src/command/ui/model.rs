@@ -144,6 +144,7 @@ impl Member {
         let ready = condition_of(cluster, condition::READY);
         let spec = |field: &str| text(&cluster["spec"], &format!("/{field}")).to_owned();
         let (status, problem) = match text(ready, "/status") {
+            "" if spec("syncMode") == "Pull" => ("Unknown", "its agent has not reported yet: is it running?"),
             "" => ("Unknown", "not synced yet: are the controllers running?"),
             "True" => ("True", ""),
             status => (status, text(ready, "/message")),
