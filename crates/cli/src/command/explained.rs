@@ -132,7 +132,7 @@ async fn of_hub(args: &LookArgs, hub: &Client, namespace: &str) -> Result<Looked
     })
 }
 
-/// What is assumed of the hub's controllers.
+/// The assumptions about the hub's controllers.
 #[derive(Clone, Debug, Default)]
 pub struct Assumptions {
     /// Their features.

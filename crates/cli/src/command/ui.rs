@@ -131,7 +131,7 @@ pub struct UiOptions {
     pub namespace: String,
     /// The namespace of questions about an object that name none.
     pub default_namespace: String,
-    /// What is assumed of the hub's controllers.
+    /// The assumptions about the hub's controllers.
     pub assumptions: Assumptions,
 }
 

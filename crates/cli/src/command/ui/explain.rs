@@ -1,4 +1,4 @@
-//! The answers that need more than the watches: why an object is where it is, its tree of dependencies, its history.
+//! The answers that need more than the watches: why an object is on its clusters, or not, its tree of dependencies, its history.
 //!
 //! They are those of `entourage why`, `tree` and `history`. The first two read the hub anew, as its controllers do; what was read serves
 //! for a few seconds.

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `/`, `/main.js` … | the files of the page: without the token, since they have no data |
 //! | `/api/changes?run=R&since=N` | Server-Sent Events: all rows, then changes |
-//! | `/api/explain?object=KIND/NAME&namespace=N` | why it is where it is, and its dependencies |
+//! | `/api/explain?object=KIND/NAME&namespace=N` | why it is on its clusters, or not, and its dependencies |
 //! | `/api/history?object=KIND/NAME&namespace=N` | its known changes |
 
 use std::{convert::Infallible, sync::Arc, time::Duration};

@@ -78,7 +78,7 @@ pub(super) const SOURCES: &[Source] = &[
     },
 ];
 
-/// What the page has of an object.
+/// The part of an object that the page has.
 pub(super) struct Summary {
     pub(super) key: String,
     row: Option<Row>,

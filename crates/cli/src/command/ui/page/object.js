@@ -1,4 +1,4 @@
-// One object: its graph, why it is where it is, and its history.
+// One object: its graph, why it is on its clusters or not, and its history.
 
 import { h, fill, say } from "./dom.js";
 import { ask, store, find, isUnknown } from "./store.js";
