@@ -5,8 +5,7 @@ use std::{ffi::OsStr, fmt::Write as _, path::Path};
 use anyhow::{Context as _, Result, anyhow};
 use clap::{
     Args, Command,
-    builder::{PossibleValue, TypedValueParser},
-    error::{ContextKind, ContextValue, ErrorKind},
+    builder::{PossibleValue, StringValueParser, TypedValueParser},
 };
 use serde_json::Value;
 
@@ -139,15 +138,8 @@ impl TypedValueParser for FormatParser {
         arg: Option<&clap::Arg>,
         value: &OsStr,
     ) -> Result<Output, clap::Error> {
-        let text = value.to_string_lossy();
-        Output::parse(&text).map_err(|why| {
-            let mut error = clap::Error::new(ErrorKind::ValueValidation).with_cmd(command);
-            let name = arg.map_or_else(|| "-o".to_owned(), ToString::to_string);
-            error.insert(ContextKind::InvalidArg, ContextValue::String(name));
-            error.insert(ContextKind::InvalidValue, ContextValue::String(text.into_owned()));
-            error.insert(ContextKind::Custom, ContextValue::String(why));
-            error
-        })
+        let parser = StringValueParser::new().try_map(|text: String| Output::parse(&text));
+        parser.parse_ref(command, arg, value)
     }
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {

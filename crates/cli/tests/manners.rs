@@ -22,7 +22,7 @@ fn commands() -> Vec<Vec<String>> {
     }
     let mut found = Vec::new();
     below(&help::command(), &[], &mut found);
-    assert!(found.len() > 40, "{}", found.len());
+    assert!(found.len() > 30, "{}", found.len());
     found
 }
 

@@ -22,7 +22,7 @@ fn all(command: &Command, above: &str, found: &mut Vec<(String, Command)>) {
 fn commands() -> Vec<(String, Command)> {
     let mut found = Vec::new();
     all(&command(), "", &mut found);
-    assert!(found.len() > 40, "{}", found.len());
+    assert!(found.len() > 30, "{}", found.len());
     found
 }
 
