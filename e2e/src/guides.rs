@@ -40,7 +40,11 @@ pub fn pages(root: &Path) -> Result<(Vec<Page>, Vec<String>)> {
     let (mut pages, mut complaints) = (Vec::new(), Vec::new());
     for path in files(root)? {
         let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
-        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let name = path
+            .file_stem()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
         let page = Page::parse(&name, &text).with_context(|| path.display().to_string())?;
         complaints.extend(page.unaccounted().map(|line| {
             format!(
