@@ -3,7 +3,6 @@
 use serde_json::{Value, json};
 
 use super::super::find;
-use crate::resource::Rules as _;
 
 type Row = (
     (&'static str, &'static str, &'static str),

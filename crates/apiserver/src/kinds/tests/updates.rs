@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::super::find;
-use crate::{object::Object, resource::Rules as _};
+use crate::object::Object;
 
 /// Group, version, kind; the state before; a merge patch of it; the errors of the change.
 type Row = (
