@@ -44,7 +44,7 @@ executed() {
     grep -A 2 '^## Unreleased$' CHANGELOG.md | grep -qx '## 99.0.0 - 2026-12-01' || fail "CHANGELOG.md has no section of the version"
     head -n 1 "$out/notes.md" | grep -q '^### ' || fail "notes.md does not begin with the section"
     local file
-    for file in Cargo.toml Cargo.lock charts/entourage/Chart.yaml config/manager/kustomization.yaml docs/guides/install.md; do
+    for file in Cargo.toml Cargo.lock hack/krew.yaml charts/entourage/Chart.yaml config/manager/kustomization.yaml docs/guides/install.md; do
         grep -qF 99.0.0 "$file" || fail "$file does not name the version"
     done
     if git grep --line-number --fixed-strings --word-regexp "$version" -- charts config docs/guides >&2; then

@@ -18,9 +18,9 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 
 readonly STEPS=(bump changelog state build chart krew sbom)
 # Files that name the version; each occurrence of the former one is replaced.
-readonly NAMED=(charts/entourage/Chart.yaml charts/testdata/*.golden.yaml config/*/kustomization.yaml config/*/*/kustomization.yaml
+readonly NAMED=(hack/krew.yaml charts/entourage/Chart.yaml charts/testdata/*.golden.yaml config/*/kustomization.yaml config/*/*/kustomization.yaml
     config/samples/*/*/kustomization.yaml docs/guides/install.md docs/guides/pull.md docs/commands.md Dockerfile)
-readonly KREW=(config/krew/entourage.yaml hack/krew.yaml)
+readonly KREW=hack/krew.yaml
 
 execute='' out='' without='' version=''
 lacking=()
@@ -171,33 +171,29 @@ step_chart() {
     "$helm" package charts/entourage --version "$version" --app-version "$version" --destination "$out" >&2
 }
 
-# __VERSION__ is the version, __SHA256_<target>__ the sum of the archive of a target. An entry of a target without an archive stays as it is,
-# and is named.
+# Its checksums are of the archives that were built. An entry without an archive is left out, and is named.
 step_krew() {
-    local template archive target
-    for template in "${KREW[@]}"; do
-        [[ -f $template ]] || continue
-        sed "s/__VERSION__/$version/g" "$template" >"$out/entourage.krew.yaml"
-        for archive in "$out/entourage-$version"-*.tar.gz; do
-            [[ -f $archive ]] || continue
-            target=${archive##*/entourage-"$version"-}
-            target=${target%.tar.gz}
-            sed -i "s/__SHA256_${target}__/$(sha256sum "$archive" | cut -d ' ' -f 1)/g" "$out/entourage.krew.yaml"
-        done
-        if grep -q '__SHA256_' "$out/entourage.krew.yaml"; then
-            lacking+=("krew: no archive for $(grep -o '__SHA256_[a-z0-9_-]*__' "$out/entourage.krew.yaml" | sed 's/__SHA256_//; s/__$//' | sort -u | tr '\n' ' ')")
+    local manifest="$out/entourage.krew.yaml" name sum
+    cp "$KREW" "$manifest"
+    while read -r name; do
+        if [[ -f $out/$name ]]; then
+            sum=$(sha256sum "$out/$name" | cut -d ' ' -f 1)
+            sed -i "/\/$name\$/{n;s/[0-9a-f]\{64\}/$sum/}" "$manifest"
+        else
+            # An entry is the line of its selector, of its address, of its checksum and two more.
+            awk -v name="/$name" '
+                /^  - selector:/ { held = $0; next }
+                held != "" { if (substr($0, length($0) - length(name) + 1) == name) { skip = 5 } else { print held }; held = "" }
+                skip > 0 && --skip > 0 { next }
+                { print }' "$manifest" >"$manifest.new"
+            mv "$manifest.new" "$manifest"
+            lacking+=("krew: no $name")
         fi
-        return
-    done
-    lacking+=("krew: no template ${KREW[*]}")
+    done < <(sed -n 's|^ *uri: .*/||p' "$KREW")
 }
 
 step_sbom() {
-    if ! cargo run --quiet --locked --package xtask -- help 2>/dev/null | grep -qw sbom; then
-        lacking+=("sbom: cargo xtask has no command sbom")
-        return
-    fi
-    cargo run --quiet --locked --package xtask -- sbom >"$out/entourage-$version.sbom.json"
+    cargo run --quiet --locked --package xtask -- sbom "$out/entourage-$version.sbom.json" >&2
 }
 
 # The text below a heading of the changelog, without empty lines around it.

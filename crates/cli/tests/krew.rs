@@ -1,6 +1,8 @@
 //! `hack/krew.yaml`: the manifest of the kubectl plugin agrees with the workspace.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on may panic")]
 
+use std::collections::BTreeMap;
+
 use entourage::command::help;
 use serde_json::Value;
 
@@ -26,13 +28,16 @@ fn the_manifest_is_of_this_version_and_names_an_archive_for_each_platform() {
     let short = manifest["spec"]["shortDescription"].as_str().unwrap();
     assert!(short.len() <= SHORT && !short.ends_with('.'), "{short}");
     let platforms = manifest["spec"]["platforms"].as_array().unwrap();
-    assert_eq!(platforms.len(), 4);
+    let rust = BTreeMap::from([("amd64", "x86_64"), ("arm64", "aarch64")]);
+    assert_eq!(platforms.len(), rust.len());
     for platform in platforms {
         let label = |name: &str| platform["selector"]["matchLabels"][name].as_str().unwrap();
+        assert_eq!(label("os"), "linux");
+        // As hack/release.sh names it.
         let archive = format!(
-            "/{version}/entourage-{version}-{}-{}.tar.gz",
-            label("os"),
-            label("arch")
+            "/{version}/entourage-{}-{}-unknown-linux-gnu.tar.gz",
+            env!("CARGO_PKG_VERSION"),
+            rust[label("arch")]
         );
         let uri = platform["uri"].as_str().unwrap();
         assert!(uri.starts_with("https://") && uri.ends_with(&archive), "{uri}");
