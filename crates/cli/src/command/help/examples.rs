@@ -26,6 +26,26 @@ pub(super) const EXAMPLES: &[Examples] = &[
         )],
     ),
     (
+        "audit",
+        &[(
+            "Show where the Secrets of all namespaces are, and because of what",
+            "entourage audit secrets -A --kubeconfig hub.yaml",
+        )],
+    ),
+    (
+        "audit secrets",
+        &[
+            (
+                "Show which Secrets of a namespace are on which cluster",
+                "entourage audit secrets -n shop",
+            ),
+            (
+                "Show what member1 has, for a program",
+                "entourage audit secrets -A --cluster member1 -o json",
+            ),
+        ],
+    ),
+    (
         "bench",
         &[(
             "Measure everything on a hub and two members",
@@ -318,6 +338,16 @@ pub(super) const EXAMPLES: &[Examples] = &[
             "A workload, its dependencies and their clusters",
             "entourage tree deploy/web -n shop",
         )],
+    ),
+    (
+        "ui",
+        &[
+            ("Show the fleet in the browser", "entourage ui --kubeconfig hub.yaml"),
+            (
+                "Print the address of the page alone",
+                "entourage ui --no-open --port 8080",
+            ),
+        ],
     ),
     (
         "uncordon",
