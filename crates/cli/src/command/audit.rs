@@ -24,7 +24,7 @@ use super::{
 };
 use crate::{
     args::{self, CLUSTER_NAMESPACE, HubArgs},
-    connect, manifests,
+    connect,
     simulate::{
         Simulated,
         live::{self, LiveOptions, MembersFrom},
@@ -64,7 +64,7 @@ pub struct SecretsArgs {
     pub files: FileArgs,
 
     /// For files without Clusters: the members to assume, ready and empty
-    #[arg(long, value_name = "NAME,…", value_delimiter = ',', value_parser = args::cluster_name, requires = "filename")]
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',', value_parser = args::cluster_name, requires = "FileArgs")]
     pub clusters: Vec<String>,
 
     /// Namespace of the Secrets on the hub (default: that of the context, else default)
@@ -131,7 +131,7 @@ pub async fn run(
 
 /// The state of the hub or of the files, and the namespace that is asked about; empty: all.
 async fn look(args: &SecretsArgs) -> Result<(Simulated, String)> {
-    if !args.files.filename.is_empty() {
+    if !args.files.is_empty() {
         return of_files(args);
     }
     let config = connect::config(args.hub.kubeconfig.as_deref(), args.hub.context.as_deref()).await?;
@@ -159,7 +159,7 @@ pub fn of_files(args: &SecretsArgs) -> Result<(Simulated, String)> {
     if args.hub.kubeconfig.is_some() || args.hub.context.is_some() {
         bail!("-f answers for files alone: leave out --kubeconfig and --context, or -f");
     }
-    let manifests = manifests::read_below(&args.files.filename, args.files.recursive)?;
+    let manifests = args.files.read()?;
     let namespace = args.namespace.as_deref().unwrap_or("default");
     let assumed = explained::controllers(&args.feature_gates, &args.reserved_namespaces);
     let simulated = offline::simulate(objects(&manifests)?, &args.clusters, namespace, &assumed)?;

@@ -27,21 +27,15 @@ pub(super) const EXAMPLES: &[Examples] = &[
     ),
     (
         "audit",
-        &[(
-            "Show where the Secrets of all namespaces are, and because of what",
-            "entourage audit secrets -A --kubeconfig hub.yaml",
-        )],
+        &[("Where the Secrets of the fleet are", "entourage audit secrets -A")],
     ),
     (
         "audit secrets",
         &[
+            ("Those of all namespaces", "entourage audit secrets -A"),
             (
-                "Show which Secrets of a namespace are on which cluster",
-                "entourage audit secrets -n shop",
-            ),
-            (
-                "Show what member1 has, for a program",
-                "entourage audit secrets -A --cluster member1 -o json",
+                "Those of a namespace on a cluster, with those that are kept away",
+                "entourage audit secrets -n shop -C member1 -o wide",
             ),
         ],
     ),
@@ -342,10 +336,10 @@ pub(super) const EXAMPLES: &[Examples] = &[
     (
         "ui",
         &[
-            ("Show the fleet in the browser", "entourage ui --kubeconfig hub.yaml"),
+            ("Show the fleet in the browser", "entourage ui"),
             (
-                "Print the address of the page alone",
-                "entourage ui --no-open --port 8080",
+                "Print the address alone, at a port of your own",
+                "entourage ui --kubeconfig hub.yaml --port 8081 --no-open",
             ),
         ],
     ),
