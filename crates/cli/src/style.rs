@@ -70,7 +70,7 @@ impl Style {
         match word {
             "True" | "Applied" | "Healthy" | "Ready" => self.good(padded),
             "False" | "Conflict" | "Override" | "InterpretError" | "Refused" | "NotApplied" | "Unhealthy"
-            | "Contended" | "DependencyMissing" => self.bad(padded),
+            | "Contended" | "NotAllowed" | "DependencyMissing" => self.bad(padded),
             "Unknown" | "Pending" | "Suspended" | "Leaving" | "Copied" | "Unaccounted" => self.warn(padded),
             _ => padded.to_owned(),
         }

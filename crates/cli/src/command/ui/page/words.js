@@ -28,6 +28,7 @@ const COPIES = {
   InterpretError: ["interpreter fails", "bad", "▲"],
   Contended: ["contended", "bad", "▲"],
   Refused: ["refused", "bad", "▲"],
+  NotAllowed: ["not allowed", "bad", "▲"],
   NotApplied: ["not applied", "bad", "▲"],
   KeptAway: ["kept away", "bad", "▲"],
   Unhealthy: ["unhealthy", "warn", "◆"],
