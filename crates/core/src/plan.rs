@@ -82,8 +82,7 @@ impl Key {
         }
     }
 
-    /// The key of the object that its plan writes to: plans of two keys with the same serialization key never run at the same
-    /// time.
+    /// The key of the object that its plan writes to: plans of keys with one serialization key never run at the same time.
     #[must_use]
     pub fn serialization_key(&self) -> Self {
         match self {
@@ -131,8 +130,7 @@ pub struct Plan {
     pub again_at: Option<Time>,
     /// The reasons, for `entourage plan` and debug logs.
     pub why: Vec<String>,
-    /// The sync requirement to be met before anything is changed: the key is planned again when it is met, and need not be
-    /// before.
+    /// The sync requirement to be met before anything is changed: the key is planned again when it is met.
     #[serde(skip)]
     pub awaits: Option<Box<SyncRequirement>>,
     /// The clusters that a binding is to be evicted from and that count for the eviction budget, whether they are evicted now or

@@ -184,7 +184,7 @@ async fn grant(scene: &Scene, rules: Vec<Value>) -> Result<()> {
     Ok(())
 }
 
-/// What must be true whatever is denied: the controllers run, nothing was deleted anywhere, and the copies are there.
+/// Checks what holds whatever is denied: the controllers run, nothing was deleted anywhere, and the copies are there.
 async fn unharmed(scene: &Scene, what: &str) -> Result<()> {
     ensure!(
         scene.bed.log.panics().is_empty(),

@@ -348,8 +348,7 @@ impl Fleet {
         dirty.push(Key::Policy(policy.clone()));
     }
 
-    /// The bindings whose policies name a PriorityClass, or any if it is `None`, and these policies. Cost: O(policies + templates that
-    /// they claim).
+    /// The bindings whose policies name a PriorityClass, or any if it is `None`, and these policies. Cost: O(policies + templates).
     fn dirty_priorities(&self, class: Option<&Str>, dirty: &mut Dirty) {
         let names = |policy: &Policy| {
             let asked = policy.object.spec.schedule_priority.as_ref();
@@ -424,8 +423,7 @@ impl Fleet {
         }
     }
 
-    /// The policies that select the kind of a watch of templates. Cost: O(selectors), when a kind turns out to be
-    /// listable or not.
+    /// The policies that select the kind of a watch of templates. Cost: O(selectors), when it turns out to be listable or not.
     fn dirty_policies_of(&self, watch: &Watch, dirty: &mut Dirty) {
         let Watch::Templates(gvk) = watch else { return };
         let selects = |policy: &Policy| {
