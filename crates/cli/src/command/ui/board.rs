@@ -165,7 +165,11 @@ impl Board {
     pub(super) fn delta(&self, since: u64) -> Delta {
         let reset = since < self.known_from && since > 0;
         let since = if reset { 0 } else { since };
-        let changed: Vec<(&u64, &String)> = self.by_revision.range(since + 1..).take(CHUNK + 1).collect();
+        let changed: Vec<(&u64, &String)> = self
+            .by_revision
+            .range(since.saturating_add(1)..)
+            .take(CHUNK + 1)
+            .collect();
         let is_complete = changed.len() <= CHUNK;
         let changed = &changed[..changed.len().min(CHUNK)];
         let revision = match changed.last() {

@@ -133,4 +133,3 @@ function changes() {
   });
   return rows.length ? rows : [h("li", { class: "quiet" }, store.complete ? "No changes are known." : "Reading the hub …")];
 }
-

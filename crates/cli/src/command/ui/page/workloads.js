@@ -158,4 +158,3 @@ function problem(row) {
 }
 
 const policy = (row) => (row.policy ? h("span", { title: row.policy }, row.policy.startsWith(`${row.namespace}/`) ? row.policy.slice(row.namespace.length + 1) : row.policy) : h("span", { class: "sub" }, row.neededBy.length ? "by its referrers" : "–"));
-
