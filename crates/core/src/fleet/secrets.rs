@@ -112,8 +112,9 @@ impl Fleet {
         !is_secret(gvk) || self.cache.watches.is_listed(&Watch::Namespaces)
     }
 
-    /// True if the allow-lists of namespaces, and the labels of Clusters, are synced: a removal because of them requires that.
+    /// True if the allow-lists of namespaces, and the labels of Clusters, are synced: a removal because of them requires that. The
+    /// sync of each of these watches plans distributions again, too.
     pub(crate) fn are_secret_lists_certain(&self) -> bool {
-        self.is_base_synced() && self.cache.watches.is_synced(&Watch::Namespaces)
+        self.cache.watches.is_synced(&Watch::Namespaces) && self.cache.watches.is_synced(&Watch::Clusters)
     }
 }

@@ -327,8 +327,8 @@ fn many_secrets_that_one_edit_revokes_are_removed_at_once_and_those_of_a_list_pa
     assert_eq!(held(&world), 0);
 }
 
-#[test]
-fn a_distribution_follows_the_list_of_its_source() {
+/// A Secret that is distributed to the namespace "app" of two members.
+fn distributed() -> World {
     let mut world = World::distributing(&["member1", "member2"]);
     world.apply(namespace(None));
     let app = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "app"}});
@@ -347,15 +347,23 @@ fn a_distribution_follows_the_list_of_its_source() {
         },
     }));
     assert!(world.settle());
-    let copies = |world: &World| -> Vec<String> {
-        let has = |member: &&str| world.at(member, &id("Secret", "app", "login")).is_some();
-        ["member1", "member2"]
-            .iter()
-            .filter(|member| has(member))
-            .map(ToString::to_string)
-            .collect()
-    };
-    assert_eq!(copies(&world), ["member1", "member2"]);
+    assert_eq!(distributed_to(&world), ["member1", "member2"]);
+    world
+}
+
+/// The members that have the distributed copy.
+fn distributed_to(world: &World) -> Vec<String> {
+    let has = |member: &&str| world.at(member, &id("Secret", "app", "login")).is_some();
+    ["member1", "member2"]
+        .iter()
+        .filter(|member| has(member))
+        .map(ToString::to_string)
+        .collect()
+}
+
+#[test]
+fn a_distribution_follows_the_list_of_its_source() {
+    let mut world = distributed();
     for (text, wanted) in [
         (Some("member1"), &["member1"][..]),
         (Some("member1,*"), &["member1"]),
@@ -363,11 +371,28 @@ fn a_distribution_follows_the_list_of_its_source() {
         (None, &["member1", "member2"]),
     ] {
         list(&mut world, text);
-        assert_eq!(copies(&world), wanted, "{text:?}");
+        assert_eq!(distributed_to(&world), wanted, "{text:?}");
         let reported = status(&world, "d").to_string();
         assert_eq!(reported.contains(KEY), text.is_some(), "{text:?}: {reported}");
         quiet(&mut world);
-        assert_eq!(copies(&world), wanted, "{text:?}, restarted");
+        assert_eq!(distributed_to(&world), wanted, "{text:?}, restarted");
+    }
+}
+
+#[test]
+fn a_distributed_copy_is_taken_back_whichever_watch_is_synced_last() {
+    for last in [Watch::Bindings, Watch::Policies] {
+        let mut world = distributed();
+        let key = id("Namespace", "", "default");
+        let mut object = world.hub[&key].clone();
+        object["metadata"]["annotations"] = json!({ KEY: "" });
+        world.hub.insert(key, object);
+        world.shut.insert(last.clone());
+        world.restart();
+        assert!(world.settle_for(60_000));
+        world.shut.clear();
+        assert!(world.settle_for(60_000));
+        assert_eq!(distributed_to(&world), [""; 0], "{last:?}");
     }
 }
 
