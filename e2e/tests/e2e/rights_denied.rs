@@ -281,14 +281,19 @@ async fn denied_reads(scene: &mut Scene, rules: &[Value], denied: &[&Right]) -> 
         },
     )
     .await?;
-    for right in denied {
-        let named = scene.bed.log.with(&format!("cannot {} resource", right.verb));
-        let resource = format!("resource={}", right.resource);
-        ensure!(
-            named.iter().any(|line| line.contains(&resource)),
-            "no line of the log names {right:?}: {named:#?}"
-        );
-    }
+    // The line follows the request that is counted.
+    eventually("the log names each list and watch that is denied", async || {
+        for right in denied {
+            let named = scene.bed.log.with(&format!("cannot {} resource", right.verb));
+            let resource = format!("resource={}", right.resource);
+            ensure!(
+                named.iter().any(|line| line.contains(&resource)),
+                "no line of the log names {right:?}: {named:#?}"
+            );
+        }
+        Ok(())
+    })
+    .await?;
     unharmed(scene, &format!("{denied:?}")).await?;
     let before = scene.controllers()?.metrics().await?;
     grant(scene, rules.to_vec()).await?;
@@ -347,7 +352,7 @@ async fn writes(scene: &mut Scene, rules: &[Value]) -> Result<()> {
         // A cluster's and a policy's own fields, and a deletion.
         let touch = |live: &mut Value| live["metadata"]["labels"]["touched"] = json!(format!("t{number}"));
         scene.hub.edit("Cluster", "", "member3", touch).await?;
-        let asked = eventually_within(Duration::from_secs(2), "it is counted as refused", async || {
+        let asked = eventually_within(Duration::from_secs(10), "it is counted as refused", async || {
             let metrics = scene.controllers()?.metrics().await?;
             ensure!(
                 right.counted(&metrics).0 > right.counted(&before).0,

@@ -282,11 +282,10 @@ pub(super) fn not_allowed(
 ) -> Option<Event> {
     let is_kept_away =
         |item: &AggregatedStatusItem| item.applied_reason == Some(NotAppliedReason::NotAllowed);
+    // By the message: the definition on the hub may lack the field of the reason.
     let begun = after.iter().filter(|item| {
         let old = AggregatedStatusItem::find(&before.aggregated_status, &item.cluster_name);
-        let is_reported =
-            |old: &AggregatedStatusItem| is_kept_away(old) && old.applied_message == item.applied_message;
-        is_kept_away(item) && !old.is_some_and(is_reported)
+        is_kept_away(item) && old.is_none_or(|old| old.applied_message != item.applied_message)
     });
     let begun: Vec<&AggregatedStatusItem> = begun.collect();
     let first = begun.first()?;
