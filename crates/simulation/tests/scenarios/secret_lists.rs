@@ -381,7 +381,7 @@ fn a_distribution_follows_the_list_of_its_source() {
 
 #[test]
 fn a_distributed_copy_is_taken_back_whichever_watch_is_synced_last() {
-    for last in [Watch::Bindings, Watch::Policies] {
+    for last in [Watch::Bindings, Watch::ClusterBindings] {
         let mut world = distributed();
         let key = id("Namespace", "", "default");
         let mut object = world.hub[&key].clone();
