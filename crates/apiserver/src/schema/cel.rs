@@ -21,6 +21,7 @@ mod cost;
 pub(crate) mod free;
 mod functions;
 mod places;
+mod re2;
 mod sizes;
 mod types;
 mod values;

@@ -340,7 +340,7 @@ fn compiled(pattern: &str) -> Result<Option<Regex>> {
         return Ok(Some(regex.clone()));
     }
     let begun = Instant::now();
-    let regex = Regex::new(pattern).ok();
+    let regex = Regex::new(&super::re2::translated(pattern)).ok();
     let took = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
     pay(took.saturating_mul(MICROSECOND))?;
     if let Some(regex) = &regex {

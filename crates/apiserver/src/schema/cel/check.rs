@@ -10,6 +10,7 @@ use kube_cel::cel::common::ast::{
 use super::{
     functions::overloads,
     places::places,
+    re2::translated,
     types::{Bound, Ty, general},
     values::identifier,
 };
@@ -145,6 +146,11 @@ impl Checker {
                 values = Some(self.joined(entry.value.id, values, value));
             }
         }
+        // Other keys cannot be evaluated, and a type that held them twice would grow with every nesting.
+        let keys = keys.map(|keys| match self.bound.resolved(&keys, false) {
+            keys @ (Ty::Error | Ty::Bool | Ty::Int | Ty::Uint | Ty::Double | Ty::String) => keys,
+            _ => Ty::Dyn,
+        });
         let keys = keys.unwrap_or_else(|| self.variable_type());
         let values = values.unwrap_or_else(|| self.variable_type());
         Ty::Map(Box::new(keys), Box::new(values))
@@ -437,7 +443,8 @@ impl Checker {
             let is_wrong = |text: &str| match call.func_name.as_str() {
                 "duration" => !crate::schema::formats::is_go_duration(text),
                 "timestamp" => text.parse::<jiff::Timestamp>().is_err(),
-                "matches" => regex::Regex::new(text).is_err(),
+                // A pattern that is only too large is one of RE2 nevertheless.
+                "matches" => matches!(regex::Regex::new(&translated(text)), Err(regex::Error::Syntax(_))),
                 _ => false,
             };
             if let Some((id, _)) = text.filter(|(_, text)| is_wrong(text)) {

@@ -63,9 +63,13 @@ fn tokens(text: &str) -> Vec<Token<'_>> {
 
 /// The length of the text literal that a text begins with.
 fn quoted(text: &str) -> Option<usize> {
-    let prefix = text.find(['"', '\''])?;
+    // At most two letters come first.
+    let prefix = text
+        .bytes()
+        .take(3)
+        .position(|byte| matches!(byte, b'"' | b'\''))?;
     let letters = &text[..prefix];
-    if prefix > 2 || !letters.chars().all(|c| matches!(c, 'r' | 'R' | 'b' | 'B')) {
+    if !letters.chars().all(|c| matches!(c, 'r' | 'R' | 'b' | 'B')) {
         return None;
     }
     let is_raw = letters.contains(['r', 'R']);

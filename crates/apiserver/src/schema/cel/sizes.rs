@@ -1,6 +1,7 @@
 //! The largest and the smallest values of a schema, by the size of a request. Source: the declared types of CEL in
 //! k8s.io/apiserver.
 
+use super::types::is_free;
 use crate::schema::{Schema, Type};
 
 /// The maximum size of a request, in bytes: it bounds strings and lists without a limit of their own.
@@ -44,7 +45,7 @@ pub(super) fn largest(schema: &Schema) -> u64 {
             let least = schema.items.as_deref().map_or(1, smallest);
             (REQUEST - 2) / (least + 1)
         }),
-        Type::Object => match &schema.additional {
+        Type::Object => match schema.additional.as_ref().filter(|values| !is_free(values)) {
             // A name, its quotes, a colon and a comma.
             Some(values) => rules
                 .and_then(|rules| rules.max_properties)

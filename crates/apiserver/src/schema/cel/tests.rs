@@ -18,6 +18,7 @@ fn sample() -> Value {
         "m": {"type": "object", "additionalProperties": {"type": "integer"}},
         "o": {"type": "object", "properties": {"x": {"type": "string"}}},
         "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+        "open": {"type": "object", "additionalProperties": true},
         "any": {"x-kubernetes-preserve-unknown-fields": true},
         "either": {"x-kubernetes-int-or-string": true},
     }})
@@ -63,6 +64,10 @@ fn expressions_have_the_types_of_cel() {
         ("ip('::1').family() == 6", "bool"),
         ("self.ints.sum()", "int"),
         ("self.t - self.t < duration('5m')", "bool"),
+        ("has(self.open) && self.open == self.open", "bool"),
+        ("self.s.matches('^[[]{{$')", "bool"),
+        ("{self.s: 1}", "map(string, int)"),
+        ("{self.l: 1}", "map(dyn, int)"),
         ("[]", "list(dyn)"),
         ("self.l + []", "list(string)"),
         ("self.o == null", "bool"),
@@ -83,6 +88,7 @@ fn errors_are_in_the_words_and_at_the_place_of_cel() {
         ("self.nope == 1", "1:5: undefined field 'nope'"),
         ("self.free.x == 1", "1:10: undefined field 'x'"),
         ("self.any == 1", "1:5: undefined field 'any'"),
+        ("self.open.x == 1", "1:10: undefined field 'x'"),
         (
             "self.s + 1 == 's'",
             "1:8: found no matching overload for '_+_' applied to '(string, int)'",

@@ -44,7 +44,7 @@ impl Ty {
                 _ => Self::String,
             },
             Type::Array => Self::List(Box::new(Self::of(schema.items.as_ref()?)?)),
-            Type::Object => match &schema.additional {
+            Type::Object => match schema.additional.as_ref().filter(|values| !is_free(values)) {
                 Some(values) => Self::Map(Box::new(Self::String), Box::new(Self::of(values)?)),
                 None => Self::Object(Arc::clone(schema)),
             },
@@ -153,11 +153,18 @@ impl Ty {
     }
 }
 
+/// True for the values of `additionalProperties: true`: rules see an object without fields.
+pub(super) fn is_free(values: &Schema) -> bool {
+    values.kind == Type::Any && !values.preserve_unknown
+}
+
 /// The types that variables stand for.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Bound {
     known: HashMap<usize, Ty>,
     next: usize,
+    /// The variables that the last assignment bound, with what they stood for before.
+    changed: Vec<(usize, Option<Ty>)>,
 }
 
 impl Bound {
@@ -180,10 +187,15 @@ impl Bound {
 
     /// True if each of the first may stand for the other; variables are bound by it.
     pub(super) fn assign_all(&mut self, from: &[Ty], to: &[Ty]) -> bool {
-        let before = self.known.clone();
+        self.changed.clear();
         let fits = from.len() == to.len() && from.iter().zip(to).all(|(from, to)| self.fits(from, to));
         if !fits {
-            self.known = before;
+            while let Some((variable, before)) = self.changed.pop() {
+                match before {
+                    Some(ty) => self.known.insert(variable, ty),
+                    None => self.known.remove(&variable),
+                };
+            }
         }
         fits
     }
@@ -235,7 +247,8 @@ impl Bound {
             None => ty.clone(),
         };
         if !self.resolved(&next, false).mentions(variable) {
-            self.known.insert(variable, next);
+            let before = self.known.insert(variable, next);
+            self.changed.push((variable, before));
         }
         true
     }
