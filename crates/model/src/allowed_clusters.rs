@@ -91,12 +91,12 @@ mod tests {
     }
 
     /// A list, the labels of the cluster, and the result.
-    type Case = (&'static str, &'static [(&'static str, &'static str)], bool);
+    type Case<'a> = (&'static str, &'a [(&'static str, &'static str)], bool);
 
     #[test]
     fn a_cluster_is_on_the_list_by_its_name_or_by_all_labels_of_an_entry() {
         let prod = [("env", "prod"), ("region", "eu")];
-        let table: [Case; 13] = [
+        let table: [Case<'_>; 13] = [
             ("", &prod, false),
             ("  ", &prod, false),
             ("member1", &[], true),

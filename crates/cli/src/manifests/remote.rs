@@ -106,7 +106,7 @@ async fn get(uri: &Uri) -> Result<(StatusCode, Option<String>, Vec<u8>)> {
 /// The address that a redirect names, which may leave the server out.
 fn next(from: &Uri, location: &str) -> Result<Uri> {
     let to: Uri = location.parse().context("the server redirects to no URL")?;
-    if to.authority().is_some() {
+    if to.scheme().is_some() {
         return Ok(to);
     }
     ensure!(

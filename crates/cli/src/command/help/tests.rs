@@ -126,7 +126,7 @@ fn the_caller_is_for_commands_that_ask_a_hub() {
 #[test]
 fn what_is_nearly_a_word_is_suggested() {
     for (line, suggested) in [
-        ("entourage gte bindings", "get"),
+        ("entourage gett bindings", "get"),
         ("entourage get bindngs", "bindings"),
         ("entourage get bindings --namspace shop", "--namespace"),
         ("entourage get bindings -o jsn", "json"),

@@ -161,17 +161,23 @@ impl Board {
         self.sources.entry(source).or_default();
     }
 
-    /// The changes after a revision: the first [`CHUNK`] of them. Cost: O(changes + kept changes of the time line).
+    /// The changes after a revision: the first [`CHUNK`] of them, or as many as reach what is known of removed rows. Cost: O(changes + kept changes of the time line).
     pub(super) fn delta(&self, since: u64) -> Delta {
         let reset = since < self.known_from && since > 0;
         let since = if reset { 0 } else { since };
+        // A part that ended before the first known revision would make the page begin anew with the next one, for ever.
+        let unknown = match since < self.known_from {
+            true => self.by_revision.range(since + 1..=self.known_from).count() + 1,
+            false => 0,
+        };
+        let limit = CHUNK.max(unknown);
         let changed: Vec<(&u64, &String)> = self
             .by_revision
             .range(since.saturating_add(1)..)
-            .take(CHUNK + 1)
+            .take(limit + 1)
             .collect();
-        let is_complete = changed.len() <= CHUNK;
-        let changed = &changed[..changed.len().min(CHUNK)];
+        let is_complete = changed.len() <= limit;
+        let changed = &changed[..changed.len().min(limit)];
         let revision = match changed.last() {
             Some((last, _)) if !is_complete => **last,
             _ => self.revision,
