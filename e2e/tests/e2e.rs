@@ -146,8 +146,6 @@ mod reference;
 mod registration;
 #[path = "e2e/removal.rs"]
 mod removal;
-#[path = "e2e/rights_denied.rs"]
-mod rights_denied;
 #[path = "e2e/secret_lists.rs"]
 mod secret_lists;
 #[path = "e2e/secrets.rs"]
@@ -236,7 +234,6 @@ fn main() -> ExitCode {
         services::tests(),
         gate::tests(),
         governor::tests(),
-        rights_denied::tests(),
         secret_lists::tests(),
         secrets::tests(),
         bad_input::tests(),

@@ -286,7 +286,7 @@ impl Cli {
     /// # Errors
     /// The cause and the remedy, for the user of the command.
     pub async fn run(self) -> Result<ExitCode> {
-        set_caller(self.caller)?;
+        set_caller(&self.caller)?;
         let out = &mut std::io::stdout();
         let done = match self.command {
             Command::Adopt(args) => adopt::run(args, out).await,

@@ -62,7 +62,7 @@ impl Page {
             let (number, trimmed) = (at + 1, line.trim());
             if let Some(mut block) = open.take() {
                 if trimmed == "```" {
-                    page.close(block, std::mem::take(&mut is_left_out))?;
+                    page.close(&block, std::mem::take(&mut is_left_out))?;
                 } else {
                     let indent = block.indent.min(line.len() - line.trim_start().len());
                     block.lines.push(&line[indent..]);
@@ -103,14 +103,14 @@ impl Page {
         self.commands.iter().copied().filter(|_| !self.is_run)
     }
 
-    fn close(&mut self, block: Block<'_>, is_left_out: bool) -> Result<()> {
+    fn close(&mut self, block: &Block<'_>, is_left_out: bool) -> Result<()> {
         if is_left_out {
             return Ok(());
         }
         match block.language {
             "console" => {
                 self.commands.push(block.line);
-                self.steps.extend(commands(&block)?);
+                self.steps.extend(commands(block)?);
             }
             "yaml" => {
                 let name = block.lines.first().and_then(|line| line.strip_prefix("# "));

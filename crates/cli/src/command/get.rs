@@ -201,7 +201,7 @@ async fn read(hub: &Client, args: &GetArgs, namespace: &str) -> Result<Seen> {
     let rows = async |kinds: &[Gvk], namespace: &str| read_by(&selected, kinds, namespace).await;
     let mut seen = Seen::default();
     if args.cluster.is_some() {
-        seen.clusters = read(&[cluster.clone()], "").await?;
+        seen.clusters = read(std::slice::from_ref(&cluster), "").await?;
     }
     match args.what {
         Resource::Bindings => {

@@ -60,7 +60,7 @@ static CALLER: OnceLock<CallerArgs> = OnceLock::new();
 ///
 /// # Errors
 /// A group or a UID without a user, or a value that no header can have.
-pub fn set_caller(args: CallerArgs) -> Result<()> {
+pub fn set_caller(args: &CallerArgs) -> Result<()> {
     if args.as_user.is_none() && !(args.as_group.is_empty() && args.as_uid.is_none()) {
         bail!("--as-group and --as-uid need --as: name the user, too");
     }
@@ -71,7 +71,7 @@ pub fn set_caller(args: CallerArgs) -> Result<()> {
     }
     let is_first = CALLER.set(args.clone()).is_ok();
     ensure!(
-        is_first || CALLER.get() == Some(&args),
+        is_first || CALLER.get() == Some(args),
         "the caller of this process is set already"
     );
     Ok(())

@@ -234,7 +234,6 @@ impl Coster<'_> {
             cost: before.saturating_add(own),
             node,
             size,
-            ..Known::default()
         }
     }
 

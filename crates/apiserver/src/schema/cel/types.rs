@@ -261,8 +261,8 @@ pub(super) fn general<'a>(a: &'a Ty, b: &'a Ty) -> &'a Ty {
 
 fn says_no_more(a: &Ty, b: &Ty) -> bool {
     match (a, b) {
-        (a, _) if matches!(a, Ty::Dyn | Ty::Error | Ty::Var(_)) => true,
-        (_, b) if matches!(b, Ty::Dyn | Ty::Error | Ty::Var(_)) => false,
+        (Ty::Dyn | Ty::Error | Ty::Var(_), _) => true,
+        (_, Ty::Dyn | Ty::Error | Ty::Var(_)) => false,
         (Ty::Null, b) => matches!(b, Ty::Null),
         (_, Ty::Null) => true,
         (Ty::List(a), Ty::List(b)) | (Ty::Optional(a), Ty::Optional(b)) | (Ty::Type(a), Ty::Type(b)) => {

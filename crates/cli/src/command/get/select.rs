@@ -91,7 +91,7 @@ fn is_value(value: &Value, wanted: &str) -> bool {
         Value::Null => wanted.is_empty(),
         Value::String(text) => text == wanted,
         Value::Array(items) => items.iter().any(|item| is_value(item, wanted)),
-        other => other.to_string() == wanted,
+        other => other.to_string().as_str() == wanted,
     }
 }
 

@@ -341,6 +341,7 @@ mod tests {
     use super::*;
 
     /// A binding of a Deployment, with these clusters, entries of the aggregated status, evictions and conditions.
+    #[allow(clippy::needless_pass_by_value, reason = "cases are easier to read without &")]
     fn binding(clusters: &[&str], items: Value, evicted: &[&str], conditions: Value) -> Value {
         let named = |field: &str, names: &[&str]| -> Vec<Value> {
             names.iter().map(|name| json!({ field: name })).collect()

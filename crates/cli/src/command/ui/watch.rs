@@ -106,7 +106,7 @@ impl Watch<'_> {
             let (metadata, objects) = match self.source.form {
                 Form::Metadata => {
                     let page = within(api.list_metadata(&params)).await?;
-                    let objects = page.items.into_iter().map(value_of_metadata).collect();
+                    let objects = page.items.iter().map(value_of_metadata).collect();
                     (page.metadata, objects)
                 }
                 Form::Whole | Form::Events => {
@@ -207,10 +207,11 @@ fn value_of(mut object: DynamicObject) -> Option<Value> {
     serde_json::to_value(object).ok()
 }
 
-fn value_of_metadata(object: PartialObjectMeta<DynamicObject>) -> Value {
+fn value_of_metadata(object: &PartialObjectMeta<DynamicObject>) -> Value {
     json!({ "metadata": object.metadata })
 }
 
+#[allow(clippy::needless_pass_by_value, reason = "a watch hands its objects over")]
 fn value_of_metadata_event(object: PartialObjectMeta<DynamicObject>) -> Option<Value> {
-    Some(value_of_metadata(object))
+    Some(json!({ "metadata": object.metadata }))
 }
