@@ -16,7 +16,7 @@
 //!
 //! A command that only reads is repeated until it prints what is shown, or a deadline is over; one that writes is run once. kubectl
 //! is the one of [`Client::find`](crate::kubectl::Client::find), `entourage` is this program. A block of `console` that is not run
-//! has to say so: [`unaccounted`] names the others.
+//! has to say so: `Page::unaccounted` names the others.
 
 mod compare;
 mod page;

@@ -155,6 +155,7 @@ async fn a_typed_client_reads_what_it_prefers() {
     let length = u32::from_be_bytes(events[..4].try_into().expect("four bytes")) as usize;
     let event = &events[4..4 + length];
     assert!(contains(event, b"ADDED") && contains(event, &entry));
-    let (code, media, _) = ask(&cluster, "GET", &format!("{MAPS}/none"), ACCEPT, Vec::new()).await;
-    assert_eq!((code, media.as_str()), (404, "application/json"));
+    let (code, media, status) = ask(&cluster, "GET", &format!("{MAPS}/none"), ACCEPT, Vec::new()).await;
+    assert_eq!((code, media.as_str()), (404, MEDIA));
+    assert!(status.starts_with(b"k8s\0") && contains(&status, b"NotFound"));
 }
