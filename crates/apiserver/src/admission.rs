@@ -1,5 +1,5 @@
-//! The admission plugins of a cluster, which act on writes beside the rules of each kind: limit ranges, quotas, pod
-//! security, certificates, policies and webhooks.
+//! The admission plugins of a cluster, which act on writes beside the rules of each kind: limit ranges, quotas, runtime
+//! classes, pod security, certificates, policies and webhooks.
 //!
 //! Costs: one list of the limit ranges or the quotas of the namespace for each create.
 
@@ -8,6 +8,7 @@ mod limits;
 pub(crate) mod policies;
 pub(crate) mod quota;
 pub(crate) mod request;
+mod runtime;
 pub(crate) mod webhooks;
 
 pub(crate) use quota::{Charged, refund};
@@ -36,11 +37,37 @@ pub(crate) trait Context: Surroundings + std::fmt::Debug + Send + Sync {
     fn timestamp(&self) -> Timestamp;
 }
 
-/// Fills in the defaults of the namespace's limit ranges, before the kind prepares the object.
-pub(crate) fn fill(cluster: &dyn Context, resource: &Resource, object: &mut Object) {
-    if is(resource, "Pod") {
-        limits::fill(cluster, object);
+/// Fills in the defaults of the namespace's limit ranges and what its runtime class says, before the kind prepares the object.
+pub(crate) fn fill(cluster: &dyn Context, resource: &Resource, object: &mut Object) -> Result<()> {
+    if !is(resource, "Pod") {
+        return Ok(());
     }
+    limits::fill(cluster, object);
+    if !cluster.has_default_classes() {
+        return Ok(());
+    }
+    let name = field(object, "name").to_owned();
+    runtime::fill(cluster, object).map_err(|why| Status::forbidden(about(resource, &name), &why))
+}
+
+/// Charges the quotas for what an update asks for beyond what the object had, or refuses it.
+pub(crate) fn admit_update(
+    cluster: &dyn Context,
+    resource: &Resource,
+    subresource: &str,
+    [new, old]: [&Object; 2],
+    dry_run: bool,
+) -> Result<Charged> {
+    let counts = resource.group.is_empty()
+        && matches!(
+            (resource.kind.as_str(), subresource),
+            ("PersistentVolumeClaim" | "Service", "") | ("Pod", "resize")
+        );
+    if !counts {
+        return Ok(Charged::default());
+    }
+    let refused = |why: String| Status::forbidden(about(resource, field(new, "name")), &why);
+    quota::charge_more(cluster, resource, [new, old], dry_run).map_err(refused)
 }
 
 /// Refuses a valid object that goes beyond a limit range, a quota or its namespace's pod security, and charges the quotas

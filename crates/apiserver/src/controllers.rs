@@ -26,9 +26,12 @@ mod accounts;
 mod bootstrap;
 mod definitions;
 mod disruption;
+mod endpoints;
 mod garbage;
 mod namespaces;
+mod nodes;
 mod paced;
+mod priorities;
 mod protection;
 mod quotas;
 mod registration;
@@ -36,6 +39,9 @@ mod roles;
 mod signing;
 mod standing;
 mod tokens;
+mod volumes;
+
+pub(crate) use volumes::SELECTED;
 
 /// The number of items of work that are done before other tasks get a turn.
 const TURN: usize = 64;
@@ -100,6 +106,12 @@ pub struct StandIns {
     pub disruption: bool,
     /// CronJobs get Jobs, where workloads have a stand-in.
     pub cron_jobs: bool,
+    /// Keeps Endpoints and EndpointSlices of Services.
+    pub endpoints: bool,
+    /// Keeps the Node that pods run on.
+    pub node: bool,
+    /// Binds claims to volumes, makes volumes for claims of a class, and makes the default class `standard`.
+    pub volumes: bool,
 }
 
 impl StandIns {
@@ -111,6 +123,9 @@ impl StandIns {
         quotas: true,
         disruption: true,
         cron_jobs: true,
+        endpoints: true,
+        node: true,
+        volumes: true,
     };
 }
 
@@ -149,8 +164,11 @@ fn controllers() -> Vec<Box<dyn Controller>> {
         Box::new(accounts::Accounts::default()),
         Box::new(bootstrap::Tokens::default()),
         Box::new(disruption::Disruption::default()),
+        Box::new(endpoints::EndpointsOfServices::default()),
         Box::new(garbage::Garbage::default()),
         Box::new(namespaces::Namespaces::default()),
+        Box::new(nodes::Nodes::default()),
+        Box::new(priorities::Priorities::default()),
         Box::new(protection::Protection::default()),
         Box::new(quotas::Quotas::default()),
         Box::new(registration::Registration::default()),
@@ -158,6 +176,7 @@ fn controllers() -> Vec<Box<dyn Controller>> {
         Box::new(signing::Signing::default()),
         Box::new(standing::Standing::default()),
         Box::new(tokens::Tokens::default()),
+        Box::new(volumes::Volumes::default()),
     ]
 }
 

@@ -26,6 +26,8 @@ const GROUPS: &[&str] = &[
     "coordination.k8s.io",
     "node.k8s.io",
     "discovery.k8s.io",
+    "flowcontrol.apiserver.k8s.io",
+    "resource.k8s.io",
 ];
 
 /// True if a group is built in: the error for an unknown path below it is a Status.

@@ -24,6 +24,7 @@ mod coordination;
 pub(crate) mod core;
 mod discovery;
 mod events;
+mod flowcontrol;
 mod kind_def;
 mod networking;
 mod node;
@@ -31,6 +32,7 @@ pub(crate) mod pod_security;
 mod pod_spec;
 mod policy;
 mod rbac;
+mod resource;
 mod scheduling;
 mod storage;
 #[cfg(test)]
@@ -64,6 +66,8 @@ const GROUPS: &[&[&KindDef]] = &[
     node::KINDS,
     discovery::KINDS,
     apps::KINDS,
+    flowcontrol::KINDS,
+    resource::KINDS,
 ];
 
 /// The kinds that have no path of their own: they are only sent to subresources of others.
@@ -82,6 +86,7 @@ const PAST: &[(&str, &[&str])] = &[
     ("coordination.k8s.io", &["v1beta1"]),
     ("discovery.k8s.io", &["v1beta1"]),
     ("events.k8s.io", &["v1beta1"]),
+    ("flowcontrol.apiserver.k8s.io", &["v1beta1", "v1beta2", "v1beta3"]),
     ("networking.k8s.io", &["v1beta1"]),
     ("node.k8s.io", &["v1beta1"]),
     ("policy", &["v1beta1"]),

@@ -209,6 +209,9 @@ pub(crate) async fn change(
         }
         apply::keep_times(&old, &mut new);
         let unchanged = new == old;
+        if terms.dry_run && !unchanged {
+            admission::admit_update(cluster, resource, &call.subresource, [&new, &old], true)?;
+        }
         if terms.dry_run || unchanged {
             let item = if unchanged {
                 Item::Stored(entry)
@@ -219,6 +222,7 @@ pub(crate) async fn change(
         }
         fits(call, entry.object.len(), &new)?;
         let _held = resource.rules.hold(&new, cluster)?;
+        let charged = admission::admit_update(cluster, resource, &call.subresource, [&new, &old], false)?;
         let written = cluster.store().put(
             &resource.collection,
             &entry.key,
@@ -228,6 +232,7 @@ pub(crate) async fn change(
         if let Ok(entry) = written {
             return Ok(Reply::ok(Item::Stored(entry), warnings));
         }
+        admission::refund(cluster, charged);
     }
     Err(Status::conflict(about(resource, &call.name), system::MODIFIED))
 }

@@ -153,7 +153,7 @@ pub trait Surroundings {
     fn get(&self, collection: &str, key: &str) -> Option<Object>;
     /// All objects of a collection below a prefix.
     fn list(&self, collection: &str, prefix: &str) -> Vec<Object>;
-    /// True if objects that name no class get the default one.
+    /// True if objects that name no class get the default one, and Pods what their RuntimeClass says.
     fn has_default_classes(&self) -> bool {
         true
     }

@@ -41,7 +41,8 @@ pub struct Options {
     /// True if claims and volumes that are being deleted are released once they are unused, as by the controllers
     /// `pvc-protection` and `pv-protection`, which an API server alone lacks. Default: false.
     pub storage_protection: bool,
-    /// True if claims and Ingresses that name no class get the default one. A hub leaves that to its members. Default: true.
+    /// True if claims and Ingresses that name no class get the default one, and Pods what their RuntimeClass says. A hub
+    /// leaves that to its members. Default: true.
     pub default_classes: bool,
     /// The parts of a whole cluster that this one has. Default: none, as on a hub.
     pub stand_ins: StandIns,

@@ -10,66 +10,58 @@ use std::{
     time::Duration,
 };
 
-use bytes::Bytes;
-use http::Request;
-use http_body_util::{BodyExt as _, Full};
-use serde_json::Value;
 use tokio::time::{Instant, sleep_until};
-use tower::ServiceExt as _;
 
 use crate::{
     admission::Context,
-    cluster::{self, Cluster},
-    controllers::Head,
+    cluster::Cluster,
+    controllers::{Head, StandIns},
     object::Object,
     resource::stored,
     store::{Entry, Happened, Reader, Store},
 };
 
+mod action;
+mod binding;
 mod cron;
+mod daemon;
+mod deployment;
+mod indexes;
+mod jobs;
+mod node;
 mod owners;
 mod parts;
+mod policies;
+mod replicas;
+mod revisions;
 mod stages;
+mod stateful;
+mod zones;
 
+use action::{Action, Outcome, address, carry_out};
+use node::{NODE, NODES, Node};
+use parts::{Around, is_leaving, part};
 pub use stages::Stages;
 
-/// The collections that are looked at, workloads before what they own.
-const WATCHED: [&str; 8] = [
+/// The collections that are looked at, the node first, workloads before what they own.
+const WATCHED: [&str; 11] = [
+    NODES,
     "apps/deployments",
     "apps/replicasets",
+    "replicationcontrollers",
     "apps/statefulsets",
-    "apps/daemonsets",
+    DAEMONS,
     "batch/cronjobs",
     "batch/jobs",
-    "pods",
-    "persistentvolumeclaims",
+    REVISIONS,
+    PODS,
+    CLAIMS,
 ];
 
-/// A request about one object.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Action {
-    /// POST to a collection.
-    Create {
-        /// Path of the collection.
-        path: String,
-        /// The object.
-        object: Value,
-    },
-    /// A merge patch.
-    Patch {
-        /// Path of the object or of its status.
-        path: String,
-        /// The patch.
-        patch: Value,
-    },
-    /// DELETE, with these options.
-    Delete {
-        /// Path of the object.
-        path: String,
-        /// DeleteOptions.
-        options: Value,
-    },
-}
+const DAEMONS: &str = "apps/daemonsets";
+const REVISIONS: &str = "apps/controllerrevisions";
+const PODS: &str = "pods";
+const CLAIMS: &str = "persistentvolumeclaims";
 
 /// The place of an object: number of its collection and key in it.
 type At = (usize, String);
@@ -86,14 +78,26 @@ const LOOK: Duration = Duration::from_secs(3600);
 /// The state of the task.
 #[derive(Default)]
 struct State {
-    /// True if CronJobs get Jobs.
-    cron_jobs: bool,
+    /// The parts of a whole cluster that this one has.
+    stand_ins: StandIns,
+    /// True if claims that are being deleted are released elsewhere.
+    storage_protection: bool,
+    /// The node that pods run on.
+    node: Node,
     /// The position in the events, by collection.
     seen: [Option<Reader>; WATCHED.len()],
     /// The objects that the object of a uid controls.
     children: BTreeMap<String, BTreeSet<At>>,
     /// The uid of the controller of each object that has one.
     owners: BTreeMap<At, String>,
+    /// The objects without a controller that a workload may adopt.
+    orphans: BTreeSet<At>,
+    /// Those of them whose owners have not looked at them yet.
+    adopters: BTreeSet<At>,
+    /// The pods that wait for the node or for a claim.
+    unscheduled: BTreeSet<At>,
+    /// True if the node changed and the DaemonSets have not been looked at yet.
+    node_changed: bool,
     /// The objects that are processed again, and the times.
     later: BTreeSet<(Instant, At)>,
     /// The same by object: each has one time.
@@ -106,12 +110,13 @@ struct State {
 pub fn start(cluster: &Cluster, stages: Stages) {
     let (weak, service) = (std::sync::Arc::downgrade(cluster.inner()), cluster.weak_service());
     let mut ticks = cluster.inner().store.ticks();
-    let cron_jobs = cluster.inner().options.stand_ins.cron_jobs;
+    let options = &cluster.inner().options;
+    let mut state = State {
+        stand_ins: options.stand_ins,
+        storage_protection: options.storage_protection,
+        ..State::default()
+    };
     tokio::spawn(async move {
-        let mut state = State {
-            cron_jobs,
-            ..State::default()
-        };
         loop {
             let mut dirty = Dirty::new();
             {
@@ -129,8 +134,8 @@ pub fn start(cluster: &Cluster, stages: Stages) {
                 drop(inner);
                 let mut refused = false;
                 for action in actions {
-                    // A create that is refused once is refused a hundred times.
-                    if refused && matches!(action, Action::Create { .. }) {
+                    // A create that is refused once is refused a hundred times, and there is no event of it.
+                    if refused && matches!(action, Action::Create { .. } | Action::Put { .. }) {
                         continue;
                     }
                     let Some(service) = service() else { return };
@@ -183,23 +188,90 @@ impl State {
                 }
             }
         }
+        self.mark_others(store, dirty);
     }
 
     fn mark(&mut self, number: usize, entry: &Entry, gone: bool, dirty: &mut Dirty) {
         let at = (number, entry.key.clone());
         let head = Head::of(entry);
+        if WATCHED[number] == NODES {
+            return self.see_node(entry, gone, dirty);
+        }
+        let namespace = entry.key.split('/').next().unwrap_or_default();
         let controller = head.controller();
         let owner = controller.map(|owner| owner.uid.as_str()).filter(|_| !gone);
         self.set_owner(&at, owner);
         if gone {
             self.refused.remove(&at);
+            self.unscheduled.remove(&at);
+            // Its pods wait to be released.
+            dirty.extend(self.children.get(&head.uid).into_iter().flatten().cloned());
         }
-        dirty.insert(at);
+        if WATCHED[number] == CLAIMS {
+            let waiting = self.unscheduled.iter();
+            dirty.extend(
+                waiting
+                    .filter(|(_, key)| key.split('/').next() == Some(namespace))
+                    .cloned(),
+            );
+        }
         if let Some((collection, name)) = controller.and_then(owners::place_of)
             && let Some(number) = WATCHED.iter().position(|watched| *watched == collection)
         {
-            let namespace = entry.key.split('/').next().unwrap_or_default();
             dirty.insert((number, format!("{namespace}/{name}")));
+        }
+        let adoptable = owners::KINDS.iter().any(|kind| kind.children == WATCHED[number]);
+        if gone || controller.is_some() || !adoptable {
+            self.orphans.remove(&at);
+        } else if self.orphans.insert(at.clone()) {
+            self.adopters.insert(at.clone());
+        }
+        dirty.insert(at);
+    }
+
+    /// Another state of the node: pods that wait may run on it, and DaemonSets may have to leave it.
+    fn see_node(&mut self, entry: &Entry, gone: bool, dirty: &mut Dirty) {
+        if entry.key != NODE {
+            return;
+        }
+        let node = if gone {
+            Node::default()
+        } else {
+            Node::of(&stored::decode_without_books(&entry.object))
+        };
+        if node != self.node {
+            self.node = node;
+            self.node_changed = true;
+            dirty.extend(self.unscheduled.iter().cloned());
+        }
+    }
+
+    /// Marks what changes of others concern: the owners that may adopt new orphans, and the DaemonSets when the node changed.
+    fn mark_others(&mut self, store: &Store, dirty: &mut Dirty) {
+        let mut mark = |collection: &str, prefix: &str| {
+            let number = WATCHED.iter().position(|watched| *watched == collection);
+            let page = store.list(collection, prefix, None, 0);
+            dirty.extend(number.into_iter().flat_map(|number| {
+                page.entries
+                    .iter()
+                    .map(move |entry| (number, entry.key.clone()))
+                    .collect::<Vec<_>>()
+            }));
+        };
+        if std::mem::take(&mut self.node_changed) {
+            mark(DAEMONS, "");
+        }
+        let orphans = std::mem::take(&mut self.adopters);
+        let places = orphans
+            .iter()
+            .map(|(number, key)| (*number, key.split('/').next().unwrap_or_default()));
+        for (number, namespace) in places.collect::<BTreeSet<_>>() {
+            for kind in owners::KINDS
+                .iter()
+                .filter(|kind| kind.children == WATCHED[number])
+            {
+                mark(kind.collection, &format!("{namespace}/"));
+            }
         }
     }
 
@@ -225,41 +297,129 @@ impl State {
     }
 
     /// The requests about one object, and the time until it is processed again.
-    fn decide(&self, cluster: &dyn Context, at: &At, stages: &Stages) -> (Vec<Action>, Option<Duration>) {
+    fn decide(&mut self, cluster: &dyn Context, at: &At, stages: &Stages) -> (Vec<Action>, Option<Duration>) {
         let (collection, key) = (WATCHED[at.0], &at.1);
-        let (store, now) = (cluster.store(), cluster.now());
+        let store = cluster.store();
         let Some(entry) = store.get(collection, key) else {
             return (Vec::new(), None);
         };
         let object = stored::decode_without_books(&entry.object);
         let namespace = key.split('/').next().unwrap_or_default();
+        let around = Around {
+            now: cluster.now(),
+            time: cluster.timestamp(),
+            node: self.node.clone(),
+        };
+        match collection {
+            PODS => self.pod(store, at, &object, stages, &around),
+            CLAIMS if self.stand_ins.volumes && (self.storage_protection || !is_leaving(&object)) => {
+                (Vec::new(), None)
+            }
+            CLAIMS => stages.next(collection, &object, &around.now, around.time),
+            "batch/cronjobs" if !self.stand_ins.cron_jobs => (Vec::new(), None),
+            _ => self.workload(store, (collection, namespace), &object, &around),
+        }
+    }
+
+    fn workload(
+        &self,
+        store: &Store,
+        (collection, namespace): (&str, &str),
+        object: &Object,
+        around: &Around,
+    ) -> (Vec<Action>, Option<Duration>) {
+        let read = |at: &At| {
+            let entry = store.get(WATCHED[at.0], &at.1)?;
+            Some(stored::decode_without_books(&entry.object))
+        };
+        let in_namespace = |at: &&At| at.1.split('/').next() == Some(namespace);
         let children = |collection: &str| -> Vec<Object> {
             let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
             let children = self.children.get(uid).into_iter().flatten();
-            let entries = children
-                .filter(|(number, key)| {
-                    WATCHED[*number] == collection && key.split('/').next() == Some(namespace)
-                })
-                .filter_map(|(_, key)| store.get(collection, key));
-            entries
-                .map(|entry| stored::decode_without_books(&entry.object))
-                .collect()
+            let of_kind = children
+                .filter(|at| WATCHED[at.0] == collection)
+                .filter(in_namespace);
+            of_kind.filter_map(read).collect()
         };
-        match collection {
-            "apps/deployments" => (
-                owners::deployment(&object, &children("apps/replicasets"), &now),
-                None,
-            ),
-            "apps/replicasets" => (owners::replica_set(&object, &children("pods")), None),
-            "apps/statefulsets" => (owners::stateful_set(&object, &children("pods")), None),
-            "apps/daemonsets" => (owners::daemon_set(&object, &children("pods")), None),
-            "batch/cronjobs" if self.cron_jobs => {
-                cron::cron_job(&object, &children("batch/jobs"), cluster.timestamp())
+        let child_kind = owners::KINDS.iter().find(|kind| kind.collection == collection);
+        let child_kind = child_kind.map_or("", |kind| kind.children);
+        let number = WATCHED
+            .iter()
+            .position(|watched| *watched == child_kind)
+            .unwrap_or(WATCHED.len());
+        let orphans = self
+            .orphans
+            .range((number, format!("{namespace}/"))..)
+            .take_while(|at| at.0 == number && in_namespace(at));
+        let orphans = orphans.filter_map(read);
+        let (owned, mut actions) = owners::claim(collection, object, children(child_kind), orphans);
+        let claims = |name: &str| {
+            let entry = store.get(CLAIMS, &format!("{namespace}/{name}"))?;
+            Some(stored::decode_without_books(&entry.object))
+        };
+        let (more, again) = match collection {
+            "apps/deployments" => deployment::deployment(object, &owned, around),
+            "apps/replicasets" => replicas::replica_set(object, replicas::SETS, &owned, around),
+            "replicationcontrollers" => replicas::replica_set(object, replicas::CONTROLLERS, &owned, around),
+            "apps/statefulsets" => {
+                stateful::stateful_set(object, &owned, &children(REVISIONS), &claims, around)
             }
-            "batch/cronjobs" => (Vec::new(), None),
-            "batch/jobs" => (owners::job(&object, &children("pods"), &now), None),
-            _ => stages.next(collection, &object, &now, cluster.timestamp()),
+            DAEMONS => daemon::daemon_set(object, &owned, &children(REVISIONS), around),
+            "batch/cronjobs" => cron::cron_job(object, &children("batch/jobs"), around.time),
+            "batch/jobs" => jobs::job(object, &owned, around),
+            _ => (Vec::new(), None),
+        };
+        actions.extend(more);
+        (actions, again)
+    }
+
+    /// A pod is released from a Job that is gone, is given to the node, or goes on with its life.
+    fn pod(
+        &mut self,
+        store: &Store,
+        at: &At,
+        pod: &Object,
+        stages: &Stages,
+        around: &Around,
+    ) -> (Vec<Action>, Option<Duration>) {
+        let namespace = at.1.split('/').next().unwrap_or_default();
+        let mut actions = Vec::new();
+        let job = self.owners.get(at);
+        let is_of = |job: &String| {
+            let owners = pod["metadata"]["ownerReferences"]
+                .as_array()
+                .into_iter()
+                .flatten();
+            let name = owners
+                .filter(|one| one["uid"] == job.as_str())
+                .filter_map(|one| one["name"].as_str())
+                .next();
+            let entry = store.get("batch/jobs", &format!("{namespace}/{}", name.unwrap_or_default()));
+            entry.is_some_and(|entry| Head::of(&entry).uid == *job)
+        };
+        if !job.is_some_and(is_of) {
+            actions.extend(jobs::release(pod));
         }
+        let waits = parts::text(&part(pod, "spec")["nodeName"]).is_empty() && !is_leaving(pod);
+        if waits {
+            let claim = |name: &str| {
+                let entry = store.get(CLAIMS, &format!("{namespace}/{name}"))?;
+                Some(stored::decode_without_books(&entry.object))
+            };
+            let (more, refused) = binding::wait(pod, &claim, self.stand_ins.volumes, around);
+            actions.extend(more);
+            if refused {
+                self.unscheduled.insert(at.clone());
+                return (actions, None);
+            }
+        }
+        self.unscheduled.remove(at);
+        let (mut more, again) = stages.next(PODS, pod, &around.now, around.time);
+        if self.stand_ins.endpoints {
+            more.iter_mut().for_each(|action| address(pod, action));
+        }
+        actions.extend(more);
+        (actions, again)
     }
 
     /// Has an object processed again after some time, and not before unless it changes.
@@ -286,40 +446,4 @@ impl State {
         *times += 1;
         Some(pause)
     }
-}
-
-/// The outcome of an action.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Outcome {
-    Done,
-    /// For a reason that may pass without an event.
-    Refused,
-}
-
-async fn carry_out(service: cluster::Service, action: Action) -> Outcome {
-    let (method, path, content_type, body) = match action {
-        Action::Create { path, object } => ("POST", path, "application/json", object),
-        Action::Patch { path, patch } => ("PATCH", path, "application/merge-patch+json", patch),
-        Action::Delete { path, options } => ("DELETE", path, "application/json", options),
-    };
-    let request = Request::builder()
-        .method(method)
-        .uri(&path)
-        .header(http::header::CONTENT_TYPE, content_type)
-        .header(http::header::USER_AGENT, "kube-controller-manager/stand-in")
-        .body(Full::new(Bytes::from(body.to_string())));
-    let Ok(request) = request else {
-        return Outcome::Done;
-    };
-    let Ok(response) = service.oneshot(request).await;
-    let status = response.status();
-    // Another writer was faster: its event is on its way.
-    if status.is_success() || matches!(status.as_u16(), 404 | 409) {
-        return Outcome::Done;
-    }
-    let body = response.into_body().collect().await;
-    let reported = body.map(|body| body.to_bytes()).unwrap_or_default();
-    let message = serde_json::from_slice::<Value>(&reported).unwrap_or_default()["message"].clone();
-    tracing::warn!(method, path, status = status.as_u16(), %message, "the workload stand-in was refused");
-    Outcome::Refused
 }

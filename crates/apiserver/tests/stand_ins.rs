@@ -406,3 +406,300 @@ async fn a_cron_job_that_is_switched_off_has_no_job() {
     let jobs = get(&cluster, JOBS).await.1;
     assert_eq!(jobs["items"].as_array().map(Vec::len), Some(1));
 }
+
+const CLAIMS: &str = "/api/v1/namespaces/default/persistentvolumeclaims";
+const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
+const NODE: &str = "/api/v1/nodes/stand-in";
+const SETS: &str = "/apis/apps/v1/namespaces/default/statefulsets";
+
+fn template(app: &str) -> Value {
+    json!({"metadata": {"labels": {"app": app}}, "spec": {"containers": [{"name": "a", "image": "a"}]}})
+}
+
+fn claim(class: &Value) -> Value {
+    json!({"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"], "storageClassName": class,
+        "resources": {"requests": {"storage": "1Gi"}}}})
+}
+
+/// A member whose claims are released when they are unused, as those of `entourage up`.
+fn protecting_member() -> Cluster {
+    let cluster = Cluster::new(Options {
+        storage_protection: true,
+        ..options(StandIns::ALL)
+    });
+    workloads::start(&cluster, Stages::default());
+    cluster
+}
+
+#[tokio::test]
+async fn a_stateful_set_with_claims_runs_and_its_claims_go_with_it_if_it_says_so() {
+    let cluster = protecting_member();
+    let spec = json!({"replicas": 2, "serviceName": "db", "selector": {"matchLabels": {"app": "db"}},
+        "template": template("db"), "volumeClaimTemplates": [claim(&Value::Null)],
+        "persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Delete", "whenScaled": "Delete"}});
+    make(&cluster, SETS, json!({"metadata": {"name": "db"}, "spec": spec})).await;
+    let set = format!("{SETS}/db");
+    until(&cluster, ADMIN, &set, |_, set| {
+        set["status"]["readyReplicas"] == 2
+    })
+    .await;
+    let bound = get(&cluster, &format!("{CLAIMS}/data-db-1")).await.1;
+    assert_eq!(bound["status"]["phase"], "Bound");
+    assert_eq!(bound["spec"]["storageClassName"], "standard");
+    let volume = bound["spec"]["volumeName"].as_str().expect("a volume");
+    let volume = get(&cluster, &format!("/api/v1/persistentvolumes/{volume}"))
+        .await
+        .1;
+    assert_eq!(volume["spec"]["claimRef"]["name"], "data-db-1");
+    assert_eq!(volume["status"]["phase"], "Bound");
+    patch(&cluster, &set, json!({"spec": {"replicas": 1}})).await;
+    until(&cluster, ADMIN, &format!("{CLAIMS}/data-db-1"), |code, _| {
+        code == 404
+    })
+    .await;
+    delete(&cluster, &set).await;
+    until(&cluster, ADMIN, CLAIMS, |_, claims| claims["items"] == json!([])).await;
+    let volumes = "/api/v1/persistentvolumes";
+    until(&cluster, ADMIN, volumes, |_, volumes| {
+        volumes["items"] == json!([])
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_claim_that_waits_for_its_consumer_is_bound_when_a_pod_uses_it() {
+    let cluster = protecting_member();
+    let class = json!({"metadata": {"name": "late"}, "provisioner": "example.com/disks",
+        "volumeBindingMode": "WaitForFirstConsumer"});
+    make(&cluster, "/apis/storage.k8s.io/v1/storageclasses", class).await;
+    make(&cluster, CLAIMS, claim(&json!("late"))).await;
+    let mut pod = json!({"metadata": {"name": "p"}, "spec": template("p")["spec"]});
+    make(&cluster, PODS, pod.clone()).await;
+    until(&cluster, ADMIN, &format!("{PODS}/p"), |_, pod| {
+        pod["status"]["phase"] == "Running"
+    })
+    .await;
+    assert_eq!(
+        get(&cluster, &format!("{CLAIMS}/data")).await.1["status"]["phase"],
+        "Pending"
+    );
+    pod["metadata"]["name"] = json!("q");
+    pod["spec"]["volumes"] = json!([{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]);
+    make(&cluster, PODS, pod).await;
+    until(&cluster, ADMIN, &format!("{PODS}/q"), |_, pod| {
+        pod["status"]["phase"] == "Running"
+    })
+    .await;
+    assert_eq!(
+        get(&cluster, &format!("{CLAIMS}/data")).await.1["status"]["phase"],
+        "Bound"
+    );
+}
+
+#[tokio::test]
+async fn a_node_that_is_cordoned_takes_no_pods_until_it_is_not() {
+    let cluster = member();
+    workloads::start(&cluster, Stages::default());
+    until(&cluster, ADMIN, NODE, |code, _| code == 200).await;
+    patch(&cluster, NODE, json!({"spec": {"unschedulable": true}})).await;
+    let pod = json!({"metadata": {"name": "p"}, "spec": template("p")["spec"]});
+    make(&cluster, PODS, pod).await;
+    let waits = until(&cluster, ADMIN, &format!("{PODS}/p"), |_, pod| {
+        pod["status"]["conditions"][0]["reason"] == "Unschedulable"
+    })
+    .await;
+    assert_eq!(waits["status"]["phase"], "Pending");
+    patch(&cluster, NODE, json!({"spec": {"unschedulable": null}})).await;
+    until(&cluster, ADMIN, &format!("{PODS}/p"), |_, pod| {
+        pod["status"]["phase"] == "Running"
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_service_leads_to_the_ready_pods_of_a_deployment() {
+    let cluster = member();
+    workloads::start(&cluster, Stages::default());
+    let spec =
+        json!({"replicas": 2, "selector": {"matchLabels": {"app": "web"}}, "template": template("web")});
+    make(
+        &cluster,
+        DEPLOYMENTS,
+        json!({"metadata": {"name": "web"}, "spec": spec}),
+    )
+    .await;
+    let spec = json!({"selector": {"app": "web"}, "ports": [{"port": 80, "targetPort": 8080}]});
+    let services = "/api/v1/namespaces/default/services";
+    make(
+        &cluster,
+        services,
+        json!({"metadata": {"name": "web"}, "spec": spec}),
+    )
+    .await;
+    let endpoints = "/api/v1/namespaces/default/endpoints/web";
+    until(&cluster, ADMIN, endpoints, |_, endpoints| {
+        endpoints["subsets"][0]["addresses"]
+            .as_array()
+            .is_some_and(|all| all.len() == 2)
+    })
+    .await;
+    delete(&cluster, &format!("{services}/web")).await;
+    let slices = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices?labelSelector=kubernetes.io/service-name=web";
+    until(&cluster, ADMIN, slices, |_, slices| slices["items"] == json!([])).await;
+}
+
+#[tokio::test]
+async fn a_rollout_replaces_all_pods_and_a_second_deployment_adopts_what_the_first_left() {
+    let cluster = member();
+    workloads::start(&cluster, Stages::default());
+    let spec =
+        json!({"replicas": 3, "selector": {"matchLabels": {"app": "web"}}, "template": template("web")});
+    let made = json!({"metadata": {"name": "web"}, "spec": spec});
+    make(&cluster, DEPLOYMENTS, made.clone()).await;
+    let path = format!("{DEPLOYMENTS}/web");
+    let complete = |image: &'static str| {
+        move |_: u16, web: &Value| {
+            web["spec"]["template"]["spec"]["containers"][0]["image"] == image
+                && web["status"]["updatedReplicas"] == 3
+                && web["status"]["replicas"] == 3
+                && web["status"]["availableReplicas"] == 3
+                && web["status"]["observedGeneration"] == web["metadata"]["generation"]
+        }
+    };
+    until(&cluster, ADMIN, &path, complete("a")).await;
+    let containers = json!([{"name": "a", "image": "b"}]);
+    patch(
+        &cluster,
+        &path,
+        json!({"spec": {"template": {"spec": {"containers": containers}}}}),
+    )
+    .await;
+    let done = until(&cluster, ADMIN, &path, complete("b")).await;
+    assert_eq!(
+        done["metadata"]["annotations"]["deployment.kubernetes.io/revision"],
+        "2"
+    );
+    let sets = get(&cluster, "/apis/apps/v1/namespaces/default/replicasets")
+        .await
+        .1;
+    assert_eq!(sets["items"].as_array().map(Vec::len), Some(2));
+    delete(&cluster, &format!("{path}?propagationPolicy=Orphan")).await;
+    until(&cluster, ADMIN, &path, |code, _| code == 404).await;
+    let mut again = made;
+    again["spec"]["template"]["spec"]["containers"] = json!([{"name": "a", "image": "b"}]);
+    make(&cluster, DEPLOYMENTS, again).await;
+    until(&cluster, ADMIN, &path, complete("b")).await;
+    let after = get(&cluster, "/apis/apps/v1/namespaces/default/replicasets")
+        .await
+        .1;
+    let uids = |sets: &Value| -> std::collections::BTreeSet<String> {
+        let sets = sets["items"].as_array().into_iter().flatten();
+        sets.map(|set| set["metadata"]["uid"].to_string()).collect()
+    };
+    assert_eq!(uids(&after), uids(&sets), "the sets are adopted");
+}
+
+#[tokio::test]
+async fn an_indexed_job_ends_and_a_pod_that_is_asked_to_fail_ends_a_job_by_its_policy() {
+    let cluster = member();
+    workloads::start(&cluster, Stages::default());
+    let pod = json!({"restartPolicy": "Never", "containers": [{"name": "a", "image": "a"}]});
+    let spec =
+        json!({"completionMode": "Indexed", "completions": 3, "parallelism": 2, "template": {"spec": pod}});
+    make(&cluster, JOBS, json!({"metadata": {"name": "j"}, "spec": spec})).await;
+    let ended = |kind: &'static str| {
+        move |_: u16, job: &Value| {
+            let conditions = job["status"]["conditions"].as_array().into_iter().flatten();
+            conditions
+                .into_iter()
+                .any(|one| one["type"] == kind && one["status"] == "True")
+        }
+    };
+    let done = until(&cluster, ADMIN, &format!("{JOBS}/j"), ended("Complete")).await;
+    assert_eq!(done["status"]["completedIndexes"], "0-2");
+    let rules = json!([{"action": "FailJob", "onExitCodes": {"operator": "In", "values": [42]}}]);
+    let template = json!({"metadata": {"annotations": {"stand-in.kubelet/exit-code": "42"}}, "spec": pod});
+    let spec = json!({"podFailurePolicy": {"rules": rules}, "template": template});
+    make(&cluster, JOBS, json!({"metadata": {"name": "f"}, "spec": spec})).await;
+    let failed = until(&cluster, ADMIN, &format!("{JOBS}/f"), ended("Failed")).await;
+    assert_eq!(failed["status"]["failed"], 1);
+    let conditions = failed["status"]["conditions"].as_array().expect("conditions");
+    assert!(
+        conditions.iter().all(|one| one["reason"] == "PodFailurePolicy"),
+        "{conditions:?}"
+    );
+    delete(&cluster, &format!("{JOBS}/f?propagationPolicy=Background")).await;
+    until(&cluster, ADMIN, PODS, |_, pods| {
+        let pods = pods["items"].as_array().expect("a list");
+        !pods
+            .iter()
+            .any(|pod| pod["metadata"]["labels"]["job-name"] == "f")
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_claim_that_grows_is_charged_to_the_quota() {
+    let cluster = protecting_member();
+    make(&cluster, QUOTAS, quota(&json!({"requests.storage": "2Gi"}))).await;
+    until(&cluster, ADMIN, QUOTA, |_, quota| {
+        quota["status"]["used"].is_object()
+    })
+    .await;
+    make(&cluster, CLAIMS, claim(&Value::Null)).await;
+    let path = format!("{CLAIMS}/data");
+    until(&cluster, ADMIN, &path, |_, claim| {
+        claim["status"]["phase"] == "Bound"
+    })
+    .await;
+    let grow = |size: &str| json!({"spec": {"resources": {"requests": {"storage": size}}}});
+    let media = "application/merge-patch+json";
+    let (code, refused) = ask_as(&cluster, ADMIN, "PATCH", &path, media, &grow("3Gi")).await;
+    assert_eq!(
+        (code, refused["message"].as_str().unwrap_or_default()),
+        (
+            403,
+            "persistentvolumeclaims \"data\" is forbidden: exceeded quota: q, requested: requests.storage=2Gi, used: requests.storage=1Gi, limited: requests.storage=2Gi"
+        )
+    );
+    patch(&cluster, &path, grow("2Gi")).await;
+    until(&cluster, ADMIN, &path, |_, claim| {
+        claim["status"]["capacity"]["storage"] == "2Gi"
+    })
+    .await;
+    until(&cluster, ADMIN, QUOTA, |_, quota| {
+        quota["status"]["used"]["requests.storage"] == "2Gi"
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_pod_of_an_unknown_runtime_class_is_forbidden() {
+    let cluster = member();
+    let mut pod = json!({"metadata": {"name": "p"}, "spec": template("p")["spec"]});
+    pod["spec"]["runtimeClassName"] = json!("gone");
+    let (code, refused) = ask(&cluster, ADMIN, "POST", PODS, &pod).await;
+    assert_eq!(code, 403);
+    assert_eq!(
+        refused["message"],
+        "pods \"p\" is forbidden: pod rejected: RuntimeClass \"gone\" not found"
+    );
+}
+
+#[tokio::test]
+async fn flow_control_and_devices_are_stored() {
+    let cluster = member();
+    let schema = "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas/exempt";
+    until(&cluster, ADMIN, schema, |_, schema| {
+        schema["status"]["conditions"][0]["reason"] == "Found"
+    })
+    .await;
+    let claims = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims";
+    let requests = json!([{"name": "gpu", "exactly": {"deviceClassName": "gpus"}}]);
+    let claim = json!({"metadata": {"name": "c"}, "spec": {"devices": {"requests": requests}}});
+    let made = make(&cluster, claims, claim).await;
+    assert_eq!(made["spec"]["devices"]["requests"][0]["exactly"]["count"], 1);
+    let class =
+        json!({"metadata": {"name": "fast"}, "driverName": "example.com", "parameters": {"iops": "9"}});
+    make(&cluster, "/apis/storage.k8s.io/v1/volumeattributesclasses", class).await;
+}

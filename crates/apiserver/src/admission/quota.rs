@@ -59,13 +59,42 @@ pub(super) fn charge(
     one: &Object,
     dry_run: bool,
 ) -> Result<Charged, String> {
-    let prefix = format!("{}/", field(one, "namespace"));
     let usage = usage(resource, one);
+    charge_usage(cluster, resource, one, &usage, dry_run)
+}
+
+/// The same for what the new state of an object uses beyond the old one. What it uses less is counted later.
+pub(super) fn charge_more(
+    cluster: &dyn Context,
+    resource: &Resource,
+    [new, old]: [&Object; 2],
+    dry_run: bool,
+) -> Result<Charged, String> {
+    let mut more = usage(resource, new);
+    let before = usage(resource, old);
+    for (name, amount) in &mut more {
+        *amount -= before.get(name).copied().unwrap_or(0);
+    }
+    more.retain(|_, amount| *amount > 0);
+    if more.is_empty() {
+        return Ok(Charged::default());
+    }
+    charge_usage(cluster, resource, new, &more, dry_run)
+}
+
+fn charge_usage(
+    cluster: &dyn Context,
+    resource: &Resource,
+    one: &Object,
+    usage: &BTreeMap<String, i128>,
+    dry_run: bool,
+) -> Result<Charged, String> {
+    let prefix = format!("{}/", field(one, "namespace"));
     let mut charged = Charged::default();
     for quota in cluster.list("resourcequotas", &prefix) {
         if object(below(&quota, "status"), "hard").is_some() && in_scope(&quota, resource, one) {
             let key = format!("{prefix}{}", field(&quota, "name"));
-            match charge_one(cluster, quota, resource, one, &usage, dry_run) {
+            match charge_one(cluster, quota, resource, one, usage, dry_run) {
                 Ok(amounts) if amounts.is_empty() => {}
                 Ok(amounts) => charged.0.push((key, amounts)),
                 Err(why) => {

@@ -62,7 +62,7 @@ pub(super) async fn create_object(
     let name = field(&object, "name").to_owned();
     let request = asked(cluster, call, terms, "CREATE", &name);
     admission::policies::mutate(&request, &mut object, None)?;
-    admission::fill(cluster, resource, &mut object);
+    admission::fill(cluster, resource, &mut object)?;
     warnings.extend(admission::webhooks::mutate(&request, &mut object, None).await?);
     system::namespace_of_request(resource, call, &mut object)?;
     if resource.rules.has_status() {

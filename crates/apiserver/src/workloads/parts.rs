@@ -1,10 +1,67 @@
 //! The common parts of workloads: statuses that are written when they change, Pods of a template, names.
 
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
-use super::{Action, owners::NODE};
+use super::{
+    Action,
+    node::{NODE, Node},
+};
 use crate::object::Object;
+
+/// The surroundings of a decision.
+#[derive(Debug)]
+pub(super) struct Around {
+    /// The time as it is written.
+    pub(super) now: String,
+    pub(super) time: Timestamp,
+    pub(super) node: Node,
+}
+
+impl Around {
+    /// The time from now until some seconds after `since`; zero when that is past or `since` is none.
+    pub(super) fn until(&self, since: &Value, seconds: i64) -> Duration {
+        let since = text(since).parse::<Timestamp>().ok();
+        let end = since.and_then(|since| since.checked_add(SignedDuration::from_secs(seconds)).ok());
+        let left = end.map(|end| end.duration_since(self.time));
+        left.and_then(|left| Duration::try_from(left).ok())
+            .unwrap_or_default()
+    }
+}
+
+/// The earlier of two times at which something is to be done.
+pub(super) fn sooner(one: Option<Duration>, other: Option<Duration>) -> Option<Duration> {
+    one.into_iter().chain(other).min()
+}
+
+/// A field of an object; null when absent.
+pub(super) fn part<'a>(object: &'a Object, key: &str) -> &'a Value {
+    object.get(key).unwrap_or(&Value::Null)
+}
+
+/// A number of a value.
+pub(super) fn int(value: &Value, or: i64) -> i64 {
+    value.as_i64().unwrap_or(or)
+}
+
+/// A number, or a share of `whole`.
+pub(super) fn share(value: &Value, whole: i64, round_up: bool) -> i64 {
+    let percent = value
+        .as_str()
+        .and_then(|text| text.strip_suffix('%')?.parse::<i64>().ok());
+    match percent {
+        Some(percent) => {
+            percent
+                .saturating_mul(whole)
+                .saturating_add(if round_up { 99 } else { 0 })
+                / 100
+        }
+        None => int(value, 0),
+    }
+}
 
 /// Fields of a status; counts of nothing are left out, as controllers do.
 #[derive(Debug, Default)]
@@ -29,10 +86,10 @@ impl Counts {
                 object["metadata"]["generation"].clone(),
             );
         }
-        let old = object.get("status").cloned().unwrap_or_default();
+        let old = part(object, "status");
         let differs = self.0.iter().any(|(field, value)| {
             let zero = value == 0 && old.get(field).is_none();
-            !zero && old.get(field).unwrap_or(&Value::Null) != value
+            !zero && old[field] != without_nulls(value)
         });
         differs.then(|| Action::Patch {
             path: format!("{}/status", path_of(group_version, plural, object)),
@@ -41,63 +98,95 @@ impl Counts {
     }
 }
 
-pub(super) fn condition(
-    old: &Value,
-    kind: &str,
-    holds: bool,
-    reasons: [&str; 2],
-    messages: [&str; 2],
-    now: &str,
-) -> Value {
-    let at = usize::from(!holds);
-    let status = if holds { "True" } else { "False" };
-    let before = old["conditions"]
-        .as_array()
-        .and_then(|all| all.iter().find(|each| each["type"] == kind));
-    if let Some(before) = before.filter(|before| {
-        before["status"] == status && before["reason"] == reasons[at] && before["message"] == messages[at]
-    }) {
-        return before.clone();
+/// The value that a merge patch leaves.
+fn without_nulls(value: &Value) -> Value {
+    match value {
+        Value::Object(map) => {
+            let kept = map.iter().filter(|(_, value)| !value.is_null());
+            kept.map(|(key, value)| (key.clone(), without_nulls(value)))
+                .collect()
+        }
+        other => other.clone(),
     }
-    let since = before
-        .filter(|before| before["status"] == status)
-        .map_or_else(|| json!(now), |before| before["lastTransitionTime"].clone());
-    json!({"type": kind, "status": status, "reason": reasons[at], "message": messages[at],
-        "lastTransitionTime": since, "lastUpdateTime": now})
 }
 
-/// A Pod of a template, on the node.
+/// A condition as it is written: the one before if nothing changed, else with the time since when its status holds.
+pub(super) fn condition(old: &Value, [kind, status, reason, message]: [&str; 4], now: &str) -> Value {
+    let before = condition_of(old, kind);
+    let same = |key: &str, value: &str| before[key] == value;
+    if same("status", status) && same("reason", reason) && same("message", message) {
+        return before.clone();
+    }
+    let since = if same("status", status) {
+        before["lastTransitionTime"].clone()
+    } else {
+        json!(now)
+    };
+    json!({"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": since,
+        "lastUpdateTime": now})
+}
+
+/// The condition of a type in a status; null when there is none.
+pub(super) fn condition_of<'a>(status: &'a Value, kind: &str) -> &'a Value {
+    let all = status["conditions"].as_array();
+    let found = all.and_then(|all| all.iter().find(|one| one["type"] == kind));
+    found.unwrap_or(&Value::Null)
+}
+
+/// A Pod of a template. Where the scheduler has nothing to wait for, it is on the node at once.
 pub(super) fn pod(
     owner: &Object,
-    api_version: &str,
-    kind: &str,
+    (api_version, kind): (&str, &str),
     name: &str,
     template: &Value,
-    labels: Map<String, Value>,
-) -> Action {
+    labels: &[(&str, &str)],
+    node: &Node,
+) -> Value {
     let meta = &owner["metadata"];
     let mut metadata = template["metadata"].as_object().cloned().unwrap_or_default();
     metadata.retain(|key, _| matches!(key.as_str(), "labels" | "annotations" | "finalizers"));
     metadata.insert("name".to_owned(), json!(name));
     metadata.insert("ownerReferences".to_owned(), owned_by(api_version, kind, meta));
-    if let Some(all) = metadata
-        .entry("labels")
-        .or_insert_with(|| json!({}))
-        .as_object_mut()
-    {
-        all.extend(labels);
-    }
     let mut spec = template["spec"].clone();
-    spec["nodeName"] = json!(NODE);
+    if text(&spec["nodeName"]).is_empty()
+        && node.refuses(&spec).is_none()
+        && claims_of(&spec).next().is_none()
+    {
+        spec["nodeName"] = json!(NODE);
+    }
+    let mut made = json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec});
+    for (key, value) in labels {
+        made["metadata"]["labels"][*key] = json!(value);
+    }
+    made
+}
+
+/// The names of the claims that a pod uses.
+pub(super) fn claims_of(spec: &Value) -> impl Iterator<Item = &str> {
+    let volumes = spec["volumes"].as_array().into_iter().flatten();
+    volumes.filter_map(|volume| volume["persistentVolumeClaim"]["claimName"].as_str())
+}
+
+/// The request that creates an object in the namespace of another.
+pub(super) fn create(group_version: &str, plural: &str, near: &Object, object: Value) -> Action {
+    let namespace = text(&near["metadata"]["namespace"]);
     Action::Create {
-        path: format!("/api/v1/namespaces/{}/pods", text(&meta["namespace"])),
-        object: json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}),
+        path: format!("/{group_version}/namespaces/{namespace}/{plural}"),
+        object,
     }
 }
 
 pub(super) fn remove(pod: &Object) -> Action {
     Action::Delete {
         path: path_of("api/v1", "pods", pod),
+        options: json!({"propagationPolicy": "Background"}),
+    }
+}
+
+/// The deletion of an object of another kind.
+pub(super) fn remove_of(group_version: &str, plural: &str, object: &Object) -> Action {
+    Action::Delete {
+        path: path_of(group_version, plural, object),
         options: json!({"propagationPolicy": "Background"}),
     }
 }
@@ -125,21 +214,34 @@ pub(super) fn is_over(pod: &Object) -> bool {
 }
 
 pub(super) fn phase_of(pod: &Object) -> &str {
-    pod.get("status").map_or("", |status| text(&status["phase"]))
+    text(&part(pod, "status")["phase"])
 }
 
 pub(super) fn is_ready(pod: &Object) -> bool {
-    let conditions = pod
-        .get("status")
-        .and_then(|status| status["conditions"].as_array());
-    conditions.is_some_and(|all| {
-        all.iter()
-            .any(|each| each["type"] == "Ready" && each["status"] == "True")
-    })
+    condition_of(part(pod, "status"), "Ready")["status"] == "True"
 }
 
 pub(super) fn ready(pods: &[&Object]) -> i64 {
     count(pods.iter().filter(|pod| is_ready(pod)).count())
+}
+
+/// The number of pods that have been ready for so many seconds, and the time until one more is.
+pub(super) fn available(pods: &[&Object], seconds: i64, around: &Around) -> (i64, Option<Duration>) {
+    let (mut number, mut next) = (0, None);
+    for pod in pods.iter().filter(|pod| is_ready(pod)) {
+        let since = &condition_of(part(pod, "status"), "Ready")["lastTransitionTime"];
+        let left = if seconds > 0 {
+            around.until(since, seconds)
+        } else {
+            Duration::ZERO
+        };
+        if left.is_zero() {
+            number += 1;
+        } else {
+            next = sooner(next, Some(left));
+        }
+    }
+    (number, next)
 }
 
 pub(super) fn count(number: usize) -> i64 {

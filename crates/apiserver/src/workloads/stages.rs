@@ -38,7 +38,7 @@ struct Stage {
 
 impl Default for Stages {
     /// Pods become ready, Pods of Jobs succeed, claims are bound; Pods with the annotation `stand-in.kubelet/fail` wait for
-    /// ever with the reason that it gives.
+    /// ever with the reason that it gives, and Pods of Jobs with `stand-in.kubelet/exit-code` fail with that code.
     fn default() -> Self {
         Self::parse(include_str!("stages.json")).expect("the data of this crate, which a test reads")
     }
@@ -136,13 +136,23 @@ fn finalizers(object: &Value) -> impl Iterator<Item = &Value> {
     list.into_iter().flatten()
 }
 
-/// The value with its references filled in: `$now`, `$/pointer` into the object, `$item/pointer` into the item of an `$each`.
+/// The value with its references filled in: `$now`, `$/pointer` into the object, `$number/pointer` for the number that is
+/// written there, `$item/pointer` into the item of an `$each`.
 fn filled(value: &Value, object: &Value, item: &Value, now: &str) -> Value {
     match value {
         Value::String(text) if text == "$now" => now.into(),
         Value::String(text) => match (text.strip_prefix("$item"), text.strip_prefix('$')) {
             (Some(pointer), _) => item.pointer(pointer).cloned().unwrap_or_default(),
-            (None, Some(pointer)) => object.pointer(pointer).cloned().unwrap_or_default(),
+            (None, Some(pointer)) => match pointer.strip_prefix("number") {
+                Some(pointer) => {
+                    let written = object
+                        .pointer(pointer)
+                        .and_then(Value::as_str)
+                        .unwrap_or_default();
+                    written.parse::<i64>().unwrap_or(1).into()
+                }
+                None => object.pointer(pointer).cloned().unwrap_or_default(),
+            },
             _ => value.clone(),
         },
         Value::Array(list) => list.iter().map(|each| filled(each, object, item, now)).collect(),

@@ -1,6 +1,29 @@
 //! Tests of the children and the statuses of workloads.
 
 use super::*;
+use crate::workloads::{
+    daemon::daemon_set,
+    deployment::deployment,
+    jobs::{TRACKED, job},
+    node::Node,
+    parts::{Around, condition_of},
+    replicas::{SETS, replica_set},
+    stateful::stateful_set,
+};
+
+const REVISION: &str = "deployment.kubernetes.io/revision";
+
+fn around(time: &str) -> Around {
+    Around {
+        now: time.to_owned(),
+        time: time.parse().expect("a time"),
+        node: Node::default(),
+    }
+}
+
+fn now() -> Around {
+    around("2026-01-01T00:10:00Z")
+}
 
 fn object(value: Value) -> Object {
     match value {
@@ -16,42 +39,124 @@ fn replica_set_of(replicas: i64) -> Object {
     }))
 }
 
-fn created(actions: &[Action]) -> Vec<Object> {
+fn pods_of(set: &Object, pods: &[Object]) -> Vec<Action> {
+    replica_set(set, SETS, pods, &now()).0
+}
+
+/// The objects of a kind that are created, as they are stored.
+fn created_of(actions: &[Action], kind: &str) -> Vec<Object> {
     let created = actions.iter().filter_map(|action| match action {
-        Action::Create { object: made, .. } => Some(object(made.clone())),
+        Action::Create { object: made, .. } if made["kind"] == kind => Some(object(made.clone())),
         _ => None,
     });
     created
-        .map(|mut pod| {
-            pod["metadata"]["namespace"] = json!("d");
-            pod
+        .map(|mut one| {
+            one["metadata"]["namespace"] = json!("d");
+            one["metadata"]["uid"] = one["metadata"]["name"].clone();
+            one
         })
         .collect()
 }
 
+fn created(actions: &[Action]) -> Vec<Object> {
+    created_of(actions, "Pod")
+}
+
+fn deleted(actions: &[Action]) -> Vec<&str> {
+    let deleted = actions.iter().filter_map(|action| match action {
+        Action::Delete { path, .. } => path.rsplit('/').next(),
+        _ => None,
+    });
+    deleted.collect()
+}
+
+/// The status that is written.
+fn status(actions: &[Action]) -> Value {
+    let patch = actions.iter().find_map(|action| match action {
+        Action::Patch { path, patch } if path.ends_with("/status") => Some(&patch["status"]),
+        _ => None,
+    });
+    patch.cloned().unwrap_or_default()
+}
+
+/// Gives an object the status that is written.
+fn store(owner: &mut Object, actions: &[Action]) {
+    fn merge(into: &mut Value, patch: &Value) {
+        match (into, patch) {
+            (Value::Object(into), Value::Object(patch)) => {
+                for (key, value) in patch {
+                    if value.is_null() {
+                        into.remove(key);
+                    } else {
+                        merge(into.entry(key).or_insert_with(|| json!({})), value);
+                    }
+                }
+            }
+            (into, patch) => *into = patch.clone(),
+        }
+    }
+    merge(
+        owner.entry("status").or_insert_with(|| json!({})),
+        &status(actions),
+    );
+}
+
+fn ready(pod: &mut Object) {
+    let ready = json!({"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"});
+    pod.insert(
+        "status".to_owned(),
+        json!({"phase": "Running", "conditions": [ready]}),
+    );
+}
+
 #[test]
 fn a_replica_set_grows_and_shrinks() {
-    let pods = created(&replica_set(&replica_set_of(3), &[]));
+    let pods = created(&pods_of(&replica_set_of(3), &[]));
     assert_eq!(pods.len(), 3);
-    assert_eq!(created(&replica_set(&replica_set_of(3), &pods)).len(), 0);
-    let actions = replica_set(&replica_set_of(1), &pods);
-    let removed = actions
-        .iter()
-        .filter(|action| matches!(action, Action::Delete { .. }))
-        .count();
-    assert_eq!(removed, 2);
+    assert_eq!(created(&pods_of(&replica_set_of(3), &pods)).len(), 0);
+    assert_eq!(deleted(&pods_of(&replica_set_of(1), &pods)).len(), 2);
+}
+
+#[test]
+fn the_pods_that_are_missed_least_go_first() {
+    let mut pods = created(&pods_of(&replica_set_of(4), &[]));
+    pods.iter_mut().for_each(ready);
+    let cost = json!({"controller.kubernetes.io/pod-deletion-cost": "-5"});
+    pods[2]["metadata"]["annotations"] = cost;
+    pods[3]["status"]["conditions"][0]["status"] = json!("False");
+    let actions = pods_of(&replica_set_of(2), &pods);
+    let names = |at: usize| text(&pods[at]["metadata"]["name"]);
+    assert_eq!(deleted(&actions), [names(3), names(2)]);
+}
+
+#[test]
+fn a_pod_counts_as_available_after_its_time() {
+    let mut set = replica_set_of(1);
+    set["spec"]["minReadySeconds"] = json!(30);
+    let mut pods = created(&pods_of(&set, &[]));
+    ready(&mut pods[0]);
+    let (actions, again) = replica_set(&set, SETS, &pods, &around("2026-01-01T00:00:10Z"));
+    assert_eq!(status(&actions)["readyReplicas"], 1);
+    assert_eq!(status(&actions)["availableReplicas"], Value::Null);
+    assert_eq!(again, Some(std::time::Duration::from_secs(20)));
+    let (actions, again) = replica_set(&set, SETS, &pods, &around("2026-01-01T00:00:30Z"));
+    assert_eq!((&status(&actions)["availableReplicas"], again), (&json!(1), None));
+}
+
+fn deployment_of(image: &str, revision: &str, replicas: i64) -> Object {
+    object(json!({
+        "metadata": {"name": "web", "namespace": "d", "uid": "u", "generation": 1,
+            "annotations": {REVISION: revision}},
+        "spec": {"replicas": replicas, "selector": {"matchLabels": {"app": "web"}}, "progressDeadlineSeconds": 600,
+            "strategy": {"rollingUpdate": {"maxSurge": "25%", "maxUnavailable": "25%"}},
+            "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"image": image}]}}},
+    }))
 }
 
 #[test]
 fn templates_are_numbered_and_one_that_is_back_is_the_newest() {
-    let of = |image: &str, revision: &str| {
-        object(json!({
-            "metadata": {"name": "web", "namespace": "d", "uid": "u", "generation": 1,
-                "annotations": {REVISION: revision}},
-            "spec": {"replicas": 1, "selector": {"matchLabels": {"app": "web"}},
-                "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"image": image}]}}},
-        }))
-    };
+    let deployed = |deployment_of: &Object, sets: &[Object]| deployment(deployment_of, sets, &now()).0;
+    let sets_of = |actions: &[Action]| created_of(actions, "ReplicaSet");
     let annotated = |actions: &[Action]| -> Vec<String> {
         let patches = actions.iter().filter_map(|action| match action {
             Action::Patch { patch, .. } => patch["metadata"]["annotations"][REVISION].as_str(),
@@ -59,115 +164,437 @@ fn templates_are_numbered_and_one_that_is_back_is_the_newest() {
         });
         patches.map(str::to_owned).collect()
     };
-    let first = created(&deployment(&of("1", ""), &[], "now"));
-    assert_eq!(revision_of(&first[0]["metadata"]), 1);
-    let second = created(&deployment(&of("2", "1"), &first, "now"));
-    assert_eq!(revision_of(&second[0]["metadata"]), 2);
+    let revision = |set: &Object| text(&set["metadata"]["annotations"][REVISION]).to_owned();
+    let first = sets_of(&deployed(&deployment_of("1", "", 1), &[]));
+    assert_eq!(revision(&first[0]), "1");
+    let second = sets_of(&deployed(&deployment_of("2", "1", 1), &first));
+    assert_eq!(revision(&second[0]), "2");
     let mut both = first;
     both.extend(second);
-    assert_eq!(annotated(&deployment(&of("2", "2"), &both, "now")), [""; 0]);
+    assert_eq!(annotated(&deployed(&deployment_of("2", "2", 1), &both)), [""; 0]);
     // The Deployment and the ReplicaSet of the first template.
-    assert_eq!(annotated(&deployment(&of("1", "2"), &both, "now")), ["3", "3"]);
+    assert_eq!(
+        annotated(&deployed(&deployment_of("1", "2", 1), &both)),
+        ["3", "3"]
+    );
+}
+
+/// A ReplicaSet of the Deployment with an image, its size, its available pods, and the size of the Deployment that it knows.
+fn set_of(image: &str, size: i64, available: i64, desired: i64) -> Object {
+    let actions = deployment(&deployment_of(image, "", desired), &[], &now()).0;
+    let mut set = created_of(&actions, "ReplicaSet").remove(0);
+    set["spec"]["replicas"] = json!(size);
+    set["metadata"]["creationTimestamp"] = json!(format!("2026-01-01T00:00:0{image}Z"));
+    set.insert(
+        "status".to_owned(),
+        json!({"replicas": size, "availableReplicas": available}),
+    );
+    set
+}
+
+/// The sizes that ReplicaSets get, by name; those that keep theirs are not among them.
+fn sizes(actions: &[Action]) -> std::collections::BTreeMap<String, i64> {
+    let patches = actions.iter().filter_map(|action| match action {
+        Action::Patch { path, patch } if path.contains("/replicasets/") => Some((
+            path.rsplit('/').next()?.to_owned(),
+            patch["spec"]["replicas"].as_i64()?,
+        )),
+        _ => None,
+    });
+    patches.collect()
+}
+
+#[test]
+fn a_rolling_update_keeps_to_surge_and_unavailability() {
+    // Old size and available, new size and available, then the sizes of both.
+    let cases = [
+        ((10, 10), (3, 0), (Some(8), None)),
+        ((8, 8), (3, 0), (None, Some(5))),
+        ((8, 8), (5, 3), (Some(5), None)),
+        // Those that are not available are no loss.
+        ((10, 4), (3, 0), (Some(8), None)),
+        ((0, 0), (10, 10), (None, None)),
+    ];
+    for (old, new, wanted) in cases {
+        let sets = [set_of("1", old.0, old.1, 10), set_of("2", new.0, new.1, 10)];
+        let found = sizes(&deployment(&deployment_of("2", "2", 10), &sets, &now()).0);
+        let names = sets.each_ref().map(|set| text(&set["metadata"]["name"]));
+        let found = (found.get(names[0]).copied(), found.get(names[1]).copied());
+        assert_eq!(found, wanted, "{old:?} {new:?}");
+    }
+}
+
+#[test]
+fn a_deployment_that_is_resized_during_a_rollout_grows_in_proportion() {
+    let sets = [set_of("1", 8, 8, 10), set_of("2", 5, 3, 10)];
+    let found = sizes(&deployment(&deployment_of("2", "2", 20), &sets, &now()).0);
+    let names = sets.each_ref().map(|set| text(&set["metadata"]["name"]));
+    assert_eq!((found[names[0]], found[names[1]]), (15, 10));
+}
+
+#[test]
+fn a_deployment_that_is_paused_makes_no_set_and_says_so() {
+    let mut paused = deployment_of("2", "1", 3);
+    paused["spec"]["paused"] = json!(true);
+    let (actions, _) = deployment(&paused, &[set_of("1", 3, 3, 3)], &now());
+    assert!(created_of(&actions, "ReplicaSet").is_empty() && sizes(&actions).is_empty());
+    let written = status(&actions);
+    let progressing = condition_of(&written, "Progressing");
+    assert_eq!(
+        (&progressing["status"], &progressing["reason"]),
+        (&json!("Unknown"), &json!("DeploymentPaused"))
+    );
+}
+
+#[test]
+fn a_rollout_that_makes_no_progress_misses_its_deadline() {
+    let mut stuck = deployment_of("1", "1", 2);
+    let sets = [set_of("1", 2, 1, 2)];
+    let progressing = json!({"type": "Progressing", "status": "True", "reason": "ReplicaSetUpdated",
+        "lastUpdateTime": "2026-01-01T00:00:00Z", "lastTransitionTime": "2026-01-01T00:00:00Z"});
+    stuck.insert(
+        "status".to_owned(),
+        json!({"replicas": 2, "updatedReplicas": 2, "availableReplicas": 1, "conditions": [progressing]}),
+    );
+    let (_, again) = deployment(&stuck, &sets, &around("2026-01-01T00:09:00Z"));
+    assert_eq!(again, Some(std::time::Duration::from_secs(60)));
+    let (actions, _) = deployment(&stuck, &sets, &now());
+    let written = status(&actions);
+    assert_eq!(
+        condition_of(&written, "Progressing")["reason"],
+        "ProgressDeadlineExceeded"
+    );
 }
 
 #[test]
 fn a_status_that_says_it_already_is_not_written() {
     let mut set = replica_set_of(1);
-    let mut pods = created(&replica_set(&set, &[]));
-    pods[0].insert(
-        "status".to_owned(),
-        json!({"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}),
-    );
-    let actions = replica_set(&set, &pods);
-    let [Action::Patch { patch, .. }] = actions.as_slice() else {
-        panic!("{actions:?}")
-    };
-    assert_eq!(patch["status"]["readyReplicas"], 1);
-    set.insert("status".to_owned(), patch["status"].clone());
-    assert_eq!(replica_set(&set, &pods), []);
+    let mut pods = created(&pods_of(&set, &[]));
+    ready(&mut pods[0]);
+    let actions = pods_of(&set, &pods);
+    assert_eq!(status(&actions)["readyReplicas"], 1);
+    store(&mut set, &actions);
+    assert_eq!(pods_of(&set, &pods), []);
+}
+
+fn stateful(replicas: i64, more: &Value) -> Object {
+    let mut set = replica_set_of(replicas);
+    set["metadata"]["name"] = json!("db");
+    for (key, value) in more.as_object().into_iter().flatten() {
+        set["spec"][key] = value.clone();
+    }
+    set
+}
+
+fn stateful_actions(set: &Object, pods: &[Object], revisions: &[Object]) -> Vec<Action> {
+    stateful_set(set, pods, revisions, &|_| None, &now()).0
+}
+
+fn names(objects: &[Object]) -> Vec<&str> {
+    objects.iter().map(|one| text(&one["metadata"]["name"])).collect()
 }
 
 #[test]
 fn a_stateful_set_waits_for_each_pod() {
-    let mut set = replica_set_of(2);
-    set["metadata"]["name"] = json!("db");
-    let mut pods = created(&stateful_set(&set, &[]));
+    let set = stateful(2, &json!({}));
+    let mut pods = created(&stateful_actions(&set, &[], &[]));
     assert_eq!(pods.len(), 1);
+    let more = stateful_actions(&set, &pods, &[]);
+    assert_eq!(created(&more).len(), 0, "the first is not ready");
+    ready(&mut pods[0]);
+    assert_eq!(names(&created(&stateful_actions(&set, &pods, &[]))), ["db-1"]);
+}
+
+#[test]
+fn the_pods_of_a_stateful_set_begin_where_it_says_and_have_their_claims() {
+    let template = json!({"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"]}});
+    let set = stateful(
+        2,
+        &json!({"ordinals": {"start": 5}, "podManagementPolicy": "Parallel", "volumeClaimTemplates": [template],
+            "persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Delete", "whenScaled": "Retain"}}),
+    );
+    let actions = stateful_actions(&set, &[], &[]);
+    let pods = created(&actions);
+    assert_eq!(names(&pods), ["db-5", "db-6"]);
+    let claims = created_of(&actions, "PersistentVolumeClaim");
+    assert_eq!(names(&claims), ["data-db-5", "data-db-6"]);
+    assert_eq!(claims[0]["metadata"]["ownerReferences"][0]["kind"], "StatefulSet");
+    let claim = &pods[1]["spec"]["volumes"][0]["persistentVolumeClaim"]["claimName"];
+    assert_eq!(claim, "data-db-6");
+    assert!(pods[1]["spec"]["nodeName"].is_null(), "it waits for its claim");
+}
+
+#[test]
+fn an_update_of_a_stateful_set_goes_from_the_last_pod_to_the_partition() {
+    let old = stateful(3, &json!({"podManagementPolicy": "Parallel"}));
+    let actions = stateful_actions(&old, &[], &[]);
+    let (mut pods, mut revisions) = (created(&actions), created_of(&actions, "ControllerRevision"));
+    pods.iter_mut().for_each(ready);
+    let current = text(&revisions[0]["metadata"]["name"]).to_owned();
+    for (strategy, gone) in [
+        (json!({"type": "RollingUpdate"}), vec!["db-2"]),
+        (
+            json!({"type": "RollingUpdate", "rollingUpdate": {"partition": 2}}),
+            vec!["db-2"],
+        ),
+        (
+            json!({"type": "RollingUpdate", "rollingUpdate": {"partition": 3}}),
+            vec![],
+        ),
+        (
+            json!({"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 2}}),
+            vec!["db-2", "db-1"],
+        ),
+        (json!({"type": "OnDelete"}), vec![]),
+    ] {
+        let mut new = stateful(3, &json!({"updateStrategy": strategy}));
+        new["spec"]["template"]["spec"]["hostNetwork"] = json!(true);
+        new.insert(
+            "status".to_owned(),
+            json!({"currentRevision": current, "currentReplicas": 3}),
+        );
+        let actions = stateful_actions(&new, &pods, &revisions);
+        assert_eq!(deleted(&actions), gone, "{strategy}");
+        let written = status(&actions);
+        assert_eq!(written["currentRevision"], current.as_str());
+        assert_ne!(written["updateRevision"], current.as_str());
+        assert_eq!(
+            (&written["currentReplicas"], &written["updatedReplicas"]),
+            (&json!(3), &Value::Null)
+        );
+    }
+    // A pod below the partition that was deleted comes back as it was.
+    let mut new = stateful(3, &json!({"updateStrategy": {"rollingUpdate": {"partition": 2}}}));
+    new["spec"]["template"]["spec"]["hostNetwork"] = json!(true);
+    new.insert("status".to_owned(), json!({"currentRevision": current}));
+    pods.remove(0);
+    revisions.extend(created_of(
+        &stateful_actions(&new, &pods, &revisions),
+        "ControllerRevision",
+    ));
+    let again = created(&stateful_actions(&new, &pods, &revisions));
     assert_eq!(
-        created(&stateful_set(&set, &pods)).len(),
-        0,
-        "the first is not ready"
+        again[0]["metadata"]["labels"]["controller-revision-hash"],
+        current.as_str()
     );
-    pods[0].insert(
-        "status".to_owned(),
-        json!({"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}),
-    );
-    assert_eq!(created(&stateful_set(&set, &pods))[0]["metadata"]["name"], "db-1");
+    assert!(again[0]["spec"]["hostNetwork"].is_null());
+}
+
+#[test]
+fn a_daemon_set_replaces_its_pod_when_its_strategy_permits() {
+    let old = replica_set_of(1);
+    let (actions, _) = daemon_set(&old, &[], &[], &now());
+    let (mut pods, revisions) = (created(&actions), created_of(&actions, "ControllerRevision"));
+    assert_eq!((pods.len(), revisions.len()), (1, 1));
+    ready(&mut pods[0]);
+    let mut new = old;
+    new["spec"]["template"]["spec"]["hostNetwork"] = json!(true);
+    assert_eq!(deleted(&daemon_set(&new, &pods, &revisions, &now()).0).len(), 1);
+    new["spec"]["updateStrategy"] = json!({"type": "OnDelete"});
+    assert_eq!(deleted(&daemon_set(&new, &pods, &revisions, &now()).0).len(), 0);
+    new["spec"]["updateStrategy"] = json!({"rollingUpdate": {"maxSurge": 1}});
+    let (actions, _) = daemon_set(&new, &pods, &revisions, &now());
+    assert_eq!((created(&actions).len(), deleted(&actions).len()), (1, 0));
 }
 
 #[test]
 fn a_workload_of_billions_gets_its_pods_in_parts() {
     let most = |actions: &[Action]| assert!((MOST..MOST + 5).contains(&actions.len()), "{}", actions.len());
     let mut set = replica_set_of(2_000_000_000);
-    most(&replica_set(&set, &[]));
+    most(&pods_of(&set, &[]));
     set["spec"]["podManagementPolicy"] = json!("Parallel");
-    most(&stateful_set(&set, &[]));
+    most(&stateful_actions(&set, &[], &[]));
     set["spec"]["completions"] = json!(2_000_000_000);
     set["spec"]["parallelism"] = json!(2_000_000_000);
-    most(&job(&set, &[], "now"));
+    most(&job(&set, &[], &now()).0);
+}
+
+fn job_of(more: &Value) -> Object {
+    let mut job = object(json!({
+        "metadata": {"name": "j", "namespace": "d", "uid": "u"},
+        "spec": {"completions": 3, "parallelism": 3, "template": {"spec": {"containers": [{"name": "a"}]}}},
+    }));
+    for (key, value) in more.as_object().into_iter().flatten() {
+        job["spec"][key] = value.clone();
+    }
+    job
+}
+
+fn job_actions(of: &Object, pods: &[Object]) -> Vec<Action> {
+    job(of, pods, &now()).0
+}
+
+/// Has the Job and its pods go on until nothing is asked for; pods that run end in a phase.
+fn run(of: &mut Object, pods: &mut Vec<Object>, end: impl Fn(&Object) -> Value) {
+    for _ in 0..50 {
+        let actions = job_actions(of, pods);
+        if actions.is_empty() {
+            return;
+        }
+        store(of, &actions);
+        let gone: Vec<String> = deleted(&actions).iter().map(|name| (*name).to_owned()).collect();
+        pods.retain(|pod| !gone.iter().any(|name| pod["metadata"]["name"] == name.as_str()));
+        for action in &actions {
+            if let Action::Patch { path, patch } = action
+                && let Some(pod) = pods
+                    .iter_mut()
+                    .find(|pod| path.ends_with(&format!("/pods/{}", text(&pod["metadata"]["name"]))))
+            {
+                pod["metadata"]["finalizers"] = patch["metadata"]["finalizers"].clone();
+            }
+        }
+        for mut pod in created(&actions) {
+            let status = end(&pod);
+            pod.insert("status".to_owned(), status);
+            pods.push(pod);
+        }
+    }
+    panic!("it does not come to an end: {of:?}");
+}
+
+fn holds(of: &Object, kind: &str) -> [String; 2] {
+    let one = condition_of(part(of, "status"), kind);
+    ["status", "reason"].map(|key| text(&one[key]).to_owned())
 }
 
 #[test]
 fn a_pod_of_a_job_that_was_deleted_is_followed_by_one_of_a_free_name() {
-    let job_object = object(json!({
-        "metadata": {"name": "j", "namespace": "d", "uid": "u"},
-        "spec": {"completions": 3, "parallelism": 3, "template": {"spec": {"containers": []}}},
-    }));
-    let mut pods = created(&job(&job_object, &[], "now"));
+    let job = job_of(&json!({}));
+    let mut pods = created(&job_actions(&job, &[]));
     pods.remove(0);
-    let more = created(&job(&job_object, &pods, "now"));
+    let more = created(&job_actions(&job, &pods));
     assert_eq!(more.len(), 1);
-    assert!(
-        !pods
-            .iter()
-            .any(|pod| pod["metadata"]["name"] == more[0]["metadata"]["name"])
-    );
+    assert!(!names(&pods).contains(&names(&more)[0]));
 }
 
 #[test]
 fn a_job_ends_when_enough_pods_succeeded() {
-    let job_object = object(json!({
-        "metadata": {"name": "j", "namespace": "d", "uid": "u"},
-        "spec": {"completions": 1, "parallelism": 1, "template": {"spec": {"containers": []}}},
-    }));
-    let mut pods = created(&job(&job_object, &[], "now"));
-    pods[0].insert("status".to_owned(), json!({"phase": "Succeeded"}));
-    let actions = job(&job_object, &pods, "now");
-    let [Action::Patch { patch, .. }] = actions.as_slice() else {
-        panic!("{actions:?}")
+    let (mut job, mut pods) = (job_of(&json!({"completions": 5})), Vec::new());
+    run(&mut job, &mut pods, |_| json!({"phase": "Succeeded"}));
+    let status = part(&job, "status");
+    assert_eq!(
+        (&status["succeeded"], &status["active"]),
+        (&json!(5), &Value::Null)
+    );
+    assert_eq!(status["uncountedTerminatedPods"], json!({}));
+    assert_eq!(holds(&job, "Complete"), ["True", "CompletionsReached"]);
+    assert!(status["completionTime"].is_string());
+    assert_eq!(pods.len(), 5);
+    let held = |pod: &Object| {
+        pod["metadata"]["finalizers"]
+            .as_array()
+            .is_some_and(|all| !all.is_empty())
     };
-    let kinds: BTreeMap<&str, &str> = patch["status"]["conditions"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .map(|each| (text(&each["type"]), text(&each["status"])))
-        .collect();
-    assert_eq!(kinds["Complete"], "True");
+    assert!(!pods.iter().any(held), "{TRACKED}");
 }
 
 #[test]
-fn a_suspended_job_loses_its_pods() {
-    let of = |suspend: bool| {
-        object(json!({
-            "metadata": {"name": "j", "namespace": "d", "uid": "u"}, "status": {"active": 1},
-            "spec": {"completions": 1, "parallelism": 1, "suspend": suspend, "template": {"spec": {"containers": []}}},
-        }))
-    };
-    assert!(created(&job(&of(true), &[], "now")).is_empty());
-    let pods = created(&job(&of(false), &[], "now"));
-    let actions = job(&of(true), &pods, "now");
-    let [Action::Delete { .. }, Action::Patch { patch, .. }] = actions.as_slice() else {
-        panic!("{actions:?}")
-    };
-    assert_eq!(patch["status"]["active"], Value::Null);
+fn an_indexed_job_has_a_pod_for_each_index() {
+    let more = json!({"completionMode": "Indexed", "completions": 4, "parallelism": 2});
+    let (mut job, mut pods) = (job_of(&more), Vec::new());
+    let first = created(&job_actions(&job, &[]));
+    assert_eq!(first.len(), 2);
+    assert!(names(&first)[1].starts_with("j-1-"));
+    assert_eq!(first[1]["spec"]["hostname"], "j-1");
+    assert_eq!(
+        first[1]["spec"]["containers"][0]["env"][0]["name"],
+        "JOB_COMPLETION_INDEX"
+    );
+    run(&mut job, &mut pods, |_| json!({"phase": "Succeeded"}));
+    let status = part(&job, "status");
+    assert_eq!(
+        (&status["completedIndexes"], &status["succeeded"]),
+        (&json!("0-3"), &json!(4))
+    );
+    assert_eq!(holds(&job, "Complete"), ["True", "CompletionsReached"]);
+}
+
+#[test]
+fn jobs_end_as_their_policies_say() {
+    let failed = |code: i64| json!({"phase": "Failed", "containerStatuses": [{"name": "a", "state": {"terminated": {"exitCode": code}}}]});
+    let fails = json!({"podFailurePolicy": {"rules": [
+        {"action": "FailJob", "onExitCodes": {"operator": "In", "values": [42]}}]}});
+    let by_index = json!({"completionMode": "Indexed", "backoffLimitPerIndex": 0, "backoffLimit": 99});
+    let succeeds = json!({"completionMode": "Indexed", "parallelism": 1,
+        "successPolicy": {"rules": [{"succeededIndexes": "0"}]}});
+    let cases = [
+        (json!({"backoffLimit": 1}), 1, "Failed", "BackoffLimitExceeded"),
+        (fails, 42, "Failed", "PodFailurePolicy"),
+        (by_index, 1, "Failed", "FailedIndexes"),
+        (succeeds, 0, "Complete", "SuccessPolicy"),
+    ];
+    for (spec, code, kind, reason) in cases {
+        let (mut job, mut pods) = (job_of(&spec), Vec::new());
+        run(&mut job, &mut pods, |_| {
+            if code == 0 {
+                json!({"phase": "Succeeded"})
+            } else {
+                failed(code)
+            }
+        });
+        assert_eq!(holds(&job, kind), ["True", reason], "{spec}");
+    }
+}
+
+#[test]
+fn a_job_has_so_much_time_and_is_deleted_some_time_after_its_end() {
+    let mut job = job_of(&json!({"activeDeadlineSeconds": 60, "ttlSecondsAfterFinished": 30}));
+    let at = |job: &Object, pods: &[Object], time| crate::workloads::jobs::job(job, pods, &around(time));
+    let (actions, _) = at(&job, &[], "2026-01-01T00:00:00Z");
+    store(&mut job, &actions);
+    let pods = created(&actions);
+    let (_, again) = at(&job, &pods, "2026-01-01T00:00:40Z");
+    assert_eq!(again, Some(std::time::Duration::from_secs(20)));
+    let (actions, _) = at(&job, &pods, "2026-01-01T00:01:00Z");
+    assert_eq!(deleted(&actions).len(), 3);
+    store(&mut job, &actions);
+    let (actions, _) = at(&job, &[], "2026-01-01T00:01:00Z");
+    store(&mut job, &actions);
+    assert_eq!(holds(&job, "Failed"), ["True", "DeadlineExceeded"]);
+    let (actions, again) = at(&job, &[], "2026-01-01T00:01:10Z");
+    assert_eq!(
+        (actions.len(), again),
+        (0, Some(std::time::Duration::from_secs(20)))
+    );
+    let (actions, _) = at(&job, &[], "2026-01-01T00:01:30Z");
+    assert_eq!(deleted(&actions), ["j"]);
+}
+
+#[test]
+fn a_suspended_job_loses_its_pods_and_goes_on_later() {
+    let mut job = job_of(&json!({}));
+    let pods = created(&job_actions(&job, &[]));
+    job["spec"]["suspend"] = json!(true);
+    let actions = job_actions(&job, &pods);
+    assert_eq!(deleted(&actions).len(), 3);
+    store(&mut job, &actions);
+    assert_eq!(holds(&job, "Suspended"), ["True", "JobSuspended"]);
+    assert!(created(&job_actions(&job, &[])).is_empty());
+    job["spec"]["suspend"] = json!(false);
+    let actions = job_actions(&job, &[]);
+    assert_eq!(created(&actions).len(), 3);
+    store(&mut job, &actions);
+    assert_eq!(holds(&job, "Suspended"), ["False", "JobResumed"]);
+    assert!(part(&job, "status")["startTime"].is_string());
+}
+
+#[test]
+fn an_owner_adopts_what_it_selects_and_releases_what_it_does_not() {
+    let mut set = replica_set_of(2);
+    set["spec"]["selector"] = json!({"matchLabels": {"app": "web"}});
+    let mut pods = created(&pods_of(&set, &[]));
+    pods[1]["metadata"]["labels"]["app"] = json!("other");
+    let mut orphan = pods[0].clone();
+    orphan["metadata"]["name"] = json!("orphan");
+    orphan["metadata"]["ownerReferences"] = Value::Null;
+    let (kept, actions) = claim("apps/replicasets", &set, pods, std::iter::once(orphan));
+    assert_eq!(kept.len(), 1);
+    let owners: Vec<usize> = actions
+        .iter()
+        .filter_map(|action| match action {
+            Action::Patch { patch, .. } => patch["metadata"]["ownerReferences"].as_array().map(Vec::len),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(owners, [0, 1], "one is released, one is adopted");
 }

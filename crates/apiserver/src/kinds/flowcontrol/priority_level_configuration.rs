@@ -1,0 +1,95 @@
+//! PriorityLevelConfigurations.
+
+use serde_json::Value;
+
+use crate::{
+    kinds::kind_def::{KindDef, empty_status},
+    object::Object,
+    object::tree::{Errors, below, default, made, text, within},
+    printer::{AGE, NAME, NONE, Printer, View, words},
+};
+
+pub(super) static DEF: KindDef = KindDef {
+    subresources: &["status"],
+    has_generation: true,
+    defaults,
+    created: empty_status,
+    errors,
+    printer: Printer::new(
+        &[
+            NAME,
+            words("Type", ".spec.type"),
+            words(
+                "NominalConcurrencyShares",
+                ".spec.limited.nominalConcurrencyShares",
+            ),
+            words("Queues", ".spec.limited.limitResponse.queuing.queues"),
+            words("HandSize", ".spec.limited.limitResponse.queuing.handSize"),
+            words(
+                "QueueLengthLimit",
+                ".spec.limited.limitResponse.queuing.queueLengthLimit",
+            ),
+            AGE,
+        ],
+        |level| {
+            const QUEUING: &str = "spec.limited.limitResponse.queuing";
+            vec![
+                level.name(),
+                level.text("spec.type").into(),
+                shown(level, "spec.limited.nominalConcurrencyShares"),
+                shown(level, &format!("{QUEUING}.queues")),
+                shown(level, &format!("{QUEUING}.handSize")),
+                shown(level, &format!("{QUEUING}.queueLengthLimit")),
+                level.age(),
+            ]
+        },
+    ),
+    ..KindDef::of::<k8s_openapi::api::flowcontrol::v1::PriorityLevelConfiguration>()
+};
+
+fn shown(level: &View<'_>, path: &str) -> Value {
+    level.at(path).cloned().unwrap_or_else(|| NONE.into())
+}
+
+fn defaults(level: &mut Object) {
+    let spec = made(level, "spec");
+    if text(spec, "type") == "Exempt" {
+        let exempt = made(spec, "exempt");
+        default(exempt, "nominalConcurrencyShares", 0);
+        default(exempt, "lendablePercent", 0);
+    }
+    within(spec, "limited", |limited| {
+        default(limited, "nominalConcurrencyShares", 30);
+        default(limited, "lendablePercent", 0);
+        within(limited, "limitResponse", |response| {
+            within(response, "queuing", |queuing| {
+                default(queuing, "queues", 64);
+                default(queuing, "handSize", 8);
+                default(queuing, "queueLengthLimit", 50);
+            });
+        });
+    });
+}
+
+fn errors(level: &Object, errors: &mut Errors) {
+    let spec = below(level, "spec");
+    let has = |key: &str| spec.contains_key(key);
+    match text(spec, "type") {
+        "Exempt" if has("limited") => {
+            errors.forbidden("spec.limited", "must be nil if the type is not Limited");
+        }
+        "Limited" if has("exempt") => {
+            errors.forbidden("spec.exempt", "must be nil if the type is Limited");
+        }
+        "Limited" if !has("limited") => {
+            errors.required("spec.limited", "must not be empty when type is Limited");
+        }
+        "Limited" => {
+            let response = below(below(spec, "limited"), "limitResponse");
+            let field = "spec.limited.limitResponse.type";
+            errors.one_of(field, text(response, "type"), &["Queue", "Reject"]);
+        }
+        "Exempt" => {}
+        other => errors.one_of("spec.type", other, &["Exempt", "Limited"]),
+    }
+}

@@ -1,0 +1,26 @@
+//! ResourceClaimTemplates.
+
+use super::resource_claim::{devices, requests};
+use crate::{
+    kinds::kind_def::KindDef,
+    object::tree::{IMMUTABLE, at, made},
+    printer::{AGE, NAME, Printer},
+};
+
+pub(super) static DEF: KindDef = KindDef {
+    defaults: |template| devices(made(made(template, "spec"), "spec")),
+    errors: |template, errors| {
+        requests(
+            at(template, &["spec", "spec", "devices"]),
+            "spec.spec.devices",
+            errors,
+        );
+    },
+    changes: Some(|new, old, errors| {
+        if new.get("spec") != old.get("spec") {
+            errors.invalid("spec", new.get("spec").cloned().unwrap_or_default(), IMMUTABLE);
+        }
+    }),
+    printer: Printer::new(&[NAME, AGE], |template| vec![template.name(), template.age()]),
+    ..KindDef::of::<k8s_openapi::api::resource::v1::ResourceClaimTemplate>()
+};

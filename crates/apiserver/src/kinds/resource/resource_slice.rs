@@ -1,0 +1,54 @@
+//! ResourceSlices.
+
+use crate::{
+    kinds::kind_def::{KindDef, fields},
+    object::tree::{below, text},
+    printer::{AGE, NAME, Printer, UNSET, words},
+};
+
+pub(super) static DEF: KindDef = KindDef {
+    has_generation: true,
+    errors: |slice, errors| {
+        let spec = below(slice, "spec");
+        errors.needs(spec, "spec", "driver");
+        errors.needs(below(spec, "pool"), "spec.pool", "name");
+        let places = ["nodeName", "nodeSelector", "allNodes", "perDeviceNodeSelection"];
+        if !places.iter().any(|place| spec.contains_key(*place)) {
+            let why =
+                "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required";
+            errors.required("spec", why);
+        }
+    },
+    changes: Some(|new, old, errors| {
+        let (new, old) = (below(new, "spec"), below(old, "spec"));
+        for key in ["driver", "nodeName"] {
+            errors.immutable(new, old, "spec", key);
+        }
+    }),
+    selectable: Some(|slice| {
+        let spec = below(slice, "spec");
+        fields([
+            ("spec.driver", text(spec, "driver")),
+            ("spec.nodeName", text(spec, "nodeName")),
+        ])
+    }),
+    printer: Printer::new(
+        &[
+            NAME,
+            words("Node", ".spec.nodeName"),
+            words("Driver", ".spec.driver"),
+            words("Pool", ".spec.pool.name"),
+            AGE,
+        ],
+        |slice| {
+            vec![
+                slice.name(),
+                slice.or("spec.nodeName", UNSET),
+                slice.text("spec.driver").into(),
+                slice.text("spec.pool.name").into(),
+                slice.age(),
+            ]
+        },
+    ),
+    ..KindDef::of::<k8s_openapi::api::resource::v1::ResourceSlice>()
+};

@@ -1,0 +1,103 @@
+//! The pod of a DaemonSet, and its status: there is one node. Source: the daemon controller of kube-controller-manager.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+
+use super::{
+    Action,
+    node::NODE,
+    owners::free_names,
+    parts::{
+        Around, Counts, available, count, create, int, is_leaving, is_over, part, pod, ready, remove, share,
+        text,
+    },
+    revisions::{HASH, Revisions},
+};
+use crate::object::Object;
+
+/// A DaemonSet has a pod on the node, if its template fits it.
+pub(super) fn daemon_set(
+    set: &Object,
+    pods: &[Object],
+    revisions: &[Object],
+    around: &Around,
+) -> (Vec<Action>, Option<Duration>) {
+    if is_leaving(set) {
+        return (Vec::new(), None);
+    }
+    let spec = part(set, "spec");
+    let (revisions, mut actions) = Revisions::of(set, "DaemonSet", revisions);
+    let wanted = around.node.takes_daemon(&spec["template"]["spec"]);
+    let live: Vec<&Object> = pods.iter().filter(|pod| !is_leaving(pod)).collect();
+    let is_new = |pod: &&&Object| text(&pod["metadata"]["labels"][HASH]) == revisions.hash;
+    let (new, old): (Vec<&Object>, Vec<&Object>) = (
+        live.iter().filter(is_new).copied().collect(),
+        live.iter().filter(|pod| !is_new(pod)).copied().collect(),
+    );
+    let least = int(&spec["minReadySeconds"], 0);
+    let (number, again) = available(&live, least, around);
+    let new_available = available(&new, least, around).0 > 0;
+    let rolling = &spec["updateStrategy"]["rollingUpdate"];
+    let surges = share(&rolling["maxSurge"], 1, true) > 0;
+    let mut make = false;
+    if !wanted {
+        actions.extend(live.iter().map(|pod| remove(pod)));
+    } else if spec["updateStrategy"]["type"] == "OnDelete" {
+        make = live.is_empty();
+    } else {
+        make = new.is_empty() && (old.is_empty() || surges);
+        if !surges || new_available {
+            actions.extend(old.iter().map(|pod| remove(pod)));
+        }
+    }
+    actions.extend(live.iter().filter(|pod| is_over(pod)).map(|pod| remove(pod)));
+    // The next one comes when the last is gone.
+    if make && (surges || pods.is_empty()) {
+        let name = free_names(set, pods).next().unwrap_or_default();
+        let mut template = spec["template"].clone();
+        template["spec"]["nodeName"] = json!(NODE);
+        let labels = [(HASH, revisions.hash.as_str())];
+        let made = pod(
+            set,
+            ("apps/v1", "DaemonSet"),
+            &name,
+            &template,
+            &labels,
+            &around.node,
+        );
+        actions.push(create("api/v1", "pods", set, made));
+    }
+    let is_there = !live.is_empty();
+    let one = |holds: bool| i64::from(holds);
+    let mut status = Map::new();
+    for (field, value) in [
+        ("currentNumberScheduled", one(wanted && is_there)),
+        ("desiredNumberScheduled", one(wanted)),
+        ("numberMisscheduled", one(!wanted && is_there)),
+        ("numberReady", ready(&live).min(one(wanted))),
+        ("numberAvailable", number.min(one(wanted))),
+        ("updatedNumberScheduled", count(new.len()).min(one(wanted))),
+    ] {
+        let is_optional = matches!(field, "numberAvailable" | "updatedNumberScheduled");
+        let value = if is_optional && value == 0 {
+            Value::Null
+        } else {
+            value.into()
+        };
+        status.insert(field.to_owned(), value);
+    }
+    let unavailable = if wanted && number == 0 {
+        json!(1)
+    } else {
+        Value::Null
+    };
+    status.insert("numberUnavailable".to_owned(), unavailable);
+    actions.extend(Counts(status).patch("apis/apps/v1", "daemonsets", set));
+    let used: Vec<&str> = live
+        .iter()
+        .map(|pod| text(&pod["metadata"]["labels"][HASH]))
+        .collect();
+    actions.extend(revisions.outdated(int(&spec["revisionHistoryLimit"], 10), &used));
+    (actions, again)
+}
