@@ -31,7 +31,6 @@ mod garbage;
 mod namespaces;
 mod nodes;
 mod paced;
-mod priorities;
 mod protection;
 mod quotas;
 mod registration;
@@ -168,7 +167,6 @@ fn controllers() -> Vec<Box<dyn Controller>> {
         Box::new(garbage::Garbage::default()),
         Box::new(namespaces::Namespaces::default()),
         Box::new(nodes::Nodes::default()),
-        Box::new(priorities::Priorities::default()),
         Box::new(protection::Protection::default()),
         Box::new(quotas::Quotas::default()),
         Box::new(registration::Registration::default()),

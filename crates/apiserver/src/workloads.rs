@@ -135,7 +135,7 @@ pub fn start(cluster: &Cluster, stages: Stages) {
                 let mut refused = false;
                 for action in actions {
                     // A create that is refused once is refused a hundred times, and there is no event of it.
-                    if refused && matches!(action, Action::Create { .. } | Action::Put { .. }) {
+                    if refused && matches!(action, Action::Create { .. }) {
                         continue;
                     }
                     let Some(service) = service() else { return };

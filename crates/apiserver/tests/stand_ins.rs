@@ -689,11 +689,15 @@ async fn a_pod_of_an_unknown_runtime_class_is_forbidden() {
 #[tokio::test]
 async fn flow_control_and_devices_are_stored() {
     let cluster = member();
-    let schema = "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas/exempt";
-    until(&cluster, ADMIN, schema, |_, schema| {
-        schema["status"]["conditions"][0]["reason"] == "Found"
-    })
+    let spec = json!({"priorityLevelConfiguration": {"name": "exempt"}});
+    let schema = json!({"metadata": {"name": "quick"}, "spec": spec});
+    let made = make(
+        &cluster,
+        "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas",
+        schema,
+    )
     .await;
+    assert_eq!(made["spec"]["matchingPrecedence"], 1000);
     let claims = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims";
     let requests = json!([{"name": "gpu", "exactly": {"deviceClassName": "gpus"}}]);
     let claim = json!({"metadata": {"name": "c"}, "spec": {"devices": {"requests": requests}}});

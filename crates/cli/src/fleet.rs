@@ -137,7 +137,7 @@ impl Fleet {
         let guard = stop.clone().drop_guard();
         let mut machines = Vec::with_capacity(members + 1);
         for name in names(members) {
-            machines.push(machine(&kept, &name, &authority, &stop).await?);
+            machines.push(machine(&kept, &name, &authority, stand_ins(&name, place), &stop).await?);
         }
         kept.remember(members, &authority, machines.iter())?;
         let mut machines = machines.into_iter();
@@ -399,10 +399,25 @@ fn names(members: usize) -> impl Iterator<Item = String> {
     std::iter::once(HUB.to_owned()).chain((1..=members).map(|number| format!("member{number}")))
 }
 
+/// The parts of a whole cluster that one has. The members of a drill stand for others, whose nodes and classes are not known:
+/// every pod runs there and every claim is bound.
+fn stand_ins(name: &str, place: &Place) -> StandIns {
+    match place {
+        _ if name == HUB => StandIns::default(),
+        Place::Nowhere => StandIns {
+            node: false,
+            volumes: false,
+            ..StandIns::ALL
+        },
+        Place::Temporary(_) | Place::Kept(_) => StandIns::ALL,
+    }
+}
+
 async fn machine(
     kept: &files::Kept,
     name: &str,
     authority: &listener::Authority,
+    stand_ins: StandIns,
     stop: &CancellationToken,
 ) -> Result<Machine> {
     let token = kept.token(name);
@@ -411,12 +426,8 @@ async fn machine(
         admin_token: token.expose().to_owned(),
         authority: Some(authority.clone()),
         storage_protection: true,
-        default_classes: name != HUB,
-        stand_ins: if name == HUB {
-            StandIns::default()
-        } else {
-            StandIns::ALL
-        },
+        default_classes: stand_ins.volumes,
+        stand_ins,
         data: kept.store(name),
         ..entourage_apiserver::Options::default()
     })?;

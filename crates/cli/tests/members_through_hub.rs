@@ -223,7 +223,7 @@ async fn logs_commands_and_metrics_of_a_member_come_through_the_hub() {
         "{err}"
     );
 
-    // Embedded members have no nodes, and no metrics.
+    // Embedded members have no metrics.
     let output = entourage(&fleet, "top pods", "").await;
     let (out, err) = texts(&output);
     assert_eq!(

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{Context, Controller, Place, Queue, Seen};
 use crate::{
-    kinds::{amounts::nano, workloads::selects},
+    kinds::{amounts::nano, core::persistent_volume_claim::default_storage_class, workloads::selects},
     object::{
         Object, field, finalizers, metadata, metadata_mut,
         tree::{at, below, list, made, object, text},
@@ -111,6 +111,9 @@ impl Volumes {
         let volume = text(below(&claim, "spec"), "volumeName");
         if !volume.is_empty() {
             return self.named(cluster, key, &claim, volume);
+        }
+        if give_class(cluster, key, &claim) {
+            return;
         }
         let class = cluster.get(CLASSES, text(below(&claim, "spec"), "storageClassName"));
         let waits = class.as_ref().is_some_and(|class| {
@@ -286,6 +289,21 @@ impl Volumes {
             self.wake();
         }
     }
+}
+
+/// A claim that is older than the default class gets it; true if it did.
+fn give_class(cluster: &dyn Context, key: &str, claim: &Object) -> bool {
+    let names = |claim: &Object| below(claim, "spec").contains_key("storageClassName");
+    let kinds = cluster.kinds();
+    let mut given = false;
+    if let Some(claims) = kinds.of_collection(CLAIMS).filter(|_| !names(claim)) {
+        rewrite(cluster, claims, key, "", &mut |stored| {
+            default_storage_class(stored, cluster);
+            given = names(stored);
+            given
+        });
+    }
+    given
 }
 
 /// A volume whose claim is gone is deleted or stays, as it says.
@@ -553,6 +571,21 @@ mod tests {
         settle(&server);
         assert_eq!(phase(&server, CLAIMS, KEY), "Bound");
         assert_eq!(phase(&server, CLAIMS, "default/none"), "Pending");
+    }
+
+    #[test]
+    fn a_claim_that_is_older_than_the_default_class_gets_it() {
+        let server = server();
+        let mut old = claim("");
+        old["spec"]
+            .as_object_mut()
+            .expect("a spec")
+            .remove("storageClassName");
+        put(&server, CLAIMS, KEY, old);
+        settle(&server);
+        let bound = server.get(CLAIMS, KEY).expect("a claim");
+        assert_eq!(bound["spec"]["storageClassName"], "standard");
+        assert_eq!(phase(&server, CLAIMS, KEY), "Bound");
     }
 
     #[test]

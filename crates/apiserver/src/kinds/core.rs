@@ -11,7 +11,7 @@ mod limit_range;
 pub(crate) mod namespace;
 mod node;
 mod persistent_volume;
-mod persistent_volume_claim;
+pub(crate) mod persistent_volume_claim;
 pub(crate) mod pod;
 mod pod_template;
 mod replication_controller;

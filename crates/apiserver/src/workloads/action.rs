@@ -20,13 +20,6 @@ pub(crate) enum Action {
         /// The object.
         object: Value,
     },
-    /// PUT of an object that need not be there.
-    Put {
-        /// Path of the object.
-        path: String,
-        /// The object.
-        object: Value,
-    },
     /// A merge patch.
     Patch {
         /// Path of the object or of its status.
@@ -55,7 +48,6 @@ pub(super) enum Outcome {
 pub(super) async fn carry_out(service: cluster::Service, action: Action) -> Outcome {
     let (method, path, content_type, body) = match action {
         Action::Create { path, object } => ("POST", path, "application/json", object),
-        Action::Put { path, object } => ("PUT", path, "application/json", object),
         Action::Patch { path, patch } => ("PATCH", path, "application/merge-patch+json", patch),
         Action::Delete { path, options } => ("DELETE", path, "application/json", options),
     };

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     Action,
-    parts::{is_leaving, owned_by, part, path_of, text},
+    parts::{is_leaving, owned_by, path_of, text},
     zones,
 };
 use crate::{kinds::batch::schedule, object::Object};
@@ -37,28 +37,12 @@ pub(super) fn cron_job(cron: &Object, jobs: &[Object], now: Timestamp) -> (Vec<A
         let finished = jobs.iter().filter(|job| has(job, condition) && !is_leaving(job));
         for job in outdated(finished.collect(), usize::try_from(kept).unwrap_or(usize::MAX)) {
             actions.push(remove(job));
-            let message = format!("Deleted job {}", text(&job["metadata"]["name"]));
-            actions.push(event(cron, "SuccessfulDelete", &message, now));
-        }
-        let before = part(cron, "status")["active"].as_array().into_iter().flatten();
-        for one in before {
-            let done = |job: &&Object| job["metadata"]["uid"] == one["uid"] && has(job, condition);
-            if let Some(job) = jobs.iter().find(done) {
-                let name = text(&job["metadata"]["name"]);
-                let message = format!("Saw completed job: {name}, condition: {condition}");
-                actions.push(event(cron, "SawCompletedJob", &message, now));
-            }
         }
     }
     let done = last_done(cron, jobs, now);
     let (due, next) = times(cron, done, now);
     let policy = text(&spec["concurrencyPolicy"]);
     let waits = policy == "Forbid" && !active.is_empty();
-    if due.is_some() && spec["suspend"] != true && waits {
-        let message = "Not starting job because prior execution is running and concurrency policy is Forbid";
-        // The same event for the same time: it is written once.
-        actions.push(event(cron, "JobAlreadyActive", message, due.unwrap_or(now)));
-    }
     if let Some(due) = due
         && spec["suspend"] != true
         && !waits
@@ -67,12 +51,7 @@ pub(super) fn cron_job(cron: &Object, jobs: &[Object], now: Timestamp) -> (Vec<A
             let live = active.iter().filter(|job| !is_leaving(job));
             actions.extend(live.map(|job| remove(job)));
         }
-        let made = create(cron, due);
-        if let Action::Create { object, .. } = &made {
-            let message = format!("Created job {}", text(&object["metadata"]["name"]));
-            let event = event(cron, "SuccessfulCreate", &message, now);
-            actions.extend([made, event]);
-        }
+        actions.push(create(cron, due));
     }
     actions.extend(status(cron, jobs, &active, done));
     let again = next.and_then(|next| Duration::try_from(next.duration_since(now)).ok());
@@ -131,23 +110,6 @@ fn create(cron: &Object, due: Timestamp) -> Action {
     Action::Create {
         path: format!("/{GROUP_VERSION}/namespaces/{}/jobs", text(&meta["namespace"])),
         object: json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": template["spec"]}),
-    }
-}
-
-/// An Event about a CronJob. One of a reason takes the place of the last: they do not grow in number.
-fn event(cron: &Object, reason: &str, message: &str, now: Timestamp) -> Action {
-    let meta = &cron["metadata"];
-    let (namespace, name) = (text(&meta["namespace"]), text(&meta["name"]));
-    let event = format!("{name}.{}", reason.to_lowercase());
-    let now = now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
-    Action::Put {
-        path: format!("/api/v1/namespaces/{namespace}/events/{event}"),
-        object: json!({"apiVersion": "v1", "kind": "Event", "metadata": {"name": event, "namespace": namespace},
-            "involvedObject": {"apiVersion": "batch/v1", "kind": "CronJob", "namespace": namespace, "name": name,
-                "uid": meta["uid"]},
-            "reason": reason, "message": message, "type": "Normal", "count": 1, "firstTimestamp": now,
-            "lastTimestamp": now, "source": {"component": "cronjob-controller"},
-            "reportingComponent": "cronjob-controller", "reportingInstance": ""}),
     }
 }
 
@@ -265,12 +227,7 @@ mod tests {
         assert_eq!(jobs[0]["metadata"]["labels"]["a"], "b");
         assert_eq!(jobs[0]["spec"]["parallelism"], 1);
         assert_eq!(again, Some(Duration::from_secs(150)));
-        let noted = actions
-            .iter()
-            .any(|action| matches!(action, Action::Patch { .. }));
-        assert!(!noted, "the time is noted when the Job is there");
-        let recorded = |action: &Action| matches!(action, Action::Put { object, .. } if object["message"] == "Created job c-29453765");
-        assert!(actions.iter().any(recorded), "{actions:?}");
+        assert_eq!(actions.len(), 1, "the time is noted when the Job is there");
     }
 
     #[test]

@@ -134,7 +134,7 @@ fn copy_source(spec: &mut Object) {
 }
 
 /// A claim that names no class gets the default one.
-fn default_storage_class(claim: &mut Object, around: &dyn Surroundings) {
+pub(crate) fn default_storage_class(claim: &mut Object, around: &dyn Surroundings) {
     let named = below(metadata(claim), "annotations").contains_key("volume.beta.kubernetes.io/storage-class");
     let spec = made(claim, "spec");
     if !named

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::{
     kinds::kind_def::{KindDef, empty_status},
     object::Object,
-    object::tree::{Errors, below, default, made, text, within},
+    object::tree::{default, made, text, within},
     printer::{AGE, NAME, NONE, Printer, View, words},
 };
 
@@ -14,7 +14,6 @@ pub(super) static DEF: KindDef = KindDef {
     has_generation: true,
     defaults,
     created: empty_status,
-    errors,
     printer: Printer::new(
         &[
             NAME,
@@ -69,27 +68,4 @@ fn defaults(level: &mut Object) {
             });
         });
     });
-}
-
-fn errors(level: &Object, errors: &mut Errors) {
-    let spec = below(level, "spec");
-    let has = |key: &str| spec.contains_key(key);
-    match text(spec, "type") {
-        "Exempt" if has("limited") => {
-            errors.forbidden("spec.limited", "must be nil if the type is not Limited");
-        }
-        "Limited" if has("exempt") => {
-            errors.forbidden("spec.exempt", "must be nil if the type is Limited");
-        }
-        "Limited" if !has("limited") => {
-            errors.required("spec.limited", "must not be empty when type is Limited");
-        }
-        "Limited" => {
-            let response = below(below(spec, "limited"), "limitResponse");
-            let field = "spec.limited.limitResponse.type";
-            errors.one_of(field, text(response, "type"), &["Queue", "Reject"]);
-        }
-        "Exempt" => {}
-        other => errors.one_of("spec.type", other, &["Exempt", "Limited"]),
-    }
 }

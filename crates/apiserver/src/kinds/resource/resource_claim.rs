@@ -4,7 +4,7 @@ use crate::{
     kinds::kind_def::{KindDef, empty_status},
     object::{
         Object,
-        tree::{Errors, IMMUTABLE, at, default, each, items, made, text, within},
+        tree::{IMMUTABLE, default, each, made, text, within},
     },
     printer::{AGE, NAME, Printer, View, words},
 };
@@ -13,7 +13,6 @@ pub(super) static DEF: KindDef = KindDef {
     subresources: &["status"],
     defaults: |claim| devices(made(claim, "spec")),
     created: empty_status,
-    errors: |claim, errors| requests(at(claim, &["spec", "devices"]), "spec.devices", errors),
     changes: Some(|new, old, errors| {
         if new.get("spec") != old.get("spec") {
             errors.invalid("spec", new.get("spec").cloned().unwrap_or_default(), IMMUTABLE);
@@ -50,33 +49,6 @@ pub(super) fn devices(spec: &mut Object) {
             each(request, "firstAvailable", one);
         });
     });
-}
-
-/// Each request has a name, and asks either for one kind of devices or for the first of several.
-pub(super) fn requests(devices: &Object, path: &str, errors: &mut Errors) {
-    for (path, request) in items(devices, "requests", path) {
-        errors.needs(request, &path, "name");
-        match (request.get("exactly"), request.get("firstAvailable")) {
-            (None, None) => {
-                errors.required(&path, "exactly one of `exactly` or `firstAvailable` is required")
-            }
-            (Some(_), Some(_)) => {
-                let why =
-                    "exactly one of `exactly` or `firstAvailable` is required, but multiple fields are set";
-                errors.invalid(&path, serde_json::Value::Object(request.clone()), why);
-            }
-            (Some(_), None) => {
-                let path = format!("{path}.exactly");
-                errors.needs(at(request, &["exactly"]), &path, "deviceClassName");
-            }
-            (None, Some(_)) => {
-                for (path, one) in items(request, "firstAvailable", &path) {
-                    errors.needs(one, &path, "name");
-                    errors.needs(one, &path, "deviceClassName");
-                }
-            }
-        }
-    }
 }
 
 fn state(claim: &View<'_>) -> String {

@@ -1,21 +1,14 @@
 //! ResourceClaimTemplates.
 
-use super::resource_claim::{devices, requests};
+use super::resource_claim::devices;
 use crate::{
     kinds::kind_def::KindDef,
-    object::tree::{IMMUTABLE, at, made},
+    object::tree::{IMMUTABLE, made},
     printer::{AGE, NAME, Printer},
 };
 
 pub(super) static DEF: KindDef = KindDef {
     defaults: |template| devices(made(made(template, "spec"), "spec")),
-    errors: |template, errors| {
-        requests(
-            at(template, &["spec", "spec", "devices"]),
-            "spec.spec.devices",
-            errors,
-        );
-    },
     changes: Some(|new, old, errors| {
         if new.get("spec") != old.get("spec") {
             errors.invalid("spec", new.get("spec").cloned().unwrap_or_default(), IMMUTABLE);

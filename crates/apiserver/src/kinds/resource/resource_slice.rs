@@ -8,17 +8,6 @@ use crate::{
 
 pub(super) static DEF: KindDef = KindDef {
     has_generation: true,
-    errors: |slice, errors| {
-        let spec = below(slice, "spec");
-        errors.needs(spec, "spec", "driver");
-        errors.needs(below(spec, "pool"), "spec.pool", "name");
-        let places = ["nodeName", "nodeSelector", "allNodes", "perDeviceNodeSelection"];
-        if !places.iter().any(|place| spec.contains_key(*place)) {
-            let why =
-                "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required";
-            errors.required("spec", why);
-        }
-    },
     changes: Some(|new, old, errors| {
         let (new, old) = (below(new, "spec"), below(old, "spec"));
         for key in ["driver", "nodeName"] {
