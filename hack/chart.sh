@@ -21,6 +21,7 @@ main() {
     definitions
     monitoring
     arguments
+    oldest
     versions
     ((failed == 0)) || exit 1
     echo "$(cases | wc -l) cases, $(find "$CASES/refused" -name '*.yaml' | wc -l) that are refused, $(grep -c 'alert:' config/monitoring/alerts.yaml) alerts"
@@ -114,6 +115,15 @@ arguments() {
         flags "entourage-${component%:*}" <"$file" >"$out/wanted"
         same "the arguments in $file" "$out/wanted" "$out/rendered"
     done
+}
+
+# The oldest Kubernetes that the chart names serves what is rendered for it.
+oldest() {
+    local version
+    version=$(sed -n 's/^kubeVersion: ">=\(.*\)-0"$/\1/p' "$CHART/Chart.yaml")
+    render --kube-version "$version" -f "$CASES/host.values.yaml" >"$out/rendered"
+    [[ "$(grep '^apiVersion: policy/' "$out/rendered" | sort -u)" == "apiVersion: policy/v1beta1" ]] ||
+        fail "Kubernetes $version does not serve: $(grep '^apiVersion: policy/' "$out/rendered" | sort -u)"
 }
 
 # The chart, the image that kustomizations name, and the binary have one version; the image is built by the compiler of the checkout.

@@ -30,6 +30,8 @@ mod agent;
 mod autoscaling;
 #[path = "e2e/bad_input.rs"]
 mod bad_input;
+#[path = "e2e/chart.rs"]
+mod chart;
 #[path = "e2e/claims.rs"]
 mod claims;
 #[path = "e2e/cluster_policies.rs"]
@@ -237,6 +239,7 @@ fn main() -> ExitCode {
         secret_lists::tests(),
         secrets::tests(),
         bad_input::tests(),
+        chart::tests(),
         distribution_patience::tests(),
         distribution_scale::tests(),
         distribution::tests(),

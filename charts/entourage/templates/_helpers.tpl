@@ -186,7 +186,7 @@ readinessProbe:
 {{- if and $values.podDisruptionBudget (gt (int (default 1 $values.replicas)) 1) }}
 {{- if $values.podDisruptionBudget.enabled }}
 ---
-apiVersion: policy/v1
+apiVersion: policy/{{ if semverCompare ">=1.21.0-0" .root.Capabilities.KubeVersion.Version }}v1{{ else }}v1beta1{{ end }}
 kind: PodDisruptionBudget
 metadata:
   {{- include "entourage.metadata" . | nindent 2 }}

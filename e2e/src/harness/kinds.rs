@@ -62,6 +62,7 @@ pub const KINDS: &[Kind] = &[
     namespaced("CronJob", "batch/v1", "cronjobs"),
     namespaced("Pod", "v1", "pods"),
     namespaced("Service", "v1", "services"),
+    namespaced("NetworkPolicy", "networking.k8s.io/v1", "networkpolicies"),
     namespaced("Ingress", "networking.k8s.io/v1", "ingresses"),
     namespaced(
         "HorizontalPodAutoscaler",

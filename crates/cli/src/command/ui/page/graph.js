@@ -168,7 +168,7 @@ function objectNode(object) {
       ? ["on no cluster", "off", "○"]
       : [`${applied} of ${plural(object.copies.length, "cluster")}`, bad ? "bad" : applied === object.copies.length ? "ok" : "info", bad ? "▲" : applied === object.copies.length ? "●" : "◐"];
   return h("a", { class: `node ${object.depth === 0 ? "root" : ""} ${state[1]}`, href: link(object.apiVersion, object.kind, object.namespace, object.name) },
-    h("span", { class: "kind" }, object.kind), h("span", { class: "main", title: full(object.namespace, object.name) }, object.name), mark(state));
+    h("span", { class: "kind", title: object.kind }, object.kind), h("span", { class: "main", title: full(object.namespace, object.name) }, object.name), mark(state));
 }
 
 function clusterNode(cluster) {
