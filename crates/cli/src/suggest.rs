@@ -10,7 +10,8 @@ pub fn hint<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> String 
 }
 
 /// The nearest name: with the fewest letters to change, at most a third of them, or one that begins with the word.
-fn nearest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+#[must_use]
+pub fn nearest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let word = word.to_lowercase();
     let allowed = (word.chars().count() / 3).max(1);
     let scored = names.into_iter().filter_map(|name| {

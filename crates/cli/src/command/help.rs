@@ -3,10 +3,13 @@
 use std::ffi::OsString;
 
 use clap::{
-    ArgMatches, Command, CommandFactory as _, FromArgMatches as _, error::ErrorKind, parser::ValueSource,
+    Arg, ArgMatches, Command, CommandFactory as _, FromArgMatches as _,
+    error::{ContextKind, ContextValue, ErrorKind},
+    parser::ValueSource,
 };
 
 use super::Cli;
+use crate::suggest::nearest;
 
 mod examples;
 #[cfg(test)]
@@ -26,7 +29,9 @@ const CALLER: [&str; 4] = ["as", "as_group", "as_uid", "request_timeout"];
 /// The help, the version, or an error of usage.
 pub fn parse(line: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Error> {
     let mut command = command();
-    let matches = command.try_get_matches_from_mut(line)?;
+    let line: Vec<OsString> = line.into_iter().collect();
+    let matches = command.try_get_matches_from_mut(&line);
+    let matches = matches.map_err(|error| suggesting(error, &command, &line))?;
     let (leaf, flags) = leaf(&command, &matches);
     let is_given = |flag: &&&str| flags.value_source(flag) == Some(ValueSource::CommandLine);
     if let Some(flag) = CALLER.iter().find(is_given).filter(|_| !has_caller(leaf)) {
@@ -38,6 +43,44 @@ pub fn parse(line: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Erro
         return Err(command.error(ErrorKind::ArgumentConflict, text));
     }
     Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+}
+
+/// The error with the word that was meant. By itself, clap knows no aliases, suggests nothing for `wyh`, and `tree` for `gte`.
+fn suggesting(mut error: clap::Error, command: &Command, line: &[OsString]) -> clap::Error {
+    let (wrong, suggested) = match error.kind() {
+        ErrorKind::InvalidValue => (ContextKind::InvalidValue, ContextKind::SuggestedValue),
+        ErrorKind::InvalidSubcommand => (ContextKind::InvalidSubcommand, ContextKind::SuggestedSubcommand),
+        _ => return error,
+    };
+    let Some(ContextValue::String(word)) = error.get(wrong) else {
+        return error;
+    };
+    let words = line.iter().skip(1);
+    let named = words.fold(command, |above, word| above.find_subcommand(word).unwrap_or(above));
+    let names: Vec<String> = match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(name)) => values(named, name),
+        _ => named
+            .get_subcommands()
+            .filter(|each| !each.is_hide_set())
+            .map(|each| each.get_name().to_owned())
+            .collect(),
+    };
+    if let Some(near) = nearest(word, names.iter().map(String::as_str)) {
+        let near = ContextValue::String(near.to_owned());
+        error.insert(suggested, near);
+    }
+    error
+}
+
+/// The words, aliases among them, that an argument takes, which errors call by this name.
+fn values(command: &Command, name: &str) -> Vec<String> {
+    let args = command.get_arguments().filter(|arg| arg.to_string() == name);
+    let values = args.flat_map(Arg::get_possible_values);
+    let mut all = Vec::new();
+    for value in values.filter(|value| !value.is_hide_set()) {
+        all.extend(value.get_name_and_aliases().map(str::to_owned));
+    }
+    all
 }
 
 /// The commands, with examples in their help.

@@ -74,6 +74,34 @@ fn every_example_parses_as_the_command_that_it_is_of() {
 }
 
 #[test]
+fn a_misspelt_word_of_a_list_is_answered_with_the_one_that_was_meant() {
+    for (line, meant) in [
+        ("get clustres", "a similar value exists: 'clusters'"),
+        ("get rbs", "a similar value exists: 'rb'"),
+        ("get resourcebidings", "a similar value exists: 'resourcebindings'"),
+        (
+            "get clusterpropagationpolices",
+            "a similar value exists: 'clusterpropagationpolicies'",
+        ),
+        ("get bindings -o jsn", "did you mean \"json\"?"),
+        ("why deploy/web -o jsn", "a similar value exists: 'json'"),
+        ("graph -o dto", "a similar value exists: 'dot'"),
+        ("completion zhs", "a similar value exists: 'zsh'"),
+        ("wyh deploy/web", "a similar subcommand exists: 'why'"),
+        ("gte bindings", "a similar subcommand exists: 'get'"),
+        ("audit secrest", "a similar subcommand exists: 'secrets'"),
+        ("why deploy/web --namespcae shop", "a similar argument exists: '--namespace'"),
+    ] {
+        let error = parsed(&format!("entourage {line}")).expect_err(line);
+        assert!(error.contains(meant), "{line}: {error}");
+    }
+    for line in ["get pods", "graph -o svg", "frobnicate"] {
+        let error = parsed(&format!("entourage {line}")).expect_err(line);
+        assert!(!error.contains("similar"), "{line}: {error}");
+    }
+}
+
+#[test]
 fn completion_knows_every_command_in_every_shell() {
     for target in [Target::Bash, Target::Zsh, Target::Fish, Target::Powershell] {
         let script = String::from_utf8(script(target)).unwrap();
