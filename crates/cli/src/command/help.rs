@@ -56,7 +56,9 @@ fn suggesting(mut error: clap::Error, command: &Command, line: &[OsString]) -> c
         return error;
     };
     let words = line.iter().skip(1);
-    let named = words.fold(command, |above, word| above.find_subcommand(word).unwrap_or(above));
+    let named = words.fold(command, |above, word| {
+        above.find_subcommand(word).unwrap_or(above)
+    });
     let names: Vec<String> = match error.get(ContextKind::InvalidArg) {
         Some(ContextValue::String(name)) => values(named, name),
         _ => named

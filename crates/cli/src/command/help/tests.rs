@@ -78,7 +78,10 @@ fn a_misspelt_word_of_a_list_is_answered_with_the_one_that_was_meant() {
     for (line, meant) in [
         ("get clustres", "a similar value exists: 'clusters'"),
         ("get rbs", "a similar value exists: 'rb'"),
-        ("get resourcebidings", "a similar value exists: 'resourcebindings'"),
+        (
+            "get resourcebidings",
+            "a similar value exists: 'resourcebindings'",
+        ),
         (
             "get clusterpropagationpolices",
             "a similar value exists: 'clusterpropagationpolicies'",
@@ -90,7 +93,10 @@ fn a_misspelt_word_of_a_list_is_answered_with_the_one_that_was_meant() {
         ("wyh deploy/web", "a similar subcommand exists: 'why'"),
         ("gte bindings", "a similar subcommand exists: 'get'"),
         ("audit secrest", "a similar subcommand exists: 'secrets'"),
-        ("why deploy/web --namespcae shop", "a similar argument exists: '--namespace'"),
+        (
+            "why deploy/web --namespcae shop",
+            "a similar argument exists: '--namespace'",
+        ),
     ] {
         let error = parsed(&format!("entourage {line}")).expect_err(line);
         assert!(error.contains(meant), "{line}: {error}");
