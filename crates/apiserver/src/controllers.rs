@@ -31,6 +31,7 @@ mod garbage;
 mod namespaces;
 mod nodes;
 mod paced;
+mod policies;
 mod protection;
 mod quotas;
 mod registration;
@@ -105,6 +106,8 @@ pub struct StandIns {
     pub disruption: bool,
     /// CronJobs get Jobs, where workloads have a stand-in.
     pub cron_jobs: bool,
+    /// Keeps the status of ValidatingAdmissionPolicies: warnings about the types in their expressions.
+    pub type_checks: bool,
     /// Keeps Endpoints and EndpointSlices of Services.
     pub endpoints: bool,
     /// Keeps the Node that pods run on.
@@ -122,6 +125,7 @@ impl StandIns {
         quotas: true,
         disruption: true,
         cron_jobs: true,
+        type_checks: true,
         endpoints: true,
         node: true,
         volumes: true,
@@ -167,6 +171,7 @@ fn controllers() -> Vec<Box<dyn Controller>> {
         Box::new(garbage::Garbage::default()),
         Box::new(namespaces::Namespaces::default()),
         Box::new(nodes::Nodes::default()),
+        Box::new(policies::TypeChecks::default()),
         Box::new(protection::Protection::default()),
         Box::new(quotas::Quotas::default()),
         Box::new(registration::Registration::default()),

@@ -707,3 +707,60 @@ async fn flow_control_and_devices_are_stored() {
         json!({"metadata": {"name": "fast"}, "driverName": "example.com", "parameters": {"iops": "9"}});
     make(&cluster, "/apis/storage.k8s.io/v1/volumeattributesclasses", class).await;
 }
+
+const VALIDATING: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies";
+
+fn validating(resources: &Value) -> Value {
+    json!({"metadata": {"name": "p.example.com"}, "spec": {"validations": [{"expression": "object.replicas > 1"}],
+        "matchConstraints": {"resourceRules": [{"apiGroups": ["apps"], "apiVersions": ["v1"],
+            "operations": ["CREATE"], "resources": resources}]}}})
+}
+
+#[tokio::test]
+async fn the_expressions_of_a_policy_are_checked_once_for_each_generation() {
+    let cluster = member();
+    make(
+        &cluster,
+        VALIDATING,
+        validating(&json!(["replicasets", "deployments", "deployments/scale"])),
+    )
+    .await;
+    let path = format!("{VALIDATING}/p.example.com");
+    let checked = until(&cluster, ADMIN, &path, |_, policy| {
+        policy["status"]["observedGeneration"] == 1
+    })
+    .await;
+    let problem = "ERROR: <input>:1:7: undefined field 'replicas'\n | object.replicas > 1\n | ......^\n";
+    let warning = format!("apps/v1, Kind=Deployment: {problem}\napps/v1, Kind=ReplicaSet: {problem}");
+    assert_eq!(
+        checked["status"]["typeChecking"],
+        json!({"expressionWarnings": [{"fieldRef": "spec.validations[0].expression", "warning": warning}]})
+    );
+    let entries = checked["metadata"]["managedFields"].as_array().expect("a list");
+    let of_status = entries.iter().find(|entry| entry["subresource"] == "status");
+    let of_status = of_status.expect("an entry");
+    assert_eq!(of_status["manager"], "validatingadmissionpolicy-status");
+    assert_eq!(of_status["operation"], "Apply");
+
+    let mended = json!({"spec": {"validations": [{"expression": "object.spec.replicas > 1"}]}});
+    patch(&cluster, &path, mended).await;
+    let checked = until(&cluster, ADMIN, &path, |_, policy| {
+        policy["status"]["observedGeneration"] == 2
+    })
+    .await;
+    assert_eq!(checked["status"]["typeChecking"], json!({}));
+}
+
+#[tokio::test]
+async fn a_wildcard_is_checked_against_no_kind() {
+    let cluster = member();
+    make(&cluster, VALIDATING, validating(&json!(["*"]))).await;
+    let checked = until(
+        &cluster,
+        ADMIN,
+        &format!("{VALIDATING}/p.example.com"),
+        |_, policy| policy["status"]["observedGeneration"] == 1,
+    )
+    .await;
+    assert_eq!(checked["status"]["typeChecking"], json!({}));
+}

@@ -18,7 +18,10 @@ use crate::{
     resource::{Resource, about},
     schema::{
         Schema,
-        cel::free::{self, Expression, Seen},
+        cel::{
+            OUT_OF_BUDGET,
+            free::{self, Expression, Seen},
+        },
     },
     status::{Result, Status},
 };
@@ -268,22 +271,33 @@ pub(super) fn conditions(
     parent: &Object,
     variables: &[(&'static str, Seen)],
 ) -> std::result::Result<bool, String> {
-    let mut failed = None;
+    let mut failed = Vec::new();
     for condition in list(parent, "matchConditions")
         .iter()
         .filter_map(Value::as_object)
     {
-        let result = Expression::compile(text(condition, "expression"))
-            .and_then(|expression| expression.run(variables));
+        let result = evaluated(text(condition, "expression"), variables);
         match result.map(|value| value.truth()) {
             Ok(Some(true)) => {}
             Ok(_) => return Ok(false),
-            Err(error) => {
-                failed.get_or_insert(error);
-            }
+            Err(error) if error == OUT_OF_BUDGET => return Err(error),
+            Err(error) => failed.push(error),
         }
     }
-    failed.map_or(Ok(true), Err)
+    match failed.len() {
+        0 => Ok(true),
+        1 => Err(failed.remove(0)),
+        _ => Err(format!("[{}]", failed.join(", "))),
+    }
+}
+
+/// The value of an expression; the error names it, unless the expressions before it used up the budget.
+fn evaluated(source: &str, variables: &[(&'static str, Seen)]) -> std::result::Result<Seen, String> {
+    let result = Expression::compile(source).and_then(|expression| expression.run(variables));
+    result.map_err(|error| match error.as_str() {
+        OUT_OF_BUDGET => error,
+        _ => format!("expression '{source}' resulted in error: {error}"),
+    })
 }
 
 /// The variables of the match conditions of a webhook.
@@ -303,15 +317,11 @@ fn failure(case: &Case<'_>) -> Option<(String, String)> {
             "" => "Invalid",
             reason => reason,
         };
-        let result = Expression::compile(source).and_then(|expression| expression.run(&case.variables));
-        match result.map(|value| value.truth()) {
+        match evaluated(source, &case.variables).map(|value| value.truth()) {
             Ok(Some(true)) => {}
             Ok(_) => return Some((reason.to_owned(), message(case, validation, source))),
             Err(_) if ignores(case.policy) => {}
-            Err(error) => {
-                let reported = format!("expression '{source}' resulted in error: {error}");
-                return Some(("Invalid".to_owned(), reported));
-            }
+            Err(error) => return Some(("Invalid".to_owned(), error)),
         }
     }
     None
@@ -346,7 +356,7 @@ fn mutated(
         "applyConfiguration"
     };
     let expression = text(below(mutation, part), "expression");
-    let mut result = Expression::compile(expression)?.run(variables)?.json();
+    let mut result = evaluated(expression, variables)?.json();
     let kind = match (json_patch, resource.custom.is_some()) {
         (true, _) => PatchKind::Json,
         (false, true) => PatchKind::Merge,

@@ -190,15 +190,59 @@ fn rules_end_within_their_steps() {
         "x-kubernetes-validations": [
             {"rule": "self.l.all(a, self.l.all(b, self.l.all(c, a + b + c >= 0)))", "message": "never reported"}]}),
     );
-    let list: Vec<i64> = (0..2000).collect();
-    let errors = cel::evaluate(Some("spec"), &json!({"l": list}), None, &schema, Which::Deciding);
-    assert_eq!(errors.len(), 1);
-    assert!(
-        errors[0]
-            .detail
-            .starts_with("validation failed due to running out of cost budget"),
-        "{errors:?}"
+    let details = |list: Vec<i64>, schema: &Schema| {
+        let errors = cel::evaluate(Some("spec"), &json!({"l": list}), None, schema, Which::Deciding);
+        errors.into_iter().map(|error| error.detail).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        details((0..2000).collect(), &schema),
+        [
+            "'operation cancelled: actual cost limit exceeded': no further validation rules will be run due to call cost exceeds limit for rule: never reported"
+        ]
     );
+    let rule = json!({"rule": "self.l.all(a, self.l.all(b, a + b >= 0))"});
+    let many = understood(
+        json!({"type": "object", "properties": {"l": {"type": "array", "items": {"type": "integer"}}},
+        "x-kubernetes-validations": vec![rule; 40]}),
+    );
+    assert_eq!(details((0..200).collect(), &many), [cel::OUT_OF_BUDGET]);
+    let message = understood(
+        json!({"type": "object", "properties": {"l": {"type": "array", "items": {"type": "integer"}}},
+        "x-kubernetes-validations": [{"rule": "false",
+            "messageExpression": "self.l.all(a, self.l.all(b, self.l.all(c, true))) ? 'a' : 'b'"}]}),
+    );
+    assert_eq!(
+        details((0..2000).collect(), &message),
+        [
+            "no further validation rules will be run due to call cost exceeds limit for messageExpression: \"self.l.all(a, self.l.all(b, self.l.all(c, true))) ? 'a' : 'b'\""
+        ]
+    );
+}
+
+#[test]
+fn a_rule_that_cannot_be_evaluated_is_an_error_with_its_cause() {
+    for (rule, detail) in [
+        (
+            json!({"rule": "self.a == self.l[0]"}),
+            "index out of bounds: 0 evaluating rule: self.a == self.l[0]",
+        ),
+        (
+            json!({"rule": "self.a / self.a == 1", "message": "no ratio"}),
+            "division by zero evaluating rule: no ratio",
+        ),
+        (
+            json!({"rule": "self.either < 5"}),
+            "'no such overload': call arguments did not match a supported operator, function or macro signature for rule: self.either < 5",
+        ),
+    ] {
+        let schema = understood(json!({"type": "object", "properties": {
+            "a": {"type": "integer"}, "either": {"x-kubernetes-int-or-string": true},
+            "l": {"type": "array", "items": {"type": "integer"}}}, "x-kubernetes-validations": [rule]}));
+        let object = json!({"a": 0, "either": "x", "l": []});
+        let errors = cel::evaluate(None, &object, None, &schema, Which::Deciding);
+        let details: Vec<String> = errors.into_iter().map(|error| error.detail).collect();
+        assert_eq!(details, [detail]);
+    }
 }
 
 #[test]

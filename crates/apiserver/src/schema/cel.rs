@@ -20,7 +20,9 @@ mod check;
 mod cost;
 pub(crate) mod free;
 mod functions;
+mod macros;
 mod places;
+pub(crate) mod policy;
 mod re2;
 mod sizes;
 mod types;
@@ -38,6 +40,10 @@ const OPERATORS: usize = 2000;
 /// The parser's own stack in bytes, enough for [`OPERATORS`] levels.
 const PARSER_STACK: usize = 128 << 20;
 
+/// The error of an expression when those before it used up the budget.
+pub(crate) const OUT_OF_BUDGET: &str =
+    "validation failed due to running out of cost budget, no further validation rules will be run";
+
 /// One rule, ready to be evaluated.
 #[derive(Clone, Debug)]
 pub struct Rule {
@@ -49,7 +55,8 @@ pub struct Rule {
     optional_old: bool,
     uses_old: bool,
     program: Result<IdedExpr, String>,
-    message_program: Option<IdedExpr>,
+    /// The messageExpression as written, and ready.
+    computed: Option<(String, IdedExpr)>,
 }
 
 impl Rule {
@@ -66,10 +73,9 @@ impl Rule {
         Some(Self {
             uses_old: parsed.as_ref().is_ok_and(|expr| mentions(expr, "oldSelf")),
             program: parsed.map(bound::bounded),
-            message_program: Some(message_expression)
+            computed: Some(message_expression)
                 .filter(|text| !text.is_empty())
-                .and_then(|text| parse(&text).ok())
-                .map(bound::bounded),
+                .and_then(|text| parse(&text).ok().map(|expr| (text, bound::bounded(expr)))),
             message: word("message"),
             reason: word("reason"),
             field_path: word("fieldPath"),
@@ -218,11 +224,6 @@ impl Walk {
                 self.errors.push(error);
             }
             if bound::is_spent() {
-                self.errors.push(FieldError::invalid(
-                    field(path),
-                    type_name(schema.kind),
-                    "validation failed due to running out of cost budget, no further validation rules will be run",
-                ));
                 return;
             }
         }
@@ -237,43 +238,63 @@ fn apply(
     value: &Value,
     schema: &Schema,
 ) -> Option<FieldError> {
+    let problem = |at: String, detail: String| Some(FieldError::invalid(at, type_name(schema.kind), detail));
     let program = match &rule.program {
         Ok(program) => program,
-        Err(error) => {
-            let detail = format!("rule compile error: {error}");
-            return Some(FieldError::invalid(field(path), type_name(schema.kind), detail));
-        }
+        Err(error) => return problem(field(path), format!("rule compile error: {error}")),
     };
-    let default_message = || {
-        if rule.message.is_empty() {
-            format!("failed rule: {}", rule.rule)
+    let named = if rule.message.is_empty() {
+        &rule.rule
+    } else {
+        &rule.message
+    };
+    let before = bound::left();
+    let result = bound::run(program, variables, rule.optional_old);
+    if bound::is_spent() {
+        let detail = if bound::is_most(before) {
+            format!(
+                "'operation cancelled: actual cost limit exceeded': no further validation rules will be run due to call cost exceeds limit for rule: {named}"
+            )
         } else {
-            rule.message.clone()
-        }
-    };
-    match bound::run(program, variables, rule.optional_old) {
+            OUT_OF_BUDGET.to_owned()
+        };
+        return problem(field(path), detail);
+    }
+    match result {
         Ok(Cel::Bool(true)) => None,
-        Ok(Cel::Bool(false)) => {
-            let message = rule
-                .message_program
-                .as_ref()
-                .and_then(|program| computed_message(&bound::run(program, variables, rule.optional_old)))
-                .unwrap_or_else(default_message);
+        Ok(_) => {
             let at = field(&format!("{path}{}", steps(&rule.field_path)));
+            let before = bound::left();
+            let computed = rule.computed.as_ref().and_then(|(_, program)| {
+                computed_message(&bound::run(program, variables, rule.optional_old))
+            });
+            if bound::is_spent() {
+                let detail = match &rule.computed {
+                    Some((text, _)) if bound::is_most(before) => format!(
+                        "no further validation rules will be run due to call cost exceeds limit for messageExpression: {text:?}"
+                    ),
+                    _ => format!(
+                        "messageExpression evaluation{}",
+                        &OUT_OF_BUDGET["validation".len()..]
+                    ),
+                };
+                return problem(at, detail);
+            }
+            let message = computed.unwrap_or_else(|| match rule.message.as_str() {
+                "" => format!("failed rule: {}", rule.rule),
+                message => message.to_owned(),
+            });
             Some(failure(&rule.reason, at, value, message))
         }
-        Ok(_) if bound::is_spent() => None,
-        Ok(_) => Some(FieldError::invalid(
-            field(path),
-            type_name(schema.kind),
-            format!("no such overload evaluating rule: {}", default_message()),
-        )),
-        Err(_) if bound::is_spent() => None,
-        Err(error) => Some(FieldError::invalid(
-            field(path),
-            type_name(schema.kind),
-            format!("{} evaluating rule: {}", explained(&error), default_message()),
-        )),
+        Err(error) => {
+            let detail = match explained(&error) {
+                error if error.starts_with("no such overload") => format!(
+                    "'{error}': call arguments did not match a supported operator, function or macro signature for rule: {named}"
+                ),
+                error => format!("{error} evaluating rule: {named}"),
+            };
+            problem(field(path), detail)
+        }
     }
 }
 

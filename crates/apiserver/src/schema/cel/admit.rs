@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use kube_cel::cel::common::ast::IdedExpr;
 use serde_json::{Map, Value, json};
 
 use super::{
     bound,
-    check::{self, placed},
+    check::{self, Checked, placed},
     cost, mentions, parse, sizes,
     types::Ty,
 };
@@ -306,30 +307,28 @@ impl Walk {
 /// The type and the cost of an expression, or what is wrong with it.
 fn compiled(
     text: &str,
-    parsed: &Result<kube_cel::cel::common::ast::IdedExpr, String>,
+    parsed: &Result<IdedExpr, String>,
     variables: &[(&str, Ty)],
     schema: &Arc<Schema>,
 ) -> Result<(Ty, u64), String> {
-    let expr = match parsed {
-        Ok(expr) => expr,
-        Err(error) => return Err(format!("compilation failed: {}", syntax(text, error))),
-    };
-    let checked = bound::on_stack(CHECKER_STACK, || {
-        let checked = check::check(text, expr, variables);
-        let cost = cost::estimated(expr, &checked.types, schema);
-        (checked, cost)
-    });
-    let Some((checked, cost)) = checked else {
-        return Err("compilation failed: the expression cannot be checked".to_owned());
-    };
-    if checked.errors.is_empty() {
-        return Ok((checked.ty, cost));
+    let failed = |error: String| format!("compilation failed: {error}");
+    let expr = parsed.as_ref().map_err(|error| failed(syntax(text, error)))?;
+    let checked = checked(text, expr, variables).map_err(failed)?;
+    let cost = bound::on_stack(CHECKER_STACK, || cost::estimated(expr, &checked.types, schema));
+    Ok((checked.ty, cost.unwrap_or(u64::MAX)))
+}
+
+/// The findings about an expression without errors, or its errors.
+pub(super) fn checked(text: &str, expr: &IdedExpr, variables: &[(&str, Ty)]) -> Result<Checked, String> {
+    match bound::on_stack(CHECKER_STACK, || check::check(text, expr, variables)) {
+        None => Err("the expression cannot be checked".to_owned()),
+        Some(checked) if checked.errors.is_empty() => Ok(checked),
+        Some(checked) => Err(checked.errors.join("\n")),
     }
-    Err(format!("compilation failed: {}", checked.errors.join("\n")))
 }
 
 /// The parser's error, in the form of the checker.
-fn syntax(text: &str, error: &str) -> String {
+pub(super) fn syntax(text: &str, error: &str) -> String {
     const TOKENS: &str = "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}";
     if error.contains("'<EOF>'") || error.contains("<EOF>") {
         let message = format!("Syntax error: mismatched input '<EOF>' expecting {TOKENS}");

@@ -5,29 +5,27 @@ use std::sync::{Arc, LazyLock};
 use kube_cel::{
     KubeCelExt,
     cel::{
-        Context, ExecutionError, FunctionContext, Value as Cel,
-        common::ast::{CallExpr, EntryExpr, Expr, IdedExpr},
-        objects::{Key, OptionalValue},
+        Context, ExecutionError, Value as Cel,
+        common::ast::{EntryExpr, Expr, IdedExpr},
+        objects::OptionalValue,
     },
 };
 
 use super::{
     budget::{self, TICK, WEIGH, pay, step, weight},
+    macros::{self, MERGE, call, ided},
     values::Variables,
 };
-pub(super) use budget::{is_spent, start};
+pub(super) use budget::{is_most, is_spent, left, start};
 
 /// The part of its variables' weight that a rule pays for being handed them.
 const SHARE: u64 = 4;
-
-/// Name of the function that makes pairs of the items of a list or map.
-const PAIRS: &str = "@pairs";
 
 /// The functions that rules may call: shared, they are many.
 static FUNCTIONS: LazyLock<Context<'static>> = LazyLock::new(|| {
     let mut context = Context::default().with_all();
     budget::add_to(&mut context);
-    context.add_function(PAIRS, |_: &FunctionContext<'_, '_>, of: Cel| pairs(&of));
+    macros::add_to(&mut context);
     context
 });
 
@@ -175,16 +173,15 @@ pub(super) fn each<'a>(expr: &'a IdedExpr, visit: &mut dyn FnMut(&'a IdedExpr)) 
     }
 }
 
-/// The same expression with every loop counting its steps, every copy its size, and loops over two variables as loops over
-/// pairs.
+/// The same expression with every loop counting its steps, every copy its size, and macros as what they stand for.
 pub(super) fn bounded(mut expr: IdedExpr) -> IdedExpr {
     rewrite(&mut expr);
     expr
 }
 
 fn rewrite(expr: &mut IdedExpr) {
-    if let Some(over_pairs) = two_variables(expr) {
-        expr.expr = over_pairs;
+    if let Some(expanded) = macros::expanded(expr) {
+        expr.expr = expanded;
     }
     match &mut expr.expr {
         Expr::Call(call) => {
@@ -200,7 +197,7 @@ fn rewrite(expr: &mut IdedExpr) {
                     weigh(left);
                 }
                 ("@in", [_, all]) => weigh(all),
-                ("_+_" | "_[_]", [_, _]) => weigh(expr),
+                ("_+_" | "_[_]" | MERGE, [_, _]) => weigh(expr),
                 _ => {}
             }
         }
@@ -255,138 +252,4 @@ fn weigh(expr: &mut IdedExpr) {
 
 fn is_literal(expr: &IdedExpr) -> bool {
     matches!(expr.expr, Expr::Literal(_))
-}
-
-fn call(name: &str, args: Vec<IdedExpr>) -> IdedExpr {
-    ided(Expr::Call(CallExpr {
-        func_name: name.to_owned(),
-        target: None,
-        args,
-    }))
-}
-
-fn ided(expr: Expr) -> IdedExpr {
-    IdedExpr { id: 0, expr }
-}
-
-/// `list.all(i, v, p)` and its kin as the macro over one variable, whose value is the pair of both.
-fn two_variables(expr: &IdedExpr) -> Option<Expr> {
-    use kube_cel::cel::common::ast::{ComprehensionExpr, ListExpr, LiteralValue};
-    const PAIR: &str = "@pair";
-    const RESULT: &str = "@result";
-    let Expr::Call(macro_call) = &expr.expr else {
-        return None;
-    };
-    let target = macro_call.target.as_deref()?;
-    let [first, second, rest @ ..] = macro_call.args.as_slice() else {
-        return None;
-    };
-    let (Expr::Ident(first), Expr::Ident(second)) = (&first.expr, &second.expr) else {
-        return None;
-    };
-    let with_pair = |body: &IdedExpr| {
-        let mut body = body.clone();
-        replace(&mut body, first, 0);
-        replace(&mut body, second, 1);
-        body
-    };
-    let literal = |flag: bool| ided(Expr::Literal(LiteralValue::Boolean(flag.into())));
-    let result = || ided(Expr::Ident(RESULT.to_owned()));
-    let go_on = |condition| call("@not_strictly_false", vec![condition]);
-    let (accu_init, loop_cond, loop_step) = match (macro_call.func_name.as_str(), rest) {
-        ("all", [body]) => (
-            literal(true),
-            go_on(result()),
-            call("_&&_", vec![result(), with_pair(body)]),
-        ),
-        ("exists", [body]) => (
-            literal(false),
-            go_on(call("!_", vec![result()])),
-            call("_||_", vec![result(), with_pair(body)]),
-        ),
-        ("transformList", [rest @ .., body]) if rest.len() < 2 => {
-            let list = |elements| ided(Expr::List(ListExpr::new(elements)));
-            let more = call("_+_", vec![result(), list(vec![with_pair(body)])]);
-            let step = match rest {
-                [filter] => call("_?_:_", vec![with_pair(filter), more, result()]),
-                _ => more,
-            };
-            (list(Vec::new()), literal(true), step)
-        }
-        _ => return None,
-    };
-    Some(Expr::Comprehension(Box::new(ComprehensionExpr {
-        iter_range: call(PAIRS, vec![target.clone()]),
-        iter_var: PAIR.to_owned(),
-        iter_var2: None,
-        accu_var: RESULT.to_owned(),
-        accu_init,
-        loop_cond,
-        loop_step,
-        result: result(),
-    })))
-}
-
-/// Every use of a variable becomes one half of the pair.
-fn replace(expr: &mut IdedExpr, variable: &str, half: i64) {
-    use kube_cel::cel::common::ast::LiteralValue;
-    if matches!(&expr.expr, Expr::Ident(name) if name == variable) {
-        let at = ided(Expr::Literal(LiteralValue::Int(half.into())));
-        expr.expr = call("_[_]", vec![ided(Expr::Ident("@pair".to_owned())), at]).expr;
-        return;
-    }
-    match &mut expr.expr {
-        Expr::Call(call) => {
-            if let Some(target) = &mut call.target {
-                replace(target, variable, half);
-            }
-            call.args.iter_mut().for_each(|arg| replace(arg, variable, half));
-        }
-        Expr::Comprehension(loops) => {
-            replace(&mut loops.iter_range, variable, half);
-            if loops.iter_var != variable {
-                replace(&mut loops.loop_cond, variable, half);
-                replace(&mut loops.loop_step, variable, half);
-            }
-        }
-        Expr::List(list) => list
-            .elements
-            .iter_mut()
-            .for_each(|item| replace(item, variable, half)),
-        Expr::Select(select) => replace(&mut select.operand, variable, half),
-        Expr::Map(map) => {
-            for entry in &mut map.entries {
-                if let EntryExpr::MapEntry(entry) = &mut entry.expr {
-                    replace(&mut entry.key, variable, half);
-                    replace(&mut entry.value, variable, half);
-                }
-            }
-        }
-        Expr::Ident(_) | Expr::Literal(_) | Expr::Struct(_) | Expr::Unspecified => {}
-    }
-}
-
-fn pairs(of: &Cel) -> Result<Cel, ExecutionError> {
-    let pair = |first: Cel, second: &Cel| Cel::List(Arc::new(vec![first, second.clone()]));
-    let pairs = match of {
-        Cel::List(items) => (0_i64..)
-            .zip(items.iter())
-            .map(|(at, item)| pair(Cel::Int(at), item))
-            .collect(),
-        Cel::Map(map) => map
-            .map
-            .iter()
-            .map(|(key, value)| {
-                let key = match key {
-                    Key::Int(key) => Cel::Int(*key),
-                    Key::Uint(key) => Cel::UInt(*key),
-                    Key::Bool(key) => Cel::Bool(*key),
-                    Key::String(key) => Cel::String(key.clone()),
-                };
-                pair(key, value)
-            })
-            .collect(),
-        _ => return Err(ExecutionError::NoSuchOverload),
-    };
-    Ok(Cel::List(Arc::new(pairs)))
 }

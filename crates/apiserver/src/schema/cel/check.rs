@@ -9,6 +9,7 @@ use kube_cel::cel::common::ast::{
 
 use super::{
     functions::overloads,
+    macros::{self, name_of},
     places::places,
     re2::translated,
     types::{Bound, Ty, general},
@@ -108,8 +109,14 @@ impl Checker {
             Expr::Literal(literal) => of_literal(literal),
             Expr::Ident(name) => self.variable(expr.id, name),
             Expr::Select(select) => {
-                let of = self.infer(&select.operand);
-                let ty = self.field(expr.id, &of, &select.field);
+                let declared = name_of(&select.operand).and_then(|of| {
+                    let name = format!("{of}.{}", select.field);
+                    self.declared(&name).cloned()
+                });
+                let ty = declared.unwrap_or_else(|| {
+                    let of = self.infer(&select.operand);
+                    self.field(expr.id, &of, &select.field)
+                });
                 if select.test { Ty::Bool } else { ty }
             }
             Expr::Call(call) => self.call(expr.id, call),
@@ -177,8 +184,14 @@ impl Checker {
         }
     }
 
+    /// The type of a variable; its name may have a dot.
+    fn declared(&self, name: &str) -> Option<&Ty> {
+        let found = self.scope.iter().rev().find(|(known, _)| known == name);
+        found.map(|(_, ty)| ty)
+    }
+
     fn variable(&mut self, id: u64, name: &str) -> Ty {
-        if let Some((_, ty)) = self.scope.iter().rev().find(|(known, _)| known == name) {
+        if let Some(ty) = self.declared(name) {
             return ty.clone();
         }
         let ty = match name {
@@ -244,7 +257,7 @@ impl Checker {
         if name == operators::OPT_SELECT {
             return self.optional_field(id, call);
         }
-        if let Some(ty) = self.extended_macro(call) {
+        if let Some(ty) = self.extended_macro(id, call) {
             return ty;
         }
         let mut types: Vec<Ty> = call.args.iter().map(|arg| self.infer(arg)).collect();
@@ -299,10 +312,7 @@ impl Checker {
                 Some((target, args)) if on_value => format!("{target}.({})", args.join(", ")),
                 _ => format!("({})", names.join(", ")),
             };
-            self.error(
-                id,
-                format!("found no matching overload for '{name}' applied to '{shown}'"),
-            )
+            self.no_overload(id, name, &shown)
         })
     }
 
@@ -321,58 +331,59 @@ impl Checker {
         }
     }
 
-    /// Macros that the parser leaves as calls: those over two variables, of optionals, and `sortBy`.
-    fn extended_macro(&mut self, call: &CallExpr) -> Option<Ty> {
+    /// Macros that the parser leaves as calls.
+    fn extended_macro(&mut self, id: u64, call: &CallExpr) -> Option<Ty> {
         let target = call.target.as_deref()?;
+        let (names, bodies) = call.args.split_at(macros::declared(call)?);
+        let (result, filters) = bodies.split_last()?;
         let name = call.func_name.as_str();
-        let ident = |at: usize| match &call.args.get(at)?.expr {
-            Expr::Ident(name) => Some(name.clone()),
-            _ => None,
+        let of = self.infer(target);
+        let is_one = names.len() == 1;
+        let types = if is_one {
+            vec![match (self.bound.resolved(&of, true), name) {
+                (Ty::Optional(inner), "optMap" | "optFlatMap") | (Ty::List(inner), "sortBy") => *inner,
+                _ => Ty::Dyn,
+            }]
+        } else {
+            let (key, value) = self.range(target.id, &of);
+            vec![key, value]
         };
-        match (name, call.args.as_slice()) {
-            ("optMap" | "optFlatMap" | "sortBy", [_, body]) => {
-                let variable = ident(0)?;
-                let of = self.infer(target);
-                let item = match (self.bound.resolved(&of, true), name) {
-                    (Ty::Optional(inner), "optMap" | "optFlatMap") | (Ty::List(inner), "sortBy") => *inner,
-                    _ => Ty::Dyn,
-                };
-                let ty = self.within(&[(variable, item)], body);
-                Some(match name {
-                    "optMap" => Ty::Optional(Box::new(ty)),
-                    "optFlatMap" => ty,
-                    _ => of,
-                })
+        let key = types[0].clone();
+        let names = names.iter().filter_map(|name| name_of(name).map(str::to_owned));
+        let scope: Vec<(String, Ty)> = names.zip(types).collect();
+        let is_check = !is_one && !name.starts_with("transform");
+        for condition in filters.iter().chain(is_check.then_some(result)) {
+            let ty = self.within(&scope, condition);
+            if !self.bound.assign(&ty, &Ty::Bool) {
+                self.mismatch(condition.id, &Ty::Bool, &ty);
             }
-            (
-                "all" | "exists" | "existsOne" | "exists_one" | "transformList" | "transformMap"
-                | "transformMapEntry",
-                [_, _, bodies @ ..],
-            ) if !bodies.is_empty() => {
-                let variables = [ident(0)?, ident(1)?];
-                let of = self.infer(target);
-                let (key, value) = self.range(target.id, &of);
-                let scope: Vec<(String, Ty)> = variables.into_iter().zip([key.clone(), value]).collect();
-                let (result, conditions) = bodies.split_last()?;
-                let is_check = !name.starts_with("transform");
-                for condition in conditions.iter().chain(is_check.then_some(result)) {
-                    let ty = self.within(&scope, condition);
-                    if !self.bound.assign(&ty, &Ty::Bool) {
-                        self.mismatch(condition.id, &Ty::Bool, &ty);
-                    }
-                }
-                if is_check {
-                    return Some(Ty::Bool);
-                }
-                let ty = self.within(&scope, result);
-                Some(match name {
-                    "transformList" => Ty::List(Box::new(ty)),
-                    "transformMap" => Ty::Map(Box::new(key), Box::new(ty)),
-                    _ => ty,
-                })
-            }
-            _ => None,
         }
+        if is_check {
+            return Some(Ty::Bool);
+        }
+        let ty = self.within(&scope, result);
+        Some(match name {
+            "optMap" => Ty::Optional(Box::new(ty)),
+            "sortBy" => of,
+            "transformList" => Ty::List(Box::new(ty)),
+            "transformMap" => Ty::Map(Box::new(key), Box::new(ty)),
+            "transformMapEntry" => match self.bound.resolved(&ty, true) {
+                ty @ Ty::Map(..) => ty,
+                ty if ty.is_any() => ty,
+                ty => {
+                    let shown = format!("(map(dyn, dyn), {})", ty.name());
+                    self.no_overload(id, "cel.@mapInsert", &shown)
+                }
+            },
+            _ => ty,
+        })
+    }
+
+    fn no_overload(&mut self, id: u64, name: &str, shown: &str) -> Ty {
+        self.error(
+            id,
+            format!("found no matching overload for '{name}' applied to '{shown}'"),
+        )
     }
 
     /// The type of an expression that sees these variables as well.

@@ -14,7 +14,7 @@ use kube_cel::cel::{
 };
 use serde_json::{Map, Value};
 
-use super::{bound, explained, parse_with, values::Variables};
+use super::{OUT_OF_BUDGET, bound, explained, parse_with, values::Variables};
 use crate::schema::Schema;
 
 /// Compiled expressions that are remembered; each is bounded in size.
@@ -110,7 +110,9 @@ impl Expression {
             .iter()
             .map(|(name, value)| (*name, value.0.clone()))
             .collect();
+        let before = bound::left();
         match bound::run_with(&self.0, &variables) {
+            _ if bound::is_spent() && !bound::is_most(before) => Err(OUT_OF_BUDGET.to_owned()),
             Ok(value) => Ok(Seen(value)),
             Err(error) => Err(explained(&error)),
         }

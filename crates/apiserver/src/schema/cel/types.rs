@@ -37,6 +37,8 @@ impl Ty {
             Type::Boolean => Self::Bool,
             Type::Integer => Self::Int,
             Type::Number => Self::Double,
+            // The schemas of a kube-apiserver give a quantity no type.
+            Type::String if is_quantity(schema) => return None,
             Type::String => match schema.format.as_deref() {
                 Some("date" | "date-time") => Self::Timestamp,
                 Some("duration") => Self::Duration,
@@ -151,6 +153,11 @@ impl Ty {
             (a, b) => std::mem::discriminant(a) == std::mem::discriminant(b),
         }
     }
+}
+
+fn is_quantity(schema: &Schema) -> bool {
+    let definition = schema.definition.as_deref();
+    definition.is_some_and(|name| name.ends_with(".Quantity"))
 }
 
 /// True for the values of `additionalProperties: true`: rules see an object without fields.
