@@ -104,7 +104,17 @@ pub struct StandIns {
     pub quotas: bool,
     /// Keeps the status of PodDisruptionBudgets, by which evictions are refused.
     pub disruption: bool,
-    /// CronJobs get Jobs, where workloads have a stand-in.
+    /// Deployments have ReplicaSets. This and the next five act where workloads have a stand-in.
+    pub deployments: bool,
+    /// ReplicaSets and ReplicationControllers have pods.
+    pub replica_sets: bool,
+    /// StatefulSets have pods and claims.
+    pub stateful_sets: bool,
+    /// DaemonSets have a pod.
+    pub daemon_sets: bool,
+    /// Jobs have pods.
+    pub jobs: bool,
+    /// CronJobs have Jobs.
     pub cron_jobs: bool,
     /// Keeps the status of ValidatingAdmissionPolicies: warnings about the types in their expressions.
     pub type_checks: bool,
@@ -124,6 +134,11 @@ impl StandIns {
         api_services: true,
         quotas: true,
         disruption: true,
+        deployments: true,
+        replica_sets: true,
+        stateful_sets: true,
+        daemon_sets: true,
+        jobs: true,
         cron_jobs: true,
         type_checks: true,
         endpoints: true,

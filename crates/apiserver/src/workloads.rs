@@ -16,7 +16,7 @@ use crate::{
     admission::Context,
     cluster::Cluster,
     controllers::{Head, StandIns},
-    object::Object,
+    object::{Object, tree::below},
     resource::stored,
     store::{Entry, Happened, Reader, Store},
 };
@@ -38,7 +38,7 @@ mod stages;
 mod stateful;
 mod zones;
 
-use action::{Action, Outcome, address, carry_out};
+use action::{Action, address, carry_out};
 use node::{NODE, NODES, Node};
 use parts::{Around, is_leaving, part};
 pub use stages::Stages;
@@ -90,9 +90,9 @@ struct State {
     children: BTreeMap<String, BTreeSet<At>>,
     /// The uid of the controller of each object that has one.
     owners: BTreeMap<At, String>,
-    /// The objects without a controller that a workload may adopt.
-    orphans: BTreeSet<At>,
-    /// Those of them whose owners have not looked at them yet.
+    /// The objects without a controller that a workload may adopt, and their labels.
+    orphans: BTreeMap<At, Object>,
+    /// Those of them whose owners have not looked at their labels yet.
     adopters: BTreeSet<At>,
     /// The pods that wait for the node or for a claim.
     unscheduled: BTreeSet<At>,
@@ -102,8 +102,8 @@ struct State {
     later: BTreeSet<(Instant, At)>,
     /// The same by object: each has one time.
     again: BTreeMap<At, Instant>,
-    /// The number of consecutive refusals about an object.
-    refused: BTreeMap<At, u32>,
+    /// The number of consecutive refusals about an object, and the last error.
+    refused: BTreeMap<At, (u32, String)>,
 }
 
 /// Starts the stand-in as a task of the current Tokio runtime. It ends with the cluster.
@@ -132,16 +132,16 @@ pub fn start(cluster: &Cluster, stages: Stages) {
                 let Some(inner) = weak.upgrade() else { return };
                 let (actions, again) = state.decide(&*inner, &at, &stages);
                 drop(inner);
-                let mut refused = false;
+                let mut refusal = None;
                 for action in actions {
                     // A create that is refused once is refused a hundred times, and there is no event of it.
-                    if refused && matches!(action, Action::Create { .. }) {
+                    if refusal.is_some() && matches!(action, Action::Create { .. }) {
                         continue;
                     }
                     let Some(service) = service() else { return };
-                    refused |= carry_out(service, action).await == Outcome::Refused;
+                    refusal = carry_out(service, action).await.or(refusal);
                 }
-                let pause = state.pause(&at, refused);
+                let pause = state.pause(&at, refusal);
                 state.postpone(at, again.into_iter().chain(pause).min());
             }
             let next = state.later.first().map(|(at, ..)| *at);
@@ -182,6 +182,8 @@ impl State {
                     for at in known {
                         self.set_owner(&at, None);
                     }
+                    self.orphans.retain(|at, _| at.0 != number);
+                    self.unscheduled.retain(|at| at.0 != number);
                     for entry in page.entries {
                         self.mark(number, &entry, false, dirty);
                     }
@@ -193,10 +195,10 @@ impl State {
 
     fn mark(&mut self, number: usize, entry: &Entry, gone: bool, dirty: &mut Dirty) {
         let at = (number, entry.key.clone());
-        let head = Head::of(entry);
         if WATCHED[number] == NODES {
             return self.see_node(entry, gone, dirty);
         }
+        let head = Head::of(entry);
         let namespace = entry.key.split('/').next().unwrap_or_default();
         let controller = head.controller();
         let owner = controller.map(|owner| owner.uid.as_str()).filter(|_| !gone);
@@ -208,10 +210,12 @@ impl State {
             dirty.extend(self.children.get(&head.uid).into_iter().flatten().cloned());
         }
         if WATCHED[number] == CLAIMS {
-            let waiting = self.unscheduled.iter();
+            // They are pods.
+            let from = self.unscheduled.first().map_or(0, |at| at.0);
+            let waiting = self.unscheduled.range((from, format!("{namespace}/"))..);
             dirty.extend(
                 waiting
-                    .filter(|(_, key)| key.split('/').next() == Some(namespace))
+                    .take_while(|(_, key)| key.split('/').next() == Some(namespace))
                     .cloned(),
             );
         }
@@ -223,8 +227,13 @@ impl State {
         let adoptable = owners::KINDS.iter().any(|kind| kind.children == WATCHED[number]);
         if gone || controller.is_some() || !adoptable {
             self.orphans.remove(&at);
-        } else if self.orphans.insert(at.clone()) {
-            self.adopters.insert(at.clone());
+        } else {
+            let object = stored::decode_without_books(&entry.object);
+            let labels = below(below(&object, "metadata"), "labels").clone();
+            if self.orphans.get(&at) != Some(&labels) {
+                self.orphans.insert(at.clone(), labels);
+                self.adopters.insert(at.clone());
+            }
         }
         dirty.insert(at);
     }
@@ -309,22 +318,26 @@ impl State {
             now: cluster.now(),
             time: cluster.timestamp(),
             node: self.node.clone(),
+            refusal: self.refused.get(at).map(|(_, error)| error.clone()),
         };
+        let kind = owners::KINDS.iter().find(|kind| kind.collection == collection);
         match collection {
             PODS => self.pod(store, at, &object, stages, &around),
             CLAIMS if self.stand_ins.volumes && (self.storage_protection || !is_leaving(&object)) => {
                 (Vec::new(), None)
             }
             CLAIMS => stages.next(collection, &object, &around.now, around.time),
-            "batch/cronjobs" if !self.stand_ins.cron_jobs => (Vec::new(), None),
-            _ => self.workload(store, (collection, namespace), &object, &around),
+            _ => match kind.filter(|kind| (kind.is_on)(&self.stand_ins)) {
+                Some(kind) => self.workload(store, (kind, namespace), &object, &around),
+                None => (Vec::new(), None),
+            },
         }
     }
 
     fn workload(
         &self,
         store: &Store,
-        (collection, namespace): (&str, &str),
+        (kind, namespace): (&owners::Kind, &str),
         object: &Object,
         around: &Around,
     ) -> (Vec<Action>, Option<Duration>) {
@@ -341,23 +354,20 @@ impl State {
                 .filter(in_namespace);
             of_kind.filter_map(read).collect()
         };
-        let child_kind = owners::KINDS.iter().find(|kind| kind.collection == collection);
-        let child_kind = child_kind.map_or("", |kind| kind.children);
         let number = WATCHED
             .iter()
-            .position(|watched| *watched == child_kind)
+            .position(|watched| *watched == kind.children)
             .unwrap_or(WATCHED.len());
         let orphans = self
             .orphans
             .range((number, format!("{namespace}/"))..)
-            .take_while(|at| at.0 == number && in_namespace(at));
-        let orphans = orphans.filter_map(read);
-        let (owned, mut actions) = owners::claim(collection, object, children(child_kind), orphans);
+            .take_while(|(at, _)| at.0 == number && in_namespace(at));
+        let (owned, mut actions) = owners::claim(kind, object, children(kind.children), orphans, read);
         let claims = |name: &str| {
             let entry = store.get(CLAIMS, &format!("{namespace}/{name}"))?;
             Some(stored::decode_without_books(&entry.object))
         };
-        let (more, again) = match collection {
+        let (more, again) = match kind.collection {
             "apps/deployments" => deployment::deployment(object, &owned, around),
             "apps/replicasets" => replicas::replica_set(object, replicas::SETS, &owned, around),
             "replicationcontrollers" => replicas::replica_set(object, replicas::CONTROLLERS, &owned, around),
@@ -435,12 +445,13 @@ impl State {
     }
 
     /// The time before an object is processed again after a refusal.
-    fn pause(&mut self, at: &At, refused: bool) -> Option<Duration> {
-        if !refused {
+    fn pause(&mut self, at: &At, refusal: Option<String>) -> Option<Duration> {
+        let Some(refusal) = refusal else {
             self.refused.remove(at);
             return None;
-        }
-        let times = self.refused.entry(at.clone()).or_default();
+        };
+        let (times, error) = self.refused.entry(at.clone()).or_default();
+        *error = refusal;
         let (first, longest) = PAUSES;
         let pause = first.saturating_mul(2_u32.saturating_pow(*times)).min(longest);
         *times += 1;

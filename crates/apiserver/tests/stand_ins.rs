@@ -600,6 +600,73 @@ async fn a_rollout_replaces_all_pods_and_a_second_deployment_adopts_what_the_fir
 }
 
 #[tokio::test]
+async fn a_pod_that_its_set_releases_is_replaced_and_is_adopted_when_it_fits_again() {
+    let cluster = member();
+    workloads::start(&cluster, Stages::default());
+    let path = "/apis/apps/v1/namespaces/default/replicasets";
+    let spec =
+        json!({"replicas": 1, "selector": {"matchLabels": {"app": "web"}}, "template": template("web")});
+    make(&cluster, path, json!({"metadata": {"name": "web"}, "spec": spec})).await;
+    let pods = until(&cluster, ADMIN, PODS, |_, pods| {
+        pods["items"][0]["status"]["phase"] == "Running"
+    })
+    .await;
+    let first = pods["items"][0]["metadata"]["name"].as_str().expect("a name");
+    let first = format!("{PODS}/{first}");
+    patch(&cluster, &first, json!({"metadata": {"labels": {"app": "lab"}}})).await;
+    let two = |_: u16, pods: &Value| pods["items"].as_array().is_some_and(|all| all.len() == 2);
+    until(&cluster, ADMIN, PODS, two).await;
+    patch(&cluster, &first, json!({"metadata": {"labels": {"app": "web"}}})).await;
+    until(&cluster, ADMIN, PODS, |_, pods| {
+        pods["items"].as_array().is_some_and(|all| all.len() == 1)
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_set_says_why_its_pods_are_refused() {
+    let cluster = member();
+    make(&cluster, QUOTAS, quota(&json!({"pods": "1"}))).await;
+    until(&cluster, ADMIN, QUOTA, |_, quota| {
+        quota["status"]["used"].is_object()
+    })
+    .await;
+    workloads::start(&cluster, Stages::default());
+    let path = "/api/v1/namespaces/default/replicationcontrollers";
+    let spec = json!({"replicas": 2, "selector": {"app": "web"}, "template": template("web")});
+    make(&cluster, path, json!({"metadata": {"name": "web"}, "spec": spec})).await;
+    let path = format!("{path}/web");
+    let failure = |one: &Value| one["status"]["conditions"][0]["type"] == "ReplicaFailure";
+    until(&cluster, ADMIN, &path, |_, one| failure(one)).await;
+    patch(&cluster, &path, json!({"spec": {"replicas": 1}})).await;
+    until(&cluster, ADMIN, &path, |_, one| {
+        !failure(one) && one["status"]["replicas"] == 1
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn each_controller_of_workloads_has_a_switch() {
+    let switches = StandIns {
+        deployments: false,
+        ..StandIns::ALL
+    };
+    let cluster = Cluster::new(options(switches));
+    workloads::start(&cluster, Stages::default());
+    let spec = json!({"selector": {"matchLabels": {"app": "web"}}, "template": template("web")});
+    let web = json!({"metadata": {"name": "web"}, "spec": spec});
+    make(&cluster, DEPLOYMENTS, web.clone()).await;
+    let sets = "/apis/apps/v1/namespaces/default/daemonsets";
+    make(&cluster, sets, web).await;
+    until(&cluster, ADMIN, &format!("{sets}/web"), |_, set| {
+        set["status"]["numberReady"] == 1
+    })
+    .await;
+    let of_deployment = get(&cluster, "/apis/apps/v1/namespaces/default/replicasets").await;
+    assert_eq!(of_deployment.1["items"], json!([]));
+}
+
+#[tokio::test]
 async fn an_indexed_job_ends_and_a_pod_that_is_asked_to_fail_ends_a_job_by_its_policy() {
     let cluster = member();
     workloads::start(&cluster, Stages::default());

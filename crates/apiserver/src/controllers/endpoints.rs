@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use tokio::time::Instant;
 
-use super::{Context, Controller, Seen, paced::Paced};
+use super::{Context, Controller, Queue, Seen, paced::Paced};
 use crate::{
     kinds::core::pod::is_finished,
     object::{
@@ -35,9 +35,13 @@ const HEADLESS: &str = "service.kubernetes.io/headless";
 /// The most endpoints of one slice.
 const MOST: usize = 100;
 
-/// The namespaces whose endpoints may be outdated, as the key `namespace/`.
 #[derive(Default)]
-pub(super) struct EndpointsOfServices(Paced);
+pub(super) struct EndpointsOfServices {
+    /// The namespaces whose endpoints may be outdated, as the key `namespace/`.
+    outdated: Paced,
+    /// Services that are gone and may have left Endpoints.
+    gone: Queue<String>,
+}
 
 impl Controller for EndpointsOfServices {
     fn reset(&mut self) {
@@ -47,10 +51,13 @@ impl Controller for EndpointsOfServices {
     fn see(&mut self, seen: &Seen) {
         let namespace = seen.place.namespace();
         match (seen.place.collection.as_str(), seen.happened) {
-            (SERVICES, Happened::Added | Happened::Modified) => self.0.add(&format!("{namespace}/")),
-            // The slices of a Service that is gone are its dependents.
-            (PODS, _) | (ENDPOINTS | SLICES | SERVICES, Happened::Deleted) => {
-                self.0.after(&format!("{namespace}/"), Duration::ZERO);
+            (SERVICES, Happened::Added | Happened::Modified) => self.outdated.add(&format!("{namespace}/")),
+            // Its slices are its dependents.
+            (SERVICES, Happened::Deleted) => {
+                self.gone.insert(seen.place.key.clone());
+            }
+            (PODS, _) | (ENDPOINTS | SLICES, Happened::Deleted) => {
+                self.outdated.after(&format!("{namespace}/"), Duration::ZERO);
             }
             _ => {}
         }
@@ -62,12 +69,18 @@ impl Controller for EndpointsOfServices {
             self.reset();
             return false;
         }
-        let Some(key) = self.0.pop() else {
+        if let Some(key) = self.gone.pop_first() {
+            if cluster.get(SERVICES, &key).is_none() {
+                remove_at(cluster, ENDPOINTS, &key);
+            }
+            return true;
+        }
+        let Some(key) = self.outdated.pop() else {
             return false;
         };
         let services = cluster.list(SERVICES, &key);
         if services.is_empty() {
-            self.0.remove(&key);
+            self.outdated.remove(&key);
         }
         let selects = |service: &&Object| {
             let spec = below(service, "spec");
@@ -87,7 +100,7 @@ impl Controller for EndpointsOfServices {
     }
 
     fn wakes(&self) -> Option<Instant> {
-        self.0.wakes()
+        self.outdated.wakes()
     }
 }
 
@@ -139,14 +152,18 @@ fn named(pod: &Object, name: &str, protocol: &Value) -> Option<i64> {
     found["containerPort"].as_i64()
 }
 
-fn is_ready(service: &Object, pod: &Object) -> bool {
+fn is_ready(pod: &Object) -> bool {
     let mut conditions = list(below(pod, "status"), "conditions").iter();
-    flag(below(service, "spec"), "publishNotReadyAddresses")
-        || conditions.any(|one| one["type"] == "Ready" && one["status"] == "True")
+    conditions.any(|one| one["type"] == "Ready" && one["status"] == "True")
 }
 
 fn is_leaving(pod: &Object) -> bool {
     !field(pod, "deletionTimestamp").is_empty()
+}
+
+/// True if clients are to know the pods of a Service before they are ready.
+fn publishes(service: &Object) -> bool {
+    flag(below(service, "spec"), "publishNotReadyAddresses")
 }
 
 /// The fields that name a pod in both kinds: its node, itself and its host name.
@@ -170,14 +187,18 @@ fn is_headless(service: &Object) -> bool {
 }
 
 fn keep_endpoints(cluster: &dyn Context, service: &Object, groups: &Groups<'_>) {
-    let mut subsets = Vec::new();
+    let (mut subsets, publishes) = (Vec::new(), publishes(service));
     for (ports, pods) in groups {
+        let ports: Value = serde_json::from_str(ports).unwrap_or_default();
+        if ports == json!([]) && !list(below(service, "spec"), "ports").is_empty() {
+            continue;
+        }
         let mut lists = [BTreeMap::new(), BTreeMap::new()];
-        for pod in pods.iter().filter(|pod| !is_leaving(pod)) {
+        for pod in pods.iter().filter(|pod| publishes || !is_leaving(pod)) {
             let mut address = about(service, pod);
             let ip = text(below(pod, "status"), "podIP");
             address.insert("ip".to_owned(), json!(ip));
-            lists[usize::from(!is_ready(service, pod))].insert(ip, address);
+            lists[usize::from(!publishes && !is_ready(pod))].insert(ip, address);
         }
         let mut subset = Object::new();
         for (key, addresses) in ["addresses", "notReadyAddresses"].into_iter().zip(lists) {
@@ -187,8 +208,7 @@ fn keep_endpoints(cluster: &dyn Context, service: &Object, groups: &Groups<'_>) 
             }
         }
         if !subset.is_empty() {
-            let ports: Value = serde_json::from_str(ports).unwrap_or_default();
-            if ports.as_array().is_some_and(|ports| !ports.is_empty()) {
+            if ports != json!([]) {
                 subset.insert("ports".to_owned(), ports);
             }
             subsets.push(Value::Object(subset));
@@ -220,7 +240,12 @@ fn keep_slices(cluster: &dyn Context, service: &Object, groups: &Groups<'_>, sli
     }
     let mut wanted = Vec::new();
     for (ports, pods) in groups {
-        let ports: Value = serde_json::from_str(ports).unwrap_or_default();
+        let mut ports: Value = serde_json::from_str(ports).unwrap_or_default();
+        for port in ports.as_array_mut().into_iter().flatten() {
+            if port["name"].is_null() {
+                port["name"] = json!("");
+            }
+        }
         for (part, pods) in pods.chunks(MOST).enumerate() {
             let endpoints: Vec<Value> = pods.iter().map(|pod| endpoint(service, pod)).collect();
             wanted.push((format!("{ports}/{part}"), ports.clone(), endpoints));
@@ -247,26 +272,30 @@ fn keep_slices(cluster: &dyn Context, service: &Object, groups: &Groups<'_>, sli
         );
         kept.push(slice);
     }
-    let kinds = cluster.kinds();
-    let Some(resource) = kinds.of_collection(SLICES) else {
-        return;
-    };
     for slice in slices {
         let of = below(metadata(slice), "labels");
         let is_ours = text(of, OF_SERVICE) == name && text(of, MANAGED.0) == MANAGED.1;
-        let key = format!("{}/{}", field(slice, "namespace"), field(slice, "name"));
-        if is_ours
-            && !kept.iter().any(|kept| kept == field(slice, "name"))
-            && let Some(entry) = cluster.store().get(SLICES, &key)
-        {
-            // Another write was faster: it goes at the next turn.
-            let _ = remove(cluster.store(), resource, &entry);
+        if is_ours && !kept.iter().any(|kept| kept == field(slice, "name")) {
+            let key = format!("{}/{}", field(slice, "namespace"), field(slice, "name"));
+            remove_at(cluster, SLICES, &key);
         }
     }
 }
 
+fn remove_at(cluster: &dyn Context, collection: &str, key: &str) {
+    let kinds = cluster.kinds();
+    if let (Some(resource), Some(entry)) = (
+        kinds.of_collection(collection),
+        cluster.store().get(collection, key),
+    ) {
+        // Another write was faster: it goes at the next turn.
+        let _ = remove(cluster.store(), resource, &entry);
+    }
+}
+
 fn endpoint(service: &Object, pod: &Object) -> Value {
-    let (ready, leaving) = (is_ready(service, pod), is_leaving(pod));
+    let (serving, leaving) = (is_ready(pod), is_leaving(pod));
+    let ready = publishes(service) || serving && !leaving;
     let mut endpoint = about(service, pod);
     endpoint.insert(
         "addresses".to_owned(),
@@ -274,7 +303,7 @@ fn endpoint(service: &Object, pod: &Object) -> Value {
     );
     endpoint.insert(
         "conditions".to_owned(),
-        json!({"ready": ready && !leaving, "serving": ready, "terminating": leaving}),
+        json!({"ready": ready, "serving": serving, "terminating": leaving}),
     );
     Value::Object(endpoint)
 }
@@ -412,6 +441,50 @@ mod tests {
             .collect();
         assert_eq!(ready, [true, false]);
         assert_eq!(slices[0]["metadata"]["ownerReferences"][0]["kind"], "Service");
+    }
+
+    #[test]
+    fn the_endpoints_of_a_service_go_with_it() {
+        let server = server(StandIns::ALL);
+        let mut state = Loop::new();
+        while state.turn(&*server) {}
+        let entry = server.store.get(SERVICES, "default/web").expect("stored");
+        let gone = server
+            .store
+            .delete(SERVICES, "default/web", entry.revision, |_| entry.object.clone());
+        gone.expect("deleted");
+        while state.turn(&*server) {}
+        assert!(server.get(ENDPOINTS, "default/web").is_none());
+    }
+
+    #[test]
+    fn pods_that_are_not_ready_are_published_on_request() {
+        let service = |publish: bool| {
+            let spec = json!({"publishNotReadyAddresses": publish});
+            json!({"metadata": {"name": "web"}, "spec": spec})
+                .as_object()
+                .cloned()
+                .expect("an object")
+        };
+        for (publish, status, leaving, wanted) in [
+            (false, "True", false, (true, true)),
+            (false, "True", true, (false, true)),
+            (false, "False", false, (false, false)),
+            (true, "False", false, (true, false)),
+            (true, "True", true, (true, true)),
+        ] {
+            let mut pod = pod("198.18.0.1", status, "Running");
+            if leaving {
+                pod["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+            }
+            let pod = pod.as_object().expect("an object");
+            let found = endpoint(&service(publish), pod)["conditions"].clone();
+            assert_eq!(
+                (&found["ready"], &found["serving"]),
+                (&json!(wanted.0), &json!(wanted.1))
+            );
+            assert_eq!(found["terminating"], leaving);
+        }
     }
 
     #[test]

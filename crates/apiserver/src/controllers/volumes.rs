@@ -146,7 +146,9 @@ impl Volumes {
             return;
         };
         let reference = below(below(&volume, "spec"), "claimRef");
-        if reference.is_empty() || refers(reference, key) && is_of(reference, claim) {
+        let is_bound = below(metadata(claim), "annotations").contains_key(COMPLETED);
+        let is_its = refers(reference, key) && is_of(reference, claim);
+        if (is_bound || fits(&volume, claim)) && (reference.is_empty() || is_its) {
             self.bind(cluster, key, claim, name);
             grow(cluster, key, claim, &volume);
         } else {
@@ -168,19 +170,10 @@ impl Volumes {
             {
                 continue;
             }
-            let size = at(spec, &["capacity"]).get("storage").and_then(nano).unwrap_or(0);
-            let modes = list(spec, "accessModes");
-            let fits = list(wanted, "accessModes")
-                .iter()
-                .all(|mode| modes.contains(mode))
-                && size >= requested(claim).and_then(nano).unwrap_or(0)
-                && text(spec, "storageClassName") == text(wanted, "storageClassName")
-                && text(spec, "volumeMode") == text(wanted, "volumeMode")
-                && text(spec, "volumeAttributesClassName") == text(wanted, "volumeAttributesClassName")
-                && object(wanted, "selector")
-                    .is_none_or(|selector| selects(Some(selector), below(metadata(&volume), "labels")));
-            if fits {
-                fitting.push((!is_meant, size, field(&volume, "name").to_owned()));
+            let selected = object(wanted, "selector")
+                .is_none_or(|selector| selects(Some(selector), below(metadata(&volume), "labels")));
+            if selected && fits(&volume, claim) {
+                fitting.push((!is_meant, size_of(&volume), field(&volume, "name").to_owned()));
             }
         }
         fitting.into_iter().min().map(|(.., name)| name)
@@ -289,6 +282,25 @@ impl Volumes {
             self.wake();
         }
     }
+}
+
+/// True if a volume is what a claim asks for.
+fn fits(volume: &Object, claim: &Object) -> bool {
+    let (spec, wanted) = (below(volume, "spec"), below(claim, "spec"));
+    let modes = list(spec, "accessModes");
+    let same = |key: &str| text(spec, key) == text(wanted, key);
+    list(wanted, "accessModes")
+        .iter()
+        .all(|mode| modes.contains(mode))
+        && size_of(volume) >= requested(claim).and_then(nano).unwrap_or(0)
+        && ["storageClassName", "volumeMode", "volumeAttributesClassName"]
+            .into_iter()
+            .all(same)
+}
+
+fn size_of(volume: &Object) -> i128 {
+    let capacity = at(below(volume, "spec"), &["capacity"]);
+    capacity.get("storage").and_then(nano).unwrap_or(0)
 }
 
 /// A claim that is older than the default class gets it; true if it did.
@@ -553,6 +565,21 @@ mod tests {
         delete(&server, CLAIMS, KEY);
         settle(&server);
         assert_eq!(phase(&server, VOLUMES, "right"), "Released");
+    }
+
+    #[test]
+    fn a_claim_that_names_a_volume_gets_it_if_it_fits() {
+        let server = server();
+        for (name, size, phase_of_claim) in [("small", "500Mi", "Pending"), ("large", "5Gi", "Bound")] {
+            put(&server, VOLUMES, name, volume(size, "Retain"));
+            let mut claim = claim("");
+            claim["spec"]["volumeName"] = json!(name);
+            let key = format!("default/{name}");
+            put(&server, CLAIMS, &key, claim);
+            settle(&server);
+            assert_eq!(phase(&server, CLAIMS, &key), phase_of_claim, "{name}");
+        }
+        assert_eq!(phase(&server, VOLUMES, "small"), "Available");
     }
 
     #[test]

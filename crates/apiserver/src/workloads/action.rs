@@ -36,16 +36,8 @@ pub(crate) enum Action {
     },
 }
 
-/// The outcome of an action.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
-    Done,
-    /// For a reason that may pass without an event.
-    Refused,
-}
-
-/// Sends the request.
-pub(super) async fn carry_out(service: cluster::Service, action: Action) -> Outcome {
+/// Sends the request. Returns the error when it was refused for a reason that may pass without an event.
+pub(super) async fn carry_out(service: cluster::Service, action: Action) -> Option<String> {
     let (method, path, content_type, body) = match action {
         Action::Create { path, object } => ("POST", path, "application/json", object),
         Action::Patch { path, patch } => ("PATCH", path, "application/merge-patch+json", patch),
@@ -57,20 +49,25 @@ pub(super) async fn carry_out(service: cluster::Service, action: Action) -> Outc
         .header(http::header::CONTENT_TYPE, content_type)
         .header(http::header::USER_AGENT, "kube-controller-manager/stand-in")
         .body(Full::new(Bytes::from(body.to_string())));
-    let Ok(request) = request else {
-        return Outcome::Done;
-    };
+    let Ok(request) = request else { return None };
     let Ok(response) = service.oneshot(request).await;
     let status = response.status();
     // Another writer was faster: its event is on its way.
     if status.is_success() || matches!(status.as_u16(), 404 | 409) {
-        return Outcome::Done;
+        return None;
     }
     let body = response.into_body().collect().await;
     let reported = body.map(|body| body.to_bytes()).unwrap_or_default();
-    let message = serde_json::from_slice::<Value>(&reported).unwrap_or_default()["message"].clone();
-    tracing::warn!(method, path, status = status.as_u16(), %message, "the workload stand-in was refused");
-    Outcome::Refused
+    let reported = serde_json::from_slice::<Value>(&reported).unwrap_or_default();
+    let message = text(&reported["message"]);
+    tracing::warn!(
+        method,
+        path,
+        status = status.as_u16(),
+        message,
+        "the workload stand-in was refused"
+    );
+    Some(message.to_owned())
 }
 
 /// Gives a pod that starts an address of its own, in a range that is not routed.

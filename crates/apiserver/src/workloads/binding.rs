@@ -51,14 +51,11 @@ pub(super) fn wait(
     };
     let message = format!("0/1 nodes are available: {why}.");
     let old = part(pod, "status");
-    let mut next = condition(
+    let next = condition(
         old,
         ["PodScheduled", "False", "Unschedulable", &message],
         &around.now,
     );
-    if let Value::Object(next) = &mut next {
-        next.remove("lastUpdateTime");
-    }
     let before = condition_of(old, "PodScheduled");
     if text(&before["message"]) != message || before["status"] != "False" {
         let others = old["conditions"].as_array().into_iter().flatten();

@@ -7,10 +7,9 @@ use serde_json::{Map, Value, json};
 use super::{
     Action,
     node::NODE,
-    owners::free_names,
     parts::{
-        Around, Counts, available, count, create, int, is_leaving, is_over, part, pod, ready, remove, share,
-        text,
+        Around, Counts, available, count, create, int, is_leaving, is_over, part, pod, prefix, ready, remove,
+        share, text,
     },
     revisions::{HASH, Revisions},
 };
@@ -54,14 +53,13 @@ pub(super) fn daemon_set(
     actions.extend(live.iter().filter(|pod| is_over(pod)).map(|pod| remove(pod)));
     // The next one comes when the last is gone.
     if make && (surges || pods.is_empty()) {
-        let name = free_names(set, pods).next().unwrap_or_default();
         let mut template = spec["template"].clone();
         template["spec"]["nodeName"] = json!(NODE);
         let labels = [(HASH, revisions.hash.as_str())];
         let made = pod(
             set,
             ("apps/v1", "DaemonSet"),
-            &name,
+            &prefix(set),
             &template,
             &labels,
             &around.node,

@@ -187,23 +187,40 @@ impl<'a> Rollout<'a> {
         now.filter(|now| *now > before).unwrap_or(before + 1)
     }
 
-    /// Writes the number on the Deployment and on its ReplicaSet.
+    /// Writes the number on the Deployment and on its ReplicaSet, which follows it in its other annotations, too.
     fn number(&self, revision: i64) -> Vec<Action> {
-        let patch = json!({"metadata": {"annotations": {REVISION: revision.to_string()}}});
         let mut actions = Vec::new();
         if revision_of(&self.deployment["metadata"]) != revision {
             let path = path_of(APPS, "deployments", self.deployment);
-            actions.push(Action::Patch {
-                path,
-                patch: patch.clone(),
-            });
-        }
-        let current = self.current.map(|at| self.sets[at]);
-        if let Some(set) = current.filter(|set| revision_of(&set["metadata"]) != revision) {
-            let path = path_of(APPS, "replicasets", set);
+            let patch = json!({"metadata": {"annotations": {REVISION: revision.to_string()}}});
             actions.push(Action::Patch { path, patch });
         }
+        if let Some(at) = self.current {
+            let set = self.sets[at];
+            let mut annotations = self.annotations(revision);
+            annotations.retain(|name, value| set["metadata"]["annotations"][name] != *value);
+            let least = self.least_ready();
+            if !annotations.is_empty() || int(&part(set, "spec")["minReadySeconds"], 0) != least {
+                let path = path_of(APPS, "replicasets", set);
+                let patch =
+                    json!({"metadata": {"annotations": annotations}, "spec": {"minReadySeconds": least}});
+                actions.push(Action::Patch { path, patch });
+            }
+        }
         actions
+    }
+
+    /// The annotations of the ReplicaSet of the template.
+    fn annotations(&self, revision: i64) -> Object {
+        let given = self.deployment["metadata"]["annotations"].as_object();
+        let mut annotations = given.cloned().unwrap_or_default();
+        annotations.retain(|name, _| !OWN.contains(&name.as_str()));
+        annotations.insert(REVISION.to_owned(), revision.to_string().into());
+        annotations
+    }
+
+    fn least_ready(&self) -> i64 {
+        int(&self.spec["minReadySeconds"], 0)
     }
 
     fn create(&self, replicas: i64, revision: i64) -> Action {
@@ -213,15 +230,13 @@ impl<'a> Rollout<'a> {
         template["metadata"]["labels"][HASH] = json!(hash);
         let mut selector = self.spec["selector"].clone();
         selector["matchLabels"][HASH] = json!(hash);
-        let mut annotations = meta["annotations"].as_object().cloned().unwrap_or_default();
-        annotations.retain(|name, _| !OWN.contains(&name.as_str()));
-        annotations.insert(REVISION.to_owned(), revision.to_string().into());
+        let mut annotations = self.annotations(revision);
         annotations.extend(self.size_annotations());
         let set = json!({"apiVersion": "apps/v1", "kind": "ReplicaSet",
             "metadata": {"name": self.name(), "labels": template["metadata"]["labels"], "annotations": annotations,
                 "ownerReferences": owned_by("apps/v1", "Deployment", meta)},
             "spec": {"replicas": replicas, "selector": selector, "template": template,
-                "minReadySeconds": int(&self.spec["minReadySeconds"], 0)}});
+                "minReadySeconds": self.least_ready()}});
         create(APPS, "replicasets", self.deployment, set)
     }
 

@@ -128,6 +128,7 @@ impl<'a> Run<'a> {
             .map(uid_of)
             .collect();
         let [mut succeeded, mut failed] = std::mem::take(&mut self.uncounted);
+        let noted = self.completed.clone();
         let (before, counted) = (
             (succeeded.len(), failed.len()),
             [succeeded.clone(), failed.clone()],
@@ -139,11 +140,9 @@ impl<'a> Run<'a> {
         for pod in self.pods.iter().filter(|pod| is_tracked(pod)) {
             let uid = json!(uid_of(pod));
             let index = index_of(pod).filter(|_| self.indexed);
-            match self.end_of(pod) {
+            match Self::end_of(pod) {
                 Some(true) if self.indexed => {
-                    let was = index.is_none_or(|index| {
-                        indexes::parse(text(&self.old["completedIndexes"])).contains(&index)
-                    });
+                    let was = index.is_none_or(|index| noted.contains(&index));
                     if let Some(index) = index.filter(|index| *index < self.completions.unwrap_or(0)) {
                         self.completed.insert(index);
                     }
@@ -182,12 +181,12 @@ impl<'a> Run<'a> {
     }
 
     /// `Some(true)` for a pod that succeeded, `Some(false)` for one that failed.
-    fn end_of(&self, pod: &Object) -> Option<bool> {
+    fn end_of(pod: &Object) -> Option<bool> {
         match phase_of(pod) {
             "Succeeded" => Some(true),
             "Failed" => Some(false),
-            _ if is_leaving(pod) && self.spec["podReplacementPolicy"] != "Failed" => Some(false),
-            _ => None,
+            // There is no kubelet that would end it later.
+            _ => is_leaving(pod).then_some(false),
         }
     }
 

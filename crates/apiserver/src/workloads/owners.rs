@@ -1,15 +1,17 @@
 //! The owners of pods: their kinds, and the children that each of them claims.
 
-use std::collections::BTreeSet;
-
 use serde_json::{Value, json};
 
 use super::{
     Action,
-    parts::{is_leaving, is_over, owned_by, part, path_of, suffix, text},
+    parts::{is_leaving, is_over, owned_by, part, path_of},
     stateful,
 };
-use crate::{controllers::Owner, kinds::workloads::selects, object::Object};
+use crate::{
+    controllers::{Owner, StandIns},
+    kinds::workloads::selects,
+    object::{Object, tree::below},
+};
 
 #[cfg(test)]
 mod tests;
@@ -23,19 +25,39 @@ pub(super) struct Kind {
     kind: &'static str,
     version: &'static str,
     pub(super) children: &'static str,
+    /// True if a cluster has its controller.
+    pub(super) is_on: fn(&StandIns) -> bool,
 }
 
 const PODS: &str = "pods";
 
 /// Every kind.
 pub(super) static KINDS: [Kind; 7] = [
-    kind("apps/deployments", "Deployment", "apps/v1", "apps/replicasets"),
-    kind("apps/replicasets", "ReplicaSet", "apps/v1", PODS),
-    kind("replicationcontrollers", "ReplicationController", "v1", PODS),
-    kind("apps/statefulsets", "StatefulSet", "apps/v1", PODS),
-    kind("apps/daemonsets", "DaemonSet", "apps/v1", PODS),
-    kind("batch/cronjobs", "CronJob", "batch/v1", ""),
-    kind("batch/jobs", "Job", "batch/v1", PODS),
+    kind(
+        "apps/deployments",
+        "Deployment",
+        "apps/v1",
+        "apps/replicasets",
+        |on| on.deployments,
+    ),
+    kind("apps/replicasets", "ReplicaSet", "apps/v1", PODS, |on| {
+        on.replica_sets
+    }),
+    kind(
+        "replicationcontrollers",
+        "ReplicationController",
+        "v1",
+        PODS,
+        |on| on.replica_sets,
+    ),
+    kind("apps/statefulsets", "StatefulSet", "apps/v1", PODS, |on| {
+        on.stateful_sets
+    }),
+    kind("apps/daemonsets", "DaemonSet", "apps/v1", PODS, |on| {
+        on.daemon_sets
+    }),
+    kind("batch/cronjobs", "CronJob", "batch/v1", "", |on| on.cron_jobs),
+    kind("batch/jobs", "Job", "batch/v1", PODS, |on| on.jobs),
 ];
 
 const fn kind(
@@ -43,12 +65,14 @@ const fn kind(
     kind: &'static str,
     version: &'static str,
     children: &'static str,
+    is_on: fn(&StandIns) -> bool,
 ) -> Kind {
     Kind {
         collection,
         kind,
         version,
         children,
+        is_on,
     }
 }
 
@@ -59,24 +83,16 @@ pub(super) fn place_of(controller: &Owner) -> Option<(&'static str, &str)> {
 }
 
 /// The children that an owner has and selects, and the requests by which it adopts those that nobody controls and releases those
-/// that it no longer selects. What is adopted counts when it is seen again.
-pub(super) fn claim(
-    collection: &str,
+/// that it no longer selects. What is adopted counts when it is seen again. Of the orphans only those with its labels are read.
+pub(super) fn claim<'a, T>(
+    kind: &Kind,
     owner: &Object,
     children: Vec<Object>,
-    orphans: impl Iterator<Item = Object>,
+    orphans: impl Iterator<Item = (T, &'a Object)>,
+    read: impl Fn(T) -> Option<Object>,
 ) -> (Vec<Object>, Vec<Action>) {
-    let Some(kind) = KINDS.iter().find(|known| known.collection == collection) else {
-        return (children, Vec::new());
-    };
     let selector = selector_of(owner);
-    let selected = |child: &Object| {
-        let labels = child["metadata"]["labels"]
-            .as_object()
-            .cloned()
-            .unwrap_or_default();
-        selects(Some(&selector), &labels)
-    };
+    let selected = |child: &Object| selects(Some(&selector), below(below(child, "metadata"), "labels"));
     if selector.is_empty() || is_leaving(owner) {
         return (children, Vec::new());
     }
@@ -93,15 +109,16 @@ pub(super) fn claim(
         let others: Vec<&Value> = owners.filter(|one| one["uid"] != *uid).collect();
         actions.push(owners_patch(kind, &child, json!(others)));
     }
-    for child in orphans.filter(|child| selected(child) && !is_leaving(child) && !is_over(child)) {
+    let orphans = orphans.filter(|(_, labels)| selects(Some(&selector), labels));
+    let orphans = orphans.filter_map(|(at, _)| read(at));
+    for child in orphans.filter(|child| !is_leaving(child) && !is_over(child)) {
         if kind.kind == "StatefulSet" && stateful::number_of(owner, &child).is_none() {
             continue;
         }
-        let owners = child["metadata"]["ownerReferences"]
+        let mut owners = child["metadata"]["ownerReferences"]
             .as_array()
             .cloned()
             .unwrap_or_default();
-        let mut owners: Vec<Value> = owners;
         owners.extend(
             owned_by(kind.version, kind.kind, &owner["metadata"])
                 .as_array()
@@ -136,15 +153,4 @@ fn owners_patch(kind: &Kind, child: &Object, owners: Value) -> Action {
         patch: json!({"metadata": {"ownerReferences": owners,
             "resourceVersion": child["metadata"]["resourceVersion"]}}),
     }
-}
-
-/// Names for further Pods of an owner: those of the first numbers that no Pod has. O(Pods + names).
-pub(super) fn free_names<'a>(
-    owner: &'a Object,
-    pods: &'a [Object],
-) -> impl Iterator<Item = String> + use<'a> {
-    let names = pods.iter().map(|pod| text(&pod["metadata"]["name"]));
-    let taken: BTreeSet<&str> = names.collect();
-    let name = |number| format!("{}-{}", text(&owner["metadata"]["name"]), suffix(owner, number));
-    (0..).map(name).filter(move |name| !taken.contains(name.as_str()))
 }

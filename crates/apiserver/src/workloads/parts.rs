@@ -19,6 +19,8 @@ pub(super) struct Around {
     pub(super) now: String,
     pub(super) time: Timestamp,
     pub(super) node: Node,
+    /// The error of the last request about the object, if it was refused.
+    pub(super) refusal: Option<String>,
 }
 
 impl Around {
@@ -122,8 +124,7 @@ pub(super) fn condition(old: &Value, [kind, status, reason, message]: [&str; 4],
     } else {
         json!(now)
     };
-    json!({"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": since,
-        "lastUpdateTime": now})
+    json!({"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": since})
 }
 
 /// The condition of a type in a status; null when there is none.
@@ -133,7 +134,8 @@ pub(super) fn condition_of<'a>(status: &'a Value, kind: &str) -> &'a Value {
     found.unwrap_or(&Value::Null)
 }
 
-/// A Pod of a template. Where the scheduler has nothing to wait for, it is on the node at once.
+/// A Pod of a template, of this name or, when that ends with a dash, of one that the server makes of it. Where the scheduler has
+/// nothing to wait for, it is on the node at once.
 pub(super) fn pod(
     owner: &Object,
     (api_version, kind): (&str, &str),
@@ -145,7 +147,12 @@ pub(super) fn pod(
     let meta = &owner["metadata"];
     let mut metadata = template["metadata"].as_object().cloned().unwrap_or_default();
     metadata.retain(|key, _| matches!(key.as_str(), "labels" | "annotations" | "finalizers"));
-    metadata.insert("name".to_owned(), json!(name));
+    let field = if name.ends_with('-') {
+        "generateName"
+    } else {
+        "name"
+    };
+    metadata.insert(field.to_owned(), json!(name));
     metadata.insert("ownerReferences".to_owned(), owned_by(api_version, kind, meta));
     let mut spec = template["spec"].clone();
     if text(&spec["nodeName"]).is_empty()
@@ -252,7 +259,7 @@ pub(super) fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-pub(super) const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 
 /// Ten characters that stand for a template.
 pub(super) fn hash_of(template: &Value) -> String {
@@ -264,12 +271,7 @@ pub(super) fn hash_of(template: &Value) -> String {
         .collect()
 }
 
-/// Five characters that stand for a Pod's number, the same for the same owner.
-pub(super) fn suffix(owner: &Object, number: usize) -> String {
-    let digest = Sha256::digest(format!("{}/{number}", owner["metadata"]["uid"]));
-    digest
-        .iter()
-        .take(5)
-        .map(|byte| char::from(ALPHABET[usize::from(*byte) % ALPHABET.len()]))
-        .collect()
+/// The name that the server makes a longer one of, for a pod.
+pub(super) fn prefix(owner: &Object) -> String {
+    format!("{}-", text(&owner["metadata"]["name"]))
 }

@@ -3,14 +3,14 @@
 
 use std::{cmp::Reverse, time::Duration};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{
     Action,
-    owners::{MOST, free_names},
+    owners::MOST,
     parts::{
-        Around, Counts, available, condition_of, count, create, int, is_leaving, is_over, is_ready, part,
-        phase_of, pod, ready, remove, text,
+        Around, Counts, available, condition, condition_of, count, create, int, is_leaving, is_over,
+        is_ready, part, phase_of, pod, prefix, ready, remove, text,
     },
 };
 use crate::object::Object;
@@ -18,6 +18,9 @@ use crate::object::Object;
 /// Group version in paths, group version and kind of the two kinds.
 pub(super) const SETS: [&str; 4] = ["apis/apps/v1", "apps/v1", "ReplicaSet", "replicasets"];
 pub(super) const CONTROLLERS: [&str; 4] = ["api/v1", "v1", "ReplicationController", "replicationcontrollers"];
+
+/// The condition that pods are refused.
+pub(super) const FAILURE: &str = "ReplicaFailure";
 
 /// A ReplicaSet has as many Pods as its replicas.
 pub(super) fn replica_set(
@@ -34,9 +37,12 @@ pub(super) fn replica_set(
         .collect();
     let mut actions = Vec::new();
     if !is_leaving(set) {
-        for name in free_names(set, pods).take(wanted.saturating_sub(live.len()).min(MOST)) {
-            let made = pod(set, (version, kind), &name, &spec["template"], &[], &around.node);
-            actions.push(create("api/v1", "pods", set, made));
+        let missing = wanted.saturating_sub(live.len()).min(MOST);
+        if missing > 0 {
+            let (owner, name) = ((version, kind), prefix(set));
+            let made = pod(set, owner, &name, &spec["template"], &[], &around.node);
+            let made = create("api/v1", "pods", set, made);
+            actions.extend(std::iter::repeat_n(made, missing));
         }
         if live.len() > wanted {
             live.sort_by_key(|pod| Reverse(expendable(pod)));
@@ -58,8 +64,26 @@ pub(super) fn replica_set(
     status.count("fullyLabeledReplicas", count(labelled.count()));
     status.count("readyReplicas", ready(&live));
     status.count("availableReplicas", available);
+    status
+        .0
+        .insert("conditions".to_owned(), failure(set, live.len() < wanted, around));
     actions.extend(status.patch(path, plural, set));
     (actions, again)
+}
+
+/// The conditions of a set, while it `lacks` pods that are refused. The first error stays: each names another pod.
+fn failure(set: &Object, lacks: bool, around: &Around) -> Value {
+    let old = part(set, "status");
+    let before = condition_of(old, FAILURE);
+    match &around.refusal {
+        Some(_) if lacks && before["status"] == "True" => json!([before]),
+        Some(error) if lacks => json!([condition(
+            old,
+            [FAILURE, "True", "FailedCreate", error],
+            &around.now
+        )]),
+        _ => Value::Null,
+    }
 }
 
 /// The higher, the earlier a pod goes: those without a node, those that do not run, those that are not ready, the cheap ones,

@@ -5,7 +5,10 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::Rollout;
-use crate::workloads::parts::{Counts, condition, condition_of, int, part, text};
+use crate::workloads::{
+    parts::{Counts, condition, condition_of, int, part, text},
+    replicas::FAILURE,
+};
 
 impl Rollout<'_> {
     pub(super) fn status(&self, created: Option<&str>, paused: bool) -> (Counts, Option<Duration>) {
@@ -42,6 +45,15 @@ impl Rollout<'_> {
         let mut conditions = vec![condition(old, ["Available", holds, reason, message], now)];
         let (progressing, again) = self.progress(created, paused, &status);
         conditions.extend(progressing);
+        let sets = self.current.into_iter().chain(self.older());
+        let mut failures = sets.map(|at| condition_of(part(self.sets[at], "status"), FAILURE));
+        conditions.extend(failures.find(|one| !one.is_null()).cloned());
+        for one in &mut conditions {
+            if one["lastUpdateTime"].is_null() {
+                let since = one["lastTransitionTime"].clone();
+                one["lastUpdateTime"] = if one["type"] == FAILURE { since } else { json!(now) };
+            }
+        }
         status.0.insert("conditions".to_owned(), conditions.into());
         (status, again)
     }

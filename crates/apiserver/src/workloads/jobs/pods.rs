@@ -9,8 +9,8 @@ use crate::{
     object::Object,
     workloads::{
         Action,
-        owners::{MOST, free_names},
-        parts::{count, create, int, part, phase_of, pod, suffix, text},
+        owners::MOST,
+        parts::{count, create, int, part, phase_of, pod, prefix, text},
     },
 };
 
@@ -81,30 +81,18 @@ impl Run<'_> {
             return;
         }
         if !self.indexed {
-            let names = free_names(self.job, self.pods).take(missing);
-            actions.extend(names.map(|name| self.create(&name, None)));
+            actions.extend((0..missing).map(|_| self.create(None)));
             return;
         }
         let taken: BTreeSet<i64> = live.iter().filter_map(|pod| index_of(pod)).collect();
         let free = (0..self.completions.unwrap_or(0)).filter(|index| {
             !taken.contains(index) && !self.completed.contains(index) && !self.failed_indexes.contains(index)
         });
-        let names: BTreeSet<&str> = self
-            .pods
-            .iter()
-            .map(|pod| text(&pod["metadata"]["name"]))
-            .collect();
-        for index in free.take(missing) {
-            let name = |number| {
-                let job = text(&self.job["metadata"]["name"]);
-                format!("{job}-{index}-{}", suffix(self.job, number))
-            };
-            let name = (0..).map(name).find(|name| !names.contains(name.as_str()));
-            actions.push(self.create(&name.unwrap_or_default(), Some(index)));
-        }
+        actions.extend(free.take(missing).map(|index| self.create(Some(index))));
     }
 
-    fn create(&self, name: &str, index: Option<i64>) -> Action {
+    fn create(&self, index: Option<i64>) -> Action {
+        let mut name = prefix(self.job);
         let mut template = self.spec["template"].clone();
         let number = index.unwrap_or(0).to_string();
         let mut labels = vec![("job-name", text(&self.job["metadata"]["name"]))];
@@ -116,8 +104,8 @@ impl Run<'_> {
                 let failures = before.map(|pod| failures_of(pod) + 1).max().unwrap_or(0);
                 template["metadata"]["annotations"][FAILURES] = json!(failures.to_string());
             }
-            let hostname = format!("{}-{index}", text(&self.job["metadata"]["name"]));
-            template["spec"]["hostname"] = json!(hostname);
+            template["spec"]["hostname"] = json!(format!("{name}{index}"));
+            name += &format!("{index}-");
             let from = json!({"name": "JOB_COMPLETION_INDEX", "valueFrom": {"fieldRef":
                 {"apiVersion": "v1", "fieldPath": format!("metadata.labels['{INDEX}']")}}});
             for kind in ["containers", "initContainers"] {
@@ -136,7 +124,7 @@ impl Run<'_> {
             }
         }
         let owner = ("batch/v1", "Job");
-        let mut made = pod(self.job, owner, name, &template, &labels, &self.around.node);
+        let mut made = pod(self.job, owner, &name, &template, &labels, &self.around.node);
         let mut all = made["metadata"]["finalizers"]
             .as_array()
             .cloned()

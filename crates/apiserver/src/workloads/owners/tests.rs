@@ -1,5 +1,7 @@
 //! Tests of the children and the statuses of workloads.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use super::*;
 use crate::workloads::{
     daemon::daemon_set,
@@ -7,7 +9,7 @@ use crate::workloads::{
     jobs::{TRACKED, job},
     node::Node,
     parts::{Around, condition_of},
-    replicas::{SETS, replica_set},
+    replicas::{FAILURE, SETS, replica_set},
     stateful::stateful_set,
 };
 
@@ -18,6 +20,7 @@ fn around(time: &str) -> Around {
         now: time.to_owned(),
         time: time.parse().expect("a time"),
         node: Node::default(),
+        refusal: None,
     }
 }
 
@@ -51,6 +54,11 @@ fn created_of(actions: &[Action], kind: &str) -> Vec<Object> {
     });
     created
         .map(|mut one| {
+            if let Some(prefix) = one["metadata"]["generateName"].as_str() {
+                static NUMBER: AtomicUsize = AtomicUsize::new(0);
+                let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+                one["metadata"]["name"] = json!(format!("{prefix}{number}"));
+            }
             one["metadata"]["namespace"] = json!("d");
             one["metadata"]["uid"] = one["metadata"]["name"].clone();
             one
@@ -458,13 +466,61 @@ fn holds(of: &Object, kind: &str) -> [String; 2] {
 }
 
 #[test]
-fn a_pod_of_a_job_that_was_deleted_is_followed_by_one_of_a_free_name() {
-    let job = job_of(&json!({}));
-    let mut pods = created(&job_actions(&job, &[]));
-    pods.remove(0);
-    let more = created(&job_actions(&job, &pods));
-    assert_eq!(more.len(), 1);
-    assert!(!names(&pods).contains(&names(&more)[0]));
+fn a_pod_that_is_deleted_counts_as_failed_and_the_job_goes_on_whatever_its_policy() {
+    for policy in ["Failed", "TerminatingOrFailed"] {
+        let mut job = job_of(&json!({"podReplacementPolicy": policy}));
+        let actions = job_actions(&job, &[]);
+        store(&mut job, &actions);
+        let mut pods = created(&actions);
+        ready(&mut pods[0]);
+        pods[0]["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+        store(&mut job, &job_actions(&job, &pods));
+        let failed = &part(&job, "status")["uncountedTerminatedPods"]["failed"];
+        assert_eq!(*failed, json!([pods[0]["metadata"]["uid"]]), "{policy}");
+        let released = job_actions(&job, &pods).iter().any(|action| {
+            matches!(action, Action::Patch { patch, .. } if patch["metadata"]["finalizers"] == json!([]))
+        });
+        assert!(released, "{policy}");
+    }
+}
+
+#[test]
+fn pods_that_are_refused_are_a_condition_of_their_set_and_of_its_deployment() {
+    let mut set = replica_set_of(2);
+    let mut refused = now();
+    refused.refusal = Some("exceeded quota".to_owned());
+    let (actions, _) = replica_set(&set, SETS, &[], &refused);
+    store(&mut set, &actions);
+    let failure = condition_of(part(&set, "status"), FAILURE).clone();
+    assert_eq!(failure["reason"], "FailedCreate");
+    assert_eq!(failure["message"], "exceeded quota");
+    // Another pod that is refused is no news.
+    refused.refusal = Some("exceeded quota again".to_owned());
+    assert_eq!(status(&replica_set(&set, SETS, &[], &refused).0), Value::Null);
+    let mut of_deployment = set_of("1", 2, 0, 2);
+    of_deployment["status"]["conditions"] = json!([failure]);
+    let (actions, _) = deployment(&deployment_of("1", "1", 2), &[of_deployment], &now());
+    assert_eq!(
+        condition_of(&status(&actions), FAILURE)["message"],
+        "exceeded quota"
+    );
+    store(&mut set, &replica_set(&set, SETS, &[], &now()).0);
+    assert!(condition_of(part(&set, "status"), FAILURE).is_null());
+}
+
+#[test]
+fn a_set_follows_the_annotations_of_its_deployment() {
+    let mut changed = deployment_of("1", "1", 2);
+    changed["metadata"]["annotations"]["kubernetes.io/change-cause"] = json!("a reason");
+    changed["spec"]["minReadySeconds"] = json!(7);
+    let (actions, _) = deployment(&changed, &[set_of("1", 2, 2, 2)], &now());
+    let patches = actions.iter().filter_map(|action| match action {
+        Action::Patch { path, patch } if path.contains("/replicasets/") => Some(patch),
+        _ => None,
+    });
+    let wanted = json!({"metadata": {"annotations": {"kubernetes.io/change-cause": "a reason"}},
+        "spec": {"minReadySeconds": 7}});
+    assert_eq!(patches.collect::<Vec<_>>(), [&wanted]);
 }
 
 #[test]
@@ -587,7 +643,9 @@ fn an_owner_adopts_what_it_selects_and_releases_what_it_does_not() {
     let mut orphan = pods[0].clone();
     orphan["metadata"]["name"] = json!("orphan");
     orphan["metadata"]["ownerReferences"] = Value::Null;
-    let (kept, actions) = claim("apps/replicasets", &set, pods, std::iter::once(orphan));
+    let labels = orphan["metadata"]["labels"].as_object().cloned().expect("labels");
+    let orphans = std::iter::once((&orphan, &labels));
+    let (kept, actions) = claim(&KINDS[1], &set, pods, orphans, |orphan| Some(orphan.clone()));
     assert_eq!(kept.len(), 1);
     let owners: Vec<usize> = actions
         .iter()
