@@ -30,6 +30,7 @@ mod endpoints;
 mod garbage;
 mod namespaces;
 mod nodes;
+mod objects;
 mod paced;
 mod policies;
 mod protection;
@@ -41,6 +42,7 @@ mod standing;
 mod tokens;
 mod volumes;
 
+pub(crate) use objects::create;
 pub(crate) use volumes::SELECTED;
 
 /// The number of items of work that are done before other tasks get a turn.

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use tree::made;
+use tree::{below, list, made};
 
 pub(crate) mod tree;
 
@@ -39,6 +39,18 @@ pub(crate) fn field<'a>(object: &'a Object, name: &str) -> &'a str {
         .get(name)
         .and_then(Value::as_str)
         .unwrap_or_default()
+}
+
+/// True if an object is being deleted.
+pub(crate) fn is_leaving(object: &Object) -> bool {
+    !field(object, "deletionTimestamp").is_empty()
+}
+
+/// True if a condition of an object's status holds.
+pub(crate) fn holds(object: &Object, condition: &str) -> bool {
+    list(below(object, "status"), "conditions")
+        .iter()
+        .any(|one| one["type"] == condition && one["status"] == "True")
 }
 
 /// The finalizers of an object.

@@ -7,7 +7,7 @@ use std::{
 };
 
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::sync::watch;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -23,7 +23,7 @@ use crate::{
     random::new_uid,
     registry,
     resource::{Kinds, Surroundings, stored},
-    store::{Event, Expect, Page, Revision, Store},
+    store::{Event, Page, Revision, Store},
 };
 
 /// The options of a cluster.
@@ -162,16 +162,9 @@ impl Server {
 
     fn furnish(&self) {
         for name in NAMESPACES {
-            let namespace = json!({
-                "metadata": {"name": name, "uid": new_uid(), "creationTimestamp": self.now(),
-                    "labels": {"kubernetes.io/metadata.name": name}},
-                "spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"},
-            });
-            if let Value::Object(namespace) = namespace {
-                let _ = self.store.put("namespaces", name, Expect::Absent, |revision| {
-                    stored::encode(namespace, revision)
-                });
-            }
+            let namespace = json!({"metadata": {"labels": {"kubernetes.io/metadata.name": name}},
+                "spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"}});
+            controllers::create(&self.store, &self.now(), "namespaces", name, namespace);
         }
         policy::furnish(&self.store, &self.now());
     }

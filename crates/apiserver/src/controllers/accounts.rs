@@ -1,13 +1,9 @@
 //! The service account `default`, in every namespace that stays.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::{Context, Controller, Queue, Seen};
-use crate::{
-    random,
-    resource::stored,
-    store::{Expect, Happened},
-};
+use super::{Context, Controller, Queue, Seen, create};
+use crate::store::Happened;
 
 const NAMESPACES: &str = "namespaces";
 const ACCOUNTS: &str = "serviceaccounts";
@@ -43,17 +39,8 @@ impl Controller for Accounts {
             .get(NAMESPACES, &namespace)
             .is_some_and(|object| crate::kinds::core::namespace::phase(&object) != "Terminating");
         if stays {
-            let account = json!({"metadata": {"name": DEFAULT, "namespace": namespace, "uid": random::new_uid(),
-                "creationTimestamp": cluster.now()}});
-            if let Value::Object(account) = account {
-                // When there is one already, all is well.
-                let _ = cluster.store().put(
-                    ACCOUNTS,
-                    &format!("{namespace}/{DEFAULT}"),
-                    Expect::Absent,
-                    |revision| stored::encode(account, revision),
-                );
-            }
+            let key = format!("{namespace}/{DEFAULT}");
+            create(cluster.store(), &cluster.now(), ACCOUNTS, &key, json!({}));
         }
         true
     }

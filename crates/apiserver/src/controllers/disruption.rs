@@ -10,14 +10,13 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::{Context, Controller, Seen, paced::Paced};
+use super::{Context, Controller, Seen, objects::change, paced::Paced};
 use crate::{
-    kinds::workloads::selects,
+    kinds::workloads::{selects, share},
     object::{
-        Object, field, metadata,
+        Object, field, holds, is_leaving, metadata,
         tree::{below, list, made, number, object},
     },
-    registry::rewrite,
     resource::{Kinds, Resource},
     scale::Paths,
     store::Happened,
@@ -84,12 +83,11 @@ impl Controller for Disruption {
 /// Writes the status of a budget. Returns the time until an eviction that was allowed counts as not done.
 fn count_pods(cluster: &dyn Context, key: &str) -> Option<Duration> {
     let kinds = cluster.kinds();
-    let resource = kinds.of_collection(BUDGETS)?;
     let namespace = key.split_once('/').map_or("", |(namespace, _)| namespace);
     let all = cluster.list(PODS, &format!("{namespace}/"));
     let now = cluster.timestamp();
     let mut again = None;
-    rewrite(cluster, resource, key, "status", &mut |budget| {
+    change(cluster, BUDGETS, key, "status", |budget| {
         let selector = object(below(budget, "spec"), "selector");
         let pods: Vec<&Object> = all
             .iter()
@@ -113,7 +111,7 @@ fn count_pods(cluster: &dyn Context, key: &str) -> Option<Duration> {
 
 /// The pods whose eviction was allowed and that are not being deleted yet, and the time until the first of them counts again.
 fn disrupted(status: &Object, pods: &[&Object], now: Timestamp) -> (Object, Option<Duration>) {
-    let staying = pods.iter().filter(|pod| stays(pod));
+    let staying = pods.iter().filter(|pod| !is_leaving(pod));
     let staying: BTreeSet<&str> = staying.map(|pod| field(pod, "name")).collect();
     let (mut kept, mut first) = (Object::new(), None);
     for (name, since) in below(status, "disruptedPods") {
@@ -146,18 +144,21 @@ impl Counts {
         disrupted: &Object,
         scale: impl FnOnce() -> Result<i64, String>,
     ) -> Result<Self, String> {
-        let healthy = pods
-            .iter()
-            .filter(|pod| is_ready(pod) && stays(pod) && !disrupted.contains_key(field(pod, "name")));
+        let healthy = pods.iter().filter(|pod| {
+            holds(pod, "Ready") && !is_leaving(pod) && !disrupted.contains_key(field(pod, "name"))
+        });
         let (expected, desired) = match (spec.get("maxUnavailable"), spec.get("minAvailable")) {
             (Some(most), _) => {
                 let expected = scale()?;
-                (expected, expected.saturating_sub(part(most, expected)).max(0))
+                (
+                    expected,
+                    expected.saturating_sub(share(most, expected, true)).max(0),
+                )
             }
             (None, Some(Value::Number(least))) => (number_of(pods.len()), least.as_i64().unwrap_or_default()),
             (None, Some(least)) => {
                 let expected = scale()?;
-                (expected, part(least, expected))
+                (expected, share(least, expected, true))
             }
             (None, None) => (0, 0),
         };
@@ -224,31 +225,8 @@ fn say(status: &mut Object, [holds, reason, message]: [&str; 3], generation: i64
     status.insert("conditions".to_owned(), conditions.into());
 }
 
-fn is_ready(pod: &Object) -> bool {
-    list(below(pod, "status"), "conditions")
-        .iter()
-        .any(|one| one["type"] == "Ready" && one["status"] == "True")
-}
-
-fn stays(pod: &Object) -> bool {
-    field(pod, "deletionTimestamp").is_empty()
-}
-
 fn number_of(count: usize) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
-}
-
-/// A number, or a share of `whole`, rounded up.
-fn part(value: &Value, whole: i64) -> i64 {
-    if let Some(number) = value.as_i64() {
-        return number;
-    }
-    let share: i64 = value
-        .as_str()
-        .and_then(|text| text.strip_suffix('%'))
-        .and_then(|text| text.parse().ok())
-        .unwrap_or_default();
-    share.saturating_mul(whole).saturating_add(99) / 100
 }
 
 /// The number of pods that the controllers of these pods are to have. Pods without one do not count.

@@ -7,17 +7,18 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use tokio::time::Instant;
 
-use super::{Context, Controller, Queue, Seen, paced::Paced};
+use super::{
+    Context, Controller, Queue, Seen, create,
+    objects::{change, remove},
+    paced::Paced,
+};
 use crate::{
     kinds::core::pod::is_finished,
     object::{
-        Object, field, metadata, metadata_mut,
+        Object, field, holds, is_leaving, metadata, metadata_mut,
         tree::{below, flag, list, made, number, text},
     },
-    random,
-    registry::{remove, rewrite},
-    resource::stored,
-    store::{Expect, Happened},
+    store::Happened,
 };
 
 const SERVICES: &str = "services";
@@ -71,7 +72,7 @@ impl Controller for EndpointsOfServices {
         }
         if let Some(key) = self.gone.pop_first() {
             if cluster.get(SERVICES, &key).is_none() {
-                remove_at(cluster, ENDPOINTS, &key);
+                remove(cluster, ENDPOINTS, &key);
             }
             return true;
         }
@@ -152,15 +153,6 @@ fn named(pod: &Object, name: &str, protocol: &Value) -> Option<i64> {
     found["containerPort"].as_i64()
 }
 
-fn is_ready(pod: &Object) -> bool {
-    let mut conditions = list(below(pod, "status"), "conditions").iter();
-    conditions.any(|one| one["type"] == "Ready" && one["status"] == "True")
-}
-
-fn is_leaving(pod: &Object) -> bool {
-    !field(pod, "deletionTimestamp").is_empty()
-}
-
 /// True if clients are to know the pods of a Service before they are ready.
 fn publishes(service: &Object) -> bool {
     flag(below(service, "spec"), "publishNotReadyAddresses")
@@ -198,7 +190,7 @@ fn keep_endpoints(cluster: &dyn Context, service: &Object, groups: &Groups<'_>) 
             let mut address = about(service, pod);
             let ip = text(below(pod, "status"), "podIP");
             address.insert("ip".to_owned(), json!(ip));
-            lists[usize::from(!publishes && !is_ready(pod))].insert(ip, address);
+            lists[usize::from(!publishes && !holds(pod, "Ready"))].insert(ip, address);
         }
         let mut subset = Object::new();
         for (key, addresses) in ["addresses", "notReadyAddresses"].into_iter().zip(lists) {
@@ -277,24 +269,13 @@ fn keep_slices(cluster: &dyn Context, service: &Object, groups: &Groups<'_>, sli
         let is_ours = text(of, OF_SERVICE) == name && text(of, MANAGED.0) == MANAGED.1;
         if is_ours && !kept.iter().any(|kept| kept == field(slice, "name")) {
             let key = format!("{}/{}", field(slice, "namespace"), field(slice, "name"));
-            remove_at(cluster, SLICES, &key);
+            remove(cluster, SLICES, &key);
         }
     }
 }
 
-fn remove_at(cluster: &dyn Context, collection: &str, key: &str) {
-    let kinds = cluster.kinds();
-    if let (Some(resource), Some(entry)) = (
-        kinds.of_collection(collection),
-        cluster.store().get(collection, key),
-    ) {
-        // Another write was faster: it goes at the next turn.
-        let _ = remove(cluster.store(), resource, &entry);
-    }
-}
-
 fn endpoint(service: &Object, pod: &Object) -> Value {
-    let (serving, leaving) = (is_ready(pod), is_leaving(pod));
+    let (serving, leaving) = (holds(pod, "Ready"), is_leaving(pod));
     let ready = publishes(service) || serving && !leaving;
     let mut endpoint = about(service, pod);
     endpoint.insert(
@@ -320,29 +301,19 @@ fn keep(
 ) {
     let namespace = field(service, "namespace");
     let key = format!("{namespace}/{name}");
-    let kinds = cluster.kinds();
-    let Some(resource) = kinds.of_collection(collection) else {
-        return;
-    };
     if cluster.store().get(collection, &key).is_none() {
-        let mut made = parts;
-        let owner = json!([{"apiVersion": "v1", "kind": "Service", "name": field(service, "name"),
-            "uid": field(service, "uid"), "controller": true, "blockOwnerDeletion": true}]);
-        let mut meta = json!({"name": name, "namespace": namespace, "uid": random::new_uid(),
-            "creationTimestamp": cluster.now(), "labels": labels});
+        let mut meta = json!({"labels": labels});
         if collection == SLICES {
             meta["generateName"] = json!(format!("{}-", field(service, "name")));
             meta["generation"] = json!(1);
-            meta["ownerReferences"] = owner;
+            meta["ownerReferences"] = json!([{"apiVersion": "v1", "kind": "Service", "name": field(service, "name"),
+                "uid": field(service, "uid"), "controller": true, "blockOwnerDeletion": true}]);
         }
-        made.insert("metadata".to_owned(), meta);
-        // When somebody else was faster, the next turn sees it.
-        let _ = cluster.store().put(collection, &key, Expect::Absent, |revision| {
-            stored::encode(made, revision)
-        });
-        return;
+        let mut made = Value::Object(parts);
+        made["metadata"] = meta;
+        return create(cluster.store(), &cluster.now(), collection, &key, made);
     }
-    rewrite(cluster, resource, &key, "", &mut |stored| {
+    change(cluster, collection, &key, "", |stored| {
         let mut changed = false;
         for field in fields {
             let next = parts.get(*field);
@@ -382,9 +353,9 @@ mod tests {
     use super::*;
     use crate::{
         controllers::{Loop, StandIns},
-        resource::Surroundings as _,
+        resource::{Surroundings as _, stored},
         server::{Options, Server},
-        store::Store,
+        store::{Expect, Store},
     };
     use std::sync::Arc;
 

@@ -3,13 +3,11 @@
 
 use serde_json::{Value, json};
 
-use super::{Context, Controller, Seen};
-use crate::{
-    controllers::volumes::{CLASSES, PROVISIONER},
-    random,
-    resource::stored,
-    store::{Expect, Happened},
+use super::{
+    Context, Controller, Seen, create,
+    volumes::{CLASSES, PROVISIONER},
 };
+use crate::store::Happened;
 
 const NODES: &str = "nodes";
 const NODE: &str = "stand-in";
@@ -46,24 +44,19 @@ impl Controller for Nodes {
     fn work(&mut self, cluster: &dyn Context) -> bool {
         let (node, class) = (std::mem::take(&mut self.node), std::mem::take(&mut self.class));
         if node && cluster.stand_ins().node {
-            make(cluster, NODES, NODE, self::node(&cluster.now()));
+            let now = cluster.now();
+            create(cluster.store(), &now, NODES, NODE, self::node(&now));
         }
         if class && cluster.stand_ins().volumes {
-            make(cluster, CLASSES, "standard", storage_class());
+            create(
+                cluster.store(),
+                &cluster.now(),
+                CLASSES,
+                "standard",
+                storage_class(),
+            );
         }
         node || class
-    }
-}
-
-/// Creates an object, unless it is there.
-fn make(cluster: &dyn Context, collection: &str, name: &str, mut object: Value) {
-    object["metadata"]["name"] = json!(name);
-    object["metadata"]["uid"] = json!(random::new_uid());
-    object["metadata"]["creationTimestamp"] = json!(cluster.now());
-    if let Value::Object(object) = object {
-        let _ = cluster.store().put(collection, name, Expect::Absent, |revision| {
-            stored::encode(object, revision)
-        });
     }
 }
 

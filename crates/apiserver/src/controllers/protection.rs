@@ -6,10 +6,9 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::{Context, Controller, Place, Queue, Seen};
+use super::{Context, Controller, Place, Queue, Seen, objects::change};
 use crate::{
     object::{Object, metadata_mut, text},
-    registry::rewrite,
     store::Happened,
 };
 
@@ -95,11 +94,7 @@ impl Protection {
             return;
         }
         self.used.remove(place);
-        let kinds = cluster.kinds();
-        let Some(resource) = kinds.of_collection(&place.collection) else {
-            return;
-        };
-        rewrite(cluster, resource, &place.key, "", &mut |object| {
+        change(cluster, &place.collection, &place.key, "", |object| {
             let metadata = metadata_mut(object);
             let Some(Value::Array(finalizers)) = metadata.get_mut("finalizers") else {
                 return false;

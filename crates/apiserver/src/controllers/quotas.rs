@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, time::Duration};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::{Context, Controller, Seen, paced::Paced};
+use super::{Context, Controller, Seen, objects::change, paced::Paced};
 use crate::{
     admission::quota,
     kinds::amounts::nano,
@@ -14,7 +14,6 @@ use crate::{
         Object, field,
         tree::{below, made, same},
     },
-    registry::rewrite,
     store::Happened,
 };
 
@@ -92,10 +91,8 @@ impl Controller for Quotas {
 /// Writes the status of a quota. Returns the revision of one of which less was counted than it says, and which is not the one where
 /// that was `seen` before.
 fn count(cluster: &dyn Context, key: &str, seen: Option<&str>) -> Option<String> {
-    let kinds = cluster.kinds();
-    let resource = kinds.of_collection(QUOTAS)?;
     let mut lower = None;
-    rewrite(cluster, resource, key, "status", &mut |quota| {
+    change(cluster, QUOTAS, key, "status", |quota| {
         let revision = field(quota, "resourceVersion").to_owned();
         let hard = Value::Object(below(below(quota, "spec"), "hard").clone());
         let mut used = quota::used(cluster, quota);

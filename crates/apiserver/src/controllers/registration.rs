@@ -5,17 +5,16 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::{Context, Controller, Queue, Seen};
+use super::{
+    Context, Controller, Queue, Seen, create,
+    objects::{change, remove},
+};
 use crate::{
     discovery,
     object::{
         Object, metadata, metadata_mut,
         tree::{at, below, list, made, text},
     },
-    random,
-    registry::rewrite,
-    resource::stored,
-    store::Expect,
 };
 
 const SERVICES: &str = "apiregistration.k8s.io/apiservices";
@@ -110,19 +109,12 @@ fn keep(cluster: &dyn Context, name: &str, local: &Local) {
     let now = cluster.now();
     let condition = condition("True", "Local", "Local APIServices are always available", &now);
     if cluster.get(SERVICES, name).is_none() {
-        let made = json!({"metadata": {"name": name, "uid": random::new_uid(), "creationTimestamp": now,
-                "labels": {MANAGED: local.managed}},
+        let made = json!({"metadata": {"labels": {MANAGED: local.managed}},
             "spec": without_empty(&local.spec), "status": {"conditions": [condition]}});
-        if let Value::Object(made) = made {
-            // When somebody else was faster, that is seen next.
-            let _ = cluster.store().put(SERVICES, name, Expect::Absent, |revision| {
-                stored::encode(made, revision)
-            });
-        }
-        return;
+        return create(cluster.store(), &now, SERVICES, name, made);
     }
     let spec = without_empty(&local.spec);
-    change(cluster, name, "", &mut |service| {
+    change(cluster, SERVICES, name, "", |service| {
         let labels = made(metadata_mut(service), "labels");
         let is_labelled = labels.get(MANAGED) == Some(&local.managed.into());
         if is_labelled && service.get("spec") == Some(&spec) {
@@ -132,34 +124,24 @@ fn keep(cluster: &dyn Context, name: &str, local: &Local) {
         service.insert("spec".to_owned(), spec.clone());
         true
     });
-    change(cluster, name, "status", &mut |service| state(service, &condition));
+    change(cluster, SERVICES, name, "status", |service| {
+        state(service, &condition)
+    });
 }
 
 /// Deletes the APIService of what is no longer served here; says of another one that its server is not asked.
 fn other(cluster: &dyn Context, name: &str) {
-    let Some(entry) = cluster.store().get(SERVICES, name) else {
+    let Some(service) = cluster.get(SERVICES, name) else {
         return;
     };
-    let service = stored::decode(&entry.object);
     if below(metadata(&service), "labels").contains_key(MANAGED) {
-        // When it was written meanwhile, that is seen next.
-        let _ = cluster
-            .store()
-            .delete(SERVICES, name, entry.revision, |revision| {
-                stored::with_revision(&entry.object, revision)
-            });
-        return;
+        return remove(cluster, SERVICES, name);
     }
     let message = "this API server passes no requests on to other ones";
     let condition = condition("False", "FailedDiscoveryCheck", message, &cluster.now());
-    change(cluster, name, "status", &mut |service| state(service, &condition));
-}
-
-fn change(cluster: &dyn Context, name: &str, subresource: &str, change: &mut dyn FnMut(&mut Object) -> bool) {
-    let kinds = cluster.kinds();
-    if let Some(resource) = kinds.of_collection(SERVICES) {
-        rewrite(cluster, resource, name, subresource, change);
-    }
+    change(cluster, SERVICES, name, "status", |service| {
+        state(service, &condition)
+    });
 }
 
 /// Makes this the condition of the APIService, unless it says the same already.
@@ -197,9 +179,9 @@ mod tests {
     use super::*;
     use crate::{
         controllers::{Loop, StandIns},
-        resource::Surroundings as _,
+        resource::{Surroundings as _, stored},
         server::{Options, Server},
-        store::Store,
+        store::{Expect, Store},
     };
     use std::sync::Arc;
 

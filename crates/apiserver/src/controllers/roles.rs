@@ -5,15 +5,13 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::{Context, Controller, Seen};
+use super::{Context, Controller, Seen, objects::change};
 use crate::{
     kinds::workloads::selects,
     object::{Object, metadata},
-    registry::rewrite,
     resource::stored::decode,
 };
 
-const GROUP: &str = "rbac.authorization.k8s.io";
 const ROLES: &str = "rbac.authorization.k8s.io/clusterroles";
 
 /// True if a ClusterRole changed since all of them were last read: they are few and change seldom.
@@ -81,11 +79,7 @@ fn list(value: Option<&Value>) -> &[Value] {
 }
 
 fn fill(cluster: &dyn Context, name: &str, rules: &[Value]) {
-    let kinds = cluster.kinds();
-    let Some(resource) = kinds.find(GROUP, "v1", "clusterroles") else {
-        return;
-    };
-    rewrite(cluster, resource, name, "", &mut |role| {
+    change(cluster, ROLES, name, "", |role| {
         let aggregates = role.get("aggregationRule").is_some_and(Value::is_object);
         if aggregates {
             role.insert("rules".to_owned(), rules.into());

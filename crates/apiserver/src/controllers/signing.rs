@@ -5,15 +5,14 @@ use base64::{Engine as _, prelude::BASE64_STANDARD};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use super::{Context, Controller, Queue, Seen};
+use super::{Context, Controller, Queue, Seen, objects::change};
 use crate::{
     authority::Authority,
-    kinds::certificates::{CLIENT_SIGNER, GROUP, PLURAL, has_condition},
+    kinds::certificates::{CLIENT_SIGNER, has_condition},
     object::{
         Object,
         tree::{below, list, made, number, text},
     },
-    registry::rewrite,
     store::Happened,
     x509::{certificate::Leaf, request::Request},
 };
@@ -72,10 +71,6 @@ fn waits(asked: &Object) -> bool {
 
 /// Writes the certificate, or why there will be none, into the status.
 fn answer(cluster: &dyn Context, authority: &Authority, key: &str, asked: &Object) {
-    let kinds = cluster.kinds();
-    let Some(resource) = kinds.find(GROUP, "v1", PLURAL) else {
-        return;
-    };
     let now = cluster.timestamp();
     let signed = match usages(list(below(asked, "spec"), "usages")) {
         Ok(usages) => match sign(authority, asked, usages, now) {
@@ -89,7 +84,7 @@ fn answer(cluster: &dyn Context, authority: &Authority, key: &str, asked: &Objec
         Err(why) => Err(why),
     };
     let at = cluster.now();
-    rewrite(cluster, resource, key, "status", &mut |asked| {
+    change(cluster, REQUESTS, key, "status", |asked| {
         if !waits(asked) {
             return false;
         }

@@ -7,13 +7,10 @@ use std::net::SocketAddr;
 
 use serde_json::{Value, json};
 
-use super::{Context, Controller, Place, Queue, Seen};
+use super::{Context, Controller, Place, Queue, Seen, create, objects::change};
 use crate::{
     object::{Object, metadata_mut, tree::made},
-    random,
-    registry::rewrite,
-    resource::stored,
-    store::{Expect, Happened},
+    store::Happened,
 };
 
 const NAMESPACES: &str = "namespaces";
@@ -103,8 +100,7 @@ fn root_ca(cluster: &dyn Context, namespace: &str) -> Option<Value> {
         .get(NAMESPACES, namespace)
         .is_some_and(|object| crate::kinds::core::namespace::phase(&object) != "Terminating");
     stays.then(|| {
-        json!({"metadata": {"name": ROOT_CA, "namespace": namespace,
-                "annotations": {"kubernetes.io/description": ABOUT_ROOT_CA}},
+        json!({"metadata": {"annotations": {"kubernetes.io/description": ABOUT_ROOT_CA}},
             "data": {"ca.crt": authority.certificate}})
     })
 }
@@ -112,11 +108,10 @@ fn root_ca(cluster: &dyn Context, namespace: &str) -> Option<Value> {
 /// An object that names the API server.
 fn api(cluster: &dyn Context, collection: &str) -> Value {
     let (address, port) = (cluster.address().ip().to_string(), cluster.address().port());
-    let metadata = |labels: Value| json!({"name": "kubernetes", "namespace": "default", "labels": labels});
     let ports = json!([{"name": "https", "port": port, "protocol": "TCP"}]);
     match collection {
         SERVICES => json!({
-            "metadata": metadata(json!({"component": "apiserver", "provider": "kubernetes"})),
+            "metadata": {"labels": {"component": "apiserver", "provider": "kubernetes"}},
             "spec": {"clusterIP": CLUSTER_IP, "clusterIPs": [CLUSTER_IP], "internalTrafficPolicy": "Cluster",
                 "ipFamilies": ["IPv4"], "ipFamilyPolicy": "SingleStack",
                 "ports": [{"name": "https", "port": 443, "protocol": "TCP", "targetPort": port}],
@@ -124,7 +119,7 @@ fn api(cluster: &dyn Context, collection: &str) -> Value {
             "status": {"loadBalancer": {}},
         }),
         ENDPOINTS => json!({
-            "metadata": metadata(json!({"endpointslice.kubernetes.io/skip-mirror": "true"})),
+            "metadata": {"labels": {"endpointslice.kubernetes.io/skip-mirror": "true"}},
             "subsets": [{"addresses": [{"ip": address}], "ports": ports}],
         }),
         SLICES => {
@@ -134,12 +129,12 @@ fn api(cluster: &dyn Context, collection: &str) -> Value {
                 "IPv6"
             };
             json!({
-                "metadata": metadata(json!({"kubernetes.io/service-name": "kubernetes"})), "addressType": family,
+                "metadata": {"labels": {"kubernetes.io/service-name": "kubernetes"}}, "addressType": family,
                 "endpoints": [{"addresses": [address], "conditions": {"ready": true}}], "ports": ports,
             })
         }
         _ => json!({
-            "metadata": {"name": "kubernetes"}, "spec": {"cidrs": [RANGE]},
+            "spec": {"cidrs": [RANGE]},
             "status": {"conditions": [{"type": "Ready", "status": "True", "reason": "",
                 "message": "Kubernetes Service CIDR is ready", "lastTransitionTime": cluster.now()}]},
         }),
@@ -149,23 +144,16 @@ fn api(cluster: &dyn Context, collection: &str) -> Value {
 /// Creates the object, or writes back what of it differs.
 fn keep(cluster: &dyn Context, place: &Place, wanted: &Object) {
     if cluster.get(&place.collection, &place.key).is_none() {
-        let mut made = wanted.clone();
-        let metadata = metadata_mut(&mut made);
-        metadata.insert("uid".to_owned(), random::new_uid().into());
-        metadata.insert("creationTimestamp".to_owned(), cluster.now().into());
-        // When somebody else was faster, that is seen next.
-        let _ = cluster
-            .store()
-            .put(&place.collection, &place.key, Expect::Absent, |revision| {
-                stored::encode(made, revision)
-            });
-        return;
+        let made = Value::Object(wanted.clone());
+        return create(
+            cluster.store(),
+            &cluster.now(),
+            &place.collection,
+            &place.key,
+            made,
+        );
     }
-    let kinds = cluster.kinds();
-    let Some(resource) = kinds.of_collection(&place.collection) else {
-        return;
-    };
-    rewrite(cluster, resource, &place.key, "", &mut |object| {
+    change(cluster, &place.collection, &place.key, "", |object| {
         restore(object, wanted)
     });
 }
@@ -204,9 +192,9 @@ mod tests {
     use crate::{
         authority::Authority,
         controllers::{Loop, StandIns},
-        resource::Surroundings as _,
+        resource::{Surroundings as _, stored},
         server::{Options, Server},
-        store::Store,
+        store::{Expect, Store},
     };
     use std::{net::Ipv4Addr, sync::Arc};
 

@@ -6,12 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use serde_json::{Value, json};
 
-use super::{Context, Controller, Queue, Seen};
+use super::{Context, Controller, Queue, Seen, objects::change};
 use crate::{
     auth::token::{Bound, Claims, ISSUER, issue},
     delete::{self, DeleteOptions},
     object::{Object, field, metadata, metadata_mut},
-    registry::rewrite,
     store::Happened,
 };
 
@@ -141,11 +140,7 @@ fn fill(cluster: &dyn Context, key: &str, secret: &Object, namespace: &str, name
     let Some(token) = issue(cluster.token_key(), &claims) else {
         return;
     };
-    let kinds = cluster.kinds();
-    let Some(resource) = kinds.find("", "v1", SECRETS) else {
-        return;
-    };
-    rewrite(cluster, resource, key, "", &mut |secret| {
+    change(cluster, SECRETS, key, "", |secret| {
         // A token that is there may be in use.
         let changed = annotation(secret, UID) != uid;
         let data = secret.entry("data").or_insert_with(|| json!({}));

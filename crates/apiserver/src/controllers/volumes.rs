@@ -5,17 +5,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use super::{Context, Controller, Place, Queue, Seen};
+use super::{
+    Context, Controller, Place, Queue, Seen, create,
+    objects::{change, remove},
+};
 use crate::{
     kinds::{amounts::nano, core::persistent_volume_claim::default_storage_class, workloads::selects},
     object::{
-        Object, field, finalizers, metadata, metadata_mut,
+        Object, field, finalizers, is_leaving, metadata, metadata_mut,
         tree::{at, below, list, made, object, text},
     },
-    random,
-    registry::{remove, rewrite},
-    resource::stored,
-    store::{Expect, Happened},
+    store::Happened,
 };
 
 const CLAIMS: &str = "persistentvolumeclaims";
@@ -105,7 +105,7 @@ impl Volumes {
             }
             return;
         };
-        if !field(&claim, "deletionTimestamp").is_empty() {
+        if is_leaving(&claim) {
             return;
         }
         let volume = text(below(&claim, "spec"), "volumeName");
@@ -165,9 +165,7 @@ impl Volumes {
             let spec = below(&volume, "spec");
             let reference = below(spec, "claimRef");
             let is_meant = refers(reference, key) && is_of(reference, claim);
-            if !is_meant && (waits || !reference.is_empty())
-                || !field(&volume, "deletionTimestamp").is_empty()
-            {
+            if !is_meant && (waits || !reference.is_empty()) || is_leaving(&volume) {
                 continue;
             }
             let selected = object(wanted, "selector")
@@ -181,13 +179,8 @@ impl Volumes {
 
     /// Binds a claim and a volume to each other.
     fn bind(&mut self, cluster: &dyn Context, key: &str, claim: &Object, name: &str) {
-        let kinds = cluster.kinds();
-        let (Some(claims), Some(volumes)) = (kinds.of_collection(CLAIMS), kinds.of_collection(VOLUMES))
-        else {
-            return;
-        };
         let mut volume = Object::new();
-        rewrite(cluster, volumes, name, "", &mut |stored| {
+        change(cluster, VOLUMES, name, "", |stored| {
             let reference = below(below(stored, "spec"), "claimRef");
             let is_complete = text(reference, "uid") == field(claim, "uid");
             if !is_complete {
@@ -202,7 +195,7 @@ impl Volumes {
         if volume.is_empty() {
             return self.enqueue(CLAIMS, key);
         }
-        rewrite(cluster, claims, key, "", &mut |stored| {
+        change(cluster, CLAIMS, key, "", |stored| {
             let named = text(below(stored, "spec"), "volumeName") == name;
             let annotations = made(metadata_mut(stored), "annotations");
             let is_complete = annotations.contains_key(COMPLETED);
@@ -306,10 +299,9 @@ fn size_of(volume: &Object) -> i128 {
 /// A claim that is older than the default class gets it; true if it did.
 fn give_class(cluster: &dyn Context, key: &str, claim: &Object) -> bool {
     let names = |claim: &Object| below(claim, "spec").contains_key("storageClassName");
-    let kinds = cluster.kinds();
     let mut given = false;
-    if let Some(claims) = kinds.of_collection(CLAIMS).filter(|_| !names(claim)) {
-        rewrite(cluster, claims, key, "", &mut |stored| {
+    if !names(claim) {
+        change(cluster, CLAIMS, key, "", |stored| {
             default_storage_class(stored, cluster);
             given = names(stored);
             given
@@ -321,24 +313,11 @@ fn give_class(cluster: &dyn Context, key: &str, claim: &Object) -> bool {
 /// A volume whose claim is gone is deleted or stays, as it says.
 fn release(cluster: &dyn Context, name: &str, volume: &Object) {
     match text(below(volume, "spec"), "persistentVolumeReclaimPolicy") {
-        "Delete"
-            if field(volume, "deletionTimestamp").is_empty()
-                && finalizers(volume).all(|one| one == PROTECTED) =>
-        {
-            let kinds = cluster.kinds();
-            if let (Some(resource), Some(entry)) =
-                (kinds.of_collection(VOLUMES), cluster.store().get(VOLUMES, name))
-            {
-                // Another write was faster: it is seen again.
-                let _ = remove(cluster.store(), resource, &entry);
-            }
+        "Delete" if !is_leaving(volume) && finalizers(volume).all(|one| one == PROTECTED) => {
+            remove(cluster, VOLUMES, name);
         }
         "Recycle" => {
-            let kinds = cluster.kinds();
-            let Some(resource) = kinds.of_collection(VOLUMES) else {
-                return;
-            };
-            rewrite(cluster, resource, name, "", &mut |stored| {
+            change(cluster, VOLUMES, name, "", |stored| {
                 made(stored, "spec").remove("claimRef").is_some()
             });
         }
@@ -356,8 +335,7 @@ fn provision(cluster: &dyn Context, key: &str, claim: &Object, class: &Object) -
     };
     let path = format!("/var/lib/stand-in/{name}_{}", key.replace('/', "_"));
     let mut volume = json!({
-        "metadata": {"name": name, "uid": random::new_uid(), "creationTimestamp": cluster.now(),
-            "annotations": {PROVISIONED: text(class, "provisioner")}, "finalizers": [PROTECTED]},
+        "metadata": {"annotations": {PROVISIONED: text(class, "provisioner")}, "finalizers": [PROTECTED]},
         "spec": {"accessModes": spec.get("accessModes"), "capacity": {"storage": requested(claim)},
             "claimRef": reference_to(claim), "hostPath": {"path": path, "type": "DirectoryOrCreate"},
             "persistentVolumeReclaimPolicy": policy, "storageClassName": field(class, "name"),
@@ -369,21 +347,13 @@ fn provision(cluster: &dyn Context, key: &str, claim: &Object, class: &Object) -
             volume["spec"][key] = value.clone();
         }
     }
-    if let Value::Object(volume) = volume {
-        // When it is there, it was made for this claim.
-        let _ = cluster.store().put(VOLUMES, &name, Expect::Absent, |revision| {
-            stored::encode(volume, revision)
-        });
-    }
+    // When it is there, it was made for this claim.
+    create(cluster.store(), &cluster.now(), VOLUMES, &name, volume);
     name
 }
 
 fn note_provisioner(cluster: &dyn Context, key: &str, provisioner: &str) {
-    let kinds = cluster.kinds();
-    let Some(resource) = kinds.of_collection(CLAIMS) else {
-        return;
-    };
-    rewrite(cluster, resource, key, "", &mut |claim| {
+    change(cluster, CLAIMS, key, "", |claim| {
         let annotations = made(metadata_mut(claim), "annotations");
         for name in [
             "volume.beta.kubernetes.io/storage-provisioner",
@@ -403,11 +373,7 @@ fn grow(cluster: &dyn Context, key: &str, claim: &Object, volume: &Object) {
     if has.is_none() || size(Some(wanted)) <= size(has) {
         return;
     }
-    let kinds = cluster.kinds();
-    let Some(resource) = kinds.of_collection(VOLUMES) else {
-        return;
-    };
-    rewrite(cluster, resource, field(volume, "name"), "", &mut |stored| {
+    change(cluster, VOLUMES, field(volume, "name"), "", |stored| {
         let capacity = made(made(stored, "spec"), "capacity");
         let is_small = size(capacity.get("storage")) < size(Some(wanted));
         if is_small {
@@ -420,12 +386,8 @@ fn grow(cluster: &dyn Context, key: &str, claim: &Object, volume: &Object) {
 
 /// Sets fields of a status, unless they are so.
 fn set_status(cluster: &dyn Context, collection: &str, key: &str, fields: &[(&str, Value)]) {
-    let kinds = cluster.kinds();
-    let Some(resource) = kinds.of_collection(collection) else {
-        return;
-    };
     let now = cluster.now();
-    rewrite(cluster, resource, key, "status", &mut |object| {
+    change(cluster, collection, key, "status", |object| {
         let status = made(object, "status");
         let differs = |(name, value): &&(&str, Value)| status.get(*name) != Some(value);
         let changed: Vec<_> = fields.iter().filter(differs).collect();
@@ -465,9 +427,9 @@ mod tests {
     use super::*;
     use crate::{
         controllers::{Loop, StandIns},
-        resource::Surroundings as _,
+        resource::{Surroundings as _, stored},
         server::{Options, Server},
-        store::Store,
+        store::{Expect, Store},
     };
     use std::sync::Arc;
 

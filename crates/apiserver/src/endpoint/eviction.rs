@@ -9,7 +9,7 @@ use crate::{
     delete::{self, DeleteOptions},
     kinds::{EVICTION, core::pod::is_finished, workloads},
     object::{
-        Object, field, metadata,
+        Object, field, holds, is_leaving, metadata,
         tree::{below, count, list, made, object, text},
     },
     registry::{Terms, find},
@@ -38,9 +38,7 @@ pub(crate) fn evict(cluster: &dyn Context, call: &Call) -> Result<Reply> {
     let resource = &*call.resource;
     let entry = find(cluster.store(), resource, &call.namespace, &call.name)?;
     let pod = stored::shown(resource, &entry.object);
-    let free = is_finished(&pod)
-        || text(below(&pod, "status"), "phase") == "Pending"
-        || !field(&pod, "deletionTimestamp").is_empty();
+    let free = is_finished(&pod) || text(below(&pod, "status"), "phase") == "Pending" || is_leaving(&pod);
     if !free {
         spend(cluster, call, &pod, options.dry_run, &terms.now)?;
     }
@@ -109,10 +107,7 @@ fn spend(cluster: &dyn Context, call: &Call, pod: &Object, dry_run: bool, now: &
 
 /// True if a pod that is not ready may go without being counted.
 fn tolerates_unhealthy(budget: &Object, pod: &Object) -> bool {
-    let ready = list(below(pod, "status"), "conditions")
-        .iter()
-        .any(|one| one.get("type") == Some(&json!("Ready")) && one.get("status") == Some(&json!("True")));
-    if ready {
+    if holds(pod, "Ready") {
         return false;
     }
     let status = below(budget, "status");

@@ -134,6 +134,17 @@ fn percentage(text: &str) -> Option<i64> {
     text.strip_suffix('%').and_then(|number| number.parse().ok())
 }
 
+/// A number, or a share of `whole`; zero for none.
+pub(crate) fn share(value: &Value, whole: i64, round_up: bool) -> i64 {
+    match value.as_str().and_then(percentage) {
+        Some(percent) => {
+            let more = if round_up { 99 } else { 0 };
+            percent.saturating_mul(whole).saturating_add(more) / 100
+        }
+        None => value.as_i64().unwrap_or(0),
+    }
+}
+
 /// A number or the number in a percentage; zero when absent.
 pub(crate) fn amount_of(parent: &Object, key: &str) -> i64 {
     match parent.get(key) {

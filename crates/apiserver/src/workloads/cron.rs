@@ -7,10 +7,13 @@ use serde_json::{Map, Value, json};
 
 use super::{
     Action,
-    parts::{is_leaving, owned_by, path_of, text},
+    parts::{self, is_leaving, owned_by, part, path_of, remove_of, text},
     zones,
 };
-use crate::{kinds::batch::schedule, object::Object};
+use crate::{
+    kinds::batch::schedule,
+    object::{Object, holds},
+};
 
 /// The time of a Job's schedule.
 const SCHEDULED: &str = "batch.kubernetes.io/cronjob-scheduled-timestamp";
@@ -26,7 +29,7 @@ pub(super) fn cron_job(cron: &Object, jobs: &[Object], now: Timestamp) -> (Vec<A
     let spec = &cron["spec"];
     let active: Vec<&Object> = jobs
         .iter()
-        .filter(|job| !has(job, "Complete") && !has(job, "Failed"))
+        .filter(|job| !holds(job, "Complete") && !holds(job, "Failed"))
         .collect();
     let mut actions = Vec::new();
     for (condition, limit, default) in [
@@ -34,9 +37,11 @@ pub(super) fn cron_job(cron: &Object, jobs: &[Object], now: Timestamp) -> (Vec<A
         ("Failed", "failedJobsHistoryLimit", 1),
     ] {
         let kept = spec[limit].as_u64().unwrap_or(default);
-        let finished = jobs.iter().filter(|job| has(job, condition) && !is_leaving(job));
+        let finished = jobs
+            .iter()
+            .filter(|job| holds(job, condition) && !is_leaving(job));
         for job in outdated(finished.collect(), usize::try_from(kept).unwrap_or(usize::MAX)) {
-            actions.push(remove(job));
+            actions.push(remove_of(GROUP_VERSION, "jobs", job));
         }
     }
     let done = last_done(cron, jobs, now);
@@ -49,7 +54,7 @@ pub(super) fn cron_job(cron: &Object, jobs: &[Object], now: Timestamp) -> (Vec<A
     {
         if policy == "Replace" {
             let live = active.iter().filter(|job| !is_leaving(job));
-            actions.extend(live.map(|job| remove(job)));
+            actions.extend(live.map(|job| remove_of(GROUP_VERSION, "jobs", job)));
         }
         actions.push(create(cron, due));
     }
@@ -61,9 +66,7 @@ pub(super) fn cron_job(cron: &Object, jobs: &[Object], now: Timestamp) -> (Vec<A
 /// The last time that had its Job, by the status or by a Job that is there.
 fn last_done(cron: &Object, jobs: &[Object], now: Timestamp) -> Option<Timestamp> {
     let time = |value: &Value| text(value).parse::<Timestamp>().ok();
-    let noted = cron
-        .get("status")
-        .and_then(|status| time(&status["lastScheduleTime"]));
+    let noted = time(&part(cron, "status")["lastScheduleTime"]);
     let scheduled = jobs
         .iter()
         .filter_map(|job| time(&job["metadata"]["annotations"][SCHEDULED]))
@@ -107,10 +110,9 @@ fn create(cron: &Object, due: Timestamp) -> Action {
     {
         annotations.insert(SCHEDULED.to_owned(), due.to_string().into());
     }
-    Action::Create {
-        path: format!("/{GROUP_VERSION}/namespaces/{}/jobs", text(&meta["namespace"])),
-        object: json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": template["spec"]}),
-    }
+    let job =
+        json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": template["spec"]});
+    parts::create(GROUP_VERSION, "jobs", cron, job)
 }
 
 /// The oldest of finished Jobs, all but so many.
@@ -120,13 +122,6 @@ fn outdated(mut finished: Vec<&Object>, kept: usize) -> Vec<&Object> {
     let number = finished.len().saturating_sub(kept);
     finished.truncate(number);
     finished
-}
-
-fn remove(job: &Object) -> Action {
-    Action::Delete {
-        path: path_of(GROUP_VERSION, "jobs", job),
-        options: json!({"propagationPolicy": "Background"}),
-    }
 }
 
 /// The patch of the status, unless it is the same already.
@@ -140,21 +135,17 @@ fn status(cron: &Object, jobs: &[Object], active: &[&Object], done: Option<Times
         })
         .collect();
     let mut status = Map::new();
-    let references = if references.is_empty() {
-        Value::Null
-    } else {
-        references.into()
-    };
-    status.insert("active".to_owned(), references);
+    let is_active = !references.is_empty();
+    status.insert("active".to_owned(), is_active.then_some(references).into());
     if let Some(done) = done {
         status.insert("lastScheduleTime".to_owned(), done.to_string().into());
     }
     let completed = jobs
         .iter()
-        .filter(|job| has(job, "Complete"))
+        .filter(|job| holds(job, "Complete"))
         .filter_map(|job| job["status"]["completionTime"].as_str())
         .max();
-    let old = cron.get("status").cloned().unwrap_or_default();
+    let old = part(cron, "status");
     if let Some(completed) = completed.filter(|time| *time > text(&old["lastSuccessfulTime"])) {
         status.insert("lastSuccessfulTime".to_owned(), completed.into());
     }
@@ -165,16 +156,6 @@ fn status(cron: &Object, jobs: &[Object], active: &[&Object], done: Option<Times
         path: format!("{}/status", path_of(GROUP_VERSION, "cronjobs", cron)),
         patch: json!({"status": status}),
     })
-}
-
-fn has(job: &Object, condition: &str) -> bool {
-    let conditions = job
-        .get("status")
-        .and_then(|status| status["conditions"].as_array());
-    conditions
-        .into_iter()
-        .flatten()
-        .any(|one| one["type"] == condition && one["status"] == "True")
 }
 
 #[cfg(test)]

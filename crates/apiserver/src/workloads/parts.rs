@@ -10,7 +10,11 @@ use super::{
     Action,
     node::{NODE, Node},
 };
-use crate::object::Object;
+use crate::object::{Object, holds};
+pub(super) use crate::{
+    kinds::{core::pod::is_finished as is_over, workloads::share},
+    object::is_leaving,
+};
 
 /// The surroundings of a decision.
 #[derive(Debug)]
@@ -47,22 +51,6 @@ pub(super) fn part<'a>(object: &'a Object, key: &str) -> &'a Value {
 /// A number of a value.
 pub(super) fn int(value: &Value, or: i64) -> i64 {
     value.as_i64().unwrap_or(or)
-}
-
-/// A number, or a share of `whole`.
-pub(super) fn share(value: &Value, whole: i64, round_up: bool) -> i64 {
-    let percent = value
-        .as_str()
-        .and_then(|text| text.strip_suffix('%')?.parse::<i64>().ok());
-    match percent {
-        Some(percent) => {
-            percent
-                .saturating_mul(whole)
-                .saturating_add(if round_up { 99 } else { 0 })
-                / 100
-        }
-        None => int(value, 0),
-    }
 }
 
 /// Fields of a status; counts of nothing are left out, as controllers do.
@@ -184,10 +172,7 @@ pub(super) fn create(group_version: &str, plural: &str, near: &Object, object: V
 }
 
 pub(super) fn remove(pod: &Object) -> Action {
-    Action::Delete {
-        path: path_of("api/v1", "pods", pod),
-        options: json!({"propagationPolicy": "Background"}),
-    }
+    remove_of("api/v1", "pods", pod)
 }
 
 /// The deletion of an object of another kind.
@@ -212,20 +197,12 @@ pub(super) fn path_of(group_version: &str, plural: &str, object: &Object) -> Str
     )
 }
 
-pub(super) fn is_leaving(object: &Object) -> bool {
-    object["metadata"]["deletionTimestamp"].is_string()
-}
-
-pub(super) fn is_over(pod: &Object) -> bool {
-    matches!(phase_of(pod), "Succeeded" | "Failed")
-}
-
 pub(super) fn phase_of(pod: &Object) -> &str {
     text(&part(pod, "status")["phase"])
 }
 
 pub(super) fn is_ready(pod: &Object) -> bool {
-    condition_of(part(pod, "status"), "Ready")["status"] == "True"
+    holds(pod, "Ready")
 }
 
 pub(super) fn ready(pods: &[&Object]) -> i64 {

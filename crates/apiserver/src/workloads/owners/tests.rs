@@ -8,7 +8,7 @@ use crate::workloads::{
     deployment::deployment,
     jobs::{TRACKED, job},
     node::Node,
-    parts::{Around, condition_of},
+    parts::{Around, condition_of, text},
     replicas::{FAILURE, SETS, replica_set},
     stateful::stateful_set,
 };
