@@ -123,6 +123,11 @@ pub(crate) fn roots() -> impl Iterator<Item = Root> {
     all().map(|def| def.root)
 }
 
+/// The kind of a definition such as `io.k8s.api.autoscaling.v1.Scale`. O(table).
+pub(crate) fn defined(name: &str) -> Option<&'static KindDef> {
+    all().find(|def| (def.root.name)() == name)
+}
+
 /// A kind, whatever path it is served at; `None` when there is no such kind. A past version is
 /// taken for v1. O(table).
 pub(crate) fn find(group: &str, version: &str, kind: &str) -> Option<&'static KindDef> {
@@ -137,7 +142,7 @@ pub(crate) fn find(group: &str, version: &str, kind: &str) -> Option<&'static Ki
 #[must_use]
 pub(crate) fn definition(name: &str) -> Arc<Schema> {
     builtin::definition(name, || {
-        let all: Vec<Root> = roots().chain([Root::METADATA, Root::DELETE_OPTIONS]).collect();
+        let all: Vec<Root> = roots().chain(Root::SHARED).collect();
         match all.iter().find(|root| (root.name)() == name) {
             Some(root) => vec![*root],
             None => all,

@@ -19,11 +19,14 @@ use crate::{
 };
 
 mod definitions;
+mod enums;
 mod gnostic;
+mod parameters;
 mod paths;
 pub(crate) mod protobuf;
 
 use definitions::{Definitions, Flavor};
+use parameters::Parameters;
 
 /// The documents that were made, and the kinds they were made of.
 #[derive(Debug, Default)]
@@ -123,7 +126,7 @@ pub(crate) fn index(store: &Store, kinds: &Kinds) -> Map<String, Value> {
     ];
     for (group, versions) in discovery::groups(kinds) {
         paths.extend(versions.iter().map(|version| format!("apis/{group}/{version}")));
-        if discovery::is_builtin(&group) {
+        if is_own(kinds, &group) {
             paths.push(format!("apis/{group}"));
         }
     }
@@ -144,7 +147,7 @@ pub(crate) fn hash(store: &Store, kinds: &Kinds, path: &str) -> Option<String> {
         ["api" | "apis" | "version"] | ["openid", "v1", "jwks"] | [".well-known", "openid-configuration"] => {
             ("", "")
         }
-        ["apis", group] if discovery::is_builtin(group) => ("", ""),
+        ["apis", group] if is_own(kinds, group) => ("", ""),
         ["api", version] => ("", *version),
         ["apis", group, version] => (*group, *version),
         _ => return None,
@@ -164,6 +167,11 @@ pub(crate) fn hash(store: &Store, kinds: &Kinds, path: &str) -> Option<String> {
         }
     }
     Some(hex(seed.as_bytes()))
+}
+
+/// True if a group is one of the server's own, which has a document beside those of its versions.
+fn is_own(kinds: &Kinds, group: &str) -> bool {
+    kinds.all().any(|one| one.group == group && one.custom.is_none())
 }
 
 fn hex(bytes: &[u8]) -> String {
@@ -188,7 +196,9 @@ fn version_3(kinds: &Kinds, path: &str) -> Value {
     } else {
         ("Kubernetes", "1.36")
     };
-    let (mut paths, mut definitions) = contents(Flavor::V3, resources.into_iter());
+    let versions = vec![(group.to_owned(), version.to_owned())];
+    let mut definitions = Definitions::new(Flavor::V3, versions);
+    let (mut paths, _) = contents(Flavor::V3, &mut definitions, resources.into_iter());
     if let Some(discovery) = paths::Discovery::of(&words).filter(|_| !custom) {
         paths.insert(format!("/{path}/"), discovery.item());
         definitions.add_root(&discovery.answer);
@@ -202,14 +212,15 @@ fn version_3(kinds: &Kinds, path: &str) -> Value {
 
 /// The version 2 document: everything that is served.
 fn version_2(kinds: &Kinds) -> Value {
-    let (mut paths, definitions) = contents(Flavor::V2, kinds.all());
+    let mut definitions = Definitions::new(Flavor::V2, versions());
+    let (mut paths, parameters) = contents(Flavor::V2, &mut definitions, kinds.all());
     let definitions = definitions.into_value();
     let version = json!({"get": {"description": "version of the server", "operationId": "getCodeVersion",
         "responses": {"200": {"description": "OK"}}}});
     paths.insert("/version/".to_owned(), version);
     json!({
         "swagger": "2.0", "info": {"title": "Kubernetes", "version": "1.36"},
-        "paths": paths, "definitions": definitions, "parameters": {},
+        "paths": paths, "definitions": definitions, "parameters": parameters,
         "securityDefinitions": {"BearerToken": bearer()}, "security": [{"BearerToken": []}],
     })
 }
@@ -218,15 +229,37 @@ fn bearer() -> Value {
     json!({"type": "apiKey", "name": "authorization", "in": "header", "description": "Bearer Token authentication"})
 }
 
+/// The group versions whose requests take options for deletions, served or not.
+fn versions() -> Vec<(String, String)> {
+    let lines = include_str!("openapi/versions.txt").lines();
+    let groups = lines.filter(|line| !line.starts_with('#')).map(|line| {
+        let (group, versions) = line.split_once(' ').unwrap_or((line, ""));
+        (group.trim_matches('-'), versions.split(' '))
+    });
+    groups
+        .flat_map(|(group, versions)| versions.map(move |version| (group.to_owned(), version.to_owned())))
+        .collect()
+}
+
+/// The paths of resources, and the parameters that they share.
 fn contents<'a>(
     flavor: Flavor,
+    definitions: &mut Definitions,
     resources: impl Iterator<Item = &'a Arc<Resource>>,
-) -> (Map<String, Value>, Definitions) {
-    let mut definitions = Definitions::new(flavor);
+) -> (Map<String, Value>, Map<String, Value>) {
+    let mut parameters = Parameters::new(flavor);
     let mut all = Map::new();
     for resource in resources {
         definitions.add(resource);
-        paths::add(&mut all, flavor, resource);
+        paths::add(
+            &mut all,
+            &mut paths::Parts {
+                flavor,
+                definitions,
+                parameters: &mut parameters,
+            },
+            resource,
+        );
     }
-    (all, definitions)
+    (all, parameters.shared)
 }

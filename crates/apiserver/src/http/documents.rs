@@ -7,7 +7,11 @@ use http::{HeaderValue, Method, Response, StatusCode, header, request::Parts};
 use jiff::{Timestamp, ToSpan as _};
 use serde_json::json;
 
-use super::{Body, write::respond};
+use super::{
+    Body,
+    pieces::Zipped,
+    write::{respond, streamed, takes_gzip},
+};
 use crate::{json, openapi, query::Query, resource::Kinds, server::Server};
 
 /// Media types of version 2 in protocol buffers: as it is requested (two spellings), and as it is answered.
@@ -47,8 +51,17 @@ fn answer_2(cluster: &Server, parts: &Parts, kinds: &Arc<Kinds>) -> Response<Bod
         PROTOBUF_V2[1]
     };
     let (document, etag) = cluster.documents.version_2(kinds, at != 0);
-    let mut response = tagged(parts, media, &etag, VARY, document);
+    let mut response = tagged(parts, media, &etag, VARY, document.clone());
     dated(&mut response, cluster.documents.since(kinds));
+    if response.status() == StatusCode::OK && takes_gzip(&parts.headers) {
+        const PIECE: usize = 64 << 10;
+        let pieces = (0..document.len())
+            .step_by(PIECE)
+            .map(move |at| document[at..document.len().min(at + PIECE)].to_vec());
+        *response.body_mut() = streamed(200, Zipped::new(pieces)).into_body();
+        let gzip = HeaderValue::from_static("gzip");
+        response.headers_mut().insert(header::CONTENT_ENCODING, gzip);
+    }
     response
 }
 

@@ -56,13 +56,10 @@ impl<'a> Form<'a> {
             Some(value) => matches!(value, "1" | "t" | "T" | "true" | "TRUE" | "True"),
             None => accepted.pretty || by_agent,
         };
-        let gzip = text(header::ACCEPT_ENCODING)
-            .split(',')
-            .any(|one| one.trim() == "gzip");
         Self {
             accepted,
             pretty,
-            gzip,
+            gzip: takes_gzip(headers),
             query,
         }
     }
@@ -300,6 +297,12 @@ impl<'a> Form<'a> {
                 let items: Vec<Value> = objects
                     .map(|item| partial(&whole(resource, item), beta))
                     .collect();
+                // Go sends a list that it never began as null.
+                let items = if items.is_empty() {
+                    Value::Null
+                } else {
+                    items.into()
+                };
                 let value = json!({"kind": "PartialObjectMetadataList", "apiVersion": meta_version(beta), "metadata": metadata, "items": items});
                 return Ok(self.value(200, &value));
             }
@@ -414,6 +417,13 @@ pub(crate) fn respond(code: u16, media: &'static str, text: impl Into<Bytes>) ->
     response
 }
 
+/// True if `Accept-Encoding` names gzip.
+pub(super) fn takes_gzip(headers: &HeaderMap) -> bool {
+    let accepted = headers.get(header::ACCEPT_ENCODING);
+    let text = accepted.and_then(|value| value.to_str().ok()).unwrap_or_default();
+    text.split(',').any(|one| one.trim() == "gzip")
+}
+
 /// Plain text.
 pub(super) fn text(code: u16, text: impl Into<Bytes>) -> Response<Body> {
     let mut response = respond(code, "text/plain; charset=utf-8", text);
@@ -424,7 +434,7 @@ pub(super) fn text(code: u16, text: impl Into<Bytes>) -> Response<Body> {
     response
 }
 
-fn streamed(code: u16, pieces: impl Iterator<Item = Vec<u8>> + Send + 'static) -> Response<Body> {
+pub(super) fn streamed(code: u16, pieces: impl Iterator<Item = Vec<u8>> + Send + 'static) -> Response<Body> {
     let frames = pieces.map(|piece| Ok::<_, io::Error>(Piece::data(Bytes::from(piece))));
     let mut response = Response::new(StreamBody::new(stream::iter(frames)).boxed_unsync());
     *response.status_mut() = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);

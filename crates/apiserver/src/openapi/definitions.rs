@@ -7,17 +7,21 @@ use std::{
 
 use serde_json::{Map, Value, json};
 
+use super::enums::Enums;
 use crate::{
     resource::Resource,
     schema::{ListKind, Rules, Schema, Type, builtin::Root},
 };
 
-const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
 const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 const LIST_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta";
+pub(super) const DELETE_OPTIONS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions";
+pub(super) const PATCH: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Patch";
+pub(super) const STATUS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Status";
 
-const API_VERSION: &str = "Version of the schema that the object is written in, such as apps/v1.";
-const KIND: &str = "Kind of the object, in camel case. It cannot be changed.";
+/// The conventions of the API, to which descriptions of custom resources and of lists refer.
+const CONVENTIONS: &str =
+    "More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md";
 
 /// The version of OpenAPI: the versions refer to definitions differently, and v2 has fewer fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,6 +47,9 @@ impl Flavor {
 #[derive(Debug)]
 pub(super) struct Definitions {
     flavor: Flavor,
+    /// The group versions that the document is about.
+    versions: Vec<(String, String)>,
+    enums: Enums,
     done: BTreeMap<String, Value>,
     wanted: BTreeSet<String>,
 }
@@ -60,11 +67,13 @@ pub(super) fn name_of(resource: &Resource) -> String {
 }
 
 impl Definitions {
-    /// Returns an empty set.
+    /// Returns an empty set for a document about these group versions.
     #[must_use]
-    pub(super) const fn new(flavor: Flavor) -> Self {
+    pub(super) fn new(flavor: Flavor, versions: Vec<(String, String)>) -> Self {
         Self {
             flavor,
+            versions,
+            enums: Enums::new(),
             done: BTreeMap::new(),
             wanted: BTreeSet::new(),
         }
@@ -73,27 +82,33 @@ impl Definitions {
     /// Adds the kind of a resource, its list, and what they are made of.
     pub(super) fn add(&mut self, resource: &Resource) {
         let name = name_of(resource);
-        let schema = resource.schema.get();
-        let mut definition = self.body(schema);
-        let properties = definition
-            .as_object_mut()
-            .map(|map| map.entry("properties").or_insert_with(|| json!({})));
-        if let Some(Value::Object(properties)) = properties {
-            properties.insert(
-                "apiVersion".to_owned(),
-                json!({"type": "string", "description": API_VERSION}),
+        let mut definition = self.body(resource.schema.get());
+        if resource.custom.is_some() {
+            definition["type"] = "object".into();
+            self.add_type(&mut definition);
+            definition["properties"]["metadata"] = self.described(
+                OBJECT_META,
+                &format!("Standard object's metadata. {CONVENTIONS}#metadata"),
+                None,
             );
-            properties.insert("kind".to_owned(), json!({"type": "string", "description": KIND}));
-            let metadata = self.described(OBJECT_META, "Standard object's metadata.");
-            properties.insert("metadata".to_owned(), metadata);
         }
-        definition["type"] = "object".into();
-        add_kind(&mut definition, resource, &resource.kind);
+        add_kind(
+            &mut definition,
+            &resource.group,
+            &resource.version,
+            &resource.kind,
+        );
         self.done.insert(name.clone(), definition);
         if resource.verbs.contains(&"list") {
             self.add_list(resource, &name);
         }
         self.finish();
+    }
+
+    /// A reference to a definition, which is added.
+    pub(super) fn reference(&mut self, name: &str) -> Value {
+        self.wanted.insert(name.to_owned());
+        self.flavor.reference(name)
     }
 
     /// Adds a type that is no kind of a resource, and what it is made of.
@@ -105,24 +120,35 @@ impl Definitions {
 
     /// All of them.
     #[must_use]
-    pub(super) fn into_value(self) -> Value {
+    pub(super) fn into_value(mut self) -> Value {
+        self.finish();
         Value::Object(self.done.into_iter().collect())
     }
 
     fn add_list(&mut self, resource: &Resource, name: &str) {
-        let metadata = self.described(LIST_META, "Standard list metadata.");
+        let text = format!("Standard list metadata. {CONVENTIONS}#types-kinds");
+        let default = resource.custom.is_none().then(|| json!({}));
+        let metadata = self.described(LIST_META, &text, default);
+        let about = format!("List of {}. {CONVENTIONS}", resource.plural);
         let mut list = json!({
             "description": format!("{} is a list of {}", resource.list_kind, resource.kind),
             "type": "object", "required": ["items"],
             "properties": {
-                "apiVersion": {"type": "string", "description": API_VERSION},
-                "kind": {"type": "string", "description": KIND},
-                "items": {"type": "array", "description": format!("List of {}.", resource.plural), "items": self.flavor.reference(name)},
+                "items": {"type": "array", "description": about, "items": self.flavor.reference(name)},
                 "metadata": metadata,
             },
         });
-        add_kind(&mut list, resource, &resource.list_kind);
+        self.add_type(&mut list);
+        add_kind(&mut list, &resource.group, &resource.version, &resource.list_kind);
         self.done.insert(format!("{name}List"), list);
+    }
+
+    /// Adds `apiVersion` and `kind`, described as in every kind.
+    fn add_type(&mut self, definition: &mut Value) {
+        let any = crate::kinds::definition(DELETE_OPTIONS);
+        for field in ["apiVersion", "kind"] {
+            definition["properties"][field] = self.node(&any.properties[field]);
+        }
     }
 
     fn finish(&mut self) {
@@ -132,44 +158,69 @@ impl Definitions {
             }
             // Something must be there before its parts are looked at: definitions may hold themselves.
             self.done.insert(name.clone(), Value::Null);
-            let value = if name == LIST_META {
-                list_meta()
-            } else {
-                self.body(&crate::kinds::definition(&name))
-            };
+            let mut value = self.body(&crate::kinds::definition(&name));
+            match (name.as_str(), crate::kinds::defined(&name)) {
+                (DELETE_OPTIONS, _) => {
+                    for (group, version) in &self.versions {
+                        add_kind(&mut value, group, version, "DeleteOptions");
+                    }
+                }
+                (STATUS, _) => add_kind(&mut value, "", "v1", "Status"),
+                (_, Some(kind)) => add_kind(&mut value, kind.group, kind.version, kind.kind),
+                _ => {}
+            }
             self.done.insert(name, value);
         }
     }
 
-    /// A reference with words of its own.
-    fn described(&mut self, name: &str, text: &str) -> Value {
-        self.wanted.insert(name.to_owned());
-        let reference = self.flavor.reference(name);
-        match self.flavor {
-            Flavor::V2 => {
-                let mut value = reference;
-                value["description"] = text.into();
-                value
-            }
-            Flavor::V3 => json!({"description": text, "allOf": [reference]}),
+    /// A reference with words and a default of its own.
+    fn described(&mut self, name: &str, text: &str, default: Option<Value>) -> Value {
+        let reference = self.reference(name);
+        let mut value = match self.flavor {
+            Flavor::V2 => reference,
+            Flavor::V3 if text.is_empty() && default.is_none() => return reference,
+            Flavor::V3 => json!({"allOf": [reference]}),
+        };
+        if !text.is_empty() {
+            value["description"] = text.into();
         }
+        if let Some(default) = default.filter(|_| self.flavor == Flavor::V3) {
+            value["default"] = default;
+        }
+        value
+    }
+
+    /// A field of a definition.
+    fn field(&mut self, owner: Option<&str>, name: &str, schema: &Arc<Schema>) -> Value {
+        let mut value = self.node(schema);
+        let Some(owner) = owner else { return value };
+        self.enums.add(&mut value, owner, name);
+        let default = schema.default.clone().or_else(|| zero(schema));
+        // Version 2 has no defaults of built-in kinds.
+        if let Some(default) = default {
+            value["default"] = default;
+        }
+        if self.flavor == Flavor::V2
+            && let Some(map) = value.as_object_mut()
+        {
+            map.remove("default");
+        }
+        value
     }
 
     fn node(&mut self, schema: &Arc<Schema>) -> Value {
         let Some(name) = schema.definition.clone() else {
             return self.body(schema);
         };
-        self.wanted.insert(name.to_string());
         // Items carry the words of their own definition, which a reader of the reference sees anyway.
+        let whole = crate::kinds::definition(&name);
         let words = schema
             .description
             .as_ref()
-            .filter(|text| crate::kinds::definition(&name).description.as_ref() != Some(text));
-        let mut value = match words {
-            Some(text) => self.described(&name, text),
-            None => self.flavor.reference(&name),
-        };
-        extensions(&mut value, schema);
+            .filter(|text| whole.description.as_ref() != Some(text));
+        let text = words.map_or("", String::as_str);
+        let mut value = self.described(&name, text, zero(schema));
+        extensions(&mut value, schema, whole.atomic);
         value
     }
 
@@ -182,7 +233,8 @@ impl Definitions {
         if let Some(text) = &schema.description {
             set("description", text.as_str().into());
         }
-        if let Some(format) = &schema.format {
+        let is_quantity = schema.format.as_deref() == Some("quantity");
+        if let Some(format) = schema.format.as_ref().filter(|_| !is_quantity) {
             set("format", format.as_str().into());
         }
         let v2 = self.flavor == Flavor::V2;
@@ -205,8 +257,12 @@ impl Definitions {
                 set("type", "string".into());
             }
             if schema.definition.is_some() {
-                set("format", "int-or-string".into());
-                if !v2 {
+                if !is_quantity {
+                    set("format", "int-or-string".into());
+                }
+                if !v2 && is_quantity {
+                    set("oneOf", json!([{"type": "string"}, {"type": "number"}]));
+                } else if !v2 {
                     set("oneOf", json!([{"type": "integer"}, {"type": "string"}]));
                 }
             } else {
@@ -219,15 +275,14 @@ impl Definitions {
         if let Some(default) = &schema.default {
             set("default", default.clone());
         }
-        let required = required(schema);
-        if !required.is_empty() && !vague {
-            set("required", required.into());
+        if !schema.required.is_empty() && !vague {
+            set("required", schema.required.clone().into());
         }
         if !schema.properties.is_empty() && !vague {
             let properties: Map<String, Value> = schema
                 .properties
                 .iter()
-                .map(|(field, node)| (field.clone(), self.node(node)))
+                .map(|(name, node)| (name.clone(), self.field(schema.definition.as_deref(), name, node)))
                 .collect();
             map.insert("properties".to_owned(), Value::Object(properties));
         }
@@ -243,7 +298,7 @@ impl Definitions {
             self.rules(&mut map, rules);
         }
         let mut value = Value::Object(map);
-        extensions(&mut value, schema);
+        extensions(&mut value, schema, false);
         value
     }
 
@@ -299,21 +354,23 @@ impl Definitions {
     }
 }
 
-/// The required fields. The generated types require metadata everywhere; Kubernetes does for one kind alone.
-fn required(schema: &Schema) -> Vec<String> {
-    let optional = schema
-        .definition
-        .as_ref()
-        .is_some_and(|name| **name != *"io.k8s.api.core.v1.Event");
-    let fields = schema.required.iter();
-    fields
-        .filter(|field| !(optional && *field == "metadata"))
-        .map(ToString::to_string)
-        .collect()
+/// The value that Go gives to a field of a built-in kind that is always sent: neither a pointer nor left out when empty.
+fn zero(schema: &Schema) -> Option<Value> {
+    let is_metadata = matches!(schema.definition.as_deref(), Some(OBJECT_META | LIST_META));
+    if schema.pointer || !(schema.always || is_metadata) {
+        return None;
+    }
+    match (schema.kind, &schema.definition) {
+        (Type::Object, Some(_)) if !schema.preserve_unknown => Some(json!({})),
+        (Type::String, None) if schema.format.is_none() => Some("".into()),
+        (Type::Integer | Type::Number, None) => Some(0.into()),
+        (Type::Boolean, None) => Some(false.into()),
+        _ => None,
+    }
 }
 
-/// The extensions of Kubernetes to a schema.
-fn extensions(value: &mut Value, schema: &Schema) {
+/// The extensions of Kubernetes to a schema; at a reference, `atomic` is that of the definition.
+fn extensions(value: &mut Value, schema: &Schema, atomic: bool) {
     if schema.kind == Type::Array {
         let list = match &schema.list {
             ListKind::Atomic => "atomic",
@@ -324,8 +381,8 @@ fn extensions(value: &mut Value, schema: &Schema) {
             }
         };
         value["x-kubernetes-list-type"] = list.into();
-    } else if schema.atomic {
-        value["x-kubernetes-map-type"] = "atomic".into();
+    } else if schema.atomic != atomic {
+        value["x-kubernetes-map-type"] = if atomic { "granular" } else { "atomic" }.into();
     }
     if let Some(key) = &schema.patch_merge_key {
         let strategy = if schema.retain_keys {
@@ -348,22 +405,13 @@ fn extensions(value: &mut Value, schema: &Schema) {
     }
 }
 
-fn add_kind(definition: &mut Value, resource: &Resource, kind: &str) {
-    definition["x-kubernetes-group-version-kind"] =
-        json!([{"group": resource.group, "version": resource.version, "kind": kind}]);
-}
-
-fn list_meta() -> Value {
-    json!({
-        "description": format!("{META}.ListMeta describes a list: its revision, and where the next page begins."),
-        "type": "object",
-        "properties": {
-            "continue": {"type": "string", "description": "Token of the next page; empty at the end."},
-            "remainingItemCount": {"type": "integer", "format": "int64", "description": "Objects behind this page."},
-            "resourceVersion": {"type": "string", "description": "Revision of the list."},
-            "selfLink": {"type": "string", "description": "Not used any more."},
-        },
-    })
+fn add_kind(definition: &mut Value, group: &str, version: &str, kind: &str) {
+    let kinds = &mut definition["x-kubernetes-group-version-kind"];
+    let one = json!({"group": group, "version": version, "kind": kind});
+    match kinds {
+        Value::Array(kinds) => kinds.push(one),
+        _ => *kinds = json!([one]),
+    }
 }
 
 #[cfg(test)]
@@ -386,7 +434,7 @@ mod tests {
     #[test]
     fn every_reference_leads_to_a_definition() {
         for flavor in [Flavor::V2, Flavor::V3] {
-            let mut definitions = Definitions::new(flavor);
+            let mut definitions = Definitions::new(flavor, Vec::new());
             for resource in crate::kinds::builtin().all() {
                 definitions.add(resource);
             }
@@ -401,7 +449,7 @@ mod tests {
 
     #[test]
     fn metadata_is_asked_for_by_events_alone_and_items_do_not_repeat_their_definition() {
-        let mut definitions = Definitions::new(Flavor::V3);
+        let mut definitions = Definitions::new(Flavor::V3, Vec::new());
         for resource in crate::kinds::builtin().all() {
             definitions.add(resource);
         }
@@ -426,6 +474,73 @@ mod tests {
             "#/components/schemas/io.k8s.api.core.v1.ServicePort"
         );
         assert_eq!(items["description"], json!(null));
+    }
+
+    #[test]
+    fn fields_have_the_defaults_values_and_marks_of_kubernetes() {
+        let meta = "io.k8s.apimachinery.pkg.apis.meta.v1";
+        let at = |flavor, owner: &str, field: &str| {
+            let mut definitions = Definitions::new(flavor, Vec::new());
+            definitions.reference(owner);
+            definitions.into_value()[owner]["properties"][field].clone()
+        };
+        for (field, expected) in [
+            ("core.v1.Container.resources", json!({})),
+            ("core.v1.Container.name", json!("")),
+            ("core.v1.Container.image", Value::Null),
+            ("core.v1.Container.livenessProbe", Value::Null),
+            ("core.v1.Container.env", Value::Null),
+            ("core.v1.ServicePort.port", json!(0)),
+            ("core.v1.ServicePort.protocol", json!("TCP")),
+            ("core.v1.ServicePort.targetPort", Value::Null),
+            ("core.v1.LocalObjectReference.name", json!("")),
+            ("core.v1.AzureDiskVolumeSource.readOnly", json!(false)),
+            ("core.v1.Pod.metadata", json!({})),
+            ("core.v1.PodStatus.startTime", Value::Null),
+            ("apps.v1.DeploymentSpec.selector", Value::Null),
+            ("networking.v1.HTTPIngressPath.pathType", Value::Null),
+        ] {
+            let (owner, name) = field.rsplit_once('.').unwrap();
+            let owner = format!("io.k8s.api.{owner}");
+            assert_eq!(at(Flavor::V3, &owner, name)["default"], expected, "{field}");
+            assert_eq!(at(Flavor::V2, &owner, name)["default"], Value::Null, "{field}");
+        }
+        let selector = at(Flavor::V3, "io.k8s.api.apps.v1.DeploymentSpec", "selector");
+        assert_eq!(selector["x-kubernetes-map-type"], Value::Null);
+        assert_eq!(
+            selector["allOf"][0],
+            Flavor::V3.reference(&format!("{meta}.LabelSelector"))
+        );
+        let policy = at(Flavor::V2, "io.k8s.api.core.v1.PodSpec", "dnsPolicy");
+        assert_eq!(policy["enum"][0], "ClusterFirst");
+    }
+
+    #[test]
+    fn options_of_deletions_name_the_versions_of_the_document() {
+        let versions = vec![
+            ("apps".to_owned(), "v1".to_owned()),
+            (String::new(), "v1".to_owned()),
+        ];
+        let mut definitions = Definitions::new(Flavor::V3, versions);
+        for name in [DELETE_OPTIONS, PATCH, STATUS, "io.k8s.api.policy.v1.Eviction"] {
+            definitions.reference(name);
+        }
+        let value = definitions.into_value();
+        let kinds = |name: &str| value[name]["x-kubernetes-group-version-kind"].clone();
+        assert_eq!(
+            kinds(DELETE_OPTIONS),
+            json!([{"group": "apps", "version": "v1", "kind": "DeleteOptions"},
+                {"group": "", "version": "v1", "kind": "DeleteOptions"}])
+        );
+        assert_eq!(kinds(PATCH), Value::Null);
+        assert_eq!(
+            kinds(STATUS),
+            json!([{"group": "", "version": "v1", "kind": "Status"}])
+        );
+        assert_eq!(
+            kinds("io.k8s.api.policy.v1.Eviction"),
+            json!([{"group": "policy", "version": "v1", "kind": "Eviction"}])
+        );
     }
 
     #[test]

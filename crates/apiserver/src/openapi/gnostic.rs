@@ -23,6 +23,11 @@ pub(super) fn document(value: &Value) -> Vec<u8> {
         definitions.message(1, &named(name, &schema(one)));
     }
     document.message(9, &definitions);
+    let mut shared = Message::default();
+    for (name, one) in entries(&value["parameters"]) {
+        shared.message(1, &named(name, &parameter(one)));
+    }
+    document.message(10, &shared);
     document.into_bytes()
 }
 
@@ -70,6 +75,11 @@ fn operation(value: &Value) -> Message {
     let mut operation = Message::default();
     operation.text(3, text(&value["description"]));
     operation.text(5, text(&value["operationId"]));
+    for (field, key) in [(1, "tags"), (6, "produces"), (7, "consumes"), (10, "schemes")] {
+        for one in value[key].as_array().into_iter().flatten() {
+            operation.text(field, text(one));
+        }
+    }
     parameters(&mut operation, 8, &value["parameters"]);
     let mut responses = Message::default();
     for (code, answer) in entries(&value["responses"]) {
@@ -90,25 +100,46 @@ fn operation(value: &Value) -> Message {
 }
 
 fn parameters(into: &mut Message, field: u32, value: &Value) {
-    for parameter in value.as_array().into_iter().flatten() {
-        let in_path = parameter["in"] == "path";
-        let mut one = Message::default();
-        if parameter["required"] == true {
-            one.number(1, 1);
-        }
-        one.text(2, text(&parameter["in"]));
-        one.text(3, text(&parameter["description"]));
-        one.text(4, text(&parameter["name"]));
-        // Path parameters have no `allow_empty_value`: their fields are numbered one lower from there on.
-        one.text(if in_path { 5 } else { 6 }, text(&parameter["type"]));
-        let mut bodyless = Message::default();
-        bodyless.message(if in_path { 4 } else { 3 }, &one);
-        let mut parameter = Message::default();
-        parameter.message(2, &bodyless);
+    for one in value.as_array().into_iter().flatten() {
         let mut item = Message::default();
-        item.message(1, &parameter);
+        if one["$ref"].is_string() {
+            let mut reference = Message::default();
+            reference.text(1, text(&one["$ref"]));
+            item.message(2, &reference);
+        } else {
+            item.message(1, &parameter(one));
+        }
         into.message(field, &item);
     }
+}
+
+fn parameter(value: &Value) -> Message {
+    let mut parameter = Message::default();
+    let mut one = Message::default();
+    let is_required = value["required"] == true;
+    if value["in"] == "body" {
+        one.text(2, "body");
+        one.text(3, "body");
+        if is_required {
+            one.number(4, 1);
+        }
+        one.message(5, &schema(&value["schema"]));
+        parameter.message(1, &one);
+        return parameter;
+    }
+    let in_path = value["in"] == "path";
+    if is_required {
+        one.number(1, 1);
+    }
+    one.text(2, text(&value["in"]));
+    one.text(3, text(&value["description"]));
+    one.text(4, text(&value["name"]));
+    // Path parameters have no `allow_empty_value`: their fields are numbered one lower from there on.
+    one.text(if in_path { 5 } else { 6 }, text(&value["type"]));
+    let mut bodyless = Message::default();
+    bodyless.message(if in_path { 4 } else { 3 }, &one);
+    parameter.message(2, &bodyless);
+    parameter
 }
 
 fn schema(value: &Value) -> Message {

@@ -1,225 +1,472 @@
-//! Paths of an OpenAPI document: the kind of each path and the parameters that it takes, which clients read.
+//! Paths of an OpenAPI document: operations, their parameters, and the kinds of their bodies.
 
 use k8s_openapi::apimachinery::pkg::{apis::meta::v1 as meta, version::Info};
 use serde_json::{Map, Value, json};
 
-use super::definitions::{Flavor, name_of};
-use crate::{discovery, resource::Resource, schema::builtin::Root};
+use super::{
+    definitions::{DELETE_OPTIONS, Definitions, Flavor, PATCH, STATUS, name_of},
+    parameters::{self, Parameters},
+};
+use crate::{
+    discovery::{self, Sub},
+    kinds,
+    resource::Resource,
+    schema::builtin::Root,
+};
 
-/// A parameter of the query: name, type, and whether it may come several times.
-type Parameter = (&'static str, &'static str);
-
-const LIST: &[Parameter] = &[
-    ("allowWatchBookmarks", "boolean"),
-    ("continue", "string"),
-    ("fieldSelector", "string"),
-    ("labelSelector", "string"),
-    ("limit", "integer"),
-    ("resourceVersion", "string"),
-    ("resourceVersionMatch", "string"),
-    ("sendInitialEvents", "boolean"),
-    ("timeoutSeconds", "integer"),
-    ("watch", "boolean"),
+const WRITE: &[&str] = &["dryRun", "fieldManager", "fieldValidation"];
+const LIST: &[&str] = &[
+    "allowWatchBookmarks",
+    "continue",
+    "fieldSelector",
+    "labelSelector",
+    "limit",
+    "resourceVersion",
+    "resourceVersionMatch",
+    "sendInitialEvents",
+    "shardSelector",
+    "timeoutSeconds",
+    "watch",
+];
+const DELETE: &[&str] = &[
+    "dryRun",
+    "gracePeriodSeconds",
+    "ignoreStoreReadErrorWithClusterBreakingPotential",
+    "orphanDependents",
+    "propagationPolicy",
 ];
 
-const WRITE: &[Parameter] = &[
-    ("dryRun", "string"),
-    ("fieldManager", "string"),
-    ("fieldValidation", "string"),
+/// An operation on objects.
+struct Operation {
+    verb: &'static str,
+    method: &'static str,
+    action: &'static str,
+    /// The first word of its name.
+    id: &'static str,
+    /// The description: `{of}` is a subresource, `{a}` an article.
+    text: &'static str,
+    /// Keys of its parameters.
+    parameters: &'static [&'static str],
+    codes: &'static [&'static str],
+}
+
+const OPERATIONS: &[Operation] = &[
+    Operation {
+        verb: "list",
+        method: "get",
+        action: "list",
+        id: "list",
+        text: "list or watch objects of kind ",
+        parameters: LIST,
+        codes: &["200"],
+    },
+    Operation {
+        verb: "create",
+        method: "post",
+        action: "post",
+        id: "create",
+        text: "create {of}{a}",
+        parameters: WRITE,
+        codes: &["200", "201", "202"],
+    },
+    Operation {
+        verb: "deletecollection",
+        method: "delete",
+        action: "deletecollection",
+        id: "delete",
+        text: "delete collection of ",
+        parameters: DELETE,
+        codes: &["200"],
+    },
+    Operation {
+        verb: "get",
+        method: "get",
+        action: "get",
+        id: "read",
+        text: "read {of}the specified ",
+        parameters: &[],
+        codes: &["200"],
+    },
+    Operation {
+        verb: "update",
+        method: "put",
+        action: "put",
+        id: "replace",
+        text: "replace {of}the specified ",
+        parameters: WRITE,
+        codes: &["200", "201"],
+    },
+    Operation {
+        verb: "patch",
+        method: "patch",
+        action: "patch",
+        id: "patch",
+        text: "partially update {of}the specified ",
+        parameters: &["dryRun", "patch.fieldManager", "fieldValidation", "force"],
+        codes: &["200", "201"],
+    },
+    Operation {
+        verb: "delete",
+        method: "delete",
+        action: "delete",
+        id: "delete",
+        text: "delete {of}{a}",
+        parameters: DELETE,
+        codes: &["200", "202"],
+    },
 ];
 
-const PATCH: &[Parameter] = &[
-    ("dryRun", "string"),
-    ("fieldManager", "string"),
-    ("fieldValidation", "string"),
-    ("force", "boolean"),
-];
-
-const DELETE: &[Parameter] = &[
-    ("dryRun", "string"),
-    ("gracePeriodSeconds", "integer"),
-    ("ignoreStoreReadErrorWithClusterBreakingPotential", "boolean"),
-    ("orphanDependents", "boolean"),
-    ("propagationPolicy", "string"),
-];
-
-/// One operation: method, verb, action, parameters.
-type Operation = (&'static str, &'static str, &'static str, &'static [Parameter]);
-
-const COLLECTION: &[Operation] = &[
-    ("get", "list", "list", LIST),
-    ("post", "create", "post", WRITE),
-    ("delete", "deletecollection", "deletecollection", DELETE),
-];
-
-const ITEM: &[Operation] = &[
-    ("get", "get", "get", &[]),
-    ("put", "update", "put", WRITE),
-    ("patch", "patch", "patch", PATCH),
-    ("delete", "delete", "delete", DELETE),
-];
-
-const SUB: &[Operation] = &[
-    ("get", "get", "get", &[]),
-    ("put", "update", "put", WRITE),
-    ("patch", "patch", "patch", PATCH),
-    ("post", "create", "post", WRITE),
-    ("delete", "delete", "delete", DELETE),
-];
+/// The parts of a document that paths add to.
+pub(super) struct Parts<'a> {
+    pub(super) flavor: Flavor,
+    pub(super) definitions: &'a mut Definitions,
+    pub(super) parameters: &'a mut Parameters,
+}
 
 /// Adds the paths of a resource.
-pub(super) fn add(paths: &mut Map<String, Value>, flavor: Flavor, resource: &Resource) {
-    let prefix = if resource.group.is_empty() {
-        format!("/api/{}", resource.version)
-    } else {
-        format!("/apis/{}/{}", resource.group, resource.version)
+pub(super) fn add(paths: &mut Map<String, Value>, parts: &mut Parts<'_>, resource: &Resource) {
+    let prefix = match resource.group.as_str() {
+        "" => format!("/api/{}", resource.version),
+        group => format!("/apis/{group}/{}", resource.version),
     };
-    let kind = json!({"group": resource.group, "version": resource.version, "kind": resource.kind});
-    let about = |operations, named: bool, verbs, kind: &Value, scoped: bool| {
-        let one = Path {
-            flavor,
-            resource,
-            named,
-            scoped,
-            verbs,
-            kind: kind.clone(),
-        };
-        one.item(operations)
+    let whole = Path {
+        resource,
+        sub: None,
+        named: false,
+        scoped: resource.namespaced,
+        verbs: Vec::new(),
     };
-    let verbs: &[&str] = &resource.verbs;
+    let among = |verbs: &[&'static str]| {
+        let verbs = verbs.iter().copied();
+        verbs.filter(|verb| resource.verbs.contains(verb)).collect()
+    };
+    let mut insert = |path: String, one: Path<'_>| {
+        if !one.verbs.is_empty() {
+            paths.insert(path, one.item(parts));
+        }
+    };
     let base = if resource.namespaced {
-        format!("{prefix}/namespaces/{{namespace}}")
+        let verbs = among(&["list"]);
+        let all = Path {
+            scoped: false,
+            verbs,
+            ..whole.clone()
+        };
+        insert(format!("{prefix}/{}", resource.plural), all);
+        format!("{prefix}/namespaces/{{namespace}}/{}", resource.plural)
     } else {
-        prefix.clone()
+        format!("{prefix}/{}", resource.plural)
     };
-    let collection = format!("{base}/{}", resource.plural);
-    paths.insert(
-        collection.clone(),
-        about(COLLECTION, false, verbs, &kind, resource.namespaced),
+    let verbs = among(&["list", "create", "deletecollection"]);
+    insert(
+        base.clone(),
+        Path {
+            verbs,
+            ..whole.clone()
+        },
     );
-    if resource.namespaced && verbs.contains(&"list") {
-        let list: &[&str] = &["list"];
-        paths.insert(
-            format!("{prefix}/{}", resource.plural),
-            about(COLLECTION, false, list, &kind, false),
-        );
-    }
-    if verbs.contains(&"get") {
-        paths.insert(
-            format!("{collection}/{{name}}"),
-            about(ITEM, true, verbs, &kind, resource.namespaced),
-        );
-    }
-    for name in &resource.subresources {
+    let verbs = among(&["get", "update", "patch", "delete"]);
+    insert(
+        format!("{base}/{{name}}"),
+        Path {
+            named: true,
+            verbs,
+            ..whole.clone()
+        },
+    );
+    for &name in &resource.subresources {
         let sub = discovery::subresource(resource, name);
-        let own = sub.group.is_empty();
-        let kind = json!({
-            "group": if own { &resource.group } else { sub.group },
-            "version": if own { &resource.version } else { sub.version },
-            "kind": sub.kind,
-        });
-        let path = format!("{collection}/{{name}}/{name}");
-        paths.insert(path, about(SUB, true, sub.verbs, &kind, resource.namespaced));
+        let verbs = sub.verbs.to_vec();
+        let one = Path {
+            sub: Some((name, sub)),
+            named: true,
+            verbs,
+            ..whole.clone()
+        };
+        insert(format!("{base}/{{name}}/{name}"), one);
     }
 }
 
+#[derive(Clone)]
 struct Path<'a> {
-    flavor: Flavor,
     resource: &'a Resource,
+    sub: Option<(&'static str, Sub)>,
     named: bool,
     scoped: bool,
-    verbs: &'a [&'a str],
-    kind: Value,
+    verbs: Vec<&'static str>,
 }
 
 impl Path<'_> {
-    fn item(&self, operations: &[Operation]) -> Value {
-        let mut item = Map::new();
-        for operation in operations
+    fn item(&self, parts: &mut Parts<'_>) -> Value {
+        let operations: Vec<(&Operation, Vec<&str>)> = OPERATIONS
             .iter()
-            .filter(|(_, verb, ..)| self.verbs.contains(verb))
-        {
-            item.insert(operation.0.to_owned(), self.operation(operation));
+            .filter(|one| self.verbs.contains(&one.verb))
+            .map(|one| (one, self.parameters(one, parts.parameters)))
+            .collect();
+        // Parameters that all operations take stand at the path.
+        let is_common = |key: &&str| operations.iter().all(|(_, keys)| keys.contains(key));
+        let common = operations
+            .first()
+            .into_iter()
+            .flat_map(|(_, keys)| keys)
+            .copied()
+            .filter(is_common);
+        let mut common: Vec<&str> = common.collect();
+        if self.scoped {
+            common.push("namespace");
         }
-        let mut parameters = Vec::new();
-        for (name, there) in [("name", self.named), ("namespace", self.scoped)] {
-            if there {
-                parameters.push(self.parameter(name, "string", "path"));
-            }
+        let mut item = Map::new();
+        for (operation, keys) in &operations {
+            let own = keys.iter().copied().filter(|key| !common.contains(key)).collect();
+            item.insert(operation.method.to_owned(), self.operation(parts, operation, own));
         }
-        parameters.push(self.parameter("pretty", "string", "query"));
-        item.insert("parameters".to_owned(), parameters.into());
+        let mut all = Vec::new();
+        if self.named {
+            all.push(("name", parts.parameters.object(self.kind())));
+        }
+        all.extend(
+            common
+                .into_iter()
+                .map(|key| (parameters::name(key), parts.parameters.get(key))),
+        );
+        item.insert("parameters".to_owned(), sorted(all));
         Value::Object(item)
     }
 
-    fn operation(&self, (_, verb, action, parameters): &Operation) -> Value {
-        let kind = self.kind["kind"].as_str().unwrap_or_default();
-        let own = kind == self.resource.kind;
-        let scope = if self.scoped { "Namespaced" } else { "" };
-        let group = self
-            .resource
-            .group
-            .split('.')
-            .next()
-            .filter(|group| !group.is_empty());
-        let id = format!(
-            "{verb}{}{}{scope}{kind}",
-            capital(group.unwrap_or("core")),
-            capital(&self.resource.version)
-        );
-        let parameters: Vec<Value> = parameters
-            .iter()
-            .map(|(name, kind)| self.parameter(name, kind, "query"))
-            .collect();
-        let mut answer = json!({"description": "OK"});
-        let mut operation = json!({
-            "description": format!("{verb} {kind}"), "operationId": id,
-            "x-kubernetes-action": action, "x-kubernetes-group-version-kind": self.kind,
-        });
-        if own {
-            let name = name_of(self.resource);
-            let answered = if *verb == "list" {
-                format!("{name}List")
+    /// The kind of the bodies.
+    fn kind(&self) -> &str {
+        self.sub
+            .as_ref()
+            .map_or(&self.resource.kind, |(_, sub)| &sub.kind)
+    }
+
+    fn sub(&self) -> &'static str {
+        self.sub.as_ref().map_or("", |(name, _)| *name)
+    }
+
+    /// True if requests are handed on to a node or a pod.
+    fn is_connect(&self) -> bool {
+        matches!(self.sub(), "attach" | "exec" | "portforward" | "proxy")
+    }
+
+    /// The keys of the parameters of an operation.
+    fn parameters(&self, operation: &Operation, table: &Parameters) -> Vec<&'static str> {
+        if self.is_connect() {
+            let leading = if self.sub() == "proxy" {
+                self.resource.kind.clone() + "."
             } else {
-                name.clone()
+                String::new()
             };
-            let schema = self.flavor.reference(&answered);
-            match self.flavor {
-                Flavor::V2 => answer["schema"] = schema,
-                Flavor::V3 => {
-                    answer["content"] = json!({"application/json": {"schema": schema}});
-                    if matches!(*verb, "create" | "update") {
-                        let schema = self.flavor.reference(&name);
-                        operation["requestBody"] = json!({"content": {"*/*": {"schema": schema}}});
-                    }
+            return table.special(&format!("{leading}{}.", self.sub())).collect();
+        }
+        let mut keys = operation.parameters.to_vec();
+        match operation.verb {
+            "deletecollection" => {
+                keys.extend(
+                    LIST.iter()
+                        .filter(|key| !["allowWatchBookmarks", "watch"].contains(*key)),
+                );
+            }
+            "get" if self.sub() == "log" => keys.extend(table.special("log.")),
+            _ => {}
+        }
+        keys.push("pretty");
+        keys
+    }
+
+    fn operation(&self, parts: &mut Parts<'_>, operation: &Operation, keys: Vec<&str>) -> Value {
+        let resource = self.resource;
+        let group = match resource.group.as_str() {
+            "" => "core".to_owned(),
+            group => in_camel_case(group),
+        };
+        let (group_of_kind, version_of_kind) = match &self.sub {
+            Some((_, sub)) if !sub.group.is_empty() => (sub.group, sub.version),
+            _ => (resource.group.as_str(), resource.version.as_str()),
+        };
+        let (action, id, text) = self.words(operation);
+        let when = |condition: bool, word: &'static str| if condition { word } else { "" };
+        let is_across = operation.verb == "list" && resource.namespaced && !self.scoped;
+        let id = [
+            id,
+            capital(&group),
+            capital(&resource.version),
+            when(operation.verb == "deletecollection", "Collection").to_owned(),
+            capital(when(self.is_connect(), operation.method)),
+            when(self.scoped, "Namespaced").to_owned(),
+            resource.kind.clone(),
+            capital(self.sub()),
+            when(is_across, "ForAllNamespaces").to_owned(),
+        ]
+        .concat();
+        let mut value = json!({
+            "tags": [format!("{group}_{}", resource.version)], "description": text, "operationId": id,
+            "x-kubernetes-action": action,
+            "x-kubernetes-group-version-kind": {"group": group_of_kind, "version": version_of_kind, "kind": self.kind()},
+        });
+        let (consumes, produces) = self.media(operation);
+        let mut parameters: Vec<(&str, Value)> = keys
+            .into_iter()
+            .map(|key| (parameters::name(key), parts.parameters.get(key)))
+            .collect();
+        if let Some((body, is_required)) = self.body(operation) {
+            let reference = parts.definitions.reference(&body);
+            let is_general = [DELETE_OPTIONS, PATCH].contains(&body.as_str());
+            if parts.flavor == Flavor::V2 {
+                let body = parts.parameters.body(&reference, is_required, is_general);
+                parameters.push(("body", body));
+            } else {
+                value["requestBody"] = json!({"content": content(&consumes, &reference)});
+                if is_required {
+                    value["requestBody"]["required"] = true.into();
                 }
             }
         }
-        if *verb == "patch" && self.flavor == Flavor::V3 {
-            let body = json!({"schema": {"type": "object"}});
-            operation["requestBody"] = json!({"content": {
-                "application/json-patch+json": body, "application/merge-patch+json": body, "application/apply-patch+yaml": body}});
-        }
-        operation["responses"] = json!({"200": answer});
         if !parameters.is_empty() {
-            operation["parameters"] = parameters.into();
+            value["parameters"] = sorted(parameters);
         }
-        operation
+        let schema = match self.answer(operation) {
+            Some(name) => parts.definitions.reference(&name),
+            None => json!({"type": "string"}),
+        };
+        let mut responses = json!({"401": {"description": "Unauthorized"}});
+        for (code, text) in [("200", "OK"), ("201", "Created"), ("202", "Accepted")] {
+            if operation.codes.contains(&code) && (code == "200" || !self.is_connect()) {
+                responses[code] = match parts.flavor {
+                    Flavor::V2 => json!({"description": text, "schema": schema}),
+                    Flavor::V3 => json!({"description": text, "content": content(&produces, &schema)}),
+                };
+            }
+        }
+        value["responses"] = responses;
+        if parts.flavor == Flavor::V2 {
+            value["consumes"] = consumes.into();
+            value["produces"] = produces.into();
+            value["schemes"] = json!(["https"]);
+        }
+        value
     }
 
-    fn parameter(&self, name: &str, kind: &str, place: &str) -> Value {
-        let mut parameter = json!({"name": name, "in": place});
-        if place == "path" {
-            parameter["required"] = true.into();
+    /// The action, the first word of the name, and the description.
+    fn words(&self, operation: &Operation) -> (&'static str, String, String) {
+        let kind = &self.resource.kind;
+        let sub = self.sub();
+        if self.is_connect() {
+            let method = operation.method.to_uppercase();
+            let text = format!("connect {method} requests to {sub} of {kind}");
+            return ("connect", "connect".to_owned(), text);
         }
-        match self.flavor {
-            Flavor::V2 => {
-                parameter["type"] = kind.into();
-                parameter["uniqueItems"] = true.into();
+        let of = if sub.is_empty() {
+            String::new()
+        } else {
+            format!("{sub} of ")
+        };
+        let text = operation.text.replace("{of}", &of).replace("{a}", article(kind)) + kind;
+        let is_custom = self.resource.custom.is_some();
+        let text = if is_custom {
+            text.replace("list or watch", "list")
+        } else {
+            text
+        };
+        (operation.action, operation.id.to_owned(), text)
+    }
+
+    /// The media types of requests and of answers.
+    fn media(&self, operation: &Operation) -> (Vec<&'static str>, Vec<&'static str>) {
+        const CUSTOM: [&str; 2] = ["application/json", "application/yaml"];
+        let is_custom = self.resource.custom.is_some();
+        let consumes = match operation.verb {
+            "patch" if !self.is_connect() => {
+                let all = [
+                    "application/json-patch+json",
+                    "application/merge-patch+json",
+                    "application/strategic-merge-patch+json",
+                    "application/apply-patch+yaml",
+                ];
+                all.into_iter()
+                    .filter(|one| !(is_custom && one.contains("strategic")))
+                    .collect()
             }
-            Flavor::V3 => parameter["schema"] = json!({"type": kind, "uniqueItems": true}),
+            _ if is_custom => CUSTOM.to_vec(),
+            _ => vec!["*/*"],
+        };
+        if self.is_connect() {
+            return (consumes, vec!["*/*"]);
         }
-        parameter
+        let mut produces = CUSTOM.to_vec();
+        if !is_custom {
+            produces.push("application/vnd.kubernetes.protobuf");
+        }
+        if self.sub() == "log" {
+            produces.insert(0, "text/plain");
+        }
+        if operation.verb == "list" && !is_custom {
+            produces.push("application/json;stream=watch");
+            produces.push("application/vnd.kubernetes.protobuf;stream=watch");
+        }
+        (consumes, produces)
+    }
+
+    /// The definition of the body of requests; true if there must be one.
+    fn body(&self, operation: &Operation) -> Option<(String, bool)> {
+        if self.is_connect() {
+            return None;
+        }
+        match operation.verb {
+            "create" | "update" => self.definition().map(|name| (name, true)),
+            "patch" => Some((PATCH.to_owned(), true)),
+            "delete" | "deletecollection" => Some((DELETE_OPTIONS.to_owned(), false)),
+            _ => None,
+        }
+    }
+
+    /// The definition of the answer; `None` for text.
+    fn answer(&self, operation: &Operation) -> Option<String> {
+        if self.is_connect() || self.sub() == "log" {
+            return None;
+        }
+        match operation.verb {
+            "list" => self.definition().map(|name| name + "List"),
+            "delete" if self.resource.rules.delete_returns_object() => self.definition(),
+            "delete" | "deletecollection" => Some(STATUS.to_owned()),
+            _ => self.definition(),
+        }
+    }
+
+    /// The definition of the kind.
+    fn definition(&self) -> Option<String> {
+        match &self.sub {
+            Some((_, sub)) if sub.kind != self.resource.kind => {
+                let (group, version) = match sub.group {
+                    "" => (self.resource.group.as_str(), self.resource.version.as_str()),
+                    group => (group, sub.version),
+                };
+                kinds::find(group, version, &sub.kind).map(|def| (def.root.name)().into_owned())
+            }
+            _ => Some(name_of(self.resource)),
+        }
+    }
+}
+
+/// Parameters by their names.
+fn sorted(mut parameters: Vec<(&str, Value)>) -> Value {
+    parameters.sort_by_key(|(name, _)| *name);
+    parameters.into_iter().map(|(_, value)| value).collect()
+}
+
+fn content(media: &[&str], schema: &Value) -> Map<String, Value> {
+    let one = |media: &&str| ((*media).to_owned(), json!({"schema": schema}));
+    media.iter().map(one).collect()
+}
+
+/// The article before a kind; names that are plurals have none.
+fn article(kind: &str) -> &'static str {
+    if kind.ends_with('s') && !kind.ends_with("ss") {
+        ""
+    } else if kind.starts_with(['A', 'E', 'I', 'O', 'U']) {
+        "an "
+    } else {
+        "a "
     }
 }
 
@@ -300,11 +547,7 @@ impl Discovery {
 
     pub(super) fn item(&self) -> Value {
         let schema = Flavor::V3.reference(&(self.answer.name)());
-        let content: Map<String, Value> = self
-            .media
-            .iter()
-            .map(|media| ((*media).to_owned(), json!({"schema": schema})))
-            .collect();
+        let content = content(self.media, &schema);
         json!({"get": {
             "tags": [self.tag], "description": self.description, "operationId": self.id,
             "responses": {"200": {"description": "OK", "content": content}, "401": {"description": "Unauthorized"}},

@@ -109,6 +109,7 @@ impl Builder<'_> {
                 is_kind && matches!(field.as_str(), "spec" | "status") && node.kind == Type::Object;
             schema.properties.insert(field.clone(), Arc::new(node));
         }
+        require(&mut schema.required, owner);
         schema
     }
 
@@ -185,7 +186,13 @@ fn apply_facts(node: &mut Schema, owner: &str, field: &str, required: bool) {
                 "granular" => node.atomic = false,
                 "merge" => node.patch_merge_key = Some(String::new()),
                 "retain" => node.retain_keys = true,
-                other => node.default = other.strip_prefix('=').map(Value::from),
+                other => {
+                    let text = other.strip_prefix('=');
+                    node.default = text.map(|text| match node.kind {
+                        Type::Boolean => (text == "true").into(),
+                        _ => text.into(),
+                    });
+                }
             },
         }
     }
@@ -194,6 +201,20 @@ fn apply_facts(node: &mut Schema, owner: &str, field: &str, required: bool) {
         Type::Boolean | Type::Integer | Type::Number => zero,
         _ => false,
     };
+}
+
+/// The fields that Kubernetes requires, in its order: the generated types require some that may be absent, and metadata everywhere.
+fn require(required: &mut Vec<String>, owner: &str) {
+    const NEEDS_METADATA: &str = "io.k8s.api.core.v1.Event";
+    required.retain(|field| {
+        (field != "metadata" || owner == NEEDS_METADATA) && !facts::of(owner, field).contains(&"omit")
+    });
+    let order = facts::of(owner, ".")
+        .iter()
+        .find_map(|fact| fact.strip_prefix("order:"));
+    if let Some(order) = order {
+        required.sort_by_key(|field| order.split('+').position(|one| one == field));
+    }
 }
 
 fn strings(value: Option<&Value>) -> Vec<String> {
@@ -207,6 +228,8 @@ fn strings(value: Option<&Value>) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::{APIResourceList, APIVersions};
+
     use super::*;
     use crate::kinds;
 
@@ -214,7 +237,10 @@ mod tests {
         for root in kinds::roots() {
             let _ = root.schema();
         }
-        let _ = Root::DELETE_OPTIONS.schema();
+        let discovery = [Root::of::<APIResourceList>(), Root::of::<APIVersions>()];
+        for root in discovery.into_iter().chain(Root::SHARED) {
+            let _ = root.schema();
+        }
     }
 
     #[test]
@@ -228,6 +254,36 @@ mod tests {
             assert!(
                 field == "." || schema.properties.contains_key(field),
                 "{owner} has no field {field}"
+            );
+        }
+    }
+
+    #[test]
+    fn required_fields_are_those_of_kubernetes_in_its_order() {
+        build_all();
+        for owner in facts::all()
+            .filter(|(_, field)| *field == ".")
+            .map(|(owner, _)| owner)
+        {
+            let order = facts::of(owner, ".")
+                .iter()
+                .find_map(|fact| fact.strip_prefix("order:"));
+            if let Some(order) = order {
+                let fields: Vec<&str> = order.split('+').collect();
+                assert_eq!(kinds::definition(owner).required, fields, "{owner}");
+            }
+        }
+        for (name, required) in [
+            ("core.v1.Event", &["metadata", "involvedObject"][..]),
+            ("core.v1.ConfigMap", &[]),
+            ("core.v1.LocalObjectReference", &[]),
+            ("core.v1.SecretKeySelector", &["key"]),
+            ("core.v1.VolumeMount", &["name", "mountPath"]),
+        ] {
+            assert_eq!(
+                kinds::definition(&format!("io.k8s.api.{name}")).required,
+                required,
+                "{name}"
             );
         }
     }

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, sync::Arc};
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{DeleteOptions, ObjectMeta};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{DeleteOptions, ListMeta, ObjectMeta, Patch, Status};
 use schemars::{JsonSchema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value};
 
@@ -22,6 +22,15 @@ impl Root {
 
     /// The body of a DELETE.
     pub const DELETE_OPTIONS: Self = Self::of::<DeleteOptions>();
+
+    /// The types that requests of all kinds share.
+    pub const SHARED: [Self; 5] = [
+        Self::METADATA,
+        Self::DELETE_OPTIONS,
+        Self::of::<ListMeta>(),
+        Self::of::<Patch>(),
+        Self::of::<Status>(),
+    ];
 
     /// The root of a type.
     #[must_use]
