@@ -16,8 +16,8 @@ pub(crate) use view::{NONE, SHOWN, UNKNOWN, UNSET, View, duration, or_none, seco
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Printer {
     pub(crate) columns: &'static [Column],
-    /// The cells of an object, one for each column.
-    pub(crate) cells: fn(&View<'_>) -> Vec<Value>,
+    /// The cells of an object, one for each column, where the columns do not say them.
+    pub(crate) cells: Option<fn(&View<'_>) -> Vec<Value>>,
     /// Conditions of the row of an object.
     pub(crate) conditions: fn(&View<'_>) -> Option<Value>,
     /// The type that documents the columns, where it is not that of the kind.
@@ -26,17 +26,31 @@ pub(crate) struct Printer {
 
 impl Printer {
     /// A kind without columns of its own: when it was created.
-    pub(crate) const DEFAULT: Self = Self::new(&[NAME, date("Created At", AGE.about)], |object| {
-        vec![object.name(), object.text("metadata.creationTimestamp").into()]
-    });
+    pub(crate) const DEFAULT: Self = Self::of(&[NAME, date("Created At", AGE.about)]);
 
-    /// Columns, and what fills them.
-    pub(crate) const fn new(columns: &'static [Column], cells: fn(&View<'_>) -> Vec<Value>) -> Self {
+    /// Columns.
+    pub(crate) const fn of(columns: &'static [Column]) -> Self {
         Self {
             columns,
-            cells,
+            cells: None,
             conditions: |_| None,
             documented: None,
+        }
+    }
+
+    /// Columns whose cells are made together.
+    pub(crate) const fn new(columns: &'static [Column], cells: fn(&View<'_>) -> Vec<Value>) -> Self {
+        Self {
+            cells: Some(cells),
+            ..Self::of(columns)
+        }
+    }
+
+    /// The cells of an object, one for each column.
+    pub(crate) fn cells(&self, object: &View<'_>) -> Vec<Value> {
+        match self.cells {
+            Some(cells) => cells(object),
+            None => self.columns.iter().map(|column| column.cell(object)).collect(),
         }
     }
 }

@@ -33,24 +33,20 @@ pub(crate) enum Include {
 }
 
 /// A scale, of whatever kind.
-const SCALE: Printer = Printer::new(
-    &[
-        words("Name", NAME.about),
-        integer(
-            "Desired",
-            "replicas is the desired number of instances for the scaled object.",
-        ),
-        integer(
-            "Available",
-            "replicas is the actual number of observed instances of the scaled object.",
-        ),
-        AGE,
-    ],
-    |scale| {
-        let (wanted, present) = (scale.number("spec.replicas"), scale.number("status.replicas"));
-        vec![scale.name(), wanted.into(), present.into(), scale.age()]
-    },
-);
+const SCALE: Printer = Printer::of(&[
+    words("Name", NAME.about),
+    integer(
+        "Desired",
+        "replicas is the desired number of instances for the scaled object.",
+    )
+    .at("spec.replicas"),
+    integer(
+        "Available",
+        "replicas is the actual number of observed instances of the scaled object.",
+    )
+    .at("status.replicas"),
+    AGE,
+]);
 
 /// `columnDefinitions` of a resource.
 #[must_use]
@@ -70,9 +66,9 @@ pub(crate) fn columns(resource: &Resource) -> Vec<Value> {
 pub(crate) fn row(resource: &Resource, object: &Object, include: Include, now: i64) -> Value {
     let view = View { object, now };
     let cells = match &resource.custom {
-        _ if is_scale(object) => (SCALE.cells)(&view),
+        _ if is_scale(object) => SCALE.cells(&view),
         Some(custom) => custom::cells(&custom.columns, &view),
-        None => (resource.printer.cells)(&view),
+        None => resource.printer.cells(&view),
     };
     let mut row = with_object(cells, object, include);
     if let Some(conditions) = (resource.printer.conditions)(&view) {

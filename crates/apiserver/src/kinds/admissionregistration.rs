@@ -42,20 +42,18 @@ const OPERATIONS: [&str; 5] = ["*", "CONNECT", "CREATE", "DELETE", "UPDATE"];
 const FAILURE_POLICIES: [&str; 2] = ["Fail", "Ignore"];
 
 /// The printer of webhook configurations.
-const WEBHOOKS: Printer = Printer::new(
-    &[
-        NAME,
-        integer(
-            "Webhooks",
-            "Webhooks indicates the number of webhooks configured in this object",
-        ),
-        AGE,
-    ],
-    |configuration| {
+const WEBHOOKS: Printer = Printer::of(&[
+    NAME,
+    integer(
+        "Webhooks",
+        "Webhooks indicates the number of webhooks configured in this object",
+    )
+    .shows(|configuration| {
         let count = configuration.count("webhooks");
-        vec![configuration.name(), count.into(), configuration.age()]
-    },
-);
+        count.into()
+    }),
+    AGE,
+]);
 
 const PARAMETERS: Column = words(
     "ParamKind",
@@ -63,31 +61,28 @@ const PARAMETERS: Column = words(
 );
 
 /// The printer of bindings.
-const BINDING: Printer = Printer::new(
-    &[
-        NAME,
-        words(
-            "PolicyName",
-            "PolicyName indicates the policy definition which the policy binding binded to",
-        ),
-        words(
-            "ParamRef",
-            "ParamRef indicates the param resource which sets the configration param",
-        ),
-        AGE,
-    ],
-    |binding| {
+const BINDING: Printer = Printer::of(&[
+    NAME,
+    words(
+        "PolicyName",
+        "PolicyName indicates the policy definition which the policy binding binded to",
+    )
+    .at("spec.policyName"),
+    words(
+        "ParamRef",
+        "ParamRef indicates the param resource which sets the configration param",
+    )
+    .shows(|binding| {
         let text = |name: &str| binding.text(&format!("spec.paramRef.{name}"));
-        let parameter = match (text("namespace"), text("name")) {
-            _ if binding.at("spec.paramRef").is_none() => UNSET.to_owned(),
-            ("", "") => binding.selector_text("spec.paramRef.selector"),
-            ("", name) => format!("*/{name}"),
-            (namespace, name) => format!("{namespace}/{name}"),
-        };
-        let policy = binding.text("spec.policyName");
-        vec![binding.name(), policy.into(), parameter.into(), binding.age()]
-    },
-);
+        match (text("namespace"), text("name")) {
+            _ if binding.at("spec.paramRef").is_none() => UNSET.into(),
+            ("", "") => binding.selector_text("spec.paramRef.selector").into(),
+            ("", name) => format!("*/{name}").into(),
+            (namespace, name) => format!("{namespace}/{name}").into(),
+        }
+    }),
+    AGE,
+]);
 
 fn parameters(policy: &View<'_>) -> String {
     match policy.at("spec.paramKind") {

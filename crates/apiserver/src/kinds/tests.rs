@@ -79,7 +79,7 @@ fn every_file_of_a_group_is_a_kind_of_the_table() {
 fn every_kind_has_a_cell_for_each_column() {
     let object = Object::new();
     for def in served() {
-        let cells = (def.printer.cells)(&View {
+        let cells = def.printer.cells(&View {
             object: &object,
             now: 0,
         });

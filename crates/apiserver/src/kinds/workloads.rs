@@ -16,9 +16,6 @@ use crate::{
 const MISMATCH: &str = "`selector` does not match template `labels`";
 const HOSTNAMES: &str = "metadata.name: this is used in Pod names and hostnames, which can result in surprising behavior; a DNS label is recommended:";
 
-/// Path of the containers in a workload.
-pub(super) const CONTAINERS: &str = "spec.template.spec.containers";
-
 /// True if a `LabelSelector` selects these labels; an absent one selects nothing.
 pub(crate) fn selects(selector: Option<&Object>, labels: &Object) -> bool {
     let Some(selector) = selector else { return false };

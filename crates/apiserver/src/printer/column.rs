@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::View;
 use crate::schema::Schema;
 
 /// A column of a built-in kind.
@@ -14,6 +15,48 @@ pub(crate) struct Column {
     pub(crate) priority: u8,
     /// The description; with a dot in front the path of the field whose documentation it is.
     pub(crate) about: &'static str,
+    /// The path of the field that is shown; that of the description if empty.
+    path: &'static str,
+    /// The text of a field that is not there.
+    absent: &'static str,
+    /// The cell, where it is not one field.
+    cell: Option<fn(&View<'_>) -> Value>,
+}
+
+impl Column {
+    /// The same of the field at this path.
+    pub(crate) const fn at(self, path: &'static str) -> Self {
+        Self { path, ..self }
+    }
+
+    /// The same with this text where the field is not there.
+    pub(crate) const fn or(self, absent: &'static str) -> Self {
+        Self { absent, ..self }
+    }
+
+    /// The same with this cell.
+    pub(crate) const fn shows(self, cell: fn(&View<'_>) -> Value) -> Self {
+        Self {
+            cell: Some(cell),
+            ..self
+        }
+    }
+
+    /// The cell of an object.
+    pub(super) fn cell(&self, object: &View<'_>) -> Value {
+        if let Some(cell) = self.cell {
+            return cell(object);
+        }
+        let path = match self.path {
+            "" => self.about.trim_start_matches('.'),
+            path => path,
+        };
+        match self.kind {
+            "integer" => object.number(path).into(),
+            "boolean" => object.flag(path).into(),
+            _ => object.or(path, self.absent),
+        }
+    }
 }
 
 /// The name of the object.
@@ -23,13 +66,15 @@ pub(crate) const NAME: Column = Column {
 };
 
 /// The age of the object.
-pub(crate) const AGE: Column = words("Age", ".metadata.creationTimestamp");
+pub(crate) const AGE: Column = words("Age", ".metadata.creationTimestamp").shows(View::age);
 
 /// Names of containers.
-pub(crate) const CONTAINERS: Column = wide("Containers", "Names of each container in the template.");
+pub(crate) const CONTAINERS: Column = wide("Containers", "Names of each container in the template.")
+    .shows(|object| object.joined("spec.template.spec.containers", "name"));
 
 /// Images of containers.
-pub(crate) const IMAGES: Column = wide("Images", "Images referenced by each container in the template.");
+pub(crate) const IMAGES: Column = wide("Images", "Images referenced by each container in the template.")
+    .shows(|object| object.joined("spec.template.spec.containers", "image"));
 
 /// A column of words.
 pub(crate) const fn words(name: &'static str, about: &'static str) -> Column {
@@ -39,6 +84,9 @@ pub(crate) const fn words(name: &'static str, about: &'static str) -> Column {
         format: "",
         priority: 0,
         about,
+        path: "",
+        absent: "",
+        cell: None,
     }
 }
 

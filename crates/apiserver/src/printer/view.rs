@@ -113,17 +113,11 @@ impl<'a> View<'a> {
             .any(|one| one["type"] == condition && one["status"] == "True")
     }
 
-    /// Names and images of containers, each in one cell.
-    pub(crate) fn containers(&self, path: &str) -> [Value; 2] {
-        let join = |field: &str| {
-            let words: Vec<&str> = self
-                .list(path)
-                .iter()
-                .filter_map(|one| one[field].as_str())
-                .collect();
-            words.join(",").into()
-        };
-        [join("name"), join("image")]
+    /// A field of the items of a list, in one cell.
+    pub(crate) fn joined(&self, path: &str, field: &str) -> Value {
+        let items = self.list(path).iter();
+        let words: Vec<&str> = items.filter_map(|one| one[field].as_str()).collect();
+        words.join(",").into()
     }
 
     /// A map of labels: `a=b,c=d`.

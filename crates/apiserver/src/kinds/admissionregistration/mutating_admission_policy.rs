@@ -19,26 +19,19 @@ pub(super) static DEF: KindDef = KindDef {
         super::policy(spec, errors);
         mutations(spec, errors);
     },
-    printer: Printer::new(
-        &[
-            NAME,
-            integer(
-                "Mutations",
-                "Mutation indicates the number of mutations rules defined in this configuration",
-            ),
-            PARAMETERS,
-            AGE,
-        ],
-        |policy| {
+    printer: Printer::of(&[
+        NAME,
+        integer(
+            "Mutations",
+            "Mutation indicates the number of mutations rules defined in this configuration",
+        )
+        .shows(|policy| {
             let rules = policy.count("spec.mutations");
-            vec![
-                policy.name(),
-                rules.into(),
-                parameters(policy).into(),
-                policy.age(),
-            ]
-        },
-    ),
+            rules.into()
+        }),
+        PARAMETERS.shows(|policy| parameters(policy).into()),
+        AGE,
+    ]),
     ..KindDef::of::<k8s_openapi::api::admissionregistration::v1::MutatingAdmissionPolicy>()
 };
 

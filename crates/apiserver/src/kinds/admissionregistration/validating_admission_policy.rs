@@ -23,26 +23,19 @@ pub(super) static DEF: KindDef = KindDef {
         super::policy(spec, errors);
         validations(spec, errors);
     },
-    printer: Printer::new(
-        &[
-            NAME,
-            integer(
-                "Validations",
-                "Validations indicates the number of validation rules defined in this configuration",
-            ),
-            PARAMETERS,
-            AGE,
-        ],
-        |policy| {
+    printer: Printer::of(&[
+        NAME,
+        integer(
+            "Validations",
+            "Validations indicates the number of validation rules defined in this configuration",
+        )
+        .shows(|policy| {
             let rules = policy.count("spec.validations");
-            vec![
-                policy.name(),
-                rules.into(),
-                parameters(policy).into(),
-                policy.age(),
-            ]
-        },
-    ),
+            rules.into()
+        }),
+        PARAMETERS.shows(|policy| parameters(policy).into()),
+        AGE,
+    ]),
     ..KindDef::of::<k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy>()
 };
 

@@ -20,22 +20,12 @@ pub(super) static DEF: KindDef = KindDef {
             all.invalid("data", new.get("data").cloned().unwrap_or_default(), IMMUTABLE);
         }
     }),
-    printer: Printer::new(
-        &[
-            NAME,
-            words("Controller", "Controller of the object"),
-            words("Revision", ".revision"),
-            AGE,
-        ],
-        |object| {
-            vec![
-                object.name(),
-                controller(object).into(),
-                object.number("revision").into(),
-                object.age(),
-            ]
-        },
-    ),
+    printer: Printer::of(&[
+        NAME,
+        words("Controller", "Controller of the object").shows(|object| controller(object).into()),
+        words("Revision", ".revision").shows(|object| object.number("revision").into()),
+        AGE,
+    ]),
     ..KindDef::of::<k8s_openapi::api::apps::v1::ControllerRevision>()
 };
 

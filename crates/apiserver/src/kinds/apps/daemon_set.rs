@@ -51,37 +51,20 @@ pub(super) static DEF: KindDef = KindDef {
         found
     },
     pod_spec: &["spec", "template", "spec"],
-    printer: Printer::new(
-        &[
-            NAME,
-            integer("Desired", ".status.desiredNumberScheduled"),
-            integer("Current", ".status.currentNumberScheduled"),
-            integer("Ready", ".status.numberReady"),
-            integer("Up-to-date", ".status.updatedNumberScheduled"),
-            integer("Available", ".status.numberAvailable"),
-            words("Node Selector", ".spec.template.spec.nodeSelector"),
-            AGE,
-            CONTAINERS,
-            IMAGES,
-            wide("Selector", ".spec.selector"),
-        ],
-        |object| {
-            let [names, images] = object.containers(workloads::CONTAINERS);
-            vec![
-                object.name(),
-                object.number("status.desiredNumberScheduled").into(),
-                object.number("status.currentNumberScheduled").into(),
-                object.number("status.numberReady").into(),
-                object.number("status.updatedNumberScheduled").into(),
-                object.number("status.numberAvailable").into(),
-                object.labels("spec.template.spec.nodeSelector"),
-                object.age(),
-                names,
-                images,
-                object.selector("spec.selector"),
-            ]
-        },
-    ),
+    printer: Printer::of(&[
+        NAME,
+        integer("Desired", ".status.desiredNumberScheduled"),
+        integer("Current", ".status.currentNumberScheduled"),
+        integer("Ready", ".status.numberReady"),
+        integer("Up-to-date", ".status.updatedNumberScheduled"),
+        integer("Available", ".status.numberAvailable"),
+        words("Node Selector", ".spec.template.spec.nodeSelector")
+            .shows(|object| object.labels("spec.template.spec.nodeSelector")),
+        AGE,
+        CONTAINERS,
+        IMAGES,
+        wide("Selector", ".spec.selector").shows(|object| object.selector("spec.selector")),
+    ]),
     ..KindDef::of::<k8s_openapi::api::apps::v1::DaemonSet>()
 };
 

@@ -33,31 +33,18 @@ pub(super) static DEF: KindDef = KindDef {
     },
     warnings: workloads::warnings,
     pod_spec: &["spec", "template", "spec"],
-    printer: Printer::new(
-        &[
-            NAME,
-            words("Ready", "Number of the pod with ready state"),
-            words("Up-to-date", ".status.updatedReplicas"),
-            words("Available", ".status.availableReplicas"),
-            AGE,
-            CONTAINERS,
-            IMAGES,
-            wide("Selector", ".spec.selector"),
-        ],
-        |object| {
-            let [names, images] = object.containers(workloads::CONTAINERS);
-            vec![
-                object.name(),
-                workloads::ready(object),
-                object.number("status.updatedReplicas").into(),
-                object.number("status.availableReplicas").into(),
-                object.age(),
-                names,
-                images,
-                object.selector_text("spec.selector").into(),
-            ]
-        },
-    ),
+    printer: Printer::of(&[
+        NAME,
+        words("Ready", "Number of the pod with ready state").shows(workloads::ready),
+        words("Up-to-date", ".status.updatedReplicas")
+            .shows(|object| object.number("status.updatedReplicas").into()),
+        words("Available", ".status.availableReplicas")
+            .shows(|object| object.number("status.availableReplicas").into()),
+        AGE,
+        CONTAINERS,
+        IMAGES,
+        wide("Selector", ".spec.selector").shows(|object| object.selector_text("spec.selector").into()),
+    ]),
     ..KindDef::of::<k8s_openapi::api::apps::v1::Deployment>()
 };
 

@@ -47,9 +47,7 @@ pub(super) static DEF: KindDef = KindDef {
     status_changes: |new, _, errors| errors.extend(workloads::counts(below(new, "status"), &COUNTS, &BOUNDS)),
     warnings: workloads::warnings,
     pod_spec: &["spec", "template", "spec"],
-    printer: Printer::new(REPLICAS, |object| {
-        replicas(object, object.selector("spec.selector"))
-    }),
+    printer: Printer::of(&replicas(|object| object.selector("spec.selector"))),
     ..KindDef::of::<k8s_openapi::api::apps::v1::ReplicaSet>()
 };
 
@@ -62,27 +60,15 @@ fn errors(object: &Object, errors: &mut Errors) {
     workloads::template(spec, "spec", "ReplicaSet", errors);
 }
 
-pub(in crate::kinds) const REPLICAS: &[Column] = &[
-    NAME,
-    integer("Desired", ".spec.replicas"),
-    integer("Current", ".status.replicas"),
-    integer("Ready", ".status.readyReplicas"),
-    AGE,
-    CONTAINERS,
-    IMAGES,
-    wide("Selector", ".spec.selector"),
-];
-
-pub(in crate::kinds) fn replicas(object: &View<'_>, selector: Value) -> Vec<Value> {
-    let [names, images] = object.containers(workloads::CONTAINERS);
-    vec![
-        object.name(),
-        object.number("spec.replicas").into(),
-        object.number("status.replicas").into(),
-        object.number("status.readyReplicas").into(),
-        object.age(),
-        names,
-        images,
-        selector,
+pub(in crate::kinds) const fn replicas(selector: fn(&View<'_>) -> Value) -> [Column; 8] {
+    [
+        NAME,
+        integer("Desired", ".spec.replicas"),
+        integer("Current", ".status.replicas"),
+        integer("Ready", ".status.readyReplicas"),
+        AGE,
+        CONTAINERS,
+        IMAGES,
+        wide("Selector", ".spec.selector").shows(selector),
     ]
 }

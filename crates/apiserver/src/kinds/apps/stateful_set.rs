@@ -40,25 +40,13 @@ pub(super) static DEF: KindDef = KindDef {
     status_changes,
     warnings,
     pod_spec: &["spec", "template", "spec"],
-    printer: Printer::new(
-        &[
-            NAME,
-            words("Ready", "Number of the pod with ready state"),
-            AGE,
-            CONTAINERS,
-            IMAGES,
-        ],
-        |object| {
-            let [names, images] = object.containers(workloads::CONTAINERS);
-            vec![
-                object.name(),
-                workloads::ready(object),
-                object.age(),
-                names,
-                images,
-            ]
-        },
-    ),
+    printer: Printer::of(&[
+        NAME,
+        words("Ready", "Number of the pod with ready state").shows(workloads::ready),
+        AGE,
+        CONTAINERS,
+        IMAGES,
+    ]),
     ..KindDef::of::<k8s_openapi::api::apps::v1::StatefulSet>()
 };
 

@@ -62,14 +62,14 @@ pub(super) static V1: KindDef = KindDef {
     },
     status_changes,
     printer: Printer {
-        cells: |view| {
+        cells: Some(|view| {
             let mut object = view.object.clone();
             to_stored(&mut object);
-            (PRINTER.cells)(&View {
+            PRINTER.cells(&View {
                 object: &object,
                 now: view.now,
             })
-        },
+        }),
         ..PRINTER
     },
     ..KindDef::of::<v1::HorizontalPodAutoscaler>()
@@ -78,36 +78,28 @@ pub(super) static V1: KindDef = KindDef {
 /// The printer of autoscalers: those of both versions in the form of the newer one.
 const PRINTER: Printer = Printer {
     documented: Some(Root::of::<v2::HorizontalPodAutoscaler>()),
-    ..Printer::new(
-        &[
-            NAME,
-            words("Reference", ".spec.scaleTargetRef"),
-            words("Targets", ".spec.metrics"),
-            words("MinPods", ".spec.minReplicas"),
-            words("MaxPods", ".spec.maxReplicas"),
-            words("Replicas", ".status.currentReplicas"),
-            AGE,
-        ],
-        |object| {
+    ..Printer::of(&[
+        NAME,
+        words("Reference", ".spec.scaleTargetRef").shows(|object| {
             let target = format!(
                 "{}/{}",
                 object.text("spec.scaleTargetRef.kind"),
                 object.text("spec.scaleTargetRef.name")
             );
+            target.into()
+        }),
+        words("Targets", ".spec.metrics").shows(|object| metrics(object).into()),
+        words("MinPods", ".spec.minReplicas").shows(|object| {
             let least = object
                 .at("spec.minReplicas")
                 .map_or_else(|| UNSET.to_owned(), ToString::to_string);
-            vec![
-                object.name(),
-                target.into(),
-                metrics(object).into(),
-                least.into(),
-                object.number("spec.maxReplicas").into(),
-                object.number("status.currentReplicas").into(),
-                object.age(),
-            ]
-        },
-    )
+            least.into()
+        }),
+        words("MaxPods", ".spec.maxReplicas").shows(|object| object.number("spec.maxReplicas").into()),
+        words("Replicas", ".status.currentReplicas")
+            .shows(|object| object.number("status.currentReplicas").into()),
+        AGE,
+    ])
 };
 
 fn to_stored(object: &mut Object) {

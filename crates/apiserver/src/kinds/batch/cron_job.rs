@@ -34,44 +34,32 @@ pub(super) static DEF: KindDef = KindDef {
     changes: Some(|new, old, errors| cron_spec(below(new, "spec"), Some(below(old, "spec")), errors)),
     warnings,
     pod_spec: &["spec", "jobTemplate", "spec", "template", "spec"],
-    printer: Printer::new(
-        &[
-            NAME,
-            words("Schedule", ".spec.schedule"),
-            words("Timezone", ".spec.timeZone"),
-            boolean("Suspend", ".spec.suspend"),
-            integer("Active", ".status.active"),
-            words("Last Schedule", ".status.lastScheduleTime"),
-            AGE,
-            CONTAINERS,
-            IMAGES,
-            wide("Selector", ".spec.jobTemplate.spec.selector"),
-        ],
-        |object| {
-            let [names, images] = object.containers("spec.jobTemplate.spec.template.spec.containers");
+    printer: Printer::of(&[
+        NAME,
+        words("Schedule", ".spec.schedule"),
+        words("Timezone", ".spec.timeZone").or(NONE),
+        boolean("Suspend", ".spec.suspend").shows(|object| {
             let suspended = match object.at("spec.suspend").and_then(serde_json::Value::as_bool) {
                 Some(true) => "True",
                 Some(false) => "False",
                 None => UNSET,
             };
+            suspended.into()
+        }),
+        integer("Active", ".status.active").shows(|object| object.count("status.active").into()),
+        words("Last Schedule", ".status.lastScheduleTime").shows(|object| {
             let last = match object.text("status.lastScheduleTime") {
                 "" => NONE.to_owned(),
                 time => object.since_text(time),
             };
-            vec![
-                object.name(),
-                object.text("spec.schedule").into(),
-                object.or("spec.timeZone", NONE),
-                suspended.into(),
-                object.count("status.active").into(),
-                last.into(),
-                object.age(),
-                names,
-                images,
-                object.selector("spec.jobTemplate.spec.selector"),
-            ]
-        },
-    ),
+            last.into()
+        }),
+        AGE,
+        CONTAINERS.shows(|object| object.joined("spec.jobTemplate.spec.template.spec.containers", "name")),
+        IMAGES.shows(|object| object.joined("spec.jobTemplate.spec.template.spec.containers", "image")),
+        wide("Selector", ".spec.jobTemplate.spec.selector")
+            .shows(|object| object.selector("spec.jobTemplate.spec.selector")),
+    ]),
     ..KindDef::of::<k8s_openapi::api::batch::v1::CronJob>()
 };
 

@@ -64,31 +64,16 @@ pub(super) static DEF: KindDef = KindDef {
         fields([("status.successful", &succeeded.to_string())])
     }),
     pod_spec: &["spec", "template", "spec"],
-    printer: Printer::new(
-        &[
-            NAME,
-            words("Status", "Status of the job."),
-            words("Completions", ".status.succeeded"),
-            words("Duration", "Time required to complete the job."),
-            AGE,
-            CONTAINERS,
-            IMAGES,
-            wide("Selector", ".spec.selector"),
-        ],
-        |object| {
-            let [names, images] = object.containers(workloads::CONTAINERS);
-            vec![
-                object.name(),
-                job_status(object).into(),
-                done(object).into(),
-                job_duration(object).into(),
-                object.age(),
-                names,
-                images,
-                object.selector("spec.selector"),
-            ]
-        },
-    ),
+    printer: Printer::of(&[
+        NAME,
+        words("Status", "Status of the job.").shows(|object| job_status(object).into()),
+        words("Completions", ".status.succeeded").shows(|object| done(object).into()),
+        words("Duration", "Time required to complete the job.").shows(|object| job_duration(object).into()),
+        AGE,
+        CONTAINERS,
+        IMAGES,
+        wide("Selector", ".spec.selector").shows(|object| object.selector("spec.selector")),
+    ]),
     ..KindDef::of::<k8s_openapi::api::batch::v1::Job>()
 };
 

@@ -25,27 +25,17 @@ pub(super) static DEF: KindDef = KindDef {
     short: &["csr"],
     subresources: &["approval", "status"],
     rules: Some(|| Arc::new(Requests)),
-    printer: Printer::new(
-        &[
-            NAME,
-            AGE,
-            words("SignerName", ".spec.signerName"),
-            words("Requestor", ".spec.request"),
-            words("RequestedDuration", ".spec.expirationSeconds"),
-            words("Condition", ".status.conditions"),
-        ],
-        |request| {
+    printer: Printer::of(&[
+        NAME,
+        AGE,
+        words("SignerName", ".spec.signerName"),
+        words("Requestor", ".spec.request").at("spec.username"),
+        words("RequestedDuration", ".spec.expirationSeconds").shows(|request| {
             let lasts = request.at("spec.expirationSeconds").and_then(Value::as_i64);
-            vec![
-                request.name(),
-                request.age(),
-                request.text("spec.signerName").into(),
-                request.text("spec.username").into(),
-                lasts.map_or_else(|| NONE.to_owned(), duration).into(),
-                request_status(request).into(),
-            ]
-        },
-    ),
+            lasts.map_or_else(|| NONE.to_owned(), duration).into()
+        }),
+        words("Condition", ".status.conditions").shows(|request| request_status(request).into()),
+    ]),
     ..KindDef::of::<k8s_openapi::api::certificates::v1::CertificateSigningRequest>()
 };
 

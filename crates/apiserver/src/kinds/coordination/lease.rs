@@ -15,13 +15,7 @@ pub(super) static DEF: KindDef = KindDef {
     created: drop_gated,
     updated: |_, new, _| drop_gated(new),
     errors,
-    printer: Printer::new(&[NAME, words("Holder", ".spec.holderIdentity"), AGE], |lease| {
-        vec![
-            lease.name(),
-            lease.text("spec.holderIdentity").into(),
-            lease.age(),
-        ]
-    }),
+    printer: Printer::of(&[NAME, words("Holder", ".spec.holderIdentity"), AGE]),
     ..KindDef::of::<k8s_openapi::api::coordination::v1::Lease>()
 };
 

@@ -23,10 +23,14 @@ pub(super) static DEF: KindDef = KindDef {
         frozen(new, old, &["data", "binaryData"], errors);
         config_map(new, errors);
     }),
-    printer: Printer::new(&[NAME, words("Data", ".data"), AGE], |map| {
-        let entries = map.count("data") + map.count("binaryData");
-        vec![map.name(), entries.into(), map.age()]
-    }),
+    printer: Printer::of(&[
+        NAME,
+        words("Data", ".data").shows(|map| {
+            let entries = map.count("data") + map.count("binaryData");
+            entries.into()
+        }),
+        AGE,
+    ]),
     ..KindDef::of::<k8s_openapi::api::core::v1::ConfigMap>()
 };
 

@@ -24,9 +24,11 @@ pub(super) static DEF: KindDef = KindDef {
         });
     },
     errors: subsets,
-    printer: Printer::new(&[NAME, words("Endpoints", ".subsets"), AGE], |object| {
-        vec![object.name(), endpoints(object).into(), object.age()]
-    }),
+    printer: Printer::of(&[
+        NAME,
+        words("Endpoints", ".subsets").shows(|object| endpoints(object).into()),
+        AGE,
+    ]),
     ..KindDef::of::<k8s_openapi::api::core::v1::Endpoints>()
 };
 

@@ -25,16 +25,11 @@ pub(super) static DEF: KindDef = KindDef {
     subresources: &["finalize", "status"],
     verbs: &["create", "delete", "get", "list", "patch", "update", "watch"],
     rules: Some(|| Arc::new(Namespaces)),
-    printer: Printer::new(
-        &[NAME, words("Status", "The status of the namespace"), AGE],
-        |namespace| {
-            vec![
-                namespace.name(),
-                namespace.text("status.phase").into(),
-                namespace.age(),
-            ]
-        },
-    ),
+    printer: Printer::of(&[
+        NAME,
+        words("Status", "The status of the namespace").at("status.phase"),
+        AGE,
+    ]),
     ..KindDef::of::<k8s_openapi::api::core::v1::Namespace>()
 };
 

@@ -82,34 +82,18 @@ pub(super) static DEF: KindDef = KindDef {
         let unschedulable = flag(below(node, "spec"), "unschedulable");
         fields([("spec.unschedulable", if unschedulable { "true" } else { "false" })])
     }),
-    printer: Printer::new(
-        &[
-            NAME,
-            words("Status", "The status of the node"),
-            words("Roles", "The roles of the node"),
-            AGE,
-            words("Version", ".status.nodeInfo.kubeletVersion"),
-            wide("Internal-IP", ".status.addresses"),
-            wide("External-IP", ".status.addresses"),
-            wide("OS-Image", ".status.nodeInfo.osImage"),
-            wide("Kernel-Version", ".status.nodeInfo.kernelVersion"),
-            wide("Container-Runtime", ".status.nodeInfo.containerRuntimeVersion"),
-        ],
-        |node| {
-            vec![
-                node.name(),
-                node_status(node).into(),
-                or_none(roles(node)),
-                node.age(),
-                node.text("status.nodeInfo.kubeletVersion").into(),
-                address(node, "InternalIP"),
-                address(node, "ExternalIP"),
-                node.or("status.nodeInfo.osImage", UNKNOWN),
-                kernel(node).into(),
-                node.or("status.nodeInfo.containerRuntimeVersion", UNKNOWN),
-            ]
-        },
-    ),
+    printer: Printer::of(&[
+        NAME,
+        words("Status", "The status of the node").shows(|node| node_status(node).into()),
+        words("Roles", "The roles of the node").shows(|node| or_none(roles(node))),
+        AGE,
+        words("Version", ".status.nodeInfo.kubeletVersion"),
+        wide("Internal-IP", ".status.addresses").shows(|node| address(node, "InternalIP")),
+        wide("External-IP", ".status.addresses").shows(|node| address(node, "ExternalIP")),
+        wide("OS-Image", ".status.nodeInfo.osImage").or(UNKNOWN),
+        wide("Kernel-Version", ".status.nodeInfo.kernelVersion").shows(|node| kernel(node).into()),
+        wide("Container-Runtime", ".status.nodeInfo.containerRuntimeVersion").or(UNKNOWN),
+    ]),
     ..KindDef::of::<k8s_openapi::api::core::v1::Node>()
 };
 

@@ -81,21 +81,16 @@ pub(super) static DEF: KindDef = KindDef {
     changes: Some(volume_changes),
     warnings: |volume, _| warnings(volume),
     selectable: Some(|volume| fields([("name", field(volume, "name"))])),
-    printer: Printer::new(
-        &[
-            NAME,
-            words("Capacity", ".spec.capacity"),
-            words("Access Modes", ".spec.accessModes"),
-            words("Reclaim Policy", ".spec.persistentVolumeReclaimPolicy"),
-            words("Status", ".status.phase"),
-            words("Claim", ".spec.claimRef"),
-            words("StorageClass", "StorageClass of the pv"),
-            words("VolumeAttributesClass", "VolumeAttributesClass of the pv"),
-            words("Reason", ".status.reason"),
-            AGE,
-            wide("VolumeMode", ".spec.volumeMode"),
-        ],
-        |volume| {
+    printer: Printer::of(&[
+        NAME,
+        words("Capacity", ".spec.capacity")
+            .at("spec.capacity.storage")
+            .or("0"),
+        words("Access Modes", ".spec.accessModes")
+            .shows(|volume| modes(volume.list("spec.accessModes")).into()),
+        words("Reclaim Policy", ".spec.persistentVolumeReclaimPolicy"),
+        words("Status", ".status.phase").shows(phase),
+        words("Claim", ".spec.claimRef").shows(|volume| {
             let claim = volume.at("spec.claimRef").map(|_| {
                 format!(
                     "{}/{}",
@@ -103,21 +98,16 @@ pub(super) static DEF: KindDef = KindDef {
                     volume.text("spec.claimRef.name")
                 )
             });
-            vec![
-                volume.name(),
-                volume.or("spec.capacity.storage", "0"),
-                modes(volume.list("spec.accessModes")).into(),
-                volume.text("spec.persistentVolumeReclaimPolicy").into(),
-                phase(volume),
-                claim.unwrap_or_default().into(),
-                class(volume),
-                volume.or("spec.volumeAttributesClassName", UNSET),
-                volume.text("status.reason").into(),
-                volume.age(),
-                volume.or("spec.volumeMode", UNSET),
-            ]
-        },
-    ),
+            claim.unwrap_or_default().into()
+        }),
+        words("StorageClass", "StorageClass of the pv").shows(class),
+        words("VolumeAttributesClass", "VolumeAttributesClass of the pv")
+            .at("spec.volumeAttributesClassName")
+            .or(UNSET),
+        words("Reason", ".status.reason"),
+        AGE,
+        wide("VolumeMode", ".spec.volumeMode").or(UNSET),
+    ]),
     ..KindDef::of::<k8s_openapi::api::core::v1::PersistentVolume>()
 };
 

@@ -21,22 +21,14 @@ pub(super) static DEF: KindDef = KindDef {
         pod_spec::template_warnings(template(new), "template")
     },
     pod_spec: &["template", "spec"],
-    printer: Printer::new(
-        &[
-            NAME,
-            words("Containers", "Names of each container in the template."),
-            words("Images", "Images referenced by each container in the template."),
-            words("Pod Labels", "The labels for the pod template."),
-        ],
-        |template| {
-            let [names, images] = template.containers("template.spec.containers");
-            vec![
-                template.name(),
-                names,
-                images,
-                template.labels("template.metadata.labels"),
-            ]
-        },
-    ),
+    printer: Printer::of(&[
+        NAME,
+        words("Containers", "Names of each container in the template.")
+            .shows(|template| template.joined("template.spec.containers", "name")),
+        words("Images", "Images referenced by each container in the template.")
+            .shows(|template| template.joined("template.spec.containers", "image")),
+        words("Pod Labels", "The labels for the pod template.")
+            .shows(|template| template.labels("template.metadata.labels")),
+    ]),
     ..KindDef::of::<k8s_openapi::api::core::v1::PodTemplate>()
 };

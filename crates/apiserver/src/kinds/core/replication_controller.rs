@@ -31,9 +31,7 @@ pub(super) static DEF: KindDef = KindDef {
         fields([("status.replicas", &replicas.to_string())])
     }),
     pod_spec: &["spec", "template", "spec"],
-    printer: Printer::new(REPLICAS, |object| {
-        replicas(object, object.labels("spec.selector"))
-    }),
+    printer: Printer::of(&replicas(|object| object.labels("spec.selector"))),
     ..KindDef::of::<k8s_openapi::api::core::v1::ReplicationController>()
 };
 

@@ -72,6 +72,9 @@ const WHOLE: [&str; 9] = [
     "services.loadbalancers",
 ];
 
+const ABOUT_REQUEST: &str = "Request represents a minimum amount of cpu/memory that a container may consume.";
+const ABOUT_LIMIT: &str = "Limits control the maximum amount of cpu/memory that a container may use independent of contention on the node.";
+
 pub(super) static DEF: KindDef = KindDef {
     short: &["quota"],
     subresources: &["status"],
@@ -103,28 +106,12 @@ pub(super) static DEF: KindDef = KindDef {
             amounts(below(status, key), &format!("status.{key}"), errors);
         }
     },
-    printer: Printer::new(
-        &[
-            NAME,
-            words(
-                "Request",
-                "Request represents a minimum amount of cpu/memory that a container may consume.",
-            ),
-            words(
-                "Limit",
-                "Limits control the maximum amount of cpu/memory that a container may use independent of contention on the node.",
-            ),
-            AGE,
-        ],
-        |quota| {
-            vec![
-                quota.name(),
-                used(quota, false).into(),
-                used(quota, true).into(),
-                quota.age(),
-            ]
-        },
-    ),
+    printer: Printer::of(&[
+        NAME,
+        words("Request", ABOUT_REQUEST).shows(|quota| used(quota, false).into()),
+        words("Limit", ABOUT_LIMIT).shows(|quota| used(quota, true).into()),
+        AGE,
+    ]),
     ..KindDef::of::<k8s_openapi::api::core::v1::ResourceQuota>()
 };
 

@@ -46,18 +46,15 @@ pub(super) static DEF: KindDef = KindDef {
     }),
     warnings: |secret, _| key_pair(secret),
     selectable: Some(|secret| fields([("type", text(secret, "type"))])),
-    printer: Printer::new(
-        &[NAME, words("Type", ".type"), words("Data", ".data"), AGE],
-        |secret| {
+    printer: Printer::of(&[
+        NAME,
+        words("Type", ".type"),
+        words("Data", ".data").shows(|secret| {
             let entries = secret.count("data");
-            vec![
-                secret.name(),
-                secret.text("type").into(),
-                entries.into(),
-                secret.age(),
-            ]
-        },
-    ),
+            entries.into()
+        }),
+        AGE,
+    ]),
     ..KindDef::of::<k8s_openapi::api::core::v1::Secret>()
 };
 

@@ -34,28 +34,15 @@ pub(super) static DEF: KindDef = KindDef {
     categories: &["all"],
     subresources: &["proxy", "status"],
     rules: Some(|| Arc::<Services>::default()),
-    printer: Printer::new(
-        &[
-            NAME,
-            words("Type", ".spec.type"),
-            words("Cluster-IP", ".spec.clusterIP"),
-            words("External-IP", ".spec.externalIPs"),
-            words("Port(s)", ".spec.ports"),
-            AGE,
-            wide("Selector", ".spec.selector"),
-        ],
-        |service| {
-            vec![
-                service.name(),
-                service.text("spec.type").into(),
-                service.or("spec.clusterIP", NONE),
-                external_ip(service).into(),
-                service_ports(service),
-                service.age(),
-                service.labels("spec.selector"),
-            ]
-        },
-    ),
+    printer: Printer::of(&[
+        NAME,
+        words("Type", ".spec.type"),
+        words("Cluster-IP", ".spec.clusterIP").or(NONE),
+        words("External-IP", ".spec.externalIPs").shows(|service| external_ip(service).into()),
+        words("Port(s)", ".spec.ports").shows(service_ports),
+        AGE,
+        wide("Selector", ".spec.selector").shows(|service| service.labels("spec.selector")),
+    ]),
     ..KindDef::of::<k8s_openapi::api::core::v1::Service>()
 };
 

@@ -26,6 +26,6 @@ pub(super) static DEF: KindDef = KindDef {
         });
         warning.into_iter().collect()
     },
-    printer: Printer::new(&[NAME, AGE], |account| vec![account.name(), account.age()]),
+    printer: Printer::of(&[NAME, AGE]),
     ..KindDef::of::<k8s_openapi::api::core::v1::ServiceAccount>()
 };

@@ -14,40 +14,33 @@ pub(super) static DEF: KindDef = KindDef {
     has_generation: true,
     defaults,
     created: empty_status,
-    printer: Printer::new(
-        &[
-            NAME,
-            words("Type", ".spec.type"),
-            words(
-                "NominalConcurrencyShares",
-                ".spec.limited.nominalConcurrencyShares",
-            ),
-            words("Queues", ".spec.limited.limitResponse.queuing.queues"),
-            words("HandSize", ".spec.limited.limitResponse.queuing.handSize"),
-            words(
-                "QueueLengthLimit",
-                ".spec.limited.limitResponse.queuing.queueLengthLimit",
-            ),
-            AGE,
-        ],
-        |level| {
-            const QUEUING: &str = "spec.limited.limitResponse.queuing";
-            vec![
-                level.name(),
-                level.text("spec.type").into(),
-                shown(level, "spec.limited.nominalConcurrencyShares"),
-                shown(level, &format!("{QUEUING}.queues")),
-                shown(level, &format!("{QUEUING}.handSize")),
-                shown(level, &format!("{QUEUING}.queueLengthLimit")),
-                level.age(),
-            ]
-        },
-    ),
+    printer: Printer::of(&[
+        NAME,
+        words("Type", ".spec.type"),
+        words(
+            "NominalConcurrencyShares",
+            ".spec.limited.nominalConcurrencyShares",
+        )
+        .shows(|level| shown(level, "spec.limited.nominalConcurrencyShares")),
+        words("Queues", ".spec.limited.limitResponse.queuing.queues").shows(|level| queuing(level, "queues")),
+        words("HandSize", ".spec.limited.limitResponse.queuing.handSize")
+            .shows(|level| queuing(level, "handSize")),
+        words(
+            "QueueLengthLimit",
+            ".spec.limited.limitResponse.queuing.queueLengthLimit",
+        )
+        .shows(|level| queuing(level, "queueLengthLimit")),
+        AGE,
+    ]),
     ..KindDef::of::<k8s_openapi::api::flowcontrol::v1::PriorityLevelConfiguration>()
 };
 
 fn shown(level: &View<'_>, path: &str) -> Value {
     level.at(path).cloned().unwrap_or_else(|| NONE.into())
+}
+
+fn queuing(level: &View<'_>, field: &str) -> Value {
+    shown(level, &format!("spec.limited.limitResponse.queuing.{field}"))
 }
 
 fn defaults(level: &mut Object) {

@@ -80,44 +80,39 @@ pub(super) static DEF: KindDef = KindDef {
         });
         deprecated.into_iter().collect()
     },
-    printer: Printer::new(
-        &[
-            NAME,
-            words(
-                "Class",
-                "The name of the IngressClass resource that should be used for additional configuration",
-            ),
-            words(
-                "Hosts",
-                "Hosts that incoming requests are matched against before the ingress rule",
-            ),
-            words(
-                "Address",
-                "Address is a list containing ingress points for the load-balancer",
-            ),
-            words("Ports", "Ports of TLS configurations that open"),
-            AGE,
-        ],
-        |ingress| {
+    printer: Printer::of(&[
+        NAME,
+        words(
+            "Class",
+            "The name of the IngressClass resource that should be used for additional configuration",
+        )
+        .shows(|ingress| {
             let class = match ingress.text("spec.ingressClassName") {
                 "" => ingress.annotation("kubernetes.io/ingress.class"),
                 class => class,
             };
+            or_none(class.to_owned())
+        }),
+        words(
+            "Hosts",
+            "Hosts that incoming requests are matched against before the ingress rule",
+        )
+        .shows(|ingress| hosts(ingress).into()),
+        words(
+            "Address",
+            "Address is a list containing ingress points for the load-balancer",
+        )
+        .shows(|ingress| balancers(ingress).join(",").into()),
+        words("Ports", "Ports of TLS configurations that open").shows(|ingress| {
             let ports = if ingress.count("spec.tls") > 0 {
                 "80, 443"
             } else {
                 "80"
             };
-            vec![
-                ingress.name(),
-                or_none(class.to_owned()),
-                hosts(ingress).into(),
-                balancers(ingress).join(",").into(),
-                ports.into(),
-                ingress.age(),
-            ]
-        },
-    ),
+            ports.into()
+        }),
+        AGE,
+    ]),
     ..KindDef::of::<k8s_openapi::api::networking::v1::Ingress>()
 };
 

@@ -26,20 +26,18 @@ pub(super) static DEF: KindDef = KindDef {
         errors.immutable(after, before, "spec", "controller");
         class(new, errors);
     }),
-    printer: Printer::new(
-        &[
-            NAME,
-            words(
-                "Controller",
-                "Controller that is responsible for handling corresponding Ingress resources",
-            ),
-            words(
-                "Parameters",
-                "A reference to a resource with additional parameters",
-            ),
-            AGE,
-        ],
-        |class| {
+    printer: Printer::of(&[
+        NAME,
+        words(
+            "Controller",
+            "Controller that is responsible for handling corresponding Ingress resources",
+        )
+        .at("spec.controller"),
+        words(
+            "Parameters",
+            "A reference to a resource with additional parameters",
+        )
+        .shows(|class| {
             let parameters = class.at("spec.parameters").map(|_| {
                 let group = match class.text("spec.parameters.apiGroup") {
                     "" => String::new(),
@@ -51,14 +49,10 @@ pub(super) static DEF: KindDef = KindDef {
                     class.text("spec.parameters.name")
                 )
             });
-            vec![
-                class.name(),
-                class.text("spec.controller").into(),
-                or_none(parameters.unwrap_or_default()),
-                class.age(),
-            ]
-        },
-    ),
+            or_none(parameters.unwrap_or_default())
+        }),
+        AGE,
+    ]),
     ..KindDef::of::<k8s_openapi::api::networking::v1::IngressClass>()
 };
 

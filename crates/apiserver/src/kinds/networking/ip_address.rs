@@ -24,11 +24,14 @@ pub(super) static DEF: KindDef = KindDef {
     changes: Some(|new, old, errors| {
         errors.immutable(below(new, "spec"), below(old, "spec"), "spec", "parentRef");
     }),
-    printer: Printer::new(&[NAME, words("ParentRef", ".spec.parentRef")], |address| {
-        let text = |name: &str| address.text(&format!("spec.parentRef.{name}"));
-        let words = [text("group"), text("resource"), text("namespace"), text("name")];
-        let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
-        vec![address.name(), words.join("/").into()]
-    }),
+    printer: Printer::of(&[
+        NAME,
+        words("ParentRef", ".spec.parentRef").shows(|address| {
+            let text = |name: &str| address.text(&format!("spec.parentRef.{name}"));
+            let words = [text("group"), text("resource"), text("namespace"), text("name")];
+            let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
+            words.join("/").into()
+        }),
+    ]),
     ..KindDef::of::<k8s_openapi::api::networking::v1::IPAddress>()
 };

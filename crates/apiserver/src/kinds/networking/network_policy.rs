@@ -36,10 +36,11 @@ pub(super) static DEF: KindDef = KindDef {
         }
     },
     errors: policy,
-    printer: Printer::new(
-        &[NAME, words("Pod-Selector", ".spec.podSelector"), AGE],
-        |policy| vec![policy.name(), policy.selector("spec.podSelector"), policy.age()],
-    ),
+    printer: Printer::of(&[
+        NAME,
+        words("Pod-Selector", ".spec.podSelector").shows(|policy| policy.selector("spec.podSelector")),
+        AGE,
+    ]),
     ..KindDef::of::<k8s_openapi::api::networking::v1::NetworkPolicy>()
 };
 

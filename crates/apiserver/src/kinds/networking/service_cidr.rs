@@ -30,12 +30,10 @@ pub(super) static DEF: KindDef = KindDef {
     changes: Some(|new, old, errors| {
         errors.immutable(below(new, "spec"), below(old, "spec"), "spec", "cidrs");
     }),
-    printer: Printer::new(&[NAME, words("CIDRs", ".spec.cidrs"), AGE], |range| {
-        vec![
-            range.name(),
-            range.texts("spec.cidrs").join(",").into(),
-            range.age(),
-        ]
-    }),
+    printer: Printer::of(&[
+        NAME,
+        words("CIDRs", ".spec.cidrs").shows(|range| range.texts("spec.cidrs").join(",").into()),
+        AGE,
+    ]),
     ..KindDef::of::<k8s_openapi::api::networking::v1::ServiceCIDR>()
 };

@@ -19,9 +19,7 @@ pub(super) static DEF: KindDef = KindDef {
             errors.invalid("handler", text(new, "handler"), IMMUTABLE);
         }
     }),
-    printer: Printer::new(&[NAME, words("Handler", ".handler"), AGE], |class| {
-        vec![class.name(), class.text("handler").into(), class.age()]
-    }),
+    printer: Printer::of(&[NAME, words("Handler", ".handler"), AGE]),
     ..KindDef::of::<k8s_openapi::api::node::v1::RuntimeClass>()
 };
 

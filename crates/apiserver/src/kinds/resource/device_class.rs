@@ -11,6 +11,6 @@ pub(super) static DEF: KindDef = KindDef {
     defaults: |class| {
         made(class, "spec");
     },
-    printer: Printer::new(&[NAME, AGE], |class| vec![class.name(), class.age()]),
+    printer: Printer::of(&[NAME, AGE]),
     ..KindDef::of::<k8s_openapi::api::resource::v1::DeviceClass>()
 };

@@ -18,17 +18,15 @@ pub(super) static DEF: KindDef = KindDef {
             errors.invalid("spec", new.get("spec").cloned().unwrap_or_default(), IMMUTABLE);
         }
     }),
-    printer: Printer::new(
-        &[
-            NAME,
-            words(
-                "State",
-                "A summary of the current state (allocated, pending, reserved, etc.).",
-            ),
-            AGE,
-        ],
-        |claim| vec![claim.name(), state(claim).into(), claim.age()],
-    ),
+    printer: Printer::of(&[
+        NAME,
+        words(
+            "State",
+            "A summary of the current state (allocated, pending, reserved, etc.).",
+        )
+        .shows(|claim| state(claim).into()),
+        AGE,
+    ]),
     ..KindDef::of::<k8s_openapi::api::resource::v1::ResourceClaim>()
 };
 

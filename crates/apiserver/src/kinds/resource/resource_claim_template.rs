@@ -14,6 +14,6 @@ pub(super) static DEF: KindDef = KindDef {
             errors.invalid("spec", new.get("spec").cloned().unwrap_or_default(), IMMUTABLE);
         }
     }),
-    printer: Printer::new(&[NAME, AGE], |template| vec![template.name(), template.age()]),
+    printer: Printer::of(&[NAME, AGE]),
     ..KindDef::of::<k8s_openapi::api::resource::v1::ResourceClaimTemplate>()
 };

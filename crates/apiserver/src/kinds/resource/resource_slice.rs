@@ -21,23 +21,12 @@ pub(super) static DEF: KindDef = KindDef {
             ("spec.nodeName", text(spec, "nodeName")),
         ])
     }),
-    printer: Printer::new(
-        &[
-            NAME,
-            words("Node", ".spec.nodeName"),
-            words("Driver", ".spec.driver"),
-            words("Pool", ".spec.pool.name"),
-            AGE,
-        ],
-        |slice| {
-            vec![
-                slice.name(),
-                slice.or("spec.nodeName", UNSET),
-                slice.text("spec.driver").into(),
-                slice.text("spec.pool.name").into(),
-                slice.age(),
-            ]
-        },
-    ),
+    printer: Printer::of(&[
+        NAME,
+        words("Node", ".spec.nodeName").or(UNSET),
+        words("Driver", ".spec.driver"),
+        words("Pool", ".spec.pool.name"),
+        AGE,
+    ]),
     ..KindDef::of::<k8s_openapi::api::resource::v1::ResourceSlice>()
 };

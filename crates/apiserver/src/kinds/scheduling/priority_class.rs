@@ -32,24 +32,13 @@ pub(super) static DEF: KindDef = KindDef {
             errors.invalid("preemptionPolicy", text(new, "preemptionPolicy"), IMMUTABLE);
         }
     }),
-    printer: Printer::new(
-        &[
-            NAME,
-            integer("Value", ".value"),
-            boolean("Global-Default", ".globalDefault"),
-            AGE,
-            words("PreemptionPolicy", ".preemptionPolicy"),
-        ],
-        |class| {
-            vec![
-                class.name(),
-                class.number("value").into(),
-                class.flag("globalDefault").into(),
-                class.age(),
-                class.text("preemptionPolicy").into(),
-            ]
-        },
-    ),
+    printer: Printer::of(&[
+        NAME,
+        integer("Value", ".value"),
+        boolean("Global-Default", ".globalDefault"),
+        AGE,
+        words("PreemptionPolicy", ".preemptionPolicy"),
+    ]),
     ..KindDef::of::<k8s_openapi::api::scheduling::v1::PriorityClass>()
 };
 
