@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::{
     Action,
-    parts::{self, is_leaving, owned_by, part, path_of, remove_of, text},
+    parts::{self, Counts, is_leaving, owned_by, part, remove_of, text},
     zones,
 };
 use crate::{
@@ -134,11 +134,10 @@ fn status(cron: &Object, jobs: &[Object], active: &[&Object], done: Option<Times
                 "uid": meta["uid"]})
         })
         .collect();
-    let mut status = Map::new();
-    let is_active = !references.is_empty();
-    status.insert("active".to_owned(), is_active.then_some(references).into());
+    let mut status = Counts::default();
+    status.set("active", (!references.is_empty()).then_some(references));
     if let Some(done) = done {
-        status.insert("lastScheduleTime".to_owned(), done.to_string().into());
+        status.set("lastScheduleTime", done.to_string());
     }
     let completed = jobs
         .iter()
@@ -147,15 +146,9 @@ fn status(cron: &Object, jobs: &[Object], active: &[&Object], done: Option<Times
         .max();
     let old = part(cron, "status");
     if let Some(completed) = completed.filter(|time| *time > text(&old["lastSuccessfulTime"])) {
-        status.insert("lastSuccessfulTime".to_owned(), completed.into());
+        status.set("lastSuccessfulTime", completed);
     }
-    let differs = status
-        .iter()
-        .any(|(field, value)| old.get(field).unwrap_or(&Value::Null) != value);
-    differs.then(|| Action::Patch {
-        path: format!("{}/status", path_of(GROUP_VERSION, "cronjobs", cron)),
-        patch: json!({"status": status}),
-    })
+    status.patch(GROUP_VERSION, "cronjobs", cron)
 }
 
 #[cfg(test)]

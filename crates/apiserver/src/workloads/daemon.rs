@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde_json::{Map, Value, json};
+use serde_json::json;
 
 use super::{
     Action,
@@ -68,7 +68,7 @@ pub(super) fn daemon_set(
     }
     let is_there = !live.is_empty();
     let one = |holds: bool| i64::from(holds);
-    let mut status = Map::new();
+    let mut status = Counts::default();
     for (field, value) in [
         ("currentNumberScheduled", one(wanted && is_there)),
         ("desiredNumberScheduled", one(wanted)),
@@ -78,20 +78,10 @@ pub(super) fn daemon_set(
         ("updatedNumberScheduled", count(new.len()).min(one(wanted))),
     ] {
         let is_optional = matches!(field, "numberAvailable" | "updatedNumberScheduled");
-        let value = if is_optional && value == 0 {
-            Value::Null
-        } else {
-            value.into()
-        };
-        status.insert(field.to_owned(), value);
+        status.set(field, (value != 0 || !is_optional).then_some(value));
     }
-    let unavailable = if wanted && number == 0 {
-        json!(1)
-    } else {
-        Value::Null
-    };
-    status.insert("numberUnavailable".to_owned(), unavailable);
-    actions.extend(Counts(status).patch("apis/apps/v1", "daemonsets", set));
+    status.count("numberUnavailable", one(wanted && number == 0));
+    actions.extend(status.patch("apis/apps/v1", "daemonsets", set));
     let used: Vec<&str> = live
         .iter()
         .map(|pod| text(&pod["metadata"]["labels"][HASH]))

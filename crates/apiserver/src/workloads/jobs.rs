@@ -263,68 +263,55 @@ impl<'a> Run<'a> {
         live: &[&Object],
         end: Option<&End>,
     ) {
-        let mut put = |key: &str, value: Value| {
-            status.0.insert(key.to_owned(), value);
-        };
         // The numbers are those of pods that lost their finalizer; the others are in the list.
-        let or_null = |number: i64| if number == 0 { Value::Null } else { number.into() };
-        put("succeeded", or_null(self.succeeded));
-        put("failed", or_null(self.failed));
+        status.count("succeeded", self.succeeded);
+        status.count("failed", self.failed);
         let is_ended = conditions
             .iter()
             .any(|one| matches!(text(&one["type"]), "Complete" | "Failed") && one["status"] == "True");
-        put("ready", if is_ended { json!(0) } else { json!(ready(live)) });
-        put("terminating", json!(terminating));
+        status.set("ready", if is_ended { 0 } else { ready(live) });
+        status.set("terminating", terminating);
         let list = |uids: &Vec<Value>| if uids.is_empty() { Value::Null } else { json!(uids) };
-        put(
+        status.set(
             "uncountedTerminatedPods",
             json!({"succeeded": list(&self.uncounted[0]), "failed": list(&self.uncounted[1])}),
         );
-        put("startTime", start);
+        status.set("startTime", start);
         if self.indexed {
-            put("completedIndexes", or_none(indexes::written(&self.completed)));
+            let completed = Some(indexes::written(&self.completed));
+            status.set("completedIndexes", completed.filter(|text| !text.is_empty()));
             if self.spec["backoffLimitPerIndex"].is_i64() {
-                put("failedIndexes", json!(indexes::written(&self.failed_indexes)));
+                status.set("failedIndexes", indexes::written(&self.failed_indexes));
             }
         }
         if is_ended && end.is_some_and(|end| end.complete) {
-            put("completionTime", json!(self.around.now));
+            status.set("completionTime", self.around.now.as_str());
         }
         if !conditions.is_empty() {
-            put("conditions", conditions.into());
+            status.set("conditions", conditions);
         }
     }
 
     /// The end of the Job, if it has come, and the time until its deadline.
     fn end(&self, start: &Value, active: usize) -> (Option<End>, Option<Duration>) {
+        let end = |complete, reason: &str, message: &str| {
+            let (reason, message) = (reason.to_owned(), message.to_owned());
+            let end = End {
+                complete,
+                reason,
+                message,
+            };
+            (Some(end), None)
+        };
         for (kind, complete) in [("FailureTarget", false), ("SuccessCriteriaMet", true)] {
             let before = condition_of(self.old, kind);
             if before["status"] == "True" {
-                let [reason, message] = ["reason", "message"].map(|key| text(&before[key]).to_owned());
-                return (
-                    Some(End {
-                        complete,
-                        reason,
-                        message,
-                    }),
-                    None,
-                );
+                return end(complete, text(&before["reason"]), text(&before["message"]));
             }
         }
         if self.spec["suspend"] == true || is_leaving(self.job) {
             return (None, None);
         }
-        let end = |complete, reason: &str, message: &str| {
-            let (reason, message) = (reason.to_owned(), message.to_owned());
-            (
-                Some(End {
-                    complete,
-                    reason,
-                    message,
-                }),
-                None,
-            )
-        };
         if let Some(message) = &self.fails {
             return end(false, "PodFailurePolicy", message);
         }
@@ -418,10 +405,6 @@ fn set(conditions: &mut Vec<Value>, [kind, status, reason, message]: [&str; 4], 
         Some(at) => conditions[at] = next,
         None => conditions.push(next),
     }
-}
-
-fn or_none(text: String) -> Value {
-    if text.is_empty() { Value::Null } else { text.into() }
 }
 
 fn is_tracked(pod: &Object) -> bool {

@@ -58,23 +58,18 @@ pub(super) fn int(value: &Value, or: i64) -> i64 {
 pub(super) struct Counts(pub(super) Map<String, Value>);
 
 impl Counts {
+    pub(super) fn set(&mut self, field: &str, value: impl Into<Value>) {
+        self.0.insert(field.to_owned(), value.into());
+    }
+
     pub(super) fn count(&mut self, field: &str, value: i64) {
-        self.0.insert(
-            field.to_owned(),
-            match value {
-                0 if field != "replicas" => Value::Null,
-                value => value.into(),
-            },
-        );
+        self.set(field, (value != 0 || field == "replicas").then_some(value));
     }
 
     /// The patch of the status, unless it is the same already.
     pub(super) fn patch(mut self, group_version: &str, plural: &str, object: &Object) -> Option<Action> {
-        if plural != "jobs" {
-            self.0.insert(
-                "observedGeneration".to_owned(),
-                object["metadata"]["generation"].clone(),
-            );
+        if !matches!(plural, "jobs" | "cronjobs") {
+            self.set("observedGeneration", object["metadata"]["generation"].clone());
         }
         let old = part(object, "status");
         let differs = self.0.iter().any(|(field, value)| {

@@ -64,9 +64,7 @@ pub(super) fn replica_set(
     status.count("fullyLabeledReplicas", count(labelled.count()));
     status.count("readyReplicas", ready(&live));
     status.count("availableReplicas", available);
-    status
-        .0
-        .insert("conditions".to_owned(), failure(set, live.len() < wanted, around));
+    status.set("conditions", failure(set, live.len() < wanted, around));
     actions.extend(status.patch(path, plural, set));
     (actions, again)
 }

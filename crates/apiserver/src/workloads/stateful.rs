@@ -324,11 +324,9 @@ impl Set<'_> {
         status.count("readyReplicas", ready);
         status.count("currentReplicas", of(current));
         status.count("updatedReplicas", updated);
-        status.0.insert("availableReplicas".to_owned(), number.into());
-        status.0.insert("currentRevision".to_owned(), json!(current));
-        status
-            .0
-            .insert("updateRevision".to_owned(), json!(self.revisions.name));
+        status.set("availableReplicas", number);
+        status.set("currentRevision", current.as_str());
+        status.set("updateRevision", self.revisions.name.as_str());
         let mut used: Vec<String> = live.iter().map(|pod| self.revision_of(pod).to_owned()).collect();
         used.push(current.clone());
         (status, used, again)

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::{
     kinds::{
-        apps::replica_set::{BOUNDS, COUNTS, REPLICAS, replicas},
+        apps::replica_set::{BOUNDS, COUNTS, replicas},
         kind_def::{KindDef, fields},
         pod_spec, workloads,
     },

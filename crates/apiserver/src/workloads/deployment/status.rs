@@ -27,20 +27,12 @@ impl Rollout<'_> {
             status.count(field, value);
         }
         let enough = available >= self.replicas - self.unavailable;
-        let availability = if enough {
-            [
-                "True",
-                "MinimumReplicasAvailable",
-                "Deployment has minimum availability.",
-            ]
+        let [holds, reason, verb] = if enough {
+            ["True", "MinimumReplicasAvailable", "has"]
         } else {
-            [
-                "False",
-                "MinimumReplicasUnavailable",
-                "Deployment does not have minimum availability.",
-            ]
+            ["False", "MinimumReplicasUnavailable", "does not have"]
         };
-        let [holds, reason, message] = availability;
+        let message = &format!("Deployment {verb} minimum availability.");
         let now = &self.around.now;
         let mut conditions = vec![condition(old, ["Available", holds, reason, message], now)];
         let (progressing, again) = self.progress(created, paused, &status);
@@ -54,7 +46,7 @@ impl Rollout<'_> {
                 one["lastUpdateTime"] = if one["type"] == FAILURE { since } else { json!(now) };
             }
         }
-        status.0.insert("conditions".to_owned(), conditions.into());
+        status.set("conditions", conditions);
         (status, again)
     }
 
