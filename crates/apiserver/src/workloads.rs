@@ -199,7 +199,7 @@ impl State {
             return self.see_node(entry, gone, dirty);
         }
         let head = Head::of(entry);
-        let namespace = entry.key.split('/').next().unwrap_or_default();
+        let namespace = namespace_of(&entry.key);
         let controller = head.controller();
         let owner = controller.map(|owner| owner.uid.as_str()).filter(|_| !gone);
         self.set_owner(&at, owner);
@@ -220,7 +220,7 @@ impl State {
             );
         }
         if let Some((collection, name)) = controller.and_then(owners::place_of)
-            && let Some(number) = WATCHED.iter().position(|watched| *watched == collection)
+            && let Some(number) = number_of(collection)
         {
             dirty.insert((number, format!("{namespace}/{name}")));
         }
@@ -258,22 +258,17 @@ impl State {
     /// Marks what changes of others concern: the owners that may adopt new orphans, and the DaemonSets when the node changed.
     fn mark_others(&mut self, store: &Store, dirty: &mut Dirty) {
         let mut mark = |collection: &str, prefix: &str| {
-            let number = WATCHED.iter().position(|watched| *watched == collection);
+            let Some(number) = number_of(collection) else {
+                return;
+            };
             let page = store.list(collection, prefix, None, 0);
-            dirty.extend(number.into_iter().flat_map(|number| {
-                page.entries
-                    .iter()
-                    .map(move |entry| (number, entry.key.clone()))
-                    .collect::<Vec<_>>()
-            }));
+            dirty.extend(page.entries.iter().map(|entry| (number, entry.key.clone())));
         };
         if std::mem::take(&mut self.node_changed) {
             mark(DAEMONS, "");
         }
         let orphans = std::mem::take(&mut self.adopters);
-        let places = orphans
-            .iter()
-            .map(|(number, key)| (*number, key.split('/').next().unwrap_or_default()));
+        let places = orphans.iter().map(|(number, key)| (*number, namespace_of(key)));
         for (number, namespace) in places.collect::<BTreeSet<_>>() {
             for kind in owners::KINDS
                 .iter()
@@ -309,11 +304,10 @@ impl State {
     fn decide(&mut self, cluster: &dyn Context, at: &At, stages: &Stages) -> (Vec<Action>, Option<Duration>) {
         let (collection, key) = (WATCHED[at.0], &at.1);
         let store = cluster.store();
-        let Some(entry) = store.get(collection, key) else {
+        let Some(object) = read(store, collection, key) else {
             return (Vec::new(), None);
         };
-        let object = stored::decode_without_books(&entry.object);
-        let namespace = key.split('/').next().unwrap_or_default();
+        let namespace = namespace_of(key);
         let around = Around {
             now: cluster.now(),
             time: cluster.timestamp(),
@@ -341,32 +335,23 @@ impl State {
         object: &Object,
         around: &Around,
     ) -> (Vec<Action>, Option<Duration>) {
-        let read = |at: &At| {
-            let entry = store.get(WATCHED[at.0], &at.1)?;
-            Some(stored::decode_without_books(&entry.object))
-        };
-        let in_namespace = |at: &&At| at.1.split('/').next() == Some(namespace);
+        let read_at = |at: &At| read(store, WATCHED[at.0], &at.1);
+        let in_namespace = |at: &&At| namespace_of(&at.1) == namespace;
         let children = |collection: &str| -> Vec<Object> {
             let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
             let children = self.children.get(uid).into_iter().flatten();
             let of_kind = children
                 .filter(|at| WATCHED[at.0] == collection)
                 .filter(in_namespace);
-            of_kind.filter_map(read).collect()
+            of_kind.filter_map(read_at).collect()
         };
-        let number = WATCHED
-            .iter()
-            .position(|watched| *watched == kind.children)
-            .unwrap_or(WATCHED.len());
+        let number = number_of(kind.children).unwrap_or(WATCHED.len());
         let orphans = self
             .orphans
             .range((number, format!("{namespace}/"))..)
             .take_while(|(at, _)| at.0 == number && in_namespace(at));
-        let (owned, mut actions) = owners::claim(kind, object, children(kind.children), orphans, read);
-        let claims = |name: &str| {
-            let entry = store.get(CLAIMS, &format!("{namespace}/{name}"))?;
-            Some(stored::decode_without_books(&entry.object))
-        };
+        let (owned, mut actions) = owners::claim(kind, object, children(kind.children), orphans, read_at);
+        let claims = |name: &str| read(store, CLAIMS, &format!("{namespace}/{name}"));
         let (more, again) = match kind.collection {
             "apps/deployments" => deployment::deployment(object, &owned, around),
             "apps/replicasets" => replicas::replica_set(object, replicas::SETS, &owned, around),
@@ -392,7 +377,7 @@ impl State {
         stages: &Stages,
         around: &Around,
     ) -> (Vec<Action>, Option<Duration>) {
-        let namespace = at.1.split('/').next().unwrap_or_default();
+        let namespace = namespace_of(&at.1);
         let mut actions = Vec::new();
         let job = self.owners.get(at);
         let is_of = |job: &String| {
@@ -412,10 +397,7 @@ impl State {
         }
         let waits = parts::text(&part(pod, "spec")["nodeName"]).is_empty() && !is_leaving(pod);
         if waits {
-            let claim = |name: &str| {
-                let entry = store.get(CLAIMS, &format!("{namespace}/{name}"))?;
-                Some(stored::decode_without_books(&entry.object))
-            };
+            let claim = |name: &str| read(store, CLAIMS, &format!("{namespace}/{name}"));
             let (more, refused) = binding::wait(pod, &claim, self.stand_ins.volumes, around);
             actions.extend(more);
             if refused {
@@ -457,4 +439,19 @@ impl State {
         *times += 1;
         Some(pause)
     }
+}
+
+/// The number of a collection that is watched.
+fn number_of(collection: &str) -> Option<usize> {
+    WATCHED.iter().position(|watched| *watched == collection)
+}
+
+fn namespace_of(key: &str) -> &str {
+    key.split('/').next().unwrap_or_default()
+}
+
+/// An object as it is now.
+fn read(store: &Store, collection: &str, key: &str) -> Option<Object> {
+    let entry = store.get(collection, key)?;
+    Some(stored::decode_without_books(&entry.object))
 }
