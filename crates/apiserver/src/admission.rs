@@ -67,7 +67,7 @@ pub(crate) fn admit_update(
         return Ok(Charged::default());
     }
     let refused = |why: String| Status::forbidden(about(resource, field(new, "name")), &why);
-    quota::charge_more(cluster, resource, [new, old], dry_run).map_err(refused)
+    quota::charge(cluster, resource, new, Some(old), dry_run).map_err(refused)
 }
 
 /// Refuses a valid object that goes beyond a limit range, a quota or its namespace's pod security, and charges the quotas
@@ -86,7 +86,7 @@ pub(crate) fn admit(
         limits::check(cluster, &resource.kind, object).map_err(refused)?;
     }
     let warnings = security(cluster, resource, object).map_err(refused)?;
-    let charged = quota::charge(cluster, resource, object, dry_run).map_err(refused)?;
+    let charged = quota::charge(cluster, resource, object, None, dry_run).map_err(refused)?;
     Ok((warnings, charged))
 }
 

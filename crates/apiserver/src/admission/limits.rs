@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::{
-    kinds::amounts::nano,
+    kinds::amounts::{nano, shown},
     object::{
         Object, field, metadata_mut,
         tree::{below, each, list, made, text},
@@ -138,8 +138,4 @@ fn least(limit: &Object, requests: &Object, limits: &Object, problems: &mut Vec<
             _ => {}
         }
     }
-}
-
-fn shown(amount: &Value) -> String {
-    amount.as_str().map_or_else(|| amount.to_string(), str::to_owned)
 }

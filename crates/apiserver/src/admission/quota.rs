@@ -8,7 +8,7 @@ use crate::{
     admission::Context,
     apply::{self, Manager},
     kinds::{
-        amounts::{self, nano},
+        amounts::{self, nano, shown},
         core::pod::is_finished,
     },
     object::{
@@ -52,49 +52,32 @@ const ONE: i128 = 1_000_000_000;
 #[derive(Debug, Default)]
 pub(crate) struct Charged(Vec<(String, BTreeMap<String, i128>)>);
 
-/// Charges the quotas of the namespace with a new object, or returns the reason why it does not fit and charges none.
+/// Charges the quotas of the namespace with what an object uses beyond its old state, or returns the reason why it does not fit and
+/// charges none. What it uses less is counted later.
 pub(super) fn charge(
     cluster: &dyn Context,
     resource: &Resource,
     one: &Object,
+    old: Option<&Object>,
     dry_run: bool,
 ) -> Result<Charged, String> {
-    let usage = usage(resource, one);
-    charge_usage(cluster, resource, one, &usage, dry_run)
-}
-
-/// The same for what the new state of an object uses beyond the old one. What it uses less is counted later.
-pub(super) fn charge_more(
-    cluster: &dyn Context,
-    resource: &Resource,
-    [new, old]: [&Object; 2],
-    dry_run: bool,
-) -> Result<Charged, String> {
-    let mut more = usage(resource, new);
-    let before = usage(resource, old);
-    for (name, amount) in &mut more {
-        *amount -= before.get(name).copied().unwrap_or(0);
+    let mut usage = self::usage(resource, one);
+    if let Some(old) = old {
+        let before = self::usage(resource, old);
+        usage.retain(|name, amount| {
+            *amount -= before.get(name).copied().unwrap_or(0);
+            *amount > 0
+        });
+        if usage.is_empty() {
+            return Ok(Charged::default());
+        }
     }
-    more.retain(|_, amount| *amount > 0);
-    if more.is_empty() {
-        return Ok(Charged::default());
-    }
-    charge_usage(cluster, resource, new, &more, dry_run)
-}
-
-fn charge_usage(
-    cluster: &dyn Context,
-    resource: &Resource,
-    one: &Object,
-    usage: &BTreeMap<String, i128>,
-    dry_run: bool,
-) -> Result<Charged, String> {
     let prefix = format!("{}/", field(one, "namespace"));
     let mut charged = Charged::default();
     for quota in cluster.list("resourcequotas", &prefix) {
         if object(below(&quota, "status"), "hard").is_some() && in_scope(&quota, resource, one) {
             let key = format!("{prefix}{}", field(&quota, "name"));
-            match charge_one(cluster, quota, resource, one, usage, dry_run) {
+            match charge_one(cluster, quota, resource, one, &usage, dry_run) {
                 Ok(amounts) if amounts.is_empty() => {}
                 Ok(amounts) => charged.0.push((key, amounts)),
                 Err(why) => {
@@ -406,10 +389,6 @@ fn looks_across_namespaces(affinity: &Object) -> bool {
         .any(|term| !list(term, "namespaces").is_empty() || object(term, "namespaceSelector").is_some())
 }
 
-fn shown(amount: &Value) -> String {
-    amount.as_str().map_or_else(|| amount.to_string(), str::to_owned)
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -505,12 +484,12 @@ mod tests {
             panic!("an object")
         };
         quota(&cluster, "first", "5");
-        let charged = charge(&*cluster, resource, &map, false).expect("fits");
+        let charged = charge(&*cluster, resource, &map, None, false).expect("fits");
         assert_eq!(used(&cluster, "first"), "3");
         refund(&*cluster, charged);
         assert_eq!(used(&cluster, "first"), "2");
         quota(&cluster, "second", "2");
-        assert!(charge(&*cluster, resource, &map, false).is_err());
+        assert!(charge(&*cluster, resource, &map, None, false).is_err());
         assert_eq!(
             (used(&cluster, "first"), used(&cluster, "second")),
             (json!("2"), json!("2"))

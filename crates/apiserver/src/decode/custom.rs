@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 
 mod metadata;
+
 use crate::{
     decode::{
         self, Decoded, FieldValidation, Media,
@@ -13,6 +14,7 @@ use crate::{
     schema::prune,
     status::{About, FieldError, Result, Status},
 };
+pub(crate) use metadata::name_of;
 
 /// The number of unknown fields that are reported, at most.
 const MOST: usize = 100;
@@ -74,7 +76,7 @@ pub(super) fn value(
     let Value::Object(object) = value else {
         return Err(refused(&format!(
             "json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
-            metadata::name_of(&value)
+            name_of(&value)
         )));
     };
     let mut problems = Vec::new();
@@ -97,7 +99,7 @@ pub(super) fn applied(resource: &Resource, mut value: Value) -> Result<Object> {
         Value::Object(object) => Ok(object),
         other => Err(Status::bad_request(format!(
             "error decoding YAML: json: cannot unmarshal {} into Go value of type {}",
-            metadata::name_of(&other),
+            name_of(&other),
             resource.kind
         ))),
     }

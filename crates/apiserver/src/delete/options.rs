@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::{
     call::Call,
-    decode::Media,
+    decode::{Media, custom::name_of},
     object::Object,
     registry::{self, dry_run_problems, media},
     status::{FieldError, Problem, Result, Status},
@@ -200,7 +200,7 @@ fn object_of(call: &Call) -> Result<Object> {
         Value::Object(object) => Ok(object),
         Value::Null => Ok(Object::new()),
         other => {
-            let what = kind_of(&other);
+            let what = name_of(&other);
             let target = "struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }";
             Err(Status::bad_request(format!(
                 "couldn't get version/kind; json parse error: json: cannot unmarshal {what} into Go value of type {target}"
@@ -230,21 +230,9 @@ fn right_kind(object: &Object) -> Result<()> {
 fn mistyped(value: &Value, field: &str, kind: &str) -> Box<Status> {
     let what = match value {
         Value::Number(number) if kind == "int64" => format!("number {number}"),
-        other => kind_of(other).to_owned(),
+        other => name_of(other).to_owned(),
     };
     Status::bad_request(format!(
         "json: cannot unmarshal {what} into Go struct field DeleteOptions.{field} of type {kind}"
     ))
-}
-
-/// Go's name of a JSON value.
-fn kind_of(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
 }

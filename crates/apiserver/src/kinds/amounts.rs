@@ -15,6 +15,11 @@ pub(crate) fn written(nano: i128, like: &Value) -> String {
     like.with_nano(nano).to_string()
 }
 
+/// An amount as it was given.
+pub(crate) fn shown(amount: &Value) -> String {
+    amount.as_str().map_or_else(|| amount.to_string(), str::to_owned)
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;

@@ -66,7 +66,7 @@ pub(crate) const NAME: Column = Column {
 };
 
 /// The age of the object.
-pub(crate) const AGE: Column = words("Age", ".metadata.creationTimestamp").shows(View::age);
+pub(crate) const AGE: Column = words("Age", ".metadata.creationTimestamp").shows(|object| object.age());
 
 /// Names of containers.
 pub(crate) const CONTAINERS: Column = wide("Containers", "Names of each container in the template.")

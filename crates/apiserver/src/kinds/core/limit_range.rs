@@ -5,7 +5,10 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use crate::{
-    kinds::{amounts::nano, kind_def::KindDef},
+    kinds::{
+        amounts::{nano, shown},
+        kind_def::KindDef,
+    },
     names,
     object::{
         Object,
@@ -158,7 +161,6 @@ fn ordered(limit: &Object, path: &str, errors: &mut Errors) {
             if nano(less) <= nano(more) {
                 continue;
             }
-            let shown = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
             let detail = format!(
                 "{low_name} value {} is greater than {high_name} value {}",
                 shown(less),
