@@ -3,7 +3,7 @@
 
 use std::{cmp::Reverse, time::Duration};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{
     Action,
@@ -64,24 +64,25 @@ pub(super) fn replica_set(
     status.count("fullyLabeledReplicas", count(labelled.count()));
     status.count("readyReplicas", ready(&live));
     status.count("availableReplicas", available);
-    status.set("conditions", failure(set, live.len() < wanted, around));
+    status.set("conditions", conditions(set, live.len() < wanted, around));
     actions.extend(status.patch(path, plural, set));
     (actions, again)
 }
 
-/// The conditions of a set, while it `lacks` pods that are refused. The first error stays: each names another pod.
-fn failure(set: &Object, lacks: bool, around: &Around) -> Value {
+/// The conditions of a set; one says that it `lacks` pods that are refused. The first error stays: each names another pod.
+fn conditions(set: &Object, lacks: bool, around: &Around) -> Option<Vec<Value>> {
     let old = part(set, "status");
-    let before = condition_of(old, FAILURE);
-    match &around.refusal {
-        Some(_) if lacks && before["status"] == "True" => json!([before]),
-        Some(error) if lacks => json!([condition(
-            old,
-            [FAILURE, "True", "FailedCreate", error],
-            &around.now
-        )]),
-        _ => Value::Null,
+    let all = old["conditions"].as_array().into_iter().flatten();
+    let mut conditions: Vec<Value> = all.filter(|one| one["type"] != FAILURE).cloned().collect();
+    if let Some(error) = around.refusal.as_ref().filter(|_| lacks) {
+        let before = condition_of(old, FAILURE);
+        conditions.push(if before["status"] == "True" {
+            before.clone()
+        } else {
+            condition(old, [FAILURE, "True", "FailedCreate", error], &around.now)
+        });
     }
+    (!conditions.is_empty()).then_some(conditions)
 }
 
 /// The higher, the earlier a pod goes: those without a node, those that do not run, those that are not ready, the cheap ones,

@@ -46,6 +46,9 @@ impl Rollout<'_> {
                 one["lastUpdateTime"] = if one["type"] == FAILURE { since } else { json!(now) };
             }
         }
+        let is_own = |one: &&Value| ["Available", "Progressing", FAILURE].contains(&text(&one["type"]));
+        let all = old["conditions"].as_array().into_iter().flatten();
+        conditions.extend(all.filter(|one| !is_own(one)).cloned());
         status.set("conditions", conditions);
         (status, again)
     }
