@@ -16,11 +16,11 @@ pub(crate) struct Column {
     /// The description; with a dot in front the path of the field whose documentation it is.
     pub(crate) about: &'static str,
     /// The path of the field that is shown; that of the description if empty.
-    path: &'static str,
+    pub(crate) path: &'static str,
     /// The text of a field that is not there.
-    absent: &'static str,
+    pub(crate) absent: &'static str,
     /// The cell, where it is not one field.
-    cell: Option<fn(&View<'_>) -> Value>,
+    pub(crate) cell: Option<fn(&View<'_>) -> Value>,
 }
 
 impl Column {
