@@ -70,7 +70,8 @@ impl Controller for Volumes {
             self.reset();
             return false;
         }
-        let Some(place) = self.queue.pop_first() else {
+        // Volumes first: a claim has the choice of all that are free.
+        let Some(place) = self.queue.pop_last() else {
             return false;
         };
         if place.collection == CLAIMS {

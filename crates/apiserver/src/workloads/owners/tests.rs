@@ -103,10 +103,10 @@ fn store(owner: &mut Object, actions: &[Action]) {
             (into, patch) => *into = patch.clone(),
         }
     }
-    merge(
-        owner.entry("status").or_insert_with(|| json!({})),
-        &status(actions),
-    );
+    let written = status(actions);
+    if !written.is_null() {
+        merge(owner.entry("status").or_insert_with(|| json!({})), &written);
+    }
 }
 
 fn ready(pod: &mut Object) {
