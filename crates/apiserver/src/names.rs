@@ -9,7 +9,7 @@ pub(crate) mod values;
 pub(crate) use labels::{label_selector, label_value, labels, qualified_name};
 pub(crate) use values::{
     cidr, config_map_key, env_name, http_header_name, in_range, ip, is_smaller, percent, port_name,
-    port_number,
+    port_number, ratcheted,
 };
 
 const LABEL: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";

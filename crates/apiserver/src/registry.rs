@@ -12,7 +12,7 @@ use crate::{
     auth::{self, Access},
     call::{Call, Item, Reply},
     decode::{self, Decoded, Media},
-    meta,
+    meta, names,
     object::Object,
     resource::{Resource, about, about_kind, stored},
     status::{Result, Status},
@@ -178,7 +178,8 @@ pub(crate) async fn change(
             .prepare_update(&call.subresource, &mut new, &old, cluster)?;
         system::count_generation(resource, &call.subresource, &mut new, &old);
         let mut errors = meta::validate_update(resource, &new, &old);
-        errors.extend(resource.rules.validate_update(&call.subresource, &new, &old));
+        let of_kind = resource.rules.validate_update(&call.subresource, &new, &old);
+        errors.extend(names::ratcheted(of_kind, &old));
         if !errors.is_empty() {
             if resource.custom.is_some() {
                 warnings.extend(resource.rules.warnings(&new, Some(&old)));

@@ -669,6 +669,58 @@ async fn metadata_of_embedded_objects_is_validated_as_that_of_any_object() {
 }
 
 #[tokio::test]
+async fn an_ingress_without_a_class_gets_the_default_one() {
+    const CLASSES: &str = "/apis/networking.k8s.io/v1/ingressclasses";
+    const INGRESSES: &str = "/apis/networking.k8s.io/v1/namespaces/default/ingresses";
+    let cluster = cluster();
+    let ingress = |metadata: Value, class: Value| {
+        let mut spec = json!({"defaultBackend": {"service": {"name": "web", "port": {"number": 80}}}});
+        if class.is_string() {
+            spec["ingressClassName"] = class;
+        }
+        json!({"metadata": metadata, "spec": spec})
+    };
+    let old = json!({"kubernetes.io/ingress.class": "old"});
+    make(
+        &cluster,
+        INGRESSES,
+        ingress(json!({"name": "before"}), Value::Null),
+    )
+    .await;
+    for (name, is_default) in [("b", "true"), ("a", "true"), ("0", "false")] {
+        let annotations = json!({"ingressclass.kubernetes.io/is-default-class": is_default});
+        let class = json!({"metadata": {"name": name, "annotations": annotations},
+            "spec": {"controller": "example.com/ingress"}});
+        make(&cluster, CLASSES, class).await;
+    }
+    make(
+        &cluster,
+        INGRESSES,
+        ingress(json!({"name": "without"}), Value::Null),
+    )
+    .await;
+    make(&cluster, INGRESSES, ingress(json!({"name": "with"}), json!("0"))).await;
+    make(
+        &cluster,
+        INGRESSES,
+        ingress(json!({"name": "annotated", "annotations": old}), Value::Null),
+    )
+    .await;
+    for (name, class) in [
+        ("before", Value::Null),
+        ("with", json!("0")),
+        ("annotated", Value::Null),
+    ] {
+        let (_, made) = ask(&cluster, "GET", &format!("{INGRESSES}/{name}"), Value::Null).await;
+        assert_eq!(made["spec"]["ingressClassName"], class, "{name}");
+    }
+    // Of two the newer one, and of the same second the first by name.
+    let (_, made) = ask(&cluster, "GET", &format!("{INGRESSES}/without"), Value::Null).await;
+    let class = made["spec"]["ingressClassName"].as_str();
+    assert!(matches!(class, Some("a")), "{made}");
+}
+
+#[tokio::test]
 async fn a_negative_grace_period_is_one_second() {
     const PODS: &str = "/api/v1/namespaces/default/pods";
     let cluster = cluster();

@@ -815,7 +815,8 @@ async fn the_expressions_of_a_policy_are_checked_once_for_each_generation() {
         policy["status"]["observedGeneration"] == 2
     })
     .await;
-    assert_eq!(checked["status"]["typeChecking"], json!({}));
+    // The apply takes out the warnings of the last one, and what is empty then.
+    assert_eq!(checked["status"], json!({"observedGeneration": 2}));
 }
 
 #[tokio::test]

@@ -2,7 +2,13 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use serde_json::Value;
+
 use super::{SUBDOMAIN_LENGTH, shape, too_long};
+use crate::{
+    object::Object,
+    status::{FieldError, Problem},
+};
 
 /// A port's name (IANA service name).
 #[must_use]
@@ -196,9 +202,73 @@ fn network(address: &str, length: &str) -> Option<&'static str> {
     (beyond != 0).then_some("must not have bits set beyond the prefix length")
 }
 
+/// The errors of an update without those about addresses that the field had before: the rules for zeros, mapped addresses and bits
+/// came later than the fields (KEP-4858). Cost: for each such error the values of its field.
+#[must_use]
+pub(crate) fn ratcheted(mut errors: Vec<FieldError>, old: &Object) -> Vec<FieldError> {
+    errors.retain(|error| {
+        let detail = error.detail.as_str();
+        let is_late = detail.starts_with("must not have leading 0s")
+            || detail.ends_with("IPv4-mapped IPv6 address")
+            || detail == "must not have bits set beyond the prefix length";
+        !is_late || !matches!(&error.problem, Problem::Invalid(value) if has(old, &error.field, value))
+    });
+    errors
+}
+
+/// True if a field has a value, at any index of its lists.
+fn has(object: &Object, path: &str, value: &Value) -> bool {
+    let items = |value: &'_ Value| match value {
+        Value::Array(items) => items.clone(),
+        value => vec![value.clone()],
+    };
+    let mut names = path
+        .split('.')
+        .map(|step| step.split('[').next().unwrap_or_default());
+    let first = names.next().and_then(|name| object.get(name));
+    let mut found: Vec<Value> = first.map(items).unwrap_or_default();
+    for name in names {
+        found = found
+            .iter()
+            .filter_map(|value| value.get(name))
+            .flat_map(items)
+            .collect();
+    }
+    found.contains(value)
+}
+
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+
+    #[test]
+    fn an_address_of_an_old_form_may_stay_where_it_was() {
+        let old = json!({"spec": {"externalIPs": ["010.0.0.1", "10.0.0.2"], "clusterIP": "::ffff:10.0.0.1",
+            "rules": [{"cidr": "10.0.0.1/8"}]}});
+        let old = old.as_object().expect("an object");
+        for (field, text, stays) in [
+            // At another index of the list, too.
+            ("spec.externalIPs[1]", "010.0.0.1", true),
+            ("spec.externalIPs[0]", "010.0.0.3", false),
+            ("spec.clusterIP", "::ffff:10.0.0.1", true),
+            ("spec.clusterIPs[0]", "::ffff:10.0.0.1", false),
+            ("spec.rules[0].cidr", "10.0.0.1/8", true),
+            ("spec.rules[0].cidr", "10.0.0.0/08", false),
+        ] {
+            let problems = if text.contains('/') { cidr(text) } else { ip(text) };
+            let errors = problems
+                .iter()
+                .map(|detail| FieldError::invalid(field, text, detail));
+            let errors = ratcheted(errors.collect(), old);
+            assert_eq!(errors.is_empty(), stays, "{field} {text}");
+        }
+        // What was never an address is wrong wherever it was.
+        let wrong = json!({"spec": {"clusterIP": "x"}});
+        let errors = vec![FieldError::invalid("spec.clusterIP", "x", &ip("x")[0])];
+        assert_eq!(ratcheted(errors, wrong.as_object().expect("an object")).len(), 1);
+    }
 
     /// A rule, texts that it takes, texts that it refuses.
     type Case = (

@@ -9,10 +9,10 @@ use kube_cel::cel::{
         CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedEntryExpr, IdedExpr, ListExpr, LiteralValue,
         MapEntryExpr, MapExpr,
     },
-    objects::{Key, Map},
+    objects::{Key, Map, OptionalValue},
 };
 
-use super::budget::pay;
+use super::budget::{pay, weight};
 
 /// Name of the function that adds the entries of a map to another.
 pub(super) const MERGE: &str = "@merge";
@@ -20,8 +20,12 @@ pub(super) const MERGE: &str = "@merge";
 /// Name of the function that makes pairs of the items of a list or map.
 const PAIRS: &str = "@pairs";
 
-/// Name of the function that sorts a list by a list of keys.
+/// Name of the function that sorts pairs of items and keys by the keys; its result is the items.
 const SORT: &str = "@sortBy";
+
+/// Names of the functions that make a list of an optional, and an optional of such a list: a variable cannot hold an optional.
+const UNPACK: &str = "@unpack";
+const PACK: &str = "@pack";
 
 /// The variable that a loop gathers its result in.
 const RESULT: &str = "@result";
@@ -57,7 +61,7 @@ pub(super) fn expanded(expr: &IdedExpr) -> Option<Expr> {
     let target = macro_call.target.as_deref()?.clone();
     let name = macro_call.func_name.as_str();
     match (names, rest) {
-        ([variable], [body]) => over_one(name, expr.id, target, name_of(variable)?, body.clone()),
+        ([variable], [body]) => Some(over_one(name, target, name_of(variable)?, body.clone())),
         (_, [filters @ .., body]) => {
             let pair = format!("@pair{}", expr.id);
             let with_pair = |part: &IdedExpr| {
@@ -78,35 +82,16 @@ pub(super) fn expanded(expr: &IdedExpr) -> Option<Expr> {
     }
 }
 
-/// `optMap`, `optFlatMap` and `sortBy`. The target is evaluated once.
-fn over_one(name: &str, id: u64, target: IdedExpr, variable: &str, body: IdedExpr) -> Option<Expr> {
-    let held = format!("@held{id}");
-    let made = if name == "sortBy" {
-        let keys = loops(
-            ident(&held),
-            variable,
-            list(Vec::new()),
-            literal(true),
-            appended(body),
-        );
-        call(SORT, vec![ident(&held), keys])
-    } else {
-        let of = |function: &str, on: &str, args| {
-            ided(Expr::Call(CallExpr {
-                func_name: function.to_owned(),
-                target: Some(Box::new(ident(on))),
-                args,
-            }))
-        };
-        let inner = bind(variable, of("value", &held, Vec::new()), body);
-        let some = match name {
-            "optMap" => of("of", "optional", vec![inner]),
-            _ => inner,
-        };
-        let none = of("none", "optional", Vec::new());
-        call("_?_:_", vec![of("hasValue", &held, Vec::new()), some, none])
+/// `optMap`, `optFlatMap` and `sortBy`.
+fn over_one(name: &str, target: IdedExpr, variable: &str, body: IdedExpr) -> Expr {
+    let (function, range, added) = match name {
+        "sortBy" => (SORT, target, list(vec![list(vec![ident(variable), body])])),
+        "optMap" => (PACK, call(UNPACK, vec![target]), list(vec![body])),
+        _ => (PACK, call(UNPACK, vec![target]), call(UNPACK, vec![body])),
     };
-    Some(bind(&held, target, made).expr)
+    let step = call("_+_", vec![ident(RESULT), added]);
+    let looped = loops(range, variable, list(Vec::new()), literal(true), step);
+    call(function, vec![looped]).expr
 }
 
 /// The macros over two variables, as loops over pairs.
@@ -170,20 +155,6 @@ fn loops(range: IdedExpr, variable: &str, init: IdedExpr, condition: IdedExpr, s
         loop_cond: condition,
         loop_step: step,
         result: ident(RESULT),
-    })))
-}
-
-/// An expression in which a variable has a value: a loop without steps.
-fn bind(variable: &str, value: IdedExpr, body: IdedExpr) -> IdedExpr {
-    ided(Expr::Comprehension(Box::new(ComprehensionExpr {
-        iter_range: list(Vec::new()),
-        iter_var: "@unused".to_owned(),
-        iter_var2: None,
-        accu_var: variable.to_owned(),
-        accu_init: value,
-        loop_cond: literal(false),
-        loop_step: ident(variable),
-        result: body,
     })))
 }
 
@@ -270,8 +241,18 @@ pub(super) fn add_to(context: &mut Context<'static>) {
     context.add_function(MERGE, |_: &FunctionContext<'_, '_>, into: Cel, more: Cel| {
         merged(into, &more)
     });
-    context.add_function(SORT, |_: &FunctionContext<'_, '_>, items: Cel, keys: Cel| {
-        sorted(&items, &keys)
+    context.add_function(SORT, |_: &FunctionContext<'_, '_>, pairs: Cel| sorted(&pairs));
+    context.add_function(UNPACK, |_: &FunctionContext<'_, '_>, of: Cel| -> Result<Cel> {
+        let value = <&OptionalValue>::try_from(&of)?.value().cloned();
+        Ok(Cel::List(Arc::new(value.into_iter().collect())))
+    });
+    context.add_function(PACK, |_: &FunctionContext<'_, '_>, of: Cel| -> Result<Cel> {
+        let value = match &of {
+            Cel::List(items) => items.first().cloned(),
+            _ => None,
+        };
+        let packed = value.map_or_else(OptionalValue::none, OptionalValue::of);
+        Ok(Cel::Opaque(Arc::new(packed)))
     });
 }
 
@@ -315,17 +296,23 @@ fn merged(into: Cel, more: &Cel) -> Result<Cel> {
 }
 
 /// O(items × their logarithm), which is paid for.
-fn sorted(items: &Cel, keys: &Cel) -> Result<Cel> {
-    let (Cel::List(items), Cel::List(keys)) = (items, keys) else {
+fn sorted(pairs: &Cel) -> Result<Cel> {
+    let Cel::List(of) = pairs else {
         return Err(ExecutionError::NoSuchOverload);
     };
-    let count = items.len() as u64;
-    pay(count.saturating_mul(1 + u64::from(count.max(1).ilog2())))?;
-    let comparable = |key: &Cel| keys[0].partial_cmp(key).is_some();
-    if !keys.iter().all(comparable) {
+    let count = of.len() as u64;
+    let compared = count.saturating_mul(1 + u64::from(count.max(1).ilog2()));
+    pay(compared.saturating_add(weight(pairs)))?;
+    let mut pairs: Vec<(&Cel, &Cel)> = Vec::with_capacity(of.len());
+    for pair in of.iter() {
+        match pair {
+            Cel::List(pair) if pair.len() == 2 => pairs.push((&pair[1], &pair[0])),
+            _ => return Err(ExecutionError::NoSuchOverload),
+        }
+    }
+    if pairs.iter().any(|(key, _)| pairs[0].0.partial_cmp(key).is_none()) {
         return Err(ExecutionError::NoSuchOverload);
     }
-    let mut pairs: Vec<(&Cel, &Cel)> = keys.iter().zip(items.iter()).collect();
     pairs.sort_by(|(one, _), (other, _)| one.partial_cmp(other).unwrap_or(Ordering::Equal));
     let items = pairs.into_iter().map(|(_, item)| item.clone()).collect();
     Ok(Cel::List(Arc::new(items)))
@@ -380,7 +367,6 @@ mod tests {
             ("optional.of(1).optMap(v, v + 1).value()", json!(2)),
             ("optional.none().optMap(v, v + 1).hasValue()", json!(false)),
             ("self.?m.optMap(v, v.a + 1).orValue(0)", json!(2)),
-            ("self.?nope.optMap(v, v.a).orValue(7)", json!(7)),
             (
                 "self.?m.optFlatMap(v, v.?b).optMap(v, v * 10).orValue(0)",
                 json!(20),

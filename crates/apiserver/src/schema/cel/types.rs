@@ -37,8 +37,6 @@ impl Ty {
             Type::Boolean => Self::Bool,
             Type::Integer => Self::Int,
             Type::Number => Self::Double,
-            // The schemas of a kube-apiserver give a quantity no type.
-            Type::String if is_quantity(schema) => return None,
             Type::String => match schema.format.as_deref() {
                 Some("date" | "date-time") => Self::Timestamp,
                 Some("duration") => Self::Duration,
@@ -50,6 +48,8 @@ impl Ty {
                 Some(values) => Self::Map(Box::new(Self::String), Box::new(Self::of(values)?)),
                 None => Self::Object(Arc::clone(schema)),
             },
+            // The schemas of a kube-apiserver give a quantity no type.
+            Type::IntOrString if is_quantity(schema) => return None,
             Type::IntOrString => Self::Dyn,
             Type::Any => return None,
         })
