@@ -197,7 +197,7 @@ fn rewrite(expr: &mut IdedExpr) {
                     weigh(left);
                 }
                 ("@in", [_, all]) => weigh(all),
-                ("_+_" | "_[_]" | MERGE, [_, _]) => weigh(expr),
+                ("_+_" | "_[_]" | "_?._" | "_[?_]" | MERGE, [_, _]) => weigh(expr),
                 _ => {}
             }
         }

@@ -16,10 +16,11 @@ use kube_cel::{
     cel::{
         Context, ExecutionError, FunctionContext, Value as Cel,
         common::{
-            ast::{CallExpr, Expr, IdedExpr},
-            types::{CelBytes, CelList, CelMap, CelString, MAP_TYPE},
+            ast::{CallExpr, Expr, IdedExpr, operators},
+            types::{CelBytes, CelList, CelMap, CelOptional, CelString, MAP_TYPE},
             value::Val,
         },
+        objects::OptionalValue,
     },
 };
 use regex::Regex;
@@ -100,6 +101,10 @@ pub(super) fn weight(value: &Cel) -> u64 {
         Cel::Bytes(bytes) => of_bytes(bytes.len()),
         Cel::List(items) => 1 + items.iter().map(weight).sum::<u64>(),
         Cel::Map(map) => 2 + map.map.values().map(|value| 4 + weight(value)).sum::<u64>(),
+        Cel::Opaque(of) => {
+            let optional = of.downcast_ref::<OptionalValue>();
+            1 + optional.and_then(OptionalValue::value).map_or(0, weight)
+        }
         _ => 1,
     }
 }
@@ -122,6 +127,8 @@ fn weight_of(value: &dyn Val) -> u64 {
             .values()
             .map(|value| 4 + weight_of(value.as_ref()))
             .sum::<u64>()
+    } else if let Some(optional) = value.downcast_ref::<CelOptional>() {
+        1 + optional.inner().map_or(0, weight_of)
     } else {
         1
     }
@@ -164,15 +171,33 @@ fn found<'a>(expr: &'a IdedExpr, context: &'a Context<'a>) -> Result<Cow<'a, dyn
     match &expr.expr {
         Expr::Select(select) => {
             let left = found(&select.operand, context)?;
+            let key = CelString::from(select.field.as_str());
+            if !select.test && left.downcast_ref::<CelOptional>().is_some() {
+                return chosen(left.as_ref(), &key);
+            }
             if left.get_type() != MAP_TYPE {
                 return Ok(Cow::Owned(Cel::Bool(false).try_into()?));
             }
-            let key = CelString::from(select.field.as_str());
             if select.test {
                 let container = left.as_container().ok_or(ExecutionError::NoSuchOverload)?;
                 return Ok(Cow::Owned(Cel::Bool(container.contains(&key)?).try_into()?));
             }
             part(left, &key)
+        }
+        // The interpreter's own fail where there is nothing.
+        Expr::Call(call)
+            if matches!(
+                call.func_name.as_str(),
+                operators::OPT_SELECT | operators::OPT_INDEX
+            ) =>
+        {
+            match call.args.as_slice() {
+                [of, at] => {
+                    let left = found(counted(of), context)?;
+                    chosen(left.as_ref(), Cel::resolve_val(at, context)?.as_ref())
+                }
+                _ => Cel::resolve_val(expr, context),
+            }
         }
         Expr::Call(call) if call.func_name == "_[_]" => match call.args.as_slice() {
             [of, at] if is_path(counted(of)) => {
@@ -195,6 +220,25 @@ fn part<'a>(of: Cow<'a, dyn Val>, at: &dyn Val) -> Result<Cow<'a, dyn Val>> {
             let part = of.as_indexer().ok_or(ExecutionError::NoSuchOverload)?.get(at)?;
             Ok(Cow::Owned(part.into_owned()))
         }
+    }
+}
+
+/// A part as an optional, of a value or of an optional one: none where there is no such part.
+fn chosen<'a>(of: &dyn Val, at: &dyn Val) -> Result<Cow<'a, dyn Val>> {
+    let made = |optional: CelOptional| {
+        let optional: Box<dyn Val> = Box::new(optional);
+        Ok(Cow::Owned(optional))
+    };
+    if let Some(optional) = of.downcast_ref::<CelOptional>() {
+        return match optional.inner() {
+            Some(inner) => chosen(inner, at),
+            None => made(CelOptional::none()),
+        };
+    }
+    match of.as_indexer().ok_or(ExecutionError::NoSuchOverload)?.get(at) {
+        Ok(part) => made(CelOptional::of(part.clone_as_boxed())),
+        Err(ExecutionError::NoSuchKey(_) | ExecutionError::IndexOutOfBounds(_)) => made(CelOptional::none()),
+        Err(error) => Err(error),
     }
 }
 
