@@ -33,6 +33,7 @@ use crate::{
 mod body;
 pub mod capacity;
 pub mod catalog;
+pub(crate) mod denied;
 mod identity;
 pub(crate) mod lines;
 pub mod path;
@@ -47,6 +48,7 @@ mod verbs;
 
 use body::collect;
 use capacity::Capacity;
+use denied::Denied;
 use identity::Identity;
 use path::Path;
 use pauses::Pauses;
@@ -158,6 +160,7 @@ struct Inner {
     options: ApiOptions,
     /// The paths for which the server asked to retry later.
     pauses: Mutex<Pauses>,
+    denied: Denied,
     /// The time that lists and watches take to begin.
     response_limits: Mutex<ResponseLimits>,
     /// True if the discovery results may be out of date.
@@ -175,6 +178,7 @@ impl Api {
             client,
             options,
             pauses: Mutex::default(),
+            denied: Denied::default(),
             response_limits: Mutex::default(),
             doubted: AtomicBool::new(false),
             restores: AtomicUsize::new(0),
@@ -455,6 +459,10 @@ impl Api {
             .options
             .metrics
             .request(self.name(), verb, &path.resource, code, took);
+        // Those on members are reported on the Cluster and on bindings.
+        if let (Some(failure), Server::Hub) = (failure, &self.0.options.server) {
+            self.0.denied.note(failure, clock::now());
+        }
         if failure.is_some_and(Failure::has_no_response) {
             self.doubt_identity();
         }

@@ -266,6 +266,15 @@ impl Failure {
         }
     }
 
+    /// The right whose want the server names as the reason of its refusal: `patch deployments.apps/status`.
+    #[must_use]
+    pub fn denied_right(&self) -> Option<String> {
+        match self {
+            Self::Answer(answer) if answer.code == 403 => crate::client::denied::right(&answer.message),
+            _ => None,
+        }
+    }
+
     /// The HTTP status code, 0 without a response; for metrics.
     #[must_use]
     pub const fn code(&self) -> u16 {

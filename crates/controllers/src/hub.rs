@@ -6,7 +6,10 @@ use entourage_core::object::{Gvk, Str};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
-use crate::client::{Api, Form, path::Path};
+use crate::{
+    client::{Api, Call, Form, path::Path},
+    metrics::Verb,
+};
 
 /// The uid of the hub's kube-system namespace: it identifies the copies of this hub. Retries until the hub responds; `None` on
 /// stop.
@@ -42,8 +45,14 @@ pub(crate) async fn id(hub: &Api, stop: &CancellationToken) -> Option<Str> {
 /// True if the hub has Nodes: then it runs workload controllers, and they own the status of workloads. A hub that does not list
 /// them counts as having none.
 pub(crate) async fn has_nodes(hub: &Api) -> bool {
-    let path = Path::raw("/api/v1/nodes?limit=1", "nodes");
-    let found = match hub.get(&path, Form::Whole).await {
+    let call = Call {
+        verb: Verb::List,
+        path: &Path::raw("/api/v1/nodes?limit=1", "nodes"),
+        accept: Form::Metadata.accept_list(),
+        body: None,
+        deadline: None,
+    };
+    let found = match hub.object(call).await {
         Ok(list) => list["items"].as_array().is_some_and(|items| !items.is_empty()),
         Err(failure) => {
             debug!(
