@@ -150,6 +150,8 @@ mod registration;
 mod removal;
 #[path = "e2e/secret_lists.rs"]
 mod secret_lists;
+#[path = "e2e/secret_lists_pull.rs"]
+mod secret_lists_pull;
 #[path = "e2e/secrets.rs"]
 mod secrets;
 #[path = "e2e/services.rs"]
@@ -237,6 +239,7 @@ fn main() -> ExitCode {
         gate::tests(),
         governor::tests(),
         secret_lists::tests(),
+        secret_lists_pull::tests(),
         secrets::tests(),
         bad_input::tests(),
         chart::tests(),
