@@ -11,6 +11,7 @@ use crate::{
     decode,
     object::{Object, metadata, metadata_mut},
     resource::Resource,
+    scale::Paths,
 };
 
 pub mod compare;
@@ -29,6 +30,9 @@ use element::Element;
 use entries::{Managed, Operation, Owned, Owner};
 use set::FieldSet;
 use shape::Shape;
+
+/// The field manager of the server's own writes.
+pub(crate) const SERVER: &str = "kube-apiserver-1.36";
 
 /// The writer of a change, its subresource and its time.
 #[derive(Clone, Copy, Debug)]
@@ -155,6 +159,9 @@ fn note_update(
     let mut comparison = differences(resource, manager.subresource, old, new);
     let mut taken = std::mem::take(&mut comparison.added);
     taken.union(std::mem::take(&mut comparison.modified));
+    if manager.subresource == "scale" && shows_no_replicas(resource, new) {
+        comparison.removed.union(std::mem::take(&mut taken));
+    }
     for owned in managed.values_mut() {
         owned.fields.subtract(&taken);
         owned.fields.subtract(&comparison.removed);
@@ -182,6 +189,15 @@ fn note_update(
         owned.time = (manager.subresource != "scale").then(|| manager.now.to_owned());
     }
     entries::bound(managed);
+}
+
+/// True if the Scale of an object has no `spec.replicas`: it leaves a zero out, and so nobody owns it.
+fn shows_no_replicas(resource: &Resource, object: &Object) -> bool {
+    let paths = match &resource.custom {
+        Some(custom) => custom.scale.clone(),
+        None => Paths::builtin(),
+    };
+    paths.is_some_and(|paths| paths.spec_replicas.get(object).and_then(Value::as_i64) == Some(0))
 }
 
 /// The differences that requests through `subresource` may make.

@@ -30,7 +30,7 @@ mod networking;
 mod node;
 pub(crate) mod pod_security;
 mod pod_spec;
-mod policy;
+pub(crate) mod policy;
 mod rbac;
 mod resource;
 mod scheduling;

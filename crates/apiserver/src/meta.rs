@@ -64,12 +64,18 @@ pub(crate) fn validate_embedded(path: &str, object: &Object) -> Vec<FieldError> 
 
 /// The errors in the metadata of an update.
 #[must_use]
-pub fn validate_update(resource: &Resource, new: &Object, old: &Object) -> Vec<FieldError> {
+pub fn validate_update(
+    resource: &Resource,
+    subresource: &str,
+    new: &Object,
+    old: &Object,
+) -> Vec<FieldError> {
     let mut errors = validate_common(resource, new);
     errors.extend(changes(new, old));
     errors.extend(changes(new, old));
     errors.extend(fields::standard_finalizers(resource, new));
-    if resource.rules.revalidates() {
+    // An update of the status is not checked as a whole.
+    if subresource != "status" && resource.rules.revalidates() {
         errors.extend(validate(resource, new));
     }
     errors
@@ -186,7 +192,7 @@ mod tests {
         ] {
             let odd = object(&odd);
             let _ = validate(resource, &odd);
-            let _ = validate_update(resource, &odd, &odd);
+            let _ = validate_update(resource, "", &odd, &odd);
         }
     }
 
@@ -196,7 +202,7 @@ mod tests {
         let resource = kinds.find("", "v1", "services").expect("built in");
         let old = object(&json!({"name": "a", "namespace": "n", "uid": "1"}));
         let new = object(&json!({"name": "a", "namespace": "n", "uid": "2"}));
-        let errors = validate_update(resource, &new, &old);
+        let errors = validate_update(resource, "", &new, &old);
         assert_eq!(
             reported(&errors),
             ["metadata.uid: Invalid value: \"2\": field is immutable"; 2]

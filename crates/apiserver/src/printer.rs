@@ -22,6 +22,8 @@ pub(crate) struct Printer {
     pub(crate) conditions: fn(&View<'_>) -> Option<Value>,
     /// The type that documents the columns, where it is not that of the kind.
     pub(crate) documented: Option<Root>,
+    /// Annotations that stand for fields which the version lacks: the server's own form has none, nor do answers of metadata.
+    pub(crate) standing_in: &'static [&'static str],
 }
 
 impl Printer {
@@ -35,6 +37,7 @@ impl Printer {
             cells: None,
             conditions: |_| None,
             documented: None,
+            standing_in: &[],
         }
     }
 

@@ -177,7 +177,7 @@ pub(crate) async fn change(
             .rules
             .prepare_update(&call.subresource, &mut new, &old, cluster)?;
         system::count_generation(resource, &call.subresource, &mut new, &old);
-        let mut errors = meta::validate_update(resource, &new, &old);
+        let mut errors = meta::validate_update(resource, &call.subresource, &new, &old);
         let of_kind = resource.rules.validate_update(&call.subresource, &new, &old);
         errors.extend(names::ratcheted(of_kind, &old));
         if !errors.is_empty() {

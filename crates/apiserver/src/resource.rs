@@ -214,6 +214,9 @@ pub trait Rules: Send + Sync + fmt::Debug {
         Ok(())
     }
 
+    /// Puts what a dry run shows in place of what [`Rules::prepare_create`] allocated for an object that was `asked` for.
+    fn rehearse(&self, _object: &mut Object, _asked: &Object) {}
+
     /// Sets the fields that an update of `subresource` may not change back to `old`; allocations that are kept are copied.
     fn prepare_update(
         &self,

@@ -73,6 +73,8 @@ pub struct Schema {
     pub patch_merge_key: Option<String>,
     /// Strategic merge: only the keys in the patch are retained (`retainKeys`).
     pub retain_keys: bool,
+    /// Strategic merge: a struct that the patch replaces as a whole.
+    pub replaced: bool,
     /// Unknown fields are kept below (`x-kubernetes-preserve-unknown-fields`).
     pub preserve_unknown: bool,
     /// A whole object with apiVersion, kind and metadata (`x-kubernetes-embedded-resource`).

@@ -70,7 +70,7 @@ pub(crate) fn row(resource: &Resource, object: &Object, include: Include, now: i
         Some(custom) => custom::cells(&custom.columns, &view),
         None => resource.printer.cells(&view),
     };
-    let mut row = with_object(cells, object, include);
+    let mut row = with_object(resource, cells, object, include);
     if let Some(conditions) = (resource.printer.conditions)(&view) {
         row.insert("conditions".to_owned(), conditions);
     }
@@ -90,12 +90,32 @@ pub(crate) fn scale_columns() -> Vec<Value> {
     definitions(SCALE.columns, &Root::of::<Scale>().schema())
 }
 
-fn with_object(cells: Vec<Value>, object: &Object, include: Include) -> Map<String, Value> {
+/// `PartialObjectMetadata` of an object.
+pub(crate) fn partial(resource: &Resource, object: &Object, version: &str) -> Value {
+    let mut metadata = object.get("metadata").cloned();
+    let standing_in = resource.printer.standing_in;
+    if let Some(Value::Object(metadata)) = &mut metadata
+        && let Some(Value::Object(annotations)) = metadata.get_mut("annotations")
+        && !standing_in.is_empty()
+    {
+        annotations.retain(|name, _| !standing_in.contains(&name.as_str()));
+        if annotations.is_empty() {
+            metadata.remove("annotations");
+        }
+    }
+    json!({"kind": "PartialObjectMetadata", "apiVersion": version, "metadata": metadata})
+}
+
+fn with_object(
+    resource: &Resource,
+    cells: Vec<Value>,
+    object: &Object,
+    include: Include,
+) -> Map<String, Value> {
     let object = match include {
         Include::None => Value::Null,
         Include::Object => Value::Object(object.clone()),
-        Include::Metadata => json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1",
-            "metadata": object.get("metadata")}),
+        Include::Metadata => partial(resource, object, "meta.k8s.io/v1"),
     };
     Map::from_iter([
         ("cells".to_owned(), Value::Array(cells)),

@@ -43,9 +43,6 @@ const COMPUTE: [(&str, &str, &str); 8] = [
     ("limits.ephemeral-storage", "limits", "ephemeral-storage"),
 ];
 
-/// The field manager of the server's own writes.
-const MANAGER: &str = "kube-apiserver-1.36";
-
 const ONE: i128 = 1_000_000_000;
 
 /// The charges for an object: keys of quotas, and the amounts by name, in billionths.
@@ -234,7 +231,7 @@ fn used_up(cluster: &dyn Context, quota: &Object, used: Object) -> Object {
     made(&mut next, "status").insert("used".to_owned(), Value::Object(used));
     let now = cluster.now();
     let manager = Manager {
-        name: MANAGER,
+        name: apply::SERVER,
         subresource: "status",
         now: &now,
     };

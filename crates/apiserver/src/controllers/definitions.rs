@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 use tokio::sync::watch;
 
 use crate::{
+    apply::SERVER,
     controllers::{Context, Head},
     crd::{
         COLLECTION,
@@ -25,9 +26,6 @@ use crate::{
     schema::declared,
     store::{Entry, Happened, Revision},
 };
-
-/// Field manager of status changes.
-const MANAGER: &str = "kube-apiserver-1.36";
 
 /// Starts the task. It ends with the cluster.
 pub(crate) fn start(cluster: &Arc<dyn Context>) {
@@ -361,7 +359,7 @@ fn end(resources: &[Arc<Resource>]) {
 fn update(cluster: &dyn Context, name: &str, change: &mut dyn FnMut(&mut Object) -> bool) -> Option<Object> {
     let kinds = cluster.kinds();
     let resource = kinds.find("apiextensions.k8s.io", "v1", "customresourcedefinitions")?;
-    let entry = registry::rewrite_as(MANAGER, cluster, resource, name, "status", change)?;
+    let entry = registry::rewrite_as(SERVER, cluster, resource, name, "status", change)?;
     Some(stored::shown(resource, &entry.object))
 }
 

@@ -7,12 +7,15 @@ use std::{
 };
 
 use jiff::{SignedDuration, Timestamp};
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::time::Instant;
 
 use super::{Context, Controller, Seen, objects::change, paced::Paced};
 use crate::{
-    kinds::workloads::{selects, share},
+    kinds::{
+        policy::pod_disruption_budget::report,
+        workloads::{selects, share},
+    },
     object::{
         Object, field, holds, is_leaving, metadata,
         tree::{below, list, made, number, object},
@@ -35,8 +38,6 @@ const SCALES: [&str; 4] = [
 
 /// The time in which a pod is deleted after its eviction was allowed; after it, the pod counts again.
 const DELETION: SignedDuration = SignedDuration::from_mins(2);
-
-const CONDITION: &str = "DisruptionAllowed";
 
 /// The budgets whose status may be outdated.
 #[derive(Default)]
@@ -196,7 +197,7 @@ impl Counts {
         } else {
             ["False", "InsufficientPods"]
         };
-        say(&mut next, [status, reason, ""], generation, now);
+        report(&mut next, [status, reason, ""], generation, now);
         next
     }
 }
@@ -206,23 +207,8 @@ fn failed(budget: &Object, why: &str, now: &str) -> Object {
     let mut next = below(budget, "status").clone();
     next.insert("disruptionsAllowed".to_owned(), 0.into());
     let generation = number(&next, "observedGeneration").unwrap_or_default();
-    say(&mut next, ["False", "SyncFailed", why], generation, now);
+    report(&mut next, ["False", "SyncFailed", why], generation, now);
     next
-}
-
-/// Puts the condition into a status: status, reason and message.
-fn say(status: &mut Object, [holds, reason, message]: [&str; 3], generation: i64, now: &str) {
-    let mut conditions = list(status, "conditions").to_vec();
-    let at = conditions.iter().position(|one| one["type"] == CONDITION);
-    let old = at.map(|at| &conditions[at]).filter(|one| one["status"] == holds);
-    let since = old.map_or_else(|| json!(now), |one| one["lastTransitionTime"].clone());
-    let condition = json!({"type": CONDITION, "status": holds, "reason": reason, "message": message,
-        "lastTransitionTime": since, "observedGeneration": generation});
-    match at {
-        Some(at) => conditions[at] = condition,
-        None => conditions.push(condition),
-    }
-    status.insert("conditions".to_owned(), conditions.into());
 }
 
 fn number_of(count: usize) -> i64 {
@@ -317,6 +303,8 @@ fn controller(object: &Object) -> Option<&Value> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::{
         controllers::{Loop, StandIns},

@@ -95,6 +95,7 @@ fn assign(pod: &mut Object, binding: &Object, now: &str) {
     let condition = json!({"type": "PodScheduled", "status": "True", "lastProbeTime": null,
         "lastTransitionTime": now});
     let status = made(pod, "status");
+    status.remove("nominatedNodeName");
     let mut conditions = list(status, "conditions").to_vec();
     let of_this_type = |one: &Value| one.get("type") == condition.get("type");
     match conditions.iter_mut().find(|one| of_this_type(one)) {

@@ -1,21 +1,21 @@
 //! `pods/eviction`: a deletion that respects the disruption budgets.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::binding::{body, created};
 use crate::{
     admission::Context,
+    apply::SERVER,
     call::{Call, Reply},
     delete::{self, DeleteOptions},
-    kinds::{EVICTION, core::pod::is_finished, workloads},
+    kinds::{EVICTION, core::pod::is_finished, policy::pod_disruption_budget::report, workloads},
     object::{
         Object, field, holds, is_leaving, metadata,
         tree::{below, count, list, made, object, text},
     },
-    registry::{Terms, find},
+    registry::{Terms, find, rewrite_as},
     resource::stored,
     status::{About, Result, Status},
-    store::Expect,
 };
 
 const BUDGETS: &str = "policy/poddisruptionbudgets";
@@ -70,39 +70,42 @@ fn deletion(call: &Call, eviction: &Object, dry_run: bool) -> Result<DeleteOptio
 
 /// Takes one disruption from the budget of the pod, if it has one.
 fn spend(cluster: &dyn Context, call: &Call, pod: &Object, dry_run: bool, now: &str) -> Result<()> {
-    loop {
-        let budgets = cluster.list(BUDGETS, &format!("{}/", call.namespace));
-        let labels = below(metadata(pod), "labels");
-        let mut matching = budgets
-            .into_iter()
-            .filter(|budget| workloads::selects(object(below(budget, "spec"), "selector"), labels));
-        let Some(budget) = matching.next() else {
-            return Ok(());
-        };
-        if matching.next().is_some() {
-            return Err(Status::internal(
-                "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.",
-            ));
-        }
-        if tolerates_unhealthy(&budget, pod) {
-            return Ok(());
-        }
-        let name = field(&budget, "name").to_owned();
-        let next = decremented(budget, call, now)?;
-        if dry_run {
-            return Ok(());
-        }
-        let key = format!("{}/{name}", call.namespace);
-        let revision = field(&next, "resourceVersion").parse().unwrap_or(0);
-        let written = cluster
-            .store()
-            .put(BUDGETS, &key, Expect::At(revision), |revision| {
-                stored::encode(next, revision)
-            });
-        if written.is_ok() {
-            return Ok(());
-        }
+    let labels = below(metadata(pod), "labels");
+    let mut matching = cluster
+        .list(BUDGETS, &format!("{}/", call.namespace))
+        .into_iter()
+        .filter(|budget| workloads::selects(object(below(budget, "spec"), "selector"), labels));
+    let Some(budget) = matching.next() else {
+        return Ok(());
+    };
+    if matching.next().is_some() {
+        // This error of the server has no reason.
+        let why = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.";
+        return Err(Status::new(500, "", why));
     }
+    if tolerates_unhealthy(&budget, pod) {
+        return Ok(());
+    }
+    let kinds = cluster.kinds();
+    let resource = kinds.of_collection(BUDGETS).ok_or_else(Status::no_such_path)?;
+    let name = field(&budget, "name");
+    let mut decision = Ok(());
+    let written = rewrite_as(
+        SERVER,
+        cluster,
+        resource,
+        &resource.key(&call.namespace, name),
+        "status",
+        &mut |budget| {
+            decision = decrement(budget, call, now);
+            decision.is_ok() && !dry_run
+        },
+    );
+    if written.is_none() {
+        let why = format!("Timeout: couldn't update PodDisruptionBudget {name:?} due to conflicts");
+        return Err(Status::new(504, "Timeout", why).with_retry_after(10));
+    }
+    decision
 }
 
 /// True if a pod that is not ready may go without being counted.
@@ -120,58 +123,55 @@ fn is_observed(budget: &Object) -> bool {
     count(below(budget, "status"), "observedGeneration") >= count(metadata(budget), "generation")
 }
 
-fn decremented(mut budget: Object, call: &Call, now: &str) -> Result<Object> {
-    let name = field(&budget, "name").to_owned();
-    if !is_observed(&budget) {
+fn decrement(budget: &mut Object, call: &Call, now: &str) -> Result<()> {
+    let name = field(budget, "name").to_owned();
+    if !is_observed(budget) {
         let why = format!("The disruption budget {name} is still being processed by the server.");
         return Err(refused(&why, Some(10)));
     }
-    let status = below(&budget, "status");
+    let status = made(budget, "status");
     let about = About {
         group: "policy",
         resource: "poddisruptionbudgets",
         name: &name,
     };
     match count(status, "disruptionsAllowed") {
-        ..0 => return Err(Status::forbidden(about, "pdb disruptions allowed is negative")),
-        0 => {
-            let why = format!(
-                "The disruption budget {name} needs {} healthy pods and has {} currently",
-                count(status, "desiredHealthy"),
-                count(status, "currentHealthy")
-            );
-            return Err(refused(&why, None));
-        }
-        _ if below(status, "disruptedPods").len() > MOST_DISRUPTED => {
-            return Err(Status::forbidden(
-                about,
-                "DisruptedPods map too big - too many evictions not confirmed by PDB controller",
-            ));
-        }
+        ..0 => Err(Status::forbidden(about, "pdb disruptions allowed is negative")),
+        _ if below(status, "disruptedPods").len() > MOST_DISRUPTED => Err(Status::forbidden(
+            about,
+            "DisruptedPods map too big - too many evictions not confirmed by PDB controller",
+        )),
+        0 => Err(refused(&exhausted(&name, status), None)),
         allowed => {
-            let status = made(&mut budget, "status");
             status.insert("disruptionsAllowed".to_owned(), (allowed - 1).into());
             made(status, "disruptedPods").insert(call.name.clone(), now.into());
-            let condition = (allowed == 1).then(|| exhausted(status, now));
-            if let Some(conditions) = condition {
-                status.insert("conditions".to_owned(), conditions);
+            if allowed == 1 {
+                let generation = count(status, "observedGeneration");
+                report(status, ["False", "InsufficientPods", ""], generation, now);
             }
+            Ok(())
         }
     }
-    Ok(budget)
 }
 
-/// The conditions of a budget that has no disruption left.
-fn exhausted(status: &Object, now: &str) -> Value {
-    let mut conditions = list(status, "conditions").to_vec();
-    for one in conditions.iter_mut().filter_map(Value::as_object_mut) {
-        if text(one, "type") == "DisruptionAllowed" && text(one, "status") != "False" {
-            one.insert("status".to_owned(), "False".into());
-            one.insert("reason".to_owned(), "InsufficientPods".into());
-            one.insert("lastTransitionTime".to_owned(), now.into());
+/// The reason why a budget has no disruption left: its condition when that says more than the counts.
+fn exhausted(name: &str, status: &Object) -> String {
+    let because = list(status, "conditions")
+        .iter()
+        .filter_map(|one| one.as_object())
+        .find(|one| text(one, "type") == "DisruptionAllowed")
+        .filter(|one| text(one, "status") == "False" && !text(one, "message").is_empty())
+        .map(|one| [text(one, "reason"), text(one, "message")]);
+    let (healthy, wanted) = (count(status, "currentHealthy"), count(status, "desiredHealthy"));
+    let refuses = format!("The disruption budget {name} does not allow evicting pods currently");
+    match because {
+        Some(["SyncFailed", message]) => format!("{refuses} because it failed sync: {message}"),
+        _ if healthy <= wanted => {
+            format!("The disruption budget {name} needs {wanted} healthy pods and has {healthy} currently")
         }
+        Some([reason, message]) => format!("{refuses} ({reason}): {message}"),
+        None => refuses,
     }
-    Value::Array(conditions)
 }
 
 fn refused(why: &str, seconds: Option<u32>) -> Box<Status> {
@@ -184,5 +184,43 @@ fn refused(why: &str, seconds: Option<u32>) -> Box<Status> {
     match seconds {
         Some(seconds) => status.with_retry_after(seconds),
         None => status,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_tells_what_the_condition_or_the_counts_say() {
+        let plain = "The disruption budget b does not allow evicting pods currently";
+        let counts = "The disruption budget b needs 2 healthy pods and has 2 currently";
+        // Healthy pods of 2, status, reason and message of the condition.
+        let cases = [
+            (2, None, counts.to_owned()),
+            (3, None, plain.to_owned()),
+            (
+                2,
+                Some(["False", "SyncFailed", "no scale"]),
+                format!("{plain} because it failed sync: no scale"),
+            ),
+            (2, Some(["False", "Other", "why"]), counts.to_owned()),
+            (
+                3,
+                Some(["False", "Other", "why"]),
+                format!("{plain} (Other): why"),
+            ),
+            (3, Some(["False", "InsufficientPods", ""]), plain.to_owned()),
+            (3, Some(["True", "SyncFailed", "why"]), plain.to_owned()),
+        ];
+        for (healthy, condition, expected) in cases {
+            let mut status = Object::new();
+            status.insert("currentHealthy".to_owned(), healthy.into());
+            status.insert("desiredHealthy".to_owned(), 2.into());
+            if let Some(condition) = condition {
+                report(&mut status, condition, 1, "2020-01-01T00:00:00Z");
+            }
+            assert_eq!(exhausted("b", &status), expected, "{healthy} {condition:?}");
+        }
     }
 }

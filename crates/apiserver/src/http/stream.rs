@@ -13,7 +13,7 @@ use super::{
     accept::{Accepted, Format, Transform},
     pieces::{head, splice},
     protobuf,
-    write::{Form, meta_version, partial, whole},
+    write::{Form, meta_version, whole},
 };
 use crate::{
     call::Item,
@@ -24,6 +24,7 @@ use crate::{
     resource::stored,
     server::Server,
     status::Status,
+    table,
     watch::{Frame, Watch},
 };
 
@@ -72,6 +73,7 @@ impl Lines {
             Frame::Object(kind, item) => {
                 if let Item::Stored(entry) = &item
                     && stored::is_shown_as_stored(&watch.resource, entry)
+                    && (self.accepted.transform.is_none() || watch.resource.printer.standing_in.is_empty())
                     && self.spliced(text, kind, &entry.object)
                 {
                     return;
@@ -145,7 +147,9 @@ impl Lines {
                 );
                 table.unwrap_or_else(|status| status.to_value())
             }
-            Some((Transform::Partial | Transform::PartialList, beta)) => partial(&object, beta),
+            Some((Transform::Partial | Transform::PartialList, beta)) => {
+                table::partial(&watch.resource, &object, meta_version(beta))
+            }
             _ => Value::Object(object),
         }
     }

@@ -230,7 +230,7 @@ impl<'a> Form<'a> {
                 }
                 Ok(table)
             }
-            Transform::Partial => Ok(partial(object, beta)),
+            Transform::Partial => Ok(table::partial(resource, object, meta_version(beta))),
             Transform::PartialList | Transform::Discovery => Err(Status::new(
                 406,
                 "NotAcceptable",
@@ -294,16 +294,13 @@ impl<'a> Form<'a> {
                 ));
             }
             Some((Transform::PartialList, beta)) => {
+                let version = meta_version(beta);
                 let items: Vec<Value> = objects
-                    .map(|item| partial(&whole(resource, item), beta))
+                    .map(|item| table::partial(resource, &whole(resource, item), version))
                     .collect();
-                // Go sends a list that it never began as null.
-                let items = if items.is_empty() {
-                    Value::Null
-                } else {
-                    items.into()
-                };
-                let value = json!({"kind": "PartialObjectMetadataList", "apiVersion": meta_version(beta), "metadata": metadata, "items": items});
+                // A Go list that nothing was appended to.
+                let items = (!items.is_empty()).then_some(items);
+                let value = json!({"kind": "PartialObjectMetadataList", "apiVersion": version, "metadata": metadata, "items": items});
                 return Ok(self.value(200, &value));
             }
             Some(_) => {
@@ -364,11 +361,6 @@ pub(super) fn whole(resource: &Resource, item: Item) -> Object {
         Item::Stored(entry) => stored::shown(resource, &entry.object),
         Item::Made(object) => object,
     }
-}
-
-/// `PartialObjectMetadata` of an object.
-pub(super) fn partial(object: &Object, beta: bool) -> Value {
-    json!({"kind": "PartialObjectMetadata", "apiVersion": meta_version(beta), "metadata": object.get("metadata")})
 }
 
 pub(super) const fn meta_version(beta: bool) -> &'static str {

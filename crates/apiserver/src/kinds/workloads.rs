@@ -7,7 +7,7 @@ use crate::{
     names,
     object::{
         Object, metadata, metadata_mut,
-        tree::{Errors, below, count, list, object, text},
+        tree::{Errors, below, count, list, number, object, text},
     },
     printer::View,
     status::FieldError,
@@ -169,10 +169,11 @@ pub(crate) fn counts(
     errors.0
 }
 
-/// `collisionCount` only grows.
+/// `collisionCount` only grows, and stays once it is there.
 pub(crate) fn collisions(new: &Object, old: &Object) -> Option<FieldError> {
     let (new, old) = (below(new, "status"), below(old, "status"));
-    (count(new, "collisionCount") < count(old, "collisionCount")).then(|| {
+    let of = |status| number(status, "collisionCount");
+    (of(new) < of(old)).then(|| {
         FieldError::invalid(
             "status.collisionCount",
             count(new, "collisionCount"),
@@ -231,7 +232,7 @@ pub(super) fn ready(object: &View<'_>) -> Value {
 mod tests {
     use serde_json::json;
 
-    use super::selects;
+    use super::{collisions, selects};
     use crate::object::Object;
 
     fn object(value: &serde_json::Value) -> Object {
@@ -265,5 +266,19 @@ mod tests {
             assert_eq!(selects(Some(&object(&selector)), &labels), expected, "{selector}");
         }
         assert!(!selects(None, &labels));
+    }
+
+    #[test]
+    fn collisions_once_counted_stay_counted() {
+        for (old, new, fits) in [
+            (json!({}), json!({}), true),
+            (json!({}), json!({"collisionCount": -1}), true),
+            (json!({"collisionCount": 1}), json!({"collisionCount": 1}), true),
+            (json!({"collisionCount": 1}), json!({"collisionCount": 0}), false),
+            (json!({"collisionCount": 0}), json!({}), false),
+        ] {
+            let [old, new] = [old, new].map(|status| object(&json!({"status": status})));
+            assert_eq!(collisions(&new, &old).is_none(), fits, "{old:?} {new:?}");
+        }
     }
 }

@@ -394,8 +394,9 @@ fn extensions(value: &mut Value, schema: &Schema, atomic: bool) {
         if !key.is_empty() {
             value["x-kubernetes-patch-merge-key"] = key.as_str().into();
         }
-    } else if schema.retain_keys {
-        value["x-kubernetes-patch-strategy"] = "retainKeys".into();
+    } else if schema.retain_keys || schema.replaced {
+        let strategy = if schema.replaced { "replace" } else { "retainKeys" };
+        value["x-kubernetes-patch-strategy"] = strategy.into();
     }
     if schema.preserve_unknown && schema.definition.is_none() {
         value["x-kubernetes-preserve-unknown-fields"] = true.into();

@@ -54,7 +54,9 @@ pub(super) fn merge(
             .and_then(|schema| schema.field(&name))
             .map(|field| &**field);
         let merged = match (target.remove(&name), value) {
-            (Some(Value::Object(here)), Value::Object(patch)) if !deletes => {
+            (Some(Value::Object(here)), Value::Object(patch))
+                if !deletes && field.is_none_or(|field| !field.replaced) =>
+            {
                 Value::Object(merge(field, here, patch)?)
             }
             (Some(Value::Array(here)), Value::Array(patch)) => {

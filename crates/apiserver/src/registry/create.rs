@@ -105,7 +105,11 @@ async fn create_named(
     let resource = &*call.resource;
     let name = field(&object, "name").to_owned();
     let request = asked(cluster, call, terms, "CREATE", &name);
+    let asked = terms.dry_run.then(|| object.clone());
     resource.rules.prepare_create(&mut object, cluster)?;
+    if let Some(asked) = &asked {
+        resource.rules.rehearse(&mut object, asked);
+    }
     admission::certificates::name_user(resource, &mut object, &call.user);
     let mut errors = meta::validate(resource, &object);
     errors.extend(resource.rules.validate(&object));

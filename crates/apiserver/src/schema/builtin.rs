@@ -183,6 +183,7 @@ fn apply_facts(node: &mut Schema, owner: &str, field: &str, required: bool) {
                 "set" => node.list = ListKind::Set,
                 "atomic" if node.kind == Type::Array => node.list = ListKind::Atomic,
                 "atomic" => node.atomic = true,
+                "replaced" => node.replaced = true,
                 "granular" => node.atomic = false,
                 "merge" => node.patch_merge_key = Some(String::new()),
                 "retain" => node.retain_keys = true,

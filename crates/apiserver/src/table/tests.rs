@@ -261,3 +261,44 @@ fn columns_of_a_crd_show_the_first_value_of_their_type() {
         json!(["x", "7", 2, "<invalid>", null, null, "[1,\"b\"]"])
     );
 }
+
+#[test]
+fn metadata_alone_lacks_annotations_that_stand_for_fields() {
+    let kinds = crate::kinds::builtin();
+    for (group, version, plural, annotation) in [
+        (
+            "apps",
+            "v1",
+            "daemonsets",
+            "deprecated.daemonset.template.generation",
+        ),
+        (
+            "autoscaling",
+            "v1",
+            "horizontalpodautoscalers",
+            "autoscaling.alpha.kubernetes.io/behavior",
+        ),
+    ] {
+        let resource = kinds.find(group, version, plural).unwrap();
+        for (others, shown) in [
+            (json!({"a": "b"}), json!({"name": "x", "annotations": {"a": "b"}})),
+            (json!({}), json!({"name": "x"})),
+        ] {
+            let mut annotations = others;
+            annotations[annotation] = "1".into();
+            let Value::Object(object) = json!({"metadata": {"name": "x", "annotations": annotations}}) else {
+                panic!()
+            };
+            assert_eq!(
+                partial(resource, &object, "meta.k8s.io/v1")["metadata"],
+                shown,
+                "{plural}"
+            );
+            let whole = row(resource, &object, Include::Object, NOW);
+            assert_eq!(
+                whole["object"]["metadata"]["annotations"], annotations,
+                "{plural}"
+            );
+        }
+    }
+}

@@ -51,20 +51,23 @@ pub(super) static DEF: KindDef = KindDef {
         found
     },
     pod_spec: &["spec", "template", "spec"],
-    printer: Printer::of(&[
-        NAME,
-        integer("Desired", ".status.desiredNumberScheduled"),
-        integer("Current", ".status.currentNumberScheduled"),
-        integer("Ready", ".status.numberReady"),
-        integer("Up-to-date", ".status.updatedNumberScheduled"),
-        integer("Available", ".status.numberAvailable"),
-        words("Node Selector", ".spec.template.spec.nodeSelector")
-            .shows(|object| object.labels("spec.template.spec.nodeSelector")),
-        AGE,
-        CONTAINERS,
-        IMAGES,
-        wide("Selector", ".spec.selector").shows(|object| object.selector("spec.selector")),
-    ]),
+    printer: Printer {
+        standing_in: &[TEMPLATE],
+        ..Printer::of(&[
+            NAME,
+            integer("Desired", ".status.desiredNumberScheduled"),
+            integer("Current", ".status.currentNumberScheduled"),
+            integer("Ready", ".status.numberReady"),
+            integer("Up-to-date", ".status.updatedNumberScheduled"),
+            integer("Available", ".status.numberAvailable"),
+            words("Node Selector", ".spec.template.spec.nodeSelector")
+                .shows(|object| object.labels("spec.template.spec.nodeSelector")),
+            AGE,
+            CONTAINERS,
+            IMAGES,
+            wide("Selector", ".spec.selector").shows(|object| object.selector("spec.selector")),
+        ])
+    },
     ..KindDef::of::<k8s_openapi::api::apps::v1::DaemonSet>()
 };
 

@@ -62,6 +62,7 @@ pub(super) static V1: KindDef = KindDef {
     },
     status_changes,
     printer: Printer {
+        standing_in: &convert::ANNOTATIONS,
         cells: Some(|view| {
             let mut object = view.object.clone();
             to_stored(&mut object);

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use k8s_openapi::api::core::v1::Event;
 use serde_json::Value;
 
 use crate::{
@@ -12,6 +13,7 @@ use crate::{
         tree::{Errors, below, text},
     },
     printer::{Column, NAME, Printer, View, wide, words},
+    schema::builtin::Root,
 };
 
 /// Characters of the short texts.
@@ -40,7 +42,7 @@ pub(super) static DEF: KindDef = KindDef {
         all
     }),
     printer: PRINTER,
-    ..KindDef::of::<k8s_openapi::api::core::v1::Event>()
+    ..KindDef::of::<Event>()
 };
 
 pub(in crate::kinds) fn common(event: &Object, prefix: &str) -> BTreeMap<String, String> {
@@ -101,7 +103,10 @@ pub(in crate::kinds) fn old_rules(event: &Object, controller_field: &str, errors
 }
 
 /// The printer of the events of both groups.
-pub(in crate::kinds) const PRINTER: Printer = Printer::new(EVENT, event);
+pub(in crate::kinds) const PRINTER: Printer = Printer {
+    documented: Some(Root::of::<Event>()),
+    ..Printer::new(EVENT, event)
+};
 
 const EVENT: &[Column] = &[
     words(

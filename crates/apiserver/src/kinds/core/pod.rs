@@ -16,6 +16,7 @@ use crate::{
 };
 
 mod admission;
+mod label_keys;
 mod printer;
 mod subresources;
 mod update;
@@ -64,8 +65,13 @@ impl Rules for Pods {
         true
     }
 
+    fn revalidates(&self) -> bool {
+        true
+    }
+
     fn prepare_create(&self, object: &mut Object, around: &dyn Surroundings) -> Result<()> {
         admission::admit(object, around)?;
+        label_keys::merge(object);
         let spec = below(object, "spec");
         let mut status = Map::new();
         status.insert("phase".to_owned(), "Pending".into());
@@ -73,7 +79,7 @@ impl Rules for Pods {
         if !list(spec, "schedulingGates").is_empty() {
             let gated = json!([{"type": "PodScheduled", "status": "False", "reason": "SchedulingGated",
                 "message": "Scheduling is blocked due to non-empty scheduling gates",
-                "lastProbeTime": null, "lastTransitionTime": null}]);
+                "lastProbeTime": null, "lastTransitionTime": around.now()}]);
             status.insert("conditions".to_owned(), gated);
         }
         object.insert("status".to_owned(), Value::Object(status));

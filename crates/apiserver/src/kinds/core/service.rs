@@ -83,6 +83,10 @@ impl Rules for Services {
         self.allocate(service, None, around)
     }
 
+    fn rehearse(&self, service: &mut Object, asked: &Object) {
+        allocations::rehearse(made(service, "spec"), below(asked, "spec"));
+    }
+
     fn prepare_update(
         &self,
         subresource: &str,

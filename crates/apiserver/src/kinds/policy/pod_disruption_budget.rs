@@ -1,13 +1,13 @@
 //! `PodDisruptionBudgets`.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{
     kinds::{kind_def::KindDef, pod_spec, workloads},
     names,
     object::{
         Object,
-        tree::{Errors, below, object, text},
+        tree::{Errors, below, list, object, text},
     },
     printer::{AGE, NAME, Printer, integer, words},
 };
@@ -18,6 +18,8 @@ const COUNTS: [&str; 4] = [
     "desiredHealthy",
     "expectedPods",
 ];
+
+const CONDITION: &str = "DisruptionAllowed";
 
 pub(super) static DEF: KindDef = KindDef {
     short: &["pdb"],
@@ -62,6 +64,21 @@ pub(super) static DEF: KindDef = KindDef {
     ),
     ..KindDef::of::<k8s_openapi::api::policy::v1::PodDisruptionBudget>()
 };
+
+/// Puts the condition `DisruptionAllowed` into a status: status, reason and message.
+pub(crate) fn report(status: &mut Object, [holds, reason, message]: [&str; 3], generation: i64, now: &str) {
+    let mut conditions = list(status, "conditions").to_vec();
+    let at = conditions.iter().position(|one| one["type"] == CONDITION);
+    let old = at.map(|at| &conditions[at]).filter(|one| one["status"] == holds);
+    let since = old.map_or_else(|| json!(now), |one| one["lastTransitionTime"].clone());
+    let condition = json!({"type": CONDITION, "status": holds, "reason": reason, "message": message,
+        "lastTransitionTime": since, "observedGeneration": generation});
+    match at {
+        Some(at) => conditions[at] = condition,
+        None => conditions.push(condition),
+    }
+    status.insert("conditions".to_owned(), conditions.into());
+}
 
 fn errors(budget: &Object, errors: &mut Errors) {
     let spec = below(budget, "spec");

@@ -11,6 +11,10 @@ const METRICS: &str = "autoscaling.alpha.kubernetes.io/metrics";
 const CURRENT: &str = "autoscaling.alpha.kubernetes.io/current-metrics";
 const CONDITIONS: &str = "autoscaling.alpha.kubernetes.io/conditions";
 const BEHAVIOR: &str = "autoscaling.alpha.kubernetes.io/behavior";
+
+/// All of them.
+pub(super) const ANNOTATIONS: [&str; 4] = [METRICS, CURRENT, CONDITIONS, BEHAVIOR];
+
 const PERCENT: &str = "targetCPUUtilizationPercentage";
 const CURRENT_PERCENT: &str = "currentCPUUtilizationPercentage";
 

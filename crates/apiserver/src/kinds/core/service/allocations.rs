@@ -261,6 +261,33 @@ impl Allocations {
     }
 }
 
+/// A dry run reserves nothing. It shows the network's own address and ports behind the range for those that were not asked for.
+pub(super) fn rehearse(spec: &mut Object, asked: &Object) {
+    if needs_ip(spec) && list(asked, "clusterIPs").is_empty() && text(asked, "clusterIP").is_empty() {
+        let ip = Ipv4Addr::from_bits(NETWORK.0).to_string();
+        spec.insert("clusterIPs".to_owned(), json!([ip]));
+        spec.insert("clusterIP".to_owned(), ip.into());
+    }
+    let named = claims(asked);
+    let ports = named.iter().filter_map(|claim| match claim {
+        Claim::Port(port) => Some(*port),
+        Claim::Ip(_) => None,
+    });
+    let mut last = ports.max().unwrap_or(PORTS.0 + PORTS.1);
+    let mut shown = BTreeMap::new();
+    let mut show = |object: &mut Object, field: &str| {
+        if let Some(port) = given(object, field).filter(|port| !named.contains(&Claim::Port(*port))) {
+            let number = *shown.entry(port).or_insert_with(|| {
+                last += 1;
+                last
+            });
+            object.insert(field.to_owned(), number.into());
+        }
+    };
+    each(spec, "ports", |port| show(port, "nodePort"));
+    show(spec, "healthCheckNodePort");
+}
+
 fn taken_ip(ip: &str, errors: &mut Errors) {
     let detail = format!("failed to allocate IP {ip}: provided IP is already allocated");
     errors.invalid("spec.clusterIPs", json!([ip]), &detail);
@@ -354,6 +381,35 @@ mod tests {
         assert!(allocations.fill("a/mine", &mut mine, None, &*cluster).is_empty());
         assert!(allocations.claim("a/mine", &mine, &*cluster).is_empty());
         assert!(allocations.fill("a/other", &mut mine, None, &*cluster).is_empty());
+    }
+
+    #[test]
+    fn a_dry_run_shows_what_nobody_can_have() {
+        let port = |port: i64, number: Option<i64>| match number {
+            Some(number) => json!({"port": port, "nodePort": number}),
+            None => json!({"port": port}),
+        };
+        // Asked for, allocated, shown.
+        let cases = [
+            ([None, None], [30_001, 30_002], [32_769, 32_770]),
+            ([None, None], [30_001, 30_001], [32_769, 32_769]),
+            ([Some(30_007), None], [30_007, 30_008], [30_007, 30_008]),
+        ];
+        for (asked, given, shown) in cases {
+            let ports = |numbers: [Option<i64>; 2]| json!([port(80, numbers[0]), port(81, numbers[1])]);
+            let asked = spec(json!({"type": "NodePort", "ports": ports(asked)}));
+            let mut service = spec(
+                json!({"type": "NodePort", "clusterIP": "10.96.1.2", "clusterIPs": ["10.96.1.2"],
+                "ports": ports(given.map(Some))}),
+            );
+            rehearse(&mut service, &asked);
+            assert_eq!(service["clusterIP"], "10.96.0.0");
+            assert_eq!(service["ports"], ports(shown.map(Some)));
+        }
+        let own = spec(json!({"clusterIP": "10.96.1.2", "clusterIPs": ["10.96.1.2"], "ports": []}));
+        let mut service = own.clone();
+        rehearse(&mut service, &own);
+        assert_eq!(service, own);
     }
 
     #[test]
