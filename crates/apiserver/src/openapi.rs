@@ -21,6 +21,8 @@ use crate::{
 mod definitions;
 mod enums;
 mod gnostic;
+mod listings;
+mod operations;
 mod parameters;
 mod paths;
 pub(crate) mod protobuf;
@@ -199,7 +201,7 @@ fn version_3(kinds: &Kinds, path: &str) -> Value {
     let versions = vec![(group.to_owned(), version.to_owned())];
     let mut definitions = Definitions::new(Flavor::V3, versions);
     let (mut paths, _) = contents(Flavor::V3, &mut definitions, resources.into_iter());
-    if let Some(discovery) = paths::Discovery::of(&words).filter(|_| !custom) {
+    if let Some(discovery) = listings::Discovery::of(&words).filter(|_| !custom) {
         paths.insert(format!("/{path}/"), discovery.item());
         definitions.add_root(&discovery.answer);
     }

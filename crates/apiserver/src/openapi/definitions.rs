@@ -18,6 +18,7 @@ const LIST_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta";
 pub(super) const DELETE_OPTIONS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions";
 pub(super) const PATCH: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Patch";
 pub(super) const STATUS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Status";
+pub(super) const WATCH_EVENT: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.WatchEvent";
 
 /// The conventions of the API, to which descriptions of custom resources and of lists refer.
 const CONVENTIONS: &str =
@@ -85,6 +86,9 @@ impl Definitions {
         let mut definition = self.body(resource.schema.get());
         if resource.custom.is_some() {
             definition["type"] = "object".into();
+            if let Some(map) = definition.as_object_mut() {
+                map.remove("x-kubernetes-embedded-resource");
+            }
             self.add_type(&mut definition);
             definition["properties"]["metadata"] = self.described(
                 OBJECT_META,
@@ -160,9 +164,10 @@ impl Definitions {
             self.done.insert(name.clone(), Value::Null);
             let mut value = self.body(&crate::kinds::definition(&name));
             match (name.as_str(), crate::kinds::defined(&name)) {
-                (DELETE_OPTIONS, _) => {
+                (DELETE_OPTIONS | WATCH_EVENT, _) => {
+                    let kind = name.rsplit('.').next().unwrap_or_default();
                     for (group, version) in &self.versions {
-                        add_kind(&mut value, group, version, "DeleteOptions");
+                        add_kind(&mut value, group, version, kind);
                     }
                 }
                 (STATUS, _) => add_kind(&mut value, "", "v1", "Status"),
@@ -267,6 +272,9 @@ impl Definitions {
                 }
             } else {
                 set("x-kubernetes-int-or-string", true.into());
+                if !v2 {
+                    set("anyOf", json!([{"type": "integer"}, {"type": "string"}]));
+                }
             }
         }
         if schema.nullable && !v2 {

@@ -1,120 +1,17 @@
 //! Paths of an OpenAPI document: operations, their parameters, and the kinds of their bodies.
 
-use k8s_openapi::apimachinery::pkg::{apis::meta::v1 as meta, version::Info};
 use serde_json::{Map, Value, json};
 
 use super::{
-    definitions::{DELETE_OPTIONS, Definitions, Flavor, PATCH, STATUS, name_of},
+    definitions::{DELETE_OPTIONS, Definitions, Flavor, PATCH, STATUS, WATCH_EVENT, name_of},
+    operations::{LIST, OPERATIONS, Operation},
     parameters::{self, Parameters},
 };
 use crate::{
     discovery::{self, Sub},
     kinds,
     resource::Resource,
-    schema::builtin::Root,
 };
-
-const WRITE: &[&str] = &["dryRun", "fieldManager", "fieldValidation"];
-const LIST: &[&str] = &[
-    "allowWatchBookmarks",
-    "continue",
-    "fieldSelector",
-    "labelSelector",
-    "limit",
-    "resourceVersion",
-    "resourceVersionMatch",
-    "sendInitialEvents",
-    "shardSelector",
-    "timeoutSeconds",
-    "watch",
-];
-const DELETE: &[&str] = &[
-    "dryRun",
-    "gracePeriodSeconds",
-    "ignoreStoreReadErrorWithClusterBreakingPotential",
-    "orphanDependents",
-    "propagationPolicy",
-];
-
-/// An operation on objects.
-struct Operation {
-    verb: &'static str,
-    method: &'static str,
-    action: &'static str,
-    /// The first word of its name.
-    id: &'static str,
-    /// The description: `{of}` is a subresource, `{a}` an article.
-    text: &'static str,
-    /// Keys of its parameters.
-    parameters: &'static [&'static str],
-    codes: &'static [&'static str],
-}
-
-const OPERATIONS: &[Operation] = &[
-    Operation {
-        verb: "list",
-        method: "get",
-        action: "list",
-        id: "list",
-        text: "list or watch objects of kind ",
-        parameters: LIST,
-        codes: &["200"],
-    },
-    Operation {
-        verb: "create",
-        method: "post",
-        action: "post",
-        id: "create",
-        text: "create {of}{a}",
-        parameters: WRITE,
-        codes: &["200", "201", "202"],
-    },
-    Operation {
-        verb: "deletecollection",
-        method: "delete",
-        action: "deletecollection",
-        id: "delete",
-        text: "delete collection of ",
-        parameters: DELETE,
-        codes: &["200"],
-    },
-    Operation {
-        verb: "get",
-        method: "get",
-        action: "get",
-        id: "read",
-        text: "read {of}the specified ",
-        parameters: &[],
-        codes: &["200"],
-    },
-    Operation {
-        verb: "update",
-        method: "put",
-        action: "put",
-        id: "replace",
-        text: "replace {of}the specified ",
-        parameters: WRITE,
-        codes: &["200", "201"],
-    },
-    Operation {
-        verb: "patch",
-        method: "patch",
-        action: "patch",
-        id: "patch",
-        text: "partially update {of}the specified ",
-        parameters: &["dryRun", "patch.fieldManager", "fieldValidation", "force"],
-        codes: &["200", "201"],
-    },
-    Operation {
-        verb: "delete",
-        method: "delete",
-        action: "delete",
-        id: "delete",
-        text: "delete {of}{a}",
-        parameters: DELETE,
-        codes: &["200", "202"],
-    },
-];
 
 /// The parts of a document that paths add to.
 pub(super) struct Parts<'a> {
@@ -145,18 +42,38 @@ pub(super) fn add(paths: &mut Map<String, Value>, parts: &mut Parts<'_>, resourc
             paths.insert(path, one.item(parts));
         }
     };
-    let base = if resource.namespaced {
+    let plural = &resource.plural;
+    let place = if resource.namespaced {
+        "/namespaces/{namespace}"
+    } else {
+        ""
+    };
+    let base = format!("{prefix}{place}/{plural}");
+    if resource.namespaced {
         let verbs = among(&["list"]);
         let all = Path {
             scoped: false,
             verbs,
             ..whole.clone()
         };
-        insert(format!("{prefix}/{}", resource.plural), all);
-        format!("{prefix}/namespaces/{{namespace}}/{}", resource.plural)
-    } else {
-        format!("{prefix}/{}", resource.plural)
-    };
+        insert(format!("{prefix}/{plural}"), all);
+    }
+    if resource.custom.is_none() && resource.verbs.contains(&"watch") {
+        for (place, behind, scoped, verb) in [
+            ("", "", false, "watchlist"),
+            (place, "", resource.namespaced, "watchlist"),
+            (place, "/{name}", resource.namespaced, "watch"),
+        ] {
+            let verbs = vec![verb];
+            let one = Path {
+                named: !behind.is_empty(),
+                scoped,
+                verbs,
+                ..whole.clone()
+            };
+            insert(format!("{prefix}/watch{place}/{plural}{behind}"), one);
+        }
+    }
     let verbs = among(&["list", "create", "deletecollection"]);
     insert(
         base.clone(),
@@ -286,7 +203,8 @@ impl Path<'_> {
         };
         let (action, id, text) = self.words(operation);
         let when = |condition: bool, word: &'static str| if condition { word } else { "" };
-        let is_across = operation.verb == "list" && resource.namespaced && !self.scoped;
+        let is_list = matches!(operation.verb, "list" | "watchlist");
+        let is_across = is_list && resource.namespaced && !self.scoped;
         let id = [
             id,
             capital(&group),
@@ -295,6 +213,7 @@ impl Path<'_> {
             capital(when(self.is_connect(), operation.method)),
             when(self.scoped, "Namespaced").to_owned(),
             resource.kind.clone(),
+            when(operation.verb == "watchlist", "List").to_owned(),
             capital(self.sub()),
             when(is_across, "ForAllNamespaces").to_owned(),
         ]
@@ -361,7 +280,11 @@ impl Path<'_> {
         } else {
             format!("{sub} of ")
         };
-        let text = operation.text.replace("{of}", &of).replace("{a}", article(kind)) + kind;
+        let text = operation
+            .text
+            .replace("{of}", &of)
+            .replace("{a}", article(kind))
+            .replace("{kind}", kind);
         let is_custom = self.resource.custom.is_some();
         let text = if is_custom {
             text.replace("list or watch", "list")
@@ -400,7 +323,7 @@ impl Path<'_> {
         if self.sub() == "log" {
             produces.insert(0, "text/plain");
         }
-        if operation.verb == "list" && !is_custom {
+        if matches!(operation.verb, "list" | "watchlist" | "watch") && !is_custom {
             produces.push("application/json;stream=watch");
             produces.push("application/vnd.kubernetes.protobuf;stream=watch");
         }
@@ -427,6 +350,7 @@ impl Path<'_> {
         }
         match operation.verb {
             "list" => self.definition().map(|name| name + "List"),
+            "watchlist" | "watch" => Some(WATCH_EVENT.to_owned()),
             "delete" if self.resource.rules.delete_returns_object() => self.definition(),
             "delete" | "deletecollection" => Some(STATUS.to_owned()),
             _ => self.definition(),
@@ -454,7 +378,7 @@ fn sorted(mut parameters: Vec<(&str, Value)>) -> Value {
     parameters.into_iter().map(|(_, value)| value).collect()
 }
 
-fn content(media: &[&str], schema: &Value) -> Map<String, Value> {
+pub(super) fn content(media: &[&str], schema: &Value) -> Map<String, Value> {
     let one = |media: &&str| ((*media).to_owned(), json!({"schema": schema}));
     media.iter().map(one).collect()
 }
@@ -470,99 +394,14 @@ fn article(kind: &str) -> &'static str {
     }
 }
 
-/// The operation that lists what is served below a path.
-pub(super) struct Discovery {
-    tag: String,
-    description: &'static str,
-    id: String,
-    media: &'static [&'static str],
-    /// The type of the answer.
-    pub(super) answer: Root,
-}
-
-impl Discovery {
-    /// The operation of a path in words: `apis`, `apps`, `v1`.
-    pub(super) fn of(words: &[&str]) -> Option<Self> {
-        const ALL: &[&str] = &[
-            "application/json",
-            "application/vnd.kubernetes.protobuf",
-            "application/yaml",
-        ];
-        const VERSIONS: &str = "get available API versions";
-        const RESOURCES: &str = "get available resources";
-        let made = |tag: &str, description, id: String, answer| Self {
-            tag: tag.to_owned(),
-            description,
-            id,
-            media: ALL,
-            answer,
-        };
-        Some(match words {
-            ["api"] => made(
-                "core",
-                VERSIONS,
-                "getCoreAPIVersions".to_owned(),
-                Root::of::<meta::APIVersions>(),
-            ),
-            ["apis"] => made(
-                "apis",
-                VERSIONS,
-                "getAPIVersions".to_owned(),
-                Root::of::<meta::APIGroupList>(),
-            ),
-            ["api", version] => made(
-                &format!("core_{version}"),
-                RESOURCES,
-                format!("getCore{}APIResources", capital(version)),
-                Root::of::<meta::APIResourceList>(),
-            ),
-            ["apis", group] => {
-                let group = in_camel_case(group);
-                let id = format!("get{}APIGroup", capital(&group));
-                made(
-                    &group,
-                    "get information of a group",
-                    id,
-                    Root::of::<meta::APIGroup>(),
-                )
-            }
-            ["apis", group, version] => {
-                let group = in_camel_case(group);
-                let id = format!("get{}{}APIResources", capital(&group), capital(version));
-                let tag = format!("{group}_{version}");
-                made(&tag, RESOURCES, id, Root::of::<meta::APIResourceList>())
-            }
-            ["version"] => Self {
-                media: &ALL[..1],
-                ..made(
-                    "version",
-                    "get the version information for this server",
-                    "getCodeVersion".to_owned(),
-                    Root::of::<Info>(),
-                )
-            },
-            _ => return None,
-        })
-    }
-
-    pub(super) fn item(&self) -> Value {
-        let schema = Flavor::V3.reference(&(self.answer.name)());
-        let content = content(self.media, &schema);
-        json!({"get": {
-            "tags": [self.tag], "description": self.description, "operationId": self.id,
-            "responses": {"200": {"description": "OK", "content": content}, "401": {"description": "Unauthorized"}},
-        }})
-    }
-}
-
 /// `rbac.authorization.k8s.io` as operations are named: `rbacAuthorization`.
-fn in_camel_case(group: &str) -> String {
+pub(super) fn in_camel_case(group: &str) -> String {
     let mut words = group.trim_end_matches(".k8s.io").split('.');
     let first = words.next().unwrap_or_default().to_owned();
     words.fold(first, |name, word| name + &capital(word))
 }
 
-fn capital(word: &str) -> String {
+pub(super) fn capital(word: &str) -> String {
     let mut chars = word.chars();
     chars
         .next()
@@ -571,23 +410,159 @@ fn capital(word: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::operations::WRITE, *};
+
+    fn made(flavor: Flavor, group: &str, plural: &str) -> Map<String, Value> {
+        let kinds = kinds::builtin();
+        let resource = kinds.find(group, "v1", plural).expect("served");
+        let mut paths = Map::new();
+        let mut parts = Parts {
+            flavor,
+            definitions: &mut Definitions::new(flavor, Vec::new()),
+            parameters: &mut Parameters::new(flavor),
+        };
+        add(&mut paths, &mut parts, resource);
+        paths
+    }
 
     #[test]
-    fn discovery_is_named_by_its_group_and_version() {
-        for (words, tag, id) in [
-            (&["api"][..], "core", "getCoreAPIVersions"),
+    fn operations_are_named_and_described_as_in_kubernetes() {
+        let deployments = "/apis/apps/v1/namespaces/{namespace}/deployments";
+        for (path, method, id, text, codes) in [
             (
-                &["apis", "rbac.authorization.k8s.io"],
-                "rbacAuthorization",
-                "getRbacAuthorizationAPIGroup",
+                deployments,
+                "get",
+                "listAppsV1NamespacedDeployment",
+                "list or watch objects of kind Deployment",
+                2,
             ),
-            (&["apis", "apps", "v1"], "apps_v1", "getAppsV1APIResources"),
-            (&["version"], "version", "getCodeVersion"),
+            (
+                deployments,
+                "post",
+                "createAppsV1NamespacedDeployment",
+                "create a Deployment",
+                4,
+            ),
+            (
+                deployments,
+                "delete",
+                "deleteAppsV1CollectionNamespacedDeployment",
+                "delete collection of Deployment",
+                2,
+            ),
+            (
+                "/apis/apps/v1/deployments",
+                "get",
+                "listAppsV1DeploymentForAllNamespaces",
+                "list or watch objects of kind Deployment",
+                2,
+            ),
+            (
+                "/apis/apps/v1/namespaces/{namespace}/deployments/{name}/scale",
+                "patch",
+                "patchAppsV1NamespacedDeploymentScale",
+                "partially update scale of the specified Deployment",
+                3,
+            ),
+            (
+                "/apis/apps/v1/watch/deployments",
+                "get",
+                "watchAppsV1DeploymentListForAllNamespaces",
+                "watch individual changes to a list of Deployment. deprecated: use the 'watch' parameter with a list operation instead.",
+                2,
+            ),
         ] {
-            let found = Discovery::of(words).expect(id);
-            assert_eq!((found.tag.as_str(), found.id.as_str()), (tag, id));
+            for flavor in [Flavor::V2, Flavor::V3] {
+                let operation = &made(flavor, "apps", "deployments")[path][method];
+                assert_eq!(operation["operationId"], id);
+                assert_eq!(operation["description"], text);
+                assert_eq!(
+                    operation["responses"].as_object().map(Map::len),
+                    Some(codes),
+                    "{id}"
+                );
+            }
         }
-        assert!(Discovery::of(&["openid", "v1", "jwks"]).is_none());
+        let pods = made(Flavor::V3, "", "pods");
+        for (sub, method, id, text) in [
+            (
+                "eviction",
+                "post",
+                "createCoreV1NamespacedPodEviction",
+                "create eviction of a Pod",
+            ),
+            (
+                "log",
+                "get",
+                "readCoreV1NamespacedPodLog",
+                "read log of the specified Pod",
+            ),
+            (
+                "exec",
+                "post",
+                "connectCoreV1PostNamespacedPodExec",
+                "connect POST requests to exec of Pod",
+            ),
+        ] {
+            let operation = &pods[&format!("/api/v1/namespaces/{{namespace}}/pods/{{name}}/{sub}")][method];
+            assert_eq!(operation["operationId"], id);
+            assert_eq!(operation["description"], text);
+        }
+    }
+
+    #[test]
+    fn parameters_that_all_operations_take_stand_at_the_path() {
+        let names = |value: &Value| -> Vec<String> {
+            let all = value.as_array().into_iter().flatten();
+            all.map(|one| one["name"].as_str().unwrap_or_default().to_owned())
+                .collect()
+        };
+        let pods = made(Flavor::V3, "", "pods");
+        let one = &pods["/api/v1/namespaces/{namespace}/pods/{name}"];
+        assert_eq!(names(&one["parameters"]), ["name", "namespace", "pretty"]);
+        assert_eq!(names(&one["put"]["parameters"]), WRITE);
+        let eviction = &pods["/api/v1/namespaces/{namespace}/pods/{name}/eviction"];
+        let expected = [
+            "dryRun",
+            "fieldManager",
+            "fieldValidation",
+            "name",
+            "namespace",
+            "pretty",
+        ];
+        assert_eq!(names(&eviction["parameters"]), expected);
+        assert_eq!(eviction["post"]["parameters"], Value::Null);
+        let exec = &pods["/api/v1/namespaces/{namespace}/pods/{name}/exec"];
+        assert_eq!(names(&exec["parameters"])[..2], ["command", "container"]);
+    }
+
+    #[test]
+    fn bodies_and_answers_name_their_definitions() {
+        let pods = made(Flavor::V3, "", "pods");
+        let maps = made(Flavor::V3, "", "configmaps");
+        let answer = |paths: &Map<String, Value>, plural: &str| {
+            let path = format!("/api/v1/namespaces/{{namespace}}/{plural}/{{name}}");
+            paths[&path]["delete"]["responses"]["200"]["content"]["application/json"]["schema"].clone()
+        };
+        assert_eq!(
+            answer(&pods, "pods"),
+            Flavor::V3.reference("io.k8s.api.core.v1.Pod")
+        );
+        assert_eq!(answer(&maps, "configmaps"), Flavor::V3.reference(STATUS));
+        let eviction = &pods["/api/v1/namespaces/{namespace}/pods/{name}/eviction"]["post"]["requestBody"];
+        let expected = json!({"content": {"*/*": {"schema": Flavor::V3.reference("io.k8s.api.policy.v1.Eviction")}}, "required": true});
+        assert_eq!(*eviction, expected);
+    }
+
+    #[test]
+    fn kinds_take_the_article_of_their_first_letter_and_plurals_none() {
+        for (kind, expected) in [
+            ("Pod", "a "),
+            ("Ingress", "an "),
+            ("Endpoints", ""),
+            ("StorageClass", "a "),
+        ] {
+            assert_eq!(article(kind), expected, "{kind}");
+        }
     }
 }

@@ -2,7 +2,9 @@
 
 use std::{borrow::Cow, sync::Arc};
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{DeleteOptions, ListMeta, ObjectMeta, Patch, Status};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{
+    DeleteOptions, ListMeta, ObjectMeta, Patch, Status, WatchEvent,
+};
 use schemars::{JsonSchema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value};
 
@@ -24,12 +26,13 @@ impl Root {
     pub const DELETE_OPTIONS: Self = Self::of::<DeleteOptions>();
 
     /// The types that requests of all kinds share.
-    pub const SHARED: [Self; 5] = [
+    pub const SHARED: [Self; 6] = [
         Self::METADATA,
         Self::DELETE_OPTIONS,
         Self::of::<ListMeta>(),
         Self::of::<Patch>(),
         Self::of::<Status>(),
+        Self::of::<WatchEvent<Value>>(),
     ];
 
     /// The root of a type.
