@@ -86,6 +86,12 @@ spec:
         {{- if ne .root.Values.log.level "info" }}
         - {{ printf "--log-level=%s" .root.Values.log.level | quote }}
         {{- end }}
+        {{- if and .root.Values.traces.endpoint (ne .component "proxy") }}
+        - {{ printf "--trace-endpoint=%s" .root.Values.traces.endpoint | quote }}
+        {{- if ne (toString .root.Values.traces.ratio) "1" }}
+        - --trace-ratio={{ .root.Values.traces.ratio }}
+        {{- end }}
+        {{- end }}
         {{- range $values.extraArgs }}
         - {{ . | quote }}
         {{- end }}

@@ -18,6 +18,7 @@
 //! - [`style`]: colours on a terminal.
 //! - [`suggest`]: the name that was meant.
 //! - [`simulate`]: simulations, offline or against a hub.
+//! - [`traces`]: the flags of traces.
 //! - [`wait`]: wait for a condition of one object by watching it.
 
 pub mod apply;
@@ -50,6 +51,7 @@ pub mod registration;
 pub mod simulate;
 pub mod style;
 pub mod suggest;
+pub mod traces;
 pub mod wait;
 
 /// Sets ring as the process's TLS provider. Call it first: with two providers compiled in, rustls panics at the first

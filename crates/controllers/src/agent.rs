@@ -39,6 +39,7 @@ use crate::{
     metrics::Metrics,
     serve,
     supervise::supervise,
+    traces::TraceOptions,
 };
 
 mod control;
@@ -78,6 +79,8 @@ pub struct Options {
     pub hub_deadline: Duration,
     /// The deadline of a call to the cluster.
     pub member_deadline: Duration,
+    /// The collector of traces; `None` records none.
+    pub traces: Option<TraceOptions>,
 }
 
 impl Options {
@@ -98,6 +101,7 @@ impl Options {
             events: Recorded::default(),
             hub_deadline: Duration::from_secs(10),
             member_deadline: Duration::from_secs(10),
+            traces: None,
         }
     }
 }
@@ -115,6 +119,7 @@ pub async fn run(
     stop: CancellationToken,
 ) -> Result<(), Error> {
     let metrics = Metrics::new();
+    let exporter = crate::trace(options.traces.as_ref(), &metrics);
     metrics.leading(true);
     let expires = options.certificate_expires.map(|at| at.0 / 1000);
     metrics.credentials_expire("hub", expires);
@@ -215,6 +220,9 @@ pub async fn run(
     .run(inbox, (&synced, &acts), &stop)
     .await;
     drop((probing, renewing, served, recorder));
+    if let Some(exporter) = exporter {
+        exporter.finish().await;
+    }
     info!("agent stopped");
     Ok(())
 }

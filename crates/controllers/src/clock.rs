@@ -21,6 +21,14 @@ pub fn now() -> Time {
     Time(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
+/// The current time in nanoseconds since 1970.
+#[must_use]
+pub fn nanos() -> u64 {
+    let (wall, instant) = *START.get_or_init(|| (SystemTime::now(), Instant::now()));
+    let since = wall.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default() + instant.elapsed();
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+}
+
 /// A duration in milliseconds.
 #[must_use]
 pub fn millis(duration: std::time::Duration) -> i64 {

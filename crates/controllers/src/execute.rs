@@ -22,6 +22,7 @@ use crate::{
     inbox::Message,
     interpreter_snapshot::InterpreterSnapshot,
     member::Member,
+    metrics,
     source::Sources,
 };
 
@@ -78,6 +79,21 @@ pub enum Outcome {
     /// The hub refuses the write, or a member that of a namespace, with this message, which has nothing of the object's data.
     /// Only a user can fix it; the key is retried slowly.
     Refused(String),
+}
+
+impl Outcome {
+    /// The outcome, as metrics and spans count it.
+    #[must_use]
+    pub fn counted(&self) -> metrics::Outcome {
+        match self {
+            Self::Done => metrics::Outcome::Done,
+            Self::Failed {
+                failure_kind: FailureKind::Conflict,
+                ..
+            } => metrics::Outcome::Conflict,
+            Self::Failed { .. } | Self::Refused(_) => metrics::Outcome::Failed,
+        }
+    }
 }
 
 impl Executor {

@@ -27,6 +27,7 @@
 //! | [`controllers`] | all controllers: their purpose, their rights on the hub |
 //! | [`supervise`] | tasks that must not end |
 //! | [`lease`], [`serve`], [`metrics`] | leadership; health endpoints; counters |
+//! | [`traces`] | spans, sent to a collector |
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
@@ -70,6 +71,7 @@ pub mod scripts;
 pub mod serve;
 pub mod source;
 pub mod supervise;
+pub mod traces;
 pub mod watch;
 
 pub use client::{ClientFactory, passing_clients, plain_clients};
@@ -159,6 +161,8 @@ pub struct Options {
     pub hub_deadline: Duration,
     /// The deadline of a call to a member.
     pub member_deadline: Duration,
+    /// The collector of traces; `None` records none.
+    pub traces: Option<traces::TraceOptions>,
 }
 
 impl Default for Options {
@@ -199,6 +203,7 @@ impl Default for Options {
             concurrency: Bounds::default(),
             hub_deadline: Duration::from_secs(5),
             member_deadline: Duration::from_secs(10),
+            traces: None,
         }
     }
 }
@@ -230,6 +235,7 @@ pub async fn run(
         estimators.check().map_err(Error::Estimators)?;
     }
     let metrics = Metrics::new();
+    let exporter = trace(options.traces.as_ref(), &metrics);
     hub.default_retry = false;
     hub.connect_timeout = Some(Duration::from_secs(5));
     let client = clients("hub", hub).map_err(|error| {
@@ -415,8 +421,18 @@ pub async fn run(
         drop(lease);
     }
     drop(served);
+    if let Some(exporter) = exporter {
+        exporter.finish().await;
+    }
     info!("controllers stopped");
     result
+}
+
+/// Has spans recorded, if a collector is given.
+fn trace(options: Option<&traces::TraceOptions>, metrics: &Metrics) -> Option<traces::Exporter> {
+    let (traces, exporter) = traces::Traces::start(options?, metrics.span_counts());
+    metrics.trace(traces);
+    Some(exporter)
 }
 
 /// True if this process may act without a lease: while another one renews it, two would write. A hub that does not respond is

@@ -6,15 +6,23 @@
 //! all members never fall; its gauges and histograms are dropped ([`Metrics::forget`]).
 
 use std::{
-    sync::{Arc, atomic::AtomicU64},
+    sync::{Arc, OnceLock, atomic::AtomicU64},
     time::Duration,
 };
 
-use entourage_core::{distribution, fleet::ProblemCounts};
+use entourage_core::{
+    distribution,
+    fleet::{ProblemCounts, Propagated},
+};
 use prometheus_client::{
     encoding::text,
     metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
     registry::Registry,
+};
+
+use crate::{
+    clock,
+    traces::{SpanCounts, Traces},
 };
 
 mod labels;
@@ -52,6 +60,8 @@ struct Inner {
     latency: Family<LatencyLabels, Histogram>,
     plans: Family<PlanLabels, Counter>,
     events_dropped: Counter,
+    spans: SpanCounts,
+    traces: OnceLock<Traces>,
     queue: Family<ServerLabels, Gauge>,
     oldest: Family<ServerLabels, Gauge<f64, AtomicU64>>,
     in_flight: Family<ServerLabels, Gauge>,
@@ -103,6 +113,17 @@ impl Metrics {
             "events_dropped",
             "Events that were not recorded because too many were waiting",
             events_dropped.clone(),
+        );
+        let spans = SpanCounts::default();
+        ours.register(
+            "spans_exported",
+            "Spans that the collector of traces accepted",
+            spans.exported.clone(),
+        );
+        ours.register(
+            "spans_dropped",
+            "Spans that were lost because the collector of traces was slow, refused them or did not respond",
+            spans.dropped.clone(),
         );
         ours.register("queue_depth", "Keys waiting for a server", queue.clone());
         let oldest = Family::default();
@@ -188,6 +209,8 @@ impl Metrics {
             latency,
             plans,
             events_dropped,
+            spans,
+            traces: OnceLock::new(),
             queue,
             oldest,
             in_flight,
@@ -207,6 +230,24 @@ impl Metrics {
         }))
     }
 
+    /// Has the spans of this process recorded from now on; the first call counts.
+    pub fn trace(&self, traces: Traces) {
+        let _ = self.0.traces.set(traces);
+    }
+
+    /// The recorder of spans.
+    #[must_use]
+    pub fn traces(&self) -> &Traces {
+        static OFF: Traces = Traces::OFF;
+        self.0.traces.get().unwrap_or(&OFF)
+    }
+
+    /// The numbers of spans.
+    #[must_use]
+    pub fn span_counts(&self) -> SpanCounts {
+        self.0.spans.clone()
+    }
+
     /// Counts a request: the server ("hub" or a member's name), the resource's plural, the HTTP status or `None` without a
     /// response, and the duration.
     pub fn request(&self, server: &str, verb: Verb, resource: &str, code: Option<u16>, took: Duration) {
@@ -217,6 +258,7 @@ impl Metrics {
             code: code.map_or_else(|| NO_ANSWER.to_owned(), |code| code.to_string()),
         };
         self.0.requests.get_or_create(&labels).inc();
+        self.traces().requested(server, verb.name(), resource, code, took);
         if verb != Verb::Watch {
             let labels = LatencyLabels {
                 server: labels.server,
@@ -294,8 +336,10 @@ impl Metrics {
     }
 
     /// Counts a change that has reached all members.
-    pub fn propagated(&self, took: Duration) {
+    pub fn propagated(&self, change: &Propagated) {
+        let took = clock::duration(change.millis());
         self.0.propagation.observe(took.as_secs_f64());
+        self.traces().propagated(change);
     }
 
     /// Sets when the credentials for a server expire, in seconds since 1970; `None` if they do not, or it is not known.

@@ -20,7 +20,7 @@ use crate::{
     fleet::{Fleet, quotas::used_by},
     governor,
     graph::Membership,
-    memory::{descheduled::Moved, estimates::Planned},
+    memory::{descheduled::Moved, estimates::Planned, propagations::Propagated},
     namespaces,
     object::{ResourceId, Time},
     observation::{Observation, Watch},
@@ -92,9 +92,8 @@ impl Engine {
         std::mem::take(&mut self.fleet.memory.notices)
     }
 
-    /// The times of changes from the first outdated copy to the last one written, in milliseconds, of those that have ended since the
-    /// last call. Cost: O(1) when there are none.
-    pub fn take_propagated(&mut self) -> Vec<i64> {
+    /// The changes that have reached all members since the last call. Cost: O(1) when there are none.
+    pub fn take_propagated(&mut self) -> Vec<Propagated> {
         self.fleet.memory.propagations.take_ended()
     }
 }

@@ -31,7 +31,10 @@ pub(crate) mod wanted;
 pub(crate) mod workload_groups;
 pub(crate) mod works;
 
-pub use crate::memory::problem_counts::{ConditionProblem, MemberProblems, ProblemCounts};
+pub use crate::memory::{
+    problem_counts::{ConditionProblem, MemberProblems, ProblemCounts},
+    propagations::Propagated,
+};
 pub(crate) use consent::consents;
 pub(crate) use priorities::Priority;
 pub use stats::Stats;

@@ -42,7 +42,7 @@ mod tests;
 
 use distributions::Distributions;
 pub(crate) use options::DEADLINE;
-pub use options::{Error, Options};
+pub use options::{Error, Observer, Options};
 use register::Registrar;
 use server::Server;
 
@@ -83,7 +83,8 @@ pub async fn run(
         options.namespace.clone(),
         options.authorize_distributions,
     );
-    let server = Server::new(client, options.settings, distributions, current, is_ready);
+    let server = Server::new(client, options.settings, distributions, current, is_ready)
+        .observed(options.observer.clone());
     let end = CancellationToken::new();
     let served = AbortOnDropHandle::new(tokio::spawn(server.serve(listener, end.clone())));
     let mut ready = ready;

@@ -1,6 +1,6 @@
 //! The options of the webhook, and its permanent errors.
 
-use std::{net::SocketAddr, time::Duration};
+use std::{fmt, net::SocketAddr, sync::Arc, time::Duration};
 
 use entourage_admission::{Settings, configuration::Address};
 
@@ -28,6 +28,31 @@ pub struct Options {
     pub round: Duration,
     /// The time for which it serves after `stop`: API servers and Services observe the shutdown with a delay.
     pub linger: Duration,
+    /// Called after each review.
+    pub observer: Observer,
+}
+
+/// A function that is called after each review, with the webhook, the code as in metrics, and the time that it took.
+#[derive(Clone, Default)]
+pub struct Observer(Option<Arc<dyn Fn(&'static str, u16, Duration) + Send + Sync>>);
+
+impl Observer {
+    /// Calls this function.
+    pub fn new(observe: impl Fn(&'static str, u16, Duration) + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(observe)))
+    }
+
+    pub(crate) fn observe(&self, webhook: &'static str, code: u16, took: Duration) {
+        if let Some(observe) = &self.0 {
+            observe(webhook, code, took);
+        }
+    }
+}
+
+impl fmt::Debug for Observer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "Observer" } else { "none" })
+    }
 }
 
 impl Default for Options {
@@ -42,6 +67,7 @@ impl Default for Options {
             remove_on_exit: false,
             round: Duration::from_secs(60),
             linger: Duration::from_secs(3),
+            observer: Observer::default(),
         }
     }
 }

@@ -20,6 +20,7 @@ use crate::{
     distributions::{Denial, Distributions},
     listener::{self, Current, text},
     metrics::{Metrics, OPENMETRICS},
+    options::Observer,
     review::{Others, Question, Review},
 };
 
@@ -43,6 +44,7 @@ pub(crate) struct Server {
     tls: watch::Receiver<Current>,
     ready: watch::Receiver<bool>,
     metrics: Metrics,
+    observer: Observer,
 }
 
 impl Server {
@@ -60,7 +62,13 @@ impl Server {
             tls,
             ready,
             metrics: Metrics::default(),
+            observer: Observer::default(),
         }
+    }
+
+    /// Calls the observer after each review.
+    pub(crate) fn observed(self, observer: Observer) -> Self {
+        Self { observer, ..self }
     }
 
     /// Serves until `stop`; requests in progress are finished, within a limit.
@@ -110,7 +118,9 @@ impl Server {
             Question::Mutate => "mutate",
             Question::Validate => "validate",
         };
-        self.metrics.request(webhook, code, began.elapsed());
+        let took = began.elapsed();
+        self.metrics.request(webhook, code, took);
+        self.observer.observe(webhook, code, took);
         response
     }
 

@@ -19,6 +19,7 @@ use crate::{
     connect,
     logging::{self, LogArgs},
     registration::kubeconfig::client_certificate,
+    traces::TraceArgs,
 };
 
 /// Flags of `entourage agent`.
@@ -95,6 +96,10 @@ pub struct AgentArgs {
     #[arg(long, hide = true, value_name = "COUNT", default_value_t = default_threads(),
         value_parser = clap::value_parser!(u16).range(1..))]
     pub worker_threads: u16,
+
+    /// Traces.
+    #[command(flatten)]
+    pub traces: TraceArgs,
 
     /// Logging.
     #[command(flatten)]
@@ -183,6 +188,7 @@ fn options(args: &AgentArgs) -> Options {
         probe_interval: args.cluster_status_update_frequency,
         health_addr: args.health_addr.0,
         events: args.events.into(),
+        traces: args.traces.options("entourage-agent"),
         ..Options::new(&args.cluster_name)
     }
 }

@@ -18,6 +18,7 @@ use crate::{
     args::{self, CLUSTER_NAMESPACE, HubArgs},
     connect::{self, Connection},
     logging::{self, LogArgs},
+    traces::TraceArgs,
 };
 
 pub mod estimators;
@@ -162,6 +163,10 @@ pub struct ControllersArgs {
         value_parser = clap::value_parser!(u16).range(1..))]
     pub worker_threads: u16,
 
+    /// Traces.
+    #[command(flatten)]
+    pub traces: TraceArgs,
+
     /// Logging.
     #[command(flatten)]
     pub log: LogArgs,
@@ -296,6 +301,7 @@ fn options(args: &ControllersArgs) -> Options {
             retry: args.leader_elect_retry_period,
         },
         health_addr: args.health_addr.0,
+        traces: args.traces.options("entourage-controllers"),
         ..Options::default()
     }
 }

@@ -8,9 +8,10 @@ use std::{
 use anyhow::{Context as _, Result, bail};
 use clap::{ArgAction, Args, ValueEnum};
 use entourage_admission::{SELECTORS_PER_POLICY, Settings, configuration::Address};
+use entourage_controllers::traces::{SpanCounts, Traces};
 use entourage_core::config::KINDS_PER_NAMESPACE;
 use entourage_lua::Lua;
-use entourage_webhook::Options;
+use entourage_webhook::{Observer, Options};
 use jiff::Timestamp;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -20,6 +21,7 @@ use crate::{
     args::HubArgs,
     connect,
     logging::{self, LogArgs},
+    traces::TraceArgs,
 };
 
 /// Flags of `entourage webhook`.
@@ -70,6 +72,10 @@ pub struct WebhookArgs {
     #[arg(long, value_enum, default_value_t, value_name = "WHEN")]
     pub remove_on_exit: RemoveOnExit,
 
+    /// Traces.
+    #[command(flatten)]
+    pub traces: TraceArgs,
+
     /// Logging.
     #[command(flatten)]
     pub log: LogArgs,
@@ -93,7 +99,12 @@ pub enum RemoveOnExit {
 /// The flags contradict each other, the hub's configuration is not usable, or the address cannot be bound.
 pub async fn run(args: WebhookArgs) -> Result<()> {
     logging::init(&args.log)?;
-    let options = options(&args)?;
+    let mut options = options(&args)?;
+    let exporter = args.traces.options("entourage-webhook").map(|traced| {
+        let (traces, exporter) = Traces::start(&traced, SpanCounts::default());
+        options.observer = Observer::new(move |webhook, code, took| traces.reviewed(webhook, code, took));
+        exporter
+    });
     let in_pod = std::env::var_os(IN_POD).is_some();
     // An error means that a provider is installed already.
     let _ = rustls::crypto::ring::default_provider().install_default();
@@ -101,9 +112,11 @@ pub async fn run(args: WebhookArgs) -> Result<()> {
     let stop = CancellationToken::new();
     let signals = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     tokio::spawn(stop_on(signals, stop.clone()));
-    entourage_webhook::run(options, client, Arc::new(Timestamp::now), None, stop)
-        .await
-        .context("the webhook stopped")
+    let ended = entourage_webhook::run(options, client, Arc::new(Timestamp::now), None, stop).await;
+    if let Some(exporter) = exporter {
+        exporter.finish().await;
+    }
+    ended.context("the webhook stopped")
 }
 
 /// The flags as options of the webhook.
@@ -120,6 +133,7 @@ fn options(args: &WebhookArgs) -> Result<Options> {
         selectors_per_policy,
         authorize_distributions,
         remove_on_exit,
+        traces: _,
         log: _,
     } = args;
     let address = service.clone().or_else(|| url.clone());

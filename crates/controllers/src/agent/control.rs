@@ -25,7 +25,13 @@ use tracing::{debug, info, warn};
 
 use super::steps::StepExecutor;
 use crate::{
-    clock, execute::events::Events, inbox::Message, metrics::Metrics, runtime::watches::Watches, watch::Scope,
+    clock,
+    execute::events::Events,
+    inbox::Message,
+    metrics::{self, Metrics},
+    runtime::watches::Watches,
+    traces::{self, Subject},
+    watch::Scope,
 };
 
 /// The time that a stop waits for running steps.
@@ -209,20 +215,54 @@ impl Control {
             }
             for key in idle {
                 self.dirty.remove(&key);
+                let span = self.metrics.traces().root();
                 let plan = self.agent.plan(&key, now);
                 self.timers.set(&key, plan.again_at);
                 let Some(step) = plan.step else { continue };
                 debug!(%step, why = plan.why, "planned");
                 self.running.insert(key.clone());
                 let executor = self.executor.clone();
+                let traces = self.metrics.traces().clone();
+                let span = span.and_then(|span| {
+                    let subject = subject(&key, &executor.cluster);
+                    Some((traces.planned(span, subject.clone(), 1)?, subject))
+                });
                 self.tasks.spawn(async move {
-                    let carried_out = AssertUnwindSafe(executor.carry_out(step)).catch_unwind().await;
+                    let context = span.as_ref().map(|(apply, _)| apply.context());
+                    let step = traces::within(context, executor.carry_out(step));
+                    let carried_out = AssertUnwindSafe(step).catch_unwind().await;
                     // The panic's message is not logged: it may quote data.
                     let failed = |_| Outcome::HubFailed("the step ended unexpectedly".to_owned());
-                    (key, carried_out.unwrap_or_else(failed))
+                    let outcome = carried_out.unwrap_or_else(failed);
+                    if let Some((apply, subject)) = span {
+                        traces.applied(apply, subject, counted(&outcome).name());
+                    }
+                    (key, outcome)
                 });
             }
         }
+    }
+}
+
+/// The subject of a key, for spans.
+fn subject(key: &Key, cluster: &str) -> Subject {
+    Subject {
+        controller: "agent",
+        server: cluster.to_owned(),
+        object: match key {
+            Key::Cluster => cluster.to_owned(),
+            Key::Work(name) => name.to_string(),
+        },
+    }
+}
+
+/// The outcome of a step, as spans count it.
+fn counted(outcome: &Outcome) -> metrics::Outcome {
+    match outcome {
+        Outcome::Applied(..) | Outcome::Removed(..) | Outcome::Written(..) => metrics::Outcome::Done,
+        Outcome::Changed => metrics::Outcome::Conflict,
+        Outcome::HubFailed(_) => metrics::Outcome::Failed,
+        Outcome::Abandoned => metrics::Outcome::Empty,
     }
 }
 

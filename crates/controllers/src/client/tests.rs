@@ -179,6 +179,11 @@ pub(crate) fn options(server: Server) -> ApiOptions {
     }
 }
 
+/// The metrics of a client.
+pub(crate) fn metrics(api: &Api) -> &Metrics {
+    &api.0.options.metrics
+}
+
 /// Leadership that never ends.
 pub(crate) fn always() -> Leadership {
     watch::channel(true).1.into()

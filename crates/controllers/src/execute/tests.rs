@@ -21,6 +21,7 @@ mod distribute;
 mod hooked;
 mod namespaces;
 mod recorder;
+mod traces;
 mod works;
 
 const SOURCE: &str = "GET /api/v1/namespaces/ns/configmaps/a";

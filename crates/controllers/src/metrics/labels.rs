@@ -65,7 +65,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    pub(super) const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Empty => "empty",
             Self::Done => "done",

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use entourage_core::{
     fleet::ProblemCounts,
-    object::{Gvk, ResourceId},
+    object::{Gvk, ResourceId, Time},
 };
 use serde_json::json;
 
@@ -204,8 +204,13 @@ fn all() -> Metrics {
     );
     metrics.estimated("m1", Asked::NoTurn);
     metrics.problems(&problems());
-    metrics.propagated(Duration::from_millis(300));
-    metrics.propagated(Duration::from_secs(100_000));
+    for millis in [300, 100_000_000] {
+        metrics.propagated(&Propagated {
+            template: ResourceId::new(Gvk::new("v1", "ConfigMap"), "shop", "settings"),
+            began: Time(0),
+            reached: Time(millis),
+        });
+    }
     metrics.credentials_expire("hub", Some(1_800_000_000));
     metrics.leading(true);
     metrics.synced(true);

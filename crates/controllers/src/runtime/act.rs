@@ -15,6 +15,7 @@ use crate::{
     execute::Outcome,
     failure_kind::FailureKind,
     metrics,
+    traces::{self, Subject},
 };
 
 impl<D: Decide> ControlLoop<D> {
@@ -67,6 +68,7 @@ impl<D: Decide> ControlLoop<D> {
                     continue;
                 }
                 left -= 1;
+                let span = self.options.metrics.traces().root();
                 let mut plan = self.options.decider.plan(&key, now);
                 trace!(key = ?key, changes = plan.changes.len(), why = ?plan.why, "planned");
                 raised.extend(self.options.decider.take_raised());
@@ -118,9 +120,19 @@ impl<D: Decide> ControlLoop<D> {
                 }
                 let (hands, member) = (self.options.hands.clone(), member.cloned());
                 let counted = capacity.map(Capacity::plan);
+                let traces = self.options.metrics.traces().clone();
+                let span = span.and_then(|span| {
+                    let subject = Subject::of(&key);
+                    let apply = traces.planned(span, subject.clone(), plan.changes.len())?;
+                    Some((apply, subject))
+                });
                 let task = self.tasks.spawn(async move {
-                    let outcome = hands.carry_out(plan, member.as_ref()).await;
+                    let context = span.as_ref().map(|(apply, _)| apply.context());
+                    let outcome = traces::within(context, hands.carry_out(plan, member.as_ref())).await;
                     drop(counted);
+                    if let Some((apply, subject)) = span {
+                        traces.applied(apply, subject, outcome.counted().name());
+                    }
                     outcome
                 });
                 self.carried.insert(task.id(), key);
@@ -170,7 +182,8 @@ impl<D: Decide> ControlLoop<D> {
         if let Some(queue) = self.serialization_keys.get_mut(&server) {
             queue.finish(&key);
         }
-        let counted = match outcome {
+        let counted = outcome.counted();
+        match outcome {
             Outcome::Done => {
                 self.retries.succeeded(&key);
                 if server == Server::Hub {
@@ -178,7 +191,6 @@ impl<D: Decide> ControlLoop<D> {
                         self.push(freed, Priority::Timer, now);
                     }
                 }
-                metrics::Outcome::Done
             }
             Outcome::Refused(words) => {
                 if self.retries.is_first_refusal(&key)
@@ -190,22 +202,20 @@ impl<D: Decide> ControlLoop<D> {
                     .retries
                     .failed(&key, now, FailureKind::Refused, None, clock::jitter());
                 self.timers.set(&key, at, Priority::Timer);
-                metrics::Outcome::Failed
             }
             Outcome::Failed { failure_kind, asked } => {
                 let at = self
                     .retries
                     .failed(&key, now, failure_kind, asked, clock::jitter());
-                let conflict = failure_kind == FailureKind::Conflict;
-                self.timers
-                    .set(&key, at, if conflict { Priority::Live } else { Priority::Timer });
-                if conflict {
-                    metrics::Outcome::Conflict
+                let is_conflict = failure_kind == FailureKind::Conflict;
+                let priority = if is_conflict {
+                    Priority::Live
                 } else {
-                    metrics::Outcome::Failed
-                }
+                    Priority::Timer
+                };
+                self.timers.set(&key, at, priority);
             }
-        };
+        }
         self.options.metrics.planned(key.controller(), counted);
     }
 
@@ -243,8 +253,8 @@ impl<D: Decide> ControlLoop<D> {
         if let Some(counts) = self.options.decider.problem_counts() {
             metrics.problems(counts);
         }
-        for took in self.options.decider.take_propagated() {
-            metrics.propagated(clock::duration(took));
+        for change in self.options.decider.take_propagated() {
+            metrics.propagated(&change);
         }
     }
 

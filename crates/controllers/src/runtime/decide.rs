@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use entourage_api::cluster::Cluster;
 use entourage_core::{
     Engine, distribution,
-    fleet::{Fleet, ProblemCounts, Stats},
+    fleet::{Fleet, ProblemCounts, Propagated, Stats},
     interpreter::Interpreter,
     object::Time,
     observation::{Observation, Use, Watch},
@@ -57,8 +57,8 @@ pub trait Decide: Send + 'static {
     fn problem_counts(&self) -> Option<&ProblemCounts> {
         None
     }
-    /// The times that changes took to reach all members, in milliseconds, of those that have since the last call.
-    fn take_propagated(&mut self) -> Vec<i64> {
+    /// The changes that have reached all members since the last call.
+    fn take_propagated(&mut self) -> Vec<Propagated> {
         Vec::new()
     }
     /// The Event for a user when the hub refuses a key's write, with the hub's message.
@@ -134,7 +134,7 @@ impl Decide for Engine {
         Some(Fleet::problem_counts(self))
     }
 
-    fn take_propagated(&mut self) -> Vec<i64> {
+    fn take_propagated(&mut self) -> Vec<Propagated> {
         Self::take_propagated(self)
     }
 

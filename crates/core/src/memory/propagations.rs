@@ -22,6 +22,25 @@ pub(crate) enum End {
     Dropped,
 }
 
+/// A change that has reached all members.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Propagated {
+    /// The template.
+    pub template: ResourceId,
+    /// The time of the first copy that it outdated.
+    pub began: Time,
+    /// The time of the last copy that was written from it.
+    pub reached: Time,
+}
+
+impl Propagated {
+    /// The time between the two, in milliseconds.
+    #[must_use]
+    pub fn millis(&self) -> i64 {
+        self.reached.0 - self.began.0
+    }
+}
+
 /// One change on its way.
 #[derive(Clone, Debug)]
 struct Propagation {
@@ -36,8 +55,8 @@ struct Propagation {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Propagations {
     running: BTreeMap<ResourceId, Propagation>,
-    /// The times of changes that have ended since the last report, in milliseconds.
-    ended: Vec<i64>,
+    /// The changes that have ended since the last report.
+    ended: Vec<Propagated>,
 }
 
 impl Propagations {
@@ -67,7 +86,11 @@ impl Propagations {
             && leading
             && let (Some(began), Some(reached)) = (propagation.began, propagation.reached)
         {
-            self.ended.push(reached.0 - began.0);
+            self.ended.push(Propagated {
+                template: id.clone(),
+                began,
+                reached,
+            });
         }
     }
 
@@ -90,8 +113,8 @@ impl Propagations {
         self.running.len()
     }
 
-    /// The durations of the changes that have ended since the last call, in milliseconds.
-    pub(crate) fn take_ended(&mut self) -> Vec<i64> {
+    /// The changes that have ended since the last call.
+    pub(crate) fn take_ended(&mut self) -> Vec<Propagated> {
         std::mem::take(&mut self.ended)
     }
 }
@@ -105,6 +128,11 @@ mod tests {
         ResourceId::new(Gvk::new("v1", "ConfigMap"), "shop", name)
     }
 
+    /// The durations of the changes that have ended since the last call, in milliseconds.
+    fn took(all: &mut Propagations) -> Vec<i64> {
+        all.take_ended().iter().map(Propagated::millis).collect()
+    }
+
     #[test]
     fn a_change_ends_with_its_last_copy() {
         let mut all = Propagations::default();
@@ -112,11 +140,11 @@ mod tests {
         all.begins(&id("a"), &"m2".into(), Some(Time(130)));
         all.begins(&id("b"), &"m1".into(), Some(Time(200)));
         all.ends(&id("a"), "m1", End::Reached, true, Time(300));
-        assert_eq!((all.take_ended(), all.count()), (vec![], 2));
+        assert_eq!((took(&mut all), all.count()), (vec![], 2));
         all.ends(&id("a"), "m1", End::Reached, true, Time(350));
         all.ends(&id("a"), "m2", End::Reached, true, Time(400));
         all.ends(&id("b"), "m1", End::Reached, true, Time(900));
-        assert_eq!((all.take_ended(), all.count()), (vec![300, 700], 0));
+        assert_eq!((took(&mut all), all.count()), (vec![300, 700], 0));
         assert!(all.take_ended().is_empty());
     }
 
@@ -135,7 +163,7 @@ mod tests {
             all.ends(&id("a"), "m1", first, leading, Time(10));
             all.ends(&id("a"), "m2", second, leading, Time(20));
             assert_eq!(
-                (all.take_ended(), all.count()),
+                (took(&mut all), all.count()),
                 (wanted, 0),
                 "{first:?} {second:?} {leading}"
             );
@@ -150,7 +178,7 @@ mod tests {
         assert_eq!(all.count(), 1);
         all.ends(&id("a"), "m1", End::Reached, true, Time(10));
         all.ends(&id("a"), "m2", End::Reached, true, Time(20));
-        assert_eq!((all.take_ended(), all.count()), (vec![], 0));
+        assert_eq!((took(&mut all), all.count()), (vec![], 0));
     }
 
     #[test]
@@ -161,10 +189,10 @@ mod tests {
         all.begins(&id("b"), &"m2".into(), Some(Time(0)));
         all.ends(&id("a"), "m1", End::Reached, true, Time(10));
         all.forget_member("m2", true, Time(50));
-        assert_eq!((all.take_ended(), all.count()), (vec![10], 0));
+        assert_eq!((took(&mut all), all.count()), (vec![10], 0));
         all.begins(&id("a"), &"m1".into(), Some(Time(60)));
         all.forget(&id("a"));
         all.ends(&id("a"), "m1", End::Reached, true, Time(70));
-        assert_eq!((all.take_ended(), all.count()), (vec![], 0));
+        assert_eq!((took(&mut all), all.count()), (vec![], 0));
     }
 }
