@@ -119,7 +119,7 @@ pub async fn run(
     stop: CancellationToken,
 ) -> Result<(), Error> {
     let metrics = Metrics::new();
-    let exporter = crate::trace(options.traces.as_ref(), &metrics);
+    let exporter = metrics.export_spans(options.traces.as_ref());
     metrics.leading(true);
     let expires = options.certificate_expires.map(|at| at.0 / 1000);
     metrics.credentials_expire("hub", expires);

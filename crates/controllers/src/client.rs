@@ -28,6 +28,7 @@ use crate::{
     lease::Leadership,
     limiter::CallOutcome,
     metrics::{Metrics, Verb},
+    traces,
 };
 
 mod body;
@@ -410,6 +411,9 @@ impl Api {
             .method(method)
             .uri(&call.path.uri)
             .header(header::ACCEPT, call.accept);
+        if let Some(span) = traces::current() {
+            request = request.header(traces::TRACEPARENT, span.to_string());
+        }
         // For a client that is no connection: see `pull`.
         if let Some(gvk) = &call.path.gvk {
             request = request.extension(gvk.clone());

@@ -235,7 +235,7 @@ pub async fn run(
         estimators.check().map_err(Error::Estimators)?;
     }
     let metrics = Metrics::new();
-    let exporter = trace(options.traces.as_ref(), &metrics);
+    let exporter = metrics.export_spans(options.traces.as_ref());
     hub.default_retry = false;
     hub.connect_timeout = Some(Duration::from_secs(5));
     let client = clients("hub", hub).map_err(|error| {
@@ -426,13 +426,6 @@ pub async fn run(
     }
     info!("controllers stopped");
     result
-}
-
-/// Has spans recorded, if a collector is given.
-fn trace(options: Option<&traces::TraceOptions>, metrics: &Metrics) -> Option<traces::Exporter> {
-    let (traces, exporter) = traces::Traces::start(options?, metrics.span_counts());
-    metrics.trace(traces);
-    Some(exporter)
 }
 
 /// True if this process may act without a lease: while another one renews it, two would write. A hub that does not respond is

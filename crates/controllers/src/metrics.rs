@@ -22,7 +22,7 @@ use prometheus_client::{
 
 use crate::{
     clock,
-    traces::{SpanCounts, Traces},
+    traces::{Exporter, SpanCounts, TraceOptions, Traces},
 };
 
 mod labels;
@@ -230,8 +230,16 @@ impl Metrics {
         }))
     }
 
-    /// Has the spans of this process recorded from now on; the first call counts.
-    pub fn trace(&self, traces: Traces) {
+    /// Has spans recorded and sent from now on, if a collector is given; the first call counts.
+    #[must_use]
+    pub fn export_spans(&self, options: Option<&TraceOptions>) -> Option<Exporter> {
+        let (traces, exporter) = Traces::start(options?, self.0.spans.clone());
+        self.trace(traces);
+        Some(exporter)
+    }
+
+    /// Has spans recorded from now on; the first call counts.
+    pub(crate) fn trace(&self, traces: Traces) {
         let _ = self.0.traces.set(traces);
     }
 
@@ -240,12 +248,6 @@ impl Metrics {
     pub fn traces(&self) -> &Traces {
         static OFF: Traces = Traces::OFF;
         self.0.traces.get().unwrap_or(&OFF)
-    }
-
-    /// The numbers of spans.
-    #[must_use]
-    pub fn span_counts(&self) -> SpanCounts {
-        self.0.spans.clone()
     }
 
     /// Counts a request: the server ("hub" or a member's name), the resource's plural, the HTTP status or `None` without a

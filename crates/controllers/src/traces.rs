@@ -6,7 +6,7 @@
 //! | `apply` | the execution of that plan on its server | `plan` |
 //! | `request` | one request of it, to its complete response | `apply` |
 //! | `propagate` | the first copy that a change outdates, the last copy written | |
-//! | `review` | the request of an API server to the webhook, its response | |
+//! | `review` | the request of an API server to the webhook, its response | that of the API server, if it names one |
 //!
 //! Invariants:
 //! - Recording never waits: when the queue is full the span is dropped, and counted.
@@ -16,7 +16,6 @@
 
 use std::{
     fmt,
-    future::Future,
     hash::{BuildHasher as _, RandomState},
     sync::{
         Arc,
@@ -29,12 +28,16 @@ use entourage_core::{fleet::Propagated, observation::Server, plan::Key};
 use prometheus_client::metrics::counter::Counter;
 use tokio::{sync::mpsc, task::JoinHandle, time::timeout};
 use tokio_util::sync::CancellationToken;
+use tracing::warn;
 
 use crate::clock;
 
+mod context;
 mod export;
 mod otlp;
 
+pub use context::TRACEPARENT;
+pub(crate) use context::{SpanContext, current, within};
 pub use export::{Endpoint, InvalidEndpoint};
 
 /// The number of spans that wait to be sent; further ones are dropped.
@@ -43,11 +46,6 @@ const QUEUE: usize = 2048;
 const FAILED: &str = "failed";
 /// The time that a stop waits for the last spans to be sent.
 const LAST_SPANS: Duration = Duration::from_secs(2);
-
-tokio::task_local! {
-    /// The span that the requests of a task belong to.
-    static CURRENT: Option<SpanContext>;
-}
 
 /// The settings of traces.
 #[derive(Clone, Debug)]
@@ -90,13 +88,6 @@ struct Recorder {
     /// Source of ids: unique, not secret.
     keys: RandomState,
     next: AtomicU64,
-}
-
-/// A span that children refer to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct SpanContext {
-    trace: u128,
-    span: u64,
 }
 
 /// A span that has begun.
@@ -247,9 +238,15 @@ impl Traces {
         self.record(span);
     }
 
-    /// Records a review of the webhook that has ended.
-    pub fn reviewed(&self, webhook: &'static str, code: u16, took: Duration) {
-        let Some(mut begun) = self.root() else { return };
+    /// Records a review of the webhook that has ended. `parent` is the value of [`TRACEPARENT`]: the API server decides then whether
+    /// it is recorded.
+    pub fn reviewed(&self, webhook: &'static str, code: u16, took: Duration, parent: Option<&str>) {
+        let begun = match parent.and_then(SpanContext::read) {
+            Some((parent, true)) => self.child(parent),
+            Some((_, false)) => None,
+            None => self.root(),
+        };
+        let Some(mut begun) = begun else { return };
         begun.began = begun.began.saturating_sub(nanos(took));
         let attributes = vec![
             ("webhook", text(webhook)),
@@ -290,6 +287,7 @@ impl Exporter {
     pub async fn finish(mut self) {
         self.stop.cancel();
         if timeout(LAST_SPANS, &mut self.task).await.is_err() {
+            warn!("the last spans were not sent within {} s", LAST_SPANS.as_secs());
             self.task.abort();
         }
     }
@@ -370,19 +368,6 @@ impl Subject {
             ("object", Attribute::Text(self.object)),
         ]
     }
-}
-
-/// Runs a future whose requests belong to a span.
-pub(crate) fn within<F: Future>(
-    span: Option<SpanContext>,
-    future: F,
-) -> tokio::task::futures::TaskLocalFuture<Option<SpanContext>, F> {
-    CURRENT.scope(span, future)
-}
-
-/// The span that the requests of this task belong to.
-fn current() -> Option<SpanContext> {
-    CURRENT.try_with(|current| *current).ok().flatten()
 }
 
 fn text(text: &str) -> Attribute {

@@ -3,6 +3,7 @@
 use std::{fmt, net::SocketAddr, sync::Arc, time::Duration};
 
 use entourage_admission::{Settings, configuration::Address};
+use http::HeaderMap;
 
 /// The deadline of a call to the hub.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(5);
@@ -32,19 +33,28 @@ pub struct Options {
     pub observer: Observer,
 }
 
-/// A function that is called after each review, with the webhook, the code as in metrics, and the time that it took.
+/// The arguments are those of [`Observer::new`].
+type Observe = dyn Fn(&'static str, u16, Duration, Option<&str>) + Send + Sync;
+
+/// A function that is called after each review.
 #[derive(Clone, Default)]
-pub struct Observer(Option<Arc<dyn Fn(&'static str, u16, Duration) + Send + Sync>>);
+pub struct Observer(Option<Arc<Observe>>);
 
 impl Observer {
-    /// Calls this function.
-    pub fn new(observe: impl Fn(&'static str, u16, Duration) + Send + Sync + 'static) -> Self {
+    /// Calls this function with the webhook, the code as in metrics, the duration, and the request's `traceparent`.
+    pub fn new(observe: impl Fn(&'static str, u16, Duration, Option<&str>) + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(observe)))
     }
 
-    pub(crate) fn observe(&self, webhook: &'static str, code: u16, took: Duration) {
+    /// The request's `traceparent`, if anyone is called.
+    pub(crate) fn parent(&self, headers: &HeaderMap) -> Option<String> {
+        self.0.as_ref()?;
+        Some(headers.get("traceparent")?.to_str().ok()?.to_owned())
+    }
+
+    pub(crate) fn observe(&self, webhook: &'static str, code: u16, took: Duration, parent: Option<&str>) {
         if let Some(observe) = &self.0 {
-            observe(webhook, code, took);
+            observe(webhook, code, took, parent);
         }
     }
 }

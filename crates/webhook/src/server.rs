@@ -113,6 +113,7 @@ impl Server {
             };
         };
         let began = Instant::now();
+        let parent = self.observer.parent(request.headers());
         let (response, code) = self.respond(request, question).await;
         let webhook = match question {
             Question::Mutate => "mutate",
@@ -120,7 +121,7 @@ impl Server {
         };
         let took = began.elapsed();
         self.metrics.request(webhook, code, took);
-        self.observer.observe(webhook, code, took);
+        self.observer.observe(webhook, code, took, parent.as_deref());
         response
     }
 

@@ -102,7 +102,9 @@ pub async fn run(args: WebhookArgs) -> Result<()> {
     let mut options = options(&args)?;
     let exporter = args.traces.options("entourage-webhook").map(|traced| {
         let (traces, exporter) = Traces::start(&traced, SpanCounts::default());
-        options.observer = Observer::new(move |webhook, code, took| traces.reviewed(webhook, code, took));
+        options.observer = Observer::new(move |webhook, code, took, parent| {
+            traces.reviewed(webhook, code, took, parent);
+        });
         exporter
     });
     let in_pod = std::env::var_os(IN_POD).is_some();

@@ -22,6 +22,8 @@ pub(crate) struct Asked {
     pub(crate) line: String,
     /// The Accept header.
     pub(crate) accept: String,
+    /// The span that the request belongs to.
+    pub(crate) traceparent: String,
     /// The body as JSON.
     pub(crate) body: Value,
 }
@@ -97,7 +99,7 @@ pub(crate) fn client(reply: impl Fn(&Asked) -> Reply + Send + Sync + 'static) ->
                 .await
                 .map_err(|error| error.to_string())?
                 .to_bytes();
-            let header = |name| {
+            let header = |name: &str| {
                 parts
                     .headers
                     .get(name)
@@ -106,7 +108,8 @@ pub(crate) fn client(reply: impl Fn(&Asked) -> Reply + Send + Sync + 'static) ->
             };
             let asked = Asked {
                 line: format!("{} {}", parts.method, parts.uri),
-                accept: header(header::ACCEPT).to_owned(),
+                accept: header(header::ACCEPT.as_str()).to_owned(),
+                traceparent: header(crate::traces::TRACEPARENT).to_owned(),
                 body: serde_json::from_slice(&bytes).unwrap_or_default(),
             };
             let answer = reply(&asked);

@@ -19,7 +19,7 @@ use tokio::{
     time::{Instant, sleep, timeout, timeout_at},
 };
 use tokio_util::sync::CancellationToken;
-use tracing::warn;
+use tracing::{info, warn};
 
 use super::{Span, SpanCounts, TraceOptions, otlp};
 
@@ -85,7 +85,7 @@ pub(super) async fn run(
             return;
         }
     };
-    let mut is_reported = false;
+    let mut losses = Losses::default();
     let mut batch = Vec::with_capacity(BATCH);
     loop {
         let is_last = !collect(&mut spans, &mut batch, &stop).await;
@@ -93,21 +93,49 @@ pub(super) async fn run(
             let count = batch.len() as u64;
             let body = otlp::body(options.service, &options.instance, &batch).to_string();
             batch.clear();
-            match send(&client, &options.endpoint.0, body.into(), &stop).await {
-                Ok(()) => {
-                    counts.exported.inc_by(count);
-                    is_reported = false;
-                }
-                Err(why) => {
-                    counts.dropped.inc_by(count);
-                    if !std::mem::replace(&mut is_reported, true) {
-                        warn!(endpoint = ?options.endpoint, "spans are dropped: {why}");
-                    }
-                }
+            let sent = send(&client, &options.endpoint.0, body.into(), &stop).await;
+            let counter = if sent.is_ok() {
+                &counts.exported
+            } else {
+                &counts.dropped
+            };
+            counter.inc_by(count);
+            match losses.news(sent, counts.dropped.get()) {
+                Some(News::Lost(why)) => warn!(endpoint = ?options.endpoint, "spans are dropped: {why}"),
+                Some(News::Over) => info!(endpoint = ?options.endpoint, "no spans are dropped any more"),
+                None => {}
             }
         }
         if is_last && spans.is_empty() {
             return;
+        }
+    }
+}
+
+/// The losses so far: their beginning and their end are logged, not each of them.
+#[derive(Default)]
+struct Losses {
+    dropped: u64,
+    is_reported: bool,
+}
+
+/// A change that is logged.
+#[derive(Debug, PartialEq, Eq)]
+enum News {
+    Lost(String),
+    Over,
+}
+
+impl Losses {
+    /// The news after a batch: its result, and the number of spans that were dropped so far.
+    fn news(&mut self, sent: Result<(), String>, dropped: u64) -> Option<News> {
+        let is_lossy = std::mem::replace(&mut self.dropped, dropped) < dropped;
+        let was_lossy = std::mem::replace(&mut self.is_reported, is_lossy);
+        let full = || "more are recorded than the collector takes".to_owned();
+        match (was_lossy, is_lossy) {
+            (false, true) => Some(News::Lost(sent.err().unwrap_or_else(full))),
+            (true, false) => Some(News::Over),
+            _ => None,
         }
     }
 }
@@ -192,4 +220,27 @@ fn client(endpoint: &Endpoint) -> Result<HttpClient, String> {
     Ok(Client::builder(TokioExecutor::new())
         .pool_timer(TokioTimer::new())
         .build(connector))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn losses_are_logged_when_they_begin_and_when_they_end() {
+        let failed = || Err("no connection".to_owned());
+        let lost = |why: &str| Some(News::Lost(why.to_owned()));
+        let mut losses = Losses::default();
+        for (sent, dropped, wanted) in [
+            (Ok(()), 0, None),
+            (failed(), 1, lost("no connection")),
+            (failed(), 2, None),
+            (Ok(()), 3, None),
+            (Ok(()), 3, Some(News::Over)),
+            (Ok(()), 3, None),
+            (Ok(()), 9, lost("more are recorded than the collector takes")),
+        ] {
+            assert_eq!(losses.news(sent, dropped), wanted, "{dropped}");
+        }
+    }
 }

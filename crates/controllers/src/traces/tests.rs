@@ -177,7 +177,7 @@ async fn a_change_and_a_review_are_traces_of_their_own() {
     });
     recorded
         .traces
-        .reviewed("validate", 422, Duration::from_millis(1));
+        .reviewed("validate", 422, Duration::from_millis(1), None);
     let all = spans(&recorded.body());
     assert_eq!(all[0]["startTimeUnixNano"], "1000000000");
     assert_eq!(all[0]["endTimeUnixNano"], "3500000000");
@@ -187,6 +187,30 @@ async fn a_change_and_a_review_are_traces_of_their_own() {
     );
     assert_eq!(attribute(&all[1], "entourage.webhook"), Some("validate"));
     assert_ne!(all[0]["traceId"], all[1]["traceId"]);
+}
+
+#[test]
+fn a_review_belongs_to_the_span_of_the_api_server_which_decides_whether_it_is_recorded() {
+    const NAMED: &str = "00-000000000000000000000000000000a0-000000000000000b-0";
+    // With the share of traces that begin here.
+    for (flag, ratio, count) in [(1, 0.0, 1), (0, 1.0, 0)] {
+        let mut recorded = recorded(ratio);
+        let parent = format!("{NAMED}{flag}");
+        recorded
+            .traces
+            .reviewed("mutate", 200, Duration::ZERO, Some(&parent));
+        let all = spans(&recorded.body());
+        assert_eq!(all.len(), count, "{parent}");
+        for span in all {
+            assert_eq!(span["traceId"], "000000000000000000000000000000a0");
+            assert_eq!(span["parentSpanId"], "000000000000000b");
+        }
+    }
+    let mut recorded = recorded(1.0);
+    recorded
+        .traces
+        .reviewed("mutate", 200, Duration::ZERO, Some("invalid"));
+    assert_eq!(spans(&recorded.body()).len(), 1);
 }
 
 #[tokio::test]
@@ -216,7 +240,7 @@ fn as_many_traces_are_recorded_as_the_share_says() {
 fn the_queue_is_bounded_and_what_finds_no_room_is_counted() {
     let mut recorded = recorded(1.0);
     for _ in 0..QUEUE + 100 {
-        recorded.traces.reviewed("mutate", 200, Duration::ZERO);
+        recorded.traces.reviewed("mutate", 200, Duration::ZERO, None);
     }
     assert_eq!(recorded.counts.dropped.get(), 100);
     assert_eq!(spans(&recorded.body()).len(), QUEUE);
@@ -229,7 +253,7 @@ async fn a_collector_that_never_responds_holds_nothing_up() {
     let lost = u64::try_from(2 * QUEUE).unwrap();
     // More than fit into one request and the queue: the recorder does not wait for any of them.
     for _ in 0..lost + u64::try_from(export::BATCH + QUEUE).unwrap() {
-        traces.reviewed("mutate", 200, Duration::ZERO);
+        traces.reviewed("mutate", 200, Duration::ZERO, None);
     }
     assert!(counts.dropped.get() >= lost, "{}", counts.dropped.get());
     exporter.finish().await;
@@ -250,7 +274,7 @@ async fn a_batch_is_sent_again_while_the_collector_is_overloaded_and_not_when_it
     for (codes, sent, exported) in CASES {
         let (endpoint, bodies) = collector(codes).await;
         let (traces, exporter, counts) = started(endpoint);
-        traces.reviewed("mutate", 200, Duration::ZERO);
+        traces.reviewed("mutate", 200, Duration::ZERO, None);
         // It stops at once, so nothing is waited for between two attempts.
         exporter.finish().await;
         assert_eq!(bodies.lock().unwrap().len(), sent, "{codes:?}");

@@ -82,12 +82,12 @@ impl Propagations {
             propagation.reached = Some(now);
         }
         if propagation.outdated.is_empty()
-            && let Some(propagation) = self.running.remove(id)
+            && let Some((template, propagation)) = self.running.remove_entry(id)
             && leading
             && let (Some(began), Some(reached)) = (propagation.began, propagation.reached)
         {
             self.ended.push(Propagated {
-                template: id.clone(),
+                template,
                 began,
                 reached,
             });

@@ -40,6 +40,11 @@ async fn the_requests_of_a_delivery_are_in_its_trace_and_nothing_of_the_secret()
         "the Secret was sent"
     );
 
+    let sent: Vec<_> = [bench.hub.all(), bench.on_member.all()].concat();
+    let parents: Vec<_> = sent.iter().map(|asked| asked.traceparent.clone()).collect();
+    let wanted = span.context().to_string();
+    assert_eq!(parents, [wanted.clone(), wanted]);
+
     let body = recorded.body();
     let seen: Vec<_> = spans(&body)
         .iter()
