@@ -93,7 +93,7 @@ const STEPS: &[Step] = &[
     },
     Step {
         name: "alone",
-        about: "each crate compiles alone: its manifest names all it needs; the command also without the embedded server",
+        about: "each crate compiles alone: its manifest names all it needs; the command also without the embedded server, and without commands",
         run: alone,
     },
     Step {
@@ -306,7 +306,7 @@ fn alone() -> Result<Outcome> {
         cargo(&["check", "--quiet", "--package", name])?;
         println!("{name}: {:.1} s", start.elapsed().as_secs_f64());
     }
-    // The binary of a container, without the embedded server, and its tests.
+    // The binary of a container, the command without the embedded server, and their tests.
     let lean = [
         "clippy",
         "--quiet",
@@ -315,7 +315,9 @@ fn alone() -> Result<Outcome> {
         "--no-default-features",
         "--all-targets",
     ];
-    cargo(&[&lean[..], &["--", "-D", "warnings"]].concat())?;
+    for features in [&[][..], &["--features", "commands"]] {
+        cargo(&[&lean[..], features, &["--", "-D", "warnings"]].concat())?;
+    }
     Ok(Outcome::Done(names.join(", ")))
 }
 

@@ -5,64 +5,89 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 
-use crate::{
-    connect::{CallerArgs, set_caller},
-    crds, join,
-};
+use crate::connect::{CallerArgs, set_caller};
+#[cfg(feature = "commands")]
+use crate::{crds, join};
 
+#[cfg(feature = "commands")]
 pub mod adopt;
 pub mod agent;
+#[cfg(feature = "commands")]
 pub mod answer;
 #[cfg(feature = "embedded")]
 pub mod audit;
+#[cfg(feature = "commands")]
 pub mod bench;
+#[cfg(feature = "commands")]
 pub mod completion;
 pub mod controllers;
+#[cfg(feature = "commands")]
 pub mod cordon;
 #[cfg(feature = "embedded")]
 pub mod demo;
+#[cfg(feature = "commands")]
 pub mod describe;
+#[cfg(feature = "commands")]
 pub mod drain;
 #[cfg(feature = "embedded")]
 pub mod drill;
+#[cfg(feature = "commands")]
 pub mod exec;
 #[cfg(feature = "embedded")]
 pub mod explained;
 #[cfg(feature = "embedded")]
 pub mod failover;
+#[cfg(feature = "commands")]
 pub mod get;
 #[cfg(feature = "embedded")]
 pub mod graph;
 pub mod help;
+#[cfg(feature = "commands")]
 pub mod history;
 #[cfg(feature = "embedded")]
 pub mod impact;
+#[cfg(feature = "commands")]
 pub mod init;
+#[cfg(feature = "commands")]
 pub mod interpret;
+#[cfg(feature = "commands")]
 pub mod kustomize_generator;
+#[cfg(feature = "commands")]
 pub mod logs;
+#[cfg(feature = "commands")]
 pub mod man;
 #[cfg(feature = "embedded")]
 pub mod plan;
+#[cfg(feature = "commands")]
 mod pods;
+#[cfg(feature = "commands")]
 pub mod preflight;
 #[cfg(feature = "embedded")]
 pub mod promote;
 pub mod proxy;
+#[cfg(feature = "commands")]
 pub mod register;
+#[cfg(feature = "commands")]
 mod resource;
+#[cfg(feature = "commands")]
 pub mod resume;
+#[cfg(feature = "commands")]
 pub mod support_bundle;
+#[cfg(feature = "commands")]
 pub mod taint;
+#[cfg(feature = "commands")]
 pub mod token;
+#[cfg(feature = "commands")]
 pub mod top;
 #[cfg(feature = "embedded")]
 pub mod tree;
 #[cfg(feature = "embedded")]
 pub mod ui;
+#[cfg(feature = "commands")]
 pub mod unjoin;
 #[cfg(feature = "embedded")]
 pub mod up;
+#[cfg(feature = "commands")]
 pub mod version;
 pub mod webhook;
 #[cfg(feature = "embedded")]
@@ -90,6 +115,7 @@ pub enum Command {
     /// hub has and schedules to the member become its own; every other one is left alone, and nothing is deleted. With
     /// --from-karmada the same is done with the copies of a Karmada whose controllers are stopped; --undo gives them back,
     /// --confirm retires that Karmada. Without --yes nothing is written.
+    #[cfg(feature = "commands")]
     Adopt(adopt::AdoptArgs),
     /// Run the agent of a cluster in Pull mode, inside that cluster
     ///
@@ -100,10 +126,12 @@ pub enum Command {
     #[cfg(feature = "embedded")]
     Audit(Box<audit::AuditArgs>),
     /// Measure a control plane on real API servers
+    #[cfg(feature = "commands")]
     Bench(Box<bench::BenchArgs>),
     /// Print the completion script of a shell
     ///
     /// The script completes commands, flags and their values.
+    #[cfg(feature = "commands")]
     Completion(completion::CompletionArgs),
     /// Run the controllers against a hub
     ///
@@ -112,8 +140,10 @@ pub enum Command {
     /// Prevent new bindings from being scheduled to clusters
     ///
     /// Sets the taint cluster.karmada.io/unschedulable:NoSchedule. Copies that are there already stay.
+    #[cfg(feature = "commands")]
     Cordon(cordon::CordonArgs),
     /// Print the CustomResourceDefinitions, or apply them to a hub
+    #[cfg(feature = "commands")]
     Crds(crds::CrdsArgs),
     /// Show propagation with dependencies on a hub and members in this process
     #[cfg(feature = "embedded")]
@@ -122,11 +152,13 @@ pub enum Command {
     ///
     /// With --cluster it is read on that member, through the hub and as yourself; a hub that does not serve clusters/proxy is named by
     /// the address of `entourage proxy`. Values of Secrets are never read.
+    #[cfg(feature = "commands")]
     Describe(describe::DescribeArgs),
     /// Cordon a cluster, evict its workloads, and wait for that
     ///
     /// Sets the taints cluster.karmada.io/unschedulable:NoSchedule and entourage.dev/drain:NoExecute; the controllers evict the
     /// bindings that do not tolerate the second one. `entourage uncordon` removes both.
+    #[cfg(feature = "commands")]
     Drain(drain::DrainArgs),
     /// Cut off a member of clusters in this process, and report evictions, their times, and the cleanup
     ///
@@ -138,6 +170,7 @@ pub enum Command {
     ///
     /// Through the hub and as yourself: you need `get` of clusters/proxy on the hub, and `get` and `create` of pods/exec on the member. The
     /// exit code is that of the command. A hub that does not serve clusters/proxy is named by the address of `entourage proxy`.
+    #[cfg(feature = "commands")]
     Exec(exec::ExecArgs),
     /// Report evictions if a member failed, workloads without another cluster, and data that would remain there
     ///
@@ -147,6 +180,7 @@ pub enum Command {
     /// Show bindings, copies, clusters or policies, with their state and its causes
     ///
     /// Reads only the hub; its bindings record the copies on the members.
+    #[cfg(feature = "commands")]
     Get(get::GetArgs),
     /// Draw references between objects, their clusters, and missing dependencies
     ///
@@ -157,6 +191,7 @@ pub enum Command {
     ///
     /// From its metadata, its binding and the events of both, on the hub. Exits with 1 if the hub does not have the object, with 2 after an
     /// error. Values of Secrets are never read.
+    #[cfg(feature = "commands")]
     History(history::HistoryArgs),
     /// Show what a change or the deletion of an object touches, cluster by cluster
     ///
@@ -168,24 +203,30 @@ pub enum Command {
     ///
     /// By server-side apply; a second run changes nothing. Objects that somebody else manages, and that differ, end the command before
     /// anything is written; --take-over replaces their content. So do definitions of a newer version.
+    #[cfg(feature = "commands")]
     Init(Box<init::InitArgs>),
     /// Check customizations and webhooks, list the interpreters of a kind, or interpret objects in files
     ///
     /// Reads files, and calls the webhooks among them. Without -f only the native and shipped rules apply.
+    #[cfg(feature = "commands")]
     Interpret(Box<interpret::InterpretArgs>),
     /// Make a cluster a member of a hub
+    #[cfg(feature = "commands")]
     Join(join::JoinArgs),
     /// Generate a ResourceDistribution from literals and files, for kustomize or standalone
     ///
     /// As an exec function of kustomize it reads a ResourceList from standard input. FILE, the configuration alone, or flags
     /// print the object by itself.
+    #[cfg(feature = "commands")]
     KustomizeGenerator(Box<kustomize_generator::KustomizeGeneratorArgs>),
     /// Print the logs of a pod, or of all pods of a workload on all its clusters
     ///
     /// Through the hub and as yourself: you need `get` of clusters/proxy on the hub, and `pods/log` on the members. A hub
     /// that does not serve clusters/proxy is named by the address of `entourage proxy`.
+    #[cfg(feature = "commands")]
     Logs(Box<logs::LogsArgs>),
     /// Write the manual pages of all commands to a directory
+    #[cfg(feature = "commands")]
     #[command(hide = true)]
     Man(man::ManArgs),
     /// Show the objects that an apply would create, change and remove, and their clusters
@@ -198,6 +239,7 @@ pub enum Command {
     ///
     /// Reads versions, definitions, controllers, admission, rights, clocks and the size of the store; nothing is written, except with
     /// --probe. The exit code is 2 if a check fails.
+    #[cfg(feature = "commands")]
     Preflight(preflight::PreflightArgs),
     /// Make an object of a member a template on the hub, without recreating it there
     ///
@@ -212,27 +254,33 @@ pub enum Command {
     ///
     /// It obtains a client certificate of the agent with the kubeconfig that `entourage token create` printed on the hub. The hub needs
     /// no connection to the cluster.
+    #[cfg(feature = "commands")]
     Register(Box<register::RegisterArgs>),
     /// Resume deletions on a member that the controllers have paused
+    #[cfg(feature = "commands")]
     Resume(resume::ResumeArgs),
     /// Write a file with the state of a hub for support, without payloads
     ///
     /// Objects of the control plane, events, metrics and logs, as far as they can be read. Payloads of Secrets and ConfigMaps are not
     /// read; values of environment variables and overrides are redacted.
+    #[cfg(feature = "commands")]
     SupportBundle(support_bundle::SupportBundleArgs),
     /// Set taints of clusters, or remove them
     ///
     /// kubectl taint supports only Nodes.
+    #[cfg(feature = "commands")]
     #[command(
         override_usage = "entourage taint [OPTIONS] CLUSTER... [KEY[=VALUE]:EFFECT]... [KEY[:EFFECT]-]..."
     )]
     Taint(taint::TaintArgs),
     /// Create, show and delete bootstrap tokens, by which clusters in Pull mode are registered
+    #[cfg(feature = "commands")]
     Token(token::TokenArgs),
     /// Show the use of CPU and memory of nodes or pods of all members, in one table
     ///
     /// Through the hub and as yourself, from the metrics server of each member. A hub that does not serve clusters/proxy is named by the
     /// address of `entourage proxy`.
+    #[cfg(feature = "commands")]
     Top(top::TopArgs),
     /// Show a workload, its dependencies, and the clusters of each with the states of their copies
     ///
@@ -248,13 +296,16 @@ pub enum Command {
     /// Allow new bindings to be scheduled to clusters again
     ///
     /// Removes the taints that `entourage cordon` and `entourage drain` set. Evicted workloads do not return by themselves.
+    #[cfg(feature = "commands")]
     Uncordon(cordon::CordonArgs),
     /// Remove a member from a hub
+    #[cfg(feature = "commands")]
     Unjoin(unjoin::UnjoinArgs),
     /// Start a hub, members and the controllers in this process, for evaluation
     #[cfg(feature = "embedded")]
     Up(up::UpArgs),
     /// Print the version of this binary and of its definitions; with --kubeconfig or --context also those of a hub
+    #[cfg(feature = "commands")]
     Version(version::VersionArgs),
     /// Run the admission webhook: defaults, rules, protection from deletion
     ///
@@ -287,58 +338,85 @@ impl Cli {
     /// The cause and the remedy, for the user of the command.
     pub async fn run(self) -> Result<ExitCode> {
         set_caller(&self.caller)?;
+        #[cfg(feature = "commands")]
         let out = &mut std::io::stdout();
         let done = match self.command {
+            #[cfg(feature = "commands")]
             Command::Adopt(args) => adopt::run(args, out).await,
             Command::Agent(args) => agent::run(*args).await,
             #[cfg(feature = "embedded")]
             Command::Audit(args) => return audit::run(*args, out, &mut std::io::stderr()).await,
+            #[cfg(feature = "commands")]
             Command::Bench(args) => bench::run(*args, out).await,
+            #[cfg(feature = "commands")]
             Command::Completion(args) => completion::run(&args, out),
             Command::Controllers(args) => controllers::run(args).await,
+            #[cfg(feature = "commands")]
             Command::Cordon(args) => cordon::run(args, out).await,
+            #[cfg(feature = "commands")]
             Command::Crds(args) => crds::run(args, out).await,
             #[cfg(feature = "embedded")]
             Command::Demo(args) => demo::run(args, out).await,
+            #[cfg(feature = "commands")]
             Command::Describe(args) => describe::run(args, out).await,
+            #[cfg(feature = "commands")]
             Command::Drain(args) => drain::run(args, out).await,
             #[cfg(feature = "embedded")]
             Command::Drill(args) => drill::run(*args, out).await,
+            #[cfg(feature = "commands")]
             Command::Exec(args) => return exec::run(args, out, &mut std::io::stderr()).await,
             #[cfg(feature = "embedded")]
             Command::Failover(args) => failover::run(args, out).await,
+            #[cfg(feature = "commands")]
             Command::Get(args) => get::run(args, out).await,
             #[cfg(feature = "embedded")]
             Command::Graph(args) => graph::run(*args, out).await,
+            #[cfg(feature = "commands")]
             Command::History(args) => return history::run(args, out, &mut std::io::stderr()).await,
             #[cfg(feature = "embedded")]
             Command::Impact(args) => return impact::run(*args, out, &mut std::io::stderr()).await,
+            #[cfg(feature = "commands")]
             Command::Init(args) => init::run(*args, out).await,
+            #[cfg(feature = "commands")]
             Command::Interpret(args) => return interpret::run(&args, out, &mut std::io::stderr()).await,
+            #[cfg(feature = "commands")]
             Command::Join(args) => join::run(args, out).await,
+            #[cfg(feature = "commands")]
             Command::KustomizeGenerator(args) => kustomize_generator::run(*args, out).await,
+            #[cfg(feature = "commands")]
             Command::Logs(args) => logs::run(*args, out, &mut std::io::stderr()).await,
+            #[cfg(feature = "commands")]
             Command::Man(args) => man::run(&args),
             #[cfg(feature = "embedded")]
             Command::Plan(args) => return plan::run(*args, out).await,
+            #[cfg(feature = "commands")]
             Command::Preflight(args) => return preflight::run(args, out).await,
             #[cfg(feature = "embedded")]
             Command::Promote(args) => promote::run(*args, out).await,
             Command::Proxy(args) => proxy::run(args).await,
+            #[cfg(feature = "commands")]
             Command::Register(args) => register::run(*args, out).await,
+            #[cfg(feature = "commands")]
             Command::Resume(args) => resume::run(args, out).await,
+            #[cfg(feature = "commands")]
             Command::SupportBundle(args) => support_bundle::run(args, out).await,
+            #[cfg(feature = "commands")]
             Command::Taint(args) => taint::run(args, out).await,
+            #[cfg(feature = "commands")]
             Command::Token(args) => token::run(args, out, &mut std::io::stderr()).await,
+            #[cfg(feature = "commands")]
             Command::Top(args) => top::run(args, out, &mut std::io::stderr()).await,
             #[cfg(feature = "embedded")]
             Command::Tree(args) => return tree::run(*args, out, &mut std::io::stderr()).await,
             #[cfg(feature = "embedded")]
             Command::Ui(args) => ui::run(*args, out).await,
+            #[cfg(feature = "commands")]
             Command::Uncordon(args) => cordon::run_uncordon(args, out).await,
+            #[cfg(feature = "commands")]
             Command::Unjoin(args) => unjoin::run(args, out).await,
             #[cfg(feature = "embedded")]
             Command::Up(args) => up::run(args, out).await,
+            #[cfg(feature = "commands")]
             Command::Version(args) => version::run(args, out).await,
             Command::Webhook(args) => webhook::run(args).await,
             #[cfg(feature = "embedded")]
@@ -348,7 +426,7 @@ impl Cli {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "embedded"))]
 mod tests {
     use clap::CommandFactory as _;
 

@@ -360,5 +360,5 @@ pub fn is_ours(object: &DynamicObject) -> bool {
     })
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "commands"))]
 mod tests;

@@ -23,6 +23,7 @@
 
 pub mod apply;
 pub mod args;
+#[cfg(feature = "commands")]
 pub mod bench;
 pub mod command;
 pub mod connect;
@@ -30,7 +31,7 @@ pub mod crds;
 pub mod diff;
 #[cfg(feature = "embedded")]
 pub mod fleet;
-#[cfg(test)]
+#[cfg(all(test, feature = "commands"))]
 mod golden;
 pub mod join;
 pub mod kinds;
@@ -39,6 +40,10 @@ pub mod logging;
 pub mod manifests;
 pub mod members;
 #[cfg(test)]
+#[cfg_attr(
+    not(feature = "commands"),
+    allow(dead_code, reason = "most of it serves the tests of commands")
+)]
 mod mock;
 #[cfg(feature = "embedded")]
 pub mod observe;

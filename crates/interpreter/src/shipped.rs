@@ -84,7 +84,9 @@ pub fn all() -> &'static [Shipped] {
 /// # Errors
 /// When it is no YAML of that shape, or a rule cannot be kept.
 fn read(text: &str) -> Result<(File, Declared), String> {
-    let file: File = serde_saphyr::from_str(text).map_err(|error| error.to_string())?;
+    // By way of a Value: rules of users are read from one, too, so that the code that reads them is there once.
+    let value: Value = serde_saphyr::from_str(text).map_err(|error| error.to_string())?;
+    let file = File::deserialize(&value).map_err(|error| error.to_string())?;
     let rules = Declared::compile(&file.rules).map_err(|error: RuleError| error.to_string())?;
     Ok((file, rules))
 }

@@ -12,7 +12,7 @@ use super::Cli;
 use crate::suggest::nearest;
 
 mod examples;
-#[cfg(test)]
+#[cfg(all(test, feature = "commands"))]
 mod tests;
 
 use examples::EXAMPLES;

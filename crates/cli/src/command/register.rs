@@ -33,7 +33,7 @@ use crate::{
     registration::{
         certificate::{self, Answer},
         discovery::{self, Pin},
-        kubeconfig::{Hub, with_certificate, with_token},
+        kubeconfig::{Hub, with_certificate, with_token, write_file},
         member::{self, Agent},
     },
     wait::{Waited, until},
@@ -245,24 +245,6 @@ async fn check(hub: &Client, cluster: &str, member_id: &str) -> Result<()> {
              one under another name"
         );
     }
-    Ok(())
-}
-
-/// Writes a file that only its owner may read, at once.
-///
-/// # Errors
-/// The directory is missing or cannot be written.
-pub fn write_file(file: &std::path::Path, content: &SecretString) -> Result<()> {
-    let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty());
-    let failed = || format!("cannot write {}", file.display());
-    // It is created with mode 0600.
-    let mut temporary =
-        tempfile::NamedTempFile::new_in(parent.unwrap_or(std::path::Path::new("."))).with_context(failed)?;
-    temporary
-        .write_all(content.expose_secret().as_bytes())
-        .with_context(failed)?;
-    temporary.as_file().sync_all().with_context(failed)?;
-    temporary.persist(file).with_context(failed)?;
     Ok(())
 }
 

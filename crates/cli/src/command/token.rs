@@ -7,10 +7,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::{Value, json};
 
-use super::{
-    get::table::{Row, Shown, View},
-    register::write_file,
-};
+use super::get::table::{Row, Shown, View};
 use crate::{
     apply::Target,
     args::{self, HubArgs},
@@ -20,7 +17,7 @@ use crate::{
         cluster_info,
         discovery::Pin,
         hub::{self, Described},
-        kubeconfig::{Hub, with_token},
+        kubeconfig::{Hub, with_token, write_file},
     },
 };
 

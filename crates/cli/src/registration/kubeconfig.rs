@@ -1,6 +1,8 @@
 //! The kubeconfigs of registration: the one with the bootstrap token, whose context has the name of the cluster, and the agent's with its
 //! client certificate.
 
+use std::{io::Write as _, path::Path};
+
 use anyhow::{Context as _, Result, anyhow, bail};
 use entourage_core::object::Time;
 use kube::{Config, config::Kubeconfig};
@@ -44,6 +46,24 @@ impl Hub {
             authority: authority.transpose()?,
         })
     }
+}
+
+/// Writes a file that only its owner may read, at once.
+///
+/// # Errors
+/// The directory is missing or cannot be written.
+pub fn write_file(file: &Path, content: &SecretString) -> Result<()> {
+    let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let failed = || format!("cannot write {}", file.display());
+    // It is created with mode 0600.
+    let mut temporary =
+        tempfile::NamedTempFile::new_in(parent.unwrap_or(Path::new("."))).with_context(failed)?;
+    temporary
+        .write_all(content.expose_secret().as_bytes())
+        .with_context(failed)?;
+    temporary.as_file().sync_all().with_context(failed)?;
+    temporary.persist(file).with_context(failed)?;
+    Ok(())
 }
 
 /// The kubeconfig with a bootstrap token, as YAML.
@@ -186,6 +206,8 @@ fn user_of(config: &Kubeconfig, context: Option<&str>) -> Result<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
     use rcgen::{CertificateParams, KeyPair, date_time_ymd};
 
     use super::*;
@@ -221,6 +243,23 @@ mod tests {
         assert_eq!(cluster.server.as_deref(), Some("https://hub:6443"));
         // "PEM" in base64.
         assert_eq!(cluster.certificate_authority_data.as_deref(), Some("UEVN"));
+    }
+
+    #[test]
+    fn a_kubeconfig_file_is_for_its_owner_alone_and_replaced_at_once() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("hub.kubeconfig");
+        for content in ["one", "two"] {
+            write_file(&file, &SecretString::from(content)).unwrap();
+            assert_eq!(std::fs::read_to_string(&file).unwrap(), content);
+        }
+        assert_eq!(
+            std::fs::metadata(&file).unwrap().permissions().mode() & 0o777,
+            0o600
+        );
+        let missing = directory.path().join("missing/hub.kubeconfig");
+        let error = write_file(&missing, &SecretString::from("canary")).unwrap_err();
+        assert!(!format!("{error:#}").contains("canary"), "{error:#}");
     }
 
     #[test]

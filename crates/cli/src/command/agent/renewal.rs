@@ -23,11 +23,10 @@ use tracing::{debug, info, warn};
 
 use crate::{
     apply::{CLUSTER, SECRET, Target, patch, without_values},
-    command::register::write_file,
     connect::{self, Connection, within},
     registration::{
         certificate::{self, Answer, Issued, Pending},
-        kubeconfig::{self, Certificate, client_certificate},
+        kubeconfig::{self, Certificate, client_certificate, write_file},
         member::SECRET_KEY,
     },
 };

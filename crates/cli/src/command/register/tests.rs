@@ -1,7 +1,5 @@
 //! `entourage register` against in-memory servers.
 
-use std::os::unix::fs::PermissionsExt as _;
-
 use serde_json::json;
 
 use super::*;
@@ -127,23 +125,6 @@ async fn the_agent_is_written_once_and_then_only_its_kubeconfig() {
         out.contains("deployment.apps/entourage-agent created") && !out.contains("canary"),
         "{out}"
     );
-}
-
-#[test]
-fn a_kubeconfig_file_is_for_its_owner_alone_and_replaced_at_once() {
-    let directory = tempfile::tempdir().unwrap();
-    let file = directory.path().join("hub.kubeconfig");
-    for content in ["one", "two"] {
-        write_file(&file, &SecretString::from(content)).unwrap();
-        assert_eq!(std::fs::read_to_string(&file).unwrap(), content);
-    }
-    assert_eq!(
-        std::fs::metadata(&file).unwrap().permissions().mode() & 0o777,
-        0o600
-    );
-    let missing = directory.path().join("missing/hub.kubeconfig");
-    let error = write_file(&missing, &SecretString::from("canary")).unwrap_err();
-    assert!(!format!("{error:#}").contains("canary"), "{error:#}");
 }
 
 #[test]
