@@ -19,11 +19,13 @@ pub mod element;
 pub mod entries;
 mod merge;
 mod request;
+mod scale;
 pub mod set;
 pub mod shape;
 mod typed;
 
 pub use request::apply;
+pub(crate) use scale::Scaled;
 
 use compare::{Comparison, compare};
 use element::Element;

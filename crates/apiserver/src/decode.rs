@@ -107,7 +107,9 @@ pub fn patched(
         let text = match kind {
             PatchKind::Strategic => shown::go_map(patch),
             PatchKind::Json | PatchKind::Merge if resource.custom.is_some() => whole().to_string(),
-            PatchKind::Json | PatchKind::Merge => shown::patched(&whole()),
+            PatchKind::Json | PatchKind::Merge => {
+                shown::patched(resource.schema.get(), &whole(), (kind, patch))
+            }
         };
         refused_patch(text, error)
     };
@@ -149,7 +151,7 @@ fn problems_of_patch(kind: PatchKind, patch: &[u8]) -> Vec<String> {
         .into_iter()
         .map(|path| format!("duplicate field {path:?}"));
     match (kind, &node) {
-        (PatchKind::Merge, _) => twice.collect(),
+        (PatchKind::Merge | PatchKind::Strategic, _) => twice.collect(),
         (PatchKind::Json, Node::Array(operations)) => {
             let unknown = operations.iter().enumerate().flat_map(|(index, operation)| {
                 let members = match operation {
@@ -205,7 +207,10 @@ pub fn applied(resource: &Resource, bytes: &[u8], validation: FieldValidation) -
 }
 
 /// An object of a built-in kind as its type writes it: after a merge that knows no types. Custom resources stay as they are.
-pub fn settled(resource: &Resource, object: Object) -> Result<Object> {
+///
+/// # Errors
+/// The value that the type does not take.
+pub fn settled(resource: &Resource, object: Object) -> std::result::Result<Object, String> {
     if resource.custom.is_some() {
         return Ok(object);
     }
@@ -215,7 +220,6 @@ pub fn settled(resource: &Resource, object: Object) -> Result<Object> {
         Voice::Converter,
     )
     .map(|typed| named(resource, typed.object))
-    .map_err(Status::unforeseen)
 }
 
 /// The object as it comes back from the store: lists that are sent even when they are empty are null then, but for
@@ -252,6 +256,13 @@ fn as_kind(resource: &Resource, gvk: &Gvk, node: Node, voice: Voice) -> std::res
     def.rules().to_stored(&mut typed.object);
     resource.rules.show_stored(&mut typed.object);
     Ok(typed)
+}
+
+/// A built-in kind in another of its versions.
+pub fn in_version(resource: &Resource, api_version: &str) -> Option<Resource> {
+    let version = api_version.rsplit('/').next()?;
+    let group = api_version.strip_suffix(version)?.trim_end_matches('/');
+    crate::kinds::find(group, version, &resource.kind).map(|def| def.resource())
 }
 
 fn named(resource: &Resource, mut object: Object) -> Object {

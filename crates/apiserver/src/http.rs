@@ -355,7 +355,7 @@ where
         Err(Miss::Status(status)) => refusal(parts, query, &status),
         other => other?,
     };
-    write::warn(response.headers_mut(), &[deprecation]);
+    write::warn_first(response.headers_mut(), deprecation);
     Ok(response)
 }
 

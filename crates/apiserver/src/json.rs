@@ -9,7 +9,7 @@ use serde_json::{Map, Number, Value};
 const OBJECT: &[&str] = &["kind", "apiVersion", "metadata"];
 
 /// The fields of `ObjectMeta`, in the order of the Go type.
-pub(crate) const METADATA: &[&str] = &[
+const METADATA: &[&str] = &[
     "name",
     "generateName",
     "namespace",
@@ -28,7 +28,7 @@ pub(crate) const METADATA: &[&str] = &[
 ];
 
 /// The fields of an entry of `managedFields`, in that order.
-pub(crate) const MANAGED: &[&str] = &[
+const MANAGED: &[&str] = &[
     "manager",
     "operation",
     "apiVersion",

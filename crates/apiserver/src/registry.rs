@@ -13,7 +13,7 @@ use crate::{
     call::{Call, Item, Reply},
     decode::{self, Decoded, Media},
     meta, names,
-    object::Object,
+    object::{Object, metadata_mut},
     resource::{Resource, about, about_kind, stored},
     status::{Result, Status},
     store::{Entry, Expect, Mismatch, Store},
@@ -101,7 +101,14 @@ pub(crate) async fn update(cluster: &dyn Context, call: &Call) -> Result<Reply> 
     if !(call.subresource.is_empty() && call.resource.rules.create_on_update()) {
         return change().await;
     }
-    let create = || -> Attempt<'_> { Box::pin(create_object(cluster, call, &terms, decoded.clone(), None)) };
+    let create = || -> Attempt<'_> {
+        Box::pin(async {
+            system::same_uid(&call.resource, call, &decoded.object, "")?;
+            let mut decoded = decoded.clone();
+            metadata_mut(&mut decoded.object).remove("resourceVersion");
+            create_object(cluster, call, &terms, decoded, None).await
+        })
+    };
     create_or_change(cluster.store(), call, &create, &change).await
 }
 
@@ -162,7 +169,9 @@ pub(crate) async fn change(
         system::preconditions(resource, call, source, &new, &old)?;
         warnings.extend(system::dedupe_owners(&mut new, source != Source::Put));
         system::keep_system_fields(&mut new, &old);
-        resource.rules.defaults(&mut new);
+        if source != Source::Apply {
+            resource.rules.defaults(&mut new);
+        }
         system::keep_other_part(resource, &call.subresource, &mut new, &old);
         if source != Source::Apply {
             apply::track(resource, Some(&old), &mut new, terms.manager(call));

@@ -25,6 +25,12 @@ impl Path {
         })
     }
 
+    /// Its names.
+    #[must_use]
+    pub fn steps(&self) -> &[String] {
+        &self.steps
+    }
+
     /// The value at the path.
     #[must_use]
     pub fn get<'a>(&self, object: &'a Object) -> Option<&'a Value> {

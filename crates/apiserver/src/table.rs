@@ -64,13 +64,20 @@ pub(crate) fn columns(resource: &Resource) -> Vec<Value> {
 /// One row, of an object of the resource or of its scale. `now`: seconds since 1970, for ages.
 #[must_use]
 pub(crate) fn row(resource: &Resource, object: &Object, include: Include, now: i64) -> Value {
-    let view = View { object, now };
+    // Printers see the stored form of a kind, whatever version was asked for.
+    let mut internal = None;
+    if resource.custom.is_none() && !resource.rules.is_stored_form() && !is_scale(object) {
+        resource.rules.to_stored(internal.insert(object.clone()));
+    }
+    let seen = internal.as_ref().unwrap_or(object);
+    let view = View { object: seen, now };
     let cells = match &resource.custom {
         _ if is_scale(object) => SCALE.cells(&view),
         Some(custom) => custom::cells(&custom.columns, &view),
         None => resource.printer.cells(&view),
     };
-    let mut row = with_object(resource, cells, object, include);
+    let shown = if include == Include::Object { object } else { seen };
+    let mut row = with_object(resource, cells, shown, include);
     if let Some(conditions) = (resource.printer.conditions)(&view) {
         row.insert("conditions".to_owned(), conditions);
     }

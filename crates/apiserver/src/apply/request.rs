@@ -102,8 +102,7 @@ pub fn apply(
         return Ok(same);
     };
     if let Some(owned) = managed.get_mut(&owner(manager)) {
-        // A manager of the scale is recorded without a time.
-        owned.time = (manager.subresource != "scale").then(|| manager.now.to_owned());
+        owned.time = Some(manager.now.to_owned());
     }
     let Value::Object(mut object) = merged else {
         return Err(Status::unforeseen("the merged object is no object"));
@@ -111,9 +110,18 @@ pub fn apply(
     object = match resource.custom {
         // Emptied fields are null now, which only nullable fields may be.
         Some(_) => decode::value(resource, Value::Object(object), FieldValidation::Ignore)?.object,
-        None => decode::settled(resource, object)?,
+        None => decode::settled(resource, object).map_err(|error| {
+            let kind = type_of(api_version, kind);
+            Status::unforeseen(format!(
+                "failed to convert new object ({}/{}; {kind}) to proper version: unable to convert unstructured object to {kind}: {error}",
+                field(applied, "namespace"),
+                field(applied, "name"),
+            ))
+        })?,
     };
     decode::stored(resource, &mut object);
+    // Only here: an apply that changes nothing but ownership fills in no default either.
+    resource.rules.defaults(&mut object);
     if manager.name == KUBECTL {
         renew_last_applied(&mut object, applied);
     }
@@ -158,7 +166,10 @@ impl State<'_> {
             let others = managed.values().map(|owned| owned.fields.clone());
             let mut kept = fields;
             others.for_each(|fields| kept.union(fields));
-            merged = self.prune(&merged, &last.fields, &kept);
+            merged = match self.pruned_elsewhere(&merged, &last) {
+                Some(pruned) => self.with_kept(&merged, &pruned, &kept),
+                None => self.prune(&merged, &last.fields, &kept),
+            };
         }
         let Value::Object(after) = &merged else {
             return Ok((None, managed));
@@ -194,18 +205,41 @@ impl State<'_> {
 
     /// Takes out what was applied `last` time, but for what is `kept` by the body or by others.
     fn prune(&self, merged: &Value, last: &FieldSet, kept: &FieldSet) -> Value {
-        let named = |set: &FieldSet| set.with_members(&self.shape, &|shape: &Shape, step| shape.step(step));
-        let all = named(&compare::fields(&self.shape, merged));
-        let fields_of = |value: &Value| named(&compare::fields(&self.shape, value));
-        let last = named(last);
-        let pruned = without(&self.shape, merged, &last);
-        // Fields with another owner come back, with all fields on the path to them …
-        let mut stays = fields_of(&pruned);
-        stays.union(named(kept));
-        let pruned = without(&self.shape, merged, &all.difference(&stays));
+        let last = named(&self.shape, last);
+        // Fields with another owner come back …
+        let pruned = self.with_kept(merged, &without(&self.shape, merged, &last), kept);
         // … and so do those that this manager never had.
-        let gone = all.difference(&fields_of(&pruned)).intersection(&last);
-        without(&self.shape, merged, &gone)
+        let gone = self.fields(merged).difference(&self.fields(&pruned));
+        without(&self.shape, merged, &gone.intersection(&last))
+    }
+
+    /// What is `merged` of `pruned` and `kept`, with all fields on the path to these.
+    fn with_kept(&self, merged: &Value, pruned: &Value, kept: &FieldSet) -> Value {
+        let mut stays = self.fields(pruned);
+        stays.union(named(&self.shape, kept));
+        without(&self.shape, merged, &self.fields(merged).difference(&stays))
+    }
+
+    fn fields(&self, value: &Value) -> FieldSet {
+        named(&self.shape, &compare::fields(&self.shape, value))
+    }
+
+    /// What is left without the `last` applied fields, where another version of a built-in kind names them; fields that
+    /// this version requires come back empty, and so count as kept.
+    fn pruned_elsewhere(&self, merged: &Value, last: &Owned) -> Option<Value> {
+        if last.version == self.resource.api_version() || self.resource.custom.is_some() {
+            return None;
+        }
+        let other = decode::in_version(self.resource, &last.version)?;
+        let mut object = merged.as_object()?.clone();
+        self.resource.rules.to_stored(&mut object);
+        other.rules.show_stored(&mut object);
+        let shape = Shape::object(other.schema.get());
+        let pruned = without(&shape, &Value::Object(object), &named(&shape, &last.fields));
+        let mut object = pruned.as_object()?.clone();
+        other.rules.to_stored(&mut object);
+        self.resource.rules.show_stored(&mut object);
+        decode::settled(self.resource, object).ok().map(Value::Object)
     }
 
     /// True if all conflicts are about fields that client-side apply set, by its annotation.
@@ -228,6 +262,11 @@ impl State<'_> {
             .iter()
             .all(|(_, fields)| fields.difference(&allowed).is_empty())
     }
+}
+
+/// The set with the maps and items on the way to its fields.
+fn named(shape: &Shape, set: &FieldSet) -> FieldSet {
+    set.with_members(shape, &|shape: &Shape, step| shape.step(step))
 }
 
 /// The object before a create: nothing, or the parts of a Go struct that are always there.

@@ -87,6 +87,10 @@ pub(super) fn value(
             problems.join(", ")
         )));
     }
+    if object.get("apiVersion").is_none_or(|version| version == "") {
+        let why = "Object 'apiVersion' is missing in 'object has no apiVersion field'";
+        return Err(Status::internal(why));
+    }
     let decoded = reported(object, &problems, validation);
     right_type(resource, &decoded.object).map_err(|status| status.with_warnings(decoded.warnings.clone()))?;
     Ok(decoded)

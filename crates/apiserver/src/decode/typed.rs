@@ -234,6 +234,9 @@ impl Walk {
         if schema.format.as_deref() == Some("byte") {
             return match go::base64(&text) {
                 Ok(text) => Ok(Some(text.into())),
+                Err(error) if self.voice == Voice::Converter => {
+                    Err(format!("error decoding from json: {error}"))
+                }
                 Err(error) => {
                     self.first_error.get_or_insert(error);
                     Ok(None)
@@ -332,10 +335,15 @@ fn is_sent(field: &Schema, value: &Value) -> bool {
     }
 }
 
-/// True if an empty list differs from an absent one: it can be owned, or it resets ownership.
+/// True if an empty list differs from an absent one: it can be owned, it resets ownership, or it gets no default.
 fn counts_when_empty(field: &Schema) -> bool {
     let items = field.items.as_ref().and_then(|items| items.definition.as_deref());
-    field.always || items.is_some_and(|name| name.ends_with(".ManagedFieldsEntry"))
+    let is = |name: &str| {
+        [".ManagedFieldsEntry", ".HPAScalingPolicy"]
+            .iter()
+            .any(|end| name.ends_with(end))
+    };
+    field.always || items.is_some_and(is)
 }
 
 /// Makes empty lists null where they are sent even when empty, and takes them out elsewhere: as they come back from

@@ -1,27 +1,30 @@
-//! Requests that a pod's node would answer: there is no node here.
+//! Requests that a pod's node or the pods of a Service would answer: there are none here.
 
 use crate::{
     call::{Call, Reply},
     object::tree::{below, text},
     registry::find,
-    resource::stored,
+    resource::{about, stored},
     status::{About, Result, Status},
     store::Store,
 };
 
-/// Subresources that lead to a pod's node.
+/// Subresources that lead to a pod's node, or to the pods of a Service.
 const CONNECTIONS: [&str; 5] = ["attach", "exec", "log", "portforward", "proxy"];
 
-/// True if a call connects to the node of a pod.
+/// True if a call connects to the node of a pod, or to a Service.
 pub(crate) fn is_connection(call: &Call) -> bool {
     call.resource.group.is_empty()
-        && call.resource.kind == "Pod"
+        && matches!(call.resource.kind.as_str(), "Pod" | "Service")
         && CONNECTIONS.contains(&call.subresource.as_str())
 }
 
 /// Nothing for the log of a pod without a node; an error for everything else.
 pub(crate) fn answer(store: &Store, call: &Call) -> Result<Reply> {
     let entry = find(store, &call.resource, &call.namespace, &call.name)?;
+    if call.resource.kind == "Service" {
+        return Err(Status::not_found(about(&call.resource, &call.name)));
+    }
     let pod = stored::decode(&entry.object);
     match (text(below(&pod, "spec"), "nodeName"), call.subresource.as_str()) {
         ("", "log") => Ok(Reply::Other {

@@ -351,6 +351,10 @@ pub(crate) fn token_request(cluster: &dyn Context, call: &Call) -> Result<Reply>
     if strings(&spec["audiences"]).is_empty() {
         owned.remove("f:audiences");
     }
+    // The field is sent without a value, too: only what is in it is new.
+    if let Some(Value::Object(bound)) = owned.get_mut("f:boundObjectRef") {
+        bound.remove(".");
+    }
     owned.insert("f:expirationSeconds".to_owned(), json!({}));
     if !spec.is_object() {
         spec = json!({});

@@ -1,11 +1,6 @@
 //! Bodies in protocol buffers, as the typed clients of Go send and read them: converted to JSON before any other processing.
 //!
-//! The schemas define the type of a field; `protobuf/fields.txt` its number. Module `encode` is the way back.
-
-use std::{
-    collections::{BTreeMap, HashMap},
-    sync::LazyLock,
-};
+//! The schemas define the type of a field; `schema/builtin/fields.txt` its number. Module `encode` is the way back.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Map, Value};
@@ -15,7 +10,10 @@ use crate::{
     openapi::protobuf::MEDIA,
     read,
     resource::Resource,
-    schema::{Schema, Type, builtin::SCHEMA_PROPS},
+    schema::{
+        Schema, Type,
+        builtin::{AGGREGATOR, EXTENSIONS, Field, Numbers, SCHEMA_PROPS, TABLE, numbers},
+    },
     status::Status,
 };
 
@@ -30,48 +28,6 @@ const MAGIC: &[u8] = b"k8s\0";
 
 /// The maximum nesting depth of messages: a level of a CRD's schema is up to two of them.
 const DEEPEST: usize = 128;
-
-/// Fields of a message by number.
-type Numbers = BTreeMap<u64, Field>;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Field {
-    Named(&'static str),
-    /// The message whose fields stand in its place.
-    Inlined(&'static str),
-    /// A list that has a message of its own around it. Only answers have such.
-    Wrapped(&'static str),
-}
-
-/// The table: a message a line, its fields in the order of their numbers; `=7` goes on at 7, `+` inlines a message, `*`
-/// wraps a list.
-static TABLE: LazyLock<HashMap<&'static str, Numbers>> = LazyLock::new(|| {
-    include_str!("protobuf/fields.txt")
-        .lines()
-        .filter_map(line)
-        .collect()
-});
-
-fn line(line: &'static str) -> Option<(&'static str, Numbers)> {
-    let mut words = line.split(' ');
-    let name = words.next()?;
-    let mut next = 1;
-    let mut numbers = Numbers::new();
-    for word in words {
-        if let Some(number) = word.strip_prefix('=') {
-            next = number.parse().ok()?;
-            continue;
-        }
-        let field = match (word.strip_prefix('+'), word.strip_prefix('*')) {
-            (Some(message), _) => Field::Inlined(message),
-            (_, Some(list)) => Field::Wrapped(list),
-            _ => Field::Named(word),
-        };
-        numbers.insert(next, field);
-        next += 1;
-    }
-    Some((name, numbers))
-}
 
 /// True if a Content-Type is this one.
 pub(super) fn is(content_type: &str) -> bool {
@@ -171,23 +127,6 @@ fn definition(group: &str, version: &str, kind: &str) -> String {
         "apiregistration" => format!("{AGGREGATOR}apiregistration.{version}.{kind}"),
         package => format!("io.k8s.api.{package}.{version}.{kind}"),
     }
-}
-
-const EXTENSIONS: &str = "io.k8s.apiextensions-apiserver.pkg.apis.";
-const AGGREGATOR: &str = "io.k8s.kube-aggregator.pkg.apis.";
-
-/// The numbers of a definition's fields.
-fn numbers(definition: &str) -> Option<&'static Numbers> {
-    let prefixes = [
-        "io.k8s.api.",
-        "io.k8s.apimachinery.pkg.apis.",
-        EXTENSIONS,
-        AGGREGATOR,
-    ];
-    let short = prefixes
-        .iter()
-        .find_map(|prefix| definition.strip_prefix(prefix))?;
-    TABLE.get(short)
 }
 
 /// The reason why a message is not read.

@@ -453,6 +453,16 @@ pub(super) fn warn(headers: &mut HeaderMap, warnings: &[String]) {
     }
 }
 
+/// The same of a warning that comes before those that are there.
+pub(super) fn warn_first(headers: &mut HeaderMap, warning: String) {
+    let later: Vec<HeaderValue> = headers.get_all(header::WARNING).iter().cloned().collect();
+    headers.remove(header::WARNING);
+    warn(headers, &[warning]);
+    for value in later {
+        headers.append(header::WARNING, value);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

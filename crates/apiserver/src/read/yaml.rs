@@ -261,6 +261,10 @@ fn reported(error: &ScanError, text: &str) -> String {
             text.lines().count(),
             "did not find expected node content".to_owned(),
         ),
+        what if what.starts_with("tab") => (
+            error.marker().line(),
+            "found character that cannot start any token".to_owned(),
+        ),
         what => match what.split_once(", ") {
             Some((context, what)) if context.starts_with("while parsing a") => {
                 (error.marker().line() - usize::from(!at_end), what.to_owned())
@@ -439,6 +443,10 @@ mod tests {
         assert_eq!(
             parse(b"{a: ["),
             Err("yaml: line 1: did not find expected node content".to_owned())
+        );
+        assert_eq!(
+            parse(b"apiVersion: v1\nmetadata:\n\tname: a\n"),
+            Err("yaml: line 3: found character that cannot start any token".to_owned())
         );
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{Context, Source, Terms, change, find, media, system};
 use crate::{
@@ -73,7 +73,7 @@ async fn put(cluster: &dyn Context, call: &Call, terms: &Terms, paths: &Paths) -
 
 async fn patched(cluster: &dyn Context, call: &Call, terms: &Terms, paths: &Paths) -> Result<Reply> {
     let Some(kind) = super::patching::kind_of(call)? else {
-        return applied(cluster, call, terms).await;
+        return applied(cluster, call, terms, paths).await;
     };
     change(cluster, call, terms, Source::Patch, &mut |old: &Object| {
         let target = scale::to_patch(paths, old);
@@ -91,32 +91,36 @@ async fn patched(cluster: &dyn Context, call: &Call, terms: &Terms, paths: &Path
     .await
 }
 
-/// An apply owns the replicas of the object. Custom resources cannot be scaled so.
-async fn applied(cluster: &dyn Context, call: &Call, terms: &Terms) -> Result<Reply> {
+/// An apply to the Scale, which owns the replicas of the object. Those of custom resources can only be kept.
+async fn applied(cluster: &dyn Context, call: &Call, terms: &Terms, paths: &Paths) -> Result<Reply> {
     let resource = &*call.resource;
     let Decoded { object, warnings } = decode::applied(&SCALE, &call.body, terms.validation)?;
     system::same_name(call, &object)?;
-    let scale = Value::Object(object);
-    if resource.custom.is_some() {
-        let word = |name: &str| scale["metadata"][name].as_str().unwrap_or_default().to_owned();
-        return Err(Status::unforeseen(format!(
-            "failed to convert new object ({}/{}; autoscaling/v1, Kind=Scale) to proper version: request to convert CR to an invalid group/version: autoscaling/v1",
-            word("namespace"),
-            word("name"),
-        )));
-    }
-    let mut wanted = json!({"apiVersion": resource.api_version(), "kind": resource.kind,
-        "metadata": {"name": call.name}});
-    if let Some(replicas) = scale["spec"].get("replicas") {
-        wanted["spec"] = json!({"replicas": replicas});
-    }
-    let Value::Object(wanted) = wanted else {
-        return Err(Status::no_such_path());
+    let scaled_by = apply::Scaled {
+        parent: resource,
+        replicas: paths.spec_replicas.steps(),
+        scale: &SCALE,
     };
-    not_negative(call, &scale)?;
     let force = call.query.flag("force");
     change(cluster, call, terms, Source::Apply, &mut |old: &Object| {
-        let object = apply::apply(resource, Some(old), &wanted, terms.manager(call), force)?;
+        let Value::Object(live) = scale::to_patch(paths, old) else {
+            return Err(Status::no_such_path());
+        };
+        let manager = terms.manager(call);
+        let (scale, managed) = scaled_by.apply(old, live.clone(), &object, manager, force)?;
+        if resource.custom.is_some() && scale != live {
+            return Err(Status::unforeseen(format!(
+                "failed to convert new object ({}/{}; autoscaling/v1, Kind=Scale) to proper version: request to convert CR to an invalid group/version: autoscaling/v1",
+                object::field(&object, "namespace"),
+                call.name,
+            )));
+        }
+        let mut object = scaled(call, paths, old, &Value::Object(scale))?;
+        let metadata = object::metadata_mut(&mut object);
+        match managed {
+            Some(managed) => metadata.insert("managedFields".to_owned(), managed),
+            None => metadata.remove("managedFields"),
+        };
         Ok(Decoded {
             object,
             warnings: warnings.clone(),

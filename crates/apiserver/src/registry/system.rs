@@ -129,15 +129,8 @@ pub(super) fn preconditions(
     new: &Object,
     old: &Object,
 ) -> Result<()> {
-    let uid = field(new, "uid");
-    if source == Source::Put && !uid.is_empty() && uid != field(old, "uid") {
-        let why = format!(
-            "StorageError: invalid object, Code: 4, Key: /registry/{}/{}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
-            storage_prefix(resource),
-            resource.key(&call.namespace, &call.name),
-            field(old, "uid")
-        );
-        return Err(Status::conflict(about(resource, &call.name), &why));
+    if source == Source::Put {
+        same_uid(resource, call, new, field(old, "uid"))?;
     }
     match revision_of(field(new, "resourceVersion"))? {
         0 if resource.rules.unconditional_update() => Ok(()),
@@ -148,6 +141,20 @@ pub(super) fn preconditions(
         version if revision_of(field(old, "resourceVersion"))? == version => Ok(()),
         _ => Err(Status::conflict(about(resource, &call.name), MODIFIED)),
     }
+}
+
+/// Checks the uid in the body of a PUT; nothing that is there has none.
+pub(super) fn same_uid(resource: &Resource, call: &Call, new: &Object, old: &str) -> Result<()> {
+    let uid = field(new, "uid");
+    if uid.is_empty() || uid == old {
+        return Ok(());
+    }
+    let why = format!(
+        "StorageError: invalid object, Code: 4, Key: /registry/{}/{}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, UID in object meta: {old}",
+        storage_prefix(resource),
+        resource.key(&call.namespace, &call.name),
+    );
+    Err(Status::conflict(about(resource, &call.name), &why))
 }
 
 /// A resourceVersion as a number, 0 for none; anything else is an error that the server did not foresee.

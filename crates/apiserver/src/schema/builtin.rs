@@ -13,8 +13,10 @@ use serde_json::{Map, Value};
 use super::{ListKind, Schema, Type};
 
 mod facts;
+mod fields;
 mod root;
 
+pub(crate) use fields::{AGGREGATOR, EXTENSIONS, Field, Numbers, TABLE, in_order, numbers};
 pub use root::Root;
 
 /// A definition that holds itself: it is cut where it comes back, and [`resolve`] goes on from there.

@@ -6,13 +6,13 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{
 };
 use serde_json::{Map, Value};
 
-use super::{Field, MAGIC, Numbers, TABLE, definition, numbers};
+use super::{MAGIC, definition};
 use crate::{
     json,
     openapi::protobuf::Message,
     schema::{
         Schema, Type,
-        builtin::{Root, SCHEMA_PROPS},
+        builtin::{Field, Numbers, Root, SCHEMA_PROPS, TABLE, numbers},
     },
 };
 

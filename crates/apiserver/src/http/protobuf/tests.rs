@@ -204,7 +204,7 @@ fn every_kind_has_numbers_for_its_fields() {
         let name = (root.name)();
         assert!(
             numbers(&name).is_some(),
-            "{name}: its message in src/http/protobuf/fields.txt"
+            "{name}: its message in src/schema/builtin/fields.txt"
         );
     }
 }

@@ -112,20 +112,26 @@ impl Rules for Crd {
 
     fn validate_update(&self, subresource: &str, new: &Object, old: &Object) -> Vec<FieldError> {
         if subresource == "status" {
-            return errors::stored_versions(new);
+            return Vec::new();
         }
         errors::of_update(new, old)
     }
 
-    fn warnings(&self, crd: &Object, _: Option<&Object>) -> Vec<String> {
-        let mut formats = Vec::new();
-        for version in list_in(crd, "versions") {
-            if let Some(schema) = openapi::schema_of(version) {
-                unknown_formats(schema, &mut formats);
+    fn warnings(&self, crd: &Object, old: Option<&Object>) -> Vec<String> {
+        let formats = |crd: &Object| {
+            let mut formats = Vec::new();
+            for version in list_in(crd, "versions") {
+                if let Some(schema) = openapi::schema_of(version) {
+                    unknown_formats(schema, &mut formats);
+                }
             }
-        }
-        formats
+            formats
+        };
+        // Of an update only what it brings in.
+        let before = old.map(formats).unwrap_or_default();
+        formats(crd)
             .iter()
+            .filter(|format| !before.contains(format))
             .map(|format| format!("unrecognized format {format:?}"))
             .collect()
     }

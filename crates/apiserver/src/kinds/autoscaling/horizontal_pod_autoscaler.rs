@@ -63,14 +63,6 @@ pub(super) static V1: KindDef = KindDef {
     status_changes,
     printer: Printer {
         standing_in: &convert::ANNOTATIONS,
-        cells: Some(|view| {
-            let mut object = view.object.clone();
-            to_stored(&mut object);
-            PRINTER.cells(&View {
-                object: &object,
-                now: view.now,
-            })
-        }),
         ..PRINTER
     },
     ..KindDef::of::<v1::HorizontalPodAutoscaler>()

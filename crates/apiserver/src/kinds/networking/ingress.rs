@@ -73,7 +73,8 @@ pub(super) static DEF: KindDef = KindDef {
     },
     warnings: |ingress, _| {
         let annotations = at(ingress, &["metadata", "annotations"]);
-        let deprecated = annotations.contains_key(CLASS_ANNOTATION).then(|| {
+        let alone = !below(ingress, "spec").contains_key("ingressClassName");
+        let deprecated = (alone && annotations.contains_key(CLASS_ANNOTATION)).then(|| {
             format!(
                 "annotation {CLASS_ANNOTATION:?} is deprecated, please use 'spec.ingressClassName' instead"
             )

@@ -8,7 +8,7 @@ use crate::{
     },
     names,
     object::tree::{IMMUTABLE, below, made, object, text},
-    printer::{AGE, NAME, Printer, boolean, words},
+    printer::{AGE, Column, NAME, Printer, boolean, words},
 };
 
 pub(super) static DEF: KindDef = KindDef {
@@ -50,7 +50,10 @@ pub(super) static DEF: KindDef = KindDef {
     printer: Printer::new(
         &[
             NAME,
-            words("Attacher", ".spec.attacher"),
+            Column {
+                format: "name",
+                ..words("Attacher", ".spec.attacher")
+            },
             words("PV", ".spec.source.persistentVolumeName"),
             words("Node", ".spec.nodeName"),
             boolean("Attached", ".status.attached"),

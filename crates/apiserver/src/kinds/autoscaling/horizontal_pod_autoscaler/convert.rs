@@ -43,9 +43,9 @@ pub(super) fn to_first(object: &mut Object) {
     }
     let behavior = spec.remove("behavior");
     let status = made(object, "status");
-    let mut current = taken_list(status, "currentMetrics");
-    if let Some(at) = current.iter().position(is_measured_cpu) {
-        let cpu = current.remove(at);
+    // The measured cpu stays among the others: its raw value has no field here.
+    let current = taken_list(status, "currentMetrics");
+    if let Some(cpu) = current.iter().find(|metric| is_measured_cpu(metric)) {
         let percent = cpu["resource"]["current"]["averageUtilization"].clone();
         status.insert(CURRENT_PERCENT.to_owned(), percent);
     }
@@ -98,16 +98,14 @@ pub(super) fn to_second(object: &mut Object) {
         spec.insert("behavior".to_owned(), lowered(behavior));
     }
     let status = made(object, "status");
-    let mut all = Vec::new();
-    if let Some(percent) = status.remove(CURRENT_PERCENT) {
-        all.push(json!({"type": "Resource", "resource":
-            {"name": "cpu", "current": {"averageUtilization": percent}}}));
-    }
+    let percent = status.remove(CURRENT_PERCENT);
     if let Some(Value::Array(list)) = &current {
-        all.extend(nested(list, "current", &MEASURED));
-    }
-    if !all.is_empty() {
-        status.insert("currentMetrics".to_owned(), Value::Array(all));
+        let all = nested(list, "current", &MEASURED);
+        status.insert("currentMetrics".to_owned(), all.into());
+    } else if let Some(percent) = percent {
+        let cpu = json!([{"type": "Resource", "resource":
+            {"name": "cpu", "current": {"averageUtilization": percent}}}]);
+        status.insert("currentMetrics".to_owned(), cpu);
     }
     if let Some(Value::Array(list)) = conditions {
         status.insert("conditions".to_owned(), Value::Array(list));

@@ -37,7 +37,14 @@ pub(super) fn spec(spec: &Object) -> Vec<FieldError> {
             "must be greater than or equal to `minReplicas`",
         );
     }
-    reference(below(spec, "scaleTargetRef"), "spec.scaleTargetRef", &mut errors);
+    let target = below(spec, "scaleTargetRef");
+    reference(target, "spec.scaleTargetRef", &mut errors);
+    let version = text(target, "apiVersion");
+    let controller = version == "v1" && text(target, "kind") == "ReplicationController";
+    if !version.contains('/') && !controller {
+        let field = "spec.scaleTargetRef.apiVersion";
+        errors.invalid(field, version, "apiVersion must specify API group");
+    }
     for (path, metric) in items(spec, "metrics", "spec") {
         self::metric(metric, &path, &mut errors);
     }
@@ -70,16 +77,12 @@ fn reference(reference: &Object, path: &str, errors: &mut Errors) {
         }
     }
     let version = text(reference, "apiVersion");
-    let controller = version == "v1" && text(reference, "kind") == "ReplicationController";
-    let field = format!("{path}.apiVersion");
     if version.matches('/').count() > 1 {
         errors.invalid(
-            field,
+            format!("{path}.apiVersion"),
             version,
             &format!("unexpected GroupVersion string: {version}"),
         );
-    } else if !version.contains('/') && !controller {
-        errors.invalid(field, version, "apiVersion must specify API group");
     }
 }
 
@@ -133,6 +136,13 @@ fn source(key: &str, source: &Object, path: &str, errors: &mut Errors) {
             }
         }
         _ => {
+            if key == "object" {
+                reference(
+                    below(source, "describedObject"),
+                    &format!("{path}.describedObject"),
+                    errors,
+                );
+            }
             let name = text(below(source, "metric"), "name");
             if name.is_empty() {
                 errors.required(format!("{path}.metric.name"), "must specify a metric name");
@@ -141,13 +151,6 @@ fn source(key: &str, source: &Object, path: &str, errors: &mut Errors) {
                     &format!("{path}.metric.name"),
                     name,
                     names::path_segment(name, false),
-                );
-            }
-            if key == "object" {
-                reference(
-                    below(source, "describedObject"),
-                    &format!("{path}.describedObject"),
-                    errors,
                 );
             }
         }

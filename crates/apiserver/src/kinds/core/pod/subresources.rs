@@ -80,11 +80,10 @@ pub(super) fn validate(subresource: &str, new: &Object, old: &Object) -> Vec<Fie
             }
         }
         "resize" => {
-            let quality = pod_spec::quality(spec);
-            if quality != pod_spec::quality(before) {
+            if pod_spec::quality(spec) != pod_spec::quality(before) {
                 errors.invalid(
                     "spec",
-                    quality,
+                    text(below(new, "status"), "qosClass"),
                     "Pod QOS Class may not change as a result of resizing",
                 );
             }
