@@ -228,9 +228,6 @@ pub trait Rules: Send + Sync + fmt::Debug {
         Ok(())
     }
 
-    /// Replaces what a dry run of a create must not allocate, and was not `asked` for, by values that stand for it.
-    fn rehearse(&self, _object: &mut Object, _asked: &Object) {}
-
     /// Called right before an object is written, and held while it is: what it claims (addresses, ports) must still be free.
     fn hold<'a>(
         &'a self,

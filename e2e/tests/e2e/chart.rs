@@ -19,7 +19,10 @@ const RENDERED: [(&str, &str); 4] = [
         "host-all",
         include_str!("../../../charts/testdata/host-all.golden.yaml"),
     ),
-    ("member", include_str!("../../../charts/testdata/member.golden.yaml")),
+    (
+        "member",
+        include_str!("../../../charts/testdata/member.golden.yaml"),
+    ),
     (
         "member-fixed",
         include_str!("../../../charts/testdata/member-fixed.golden.yaml"),

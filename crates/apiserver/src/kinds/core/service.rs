@@ -104,10 +104,6 @@ impl Rules for Services {
         self.allocate(new, Some(old), around)
     }
 
-    fn rehearse(&self, service: &mut Object, asked: &Object) {
-        allocations::rehearse(made(service, "spec"), below(asked, "spec"));
-    }
-
     fn hold<'a>(
         &'a self,
         service: &Object,
