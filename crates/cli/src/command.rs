@@ -426,7 +426,8 @@ impl Cli {
     }
 }
 
-#[cfg(all(test, feature = "embedded"))]
+#[cfg(feature = "embedded")]
+#[cfg(test)]
 mod tests {
     use clap::CommandFactory as _;
 

@@ -360,5 +360,6 @@ pub fn is_ours(object: &DynamicObject) -> bool {
     })
 }
 
-#[cfg(all(test, feature = "commands"))]
+#[cfg(feature = "commands")]
+#[cfg(test)]
 mod tests;

@@ -31,7 +31,8 @@ pub mod crds;
 pub mod diff;
 #[cfg(feature = "embedded")]
 pub mod fleet;
-#[cfg(all(test, feature = "commands"))]
+#[cfg(feature = "commands")]
+#[cfg(test)]
 mod golden;
 pub mod join;
 pub mod kinds;
@@ -39,11 +40,11 @@ pub mod lists;
 pub mod logging;
 pub mod manifests;
 pub mod members;
-#[cfg(test)]
 #[cfg_attr(
     not(feature = "commands"),
     allow(dead_code, reason = "most of it serves the tests of commands")
 )]
+#[cfg(test)]
 mod mock;
 #[cfg(feature = "embedded")]
 pub mod observe;

@@ -9,6 +9,8 @@ use std::{error::Error as _, fmt, time::Duration};
 use entourage_core::object::Gvk;
 use serde_json::Value;
 
+mod right;
+
 /// The maximum length of a server's message that is passed on, in characters.
 const LONGEST_TEXT: usize = 512;
 /// The maximum time that a Retry-After is followed, in seconds.
@@ -270,7 +272,7 @@ impl Failure {
     #[must_use]
     pub fn denied_right(&self) -> Option<String> {
         match self {
-            Self::Answer(answer) if answer.code == 403 => crate::client::denied::right(&answer.message),
+            Self::Answer(answer) if answer.code == 403 => right::right(&answer.message),
             _ => None,
         }
     }

@@ -213,7 +213,7 @@ impl State<'_> {
         without(&self.shape, merged, &gone.intersection(&last))
     }
 
-    /// What is `merged` of `pruned` and `kept`, with all fields on the path to these.
+    /// The part of `merged` that `pruned` and `kept` have, with all fields on the path to these.
     fn with_kept(&self, merged: &Value, pruned: &Value, kept: &FieldSet) -> Value {
         let mut stays = self.fields(pruned);
         stays.union(named(&self.shape, kept));
@@ -224,7 +224,7 @@ impl State<'_> {
         named(&self.shape, &compare::fields(&self.shape, value))
     }
 
-    /// What is left without the `last` applied fields, where another version of a built-in kind names them; fields that
+    /// The rest without the `last` applied fields, where another version of a built-in kind names them; fields that
     /// this version requires come back empty, and so count as kept.
     fn pruned_elsewhere(&self, merged: &Value, last: &Owned) -> Option<Value> {
         if last.version == self.resource.api_version() || self.resource.custom.is_some() {

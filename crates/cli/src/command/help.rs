@@ -12,7 +12,8 @@ use super::Cli;
 use crate::suggest::nearest;
 
 mod examples;
-#[cfg(all(test, feature = "commands"))]
+#[cfg(feature = "commands")]
+#[cfg(test)]
 mod tests;
 
 use examples::EXAMPLES;
