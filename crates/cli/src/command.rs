@@ -136,7 +136,7 @@ pub enum Command {
     /// Run the controllers against a hub
     ///
     /// In a pod, without --kubeconfig and --context, the hub is the cluster that the pod runs in.
-    Controllers(controllers::ControllersArgs),
+    Controllers(Box<controllers::ControllersArgs>),
     /// Prevent new bindings from being scheduled to clusters
     ///
     /// Sets the taint cluster.karmada.io/unschedulable:NoSchedule. Copies that are there already stay.
@@ -350,7 +350,7 @@ impl Cli {
             Command::Bench(args) => bench::run(*args, out).await,
             #[cfg(feature = "commands")]
             Command::Completion(args) => completion::run(&args, out),
-            Command::Controllers(args) => controllers::run(args).await,
+            Command::Controllers(args) => controllers::run(*args).await,
             #[cfg(feature = "commands")]
             Command::Cordon(args) => cordon::run(args, out).await,
             #[cfg(feature = "commands")]

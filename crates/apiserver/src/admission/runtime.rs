@@ -109,7 +109,7 @@ mod tests {
     use super::*;
     use crate::{resource::stored::encode, server::tests_support, store::Expect};
 
-    fn made_of(value: Value) -> Object {
+    fn made_of(value: &Value) -> Object {
         value.as_object().cloned().expect("an object")
     }
 
@@ -119,11 +119,11 @@ mod tests {
         let class = json!({"metadata": {"name": "kata"}, "handler": "kata", "overhead": {"podFixed": {"cpu": "250m"}},
             "scheduling": {"nodeSelector": {"kata": "yes"}, "tolerations": [{"key": "kata", "operator": "Exists"}]}});
         let written = server.store.put(RUNTIMES, "kata", Expect::Absent, |revision| {
-            encode(made_of(class), revision)
+            encode(made_of(&class), revision)
         });
         written.expect("written");
         let ran = |spec: Value| {
-            let mut pod = made_of(json!({"spec": spec}));
+            let mut pod = made_of(&json!({"spec": spec}));
             fill(&*server, &mut pod).map(|()| pod["spec"].clone())
         };
         let full = ran(json!({"runtimeClassName": "kata", "nodeSelector": {"a": "b"},

@@ -63,7 +63,7 @@ pub(super) fn job(job: &Object, pods: &[Object], around: &Around) -> (Vec<Action
         .into_iter()
         .find(|one| one["status"] == "True")
     {
-        let mut actions: Vec<Action> = pods.iter().filter_map(|pod| release(pod)).collect();
+        let mut actions: Vec<Action> = pods.iter().filter_map(release).collect();
         let ttl = spec["ttlSecondsAfterFinished"]
             .as_i64()
             .filter(|_| !is_leaving(job));
@@ -207,7 +207,7 @@ impl<'a> Run<'a> {
         let mut conditions = self.old["conditions"].as_array().cloned().unwrap_or_default();
         let was_suspended = condition_of(self.old, "Suspended")["status"] == "True";
         let mut start = self.old["startTime"].clone();
-        if start.is_null() && !suspended || was_suspended && !suspended {
+        if !suspended && (start.is_null() || was_suspended) {
             start = json!(now);
         }
         let (end, mut again) = self.end(&start, live.len());

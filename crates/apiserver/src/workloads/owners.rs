@@ -107,7 +107,7 @@ pub(super) fn claim<'a, T>(
             .into_iter()
             .flatten();
         let others: Vec<&Value> = owners.filter(|one| one["uid"] != *uid).collect();
-        actions.push(owners_patch(kind, &child, json!(others)));
+        actions.push(owners_patch(kind, &child, &json!(others)));
     }
     let orphans = orphans.filter(|(_, labels)| selects(Some(&selector), labels));
     let orphans = orphans.filter_map(|(at, _)| read(at));
@@ -125,7 +125,7 @@ pub(super) fn claim<'a, T>(
                 .cloned()
                 .unwrap_or_default(),
         );
-        actions.push(owners_patch(kind, &child, json!(owners)));
+        actions.push(owners_patch(kind, &child, &json!(owners)));
     }
     (kept, actions)
 }
@@ -143,7 +143,7 @@ fn selector_of(owner: &Object) -> Object {
     selector
 }
 
-fn owners_patch(kind: &Kind, child: &Object, owners: Value) -> Action {
+fn owners_patch(kind: &Kind, child: &Object, owners: &Value) -> Action {
     let (version, plural) = match kind.children {
         PODS => ("api/v1", PODS),
         _ => ("apis/apps/v1", "replicasets"),

@@ -341,7 +341,7 @@ mod tests {
     fn args(line: &str) -> ControllersArgs {
         let line = format!("entourage controllers {line}");
         match Cli::try_parse_from(line.split_whitespace()).unwrap().command {
-            Command::Controllers(args) => args,
+            Command::Controllers(args) => *args,
             other => panic!("{other:?}"),
         }
     }
