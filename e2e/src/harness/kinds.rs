@@ -118,6 +118,8 @@ pub const KINDS: &[Kind] = &[
         "apiextensions.k8s.io/v1",
         "customresourcedefinitions",
     ),
+    namespaced("Role", "rbac.authorization.k8s.io/v1", "roles"),
+    namespaced("RoleBinding", "rbac.authorization.k8s.io/v1", "rolebindings"),
     cluster("ClusterRole", "rbac.authorization.k8s.io/v1", "clusterroles"),
     cluster(
         "MutatingWebhookConfiguration",

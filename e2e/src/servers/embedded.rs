@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, bail};
-use entourage_apiserver::{Cluster, Options, listener};
+use entourage_apiserver::{Cluster, Options, StandIns, listener};
 use kube::{Client, Config, config::Kubeconfig};
 use tokio::{
     io::copy_bidirectional,
@@ -60,6 +60,15 @@ impl EmbeddedCluster {
             admin_token: TOKEN.to_owned(),
             authority: Some(authority.clone()),
             storage_protection: name == HUB,
+            // They act where a test starts the stand-in of workloads.
+            stand_ins: StandIns {
+                deployments: true,
+                replica_sets: true,
+                stateful_sets: true,
+                daemon_sets: true,
+                jobs: true,
+                ..StandIns::default()
+            },
             ..Options::default()
         });
         let stop = CancellationToken::new();

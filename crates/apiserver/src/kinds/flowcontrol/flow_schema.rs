@@ -11,7 +11,12 @@ use crate::{
 pub(super) static DEF: KindDef = KindDef {
     subresources: &["status"],
     has_generation: true,
-    defaults: |schema| default(made(schema, "spec"), "matchingPrecedence", 1000),
+    defaults: |schema| {
+        let spec = made(schema, "spec");
+        if spec.get("matchingPrecedence").is_none_or(|given| *given == 0) {
+            spec.insert("matchingPrecedence".to_owned(), 1000.into());
+        }
+    },
     created: empty_status,
     printer: Printer::of(&[
         NAME,

@@ -30,7 +30,7 @@ pub(super) static DEF: KindDef = KindDef {
         NAME,
         words(
             "Controller",
-            "Controller that is responsible for handling corresponding Ingress resources",
+            "Controller that is responsible for handling this class",
         )
         .at("spec.controller"),
         words(
