@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::{
     kinds::kind_def::{KindDef, empty_status},
-    object::tree::{default, made},
+    object::tree::made,
     printer::{AGE, NAME, NONE, Printer, words},
 };
 
