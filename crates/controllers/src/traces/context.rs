@@ -22,12 +22,12 @@ pub(crate) struct SpanContext {
 impl SpanContext {
     /// Reads [`TRACEPARENT`]: the span, and whether it is recorded. `None` if the value is invalid, which is ignored then.
     pub(super) fn read(header: &str) -> Option<(Self, bool)> {
-        let is_known = |byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f' | b'-');
+        let is_hex = |part: &str| part.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
         let mut parts = header.split('-');
         let (version, trace) = (parts.next()?, parts.next()?);
         let (span, flags) = (parts.next()?, parts.next()?);
-        let lengths = [version.len(), trace.len(), span.len(), flags.len()];
-        if !header.bytes().all(is_known) || lengths != [2, 32, 16, 2] || version == "ff" {
+        let known = [version, trace, span, flags];
+        if !known.into_iter().all(is_hex) || known.map(str::len) != [2, 32, 16, 2] || version == "ff" {
             return None;
         }
         // Later versions may have more parts.
