@@ -2,7 +2,7 @@
 
 mod common;
 
-use entourage_apiserver::{Cluster, Options};
+use entourage_apiserver::{Cluster, Options, StandIns};
 use serde_json::{Value, json};
 
 const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
@@ -11,6 +11,11 @@ const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 fn cluster() -> Cluster {
     Cluster::new(Options {
         admin_token: "admin".to_owned(),
+        // It acts where a test starts the stand-in of workloads.
+        stand_ins: StandIns {
+            replica_sets: true,
+            ..StandIns::default()
+        },
         ..Options::default()
     })
 }
