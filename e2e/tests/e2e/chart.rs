@@ -5,10 +5,10 @@
 
 use anyhow::{Context as _, Result, ensure};
 use entourage_e2e::{
-    harness::{Scene, status_code},
+    harness::{Scene, kind, status_code},
     tests,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
 tests![what_the_chart_renders_is_stored_as_it_is_written_and_a_second_time_changes_nothing];
 
@@ -49,7 +49,7 @@ async fn what_the_chart_renders_is_stored_as_it_is_written_and_a_second_time_cha
                     anyhow::bail!("{what}: {field}{lost} is not stored");
                 }
             }
-            let second = scene.apply(object.clone()).await.context(what.clone())?;
+            let second = patched(scene, &object).await.context(what.clone())?;
             let version = |object: &Value| object["metadata"]["resourceVersion"].clone();
             // A controller of the server may have written the status between the two.
             ensure!(
@@ -67,6 +67,17 @@ async fn what_the_chart_renders_is_stored_as_it_is_written_and_a_second_time_cha
         }
     }
     Ok(())
+}
+
+/// Patches an object with itself, as Helm does.
+async fn patched(scene: &Scene, object: &Value) -> Result<Value> {
+    let (kind_name, name) = names(object);
+    let mut object = object.clone();
+    object["metadata"]["namespace"] = json!(scene.ns);
+    let request = http::Request::patch(kind(kind_name).path(&scene.ns, Some(name)))
+        .header(http::header::CONTENT_TYPE, "application/merge-patch+json")
+        .body(object.to_string().into_bytes())?;
+    Ok(scene.hub.client.request(request).await?)
 }
 
 fn documents(text: &str) -> Result<Vec<Value>> {
