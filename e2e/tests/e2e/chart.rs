@@ -75,7 +75,10 @@ async fn patched(scene: &Scene, object: &Value) -> Result<Value> {
     let mut object = object.clone();
     object["metadata"]["namespace"] = json!(scene.ns);
     let request = http::Request::patch(kind(kind_name).path(&scene.ns, Some(name)))
-        .header(http::header::CONTENT_TYPE, "application/strategic-merge-patch+json")
+        .header(
+            http::header::CONTENT_TYPE,
+            "application/strategic-merge-patch+json",
+        )
         .body(object.to_string().into_bytes())?;
     Ok(scene.hub.client.request(request).await?)
 }
