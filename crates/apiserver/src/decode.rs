@@ -76,13 +76,18 @@ pub fn body(resource: &Resource, bytes: &[u8], media: Media, validation: FieldVa
             problems.join(", ")
         )));
     }
-    if gvk.api_version() != resource.api_version() {
+    if gvk.api_version() != resource.api_version() && !is_former_eviction(&gvk) {
         return Err(envelope::other_version(&gvk.api_version(), resource));
     }
     Ok(Decoded {
         object: named(resource, object),
         warnings: warnings(&problems, validation),
     })
+}
+
+/// True for an Eviction of clients before 1.22, which differs from today's only in its version.
+fn is_former_eviction(gvk: &Gvk) -> bool {
+    gvk.kind == "Eviction" && gvk.api_version() == "policy/v1beta1"
 }
 
 /// Reads a value that is JSON already: an object made inside, or the result of a merge patch.

@@ -296,7 +296,9 @@ async fn a_budget_lets_as_many_pods_go_as_it_allows() {
         .collect();
     let mut codes = Vec::new();
     for name in &names[..2] {
-        let eviction = json!({"metadata": {"name": name}});
+        // As kubectl of 1.20 sends it.
+        let eviction =
+            json!({"apiVersion": "policy/v1beta1", "kind": "Eviction", "metadata": {"name": name}});
         let path = format!("{PODS}/{name}/eviction");
         codes.push(ask(&cluster, ADMIN, "POST", &path, &eviction).await.0);
     }

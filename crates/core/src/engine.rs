@@ -111,7 +111,7 @@ pub(crate) fn plan(fleet: &Fleet, key: &Key, now: Time) -> Plan {
         Key::Copy(id, cluster) => delivery::plan::plan(fleet, id, cluster, now),
         Key::Cluster(name) => cluster::plan(fleet, name, now),
         Key::Namespace(name, cluster) => namespaces::plan(fleet, name, cluster, now),
-        Key::Distribution(name) => distribution::plan_end(fleet, name),
+        Key::Distribution(name) => distribution::plan_end(fleet, name, now),
         Key::DistributionStatus(name) => distribution::plan_status(fleet, name, now),
         Key::Distributed(name, place) => distribution::plan_copy(fleet, name, place, now),
         Key::Override(name) => override_effect::plan(fleet, name, now),

@@ -2,6 +2,7 @@
 //!
 //! [`project`] turns an object as an API server served it into the fields that decisions need; the payload is dropped there.
 
+mod attempts;
 mod copied;
 mod estimated;
 mod hooked;
@@ -278,6 +279,8 @@ pub enum Observation {
     Delivered(Str, ResourceId, Delivered),
     /// The outcome of [`crate::plan::Change::Remove`].
     Removed(Str, ResourceId, Removed),
+    /// A [`crate::plan::Change::Distribute`] is about to be executed: until its outcome is known a copy may exist there.
+    Distributing(Str, Place),
     /// The outcome of [`crate::plan::Change::Distribute`] or [`crate::plan::Change::Withdraw`].
     Distributed(Str, Place, Wrote),
     /// The outcome of [`crate::plan::Change::AssignQuota`] or [`crate::plan::Change::UnassignQuota`]: the quota, the member.

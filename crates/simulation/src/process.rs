@@ -7,7 +7,7 @@ use entourage_core::{
     config::Config,
     object::{Str, Time},
     observation::{Observation, Watch},
-    plan::{Change, Key, Plan},
+    plan::{Key, Plan},
 };
 
 /// A process. It loses everything when it ends.
@@ -67,11 +67,11 @@ impl Process {
         plan
     }
 
-    /// The deliveries of a plan begin.
+    /// The writes of copies of a plan begin.
     pub fn start(&mut self, plan: &Plan, now: Time) {
         for change in &plan.changes {
-            if let Change::Deliver { id, cluster, .. } = change {
-                self.observe(Observation::Started(cluster.clone(), id.clone()), now);
+            if let Some(begun) = Observation::begun(change) {
+                self.observe(begun, now);
             }
         }
     }

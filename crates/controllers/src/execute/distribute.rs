@@ -60,6 +60,7 @@ impl Executor {
                 return Wrote::Failed {
                     step: Step::Get,
                     message: words(&failure, &id),
+                    may_exist: false,
                 };
             }
         };
@@ -108,5 +109,6 @@ fn unconnected(step: Step) -> Wrote {
     Wrote::Failed {
         step,
         message: "there is no connection to the member".into(),
+        may_exist: false,
     }
 }

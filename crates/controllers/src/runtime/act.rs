@@ -2,7 +2,7 @@
 
 use entourage_core::{
     object::Time,
-    observation::{Delivered, Observation, Server},
+    observation::{Observation, Server},
     plan::{Change, Key},
 };
 use tokio::time::{Instant, timeout_at};
@@ -109,10 +109,8 @@ impl<D: Decide> ControlLoop<D> {
                 }
                 queue.start(&key);
                 for change in &plan.changes {
-                    if let Change::Deliver { id, cluster, .. } = change {
-                        self.options
-                            .decider
-                            .observe(Observation::Started(cluster.clone(), id.clone()), now);
+                    if let Some(begun) = Observation::begun(change) {
+                        self.options.decider.observe(begun, now);
                     }
                 }
                 if capacity.is_some_and(Capacity::is_shared) {
@@ -163,20 +161,15 @@ impl<D: Decide> ControlLoop<D> {
         let Some(key) = self.carried.remove(&task) else {
             return;
         };
-        if let (
-            Key::Copy(id, cluster),
+        let is_lost = matches!(
+            &outcome,
             Outcome::Failed {
                 failure_kind: FailureKind::Lost,
                 ..
-            },
-        ) = (&key, &outcome)
-        {
-            let outcome = Delivered::Unreachable("the attempt was broken off".into());
-            self.observe(
-                Observation::Delivered(cluster.clone(), id.clone(), outcome),
-                Priority::Timer,
-                now,
-            );
+            }
+        );
+        if let Some(observation) = Observation::broken_off(&key).filter(|_| is_lost) {
+            self.observe(observation, Priority::Timer, now);
         }
         let server = key.server();
         if let Some(queue) = self.serialization_keys.get_mut(&server) {

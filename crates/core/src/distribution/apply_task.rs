@@ -83,6 +83,7 @@ impl Applied for DistributedCopy<'_> {
             Standing::Free | Standing::Held(_) => Some(Wrote::Failed {
                 step: Step::Create,
                 message: "an object that is not managed by it already exists there".into(),
+                may_exist: false,
             }),
         }
     }
@@ -105,6 +106,7 @@ impl Applied for DistributedCopy<'_> {
                 message: format!(
                     "{why}, and the distribution's annotation keeps it from being deleted and made again"
                 ),
+                may_exist: false,
             }),
         }
     }
@@ -171,6 +173,11 @@ impl Applied for Withdrawal<'_> {
 
 /// The outcome of an end that is neither "applied" nor "gone".
 fn incomplete(step: Step, end: End) -> (Option<Fetched>, Wrote) {
+    let may_exist = step == Step::Create
+        && matches!(
+            &end,
+            End::Failed(RequestError::NoResponse | RequestError::Other, _)
+        );
     let message = match end {
         End::Kept(_, Some(message)) => message,
         // The planner decides from its state.
@@ -183,5 +190,10 @@ fn incomplete(step: Step, end: End) -> (Option<Fetched>, Wrote) {
         End::Failed(_, message) => message,
         End::KeepsChanging => "the object keeps changing".into(),
     };
-    (None, Wrote::Failed { step, message })
+    let failed = Wrote::Failed {
+        step,
+        message,
+        may_exist,
+    };
+    (None, failed)
 }

@@ -230,6 +230,7 @@ fn a_failure_that_becomes_a_fight_is_reported_anew() {
     let failed = Wrote::Failed {
         step: Step::Update,
         message: "denied".into(),
+        may_exist: false,
     };
     let status = Key::DistributionStatus(name());
     assert!(observe(&mut fleet, failed.clone()).contains(&status));

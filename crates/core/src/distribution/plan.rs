@@ -243,9 +243,9 @@ fn remove(
     Plan::one(change, "it is no longer targeted")
 }
 
-/// Plans the finalizer of the distribution. Cost: O(members), and O(1) without one.
+/// Plans the finalizer of the distribution. Cost: O(members + writes in flight), and O(1) without a finalizer.
 #[must_use]
-pub(crate) fn plan_end(fleet: &Fleet, name: &Str) -> Plan {
+pub(crate) fn plan_end(fleet: &Fleet, name: &Str, now: Time) -> Plan {
     let Some(held) = fleet.memory.distributions.held.get(name) else {
         return Plan::nothing();
     };
@@ -256,6 +256,9 @@ pub(crate) fn plan_end(fleet: &Fleet, name: &Str) -> Plan {
         // Its earlier spec is unknown: it keeps its finalizer.
         Err(_) => has,
     };
+    if let Some(plan) = wait_for_writes(held, now).filter(|_| has) {
+        return plan;
+    }
     let ours: Vec<&Place> = held.target_states.keys().collect();
     if meta.deleting.is_none() {
         let known = |spec| fleet.is_all_known(name, held, spec);
@@ -283,6 +286,18 @@ pub(crate) fn plan_end(fleet: &Fleet, name: &Str) -> Plan {
         return Plan::wait("it is not known whether copies of it still exist");
     }
     finalizers(held, name, false, "no copy of it is left")
+}
+
+/// The finalizer stays while a copy may exist that no watch has reported. Cost: O(writes in flight).
+fn wait_for_writes(held: &DistributionState, now: Time) -> Option<Plan> {
+    let mut until = now;
+    for end in held.in_flight.values() {
+        match end {
+            None => return Some(Plan::wait("a copy of it is being written")),
+            Some(time) => until = until.max(*time),
+        }
+    }
+    (until > now).then(|| Plan::wait_until(until, "a copy of it may have been written"))
 }
 
 fn finalizers(held: &DistributionState, name: &Str, with: bool, why: &str) -> Plan {

@@ -121,6 +121,7 @@ impl Fleet {
             Observation::Removed(cluster, id, outcome) => {
                 self.removed(&cluster, &id, outcome, now, &mut dirty)
             }
+            Observation::Distributing(name, place) => self.distributing(&name, place),
             Observation::Distributed(name, place, wrote) => {
                 self.distributed(&name, &place, wrote, now, &mut dirty)
             }

@@ -127,6 +127,9 @@ pub(crate) struct DistributionState {
     pub(crate) left: BTreeMap<Str, Time>,
     /// Copies of a strict distribution that were created since it was last complete: on a conflict these are removed, and no others.
     pub(crate) made: BTreeSet<Place>,
+    /// Places with a write of which no watch reports yet what it comes to: it is in flight (`None`), or its outcome is unknown, and
+    /// what it created is reported before this time.
+    pub(crate) in_flight: BTreeMap<Place, Option<Time>>,
     /// The time when the status was last written.
     pub(crate) status_written: Option<Time>,
     /// The time since when something is in progress; for the lag.
@@ -144,6 +147,7 @@ impl DistributionState {
             workloads: BTreeMap::new(),
             left: BTreeMap::new(),
             made: BTreeSet::new(),
+            in_flight: BTreeMap::new(),
             status_written: None,
             under_way_since: None,
             settled: false,

@@ -116,6 +116,8 @@ pub enum Wrote {
         step: Step,
         /// The cause for a user, without any content.
         message: String,
+        /// True if a copy may have been created, or be created yet.
+        may_exist: bool,
     },
     /// No copy managed by this hub is left.
     Gone {

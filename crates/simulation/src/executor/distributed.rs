@@ -24,6 +24,7 @@ fn applied(servers: &mut impl Environment, order: &Order, seen: &mut Vec<Observa
     let failed = |message: String| Wrote::Failed {
         step: Step::Get,
         message,
+        may_exist: false,
     };
     if let Some(fault) = servers.fault(Request::Distribute(&order.place.server())) {
         return failed(fault.to_string());

@@ -5,8 +5,10 @@ use std::collections::BTreeSet;
 
 use entourage_api::keys::{finalizer, label};
 use entourage_core::{
+    distribution::Place,
     object::{Gvk, ResourceId},
-    observation::Watch,
+    observation::{Observation, Watch},
+    plan::{Change, Key},
 };
 use serde_json::{Value, json};
 
@@ -62,6 +64,23 @@ fn has_finalizer(world: &World) -> bool {
         .into_iter()
         .flatten()
         .any(|each| *each == *finalizer::DISTRIBUTION)
+}
+
+/// The namespace of the first member.
+fn place() -> Place {
+    Place {
+        cluster: Some("m1".into()),
+        namespace: "app".into(),
+    }
+}
+
+/// The copy there.
+fn copy() -> Key {
+    Key::Distributed("d".into(), place())
+}
+
+fn is_write(change: &Change) -> bool {
+    matches!(change, Change::Distribute(_))
 }
 
 #[test]
@@ -144,6 +163,38 @@ fn a_member_that_does_not_answer_keeps_the_distribution_until_its_copy_is_gone()
         places_are(&world, &[]);
         assert!(world.hub_object("ResourceDistribution", "d").is_none());
     }
+}
+
+#[test]
+fn a_distribution_that_ends_while_a_copy_is_written_waits_for_the_copy() {
+    let mut world = world();
+    world.apply(to_members("one", &["m1"]));
+    let flight = world.settle_until(&copy(), is_write);
+    world.delete("ResourceDistribution", "d");
+    assert!(world.settle());
+    assert!(has_finalizer(&world), "the copy may exist any time now");
+    assert!(world.land(flight));
+    assert!(world.settle());
+    places_are(&world, &[]);
+    assert!(world.hub_object("ResourceDistribution", "d").is_none());
+}
+
+#[test]
+fn a_distribution_that_ends_after_a_write_with_an_unknown_outcome_waits_until_a_watch_has_reported() {
+    let mut world = world();
+    world.apply(to_members("one", &["m1"]));
+    world.work_until(&copy(), is_write);
+    let begun = Observation::Distributing("d".into(), place());
+    let lost = Observation::broken_off(&copy()).expect("it is a copy");
+    for observation in [begun, lost] {
+        world.process.observe(observation, world.now);
+    }
+    world.delete("ResourceDistribution", "d");
+    assert!(world.settle_for(5_000));
+    assert!(has_finalizer(&world), "a watch may still report the copy");
+    assert!(world.settle_for(20_000));
+    places_are(&world, &[]);
+    assert!(world.hub_object("ResourceDistribution", "d").is_none());
 }
 
 #[test]

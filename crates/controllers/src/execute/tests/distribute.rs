@@ -155,7 +155,7 @@ async fn withdraw(bench: &mut Bench, mode: RemovalMode) -> (Vec<Subject>, Wrote)
 
 fn failed(wrote: &Wrote) -> (Step, &str) {
     match wrote {
-        Wrote::Failed { step, message } => (*step, message),
+        Wrote::Failed { step, message, .. } => (*step, message),
         other => panic!("{other:?}"),
     }
 }
@@ -573,6 +573,7 @@ async fn a_removal_ends_as_the_answers_prove() {
     let failed = |message: &str| Wrote::Failed {
         step: Step::Delete,
         message: message.into(),
+        may_exist: false,
     };
     let changed = || (DELETE, status(409, "Conflict"));
     let cases = [

@@ -43,6 +43,7 @@ pub fn content<'a>(order: &Order, fetched: &'a Value) -> (Subject, Result<Conten
     let failed = |message| Wrote::Failed {
         step: Step::Get,
         message,
+        may_exist: false,
     };
     let Some(id) = &order.source else {
         let seen = Distribution::of(fetched);

@@ -136,7 +136,7 @@ fn reported(wrote: Wrote) -> String {
         ),
         Wrote::Unequal { .. } => "unequal".into(),
         Wrote::Gone { uid } => format!("{uid} is gone"),
-        Wrote::Failed { step, message } => format!("{step:?} failed: {message}"),
+        Wrote::Failed { step, message, .. } => format!("{step:?} failed: {message}"),
         Wrote::Abandoned => "abandoned".into(),
     }
 }

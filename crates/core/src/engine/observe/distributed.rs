@@ -1,6 +1,6 @@
 //! The objects with the names of distributions, and the outcomes of writing copies.
 
-use entourage_api::kruise::WritePolicy;
+use entourage_api::{keys::finalizer, kruise::WritePolicy};
 
 use super::Dirty;
 use crate::{
@@ -13,12 +13,15 @@ use crate::{
     object::{ResourceId, Str, Time},
     observation::{ObjectRef, Wrote},
     places::{Place, TargetStatus},
+    plan::Key,
 };
 
 /// The first pause after an attempt that failed, in milliseconds; each is twice the one before.
 const FIRST_PAUSE: i64 = 1_000;
 /// The longest such pause, in milliseconds.
 const LONGEST_PAUSE: i64 = 300_000;
+/// The time after a write with an unknown outcome in which a watch reports what it created, in milliseconds.
+const UNTIL_REPORTED: i64 = 10_000;
 
 impl Fleet {
     /// An object was observed. Cost: O(distributions of this name of object); O(copies of a distribution whose source it is).
@@ -74,6 +77,33 @@ impl Fleet {
         self.part_changed(&at, id, true, now, dirty);
     }
 
+    /// A copy is about to be written. Cost: O(log places).
+    pub(super) fn distributing(&mut self, name: &Str, place: Place) {
+        if let Some(held) = self.memory.distributions.held.get_mut(name) {
+            held.in_flight.insert(place, None);
+        }
+    }
+
+    /// The write of a copy ended: the finalizer, once it is not needed any more, waits for that. Cost: O(log places).
+    fn landed(&mut self, name: &Str, place: &Place, wrote: &Wrote, now: Time, dirty: &mut Dirty) {
+        let Some(held) = self.memory.distributions.held.get_mut(name) else {
+            return;
+        };
+        let may_exist = matches!(wrote, Wrote::Failed { may_exist: true, .. });
+        let was_in_flight = held.in_flight.remove(place).is_some();
+        if may_exist {
+            held.in_flight
+                .insert(place.clone(), Some(now.plus(UNTIL_REPORTED)));
+        }
+        // Places on members come last.
+        let last = held.target_states.last_key_value();
+        let is_ending =
+            held.object.meta.deleting.is_some() || last.is_none_or(|(place, _)| place.cluster.is_none());
+        if was_in_flight && is_ending && held.object.meta.has_finalizer(finalizer::DISTRIBUTION) {
+            dirty.push(Key::Distribution(name.clone()));
+        }
+    }
+
     /// The outcome of an attempt to write or to delete a copy. Cost: as [`Self::evaluate`].
     pub(super) fn distributed(
         &mut self,
@@ -83,6 +113,7 @@ impl Fleet {
         now: Time,
         dirty: &mut Dirty,
     ) {
+        self.landed(name, place, &wrote, now, dirty);
         let Some(at) = self.memory.distributions.place_of(name, place) else {
             return;
         };
@@ -157,7 +188,7 @@ impl Fleet {
                 });
                 self.part_seen(at.cluster.as_ref(), &id, part, now, dirty);
             }
-            Wrote::Failed { step, message } => {
+            Wrote::Failed { step, message, .. } => {
                 let Some(held) = self.memory.distributions.held.get_mut(name) else {
                     return;
                 };
