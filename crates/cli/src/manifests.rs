@@ -257,6 +257,13 @@ mod tests {
     }
 
     #[test]
+    fn a_file_may_have_thousands_of_documents() {
+        let one = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {a: b, c: d, e: f}\n---\n";
+        let text = one.repeat(20_000);
+        assert_eq!(parse(&text, "a.yaml").unwrap().len(), 20_000);
+    }
+
+    #[test]
     fn modes_are_octal_as_kubectl_reads_them() {
         let text = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nmode: 0644\n";
         assert_eq!(parse(text, "a").unwrap()[0].object.data["mode"], 0o644);

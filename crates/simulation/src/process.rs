@@ -76,7 +76,7 @@ impl Process {
         }
     }
 
-    /// The next key: clusters first, so that replicas are not divided only among those that are ready already; of bindings the one
+    /// Takes the next key: clusters first, so that replicas are not divided only among those that are ready already; of bindings the one
     /// with the highest rank.
     pub fn next_key(&mut self) -> Option<Key> {
         let first = Key::Cluster(Str::from(""));
@@ -86,7 +86,7 @@ impl Process {
             None => {
                 let first = self.queue.first().cloned()?;
                 let key = match first {
-                    Key::Binding(_) => self.highest().unwrap_or(first),
+                    Key::Binding(_) if self.engine.has_priorities() => self.highest().unwrap_or(first),
                     _ => first,
                 };
                 self.queue.take(&key)

@@ -79,7 +79,8 @@ pub enum Progress {
 /// A running simulation.
 pub struct Simulation {
     servers: Servers,
-    /// The objects of the servers as given, before any was applied or planned.
+    /// The objects of the servers as given, before any was applied or planned; empty for a run that changes nothing: use
+    /// [`Self::before`].
     before: Servers,
     process: Process,
     until: Time,
@@ -263,6 +264,15 @@ impl Simulation {
         outcome::report(self)
     }
 
+    /// The objects of the servers as given.
+    fn before(&self) -> &Servers {
+        if self.only_observes {
+            &self.servers
+        } else {
+            &self.before
+        }
+    }
+
     /// Adds an object of a server from before the simulation.
     fn take_in(&mut self, server: &Server, id: &ResourceId, object: Value) {
         let object = kept(object);
@@ -272,10 +282,13 @@ impl Simulation {
                 servers.members.entry(cluster.clone()).or_default();
             }
         }
-        if self.before.object(server, id).is_none() {
-            self.before.store(server, id, Some(object.clone()));
-            self.servers.store(server, id, Some(object));
+        if self.before().object(server, id).is_some() {
+            return;
         }
+        if !self.only_observes {
+            self.before.store(server, id, Some(object.clone()));
+        }
+        self.servers.store(server, id, Some(object));
     }
 
     /// Adds the answer to a watch's list: the watch is open from now on.

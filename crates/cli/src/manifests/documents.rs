@@ -32,8 +32,15 @@ pub(super) fn items(document: &Value) -> Option<Vec<Value>> {
 /// # Errors
 /// It is invalid YAML.
 pub fn documents(text: &str, origin: &str) -> Result<Vec<Value>> {
+    // The text is already in memory: what it spells out is as long as it, and only what aliases repeat has a limit.
+    let spelled_out = text.len().max(1_000_000);
+    let budget = serde_saphyr::budget! {
+        max_documents: spelled_out,
+        max_nodes: spelled_out,
+        max_events: spelled_out.saturating_mul(2),
+    };
     // As kubectl reads it: `mode: 0644` is octal.
-    let options = serde_saphyr::options! { legacy_octal_numbers: true, with_snippet: false };
+    let options = serde_saphyr::options! { budget: budget, legacy_octal_numbers: true, with_snippet: false };
     serde_saphyr::from_multiple_with_options(text, options).map_err(|error| {
         let place = error.location().map_or_else(String::new, |place| {
             format!(", line {} column {}", place.line(), place.column())

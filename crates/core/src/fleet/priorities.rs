@@ -74,13 +74,19 @@ impl Fleet {
         watches.is_listed(watch) || watches.refused(watch).is_some() || watches.is_unserved(watch)
     }
 
+    /// True if a policy has a priority: without one all ranks are 0. Cost: O(log watches).
+    #[must_use]
+    pub fn has_priorities(&self) -> bool {
+        self.cache.watches.is_demanded(&Watch::PriorityClasses)
+    }
+
     /// The rank of a key among those of bindings that are to be planned: the highest is planned first. The stored priority of the
     /// binding, or the one that its policy asks for; what others need has at least the rank of each of them; 0 without any. Cost:
     /// O((1 + referrers) × selectors of a policy); O(1) while no policy has a priority.
     #[must_use]
     pub fn rank(&self, key: &Key) -> i32 {
         match key {
-            Key::Binding(id) if self.cache.watches.is_demanded(&Watch::PriorityClasses) => {
+            Key::Binding(id) if self.has_priorities() => {
                 let referrers = self.graph.links.of(id).referrers.iter();
                 let of_referrers = referrers.map(|referrer| self.own_rank(referrer).unwrap_or(0));
                 let all = self.own_rank(id).into_iter().chain(of_referrers);

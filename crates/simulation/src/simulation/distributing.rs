@@ -38,9 +38,13 @@ pub(super) fn from<'a>(server: &Server, hub: &str, object: &'a Value) -> Option<
 /// The outcomes of the copies on the hub. Cost: O(objects of the hub + places of the distributions).
 pub(super) fn on_hub(simulation: &Simulation) -> BTreeMap<ResourceId, Outcome> {
     let mut all = BTreeMap::new();
-    let given = simulation.before.hub.iter().chain(simulation.servers.hub.iter());
+    let given = simulation
+        .before()
+        .hub
+        .iter()
+        .chain(simulation.servers.hub.iter());
     for (id, _) in given.filter(|(id, _)| !simulation.applied.contains_key(id)) {
-        let (before, after) = (simulation.before.hub.get(id), simulation.servers.hub.get(id));
+        let (before, after) = (simulation.before().hub.get(id), simulation.servers.hub.get(id));
         let from = |object| from(&Server::Hub, "", object);
         let (was, is) = (before.and_then(from), after.and_then(from));
         let Some(name) = is

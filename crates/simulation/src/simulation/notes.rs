@@ -21,7 +21,7 @@ pub(super) fn notes(simulation: &Simulation) -> Vec<Note> {
         if !is_policy && !is_binding(id) {
             continue;
         }
-        let before = simulation.before.hub.get(id).unwrap_or(&Value::Null);
+        let before = simulation.before().hub.get(id).unwrap_or(&Value::Null);
         let name = if is_policy { id.to_string() } else { bound(object) };
         for each in troubles(object) {
             let same = |held: &&Value| {

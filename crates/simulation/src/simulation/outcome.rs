@@ -181,16 +181,20 @@ pub(super) fn report(simulation: &Simulation) -> Report {
 fn on_hub(simulation: &Simulation) -> Vec<Outcome> {
     let mut all = BTreeMap::new();
     for (id, after) in simulation.applied.iter() {
-        let outcome = compared(Place::Hub, id, simulation.before.hub.get(id), Some(after));
+        let outcome = compared(Place::Hub, id, simulation.before().hub.get(id), Some(after));
         all.insert(id.clone(), outcome);
     }
     for (id, why) in &simulation.refused {
         all.insert(id.clone(), outcome(Place::Hub, id, Fate::Refused, why.clone()));
     }
-    let bindings = simulation.before.hub.iter().chain(simulation.servers.hub.iter());
+    let bindings = simulation
+        .before()
+        .hub
+        .iter()
+        .chain(simulation.servers.hub.iter());
     let bindings: BTreeSet<&ResourceId> = bindings.map(|(id, _)| id).filter(|id| is_binding(id)).collect();
     for id in bindings {
-        let (before, after) = (simulation.before.hub.get(id), simulation.servers.hub.get(id));
+        let (before, after) = (simulation.before().hub.get(id), simulation.servers.hub.get(id));
         all.insert(id.clone(), compared(Place::Hub, id, before, after));
     }
     for (id, outcome) in distributing::on_hub(simulation) {
@@ -207,7 +211,7 @@ fn on_member(simulation: &Simulation, cluster: &Str, objects: &Objects) -> Vec<O
         object["metadata"]["labels"][label::HUB] == *hub || distributing::from(&server, hub, object).is_some()
     };
     let mut all = BTreeMap::new();
-    let given = simulation.before.members.get(cluster);
+    let given = simulation.before().members.get(cluster);
     let ids = given.into_iter().chain([objects]).flat_map(|all| all.keys());
     let ids: BTreeSet<&ResourceId> = ids.collect();
     for id in ids {
