@@ -2,7 +2,6 @@
 //!
 //! [`project`] turns an object as an API server served it into the fields that decisions need; the payload is dropped there.
 
-mod attempts;
 mod copied;
 mod estimated;
 mod hooked;

@@ -9,6 +9,7 @@ use entourage_api::work::AggregatedStatusItem;
 use serde::Serialize;
 use serde_json::Value;
 
+mod attempts;
 mod orders;
 mod uses;
 
@@ -93,8 +94,7 @@ impl Key {
         }
     }
 
-    /// True if its plan writes nothing but the status of an object whose other parts have a planner of their own, or a view of
-    /// one: other keys go first.
+    /// True if its plan writes only a status, of an object whose content has another planner, or a view: other keys go first.
     #[must_use]
     pub fn is_status(&self) -> bool {
         let is_content = matches!(self, Self::Scaling(_));

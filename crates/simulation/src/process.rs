@@ -70,7 +70,7 @@ impl Process {
     /// The writes of copies of a plan begin.
     pub fn start(&mut self, plan: &Plan, now: Time) {
         for change in &plan.changes {
-            if let Some(begun) = Observation::begun(change) {
+            if let Some(begun) = change.begun() {
                 self.observe(begun, now);
             }
         }

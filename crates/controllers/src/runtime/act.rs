@@ -2,7 +2,7 @@
 
 use entourage_core::{
     object::Time,
-    observation::{Observation, Server},
+    observation::Server,
     plan::{Change, Key},
 };
 use tokio::time::{Instant, timeout_at};
@@ -109,7 +109,7 @@ impl<D: Decide> ControlLoop<D> {
                 }
                 queue.start(&key);
                 for change in &plan.changes {
-                    if let Some(begun) = Observation::begun(change) {
+                    if let Some(begun) = change.begun() {
                         self.options.decider.observe(begun, now);
                     }
                 }
@@ -168,7 +168,7 @@ impl<D: Decide> ControlLoop<D> {
                 ..
             }
         );
-        if let Some(observation) = Observation::broken_off(&key).filter(|_| is_lost) {
+        if let Some(observation) = key.broken_off().filter(|_| is_lost) {
             self.observe(observation, Priority::Timer, now);
         }
         let server = key.server();

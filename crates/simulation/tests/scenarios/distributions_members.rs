@@ -185,7 +185,7 @@ fn a_distribution_that_ends_after_a_write_with_an_unknown_outcome_waits_until_a_
     world.apply(to_members("one", &["m1"]));
     world.work_until(&copy(), is_write);
     let begun = Observation::Distributing("d".into(), place());
-    let lost = Observation::broken_off(&copy()).expect("it is a copy");
+    let lost = copy().broken_off().expect("it is a copy");
     for observation in [begun, lost] {
         world.process.observe(observation, world.now);
     }
