@@ -42,8 +42,7 @@ impl Transport {
                 .boxed()
             }),
             token: token.to_owned(),
-            // All scenarios share one thread, which a busy machine delays by seconds.
-            patience: Duration::from_secs(30),
+            patience: Duration::from_secs(10),
             compact: Some(Arc::new(move || history.forget_history())),
         }
     }
