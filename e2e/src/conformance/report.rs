@@ -1,6 +1,6 @@
 //! The known differences, and the page that lists them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Outcome, RECORDINGS, Recording, Scenario};
 
@@ -33,6 +33,15 @@ pub fn known(text: &str) -> Vec<Known> {
             }
         })
         .collect()
+}
+
+/// True if a scenario differs in exactly what is known to.
+#[must_use]
+pub fn is_as_known(known: &[Known], (scenario, outcome): &(&Scenario, Outcome)) -> bool {
+    let known = known.iter().filter(|known| known.scenario == scenario.name);
+    let known: BTreeSet<&str> = known.map(|known| known.step.as_str()).collect();
+    let found: BTreeSet<&str> = outcome.differences.keys().map(|step| number(step)).collect();
+    known == found
 }
 
 /// Compares what differs with what is known to: what is new, and what is known and no longer differs.

@@ -49,7 +49,15 @@ fn embedded() -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let played = runtime.block_on(conformance::play_embedded(&scenarios, AT_A_TIME));
+    let mut played = runtime.block_on(conformance::play_embedded(&scenarios, AT_A_TIME));
+    // Some watches of the recording last three seconds: what a busy machine delays is played once more, alone.
+    let known = report::known(&text);
+    let differ = |each: &&mut (&Scenario, _)| !report::is_as_known(&known, each);
+    for each in played.iter_mut().filter(differ) {
+        println!("{} is played once more", each.0.name);
+        let again = runtime.block_on(conformance::play_embedded([each.0], 1));
+        *each = again.into_iter().next().context("it was played")?;
+    }
     if update() {
         text = report::differences(&text, &played);
         std::fs::write(&list, &text)?;
