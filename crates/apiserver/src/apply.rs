@@ -223,10 +223,14 @@ fn differences(resource: &Resource, subresource: &str, old: Option<&Object>, new
 
 /// Drops the fields that requests through `subresource` cannot write: status through the object, all else through status.
 fn only_writable(resource: &Resource, subresource: &str, set: &mut FieldSet) {
-    let status = |element: &Element| matches!(element, Element::Field(name) if &**name == "status");
+    let is = |element: &Element, field: &str| matches!(element, Element::Field(name) if &**name == field);
+    let status = |element: &Element| is(element, "status");
     match subresource {
         "" if writes_no_status(resource) => set.retain(|element| !status(element)),
-        "status" => set.retain(status),
+        // Of what a built-in kind has beside it, the spec is set back.
+        "status" => {
+            set.retain(|element| status(element) || resource.custom.is_none() && is(element, "metadata"))
+        }
         _ => {}
     }
 }

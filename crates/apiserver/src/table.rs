@@ -91,10 +91,22 @@ pub(crate) fn is_scale(object: &Object) -> bool {
     is("kind", "Scale") && is("apiVersion", "autoscaling/v1")
 }
 
-/// `columnDefinitions` of a scale.
+/// `columnDefinitions` of a scale; those of a custom resource's come from another printer.
 #[must_use]
-pub(crate) fn scale_columns() -> Vec<Value> {
-    definitions(SCALE.columns, &Root::of::<Scale>().schema())
+pub(crate) fn scale_columns(resource: &Resource) -> Vec<Value> {
+    let mut columns = definitions(SCALE.columns, &Root::of::<Scale>().schema());
+    let differing = [
+        ("format", "name"),
+        ("description", "Number of desired replicas"),
+        ("description", "Number of actual replicas"),
+        ("type", "date"),
+    ];
+    if resource.custom.is_some() {
+        for (column, (key, value)) in columns.iter_mut().zip(differing) {
+            column[key] = value.into();
+        }
+    }
+    columns
 }
 
 /// `PartialObjectMetadata` of an object.

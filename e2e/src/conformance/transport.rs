@@ -36,6 +36,8 @@ impl Transport {
             send: Arc::new(move |request| {
                 let service = service.clone();
                 async move {
+                    // As a network does: tasks that an earlier request woke run first, such as that of CRDs.
+                    tokio::task::yield_now().await;
                     let Ok(response) = service.oneshot(request.map(Full::new)).await;
                     Ok(response.map(|body| body.map_err(anyhow::Error::from).boxed_unsync()))
                 }

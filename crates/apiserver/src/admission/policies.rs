@@ -105,8 +105,10 @@ pub(crate) fn mutate(request: &Request<'_>, object: &mut Object, old: Option<&Ob
         }
         Ok(())
     })?;
-    request.resource.rules.defaults(&mut current);
-    *object = current;
+    if current != *object {
+        request.resource.rules.defaults(&mut current);
+        *object = current;
+    }
     Ok(())
 }
 

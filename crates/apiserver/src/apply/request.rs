@@ -289,9 +289,12 @@ fn writable(resource: &Resource, subresource: &str, applied: &Object) -> Object 
         }
         "status" => {
             applied.retain(|name, _| matches!(name.as_str(), "apiVersion" | "kind" | "metadata" | "status"));
-            // Conditions are kept.
-            metadata_mut(&mut applied)
-                .retain(|name, _| matches!(name.as_str(), "name" | "namespace" | "uid" | "resourceVersion"));
+            // Conditions are kept, and metadata that a status may change.
+            let kept = resource.rules.kept_by_status();
+            metadata_mut(&mut applied).retain(|name, _| match name.as_str() {
+                "name" | "namespace" | "uid" | "resourceVersion" => true,
+                name => resource.custom.is_none() && !kept.contains(&name),
+            });
         }
         _ => {}
     }

@@ -226,7 +226,7 @@ impl<'a> Form<'a> {
                 let mut table =
                     self.table(now, resource, std::iter::once(object.clone()), &metadata, true)?;
                 if table::is_scale(object) {
-                    table["columnDefinitions"] = table::scale_columns().into();
+                    table["columnDefinitions"] = table::scale_columns(resource).into();
                 }
                 Ok(table)
             }

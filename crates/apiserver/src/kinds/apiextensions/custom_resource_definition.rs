@@ -36,6 +36,13 @@ pub(crate) struct Crd;
 
 impl Rules for Crd {
     fn defaults(&self, crd: &mut Object) {
+        let storage = versions::storage(crd);
+        if let Some(Value::Object(status)) = crd.get_mut("status")
+            && list(status, "storedVersions").next().is_none()
+            && let Some(storage) = storage
+        {
+            status.insert("storedVersions".to_owned(), json!([storage]));
+        }
         let Some(Value::Object(spec)) = crd.get_mut("spec") else {
             return;
         };
