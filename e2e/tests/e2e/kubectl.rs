@@ -26,7 +26,8 @@ macro_rules! themes {
 
 /// Every script of `e2e/kubectl`, in order. That of workloads needs Pods that run: on the real lane there are no kubelets,
 /// and no controllers of Deployments.
-const THEMES: [(&str, Test); 13] = themes![
+const THEMES: [(&str, Test); 15] = themes![
+    "admin",
     "apply",
     "auth",
     "crd",
@@ -37,6 +38,7 @@ const THEMES: [(&str, Test); 13] = themes![
     "discovery",
     "edit",
     "get",
+    "nodes",
     "set",
     "wait",
     "workloads",

@@ -49,7 +49,9 @@ pub(super) struct Pods;
 impl Rules for Pods {
     fn defaults(&self, object: &mut Object) {
         pod_spec::pod_defaults(made(object, "spec"));
-        default(made(object, "status"), "phase", "Pending");
+        let status = made(object, "status");
+        default(status, "phase", "Pending");
+        addresses(status);
     }
 
     fn has_status(&self) -> bool {
@@ -155,10 +157,6 @@ impl Rules for Pods {
         for key in ["phase", "podIP", "nominatedNodeName"] {
             fields.insert(format!("status.{key}"), text(status, key).to_owned());
         }
-        // The list of addresses counts.
-        if let Some(first) = list(status, "podIPs").first().and_then(Value::as_object) {
-            fields.insert("status.podIP".to_owned(), text(first, "ip").to_owned());
-        }
         fields.insert(
             "spec.hostNetwork".to_owned(),
             flag(spec, "hostNetwork").to_string(),
@@ -183,6 +181,18 @@ impl Rules for Pods {
             seconds
         })
     }
+}
+
+/// The single address and the list go together; where they differ, the single one counts.
+fn addresses(status: &mut Object) {
+    let first = list(status, "podIPs").first().and_then(Value::as_object);
+    let (ip, first) = (text(status, "podIP"), first.map_or("", |ip| text(ip, "ip")));
+    let (field, value) = match (ip, first) {
+        _ if ip == first => return,
+        ("", _) => ("podIP", first.into()),
+        _ => ("podIPs", json!([{"ip": ip}])),
+    };
+    status.insert(field.to_owned(), value);
 }
 
 /// True if a pod has ended, well or not.
@@ -213,18 +223,6 @@ fn status(new: &Object, old: &Object) -> Vec<FieldError> {
     for (at, ip) in ips.iter().filter_map(Value::as_object).enumerate() {
         let ip = text(ip, "ip");
         errors.all_invalid(&format!("status.podIPs[{at}]"), ip, names::ip(ip));
-    }
-    let first = ips.first().and_then(Value::as_object).map(|ip| text(ip, "ip"));
-    if let Some(first) = first
-        && !text(status, "podIP").is_empty()
-        && first != text(status, "podIP")
-    {
-        // The list counts; the single address follows it.
-        errors.invalid(
-            "status.podIPs",
-            Value::Array(ips.to_vec()),
-            "first entry must be the same as podIP",
-        );
     }
     errors.0
 }
