@@ -73,6 +73,10 @@ impl Rules for Crd {
         true
     }
 
+    fn kept_by_status(&self) -> &'static [&'static str] {
+        &["annotations", "finalizers", "labels", "ownerReferences"]
+    }
+
     fn has_generation(&self) -> bool {
         true
     }
