@@ -38,7 +38,7 @@ fn data<'a>(world: &'a World, member: &str, name: &str) -> &'a Value {
 /// entourage-simulation upgrade`, as part of a release.
 #[test]
 fn the_state_of_this_version_is_recorded_for_a_release_and_read_back_without_a_write() {
-    let world = given::lived();
+    let world = given::evicting();
     let state = recorded::state_of(&world);
     if let Some(version) = setting("ENTOURAGE_RECORD") {
         recorded::record(&version, &state);
@@ -126,6 +126,30 @@ fn templates_that_an_earlier_version_propagated_are_updated_and_deleted_by_this_
             "theirs",
             "it is not managed, from {version}"
         );
+    }
+}
+
+#[test]
+fn evictions_that_an_earlier_version_began_are_ended_by_this_one_when_the_replacement_is_healthy() {
+    let moved = ("Deployment", "moved");
+    let of_moved = ("ConfigMap", "of-moved");
+    let began: Vec<_> = upgraded()
+        .filter(|(_, world)| world.hub_object(moved.0, moved.1).is_some())
+        .collect();
+    assert!(!began.is_empty());
+    for (version, mut world) in began {
+        for (kind, name) in [moved, of_moved] {
+            assert_eq!(
+                world.holders(kind, name),
+                ["member5", "member6"],
+                "from {version}"
+            );
+        }
+        given::report(&mut world, "member6", moved.1, 1);
+        assert!(world.settle_for(120_000));
+        for (kind, name) in [moved, of_moved] {
+            assert_eq!(world.holders(kind, name), ["member6"], "from {version}");
+        }
     }
 }
 

@@ -1,5 +1,5 @@
 //! The life of a hub whose state is recorded for later versions. Only what the world of every version has is used here: a
-//! former version runs this file as it is.
+//! former version runs this file as it is. One from before failover records [`lived`], any other [`evicting`].
 
 use serde_json::{Value, json};
 
@@ -33,6 +33,44 @@ pub(crate) fn lived() -> World {
         report(&mut world, member, name, replicas);
     }
     world.delete("PropagationPolicy", "orphaned");
+    settle(&mut world);
+    world
+}
+
+/// As [`lived`], and then a workload is evicted from member5 and its replacement is not healthy yet, and a quota is assigned
+/// to member1.
+pub(crate) fn evicting() -> World {
+    let mut world = lived();
+    for member in ["member5", "member6"] {
+        world.members.insert(member.into(), Default::default());
+        world.apply(json!({
+            "apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster", "metadata": {"name": member},
+            "spec": {"id": format!("id-{member}"), "syncMode": "Push", "apiEndpoint": "https://x"},
+        }));
+        world.set_down(member, false);
+    }
+    world.meddle("member1", "Namespace", "default", |_| {
+        Some(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}}))
+    });
+    settle(&mut world);
+    let mut moved = policy("moved", ("apps/v1", "Deployment"), &["member5", "member6"]);
+    moved["spec"]["placement"]["spreadConstraints"] =
+        json!([{"spreadByField": "cluster", "minGroups": 1, "maxGroups": 1}]);
+    for object in [
+        deployment("moved", 1, &["of-moved"]),
+        config_map("of-moved", "one"),
+        moved,
+        quota(),
+    ] {
+        world.apply(object);
+    }
+    settle(&mut world);
+    report(&mut world, "member5", "moved", 1);
+    settle(&mut world);
+    let mut cluster = world.hub_object("Cluster", "member5").expect("Cluster").clone();
+    let since = serde_json::to_value(world.now.to_k8s()).expect("time");
+    cluster["spec"]["taints"] = json!([{"key": "broken", "effect": "NoExecute", "timeAdded": since}]);
+    world.replace(cluster);
     settle(&mut world);
     world
 }
@@ -152,6 +190,16 @@ fn policy(name: &str, (api_version, kind): (&str, &str), clusters: &[&str]) -> V
     })
 }
 
+fn quota() -> Value {
+    json!({
+        "apiVersion": "policy.karmada.io/v1alpha1", "kind": "FederatedResourceQuota", "metadata": {"name": "team"},
+        "spec": {
+            "overall": {"cpu": "10"},
+            "staticAssignments": [{"clusterName": "member1", "hard": {"cpu": "4"}}],
+        },
+    })
+}
+
 /// Sets a value of a ConfigMap on member1.
 fn overrides(name: &str, path: &str, value: &str) -> Value {
     json!({
@@ -167,7 +215,7 @@ fn overrides(name: &str, path: &str, value: &str) -> Value {
 }
 
 /// The report of a member's controllers on a Deployment, all of whose replicas are ready.
-fn report(world: &mut World, member: &str, name: &str, replicas: i64) {
+pub(crate) fn report(world: &mut World, member: &str, name: &str, replicas: i64) {
     world.meddle(member, "Deployment", name, |mut object| {
         object["status"] = json!({
             "observedGeneration": object["metadata"]["generation"], "replicas": replicas,

@@ -1,4 +1,7 @@
 //! Recorded states: everything on the hub and on its members, as a version left it, in `testdata/upgrade/VERSION`.
+//!
+//! A release records its own state. Those of commits before the first release were recorded by their own code, with `given.rs`
+//! in its scenario tests; `writes.txt` names the commit.
 
 use std::{
     collections::BTreeMap,
@@ -20,13 +23,18 @@ pub(crate) fn versions() -> Vec<String> {
     all
 }
 
-/// The writes on the hub that an upgrade from a version makes, in the order of the alphabet.
+/// The writes on the hub that an upgrade from a version makes, in the order of the alphabet. Each paragraph begins with the
+/// reason of its writes.
 pub(crate) fn declared(version: &str) -> Vec<String> {
     let text = fs::read_to_string(folder().join(version).join("writes.txt")).expect("writes.txt");
-    let lines = text
-        .lines()
-        .filter(|line| !line.is_empty() && !line.starts_with('#'));
-    lines.map(str::to_owned).collect()
+    let mut all = Vec::new();
+    for paragraph in text.split("\n\n") {
+        assert!(paragraph.starts_with('#'), "{version}, no reason: {paragraph}");
+        let writes = paragraph.lines().filter(|line| !line.starts_with('#'));
+        all.extend(writes.map(str::to_owned));
+    }
+    all.sort();
+    all
 }
 
 /// A world as a version left it, a minute later; a process of this version is about to start.
