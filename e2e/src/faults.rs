@@ -29,7 +29,7 @@ use kube::client::ClientBuilder;
 pub use call::{Call, Verb};
 pub use life::Crashed;
 pub use plan::{Counts, Crash, FaultPlan, Moment, Rate, Span, StatusOr};
-pub use recorder::{Outcome, Recorded, Recorder};
+pub use recorder::{Answered, Outcome, Recorded, Recorder};
 pub use service::{FaultLayer, FaultService, ResponseBody};
 
 use frames::Event;

@@ -148,6 +148,16 @@ mod reference;
 mod registration;
 #[path = "e2e/removal.rs"]
 mod removal;
+#[path = "e2e/rights.rs"]
+mod rights;
+#[path = "e2e/rights_agent.rs"]
+mod rights_agent;
+#[path = "e2e/rights_denied.rs"]
+mod rights_denied;
+#[path = "e2e/rights_kinds.rs"]
+mod rights_kinds;
+#[path = "e2e/rights_life.rs"]
+mod rights_life;
 #[path = "e2e/secret_lists.rs"]
 mod secret_lists;
 #[path = "e2e/secret_lists_pull.rs"]
@@ -238,6 +248,9 @@ fn main() -> ExitCode {
         services::tests(),
         gate::tests(),
         governor::tests(),
+        plain(rights::tests()),
+        plain(rights_agent::tests()),
+        plain(rights_denied::tests()),
         secret_lists::tests(),
         secret_lists_pull::tests(),
         secrets::tests(),
@@ -279,4 +292,9 @@ fn main() -> ExitCode {
     more.extend(kubectl::trials());
     more.extend(guides);
     harness::main(&tests, more)
+}
+
+/// The same without controllers at their end: they leave objects behind, and their servers end with them.
+fn plain(tests: Vec<harness::Test>) -> Vec<harness::Test> {
+    tests.into_iter().map(harness::Test::plain).collect()
 }

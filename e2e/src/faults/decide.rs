@@ -69,8 +69,8 @@ pub(super) fn call(plan: &FaultPlan, call: &Call, ordinal: u64) -> CallDecision 
             0 => Fate::HangBefore,
             _ => Fate::HangAfter,
         }
-    } else if dice.strikes("error-before", plan.error_before) {
-        Fate::ErrorBefore(dice.choose("status", &fitting(plan, call)))
+    } else if let Some(status) = before(plan, call, &dice) {
+        Fate::ErrorBefore(status)
     } else if dice.strikes("error-after", plan.error_after) {
         Fate::ErrorAfter(dice.choose("unknown-outcome", UNKNOWN_OUTCOME))
     } else {
@@ -111,6 +111,13 @@ pub(super) fn frame(plan: &FaultPlan, key: &str, ordinal: u64) -> FrameDecision 
     }
 }
 
+/// The error that a call gets in place of an answer, if any. A call that none of the plan's statuses fits is passed on.
+fn before(plan: &FaultPlan, call: &Call, dice: &Dice<'_>) -> Option<StatusOr> {
+    let fitting = fitting(plan, call);
+    let strikes = dice.strikes("error-before", plan.error_before) && !fitting.is_empty();
+    strikes.then(|| dice.choose("status", &fitting))
+}
+
 /// The plan's statuses without what no server gives: a 409 to a read, a 410 to anything but a list or a watch.
 fn fitting(plan: &FaultPlan, call: &Call) -> Vec<StatusOr> {
     let statuses = if plan.statuses.is_empty() {
@@ -118,7 +125,7 @@ fn fitting(plan: &FaultPlan, call: &Call) -> Vec<StatusOr> {
     } else {
         &plan.statuses
     };
-    let fitting: Vec<StatusOr> = statuses
+    statuses
         .iter()
         .copied()
         .filter(|status| match status {
@@ -126,12 +133,7 @@ fn fitting(plan: &FaultPlan, call: &Call) -> Vec<StatusOr> {
             StatusOr::Status(410) => matches!(call.verb, Verb::List | Verb::Watch),
             _ => true,
         })
-        .collect();
-    if fitting.is_empty() {
-        STATUSES.to_vec()
-    } else {
-        fitting
-    }
+        .collect()
 }
 
 /// A die for each question: the answer to one does not depend on whether another was asked, so taking a word out of a plan
@@ -253,6 +255,8 @@ mod tests {
             assert!(!fates(line, &get, 50).contains(&conflict));
             assert!(fates(line, &put, 50).contains(&conflict));
         }
+        let passed = fates("seed=1 error-before=100% status=409", &get, 50);
+        assert_eq!(passed, [Fate::Pass; 50]);
     }
 
     #[test]

@@ -13,10 +13,26 @@ pub struct Recorder(Arc<Mutex<Record>>);
 #[derive(Default)]
 struct Record {
     calls: BTreeMap<(String, Verb, String), u64>,
+    answers: BTreeMap<Answered, u64>,
     /// By number; numbers are never given twice, so that a call of before a reset cannot be taken for a later one.
     writes: BTreeMap<u64, Recorded>,
     next: u64,
     faults: BTreeMap<&'static str, u64>,
+}
+
+/// A kind of call, and the status of the server's own answer.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Answered {
+    /// The server: `hub` or a member's name.
+    pub scope: String,
+    /// The verb of the call.
+    pub verb: Verb,
+    /// As in [`Call`].
+    pub resource: String,
+    /// The namespace in the path.
+    pub namespace: Option<String>,
+    /// The HTTP status.
+    pub status: u16,
 }
 
 /// A write call and its outcome.
@@ -50,6 +66,12 @@ impl Recorder {
     #[must_use]
     pub fn calls(&self) -> BTreeMap<(String, Verb, String), u64> {
         self.record().calls.clone()
+    }
+
+    /// The number of answers of servers, by what was asked.
+    #[must_use]
+    pub fn answers(&self) -> BTreeMap<Answered, u64> {
+        self.record().answers.clone()
     }
 
     /// The total number of calls.
@@ -112,6 +134,17 @@ impl Recorder {
             },
         );
         Some(WriteId(number))
+    }
+
+    pub(super) fn answered(&self, call: &Call, status: u16) {
+        let answered = Answered {
+            scope: call.scope.clone(),
+            verb: call.verb,
+            resource: call.resource.clone(),
+            namespace: call.namespace.clone(),
+            status,
+        };
+        *self.record().answers.entry(answered).or_default() += 1;
     }
 
     pub(super) fn became(&self, write: Option<WriteId>, outcome: Outcome) {

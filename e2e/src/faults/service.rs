@@ -134,6 +134,9 @@ where
         }
         recorder.became(write, Outcome::Sent);
         let answered = self.send(request).await;
+        if let Ok(response) = &answered {
+            recorder.answered(&call, response.status().as_u16());
+        }
         recorder.became(
             write,
             answered

@@ -61,6 +61,7 @@ pub const KINDS: &[Kind] = &[
     namespaced("Job", "batch/v1", "jobs"),
     namespaced("CronJob", "batch/v1", "cronjobs"),
     namespaced("Pod", "v1", "pods"),
+    namespaced("ReplicationController", "v1", "replicationcontrollers"),
     namespaced("Service", "v1", "services"),
     namespaced("NetworkPolicy", "networking.k8s.io/v1", "networkpolicies"),
     namespaced("Ingress", "networking.k8s.io/v1", "ingresses"),
@@ -120,6 +121,16 @@ pub const KINDS: &[Kind] = &[
     namespaced("Role", "rbac.authorization.k8s.io/v1", "roles"),
     namespaced("RoleBinding", "rbac.authorization.k8s.io/v1", "rolebindings"),
     cluster("ClusterRole", "rbac.authorization.k8s.io/v1", "clusterroles"),
+    cluster(
+        "MutatingWebhookConfiguration",
+        "admissionregistration.k8s.io/v1",
+        "mutatingwebhookconfigurations",
+    ),
+    cluster(
+        "ValidatingWebhookConfiguration",
+        "admissionregistration.k8s.io/v1",
+        "validatingwebhookconfigurations",
+    ),
     cluster("PriorityClass", "scheduling.k8s.io/v1", "priorityclasses"),
     cluster(
         "ClusterPropagationPolicy",

@@ -48,7 +48,7 @@ pub(super) fn works(scene: &Scene) -> String {
     names::execution_namespace(cluster(scene))
 }
 
-fn lease(scene: &Scene) -> String {
+pub(super) fn lease(scene: &Scene) -> String {
     let all = "/apis/coordination.k8s.io/v1/namespaces/karmada-cluster/leases";
     format!("{all}/{}", cluster(scene))
 }
@@ -62,13 +62,19 @@ fn options(scene: &Scene) -> Options {
 }
 
 fn start(scene: &Scene) -> Result<Agent> {
+    start_as(scene, None)
+}
+
+/// Starts it as a user of the hub; `None` is admin.
+pub(super) fn start_as(scene: &Scene, user: Option<&str>) -> Result<Agent> {
     let fleet = &scene.bed.fleet;
-    let (hub, member) = (fleet.hub.config(), fleet.members[2].config());
+    let (mut hub, member) = (fleet.hub.config(), fleet.members[2].config());
+    hub.auth_info.impersonate = user.map(str::to_owned);
     Agent::start(options(scene), hub, member, scene.bed.log.thread())
 }
 
 /// The objects of a hub with a registered cluster in Pull mode, and the Work of a namespace.
-async fn registered(scene: &mut Scene, mode: &str) -> Result<()> {
+pub(super) async fn registered(scene: &mut Scene, mode: &str) -> Result<()> {
     // Deleted with the test.
     let works = scene.space_of(&works(scene)).ns;
     let object = json!({"apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster",
