@@ -362,7 +362,7 @@ async fn each_right_that_is_granted_is_used_and_none_lacks(scene: &mut Scene) ->
     // Everything is deleted.
     scene.start().await?;
     scene.quiet().await?;
-    life.leave_a_binding().await?;
+    life.leave_loose_ends().await?;
     for life in [life, second] {
         life.end(scene).await?;
     }

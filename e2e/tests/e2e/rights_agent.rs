@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use anyhow::{Result, ensure};
 use entourage_e2e::{
-    harness::{Agent, Scene},
+    harness::{Agent, Scene, status_code},
     tests,
 };
 use serde_json::{Value, json};
@@ -24,7 +24,7 @@ const ROUNDS: [&[(&str, &str)]; 6] = [
         ("watch", "clusters.cluster.karmada.io"),
         ("list", "works.work.karmada.io"),
     ],
-    &[("watch", "works.work.karmada.io")],
+    &[("watch", "works.work.karmada.io"), ("create", "events")],
     // Its id.
     &[("patch", "clusters.cluster.karmada.io")],
     &[
@@ -34,7 +34,6 @@ const ROUNDS: [&[(&str, &str)]; 6] = [
     ],
     &[
         ("get", "clusters.cluster.karmada.io"),
-        ("create", "events"),
         ("create", "leases.coordination.k8s.io"),
         ("patch", "works.work.karmada.io"),
         ("patch", "works.work.karmada.io/status"),
@@ -42,7 +41,11 @@ const ROUNDS: [&[(&str, &str)]; 6] = [
 ];
 
 /// The rights that are not needed here, and why.
-const UNUSED: [(&str, &str, &str); 1] = [("patch", "events", "asked for when an Event is repeated, which none is here")];
+const UNUSED: [(&str, &str, &str); 1] = [(
+    "patch",
+    "events",
+    "asked for when an Event is repeated, which none is here",
+)];
 
 /// Rights for requests that are not repeated after a refusal; the next one is sent.
 const LOST: [(&str, &str); 2] = [("create", "events"), ("get", "clusters.cluster.karmada.io")];
@@ -101,8 +104,8 @@ async fn each_right_of_an_agent_that_is_denied_is_named_and_made_up_for(scene: &
         scene.bed.log.clear();
         let user = grant(scene, &denied).await?;
         forget(scene).await?;
-        let agent = start_as(scene, Some(&user))?;
         need(scene, number).await?;
+        let agent = start_as(scene, Some(&user))?;
         until_named(scene, &agent.faults, &denied, &Answers::new()).await?;
         unharmed(scene, &agent)?;
         let before = answers(&agent.faults);
@@ -135,11 +138,16 @@ async fn need(scene: &Scene, number: usize) -> Result<()> {
     let mut map = config("0");
     map["metadata"]["name"] = json!(other);
     create(scene, &other, map).await?;
-    let path = format!("/apis/work.karmada.io/v1alpha1/namespaces/{}/works/{other}", works(scene));
+    let path = format!(
+        "/apis/work.karmada.io/v1alpha1/namespaces/{}/works/{other}",
+        works(scene)
+    );
     scene.hub.call("DELETE", &path, None).await?;
     // It is there when the agent has renewed it.
-    let _ = scene.hub.call("DELETE", &lease(scene), None).await;
-    Ok(())
+    match scene.hub.call("DELETE", &lease(scene), None).await {
+        Err(error) if status_code(&error) != 404 => Err(error),
+        _ => Ok(()),
+    }
 }
 
 /// Makes the Cluster one that no agent has reported about.

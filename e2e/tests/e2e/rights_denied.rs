@@ -281,7 +281,7 @@ async fn deletions_that_are_denied_are_named_and_made_up_for(scene: &mut Scene) 
     scene.quiet().await?;
     let before = answers(&scene.faults);
     deny(scene, &denied).await?;
-    life.leave_a_binding().await?;
+    life.leave_loose_ends().await?;
     life.change(scene, 2).await?;
     life.end(scene).await?;
     until_named(scene, &scene.faults, &denied, &before).await?;

@@ -299,25 +299,47 @@ impl Life {
         self.distribute("end", &[&space.ns]).await?;
         gone(space.end_distribution("there", "Background").await)?;
         let member = scene.member("member1")?;
-        for slice in member.list("EndpointSlice", &space.ns, "kubernetes.io/service-name=life").await? {
+        for slice in member
+            .list("EndpointSlice", &space.ns, "kubernetes.io/service-name=life")
+            .await?
+        {
             let name = slice["metadata"]["name"].as_str().unwrap_or_default();
             gone(member.delete("EndpointSlice", &space.ns, name).await)?;
         }
         Ok(())
     }
 
-    /// A binding that nothing needs and nothing owns: no garbage collector is faster than the controllers.
-    pub(super) async fn leave_a_binding(&self) -> Result<()> {
-        let (name, api) = (self.space.own("loose"), "rbac.authorization.k8s.io/v1");
+    /// Bindings that nothing needs, and the Service of no ServiceImport: of all that the controllers delete, what a garbage collector
+    /// leaves to them, because it has no owner or one of a version that is not served.
+    pub(super) async fn leave_loose_ends(&self) -> Result<()> {
+        let owner = json!({"apiVersion": "multicluster.x-k8s.io/v1alpha0", "kind": "ServiceImport", "name": "loose", "uid": "gone"});
         self.space
-            .apply(json!({"apiVersion": api, "kind": "ClusterRole", "metadata": {"name": name}, "rules": []}))
+            .apply(json!({"apiVersion": "v1", "kind": "Service",
+                "metadata": {"name": "derived-loose", "ownerReferences": [owner]}, "spec": {"ports": [{"port": 80}]}}))
             .await?;
-        let binding = json!({
-            "apiVersion": "work.karmada.io/v1alpha2", "kind": "ClusterResourceBinding",
-            "metadata": {"name": format!("{name}-clusterrole")},
-            "spec": {"resource": {"apiVersion": api, "kind": "ClusterRole", "name": name}},
-        });
-        self.space.apply(binding).await.map(drop)
+        let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+            "metadata": {"name": self.space.own("loose")}, "rules": []});
+        for (kind, object) in [
+            ("ClusterResourceBinding", role),
+            ("ResourceBinding", manifests::config_map("loose", "one")),
+        ] {
+            let (name, of) = (&object["metadata"]["name"], &object["kind"]);
+            let name = format!(
+                "{}-{}",
+                name.as_str().unwrap_or_default(),
+                of.as_str().unwrap_or_default()
+            );
+            let mut resource = selector(&object);
+            if kind == "ResourceBinding" {
+                resource["namespace"] = json!(self.space.ns);
+            }
+            self.space.apply(object).await?;
+            self.space
+                .apply(json!({"apiVersion": "work.karmada.io/v1alpha2", "kind": kind,
+                    "metadata": {"name": name.to_lowercase()}, "spec": {"resource": resource}}))
+                .await?;
+        }
+        Ok(())
     }
 
     /// Waits until the members have what the life says after this change.
@@ -344,7 +366,9 @@ impl Life {
                 self.space.until_copy(member, kind, NAME, as_wanted).await?;
             }
             let own = self.space.own(NAME);
-            self.space.until_copy(member, "ClusterRole", &own, |_| Ok(())).await?;
+            self.space
+                .until_copy(member, "ClusterRole", &own, |_| Ok(()))
+                .await?;
         }
         Ok(())
     }
