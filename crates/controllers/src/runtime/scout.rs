@@ -8,10 +8,10 @@
 //! - a moment after a CustomResourceDefinition changed, and a few times more: servers take seconds to serve a new definition.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -60,17 +60,23 @@ const IDLE: Duration = Duration::from_secs(305);
 /// The results for wanted kinds; `None` if unknown, because a server of their group does not respond.
 pub type Found = Vec<(Gvk, Option<Served>)>;
 
+/// The wanted kinds, each with the number of the request for it. A kind that is wanted again is answered again, even if the
+/// task did not run in between.
+type Wanted = BTreeMap<Gvk, u64>;
+
 /// Discovers kinds on one server. Dropping it ends that.
 pub(super) struct Scout {
     /// Distinguishes its messages from those of an earlier one.
     pub(super) run: u64,
-    wanted: watch::Sender<BTreeSet<Gvk>>,
+    wanted: watch::Sender<Wanted>,
+    /// The number of requests for kinds so far.
+    requests: AtomicU64,
     _task: AbortOnDropHandle<()>,
 }
 
 impl Scout {
     pub(super) fn new(server: Server, api: Api, run: u64, brain: mpsc::Sender<Message>) -> Self {
-        let (wanted, kinds) = watch::channel(BTreeSet::new());
+        let (wanted, kinds) = watch::channel(Wanted::new());
         let task = async move {
             let teller = Teller { server, run, brain };
             let make = || look(api.clone(), kinds.clone(), teller.clone());
@@ -79,21 +85,23 @@ impl Scout {
         Self {
             run,
             wanted,
+            requests: AtomicU64::new(0),
             _task: AbortOnDropHandle::new(tokio::spawn(task)),
         }
     }
 
-    /// Sets the wanted kinds. Cost: O(kinds) for a change.
-    pub(super) fn want(&self, kinds: BTreeSet<Gvk>) {
+    /// Sets the wanted kinds. Cost: O(kinds).
+    pub(super) fn want(&self, kinds: &BTreeSet<Gvk>) {
         self.wanted.send_if_modified(|held| {
+            let before = held.len();
             // Kinds compare without their version.
-            let is_change = held.len() != kinds.len()
-                || held
-                    .iter()
-                    .zip(&kinds)
-                    .any(|(held, kind)| held != kind || held.version != kind.version);
-            if is_change {
-                *held = kinds;
+            held.retain(|kind, _| kinds.get(kind).is_some_and(|wanted| wanted.version == kind.version));
+            let mut is_change = held.len() != before;
+            for kind in kinds {
+                if !held.contains_key(kind) {
+                    held.insert(kind.clone(), self.requests.fetch_add(1, Ordering::Relaxed));
+                    is_change = true;
+                }
             }
             is_change
         });
@@ -124,16 +132,16 @@ impl Teller {
     }
 }
 
-async fn look(api: Api, mut wanted: watch::Receiver<BTreeSet<Gvk>>, teller: Teller) {
+async fn look(api: Api, mut wanted: watch::Receiver<Wanted>, teller: Teller) {
     let definitions = Arc::new(Definitions::default());
     let mut watching: Option<AbortOnDropHandle<()>> = None;
     let mut known: Option<Catalog> = None;
     let (mut last, mut due, mut changed) = (None::<Instant>, Instant::now(), None::<Instant>);
-    let mut reported: BTreeSet<Gvk> = BTreeSet::new();
+    let mut reported = Wanted::new();
     let mut failing: Option<Instant> = None;
     loop {
         let kinds = wanted.borrow_and_update().clone();
-        reported.retain(|kind| kinds.contains(kind));
+        reported.retain(|kind, number| kinds.get(kind) == Some(number));
         if kinds.is_empty() {
             // No kind is wanted: no request is sent.
             drop(watching.take());
@@ -147,12 +155,9 @@ async fn look(api: Api, mut wanted: watch::Receiver<BTreeSet<Gvk>>, teller: Tell
         }
         if let Some(catalog) = &known {
             // A new kind is answered by the last catalog, if a change of it would have been reported.
-            let new: BTreeSet<Gvk> = kinds
-                .iter()
-                .filter(|kind| !reported.contains(*kind))
-                .cloned()
-                .collect();
-            let found = find(catalog, &new);
+            let mut new = kinds.clone();
+            new.retain(|kind, _| !reported.contains_key(kind));
+            let found = find(catalog, new.keys());
             let is_served = |(_, served): &(Gvk, Option<Served>)| matches!(served, Some(Served::In(_)));
             if new.is_empty() {
             } else if definitions.is_open.load(Ordering::Relaxed) || found.iter().all(is_served) {
@@ -190,7 +195,7 @@ async fn look(api: Api, mut wanted: watch::Receiver<BTreeSet<Gvk>>, teller: Tell
                     let task = follow(api.clone(), revision.to_owned(), definitions.clone());
                     watching = Some(AbortOnDropHandle::new(tokio::spawn(task)));
                 }
-                let found = find(&catalog, &kinds);
+                let found = find(&catalog, kinds.keys());
                 (reported, known, failing) = (kinds, Some(catalog), None);
                 if teller.tell(found).await.is_none() {
                     return;
@@ -199,7 +204,7 @@ async fn look(api: Api, mut wanted: watch::Receiver<BTreeSet<Gvk>>, teller: Tell
             Err(failure) => {
                 debug!(cluster = api.name(), error = ?failure, "discovery failed");
                 if failing.get_or_insert(began).elapsed() >= PATIENCE {
-                    let unknown = kinds.into_iter().map(|kind| (kind, None));
+                    let unknown = kinds.into_keys().map(|kind| (kind, None));
                     if teller.tell(unknown.collect()).await.is_none() {
                         return;
                     }
@@ -228,8 +233,8 @@ fn earliest(last: Option<Instant>, spacing: Duration) -> Instant {
 }
 
 /// The served versions of these kinds; their plurals are known from then on.
-fn find(catalog: &Catalog, kinds: &BTreeSet<Gvk>) -> Found {
-    let found = kinds.iter().map(|kind| {
+fn find<'a>(catalog: &Catalog, kinds: impl Iterator<Item = &'a Gvk>) -> Found {
+    let found = kinds.map(|kind| {
         catalog::learn(catalog, kind);
         (kind.clone(), catalog.find(kind))
     });

@@ -196,7 +196,7 @@ impl Watches {
                 Watch::Templates(gvk) | Watch::Copies(_, gvk) => Some(gvk.clone()),
                 _ => None,
             });
-            waiting.scout.want(kinds.collect());
+            waiting.scout.want(&kinds.collect());
         }
     }
 

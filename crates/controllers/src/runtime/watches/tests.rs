@@ -178,3 +178,28 @@ async fn a_kind_that_begins_to_be_served_is_found_by_its_definition_and_one_that
         "it was reported: {seen:?}"
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_is_restarted_in_the_moment_it_is_found_to_be_served_waits_for_no_other_look() {
+    let (api, _) = server(Arc::default());
+    let (mut watches, mut inbox) = watches();
+    let shops = templates("Shop");
+    let demand = BTreeSet::from([shops.clone()]);
+    watches.demand(1, &demand, |_| Some(api.clone()));
+    let found = loop {
+        match inbox.recv().await {
+            Some(Message::Looked { server, run, found }) => break (server, run, found),
+            Some(_) => {}
+            None => panic!("the scout ended"),
+        }
+    };
+    watches.looked(&found.0, found.1, found.2);
+    // The interpretation of the kind changes in the same batch of messages: the scout does not run in between.
+    assert!(watches.end(&shops), "it was started");
+    watches.demand(2, &demand, |_| Some(api.clone()));
+    let seen = take_in(&mut watches, &mut inbox, Duration::from_secs(2)).await;
+    assert!(
+        seen.iter().any(|each| matches!(each, Observation::Listed { .. })),
+        "{seen:?}"
+    );
+}
