@@ -10,6 +10,8 @@
 //!   beyond it pauses all of them on that member, until a user releases the pause.
 //! - No unexplained deletion is made if the hub looks empty (`HubLooksEmpty`) or was restored under this process
 //!   (`HubRolledBack`) before a user releases it.
+//! - Whether it looks empty is decided when the kinds with copies on the member are listed; until then unexplained deletions
+//!   wait ([`crate::plan::SyncRequirement::Templates`]).
 //! - A pause is recorded as a condition of the Cluster, and outlives restarts. A release names the pause, so it releases no
 //!   later one.
 //! - Explained deletions are not paused, unless [`crate::config::Config::removal_budget`] limits them, too.
@@ -32,7 +34,7 @@ use crate::{
     condition as conditions,
     fleet::Fleet,
     memory::deletion_pauses::Cause,
-    object::{Str, Time},
+    object::{Gvk, Str, Time},
     observation::Watch,
     plan::{Event, Plan, Regarding, SyncRequirement},
 };
@@ -45,10 +47,6 @@ const SHARE: usize = 10;
 
 /// The time after a restore of the hub for which unexplained deletions are attributed to it.
 const ROLLBACK_LASTS: i64 = 3_600_000;
-
-/// The time for which a release permits unexplained deletions: also those that follow from the ones that waited, and after a
-/// restart.
-const RELEASE_LASTS: i64 = 600_000;
 
 /// The time after which a pause reports the number of waiting deletions.
 const COUNTED_AFTER: i64 = 5_000;
@@ -71,8 +69,17 @@ pub(crate) fn hold(
         .get(cluster)
         .and_then(|limiter| limiter.pause.as_ref())
         .is_some_and(|pause| !explained || pause.cause == Cause::Budget);
+    if !fleet.config.limit_deletions {
+        return None;
+    }
+    if !paused && !explained && !counted && let Some(gvk) = unlisted(fleet, cluster, now) {
+        return Some(Plan::wait_for(
+            SyncRequirement::Templates(gvk.clone()),
+            format!("the hub may look empty because {gvk} is not listed yet"),
+        ));
+    }
     let due = || !counted && cause(fleet, cluster, explained, now).is_some();
-    (fleet.config.limit_deletions && (paused || due())).then(|| {
+    (paused || due()).then(|| {
         Plan::wait_for(
             SyncRequirement::Removals(cluster.clone()),
             format!("deletions on {cluster} are paused"),
@@ -80,13 +87,25 @@ pub(crate) fn hold(
     })
 }
 
+/// The kind that must be listed before anybody can say whether the hub looks empty. Cost: O(log members).
+fn unlisted<'a>(fleet: &'a Fleet, cluster: &str, now: Time) -> Option<&'a Gvk> {
+    let limiter = fleet.memory.deletion_pauses.members.get(cluster)?;
+    let gvk = limiter.measured.as_ref()?.unlisted.as_ref()?;
+    (!limiter.is_released(now) && !is_listed(fleet, gvk)).then_some(gvk)
+}
+
+/// True if the objects of a kind on the hub are known, or never can be.
+fn is_listed(fleet: &Fleet, gvk: &Gvk) -> bool {
+    fleet.has(&SyncRequirement::Templates(gvk.clone()))
+}
+
 /// The reason why one more deletion would exceed a limit now, or `None`.
 fn cause(fleet: &Fleet, cluster: &str, explained: bool, now: Time) -> Option<Cause> {
     let limiter = fleet.memory.deletion_pauses.members.get(cluster)?;
-    let released = limiter.released;
-    if released.is_some_and(|released| now < released.plus(RELEASE_LASTS)) {
+    if limiter.is_released(now) {
         return None;
     }
+    let released = limiter.released;
     let (all, budget) = (limiter.all.count(now), fleet.config.removal_budget);
     if budget.is_some_and(|budget| all >= budget as usize) {
         return Some(Cause::Budget);
@@ -102,11 +121,11 @@ fn cause(fleet: &Fleet, cluster: &str, explained: bool, now: Time) -> Option<Cau
     if rolled_back.is_some_and(|at| released.is_none_or(|released| released < at)) {
         return Some(Cause::HubRolledBack);
     }
-    let (_, limit, looks_empty) = limiter.measured?;
-    if looks_empty {
+    let measured = limiter.measured.as_ref()?;
+    if measured.looks_empty && measured.unlisted.is_none() {
         return Some(Cause::HubLooksEmpty);
     }
-    (limiter.unexplained.count(now) >= limit).then_some(Cause::Unexplained)
+    (limiter.unexplained.count(now) >= measured.limit).then_some(Cause::Unexplained)
 }
 
 /// Sets the condition of a Cluster that reports whether its deletions are paused. Returns the event of a pause that begins, and

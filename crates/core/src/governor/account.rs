@@ -1,13 +1,15 @@
 //! The counts before and after a key is planned, and the pauses that follow.
 
+use std::collections::BTreeSet;
+
 use entourage_api::keys::annotation;
 
-use super::{COUNTED_AFTER, LEAST, SHARE, cause};
+use super::{COUNTED_AFTER, LEAST, SHARE, cause, is_listed};
 use crate::{
     cache::Binding,
     fleet::{Fleet, secrets::is_revoked, wanted::wants},
-    memory::deletion_pauses::{Cause, Pause, WINDOW, explains, pause_name},
-    object::{ResourceId, Str, Time},
+    memory::deletion_pauses::{Cause, Measured, Pause, WINDOW, explains, pause_name},
+    object::{Gvk, ResourceId, Str, Time},
     observation::Watch,
     places::Place,
     plan::{Change, Key, Plan, RemovalMode, SyncRequirement},
@@ -161,25 +163,30 @@ pub(crate) fn account(fleet: &mut Fleet, key: &Key, plan: &Plan, now: Time) {
     }
 }
 
-/// Before an unexplained deletion is planned: counts the copies that the limit depends on, once a minute for each member. Cost:
-/// O(1); O(resources × their clusters) when that is due.
+/// Before an unexplained deletion is planned: counts the copies that the limit depends on, once a minute for each member, and
+/// when a list that was missing has arrived. Cost: O(1); O(resources × their clusters) when that is due.
 fn measure(fleet: &mut Fleet, cluster: &Str, now: Time) {
-    let limiter = fleet
-        .memory
-        .deletion_pauses
-        .members
-        .entry(cluster.clone())
-        .or_default();
-    if limiter.measured.is_some_and(|(at, ..)| now < at.plus(WINDOW)) {
+    let limiter = fleet.memory.deletion_pauses.members.get(cluster);
+    if let Some(measured) = limiter.and_then(|limiter| limiter.measured.as_ref())
+        && now < measured.at.plus(WINDOW)
+        && measured.unlisted.as_ref().is_none_or(|gvk| !is_listed(fleet, gvk))
+    {
         return;
     }
-    let (mut copies, mut unexplained, mut standing) = (0, 0, false);
-    for resource in fleet.cache.resources.values() {
-        let state = resource.copies.get(cluster);
-        let Some(state) = state.filter(|state| state.live.is_some()) else {
+    let unlisted: BTreeSet<&Gvk> = (fleet.graph.kinds.iter())
+        .filter(|gvk| !is_listed(fleet, gvk))
+        .collect();
+    let (mut copies, mut unexplained, mut standing, mut waits_for) = (0, 0, false, None);
+    for (id, resource) in &fleet.cache.resources {
+        let is_placed = |binding: &Binding| binding.accounts_for(cluster);
+        let state = resource.copies.get(cluster).filter(|state| state.live.is_some());
+        let is_here = || state.is_some() || resource.binding.as_ref().is_some_and(is_placed);
+        if waits_for.is_none() && unlisted.contains(&id.gvk) && is_here() {
+            waits_for = Some(id.gvk.clone());
+        }
+        let Some(state) = state else {
             // Members list their kinds one after the other: the copy of an object of the hub may not be observed yet.
-            let is_placed = |binding: &Binding| binding.accounts_for(cluster);
-            standing |= resource.standing().is_some() && resource.binding.as_ref().is_some_and(is_placed);
+            standing |= resource.standing().is_some() && is_here();
             continue;
         };
         copies += 1;
@@ -188,8 +195,14 @@ fn measure(fleet: &mut Fleet, cluster: &Str, now: Time) {
             standing |= resource.standing().is_some();
         }
     }
-    let limit = LEAST.max(copies / SHARE);
-    limiter.measured = Some((now, limit, unexplained > LEAST && !standing));
+    let looks_empty = unexplained > LEAST && !standing;
+    let limiter = fleet.memory.deletion_pauses.members.entry(cluster.clone());
+    limiter.or_default().measured = Some(Measured {
+        at: now,
+        limit: LEAST.max(copies / SHARE),
+        looks_empty,
+        unlisted: waits_for.filter(|_| looks_empty),
+    });
 }
 
 /// Counts a deletion on a member that is about to be executed.
@@ -232,7 +245,7 @@ fn pause(fleet: &mut Fleet, cluster: &Str, explained: bool, now: Time) {
         ),
         _ => (
             limiter.unexplained.count(now),
-            limiter.measured.map_or(LEAST, |(_, limit, _)| limit),
+            limiter.measured.as_ref().map_or(LEAST, |measured| measured.limit),
         ),
     };
     limiter.pause = Some(Pause {

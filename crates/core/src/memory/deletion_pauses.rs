@@ -13,6 +13,10 @@ use crate::{
 /// The window: a minute, in milliseconds.
 pub(crate) const WINDOW: i64 = 60_000;
 
+/// The time for which a release permits unexplained deletions: also those that follow from the ones that waited, and after a
+/// restart.
+const RELEASE_LASTS: i64 = 600_000;
+
 /// The time for which an edit explains that a copy is no longer wanted.
 const EDIT_EXPLAINS: i64 = 3_600_000;
 
@@ -86,15 +90,35 @@ impl Window {
     }
 }
 
+/// The copies on a member that the limit of its deletions depends on, as last counted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Measured {
+    pub(crate) at: Time,
+    /// The number of deletions within a minute that may go unexplained.
+    pub(crate) limit: usize,
+    /// True if the hub looks empty.
+    pub(crate) looks_empty: bool,
+    /// A kind with copies on the member whose objects on the hub are not listed yet: before, nobody knows whether the hub is
+    /// empty.
+    pub(crate) unlisted: Option<Gvk>,
+}
+
 /// Counts the deletions on one member, and pauses them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DeletionLimiter {
     pub(crate) unexplained: Window,
-    /// The last count: its time, the number of deletions that may go unexplained, and true if the hub looks empty.
-    pub(crate) measured: Option<(Time, usize, bool)>,
+    pub(crate) measured: Option<Measured>,
     pub(crate) all: Window,
     pub(crate) pause: Option<Pause>,
     pub(crate) released: Option<Time>,
+}
+
+impl DeletionLimiter {
+    /// True while a release permits unexplained deletions.
+    pub(crate) fn is_released(&self, now: Time) -> bool {
+        self.released
+            .is_some_and(|released| now < released.plus(RELEASE_LASTS))
+    }
 }
 
 /// The state of all members.

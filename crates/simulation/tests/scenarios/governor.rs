@@ -243,6 +243,36 @@ fn a_hub_does_not_look_empty_because_a_member_is_slow_to_list_what_stays() {
 }
 
 #[test]
+fn a_hub_does_not_look_empty_before_its_objects_are_listed() {
+    let mut world = filled(World::new(&["member1", "member2"]), 30);
+    world.apply(namespace("left", &json!({})));
+    let mut there = config_map("there", "a");
+    there["metadata"]["namespace"] = json!("left");
+    world.apply(there);
+    let mut there = policy_of("there", "v1", "ConfigMap", "there", &["member1"]);
+    there["metadata"]["namespace"] = json!("left");
+    world.apply(there);
+    assert!(world.settle());
+    let of_left = |key: &ResourceId| &*key.namespace == "left" || &*key.name == "left";
+    assert!(world.members["member1"].keys().any(of_left));
+    // The namespace and its contents end while nobody watches; its end on member1 is planned before the ConfigMaps are listed.
+    world.hub.retain(|key, _| !of_left(key));
+    world.members.get_mut("member1").expect("member1").retain(|key, _| &*key.namespace != "left");
+    lose(&mut world, 25);
+    let slow = Watch::Templates(Gvk::new("v1", "ConfigMap"));
+    world.shut.insert(slow.clone());
+    world.restart();
+    assert!(world.settle_for(10_000));
+    assert_eq!(held(&world), 30);
+    assert!(world.members["member1"].keys().any(of_left), "not before the proof is complete");
+    world.shut.remove(&slow);
+    assert!(world.settle_for(600_000));
+    assert_eq!(held(&world), 25);
+    assert!(!world.members["member1"].keys().any(of_left));
+    assert!(paused(&world).is_null(), "{}", paused(&world));
+}
+
+#[test]
 fn a_hub_that_was_rolled_back_has_nothing_deleted() {
     let mut world = settled();
     world.apply(config_map("red", "a"));
