@@ -41,6 +41,7 @@ mod decide;
 pub mod queue;
 pub mod retries;
 pub mod scout;
+mod sync_report;
 pub mod timers;
 pub(crate) mod watches;
 
@@ -48,6 +49,7 @@ pub use crate::inbox::{INBOX, Message};
 pub use decide::Decide;
 use queue::{Priority, Queue};
 use retries::Retries;
+use sync_report::SyncReport;
 use timers::Timers;
 use watches::Watches;
 
@@ -95,6 +97,7 @@ pub async fn run<D: Decide>(options: BrainOptions<D>, stop: CancellationToken) -
         tasks: JoinSet::new(),
         carried: HashMap::new(),
         published: Time(0),
+        sync_report: SyncReport::default(),
         leads: true,
         shared_turn: Server::Hub,
         options,
@@ -115,6 +118,7 @@ struct ControlLoop<D> {
     tasks: JoinSet<Outcome>,
     carried: HashMap<TaskId, Key>,
     published: Time,
+    sync_report: SyncReport,
     /// The right to act, as last sent to the core.
     leads: bool,
     /// Of the members that share a capacity, the last of which a plan was begun.

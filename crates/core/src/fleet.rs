@@ -55,7 +55,7 @@ use crate::{
     kinds,
     memory::Memory,
     object::{Gvk, NamespacedName, ResourceId, Str},
-    observation::{ServicePart, Watch},
+    observation::{Server, ServicePart, Watch},
 };
 
 /// The fleet as this process knows it.
@@ -161,6 +161,16 @@ impl Fleet {
         // A probe ends within its deadline, one way or the other.
         let probed = |member: &Member| member.probe.is_some();
         watched && self.cache.members.values().all(probed)
+    }
+
+    /// The watches that [`Self::is_synced`] misses; none if only a probe is missing. Cost: O(watches).
+    #[must_use]
+    pub fn unsynced(&self) -> Vec<Watch> {
+        let counts = |watch: &&Watch| match watch.server() {
+            Server::Hub => true,
+            Server::Member(cluster) => self.answers(&cluster),
+        };
+        self.cache.watches.unsynced().filter(counts).cloned().collect()
     }
 
     /// True if a Cluster is in Pull mode: its copies are Works, which its agent applies. Cost: O(log Clusters).

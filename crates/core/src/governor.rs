@@ -72,7 +72,11 @@ pub(crate) fn hold(
     if !fleet.config.limit_deletions {
         return None;
     }
-    if !paused && !explained && !counted && let Some(gvk) = unlisted(fleet, cluster, now) {
+    if !paused
+        && !explained
+        && !counted
+        && let Some(gvk) = unlisted(fleet, cluster, now)
+    {
         return Some(Plan::wait_for(
             SyncRequirement::Templates(gvk.clone()),
             format!("the hub may look empty because {gvk} is not listed yet"),

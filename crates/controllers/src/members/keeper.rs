@@ -40,7 +40,7 @@ pub(super) struct Keeper {
     /// True if the control loop has the client.
     lent: bool,
     unresponsive: u32,
-    /// Probes in a row without a response, or with an error: recovery is checked earlier than at the next interval.
+    /// Probes in a row without a usable response: recovery is checked earlier than at the next interval.
     poorly: u32,
     /// The time of the next discovery; `None` at once.
     describe_at: Option<Instant>,
@@ -142,8 +142,9 @@ impl Keeper {
             0
         };
         self.poorly = match probe.health {
-            Health::Unresponsive | Health::Unhealthy => self.poorly.saturating_add(1),
-            Health::Healthy | Health::Unauthorized | Health::Unknown => 0,
+            // A server that has just started denies everybody everything until it has read its roles.
+            Health::Unresponsive | Health::Unhealthy | Health::Unknown => self.poorly.saturating_add(1),
+            Health::Healthy | Health::Unauthorized => 0,
         };
         match probe.health {
             Health::Healthy | Health::Unhealthy => self.lend().await?,

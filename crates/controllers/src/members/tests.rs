@@ -956,6 +956,19 @@ async fn a_member_that_does_not_tell_which_cluster_it_is_is_not_lent() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_member_that_has_not_read_its_roles_yet_is_asked_again_soon() {
+    let answers = AtomicU32::new(0);
+    let mut bench = bench(move |asked| match asked.line.as_str() {
+        KUBE_SYSTEM if answers.fetch_add(1, Ordering::SeqCst) < 2 => status(403, "Forbidden"),
+        _ => healthy(asked),
+    });
+    bench.ensure(&cluster("karmada-cluster"));
+    let began = Instant::now();
+    while !bench.probe().await.0.healthy {}
+    assert!(began.elapsed() <= LEAST * 4, "{:?}", began.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
 async fn after_a_broken_connection_nothing_goes_to_another_cluster() {
     let changed = Arc::new(AtomicU32::new(0));
     let wrote = Arc::new(AtomicU32::new(0));

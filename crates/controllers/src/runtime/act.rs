@@ -6,9 +6,13 @@ use entourage_core::{
     plan::{Change, Key},
 };
 use tokio::time::{Instant, timeout_at};
-use tracing::{error, trace, warn};
+use tracing::{error, info, trace, warn};
 
-use super::{ControlLoop, Decide, Ended, INBOX, LAST_WORDS, PLANS, PUBLISH, queue::Priority};
+use super::{
+    ControlLoop, Decide, Ended, INBOX, LAST_WORDS, PLANS, PUBLISH,
+    queue::Priority,
+    sync_report::{self, Due},
+};
 use crate::{
     client::{Api, capacity::Capacity},
     clock,
@@ -217,6 +221,17 @@ impl<D: Decide> ControlLoop<D> {
             return;
         }
         self.published = now;
+        match self.sync_report.note(self.options.decider.is_synced(), now) {
+            Some(Due::Missing) => {
+                let missing = sync_report::named(&self.options.decider.unsynced());
+                warn!(
+                    missing,
+                    "lists have been missing for 30 s, and what depends on them waits"
+                );
+            }
+            Some(Due::Complete) => info!("all lists are complete"),
+            None => {}
+        }
         let metrics = &self.options.metrics;
         for (server, queue) in &self.serialization_keys {
             let (name, limit) = match server {

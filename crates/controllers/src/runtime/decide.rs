@@ -46,6 +46,10 @@ pub trait Decide: Send + 'static {
     fn cluster(&self, name: &str) -> Option<Arc<Cluster>>;
     /// True if all required lists are synced.
     fn is_synced(&self) -> bool;
+    /// The lists that are not synced.
+    fn unsynced(&self) -> Vec<Watch> {
+        Vec::new()
+    }
     /// Sizes, for metrics.
     fn stats(&self) -> Stats;
     /// The state of each ResourceDistribution, for metrics.
@@ -120,6 +124,10 @@ impl Decide for Engine {
 
     fn is_synced(&self) -> bool {
         Fleet::is_synced(self)
+    }
+
+    fn unsynced(&self) -> Vec<Watch> {
+        Fleet::unsynced(self)
     }
 
     fn stats(&self) -> Stats {

@@ -95,7 +95,11 @@ impl Scout {
         self.wanted.send_if_modified(|held| {
             let before = held.len();
             // Kinds compare without their version.
-            held.retain(|kind, _| kinds.get(kind).is_some_and(|wanted| wanted.version == kind.version));
+            held.retain(|kind, _| {
+                kinds
+                    .get(kind)
+                    .is_some_and(|wanted| wanted.version == kind.version)
+            });
             let mut is_change = held.len() != before;
             for kind in kinds {
                 if !held.contains_key(kind) {

@@ -153,6 +153,11 @@ impl WatchTable {
         self.unsynced_on_hub == 0 && !self.unsynced_on.keys().any(counts)
     }
 
+    /// The watches that [`Self::all_synced`] misses. Cost: O(watches).
+    pub(crate) fn unsynced(&self) -> impl Iterator<Item = &Watch> {
+        self.demanded.iter().filter(|watch| self.is_unsettled(watch))
+    }
+
     /// The kinds of the copies that a member refuses to our account or does not serve. Cost: O(watches).
     pub(crate) fn refused_on<'a>(&'a self, cluster: &'a Str) -> impl Iterator<Item = &'a Gvk> {
         self.states.iter().filter_map(move |(watch, state)| match watch {

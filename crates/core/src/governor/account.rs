@@ -169,7 +169,10 @@ fn measure(fleet: &mut Fleet, cluster: &Str, now: Time) {
     let limiter = fleet.memory.deletion_pauses.members.get(cluster);
     if let Some(measured) = limiter.and_then(|limiter| limiter.measured.as_ref())
         && now < measured.at.plus(WINDOW)
-        && measured.unlisted.as_ref().is_none_or(|gvk| !is_listed(fleet, gvk))
+        && measured
+            .unlisted
+            .as_ref()
+            .is_none_or(|gvk| !is_listed(fleet, gvk))
     {
         return;
     }

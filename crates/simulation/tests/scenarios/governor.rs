@@ -257,14 +257,21 @@ fn a_hub_does_not_look_empty_before_its_objects_are_listed() {
     assert!(world.members["member1"].keys().any(of_left));
     // The namespace and its contents end while nobody watches; its end on member1 is planned before the ConfigMaps are listed.
     world.hub.retain(|key, _| !of_left(key));
-    world.members.get_mut("member1").expect("member1").retain(|key, _| &*key.namespace != "left");
+    world
+        .members
+        .get_mut("member1")
+        .expect("member1")
+        .retain(|key, _| &*key.namespace != "left");
     lose(&mut world, 25);
     let slow = Watch::Templates(Gvk::new("v1", "ConfigMap"));
     world.shut.insert(slow.clone());
     world.restart();
     assert!(world.settle_for(10_000));
     assert_eq!(held(&world), 30);
-    assert!(world.members["member1"].keys().any(of_left), "not before the proof is complete");
+    assert!(
+        world.members["member1"].keys().any(of_left),
+        "not before the proof is complete"
+    );
     world.shut.remove(&slow);
     assert!(world.settle_for(600_000));
     assert_eq!(held(&world), 25);
