@@ -127,17 +127,20 @@ async fn each_right_of_an_agent_that_is_denied_is_named_and_made_up_for(scene: &
     Ok(())
 }
 
-/// Has an agent that starts need all its rights: a Work is edited, another one ends, and its Lease is not there.
+/// Has an agent that starts need all its rights: a Work is edited, one is new, which an Event reports, one ends, and its Lease is not
+/// there.
 async fn need(scene: &Scene, number: usize) -> Result<()> {
     let value = (number + 1).to_string();
     edit(scene, "config", |work| {
         work["spec"]["workload"]["manifests"][0]["data"]["k"] = json!(value);
     })
     .await?;
-    let other = format!("other-{number}");
-    let mut map = config("0");
-    map["metadata"]["name"] = json!(other);
-    create(scene, &other, map).await?;
+    let (new, other) = (format!("new-{number}"), format!("other-{number}"));
+    for name in [&new, &other] {
+        let mut map = config("0");
+        map["metadata"]["name"] = json!(name);
+        create(scene, name, map).await?;
+    }
     let path = format!(
         "/apis/work.karmada.io/v1alpha1/namespaces/{}/works/{other}",
         works(scene)
