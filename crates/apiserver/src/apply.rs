@@ -227,7 +227,7 @@ fn only_writable(resource: &Resource, subresource: &str, set: &mut FieldSet) {
     let status = |element: &Element| is(element, "status");
     match subresource {
         "" if writes_no_status(resource) => set.retain(|element| !status(element)),
-        // Of what a built-in kind has beside it, the spec is set back.
+        // Of what a built-in kind has beside it, the spec is set back, and of metadata what the kind keeps.
         "status" => {
             set.retain(|element| status(element) || resource.custom.is_none() && is(element, "metadata"))
         }

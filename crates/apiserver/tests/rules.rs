@@ -443,6 +443,22 @@ async fn the_status_of_a_workload_changes_neither_its_labels_nor_its_owners() {
 }
 
 #[tokio::test]
+async fn the_status_of_some_kinds_changes_no_metadata_of_users() {
+    let cluster = cluster();
+    let schemas = "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas";
+    let schema = json!({"metadata": {"name": "own", "labels": {"kept": "yes"}},
+        "spec": {"priorityLevelConfiguration": {"name": "exempt"}}});
+    make(&cluster, schemas, schema).await;
+    let change = json!({"metadata": {"labels": {"kept": "no"}, "annotations": {"a": "b"}, "finalizers": ["example.com/f"]},
+        "status": {"conditions": [{"type": "Dangling", "status": "False"}]}});
+    let (code, answer) = ask(&cluster, "PATCH", &format!("{schemas}/own/status"), change).await;
+    assert_eq!(code, 200, "{answer}");
+    assert_eq!(answer["metadata"]["labels"], json!({"kept": "yes"}));
+    assert!(answer["metadata"]["annotations"].is_null() && answer["metadata"]["finalizers"].is_null());
+    assert_eq!(answer["status"]["conditions"][0]["type"], "Dangling");
+}
+
+#[tokio::test]
 async fn a_crd_does_not_replace_a_built_in_kind() {
     let cluster = cluster();
     let name = "roles.rbac.authorization.k8s.io";

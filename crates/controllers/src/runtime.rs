@@ -324,9 +324,7 @@ impl<D: Decide> ControlLoop<D> {
             .hands
             .interpreters
             .tell(self.options.decider.interpreter());
-        for watch in self.options.decider.take_ended() {
-            self.watches.end(&watch);
-        }
+        self.watches.end_those(self.options.decider.take_ended());
         let (hub, connections) = (&self.options.hands.hub, &self.connections);
         self.watches
             .demand(changes, self.options.decider.demand(), |server| match server {

@@ -23,7 +23,7 @@ mod rights;
 pub(crate) mod secrets;
 mod stats;
 pub(crate) mod suspension;
-mod sync_requirement;
+pub(crate) mod sync_requirement;
 pub(crate) mod taints;
 pub(crate) mod target_status;
 pub(crate) mod uses;

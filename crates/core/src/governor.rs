@@ -10,8 +10,8 @@
 //!   beyond it pauses all of them on that member, until a user releases the pause.
 //! - No unexplained deletion is made if the hub looks empty (`HubLooksEmpty`) or was restored under this process
 //!   (`HubRolledBack`) before a user releases it.
-//! - Whether it looks empty is decided when the kinds with copies on the member are listed; until then unexplained deletions
-//!   wait ([`crate::plan::SyncRequirement::Templates`]).
+//! - Whether it looks empty is decided when the objects with copies on the member and these copies are listed, or it is certain
+//!   that they cannot be; until then unexplained deletions wait for these lists, unless some object is known to be there.
 //! - A pause is recorded as a condition of the Cluster, and outlives restarts. A release names the pause, so it releases no
 //!   later one.
 //! - Explained deletions are not paused, unless [`crate::config::Config::removal_budget`] limits them, too.
@@ -34,7 +34,7 @@ use crate::{
     condition as conditions,
     fleet::Fleet,
     memory::deletion_pauses::Cause,
-    object::{Gvk, Str, Time},
+    object::{Str, Time},
     observation::Watch,
     plan::{Event, Plan, Regarding, SyncRequirement},
 };
@@ -50,6 +50,9 @@ const ROLLBACK_LASTS: i64 = 3_600_000;
 
 /// The time after which a pause reports the number of waiting deletions.
 const COUNTED_AFTER: i64 = 5_000;
+
+/// The time after which the copies are counted again once the list that was missing has arrived.
+const COUNTED_AGAIN: i64 = 1_000;
 
 /// The time after which a missing list of the hub is reported: lists are late at a start, and fail for moments.
 const BLIND_AFTER: i64 = 60_000;
@@ -72,35 +75,23 @@ pub(crate) fn hold(
     if !fleet.config.limit_deletions {
         return None;
     }
-    if !paused
-        && !explained
-        && !counted
-        && let Some(gvk) = unlisted(fleet, cluster, now)
-    {
+    if paused || (!counted && cause(fleet, cluster, explained, now).is_some()) {
         return Some(Plan::wait_for(
-            SyncRequirement::Templates(gvk.clone()),
-            format!("the hub may look empty because {gvk} is not listed yet"),
-        ));
-    }
-    let due = || !counted && cause(fleet, cluster, explained, now).is_some();
-    (paused || due()).then(|| {
-        Plan::wait_for(
             SyncRequirement::Removals(cluster.clone()),
             format!("deletions on {cluster} are paused"),
-        )
-    })
-}
-
-/// The kind that must be listed before anybody can say whether the hub looks empty. Cost: O(log members).
-fn unlisted<'a>(fleet: &'a Fleet, cluster: &str, now: Time) -> Option<&'a Gvk> {
+        ));
+    }
+    if explained || counted {
+        return None;
+    }
     let limiter = fleet.memory.deletion_pauses.members.get(cluster)?;
-    let gvk = limiter.measured.as_ref()?.unlisted.as_ref()?;
-    (!limiter.is_released(now) && !is_listed(fleet, gvk)).then_some(gvk)
-}
-
-/// True if the objects of a kind on the hub are known, or never can be.
-fn is_listed(fleet: &Fleet, gvk: &Gvk) -> bool {
-    fleet.has(&SyncRequirement::Templates(gvk.clone()))
+    let missing = limiter.measured.as_ref()?.missing.as_ref()?;
+    let why = "it is not known yet whether the hub looks empty: its objects or their copies are not listed";
+    match limiter.is_released(now) {
+        true => None,
+        false if fleet.has(missing) => Some(Plan::wait_until(now.plus(COUNTED_AGAIN), why)),
+        false => Some(Plan::wait_for(missing.clone(), why)),
+    }
 }
 
 /// The reason why one more deletion would exceed a limit now, or `None`.
@@ -126,7 +117,7 @@ fn cause(fleet: &Fleet, cluster: &str, explained: bool, now: Time) -> Option<Cau
         return Some(Cause::HubRolledBack);
     }
     let measured = limiter.measured.as_ref()?;
-    if measured.looks_empty && measured.unlisted.is_none() {
+    if measured.looks_empty {
         return Some(Cause::HubLooksEmpty);
     }
     (limiter.unexplained.count(now) >= measured.limit).then_some(Cause::Unexplained)

@@ -47,8 +47,8 @@ const RULES: &[(&str, &str)] = &[
     // Ages stand alone in a cell of a table.
     (r"(?m)(^|  )\d\ds  ", "${1}0s   "),
     (r"(?m)(^|  )\d\d?s(  |$)", "${1}0s$2"),
-    // Older ones of a slow machine, in the last column.
-    (r"(?m)  (\d{3}s|[2-9]m(\d\d?s)?)$", "  0s"),
+    // Older ones of a slow machine, in the last column; after a colon it is a quantity.
+    (r"(?m)^([^:\n]*)  (\d{3}s|[2-9]m(\d\d?s)?)$", "$1  0s"),
 ];
 
 /// The text with placeholders. `server` is where the API server listens (`127.0.0.1:41233`).
@@ -92,6 +92,7 @@ mod tests {
             ),
             ("timeout=1s period=10s\n", "timeout=1s period=10s\n"),
             ("  cpu:     500m\n", "  cpu:     500m\n"),
+            ("  cpu:     5m\n", "  cpu:     5m\n"),
             ("  uid: 0a1b2c3d-0000-4000-8000-0123456789ab\n", "  uid: <uid>\n"),
             (
                 "  resourceVersion: \"12\"\n",

@@ -112,6 +112,13 @@ async fn each_right_of_an_agent_that_is_denied_is_named_and_made_up_for(scene: &
         grant(scene, &[]).await?;
         let repeated: Vec<Right> = denied.into_iter().filter(|right| !is_in(&LOST, right)).collect();
         until_resumed(&agent.faults, &repeated, &before).await?;
+        let events: Vec<Right> = all
+            .iter()
+            .filter(|right| is_in(&[LOST[0]], right))
+            .cloned()
+            .collect();
+        one_more(scene, &format!("last-{number}")).await?;
+        until_resumed(&agent.faults, &events, &before).await?;
         agent.ready().await?;
         has(scene, Some(&(number + 1).to_string())).await?;
         applied(scene, "config").await?;
@@ -136,11 +143,8 @@ async fn need(scene: &Scene, number: usize) -> Result<()> {
     })
     .await?;
     let (new, other) = (format!("new-{number}"), format!("other-{number}"));
-    for name in [&new, &other] {
-        let mut map = config("0");
-        map["metadata"]["name"] = json!(name);
-        create(scene, name, map).await?;
-    }
+    one_more(scene, &new).await?;
+    one_more(scene, &other).await?;
     let path = format!(
         "/apis/work.karmada.io/v1alpha1/namespaces/{}/works/{other}",
         works(scene)
@@ -151,6 +155,13 @@ async fn need(scene: &Scene, number: usize) -> Result<()> {
         Err(error) if status_code(&error) != 404 => Err(error),
         _ => Ok(()),
     }
+}
+
+/// A Work with a ConfigMap of the same name.
+async fn one_more(scene: &Scene, name: &str) -> Result<()> {
+    let mut map = config("0");
+    map["metadata"]["name"] = json!(name);
+    create(scene, name, map).await.map(drop)
 }
 
 /// Makes the Cluster one that no agent has reported about.
@@ -179,10 +190,10 @@ fn unharmed(scene: &Scene, agent: &Agent) -> Result<()> {
     let panics = scene.bed.log.panics();
     ensure!(panics.is_empty(), "{panics:?}");
     let writes = agent.writes();
-    let kept = format!(" {}/config", scene.ns);
+    let ended = format!(" {}/other-", scene.ns);
     let deleted: Vec<&String> = writes
         .iter()
-        .filter(|write| write.contains(" delete ") && write.contains(&kept))
+        .filter(|write| write.contains(" delete configmaps") && !write.contains(&ended))
         .collect();
     ensure!(deleted.is_empty(), "{deleted:#?}");
     Ok(())

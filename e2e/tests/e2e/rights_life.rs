@@ -344,6 +344,7 @@ impl Life {
 
     /// Waits until the members have what the life says after this change.
     pub(super) async fn until_delivered(&self, number: usize, members: &[&str]) -> Result<()> {
+        let data = json!({"key": number.to_string()});
         for member in members {
             for template in templates() {
                 let (kind, api) = (template["kind"].as_str(), template["apiVersion"].as_str());
@@ -353,7 +354,7 @@ impl Life {
                 }
                 let as_wanted = |copy: &Value| match kind {
                     Some("ConfigMap") => {
-                        ensure!(copy["data"]["key"] == number.to_string(), "other data");
+                        ensure!(copy["data"] == data, "other data");
                         Ok(())
                     }
                     Some("Deployment") => {

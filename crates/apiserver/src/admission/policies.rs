@@ -98,17 +98,18 @@ pub(crate) fn mutate(request: &Request<'_>, object: &mut Object, old: Option<&Ob
                 None => case.variables.push(("object", seen)),
             }
             match mutated(request.resource, mutation, &case.variables, &current) {
-                Ok(next) => current = next,
+                Ok(next) => {
+                    current = next;
+                    // As for all that follows, also if nothing was changed.
+                    request.resource.rules.defaults(&mut current);
+                }
                 Err(_) if ignores(case.policy) => {}
                 Err(error) => return Err(denied(request, case, "Invalid", &error)),
             }
         }
         Ok(())
     })?;
-    if current != *object {
-        request.resource.rules.defaults(&mut current);
-        *object = current;
-    }
+    *object = current;
     Ok(())
 }
 

@@ -98,6 +98,9 @@ pub(crate) struct KindDef {
     pub(crate) selectable: Option<Selectable>,
 }
 
+/// The metadata that users change, which the status of some kinds does not touch.
+pub(crate) const METADATA: &[&str] = &["annotations", "finalizers", "labels", "ownerReferences"];
+
 impl KindDef {
     /// The kind of a type, without rules of its own.
     pub(crate) const fn of<T: Type>() -> Self {

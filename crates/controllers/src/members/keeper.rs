@@ -142,7 +142,7 @@ impl Keeper {
             0
         };
         self.poorly = match probe.health {
-            // A server that has just started denies everybody everything until it has read its roles.
+            // Not known, among others: a server that has just started denies everybody everything until it has read its roles.
             Health::Unresponsive | Health::Unhealthy | Health::Unknown => self.poorly.saturating_add(1),
             Health::Healthy | Health::Unauthorized => 0,
         };

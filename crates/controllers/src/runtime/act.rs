@@ -221,9 +221,14 @@ impl<D: Decide> ControlLoop<D> {
             return;
         }
         self.published = now;
-        match self.sync_report.note(self.options.decider.is_synced(), now) {
+        // Without a missing list only a probe is missing, which ends within its deadline.
+        let unsynced = match self.options.decider.is_synced() {
+            true => Vec::new(),
+            false => self.options.decider.unsynced(),
+        };
+        match self.sync_report.note(unsynced.is_empty(), now) {
             Some(Due::Missing) => {
-                let missing = sync_report::named(&self.options.decider.unsynced());
+                let missing = sync_report::named(&unsynced);
                 warn!(
                     missing,
                     "lists have been missing for 30 s, and what depends on them waits"

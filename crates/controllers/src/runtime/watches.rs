@@ -268,6 +268,18 @@ impl Watches {
             .insert(watch, (run, AbortOnDropHandle::new(tokio::spawn(task))));
     }
 
+    /// Ends watches, which may be demanded again at once: they begin anew then. Cost: O(waiting kinds) if there are any.
+    pub(super) fn end_those(&mut self, watches: BTreeSet<Watch>) {
+        if watches.is_empty() {
+            return;
+        }
+        for watch in watches {
+            self.end(&watch);
+        }
+        // A scout answers for a kind again only if it was not wanted in between.
+        self.look();
+    }
+
     /// Ends a watch; returns true if it ran or waited.
     pub(super) fn end(&mut self, watch: &Watch) -> bool {
         let waiting = self.waiting.get_mut(&watch.server());

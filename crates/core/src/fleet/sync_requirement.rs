@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// The watches that every decision needs.
-pub(super) const BASE: [Watch; 5] = [
+pub(crate) const BASE: [Watch; 5] = [
     Watch::Policies,
     Watch::ClusterPolicies,
     Watch::Bindings,

@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 
 use entourage_api::keys::annotation;
 
-use super::{COUNTED_AFTER, LEAST, SHARE, cause, is_listed};
+use super::{COUNTED_AFTER, LEAST, SHARE, cause};
 use crate::{
     cache::Binding,
-    fleet::{Fleet, secrets::is_revoked, wanted::wants},
+    fleet::{Fleet, secrets::is_revoked, sync_requirement::BASE, wanted::wants},
     memory::deletion_pauses::{Cause, Measured, Pause, WINDOW, explains, pause_name},
-    object::{Gvk, ResourceId, Str, Time},
+    object::{ResourceId, Str, Time},
     observation::Watch,
     places::Place,
     plan::{Change, Key, Plan, RemovalMode, SyncRequirement},
@@ -164,48 +164,67 @@ pub(crate) fn account(fleet: &mut Fleet, key: &Key, plan: &Plan, now: Time) {
 }
 
 /// Before an unexplained deletion is planned: counts the copies that the limit depends on, once a minute for each member, and
-/// when a list that was missing has arrived. Cost: O(1); O(resources × their clusters) when that is due.
+/// when a list that was missing has arrived. Objects of kinds that are not listed count as unknown, not as absent. Cost: O(kinds
+/// in use); O(resources × their clusters) when that is due.
 fn measure(fleet: &mut Fleet, cluster: &Str, now: Time) {
+    let unsynced = unsynced(fleet, cluster);
     let limiter = fleet.memory.deletion_pauses.members.get(cluster);
     if let Some(measured) = limiter.and_then(|limiter| limiter.measured.as_ref())
         && now < measured.at.plus(WINDOW)
-        && measured
-            .unlisted
-            .as_ref()
-            .is_none_or(|gvk| !is_listed(fleet, gvk))
+        && measured.unsynced == unsynced
     {
         return;
     }
-    let unlisted: BTreeSet<&Gvk> = (fleet.graph.kinds.iter())
-        .filter(|gvk| !is_listed(fleet, gvk))
-        .collect();
-    let (mut copies, mut unexplained, mut standing, mut waits_for) = (0, 0, false, None);
+    let (mut copies, mut unexplained, mut unknown, mut standing) = (0, 0, 0, false);
+    let mut missing = None;
     for (id, resource) in &fleet.cache.resources {
-        let is_placed = |binding: &Binding| binding.accounts_for(cluster);
         let state = resource.copies.get(cluster).filter(|state| state.live.is_some());
-        let is_here = || state.is_some() || resource.binding.as_ref().is_some_and(is_placed);
-        if waits_for.is_none() && unlisted.contains(&id.gvk) && is_here() {
-            waits_for = Some(id.gvk.clone());
-        }
-        let Some(state) = state else {
-            // Members list their kinds one after the other: the copy of an object of the hub may not be observed yet.
-            standing |= resource.standing().is_some() && is_here();
+        let is_placed = |binding: &Binding| binding.accounts_for(cluster);
+        if state.is_none() && !resource.binding.as_ref().is_some_and(is_placed) {
             continue;
-        };
-        copies += 1;
-        if resource.last_binding().is_some() && !state.explained {
+        }
+        copies += usize::from(state.is_some());
+        if resource.last_binding().is_none() || state.is_some_and(|state| state.explained) {
+            continue;
+        }
+        // Members list their kinds one after the other: the copy of an object of the hub may not be observed yet.
+        standing |= resource.standing().is_some();
+        let lists = [
+            SyncRequirement::Templates(id.gvk.clone()),
+            SyncRequirement::Copies(cluster.clone(), id.gvk.clone()),
+        ];
+        if let Some(list) = lists.into_iter().find(|list| !fleet.has(list)) {
+            unknown += 1;
+            missing.get_or_insert(list);
+        } else if state.is_some() && !unsynced.contains(&fleet.templates(&id.gvk)) {
             unexplained += 1;
-            standing |= resource.standing().is_some();
         }
     }
-    let looks_empty = unexplained > LEAST && !standing;
+    let may_look_empty = |count: usize| count > LEAST && !standing;
+    let missing = match fleet.is_base_synced() {
+        true => missing.filter(|_| may_look_empty(unexplained + unknown)),
+        false => Some(SyncRequirement::Base),
+    };
     let limiter = fleet.memory.deletion_pauses.members.entry(cluster.clone());
     limiter.or_default().measured = Some(Measured {
         at: now,
         limit: LEAST.max(copies / SHARE),
-        looks_empty,
-        unlisted: waits_for.filter(|_| looks_empty),
+        looks_empty: missing.is_none() && may_look_empty(unexplained),
+        missing,
+        unsynced,
     });
+}
+
+/// The lists of the kinds in use that are not complete now: those of the hub, and those of copies on a member.
+fn unsynced(fleet: &Fleet, cluster: &Str) -> BTreeSet<Watch> {
+    let watches = &fleet.cache.watches;
+    let lists = (fleet.graph.kinds.iter()).flat_map(|gvk| [fleet.templates(gvk), fleet.copies(cluster, gvk)]);
+    lists
+        .chain(BASE)
+        .filter(|list| {
+            watches.is_demanded(list) && !watches.is_synced(list) && !watches.is_no_such_kind(list)
+        })
+        .collect()
 }
 
 /// Counts a deletion on a member that is about to be executed.

@@ -8,6 +8,8 @@ use entourage_api::keys::{annotation, condition, reason};
 use crate::{
     cache::Member,
     object::{Gvk, ResourceId, Str, Time},
+    observation::Watch,
+    plan::SyncRequirement,
 };
 
 /// The window: a minute, in milliseconds.
@@ -98,9 +100,10 @@ pub(crate) struct Measured {
     pub(crate) limit: usize,
     /// True if the hub looks empty.
     pub(crate) looks_empty: bool,
-    /// A kind with copies on the member whose objects on the hub are not listed yet: before, nobody knows whether the hub is
-    /// empty.
-    pub(crate) unlisted: Option<Gvk>,
+    /// The list without which nobody knows whether it does; `None` if it does not, whatever the list has.
+    pub(crate) missing: Option<SyncRequirement>,
+    /// The lists of the kinds in use that were not complete.
+    pub(crate) unsynced: BTreeSet<Watch>,
 }
 
 /// Counts the deletions on one member, and pauses them.

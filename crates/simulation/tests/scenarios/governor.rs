@@ -242,8 +242,13 @@ fn a_hub_does_not_look_empty_because_a_member_is_slow_to_list_what_stays() {
     assert_eq!(held(&world), 10);
 }
 
-#[test]
-fn a_hub_does_not_look_empty_before_its_objects_are_listed() {
+fn of_left(key: &ResourceId) -> bool {
+    &*key.namespace == "left" || &*key.name == "left"
+}
+
+/// Many ConfigMaps of which the hub loses those from this number on while nobody watches, and a namespace of member1 that ends
+/// meanwhile: its end there is planned before all else is listed.
+fn left(from: usize) -> World {
     let mut world = filled(World::new(&["member1", "member2"]), 30);
     world.apply(namespace("left", &json!({})));
     let mut there = config_map("there", "a");
@@ -253,30 +258,64 @@ fn a_hub_does_not_look_empty_before_its_objects_are_listed() {
     there["metadata"]["namespace"] = json!("left");
     world.apply(there);
     assert!(world.settle());
-    let of_left = |key: &ResourceId| &*key.namespace == "left" || &*key.name == "left";
-    assert!(world.members["member1"].keys().any(of_left));
-    // The namespace and its contents end while nobody watches; its end on member1 is planned before the ConfigMaps are listed.
+    assert!(is_left(&world));
     world.hub.retain(|key, _| !of_left(key));
+    let held = world.members.get_mut("member1").expect("member1");
+    held.retain(|key, _| &*key.namespace != "left");
+    lose(&mut world, from);
     world
-        .members
-        .get_mut("member1")
-        .expect("member1")
-        .retain(|key, _| &*key.namespace != "left");
-    lose(&mut world, 25);
+}
+
+fn is_left(world: &World) -> bool {
+    world.members["member1"].keys().any(of_left)
+}
+
+#[test]
+fn a_hub_does_not_look_empty_before_its_objects_are_listed() {
+    let mut world = left(25);
     let slow = Watch::Templates(Gvk::new("v1", "ConfigMap"));
     world.shut.insert(slow.clone());
     world.restart();
     assert!(world.settle_for(10_000));
     assert_eq!(held(&world), 30);
-    assert!(
-        world.members["member1"].keys().any(of_left),
-        "not before the proof is complete"
-    );
+    assert!(is_left(&world), "not before the proof is complete");
     world.shut.remove(&slow);
     assert!(world.settle_for(600_000));
     assert_eq!(held(&world), 25);
-    assert!(!world.members["member1"].keys().any(of_left));
+    assert!(!is_left(&world));
     assert!(paused(&world).is_null(), "{}", paused(&world));
+}
+
+#[test]
+fn a_hub_does_not_look_empty_because_its_objects_cannot_be_listed_for_a_while() {
+    let mut world = left(25);
+    let fails = Watch::Templates(Gvk::new("v1", "ConfigMap"));
+    world.shut.insert(fails.clone());
+    world.restart();
+    assert!(world.settle_for(10_000));
+    world.lose(fails);
+    assert!(world.settle_for(60_000));
+    assert_eq!(held(&world), 30);
+    assert_ne!(paused(&world)["reason"], "HubLooksEmpty", "{}", paused(&world));
+    world.shut.clear();
+    assert!(world.settle_for(600_000));
+    assert_eq!(held(&world), 25);
+    assert_ne!(paused(&world)["status"], "True", "{}", paused(&world));
+}
+
+#[test]
+fn a_hub_that_is_empty_looks_so_also_if_the_copies_are_listed_late() {
+    let mut world = left(0);
+    let slow = Watch::Copies("member1".into(), Gvk::new("v1", "ConfigMap"));
+    world.shut.insert(slow.clone());
+    world.restart();
+    assert!(world.settle_for(10_000));
+    assert!(is_left(&world), "not before the proof is complete");
+    world.shut.remove(&slow);
+    assert!(world.settle_for(600_000));
+    assert_eq!(held(&world), 30);
+    assert!(is_left(&world));
+    assert_eq!(paused(&world)["reason"], "HubLooksEmpty", "{}", paused(&world));
 }
 
 #[test]

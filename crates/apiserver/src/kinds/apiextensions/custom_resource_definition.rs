@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     crd::names,
-    kinds::kind_def::KindDef,
+    kinds::kind_def::{KindDef, METADATA},
     object::{Object, finalizers},
     resource::{Rules, Surroundings},
     schema::declared::{list, object, text},
@@ -74,7 +74,7 @@ impl Rules for Crd {
     }
 
     fn kept_by_status(&self) -> &'static [&'static str] {
-        &["annotations", "finalizers", "labels", "ownerReferences"]
+        METADATA
     }
 
     fn has_generation(&self) -> bool {

@@ -3,7 +3,7 @@
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 
 use crate::{
-    kinds::kind_def::{KindDef, empty_status},
+    kinds::kind_def::{KindDef, METADATA, empty_status},
     names,
     object::{
         Object, field,
@@ -14,6 +14,7 @@ use crate::{
 
 pub(super) static DEF: KindDef = KindDef {
     subresources: &["status"],
+    kept_by_status: METADATA,
     names: names::path_segment,
     defaults: |service| {
         within(made(service, "spec"), "service", |server| {

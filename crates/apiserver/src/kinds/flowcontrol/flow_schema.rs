@@ -3,13 +3,14 @@
 use serde_json::json;
 
 use crate::{
-    kinds::kind_def::{KindDef, empty_status},
+    kinds::kind_def::{KindDef, METADATA, empty_status},
     object::tree::made,
     printer::{AGE, NAME, NONE, Printer, words},
 };
 
 pub(super) static DEF: KindDef = KindDef {
     subresources: &["status"],
+    kept_by_status: METADATA,
     has_generation: true,
     defaults: |schema| {
         let spec = made(schema, "spec");

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::{
-    kinds::kind_def::{KindDef, empty_status},
+    kinds::kind_def::{KindDef, METADATA, empty_status},
     object::Object,
     object::tree::{default, made, text, within},
     printer::{AGE, NAME, NONE, Printer, View, words},
@@ -11,6 +11,7 @@ use crate::{
 
 pub(super) static DEF: KindDef = KindDef {
     subresources: &["status"],
+    kept_by_status: METADATA,
     has_generation: true,
     defaults,
     created: empty_status,

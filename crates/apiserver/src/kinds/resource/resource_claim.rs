@@ -1,7 +1,7 @@
 //! ResourceClaims.
 
 use crate::{
-    kinds::kind_def::{KindDef, empty_status},
+    kinds::kind_def::{KindDef, METADATA, empty_status},
     object::{
         Object,
         tree::{IMMUTABLE, default, each, made, text, within},
@@ -11,6 +11,7 @@ use crate::{
 
 pub(super) static DEF: KindDef = KindDef {
     subresources: &["status"],
+    kept_by_status: METADATA,
     defaults: |claim| devices(made(claim, "spec")),
     created: empty_status,
     changes: Some(|new, old, errors| {

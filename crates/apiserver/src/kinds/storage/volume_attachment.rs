@@ -3,7 +3,7 @@
 use super::csi_driver::named_driver;
 use crate::{
     kinds::{
-        kind_def::{KindDef, empty_status},
+        kind_def::{KindDef, METADATA, empty_status},
         pod_spec::internal,
     },
     names,
@@ -13,6 +13,7 @@ use crate::{
 
 pub(super) static DEF: KindDef = KindDef {
     subresources: &["status"],
+    kept_by_status: METADATA,
     created: |attachment| {
         empty_status(attachment);
         // Always sent.

@@ -195,11 +195,28 @@ async fn a_watch_that_is_restarted_in_the_moment_it_is_found_to_be_served_waits_
     };
     watches.looked(&found.0, found.1, found.2);
     // The interpretation of the kind changes in the same batch of messages: the scout does not run in between.
-    assert!(watches.end(&shops), "it was started");
+    watches.end_those(BTreeSet::from([shops.clone()]));
     watches.demand(2, &demand, |_| Some(api.clone()));
     let seen = take_in(&mut watches, &mut inbox, Duration::from_secs(2)).await;
     assert!(
         seen.iter().any(|each| matches!(each, Observation::Listed { .. })),
         "{seen:?}"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_that_waits_and_is_wanted_anew_is_answered_anew() {
+    let (api, _) = server(Arc::default());
+    let (mut watches, mut inbox) = watches();
+    let dreams = templates("Dream");
+    let demand = BTreeSet::from([dreams.clone()]);
+    for changes in 1..3 {
+        watches.end_those(BTreeSet::from([dreams.clone()]));
+        watches.demand(changes, &demand, |_| Some(api.clone()));
+        let seen = take_in(&mut watches, &mut inbox, Duration::from_secs(6)).await;
+        assert!(
+            matches!(seen.as_slice(), [Observation::Unserved { other: None, .. }]),
+            "{seen:?}"
+        );
+    }
 }

@@ -1,5 +1,5 @@
 //! The life of a hub whose state is recorded for later versions. Only what the world of every version has is used here: a
-//! former version runs this file as it is. One from before failover records [`lived`], any other [`evicting`].
+//! former version runs this file as it is. A state from before failover and that of 0.1.0 are [`lived`], any other is [`evicting`].
 
 use serde_json::{Value, json};
 

@@ -1,7 +1,7 @@
 //! Recorded states: everything on the hub and on its members, as a version left it, in `testdata/upgrade/VERSION`.
 //!
 //! A release records its own state. Those of commits before the first release were recorded by their own code, with `given.rs`
-//! in its scenario tests; `writes.txt` names the commit.
+//! in its scenario tests; their `writes.txt` names the commit.
 
 use std::{
     collections::BTreeMap,
