@@ -47,7 +47,8 @@ executed() {
     for file in Cargo.toml Cargo.lock hack/krew.yaml charts/entourage/Chart.yaml config/manager/kustomization.yaml docs/guides/install.md; do
         grep -qF 99.0.0 "$file" || fail "$file does not name the version"
     done
-    if git grep --line-number --fixed-strings --word-regexp "$version" -- charts config docs/guides >&2; then
+    # The page about upgrades names the versions whose states are tested.
+    if git grep --line-number --fixed-strings --word-regexp "$version" -- charts config docs/guides ':!docs/guides/upgrade.md' >&2; then
         fail "these name the version before"
     fi
 }
