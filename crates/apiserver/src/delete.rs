@@ -197,7 +197,8 @@ fn may_go(resource: &Resource, name: &str, old: &Object, options: &DeleteOptions
     preconditions(resource, name, old, options)
 }
 
-fn write(
+/// Writes another state of an object, unless another write was faster.
+pub(crate) fn write(
     store: &Store,
     resource: &Resource,
     entry: &Entry,
@@ -209,7 +210,13 @@ fn write(
     })
 }
 
-fn preconditions(resource: &Resource, name: &str, old: &Object, options: &DeleteOptions) -> Result<()> {
+/// Refuses another state than that of the preconditions.
+pub(crate) fn preconditions(
+    resource: &Resource,
+    name: &str,
+    old: &Object,
+    options: &DeleteOptions,
+) -> Result<()> {
     let about = About {
         group: &resource.group,
         resource: &resource.kind,

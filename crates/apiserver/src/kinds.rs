@@ -43,7 +43,7 @@ use kind_def::KindDef;
 
 pub(crate) use self::{
     authentication::token_request::DEF as TOKEN_REQUEST, autoscaling::scale::DEF as SCALE,
-    policy::eviction::DEF as EVICTION,
+    pod_spec::resources::is_extended, policy::eviction::DEF as EVICTION,
 };
 
 /// The kinds that are served, by group, in the order of discovery.

@@ -72,7 +72,7 @@ pub(crate) fn row(resource: &Resource, object: &Object, include: Include, now: i
     let seen = internal.as_ref().unwrap_or(object);
     let view = View { object: seen, now };
     let cells = match &resource.custom {
-        _ if is_scale(object) => SCALE.cells(&view),
+        custom if is_scale(object) => scale_cells(&view, custom.is_some()),
         Some(custom) => custom::cells(&custom.columns, &view),
         None => resource.printer.cells(&view),
     };
@@ -82,6 +82,17 @@ pub(crate) fn row(resource: &Resource, object: &Object, include: Include, now: i
         row.insert("conditions".to_owned(), conditions);
     }
     Value::Object(row)
+}
+
+/// The cells of a scale. Those of a custom resource's come from JSON paths: what is not there is null, and zero wanted replicas are
+/// not.
+fn scale_cells(view: &View<'_>, is_custom: bool) -> Vec<Value> {
+    let mut cells = SCALE.cells(view);
+    let is_wanted = |spec: &Value| spec.get("replicas").is_some();
+    if is_custom && !view.object.get("spec").is_some_and(is_wanted) {
+        cells[1] = Value::Null;
+    }
+    cells
 }
 
 /// True if an answer is the scale of an object.

@@ -224,7 +224,7 @@ impl State {
         {
             dirty.insert((number, format!("{namespace}/{name}")));
         }
-        let adoptable = owners::KINDS.iter().any(|kind| kind.children == WATCHED[number]);
+        let adoptable = owners::KINDS.iter().any(|kind| kind.adopts(WATCHED[number]));
         if gone || controller.is_some() || !adoptable {
             self.orphans.remove(&at);
         } else {
@@ -270,10 +270,7 @@ impl State {
         let orphans = std::mem::take(&mut self.adopters);
         let places = orphans.iter().map(|(number, key)| (*number, namespace_of(key)));
         for (number, namespace) in places.collect::<BTreeSet<_>>() {
-            for kind in owners::KINDS
-                .iter()
-                .filter(|kind| kind.children == WATCHED[number])
-            {
+            for kind in owners::KINDS.iter().filter(|kind| kind.adopts(WATCHED[number])) {
                 mark(kind.collection, &format!("{namespace}/"));
             }
         }
@@ -345,21 +342,26 @@ impl State {
                 .filter(in_namespace);
             of_kind.filter_map(read_at).collect()
         };
-        let number = number_of(kind.children).unwrap_or(WATCHED.len());
-        let orphans = self
-            .orphans
-            .range((number, format!("{namespace}/"))..)
-            .take_while(|(at, _)| at.0 == number && in_namespace(at));
-        let (owned, mut actions) = owners::claim(kind, object, children(kind.children), orphans, read_at);
+        let orphans = |collection: &str| {
+            let number = number_of(collection).unwrap_or(WATCHED.len());
+            self.orphans
+                .range((number, format!("{namespace}/"))..)
+                .take_while(move |(at, _)| at.0 == number && in_namespace(at))
+        };
+        let of_kind = orphans(kind.children);
+        let (owned, mut actions) = owners::claim(kind, object, children(kind.children), of_kind, read_at);
+        let mut revisions = children(REVISIONS);
+        for (revision, action) in owners::adopt(kind, REVISIONS, object, orphans(REVISIONS), read_at) {
+            revisions.push(revision);
+            actions.push(action);
+        }
         let claims = |name: &str| read(store, CLAIMS, &format!("{namespace}/{name}"));
         let (more, again) = match kind.collection {
             "apps/deployments" => deployment::deployment(object, &owned, around),
             "apps/replicasets" => replicas::replica_set(object, replicas::SETS, &owned, around),
             "replicationcontrollers" => replicas::replica_set(object, replicas::CONTROLLERS, &owned, around),
-            "apps/statefulsets" => {
-                stateful::stateful_set(object, &owned, &children(REVISIONS), &claims, around)
-            }
-            DAEMONS => daemon::daemon_set(object, &owned, &children(REVISIONS), around),
+            "apps/statefulsets" => stateful::stateful_set(object, &owned, &revisions, &claims, around),
+            DAEMONS => daemon::daemon_set(object, &owned, &revisions, around),
             "batch/cronjobs" => cron::cron_job(object, &children("batch/jobs"), around.time),
             "batch/jobs" => jobs::job(object, &owned, around),
             _ => (Vec::new(), None),

@@ -809,3 +809,21 @@ async fn a_deletion_has_its_preconditions_from_the_query_too() {
         200
     );
 }
+
+#[tokio::test]
+async fn swagger_says_nothing_of_the_fields_of_a_custom_resource_that_keeps_unknown_ones() {
+    let cluster = cluster();
+    custom_resource(&cluster, "opens", "Open", open()).await;
+    let name = "com.example.t.v1.Open";
+    until(&cluster, "/openapi/v2", |_, document| {
+        document["definitions"][name].is_object()
+    })
+    .await;
+    let (_, document) = ask(&cluster, "GET", "/openapi/v2", Value::Null).await;
+    // kubectl before 1.25 would refuse each field that is not named, and it is named by nobody.
+    let kind = json!([{"group": "t.example.com", "version": "v1", "kind": "Open"}]);
+    assert_eq!(
+        document["definitions"][name],
+        json!({"type": "object", "x-kubernetes-group-version-kind": kind})
+    );
+}

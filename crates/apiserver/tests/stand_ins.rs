@@ -215,6 +215,24 @@ async fn a_quota_refuses_what_is_too_much_and_gets_room_again() {
     .await;
 }
 
+#[tokio::test]
+async fn a_quota_of_devices_refuses_a_pod_that_asks_for_one_more() {
+    let cluster = member();
+    let pod = |name: &str| {
+        let one = json!({"example.com/dongle": 1});
+        let container = json!({"name": "a", "image": "a", "resources": {"requests": one, "limits": one}});
+        json!({"metadata": {"name": name}, "spec": {"containers": [container]}})
+    };
+    make(&cluster, PODS, pod("before")).await;
+    let hard = json!({"requests.example.com/dongle": "1"});
+    make(&cluster, QUOTAS, quota(&hard)).await;
+    until(&cluster, ADMIN, QUOTA, |_, quota| quota["status"]["used"] == hard).await;
+    let (code, refused) = ask(&cluster, ADMIN, "POST", PODS, &pod("second")).await;
+    assert_eq!(code, 403, "{refused}");
+    let message = "pods \"second\" is forbidden: exceeded quota: q, requested: requests.example.com/dongle=1, used: requests.example.com/dongle=1, limited: requests.example.com/dongle=1";
+    assert_eq!(refused["message"], message);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn as_many_fit_into_a_quota_as_it_says_whoever_is_first() {
     let cluster = member();
@@ -310,6 +328,75 @@ async fn a_budget_lets_as_many_pods_go_as_it_allows() {
     })
     .await;
     assert_eq!(again["status"]["conditions"][0]["status"], "True");
+}
+
+#[tokio::test]
+async fn a_pod_that_is_evicted_says_so_before_it_goes() {
+    let cluster = member();
+    let pod =
+        json!({"metadata": {"name": "p", "finalizers": ["example.com/a"]}, "spec": template("p")["spec"]});
+    let made = make(&cluster, PODS, pod).await;
+    let path = format!("{PODS}/p");
+    let evict = |options: Value| {
+        let eviction = json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "p"},
+            "deleteOptions": options});
+        let cluster = &cluster;
+        let path = format!("{path}/eviction");
+        async move { ask(cluster, ADMIN, "POST", &path, &eviction).await.0 }
+    };
+    let version = &made["metadata"]["resourceVersion"];
+    assert_eq!(evict(json!({"dryRun": ["All"]})).await, 201);
+    assert_eq!(
+        evict(json!({"preconditions": {"resourceVersion": "1"}})).await,
+        409
+    );
+    assert_eq!(get(&cluster, &path).await.1, made, "nothing is written");
+    assert_eq!(
+        evict(json!({"preconditions": {"resourceVersion": version}})).await,
+        201
+    );
+    let pod = get(&cluster, &path).await.1;
+    assert!(pod["metadata"]["deletionTimestamp"].is_string());
+    let conditions = pod["status"]["conditions"].as_array().expect("conditions");
+    let of_type = |one: &&Value| one["type"] == "DisruptionTarget";
+    let condition = conditions.iter().find(of_type).expect("a condition");
+    assert_eq!(
+        [&condition["status"], &condition["reason"], &condition["message"]],
+        ["True", "EvictionByEvictionAPI", "Eviction API: evicting"]
+    );
+    assert_eq!(
+        pod["metadata"]["managedFields"],
+        made["metadata"]["managedFields"]
+    );
+}
+
+#[tokio::test]
+async fn a_job_that_ignores_disruptions_outlives_an_eviction() {
+    let cluster = member();
+    workloads::start(&cluster, Stages::default());
+    // The pods wait: none ends before it is evicted.
+    let pod = json!({"restartPolicy": "Never", "nodeSelector": {"no": "node"}, "containers": [{"name": "a", "image": "a"}]});
+    let rules = json!([{"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]}]);
+    let spec = json!({"backoffLimit": 0, "podFailurePolicy": {"rules": rules}, "template": {"spec": pod}});
+    make(&cluster, JOBS, json!({"metadata": {"name": "j"}, "spec": spec})).await;
+    let first = until(&cluster, ADMIN, PODS, |_, pods| pods["items"][0].is_object()).await;
+    let name = first["items"][0]["metadata"]["name"].as_str().expect("a name");
+    let eviction = json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}});
+    let path = format!("{PODS}/{name}/eviction");
+    assert_eq!(ask(&cluster, ADMIN, "POST", &path, &eviction).await.0, 201);
+    // Its place is taken, or the Job ends.
+    let job = format!("{JOBS}/j");
+    let another = until(&cluster, ADMIN, PODS, |_, pods| {
+        let pods = pods["items"].as_array().into_iter().flatten();
+        pods.into_iter().any(|pod| pod["metadata"]["name"] != name)
+    });
+    let ended = until(&cluster, ADMIN, &job, |_, job| {
+        job["status"]["conditions"][0].is_object()
+    });
+    tokio::select! {
+        _ = another => {}
+        job = ended => panic!("{job}"),
+    }
 }
 
 const JOBS: &str = "/apis/batch/v1/namespaces/default/jobs";
@@ -503,7 +590,18 @@ async fn a_node_that_is_cordoned_takes_no_pods_until_it_is_not() {
     let cluster = member();
     workloads::start(&cluster, Stages::default());
     until(&cluster, ADMIN, NODE, |code, _| code == 200).await;
-    patch(&cluster, NODE, json!({"spec": {"unschedulable": true}})).await;
+    let other = json!({"key": "a", "effect": "PreferNoSchedule"});
+    let cordoned = json!({"unschedulable": true, "taints": [other]});
+    patch(&cluster, NODE, json!({"spec": cordoned})).await;
+    let tainted = until(&cluster, ADMIN, NODE, |_, node| {
+        node["spec"]["taints"][1].is_object()
+    })
+    .await;
+    let taint = &tainted["spec"]["taints"][1];
+    assert_eq!(
+        [&taint["key"], &taint["effect"]],
+        ["node.kubernetes.io/unschedulable", "NoSchedule"]
+    );
     let pod = json!({"metadata": {"name": "p"}, "spec": template("p")["spec"]});
     make(&cluster, PODS, pod).await;
     let waits = until(&cluster, ADMIN, &format!("{PODS}/p"), |_, pod| {
@@ -516,6 +614,7 @@ async fn a_node_that_is_cordoned_takes_no_pods_until_it_is_not() {
         pod["status"]["phase"] == "Running"
     })
     .await;
+    assert_eq!(get(&cluster, NODE).await.1["spec"]["taints"], json!([other]));
 }
 
 #[tokio::test]
@@ -649,23 +748,168 @@ async fn a_set_says_why_its_pods_are_refused() {
 
 #[tokio::test]
 async fn each_controller_of_workloads_has_a_switch() {
-    let switches = StandIns {
-        deployments: false,
-        ..StandIns::ALL
-    };
-    let cluster = Cluster::new(options(switches));
+    const REPLICA_SETS: &str = "/apis/apps/v1/namespaces/default/replicasets";
+    const DAEMON_SETS: &str = "/apis/apps/v1/namespaces/default/daemonsets";
+    let off: [fn(&mut StandIns); 6] = [
+        |all| all.deployments = false,
+        |all| all.replica_sets = false,
+        |all| all.stateful_sets = false,
+        |all| all.daemon_sets = false,
+        |all| all.jobs = false,
+        |all| all.cron_jobs = false,
+    ];
+    let owners = [
+        (DEPLOYMENTS, REPLICA_SETS, "Deployment"),
+        (REPLICA_SETS, PODS, "ReplicaSet"),
+        (SETS, PODS, "StatefulSet"),
+        (DAEMON_SETS, PODS, "DaemonSet"),
+        (JOBS, PODS, "Job"),
+        (CRONS, JOBS, "CronJob"),
+    ];
+    for (switch, (_, _, without)) in off.iter().zip(owners) {
+        let mut switches = StandIns::ALL;
+        switch(&mut switches);
+        let cluster = Cluster::new(options(switches));
+        workloads::start(&cluster, Stages::default());
+        for path in [DEPLOYMENTS, REPLICA_SETS, SETS, DAEMON_SETS] {
+            let app = path.rsplit('/').next().expect("a resource");
+            let spec = json!({"selector": {"matchLabels": {"app": app}}, "template": template(app)});
+            make(&cluster, path, json!({"metadata": {"name": "web"}, "spec": spec})).await;
+        }
+        let mut pod = template("web");
+        pod["spec"]["restartPolicy"] = json!("Never");
+        make(
+            &cluster,
+            JOBS,
+            json!({"metadata": {"name": "web"}, "spec": {"template": pod}}),
+        )
+        .await;
+        cron_job(&cluster, json!({})).await;
+        // It is processed behind the others.
+        let last = json!({"metadata": {"name": "last"}, "spec": template("last")["spec"]});
+        make(&cluster, PODS, last).await;
+        until(&cluster, ADMIN, &format!("{PODS}/last"), |_, pod| {
+            pod["status"]["phase"] == "Running"
+        })
+        .await;
+        let is_of =
+            |kind: &'static str| move |one: &Value| one["metadata"]["ownerReferences"][0]["kind"] == kind;
+        for (_, children, kind) in owners.iter().filter(|(.., kind)| *kind != without) {
+            until(&cluster, ADMIN, children, |_, list| {
+                list["items"]
+                    .as_array()
+                    .is_some_and(|all| all.iter().any(is_of(kind)))
+            })
+            .await;
+        }
+        for (_, children, kind) in owners.iter().filter(|(.., kind)| *kind == without) {
+            let list = get(&cluster, children).await.1;
+            let items = list["items"].as_array().expect("a list");
+            assert!(!items.iter().any(is_of(kind)), "{kind}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_pod_that_waits_at_a_gate_or_for_another_scheduler_runs_when_it_may() {
+    let cluster = member();
     workloads::start(&cluster, Stages::default());
-    let spec = json!({"selector": {"matchLabels": {"app": "web"}}, "template": template("web")});
-    let web = json!({"metadata": {"name": "web"}, "spec": spec});
-    make(&cluster, DEPLOYMENTS, web.clone()).await;
-    let sets = "/apis/apps/v1/namespaces/default/daemonsets";
-    make(&cluster, sets, web).await;
-    until(&cluster, ADMIN, &format!("{sets}/web"), |_, set| {
-        set["status"]["numberReady"] == 1
+    until(&cluster, ADMIN, NODE, |code, _| code == 200).await;
+    let held = [
+        ("gate", json!({"schedulingGates": [{"name": "example.com/gate"}]})),
+        ("other", json!({"schedulerName": "example"})),
+    ];
+    for (app, more) in &held {
+        let mut template = template(app);
+        for (key, value) in more.as_object().into_iter().flatten() {
+            template["spec"][key] = value.clone();
+        }
+        let spec = json!({"replicas": 1, "selector": {"matchLabels": {"app": app}}, "template": template});
+        make(
+            &cluster,
+            DEPLOYMENTS,
+            json!({"metadata": {"name": app}, "spec": spec}),
+        )
+        .await;
+    }
+    let pods = until(&cluster, ADMIN, PODS, |_, pods| {
+        pods["items"].as_array().is_some_and(|all| all.len() == 2)
     })
     .await;
-    let of_deployment = get(&cluster, "/apis/apps/v1/namespaces/default/replicasets").await;
-    assert_eq!(of_deployment.1["items"], json!([]));
+    // One that is made later runs: those before it were looked at.
+    let spec = template("free")["spec"].clone();
+    make(
+        &cluster,
+        PODS,
+        json!({"metadata": {"name": "free"}, "spec": spec}),
+    )
+    .await;
+    let runs = |_: u16, pod: &Value| pod["status"]["phase"] == "Running";
+    until(&cluster, ADMIN, &format!("{PODS}/free"), runs).await;
+    let name = |app: &str| {
+        let mut all = pods["items"].as_array().into_iter().flatten();
+        let found = all.find(|pod| pod["metadata"]["labels"]["app"] == app);
+        let name = found.and_then(|pod| pod["metadata"]["name"].as_str());
+        format!("{PODS}/{}", name.expect("a pod"))
+    };
+    for (app, _) in &held {
+        let pod = get(&cluster, &name(app)).await.1;
+        assert_eq!(pod["status"]["phase"], "Pending", "{app}");
+        assert_eq!(pod["spec"]["nodeName"], Value::Null, "{app}");
+    }
+    patch(
+        &cluster,
+        &name("gate"),
+        json!({"spec": {"schedulingGates": null}}),
+    )
+    .await;
+    until(&cluster, ADMIN, &name("gate"), runs).await;
+    let binding = json!({"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name("other").rsplit('/').next()},
+        "target": {"kind": "Node", "name": "stand-in"}});
+    make(&cluster, &format!("{}/binding", name("other")), binding).await;
+    until(&cluster, ADMIN, &name("other"), runs).await;
+}
+
+#[tokio::test]
+async fn a_stateful_set_that_is_made_again_goes_on_with_its_revisions() {
+    let revisions = "/apis/apps/v1/namespaces/default/controllerrevisions";
+    let cluster = member();
+    workloads::start(&cluster, Stages::default());
+    let spec = json!({"replicas": 2, "serviceName": "db", "selector": {"matchLabels": {"app": "db"}},
+        "updateStrategy": {"rollingUpdate": {"partition": 1}}, "template": template("db")});
+    let set = json!({"metadata": {"name": "db"}, "spec": spec});
+    let path = format!("{SETS}/db");
+    make(&cluster, SETS, set.clone()).await;
+    let ready = |_: u16, set: &Value| {
+        set["status"]["readyReplicas"] == 2
+            && set["status"]["observedGeneration"] == set["metadata"]["generation"]
+    };
+    let before = until(&cluster, ADMIN, &path, ready).await;
+    delete(&cluster, &format!("{path}?propagationPolicy=Orphan")).await;
+    until(&cluster, ADMIN, &path, |code, _| code == 404).await;
+    let uid = make(&cluster, SETS, set).await["metadata"]["uid"].clone();
+    until(&cluster, ADMIN, &path, ready).await;
+    until(&cluster, ADMIN, revisions, |_, list| {
+        list["items"][0]["metadata"]["ownerReferences"][0]["uid"] == uid
+    })
+    .await;
+    let containers = json!([{"name": "a", "image": "b"}]);
+    patch(
+        &cluster,
+        &path,
+        json!({"spec": {"template": {"spec": {"containers": containers}}}}),
+    )
+    .await;
+    let after = until(&cluster, ADMIN, &path, |code, set| {
+        set["status"]["updatedReplicas"] == 1 && ready(code, set)
+    })
+    .await;
+    assert_eq!(
+        after["status"]["currentRevision"],
+        before["status"]["currentRevision"]
+    );
+    let list = get(&cluster, revisions).await.1;
+    assert_eq!(list["items"].as_array().map(Vec::len), Some(2));
 }
 
 #[tokio::test]

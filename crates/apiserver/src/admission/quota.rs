@@ -1,5 +1,7 @@
 //! Resource quotas: checks and charges of new objects. Only the amounts in a quota's `status.hard` count, which its controller sets.
 
+mod usage;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
@@ -19,35 +21,11 @@ use crate::{
     store::Expect,
 };
 
-/// Kinds of the core group that have a name in quotas beside `count/<plural>`.
-const COUNTED: [&str; 8] = [
-    "configmaps",
-    "persistentvolumeclaims",
-    "pods",
-    "replicationcontrollers",
-    "resourcequotas",
-    "secrets",
-    "services",
-    "endpoints",
-];
-
-/// The amounts that a pod must state when a quota limits them: the name in quotas, the field, the name in it.
-const COMPUTE: [(&str, &str, &str); 8] = [
-    ("cpu", "requests", "cpu"),
-    ("memory", "requests", "memory"),
-    ("requests.cpu", "requests", "cpu"),
-    ("requests.memory", "requests", "memory"),
-    ("requests.ephemeral-storage", "requests", "ephemeral-storage"),
-    ("limits.cpu", "limits", "cpu"),
-    ("limits.memory", "limits", "memory"),
-    ("limits.ephemeral-storage", "limits", "ephemeral-storage"),
-];
-
-const ONE: i128 = 1_000_000_000;
+use usage::{Amounts, is_about, unspecified, usage};
 
 /// The charges for an object: keys of quotas, and the amounts by name, in billionths.
 #[derive(Debug, Default)]
-pub(crate) struct Charged(Vec<(String, BTreeMap<String, i128>)>);
+pub(crate) struct Charged(Vec<(String, Amounts)>);
 
 /// Charges the quotas of the namespace with what an object uses beyond its old state, or returns the reason why it does not fit and
 /// charges none. What it uses less is counted later.
@@ -58,23 +36,24 @@ pub(super) fn charge(
     old: Option<&Object>,
     dry_run: bool,
 ) -> Result<Charged, String> {
-    let mut usage = self::usage(resource, one);
-    if let Some(old) = old {
-        let before = self::usage(resource, old);
-        usage.retain(|name, amount| {
-            *amount -= before.get(name).copied().unwrap_or(0);
-            *amount > 0
-        });
-        if usage.is_empty() {
-            return Ok(Charged::default());
-        }
+    let whole = usage(resource, one);
+    let mut more = whole.clone();
+    for (name, amount) in old.map(|old| usage(resource, old)).unwrap_or_default() {
+        more.entry(name).and_modify(|more| *more -= amount);
     }
+    more.retain(|_, amount| *amount > 0);
     let prefix = format!("{}/", field(one, "namespace"));
     let mut charged = Charged::default();
     for quota in cluster.list("resourcequotas", &prefix) {
         if object(below(&quota, "status"), "hard").is_some() && in_scope(&quota, resource, one) {
+            // A claim of another class is new to the quotas of that class.
+            let counted_before = old.is_some_and(|old| in_scope(&quota, resource, old));
+            let usage = if counted_before { &more } else { &whole };
+            if usage.is_empty() {
+                continue;
+            }
             let key = format!("{prefix}{}", field(&quota, "name"));
-            match charge_one(cluster, quota, resource, one, &usage, dry_run) {
+            match charge_one(cluster, quota, resource, one, usage, dry_run) {
                 Ok(amounts) if amounts.is_empty() => {}
                 Ok(amounts) => charged.0.push((key, amounts)),
                 Err(why) => {
@@ -102,10 +81,14 @@ pub(crate) fn used(cluster: &dyn Context, quota: &Object) -> Object {
         }
         for one in cluster.list(&resource.collection, &prefix) {
             let is_over = resource.group.is_empty() && resource.kind == "Pod" && is_finished(&one);
-            if is_over || !in_scope(quota, resource, &one) {
+            if !in_scope(quota, resource, &one) {
                 continue;
             }
             for (name, amount) in usage(resource, &one) {
+                // What is over is still an object.
+                if is_over && !name.starts_with("count/") {
+                    continue;
+                }
                 if let Some(sum) = sums.get_mut(&name) {
                     *sum = sum.saturating_add(amount);
                 }
@@ -115,23 +98,6 @@ pub(crate) fn used(cluster: &dyn Context, quota: &Object) -> Object {
     let written =
         |(name, sum): (&String, i128)| (name.clone(), Value::from(amounts::written(sum, &hard[name])));
     sums.into_iter().map(written).collect()
-}
-
-/// True if a name of a quota limits objects of the resource.
-fn is_about(name: &str, resource: &Resource) -> bool {
-    if name == counted(resource) {
-        return true;
-    }
-    resource.group.is_empty()
-        && (name == resource.plural
-            || match resource.plural.as_str() {
-                "pods" => COMPUTE.iter().any(|(one, ..)| *one == name),
-                "persistentvolumeclaims" => {
-                    name == "requests.storage" || name.contains(".storageclass.storage.k8s.io/")
-                }
-                "services" => name.starts_with("services."),
-                _ => false,
-            })
 }
 
 /// Gives back what was charged for an object that was not stored after all.
@@ -171,9 +137,9 @@ fn charge_one(
     quota: Object,
     resource: &Resource,
     one: &Object,
-    usage: &BTreeMap<String, i128>,
+    usage: &Amounts,
     dry_run: bool,
-) -> Result<BTreeMap<String, i128>, String> {
+) -> Result<Amounts, String> {
     let name = field(&quota, "name").to_owned();
     let key = format!("{}/{name}", field(one, "namespace"));
     let mut quota = quota;
@@ -184,7 +150,7 @@ fn charge_one(
             return Err(format!("failed quota: {name}: {missing}"));
         }
         let mut used = below(status, "used").clone();
-        let charged: BTreeMap<String, i128> = usage
+        let charged: Amounts = usage
             .iter()
             .filter(|(resource, amount)| hard.contains_key(*resource) && **amount > 0)
             .map(|(resource, amount)| (resource.clone(), *amount))
@@ -213,14 +179,14 @@ fn charge_one(
             ));
         }
         if dry_run {
-            return Ok(BTreeMap::new());
+            return Ok(Amounts::new());
         }
         if write(cluster, &key, &quota, used) {
             return Ok(charged);
         }
         match cluster.get("resourcequotas", &key) {
             Some(newer) => quota = newer,
-            None => return Ok(BTreeMap::new()),
+            None => return Ok(Amounts::new()),
         }
     }
 }
@@ -241,99 +207,7 @@ fn used_up(cluster: &dyn Context, quota: &Object, used: Object) -> Object {
     next
 }
 
-/// The usage of an object, in billionths, by the names of quotas.
-fn usage(resource: &Resource, one: &Object) -> BTreeMap<String, i128> {
-    let mut usage = BTreeMap::from([(counted(resource), ONE)]);
-    let spec = below(one, "spec");
-    if resource.group.is_empty() && COUNTED.contains(&resource.plural.as_str()) {
-        usage.insert(resource.plural.clone(), ONE);
-    }
-    match (resource.group.as_str(), resource.kind.as_str()) {
-        ("", "Pod") => {
-            for (name, kind, inner) in COMPUTE {
-                let sum =
-                    |key: &str| containers(spec, key).map(|one| amount(below(one, "resources"), kind, inner));
-                // Containers run together, those that prepare one after the other.
-                let together: i128 = sum("containers").sum();
-                let most = sum("initContainers").max().unwrap_or(0);
-                usage.insert(name.to_owned(), together.max(most));
-            }
-        }
-        ("", "PersistentVolumeClaim") => {
-            let storage = amount(below(spec, "resources"), "requests", "storage");
-            usage.insert("requests.storage".to_owned(), storage);
-            let class = text(spec, "storageClassName");
-            if !class.is_empty() {
-                let prefix = format!("{class}.storageclass.storage.k8s.io");
-                usage.insert(format!("{prefix}/requests.storage"), storage);
-                usage.insert(format!("{prefix}/persistentvolumeclaims"), ONE);
-            }
-        }
-        ("", "Service") => {
-            let ports = i128::try_from(list(spec, "ports").len()).unwrap_or(0) * ONE;
-            match text(spec, "type") {
-                "NodePort" => {
-                    usage.insert("services.nodeports".to_owned(), ports);
-                }
-                "LoadBalancer" => {
-                    usage.insert("services.loadbalancers".to_owned(), ONE);
-                    usage.insert("services.nodeports".to_owned(), ports);
-                }
-                _ => {}
-            }
-        }
-        _ => {}
-    }
-    usage
-}
-
-/// The name in quotas of the number of objects of a resource.
-fn counted(resource: &Resource) -> String {
-    if resource.group.is_empty() {
-        format!("count/{}", resource.plural)
-    } else {
-        format!("count/{}.{}", resource.plural, resource.group)
-    }
-}
-
-fn containers<'a>(spec: &'a Object, key: &str) -> impl Iterator<Item = &'a Object> + use<'a> {
-    list(spec, key).iter().filter_map(Value::as_object)
-}
-
-fn amount(resources: &Object, kind: &str, name: &str) -> i128 {
-    below(resources, kind).get(name).and_then(nano).unwrap_or(0)
-}
-
-/// Containers of a pod without the requests or limits that a quota requires.
-fn unspecified(resource: &Resource, one: &Object, hard: &Object) -> Option<String> {
-    if !(resource.group.is_empty() && resource.kind == "Pod") {
-        return None;
-    }
-    let spec = below(one, "spec");
-    let mut missing: Vec<String> = Vec::new();
-    let mut by_name: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for (name, kind, inner) in COMPUTE {
-        if !hard.contains_key(name) || name.ends_with("ephemeral-storage") {
-            continue;
-        }
-        for container in ["initContainers", "containers"]
-            .into_iter()
-            .flat_map(|key| containers(spec, key))
-        {
-            if !below(below(container, "resources"), kind).contains_key(inner) {
-                by_name.entry(name).or_default().push(text(container, "name"));
-            }
-        }
-    }
-    for (name, mut containers) in by_name {
-        containers.sort_unstable();
-        containers.dedup();
-        missing.push(format!("{name} for: {}", containers.join(",")));
-    }
-    (!missing.is_empty()).then(|| format!("must specify {}", missing.join("; ")))
-}
-
-/// True if a quota is about such an object: scopes are about pods.
+/// True if a quota is about such an object: scopes are about pods, and one about claims.
 fn in_scope(quota: &Object, resource: &Resource, one: &Object) -> bool {
     let spec = below(quota, "spec");
     let named = list(spec, "scopes").iter().filter_map(Value::as_str);
@@ -341,11 +215,17 @@ fn in_scope(quota: &Object, resource: &Resource, one: &Object) -> bool {
     let selected = selected.iter().filter_map(Value::as_object);
     let mut scopes = named
         .map(|scope| (scope, "Exists", &[][..]))
-        .chain(selected.map(|one| (text(one, "scopeName"), text(one, "operator"), list(one, "values"))))
-        .peekable();
-    let is_pod = resource.group.is_empty() && resource.kind == "Pod";
-    scopes.peek().is_none()
-        || is_pod && scopes.all(|(scope, operator, values)| is_of_scope(one, scope, operator, values))
+        .chain(selected.map(|one| (text(one, "scopeName"), text(one, "operator"), list(one, "values"))));
+    let kind = if resource.group.is_empty() {
+        resource.kind.as_str()
+    } else {
+        ""
+    };
+    scopes.all(|(scope, operator, values)| match (kind, scope) {
+        ("PersistentVolumeClaim", "VolumeAttributesClass") => is_of_class(&attributes(one), operator, values),
+        ("Pod", _) => is_of_scope(one, scope, operator, values),
+        _ => false,
+    })
 }
 
 /// True if a pod is of a scope. Only PriorityClass has operators other than `Exists`.
@@ -359,18 +239,34 @@ fn is_of_scope(pod: &Object, scope: &str, operator: &str, values: &[Value]) -> b
         "BestEffort" => best_effort,
         "NotBestEffort" => !best_effort,
         "CrossNamespacePodAffinity" => looks_across_namespaces(below(spec, "affinity")),
-        "PriorityClass" => {
-            let class = text(spec, "priorityClassName");
-            let is_named = values.iter().any(|value| value == class);
-            match operator {
-                "In" => !class.is_empty() && is_named,
-                "NotIn" => class.is_empty() || !is_named,
-                "DoesNotExist" => class.is_empty(),
-                _ => !class.is_empty(),
-            }
-        }
+        "PriorityClass" => is_of_class(&[text(spec, "priorityClassName")], operator, values),
         _ => false,
     }
+}
+
+/// The classes of attributes of a claim: the one that it asks for, the one that it has, and the one that it is getting.
+fn attributes(claim: &Object) -> [&str; 3] {
+    let status = below(claim, "status");
+    [
+        text(below(claim, "spec"), "volumeAttributesClassName"),
+        text(status, "currentVolumeAttributesClassName"),
+        text(
+            below(status, "modifyVolumeStatus"),
+            "targetVolumeAttributesClassName",
+        ),
+    ]
+}
+
+/// True if one of the classes is selected, or none where that is. Those that are empty are none.
+fn is_of_class(classes: &[&str], operator: &str, values: &[Value]) -> bool {
+    let mut classes = classes.iter().filter(|class| !class.is_empty()).peekable();
+    if classes.peek().is_none() {
+        return matches!(operator, "NotIn" | "DoesNotExist");
+    }
+    classes.any(|class| match operator {
+        "In" | "NotIn" => values.iter().any(|value| value == class) == (operator == "In"),
+        _ => operator == "Exists",
+    })
 }
 
 /// True if a term of an affinity is about pods of other namespaces.
@@ -470,6 +366,65 @@ mod tests {
         }
         let limited = of(json!({"spec": {"scopes": ["PriorityClass"]}}));
         assert!(!in_scope(&limited, resource("configmaps"), &Object::new()));
+        let asks = json!({"spec": {"volumeAttributesClassName": "gold"}});
+        let has = json!({"spec": {"volumeAttributesClassName": "tin"}, "status": {"currentVolumeAttributesClassName": "gold"}});
+        let gets = json!({"spec": {}, "status": {"modifyVolumeStatus": {"targetVolumeAttributesClassName": "gold"}}});
+        let none = json!({"spec": {}});
+        let cases = [
+            ("In", &asks, true),
+            ("In", &has, true),
+            ("In", &gets, true),
+            ("In", &none, false),
+            ("NotIn", &asks, false),
+            ("NotIn", &has, true),
+            ("NotIn", &none, true),
+            ("Exists", &asks, true),
+            ("Exists", &none, false),
+            ("DoesNotExist", &asks, false),
+            ("DoesNotExist", &none, true),
+        ];
+        for (operator, claim, expected) in cases {
+            let quota = of(json!({"spec": expression("VolumeAttributesClass", operator, json!(["gold"]))}));
+            let claims = resource("persistentvolumeclaims");
+            assert_eq!(
+                in_scope(&quota, claims, &of(claim.clone())),
+                expected,
+                "{operator} {claim}"
+            );
+            assert!(!in_scope(&limited, claims, &of(claim.clone())));
+        }
+    }
+
+    #[test]
+    fn a_claim_that_changes_its_class_is_new_to_the_quotas_of_that_class() {
+        let cluster = bare();
+        let kinds = cluster.kinds();
+        let claims = kinds.find("", "v1", "persistentvolumeclaims").expect("built in");
+        let of = |value: Value| value.as_object().cloned().expect("an object");
+        let claim = |class: &str| {
+            of(
+                json!({"metadata": {"namespace": "a", "name": "c"}, "spec": {"volumeAttributesClassName": class,
+                "resources": {"requests": {"storage": "2Gi"}}}}),
+            )
+        };
+        let gold = json!({"matchExpressions": [{"scopeName": "VolumeAttributesClass", "operator": "In", "values": ["gold"]}]});
+        let quota = of(
+            json!({"metadata": {"namespace": "a", "name": "q"}, "spec": {"scopeSelector": gold},
+            "status": {"hard": {"requests.storage": "1Gi"}, "used": {"requests.storage": "0"}}}),
+        );
+        let put = cluster
+            .store
+            .put("resourcequotas", "a/q", Expect::Absent, |revision| {
+                stored::encode(quota, revision)
+            });
+        put.expect("written");
+        let changes = |from: &str, to: &str| {
+            charge(&*cluster, claims, &claim(to), Some(&claim(from)), true).map(|_| ())
+        };
+        let refused = "exceeded quota: q, requested: requests.storage=2Gi, used: requests.storage=0, limited: requests.storage=1Gi";
+        assert_eq!(changes("tin", "gold"), Err(refused.to_owned()));
+        assert_eq!(changes("gold", "gold"), Ok(()));
+        assert_eq!(changes("gold", "tin"), Ok(()));
     }
 
     #[test]

@@ -1,16 +1,24 @@
-//! The Node that pods of members run on, and the default StorageClass. There is no kubelet: the node is ready for good, and nothing
+//! The Node that pods of members run on, the taint of nodes that are cordoned, and the default StorageClass. There is no kubelet: the node is ready for good, and nothing
 //! is written while it is.
 
 use serde_json::{Value, json};
 
 use super::{
     Context, Controller, Seen, create,
+    objects::change,
     volumes::{CLASSES, PROVISIONER},
 };
-use crate::store::Happened;
+use crate::{
+    object::{
+        field,
+        tree::{flag, list, made},
+    },
+    store::Happened,
+};
 
 const NODES: &str = "nodes";
 const NODE: &str = "stand-in";
+const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
 
 /// Room for what a cluster of this kind runs: nothing is refused for it.
 const ROOM: [(&str, &str); 4] = [
@@ -20,11 +28,12 @@ const ROOM: [(&str, &str); 4] = [
     ("pods", "10k"),
 ];
 
-/// True if the objects may be missing.
+/// True if the objects may be missing, or the taints of nodes outdated.
 #[derive(Default)]
 pub(super) struct Nodes {
     node: bool,
     class: bool,
+    taints: bool,
 }
 
 impl Controller for Nodes {
@@ -33,12 +42,14 @@ impl Controller for Nodes {
         *self = Self {
             node: true,
             class: true,
+            taints: true,
         };
     }
 
     fn see(&mut self, seen: &Seen) {
         let is_node = seen.place.collection == NODES && seen.place.key == NODE;
         self.node |= is_node && seen.happened == Happened::Deleted;
+        self.taints |= seen.place.collection == NODES && seen.happened != Happened::Deleted;
     }
 
     fn work(&mut self, cluster: &dyn Context) -> bool {
@@ -56,7 +67,38 @@ impl Controller for Nodes {
                 storage_class(),
             );
         }
-        node || class
+        let taints = std::mem::take(&mut self.taints);
+        if taints && cluster.stand_ins().node {
+            taint(cluster);
+        }
+        node || class || taints
+    }
+}
+
+/// Gives nodes that are cordoned the taint of it, and takes it from the others. O(nodes).
+fn taint(cluster: &dyn Context) {
+    let now = cluster.now();
+    let is_of_it = |taint: &Value| taint["key"] == UNSCHEDULABLE && taint["effect"] == "NoSchedule";
+    for node in cluster.list(NODES, "") {
+        change(cluster, NODES, field(&node, "name"), "", |node| {
+            let spec = made(node, "spec");
+            let mut taints = list(spec, "taints").to_vec();
+            let cordoned = flag(spec, "unschedulable");
+            if taints.iter().any(is_of_it) == cordoned {
+                return false;
+            }
+            if cordoned {
+                taints.push(json!({"key": UNSCHEDULABLE, "effect": "NoSchedule", "timeAdded": now}));
+            } else {
+                taints.retain(|taint| !is_of_it(taint));
+            }
+            if taints.is_empty() {
+                spec.remove("taints");
+            } else {
+                spec.insert("taints".to_owned(), taints.into());
+            }
+            true
+        });
     }
 }
 

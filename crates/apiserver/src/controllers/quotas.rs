@@ -178,7 +178,7 @@ mod tests {
     }
 
     fn quota() -> Value {
-        json!({"spec": {"hard": {"pods": "3", "requests.cpu": "2", "count/deployments.apps": "5"}}})
+        json!({"spec": {"hard": {"pods": "3", "requests.cpu": "2", "count/deployments.apps": "5", "count/pods": "9"}}})
     }
 
     #[test]
@@ -196,7 +196,7 @@ mod tests {
         assert_eq!(status["hard"], quota()["spec"]["hard"]);
         assert_eq!(
             status["used"],
-            json!({"pods": "2", "requests.cpu": "500m", "count/deployments.apps": "0"})
+            json!({"pods": "2", "requests.cpu": "500m", "count/deployments.apps": "0", "count/pods": "3"})
         );
     }
 

@@ -94,8 +94,13 @@ fn assign(pod: &mut Object, binding: &Object, now: &str) {
     }
     let condition = json!({"type": "PodScheduled", "status": "True", "lastProbeTime": null,
         "lastTransitionTime": now});
+    made(pod, "status").remove("nominatedNodeName");
+    set_condition(pod, condition);
+}
+
+/// Sets a condition of a pod, in place of the one of its type.
+pub(super) fn set_condition(pod: &mut Object, condition: Value) {
     let status = made(pod, "status");
-    status.remove("nominatedNodeName");
     let mut conditions = list(status, "conditions").to_vec();
     let of_this_type = |one: &Value| one.get("type") == condition.get("type");
     match conditions.iter_mut().find(|one| of_this_type(one)) {

@@ -1,8 +1,8 @@
-//! `pods/eviction`: a deletion that respects the disruption budgets.
+//! `pods/eviction`: a deletion that respects the disruption budgets. The pod says first that it is evicted.
 
 use serde_json::json;
 
-use super::binding::{body, created};
+use super::binding::{body, created, set_condition};
 use crate::{
     admission::Context,
     apply::SERVER,
@@ -34,7 +34,7 @@ pub(crate) fn evict(cluster: &dyn Context, call: &Call) -> Result<Reply> {
             "name in URL does not match name in Eviction object",
         ));
     }
-    let options = deletion(call, &eviction, terms.dry_run)?;
+    let mut options = deletion(call, &eviction, terms.dry_run)?;
     let resource = &*call.resource;
     let entry = find(cluster.store(), resource, &call.namespace, &call.name)?;
     let pod = stored::shown(resource, &entry.object);
@@ -42,8 +42,34 @@ pub(crate) fn evict(cluster: &dyn Context, call: &Call) -> Result<Reply> {
     if !free {
         spend(cluster, call, &pod, options.dry_run, &terms.now)?;
     }
+    if !options.dry_run {
+        mark(cluster, call, &mut options, &terms.now)?;
+    }
     delete::object(cluster, resource, &call.namespace, &call.name, &options)?;
     Ok(created())
+}
+
+/// Writes the reason of its end into the pod, by which failure policies of Jobs and others tell it from a failure. No field manager
+/// owns it. The state that is deleted is the one after it.
+fn mark(cluster: &dyn Context, call: &Call, options: &mut DeleteOptions, now: &str) -> Result<()> {
+    let resource = &*call.resource;
+    loop {
+        let entry = find(cluster.store(), resource, &call.namespace, &call.name)?;
+        let mut pod = stored::shown(resource, &entry.object);
+        delete::preconditions(resource, &call.name, &pod, options)?;
+        if holds(&pod, "DisruptionTarget") {
+            return Ok(());
+        }
+        let condition = json!({"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI",
+            "message": "Eviction API: evicting", "lastProbeTime": null, "lastTransitionTime": now});
+        set_condition(&mut pod, condition);
+        if let Ok(marked) = delete::write(cluster.store(), resource, &entry, pod) {
+            if let Some(version) = &mut options.resource_version {
+                *version = marked.revision.to_string();
+            }
+            return Ok(());
+        }
+    }
 }
 
 /// The options of the deletion: those in the eviction.

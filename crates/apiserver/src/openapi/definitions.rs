@@ -84,7 +84,11 @@ impl Definitions {
     pub(super) fn add(&mut self, resource: &Resource) {
         let name = name_of(resource);
         let mut definition = self.body(resource.schema.get());
-        if resource.custom.is_some() {
+        let vague = self.flavor == Flavor::V2 && resource.schema.get().preserve_unknown;
+        if resource.custom.is_some() && vague {
+            // Older clients take the properties that are named, even the metadata, for all that there are.
+            definition = json!({"type": "object"});
+        } else if resource.custom.is_some() {
             definition["type"] = "object".into();
             if let Some(map) = definition.as_object_mut() {
                 map.remove("x-kubernetes-embedded-resource");

@@ -302,3 +302,32 @@ fn metadata_alone_lacks_annotations_that_stand_for_fields() {
         }
     }
 }
+
+#[test]
+fn a_scale_of_a_custom_resource_has_no_desired_replicas_where_there_are_none() {
+    let scale = |spec: Value| {
+        json!({"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "web"}, "spec": spec,
+            "status": {"replicas": 0}})
+    };
+    let cases = [
+        (json!({}), true, json!(null)),
+        (json!({}), false, json!(0)),
+        (json!({"replicas": 2}), true, json!(2)),
+        (json!({"replicas": 2}), false, json!(2)),
+    ];
+    for (spec, is_custom, desired) in cases {
+        let Value::Object(object) = scale(spec) else {
+            panic!()
+        };
+        let view = View {
+            object: &object,
+            now: NOW,
+        };
+        let cells = scale_cells(&view, is_custom);
+        assert_eq!(
+            cells[..3],
+            [json!("web"), desired, json!(0)],
+            "{object:?} {is_custom}"
+        );
+    }
+}

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{
     Action,
     node::NODE,
-    parts::{Around, claims_of, condition, condition_of, is_leaving, part, path_of, text},
+    parts::{Around, claims_of, condition, condition_of, is_held, is_leaving, part, path_of, text},
 };
 use crate::{controllers::SELECTED, object::Object};
 
@@ -17,10 +17,7 @@ pub(super) fn wait(
     around: &Around,
 ) -> (Vec<Action>, bool) {
     let spec = part(pod, "spec");
-    if spec["schedulingGates"]
-        .as_array()
-        .is_some_and(|gates| !gates.is_empty())
-    {
+    if is_held(spec) {
         return (Vec::new(), true);
     }
     let mut actions = Vec::new();

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::{
+    SignedDuration, Timestamp,
+    tz::{Offset, TimeZone},
+};
 use serde_json::{Value, json};
 
 use super::{
@@ -108,7 +111,12 @@ fn create(cron: &Object, due: Timestamp) -> Action {
         .or_insert_with(|| json!({}))
         .as_object_mut()
     {
-        annotations.insert(SCHEDULED.to_owned(), due.to_string().into());
+        let zone = zones::find(text(&cron["spec"]["timeZone"])).unwrap_or(TimeZone::UTC);
+        let time = match zone.to_offset(due) {
+            Offset::UTC => due.to_string(),
+            offset => due.display_with_offset(offset).to_string(),
+        };
+        annotations.insert(SCHEDULED.to_owned(), time.into());
     }
     let job =
         json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": template["spec"]});
@@ -250,6 +258,33 @@ mod tests {
                 seconds < if schedule == "0 0 * * *" { 86_400 } else { 60 },
                 "{schedule}"
             );
+        }
+    }
+
+    #[test]
+    fn times_are_those_of_the_zone() {
+        for (zone, time) in [
+            ("Asia/Kolkata", "2026-01-01T02:00:00+05:30"),
+            ("Europe/London", "2025-12-31T20:30:00Z"),
+        ] {
+            let mut cron = cron(json!({"timeZone": zone}), &Value::Null);
+            cron["spec"]["schedule"] = if zone == "Asia/Kolkata" {
+                "0 2 * * *"
+            } else {
+                "30 20 * * *"
+            }
+            .into();
+            cron["metadata"]["creationTimestamp"] = "2025-12-31T00:00:00Z".into();
+            let (actions, _) = decided(&cron, &[]);
+            let jobs = created(&actions);
+            assert_eq!(jobs[0]["metadata"]["annotations"][SCHEDULED], time);
+            let mut started = job("c", "Running");
+            started["metadata"]["annotations"] = json!({SCHEDULED: time});
+            let (actions, _) = decided(&cron, &[started]);
+            let [Action::Patch { patch, .. }] = &actions[..] else {
+                panic!("{actions:?}")
+            };
+            assert_eq!(patch["status"]["lastScheduleTime"], "2025-12-31T20:30:00Z");
         }
     }
 

@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{
     Action,
-    node::NODE,
     parts::{
         Around, Counts, available, count, create, int, is_leaving, is_over, part, pod, prefix, ready, remove,
         share, text,
@@ -14,6 +13,17 @@ use super::{
     revisions::{HASH, Revisions},
 };
 use crate::object::Object;
+
+/// The taints that its pods tolerate, after `node.kubernetes.io/`, with the effect; the last if they are in the network of the node.
+const TOLERATED: [(&str, &str); 7] = [
+    ("not-ready", "NoExecute"),
+    ("unreachable", "NoExecute"),
+    ("disk-pressure", "NoSchedule"),
+    ("memory-pressure", "NoSchedule"),
+    ("pid-pressure", "NoSchedule"),
+    ("unschedulable", "NoSchedule"),
+    ("network-unavailable", "NoSchedule"),
+];
 
 /// A DaemonSet has a pod on the node, if its template fits it.
 pub(super) fn daemon_set(
@@ -27,7 +37,8 @@ pub(super) fn daemon_set(
     }
     let spec = part(set, "spec");
     let (revisions, mut actions) = Revisions::of(set, "DaemonSet", revisions);
-    let wanted = around.node.takes_daemon(&spec["template"]["spec"]);
+    let template = template_of(spec);
+    let wanted = around.node.refuses(&template["spec"]).is_none();
     let live: Vec<&Object> = pods.iter().filter(|pod| !is_leaving(pod)).collect();
     let is_new = |pod: &&&Object| text(&pod["metadata"]["labels"][HASH]) == revisions.hash;
     let (new, old): (Vec<&Object>, Vec<&Object>) = (
@@ -40,7 +51,7 @@ pub(super) fn daemon_set(
     let rolling = &spec["updateStrategy"]["rollingUpdate"];
     let surges = share(&rolling["maxSurge"], 1, true) > 0;
     let mut make = false;
-    if !wanted {
+    if !around.node.keeps(&template["spec"]) {
         actions.extend(live.iter().map(|pod| remove(pod)));
     } else if spec["updateStrategy"]["type"] == "OnDelete" {
         make = live.is_empty();
@@ -52,9 +63,7 @@ pub(super) fn daemon_set(
     }
     actions.extend(live.iter().filter(|pod| is_over(pod)).map(|pod| remove(pod)));
     // The next one comes when the last is gone.
-    if make && (surges || pods.is_empty()) {
-        let mut template = spec["template"].clone();
-        template["spec"]["nodeName"] = json!(NODE);
+    if make && wanted && (surges || pods.is_empty()) {
         let labels = [(HASH, revisions.hash.as_str())];
         let made = pod(
             set,
@@ -88,4 +97,21 @@ pub(super) fn daemon_set(
         .collect();
     actions.extend(revisions.outdated(int(&spec["revisionHistoryLimit"], 10), &used));
     (actions, again)
+}
+
+/// The template of its pods, with what they tolerate.
+fn template_of(spec: &Value) -> Value {
+    let mut template = spec["template"].clone();
+    let given = template["spec"]["tolerations"].as_array();
+    let mut all = given.cloned().unwrap_or_default();
+    let number = TOLERATED.len() - usize::from(template["spec"]["hostNetwork"] != true);
+    for (key, effect) in &TOLERATED[..number] {
+        let key = format!("node.kubernetes.io/{key}");
+        let one = json!({"key": key, "operator": "Exists", "effect": effect});
+        if !all.contains(&one) {
+            all.push(one);
+        }
+    }
+    template["spec"]["tolerations"] = json!(all);
+    template
 }

@@ -31,6 +31,9 @@ const INDEX: &str = "batch.kubernetes.io/job-completion-index";
 /// Annotation: the number of pods of the index that failed before.
 const FAILURES: &str = "batch.kubernetes.io/job-index-failure-count";
 
+/// Annotation: the number of them that a failure policy ignores, which is no part of the other.
+const IGNORED: &str = "batch.kubernetes.io/job-index-ignored-failure-count";
+
 /// A Job during one decision.
 struct Run<'a> {
     job: &'a Object,
@@ -54,16 +57,15 @@ struct Run<'a> {
 pub(super) fn job(job: &Object, pods: &[Object], around: &Around) -> (Vec<Action>, Option<Duration>) {
     let spec = part(job, "spec");
     let manager = text(&spec["managedBy"]);
-    if !matches!(manager, "" | "kubernetes.io/job-controller") {
-        return (Vec::new(), None);
-    }
+    let is_ours = matches!(manager, "" | "kubernetes.io/job-controller");
     let old = part(job, "status");
     if let Some(finished) = ["Complete", "Failed"]
         .map(|kind| condition_of(old, kind))
         .into_iter()
         .find(|one| one["status"] == "True")
     {
-        let mut actions: Vec<Action> = pods.iter().filter_map(release).collect();
+        let pods = pods.iter().filter(|_| is_ours);
+        let mut actions: Vec<Action> = pods.filter_map(release).collect();
         let ttl = spec["ttlSecondsAfterFinished"]
             .as_i64()
             .filter(|_| !is_leaving(job));
@@ -73,6 +75,9 @@ pub(super) fn job(job: &Object, pods: &[Object], around: &Around) -> (Vec<Action
             return (actions, None);
         }
         return (actions, left);
+    }
+    if !is_ours {
+        return (Vec::new(), None);
     }
     let mut run = Run::of(job, pods, around);
     let mut actions = run.account();
@@ -101,19 +106,26 @@ impl<'a> Run<'a> {
         let (spec, old) = (part(job, "spec"), part(job, "status"));
         let uncounted = &old["uncountedTerminatedPods"];
         let list = |key: &str| uncounted[key].as_array().cloned().unwrap_or_default();
+        let completions = spec["completions"].as_i64();
+        let indexes = |key: &str| {
+            let mut noted = indexes::parse(text(&old[key]));
+            // Those of a Job that was larger do not count.
+            noted.split_off(&completions.unwrap_or(0));
+            noted
+        };
         Self {
             job,
             spec,
             old,
             pods,
             indexed: spec["completionMode"] == "Indexed",
-            completions: spec["completions"].as_i64(),
+            completions,
             around,
             succeeded: int(&old["succeeded"], 0),
             failed: int(&old["failed"], 0),
             uncounted: [list("succeeded"), list("failed")],
-            completed: indexes::parse(text(&old["completedIndexes"])),
-            failed_indexes: indexes::parse(text(&old["failedIndexes"])),
+            completed: indexes("completedIndexes"),
+            failed_indexes: indexes("failedIndexes"),
             fails: None,
         }
     }
@@ -139,13 +151,12 @@ impl<'a> Run<'a> {
         self.failed += count(before.1 - failed.len());
         for pod in self.pods.iter().filter(|pod| is_tracked(pod)) {
             let uid = json!(uid_of(pod));
-            let index = index_of(pod).filter(|_| self.indexed);
+            let completions = self.completions.filter(|_| self.indexed).unwrap_or(0);
+            let index = index_of(pod).filter(|index| *index < completions);
             match Self::end_of(pod) {
                 Some(true) if self.indexed => {
                     let was = index.is_none_or(|index| noted.contains(&index));
-                    if let Some(index) = index.filter(|index| *index < self.completions.unwrap_or(0)) {
-                        self.completed.insert(index);
-                    }
+                    self.completed.extend(index);
                     if was {
                         actions.extend(release(pod));
                     }
@@ -165,7 +176,7 @@ impl<'a> Run<'a> {
                     failed.push(uid);
                     let limit = self.spec["backoffLimitPerIndex"].as_i64();
                     if let (Some(index), Some(limit)) = (index, limit)
-                        && (ending == Ending::Index || failures_of(pod) >= limit)
+                        && (ending == Ending::Index || failures_of(pod, FAILURES) >= limit)
                     {
                         self.failed_indexes.insert(index);
                     }
@@ -242,9 +253,7 @@ impl<'a> Run<'a> {
                         now,
                     );
                 }
-                let pause = self.pause();
-                again = sooner(again, Some(pause).filter(|pause| !pause.is_zero()));
-                self.pods_of(&live, terminating, pause.is_zero(), actions);
+                again = sooner(again, self.pods_of(&live, terminating, actions));
             }
         }
         let mut status = Counts::default();
@@ -419,8 +428,8 @@ fn index_of(pod: &Object) -> Option<i64> {
     text(&pod["metadata"]["annotations"][INDEX]).parse().ok()
 }
 
-fn failures_of(pod: &Object) -> i64 {
-    text(&pod["metadata"]["annotations"][FAILURES])
+fn failures_of(pod: &Object, annotation: &str) -> i64 {
+    text(&pod["metadata"]["annotations"][annotation])
         .parse()
         .unwrap_or(0)
 }

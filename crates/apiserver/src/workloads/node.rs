@@ -55,28 +55,16 @@ impl Node {
         })
     }
 
-    /// True if a DaemonSet has a pod on it: its pods tolerate what only the scheduler minds.
-    pub(super) fn takes_daemon(&self, spec: &Value) -> bool {
-        const TOLERATED: [&str; 6] = [
-            "node.kubernetes.io/disk-pressure",
-            "node.kubernetes.io/memory-pressure",
-            "node.kubernetes.io/not-ready",
-            "node.kubernetes.io/pid-pressure",
-            "node.kubernetes.io/unreachable",
-            UNSCHEDULABLE,
-        ];
-        let minds = |[key, _, effect]: &&[String; 3]| {
-            !TOLERATED.contains(&key.as_str()) && matches!(effect.as_str(), "NoSchedule" | "NoExecute")
-        };
-        self.selected(spec)
-            && self
-                .taints
-                .iter()
-                .filter(minds)
-                .all(|taint| tolerates(spec, taint))
+    /// True if a Pod of a DaemonSet that is on it stays there.
+    pub(super) fn keeps(&self, spec: &Value) -> bool {
+        let mut taints = self.taints.iter().filter(|[.., effect]| effect == "NoExecute");
+        self.selected(spec) && taints.all(|taint| tolerates(spec, taint))
     }
 
     fn selected(&self, spec: &Value) -> bool {
+        if !matches!(text(&spec["nodeName"]), "" | NODE) {
+            return false;
+        }
         let Some(labels) = &self.labels else { return true };
         let by_label = spec["nodeSelector"].as_object();
         let terms = &spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"];
@@ -190,9 +178,20 @@ mod tests {
     }
 
     #[test]
-    fn a_daemon_runs_on_a_node_that_is_cordoned() {
-        let cordoned = node(&json!({"unschedulable": true}));
-        assert!(cordoned.takes_daemon(&json!({})));
-        assert!(!cordoned.takes_daemon(&json!({"nodeSelector": {"zone": "b"}})));
+    fn a_daemon_stays_unless_it_is_to_leave_or_belongs_elsewhere() {
+        for (taint, of_pod, stays) in [
+            ("NoSchedule", json!({}), true),
+            ("NoExecute", json!({}), false),
+            (
+                "NoExecute",
+                json!({"tolerations": [{"key": "a", "operator": "Exists"}]}),
+                true,
+            ),
+            ("NoSchedule", json!({"nodeSelector": {"zone": "b"}}), false),
+            ("NoSchedule", json!({"nodeName": "other"}), false),
+        ] {
+            let tainted = node(&json!({"taints": [{"key": "a", "effect": taint}]}));
+            assert_eq!(tainted.keeps(&of_pod), stays, "{taint} {of_pod}");
+        }
     }
 }

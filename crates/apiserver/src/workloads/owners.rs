@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{
-    Action,
+    Action, PODS, REVISIONS,
     parts::{is_leaving, is_over, owned_by, part, path_of},
     stateful,
 };
@@ -29,7 +29,13 @@ pub(super) struct Kind {
     pub(super) is_on: fn(&StandIns) -> bool,
 }
 
-const PODS: &str = "pods";
+impl Kind {
+    /// True if it adopts objects of a collection: those that it makes pods or sets of, and its revisions.
+    pub(super) fn adopts(&self, collection: &str) -> bool {
+        let has_revisions = matches!(self.kind, "StatefulSet" | "DaemonSet");
+        self.children == collection || has_revisions && collection == REVISIONS
+    }
+}
 
 /// Every kind.
 pub(super) static KINDS: [Kind; 7] = [
@@ -83,7 +89,7 @@ pub(super) fn place_of(controller: &Owner) -> Option<(&'static str, &str)> {
 }
 
 /// The children that an owner has and selects, and the requests by which it adopts those that nobody controls and releases those
-/// that it no longer selects. What is adopted counts when it is seen again. Of the orphans only those with its labels are read.
+/// that it no longer selects. What is adopted counts when it is seen again.
 pub(super) fn claim<'a, T>(
     kind: &Kind,
     owner: &Object,
@@ -107,12 +113,30 @@ pub(super) fn claim<'a, T>(
             .into_iter()
             .flatten();
         let others: Vec<&Value> = owners.filter(|one| one["uid"] != *uid).collect();
-        actions.push(owners_patch(kind, &child, &json!(others)));
+        actions.push(owners_patch(kind.children, &child, &json!(others)));
     }
+    let adopted = adopt(kind, kind.children, owner, orphans, read);
+    actions.extend(adopted.into_iter().map(|(_, action)| action));
+    (kept, actions)
+}
+
+/// The orphans of a collection that an owner selects, with the requests by which it adopts them. Only those are read.
+pub(super) fn adopt<'a, T>(
+    kind: &Kind,
+    collection: &str,
+    owner: &Object,
+    orphans: impl Iterator<Item = (T, &'a Object)>,
+    read: impl Fn(T) -> Option<Object>,
+) -> Vec<(Object, Action)> {
+    let selector = selector_of(owner);
+    if selector.is_empty() || is_leaving(owner) || !kind.adopts(collection) {
+        return Vec::new();
+    }
+    let mut adopted = Vec::new();
     let orphans = orphans.filter(|(_, labels)| selects(Some(&selector), labels));
     let orphans = orphans.filter_map(|(at, _)| read(at));
     for child in orphans.filter(|child| !is_leaving(child) && !is_over(child)) {
-        if kind.kind == "StatefulSet" && stateful::number_of(owner, &child).is_none() {
+        if collection == PODS && kind.kind == "StatefulSet" && stateful::number_of(owner, &child).is_none() {
             continue;
         }
         let mut owners = child["metadata"]["ownerReferences"]
@@ -125,9 +149,10 @@ pub(super) fn claim<'a, T>(
                 .cloned()
                 .unwrap_or_default(),
         );
-        actions.push(owners_patch(kind, &child, &json!(owners)));
+        let action = owners_patch(collection, &child, &json!(owners));
+        adopted.push((child, action));
     }
-    (kept, actions)
+    adopted
 }
 
 /// The selector of an owner; that of a ReplicationController is a map.
@@ -143,10 +168,10 @@ fn selector_of(owner: &Object) -> Object {
     selector
 }
 
-fn owners_patch(kind: &Kind, child: &Object, owners: &Value) -> Action {
-    let (version, plural) = match kind.children {
-        PODS => ("api/v1", PODS),
-        _ => ("apis/apps/v1", "replicasets"),
+fn owners_patch(collection: &str, child: &Object, owners: &Value) -> Action {
+    let (version, plural) = match collection.split_once('/') {
+        Some((_, plural)) => ("apis/apps/v1", plural),
+        None => ("api/v1", collection),
     };
     Action::Patch {
         path: path_of(version, plural, child),

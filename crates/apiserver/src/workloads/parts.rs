@@ -139,6 +139,7 @@ pub(super) fn pod(
     metadata.insert("ownerReferences".to_owned(), owned_by(api_version, kind, meta));
     let mut spec = template["spec"].clone();
     if text(&spec["nodeName"]).is_empty()
+        && !is_held(&spec)
         && node.refuses(&spec).is_none()
         && claims_of(&spec).next().is_none()
     {
@@ -149,6 +150,13 @@ pub(super) fn pod(
         made["metadata"]["labels"][*key] = json!(value);
     }
     made
+}
+
+/// True if a pod waits at a gate or for a scheduler other than that of Kubernetes.
+pub(super) fn is_held(spec: &Value) -> bool {
+    let gates = spec["schedulingGates"].as_array();
+    gates.is_some_and(|gates| !gates.is_empty())
+        || !matches!(text(&spec["schedulerName"]), "" | "default-scheduler")
 }
 
 /// The names of the claims that a pod uses.

@@ -87,7 +87,7 @@ fn conditions(set: &Object, lacks: bool, around: &Around) -> Option<Vec<Value>> 
 
 /// The higher, the earlier a pod goes: those without a node, those that do not run, those that are not ready, the cheap ones,
 /// those that are ready only since lately, the young ones.
-fn expendable(pod: &Object) -> (bool, u8, bool, Reverse<i64>, String, String) {
+pub(super) fn expendable(pod: &Object) -> (bool, u8, bool, Reverse<i64>, String, String) {
     let phase = match phase_of(pod) {
         "Running" => 0,
         "Pending" => 2,

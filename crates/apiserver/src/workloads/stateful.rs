@@ -138,7 +138,7 @@ impl Set<'_> {
         }
         let rolling = &self.spec["updateStrategy"]["rollingUpdate"];
         let size = self.slots.end - self.slots.start;
-        let most = share(&rolling["maxUnavailable"], size, true).max(1);
+        let most = share(&rolling["maxUnavailable"], size, false).max(1);
         let first = self.slots.start + int(&rolling["partition"], 0);
         let mut unavailable = 0;
         for (_, pod) in self.pods.range(first.min(self.slots.end)..self.slots.end).rev() {

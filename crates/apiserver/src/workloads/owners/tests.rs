@@ -241,6 +241,42 @@ fn a_deployment_that_is_resized_during_a_rollout_grows_in_proportion() {
 }
 
 #[test]
+fn a_deployment_that_recreates_has_its_old_pods_go_first() {
+    let mut new = deployment_of("2", "1", 3);
+    new["spec"]["strategy"] = json!({"type": "Recreate"});
+    for (size, left, made) in [(3, 3, 0), (0, 3, 0), (0, 0, 1)] {
+        let mut old = set_of("1", size, left, 3);
+        old["status"]["replicas"] = json!(left);
+        let (actions, _) = deployment(&new, &[old], &now());
+        let sets = created_of(&actions, "ReplicaSet");
+        assert_eq!(sets.len(), made, "{size} {left}");
+        assert!(sets.iter().all(|set| set["spec"]["replicas"] == 3));
+        assert_eq!(
+            sizes(&actions).into_values().collect::<Vec<_>>(),
+            vec![0; usize::from(size > 0)]
+        );
+    }
+}
+
+#[test]
+fn a_deployment_keeps_as_many_old_sets_as_it_says() {
+    let mut web = deployment_of("4", "4", 2);
+    let mut sets = ["1", "2", "3"].map(|image| set_of(image, 0, 0, 2)).to_vec();
+    sets.push(set_of("4", 2, 2, 2));
+    for (at, set) in sets.iter_mut().enumerate() {
+        set["metadata"]["annotations"][REVISION] = json!((at + 1).to_string());
+    }
+    let status =
+        json!({"replicas": 2, "updatedReplicas": 2, "availableReplicas": 2, "observedGeneration": 1});
+    web.insert("status".to_owned(), status);
+    for (limit, gone) in [(3, 0), (1, 2), (0, 3)] {
+        web["spec"]["revisionHistoryLimit"] = json!(limit);
+        let (actions, _) = deployment(&web, &sets, &now());
+        assert_eq!(deleted(&actions), names(&sets)[..gone], "{limit}");
+    }
+}
+
+#[test]
 fn a_deployment_that_is_paused_makes_no_set_and_says_so() {
     let mut paused = deployment_of("2", "1", 3);
     paused["spec"]["paused"] = json!(true);
@@ -353,6 +389,10 @@ fn an_update_of_a_stateful_set_goes_from_the_last_pod_to_the_partition() {
             json!({"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 2}}),
             vec!["db-2", "db-1"],
         ),
+        (
+            json!({"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "50%"}}),
+            vec!["db-2"],
+        ),
         (json!({"type": "OnDelete"}), vec![]),
     ] {
         let mut new = stateful(3, &json!({"updateStrategy": strategy}));
@@ -386,6 +426,98 @@ fn an_update_of_a_stateful_set_goes_from_the_last_pod_to_the_partition() {
         current.as_str()
     );
     assert!(again[0]["spec"]["hostNetwork"].is_null());
+}
+
+#[test]
+fn a_parallel_stateful_set_that_shrinks_loses_its_pods_at_once() {
+    for (policy, gone) in [("Parallel", vec!["db-3", "db-2"]), ("OrderedReady", vec!["db-3"])] {
+        let of = |replicas| stateful(replicas, &json!({"podManagementPolicy": policy}));
+        let (mut pods, mut revisions) = (Vec::new(), Vec::new());
+        for _ in 0..4 {
+            let actions = stateful_actions(&of(4), &pods, &revisions);
+            pods.extend(created(&actions));
+            revisions.extend(created_of(&actions, "ControllerRevision"));
+            pods.iter_mut().for_each(ready);
+        }
+        assert_eq!(pods.len(), 4);
+        assert_eq!(
+            deleted(&stateful_actions(&of(2), &pods, &revisions)),
+            gone,
+            "{policy}"
+        );
+    }
+}
+
+#[test]
+fn a_set_that_is_made_again_knows_the_revisions_that_were_left() {
+    let mut set = stateful(1, &json!({"selector": {"matchLabels": {"app": "web"}}}));
+    let mut revision = created_of(&stateful_actions(&set, &[], &[]), "ControllerRevision").remove(0);
+    revision["metadata"]["ownerReferences"] = Value::Null;
+    let labels = revision["metadata"]["labels"]
+        .as_object()
+        .cloned()
+        .expect("labels");
+    let adopted = |kind: &str, set: &Object| {
+        let kind = KINDS.iter().find(|one| one.kind == kind).expect("a kind");
+        let orphans = std::iter::once((&revision, &labels));
+        adopt(kind, REVISIONS, set, orphans, |one| Some(one.clone()))
+    };
+    for kind in ["StatefulSet", "DaemonSet"] {
+        let adopted = adopted(kind, &set);
+        let [(known, Action::Patch { path, patch })] = &adopted[..] else {
+            panic!("{kind}");
+        };
+        assert!(path.contains("/controllerrevisions/db-"), "{path}");
+        assert_eq!(patch["metadata"]["ownerReferences"][0]["kind"], kind);
+        let again = stateful_actions(&set, &[], std::slice::from_ref(known));
+        assert!(created_of(&again, "ControllerRevision").is_empty());
+    }
+    assert!(adopted("ReplicaSet", &set).is_empty());
+    set["spec"]["selector"] = json!({"matchLabels": {"app": "other"}});
+    assert!(adopted("StatefulSet", &set).is_empty());
+}
+
+#[test]
+fn a_taint_keeps_a_daemon_from_the_node_and_only_one_that_executes_has_it_leave() {
+    let set = replica_set_of(1);
+    let tainted = |effect: &str| {
+        let node =
+            json!({"metadata": {}, "spec": {"taints": [{"key": "a", "value": "b", "effect": effect}]}});
+        Around {
+            node: Node::of(&object(node)),
+            ..now()
+        }
+    };
+    let pods = created(&daemon_set(&set, &[], &[], &now()).0);
+    for (effect, gone) in [("NoSchedule", 0), ("NoExecute", 1)] {
+        let (actions, _) = daemon_set(&set, &pods, &[], &tainted(effect));
+        assert_eq!(deleted(&actions).len(), gone, "{effect}");
+        let written = status(&actions);
+        assert_eq!(
+            (&written["desiredNumberScheduled"], &written["numberMisscheduled"]),
+            (&json!(0), &json!(1)),
+            "{effect}"
+        );
+        assert!(created(&daemon_set(&set, &[], &[], &tainted(effect)).0).is_empty());
+    }
+}
+
+#[test]
+fn the_pod_of_a_daemon_set_tolerates_what_only_the_scheduler_minds() {
+    let mut set = replica_set_of(1);
+    let own = json!({"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute"});
+    set["spec"]["template"]["spec"]["tolerations"] = json!([own]);
+    let mut cordoned = now();
+    cordoned.node = Node::of(&object(json!({"metadata": {}, "spec": {"unschedulable": true}})));
+    for (of_host, number) in [(false, 6), (true, 7)] {
+        set["spec"]["template"]["spec"]["hostNetwork"] = json!(of_host);
+        let pods = created(&daemon_set(&set, &[], &[], &cordoned).0);
+        assert_eq!(
+            pods[0]["spec"]["tolerations"].as_array().map(Vec::len),
+            Some(number)
+        );
+        assert_eq!(pods[0]["spec"]["nodeName"], "stand-in");
+    }
 }
 
 #[test]
@@ -594,6 +726,153 @@ fn jobs_end_as_their_policies_say() {
         });
         assert_eq!(holds(&job, kind), ["True", reason], "{spec}");
     }
+}
+
+/// The pods of a Job, those in `ended` failed at a time with an exit code.
+fn failed_at(mut pods: Vec<Object>, ended: &[usize], time: &str, code: i64) -> Vec<Object> {
+    for at in ended {
+        let terminated = json!({"exitCode": code, "finishedAt": time});
+        let status = json!({"phase": "Failed", "containerStatuses": [{"name": "a", "state": {"terminated": terminated}}]});
+        pods[*at].insert("status".to_owned(), status);
+    }
+    pods
+}
+
+#[test]
+fn an_index_that_failed_delays_no_other() {
+    let by_index =
+        json!({"completionMode": "Indexed", "completions": 3, "parallelism": 2, "backoffLimitPerIndex": 5});
+    let seconds = |seconds| Some(std::time::Duration::from_secs(seconds));
+    for (spec, made, again) in [
+        (by_index, vec!["j-1-"], seconds(10)),
+        (
+            json!({"completionMode": "Indexed", "parallelism": 2}),
+            vec![],
+            seconds(20),
+        ),
+    ] {
+        let mut job = job_of(&spec);
+        let mut pods = failed_at(
+            created(&job_actions(&job, &[])),
+            &[0, 1],
+            "2026-01-01T00:10:00Z",
+            1,
+        );
+        pods[1]["status"]["containerStatuses"][0]["state"]["terminated"]["finishedAt"] =
+            json!("2026-01-01T00:09:00Z");
+        let (actions, waits) = crate::workloads::jobs::job(&job, &pods, &now());
+        store(&mut job, &actions);
+        let names: Vec<&str> = actions
+            .iter()
+            .filter_map(|action| match action {
+                Action::Create { object, .. } => object["metadata"]["generateName"].as_str(),
+                _ => None,
+            })
+            .collect();
+        assert_eq!((names, waits), (made, again), "{spec}");
+    }
+}
+
+#[test]
+fn a_failure_that_a_policy_ignores_does_not_use_up_its_index() {
+    let rules = json!([{"action": "Ignore", "onExitCodes": {"operator": "In", "values": [42]}}]);
+    let mut job = job_of(
+        &json!({"completionMode": "Indexed", "completions": 1, "backoffLimitPerIndex": 0,
+        "podFailurePolicy": {"rules": rules}}),
+    );
+    let mut pods = created(&job_actions(&job, &[]));
+    for ignored in ["1", "2"] {
+        pods = failed_at(pods, &[0], "2026-01-01T00:00:00Z", 42);
+        let actions = job_actions(&job, &pods);
+        store(&mut job, &actions);
+        pods = created(&actions);
+        let annotations = &pods[0]["metadata"]["annotations"];
+        assert_eq!(annotations["batch.kubernetes.io/job-index-failure-count"], "0");
+        assert_eq!(
+            annotations["batch.kubernetes.io/job-index-ignored-failure-count"],
+            ignored
+        );
+    }
+    let actions = job_actions(&job, &failed_at(pods, &[0], "2026-01-01T00:00:00Z", 1));
+    assert_eq!(status(&actions)["failedIndexes"], "0");
+}
+
+#[test]
+fn an_indexed_job_that_shrinks_loses_the_indexes_that_are_too_many() {
+    let mut job = job_of(&json!({"completionMode": "Indexed", "completions": 12, "parallelism": 12}));
+    let actions = job_actions(&job, &[]);
+    store(&mut job, &actions);
+    let mut pods = created(&actions);
+    pods.iter_mut().for_each(ready);
+    // By name, the pod of index 10 is before that of index 2.
+    pods.sort_by_key(|pod| text(&pod["metadata"]["name"]).to_owned());
+    let index = |pod: &Object| -> i64 {
+        let index = text(&pod["metadata"]["annotations"]["batch.kubernetes.io/job-completion-index"]);
+        index.parse().expect("an index")
+    };
+    job["spec"]["completions"] = json!(3);
+    job["spec"]["parallelism"] = json!(3);
+    let actions = job_actions(&job, &pods);
+    let gone = deleted(&actions);
+    let mut kept: Vec<i64> = pods
+        .iter()
+        .filter(|pod| !gone.contains(&text(&pod["metadata"]["name"])))
+        .map(index)
+        .collect();
+    kept.sort_unstable();
+    assert_eq!(kept, [0, 1, 2]);
+    // One of them that succeeded all the same is released and does not count.
+    let mut late: Vec<Object> = pods.into_iter().filter(|pod| index(pod) == 7).collect();
+    late[0]["status"] = json!({"phase": "Succeeded"});
+    job["status"]["completedIndexes"] = json!("5");
+    let actions = job_actions(&job, &late);
+    assert!(actions.iter().any(|action| {
+        matches!(action, Action::Patch { patch, .. } if patch["metadata"]["finalizers"] == json!([]))
+    }));
+    let written = status(&actions);
+    assert_eq!(
+        (&written["completedIndexes"], &written["succeeded"]),
+        (&Value::Null, &Value::Null)
+    );
+}
+
+#[test]
+fn a_job_fails_with_too_many_of_its_indexes() {
+    let spec = json!({"completionMode": "Indexed", "parallelism": 1, "backoffLimitPerIndex": 0, "maxFailedIndexes": 1});
+    let (mut job, mut pods) = (job_of(&spec), Vec::new());
+    run(&mut job, &mut pods, |_| json!({"phase": "Failed"}));
+    assert_eq!(holds(&job, "Failed"), ["True", "MaxFailedIndexesExceeded"]);
+    assert_eq!(part(&job, "status")["failedIndexes"], "0,1");
+}
+
+#[test]
+fn a_pod_that_is_leaving_is_replaced_as_the_policy_says() {
+    for (policy, number) in [("Failed", 0), ("TerminatingOrFailed", 1)] {
+        let mut job = job_of(&json!({"podReplacementPolicy": policy}));
+        let mut pods = created(&job_actions(&job, &[]));
+        pods[0]["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+        let actions = job_actions(&job, &pods);
+        store(&mut job, &actions);
+        assert_eq!(created(&actions).len(), number, "{policy}");
+        assert_eq!(part(&job, "status")["terminating"], 1);
+    }
+}
+
+#[test]
+fn a_job_of_another_manager_is_left_alone_until_it_is_old() {
+    let mut job = job_of(&json!({"managedBy": "example.com/queue", "ttlSecondsAfterFinished": 30}));
+    assert_eq!(job_actions(&job, &[]), []);
+    let complete =
+        json!({"type": "Complete", "status": "True", "lastTransitionTime": "2026-01-01T00:09:40Z"});
+    job.insert("status".to_owned(), json!({"conditions": [complete]}));
+    let of_other = created(&job_actions(&job_of(&json!({})), &[]));
+    let (actions, again) = crate::workloads::jobs::job(&job, &of_other, &now());
+    assert_eq!(
+        (actions, again),
+        (vec![], Some(std::time::Duration::from_secs(10)))
+    );
+    job["spec"]["ttlSecondsAfterFinished"] = json!(20);
+    assert_eq!(deleted(&job_actions(&job, &of_other)), ["j"]);
 }
 
 #[test]
