@@ -86,7 +86,7 @@ definitions() {
 monitoring() {
     check "alerts" "$promtool" check rules config/monitoring/alerts.yaml
     check "tests of alerts" "$promtool" test rules "$CASES/alerts.test.yaml"
-    render --set image.repository=r,monitoring.rules.enabled=true -s templates/monitoring.yaml |
+    render --set image.repository=r,monitoring.rules.enabled=true,monitoring.rules.runbooks=docs/runbooks.md -s templates/monitoring.yaml |
         sed -n '/^spec:$/,$p' | sed -n 's/^  //p' >"$out/rendered"
     same "the PrometheusRule" config/monitoring/alerts.yaml "$out/rendered"
     render --set image.repository=r,monitoring.dashboard.enabled=true -s templates/monitoring.yaml |

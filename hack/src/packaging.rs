@@ -52,6 +52,56 @@ fn alerts_and_dashboard_name_metrics_that_exist() {
     }
 }
 
+/// The labels that each metric is selected by: `(metric, label)` of each `metric{label="…"}`.
+fn selected(text: &str) -> BTreeSet<(&str, &str)> {
+    let mut found = BTreeSet::new();
+    for (at, _) in text.match_indices('{') {
+        let is_other = |c: char| !(c.is_ascii_alphanumeric() || c == '_');
+        let name = text[..at].rsplit(is_other).next();
+        let Some(name) = name.filter(|name| name.starts_with("entourage_")) else {
+            continue;
+        };
+        let inside = text[at + 1..].split('}').next().unwrap_or_default();
+        for part in inside.split(',') {
+            if let Some((label, _)) = part.split_once(['=', '!']) {
+                found.insert((name.strip_suffix("_bucket").unwrap_or(name), label.trim()));
+            }
+        }
+    }
+    found
+}
+
+/// The labels of the scrape, and that of the buckets of a histogram.
+const OF_THE_SCRAPE: [&str; 5] = ["cluster", "namespace", "job", "instance", "le"];
+
+#[test]
+fn alerts_and_dashboard_select_by_labels_that_exist() {
+    let page = read(METRICS);
+    for (path, at_least) in [(ALERTS, 10), (DASHBOARD, 3)] {
+        let text = read(path);
+        let of_metrics: Vec<_> = selected(&text)
+            .into_iter()
+            .filter(|(_, label)| !OF_THE_SCRAPE.contains(label))
+            .collect();
+        assert!(
+            of_metrics.len() >= at_least,
+            "{path}: only {of_metrics:?} are found"
+        );
+        for (metric, label) in of_metrics {
+            let start = format!("| `{metric}` |");
+            let row = page
+                .lines()
+                .find(|line| line.starts_with(&start))
+                .unwrap_or_default();
+            let labels = row.split('|').nth(3).unwrap_or_default();
+            assert!(
+                labels.contains(&format!("`{label}`")),
+                "{path}: {METRICS} has no label {label} of {metric}"
+            );
+        }
+    }
+}
+
 #[test]
 fn each_alert_has_its_runbook_and_each_runbook_its_alert() {
     let (text, page) = (read(ALERTS), read(RUNBOOKS));

@@ -12,7 +12,7 @@ use std::{
 
 use entourage_core::{
     distribution,
-    fleet::{ProblemCounts, Propagated},
+    fleet::{Eviction, ProblemCounts, Propagated},
 };
 use prometheus_client::{
     encoding::text,
@@ -32,9 +32,10 @@ mod proxy;
 
 pub use labels::{Asked, NO_ANSWER, Outcome, Verb};
 use labels::{
-    DistributionLabels, EstimatorLabels, HookLabels, HookName, KindLabels, LatencyLabels, NameLabels,
-    PlanLabels, RequestLabels, ServerLabels, of,
+    DistributionLabels, EstimatorLabels, EvictionLabels, HookLabels, HookName, KindLabels, LatencyLabels,
+    NameLabels, PlanLabels, RequestLabels, ServerLabels, of,
 };
+pub use process::process_families;
 pub use proxy::{ProxyMetrics, Target};
 
 /// Upper bounds of the latency buckets in seconds: a member on the same machine responds in a millisecond, one behind a slow
@@ -72,6 +73,7 @@ struct Inner {
     hooks: Family<HookLabels, Counter>,
     hook_latency: Family<HookName, Histogram>,
     estimators: Family<EstimatorLabels, Counter>,
+    evictions: Family<EvictionLabels, Counter>,
     problems: Arc<problems::Problems>,
     propagation: Histogram,
     credentials: Family<ServerLabels, Gauge>,
@@ -164,6 +166,12 @@ impl Metrics {
             "Questions to the estimators of members, by outcome",
             estimators.clone(),
         );
+        let evictions = Family::default();
+        ours.register(
+            "evictions",
+            "Evictions begun, by the member that the workload leaves and the reason",
+            evictions.clone(),
+        );
         let hooks = Family::default();
         let hook_latency = Family::new_with_constructor(latency_histogram as fn() -> Histogram);
         ours.register(
@@ -221,6 +229,7 @@ impl Metrics {
             hooks,
             hook_latency,
             estimators,
+            evictions,
             problems,
             propagation,
             credentials,
@@ -342,6 +351,15 @@ impl Metrics {
         let took = clock::duration(change.millis());
         self.0.propagation.observe(took.as_secs_f64());
         self.traces().propagated(change);
+    }
+
+    /// Counts evictions that began.
+    pub fn evicted(&self, eviction: &Eviction, count: u64) {
+        let labels = EvictionLabels {
+            member: eviction.from.to_string(),
+            reason: eviction.reason,
+        };
+        self.0.evictions.get_or_create(&labels).inc_by(count);
     }
 
     /// Sets when the credentials for a server expire, in seconds since 1970; `None` if they do not, or it is not known.

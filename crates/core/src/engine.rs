@@ -8,7 +8,11 @@ mod kinds;
 mod observe;
 mod routes;
 
-use std::{borrow::Cow, collections::BTreeSet, ops::Deref};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+    ops::Deref,
+};
 
 use entourage_api::work::{ResourceBindingSpec, TargetCluster};
 
@@ -20,7 +24,7 @@ use crate::{
     fleet::{Fleet, quotas::used_by},
     governor,
     graph::Membership,
-    memory::{descheduled::Moved, estimates::Planned, propagations::Propagated},
+    memory::{descheduled::Moved, estimates::Planned, eviction_counts::Eviction, propagations::Propagated},
     namespaces,
     object::{ResourceId, Time},
     observation::{Observation, Watch},
@@ -95,6 +99,11 @@ impl Engine {
     /// The changes that have reached all members since the last call. Cost: O(1) when there are none.
     pub fn take_propagated(&mut self) -> Vec<Propagated> {
         self.fleet.memory.propagations.take_ended()
+    }
+
+    /// The evictions that began since the last call, with their number. Cost: O(1) when there are none.
+    pub fn take_evictions(&mut self) -> BTreeMap<Eviction, u64> {
+        self.fleet.memory.eviction_counts.take()
     }
 }
 

@@ -32,6 +32,7 @@ pub(crate) mod workload_groups;
 pub(crate) mod works;
 
 pub use crate::memory::{
+    eviction_counts::Eviction,
     problem_counts::{ConditionProblem, MemberProblems, ProblemCounts},
     propagations::Propagated,
 };

@@ -8,6 +8,7 @@ pub(crate) mod descheduled;
 pub(crate) mod distributions;
 pub(crate) mod endpoints;
 pub(crate) mod estimates;
+pub(crate) mod eviction_counts;
 pub(crate) mod identities;
 mod origin;
 pub(crate) mod placed;
@@ -64,6 +65,8 @@ pub(crate) struct Memory {
     pub(crate) planned_groups: WorkloadGroups,
     /// The problems that conditions report, for metrics.
     pub(crate) problem_counts: problem_counts::ProblemCounts,
+    /// The evictions that began, for metrics.
+    pub(crate) eviction_counts: eviction_counts::EvictionCounts,
     /// The changes that have not reached all members, for metrics.
     pub(crate) propagations: propagations::Propagations,
     /// The origin of the current observation.

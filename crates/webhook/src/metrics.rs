@@ -51,12 +51,13 @@ impl Metrics {
         durations.sum += took;
     }
 
-    /// All metrics as OpenMetrics text.
-    pub(crate) fn render(&self) -> String {
-        let counts = self.counts();
+    /// All metrics as OpenMetrics text, followed by these families.
+    pub(crate) fn render(&self, families: &str) -> String {
         let mut out = String::new();
         // Writing to a String does not fail.
-        let _ = render(&counts, &mut out);
+        let _ = render(&self.counts(), &mut out);
+        out.push_str(families);
+        out.push_str("# EOF\n");
         out
     }
 
@@ -100,8 +101,12 @@ fn render(counts: &Counts, out: &mut String) -> std::fmt::Result {
             "{DURATION_NAME}_bucket{{webhook=\"{webhook}\",le=\"+Inf\"}} {count}"
         )?;
     }
-    writeln!(out, "# EOF")
+    Ok(())
 }
+
+#[cfg(test)]
+#[path = "../../controllers/src/metrics/openmetrics/reader.rs"]
+mod reader;
 
 #[cfg(test)]
 mod tests {
@@ -109,7 +114,8 @@ mod tests {
 
     #[test]
     fn without_requests_there_are_no_samples() {
-        let text = Metrics::default().render();
+        let text = Metrics::default().render("");
+        assert_eq!(reader::read(&text), Ok(Vec::new()), "{text}");
         assert!(text.lines().all(|line| line.starts_with('#')), "{text}");
         assert!(text.ends_with("# EOF\n"), "{text}");
     }
@@ -126,7 +132,8 @@ mod tests {
         ] {
             metrics.request(webhook, code, Duration::from_millis(millis));
         }
-        let text = metrics.render();
+        let text = metrics.render("");
+        reader::read(&text).unwrap_or_else(|wrong| panic!("{wrong}\n{text}"));
         for line in [
             r#"entourage_webhook_requests_total{webhook="mutate",code="200"} 1"#,
             r#"entourage_webhook_requests_total{webhook="validate",code="200"} 2"#,
@@ -148,5 +155,17 @@ mod tests {
         let families: Vec<&str> = text.lines().filter(|line| line.starts_with("# TYPE")).collect();
         assert_eq!(families.len(), 2, "{text}");
         assert!(text.ends_with("# EOF\n"), "{text}");
+    }
+
+    #[test]
+    fn families_of_the_process_follow_and_are_read_as_one_exposition() {
+        const PROCESS: &str =
+            "# HELP process_open_fds Files.\n# TYPE process_open_fds gauge\nprocess_open_fds 9\n";
+        let metrics = Metrics::default();
+        metrics.request("validate", 200, Duration::from_millis(1));
+        let text = metrics.render(PROCESS);
+        let samples = reader::read(&text).unwrap_or_else(|wrong| panic!("{wrong}\n{text}"));
+        let last = samples.last().map(|(name, _, value)| (name.as_str(), *value));
+        assert_eq!(last, Some(("process_open_fds", 9.0)), "{text}");
     }
 }

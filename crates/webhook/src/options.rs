@@ -31,6 +31,8 @@ pub struct Options {
     pub linger: Duration,
     /// Called after each review.
     pub observer: Observer,
+    /// The metrics of the process, as OpenMetrics families without an end; called on each scrape.
+    pub process: Option<fn() -> String>,
 }
 
 /// The arguments are those of [`Observer::new`].
@@ -78,6 +80,7 @@ impl Default for Options {
             round: Duration::from_secs(60),
             linger: Duration::from_secs(3),
             observer: Observer::default(),
+            process: None,
         }
     }
 }

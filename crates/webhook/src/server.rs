@@ -45,6 +45,7 @@ pub(crate) struct Server {
     ready: watch::Receiver<bool>,
     metrics: Metrics,
     observer: Observer,
+    process: Option<fn() -> String>,
 }
 
 impl Server {
@@ -63,12 +64,18 @@ impl Server {
             ready,
             metrics: Metrics::default(),
             observer: Observer::default(),
+            process: None,
         }
     }
 
     /// Calls the observer after each review.
     pub(crate) fn observed(self, observer: Observer) -> Self {
         Self { observer, ..self }
+    }
+
+    /// Serves these families beside its own metrics.
+    pub(crate) fn measured(self, process: Option<fn() -> String>) -> Self {
+        Self { process, ..self }
     }
 
     /// Serves until `stop`; requests in progress are finished, within a limit.
@@ -101,7 +108,8 @@ impl Server {
                     "not ready: the hub's configurations do not point here yet, or the end has come\n",
                 ),
                 "/metrics" => {
-                    let mut response = text(StatusCode::OK, self.metrics.render());
+                    let families = self.process.map(|families| families()).unwrap_or_default();
+                    let mut response = text(StatusCode::OK, self.metrics.render(&families));
                     let kind = HeaderValue::from_static(OPENMETRICS);
                     response.headers_mut().insert(header::CONTENT_TYPE, kind);
                     response

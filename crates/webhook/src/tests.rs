@@ -412,6 +412,12 @@ async fn what_is_no_review_is_reported_as_such_by_its_code() {
         assert!(metrics.contains(&line), "{line}{metrics}");
     }
     assert!(!metrics.contains("mutate"), "{metrics}");
+    let measured = server.measured(Some(|| "# TYPE of_the_process gauge\n".to_owned()));
+    let (_, metrics) = asked(&measured, "GET", "/metrics", json, "").await;
+    assert!(
+        metrics.ends_with("# TYPE of_the_process gauge\n# EOF\n"),
+        "{metrics}"
+    );
 }
 
 /// A running webhook.

@@ -155,6 +155,12 @@ pub(super) struct EstimatorLabels {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct EvictionLabels {
+    pub(super) member: String,
+    pub(super) reason: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(super) struct HookName {
     pub(super) hook: String,
 }

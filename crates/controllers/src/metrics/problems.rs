@@ -1,4 +1,4 @@
-//! The problems that conditions of bindings and Clusters report, encoded on each scrape from the last published counts: a scrape never
+//! The problems that conditions of bindings and Clusters report, and the evictions under way, encoded on each scrape from the last published counts: a scrape never
 //! sees half of them, and a problem that is over has no series.
 
 use std::{
@@ -27,6 +27,7 @@ pub(super) struct Problems(Mutex<Snapshot>);
 struct Snapshot {
     bindings: Vec<(ConditionProblem, usize)>,
     copies: Vec<(Str, &'static str, usize)>,
+    evicting: Vec<(Str, usize)>,
     members: Vec<(Str, MemberProblems)>,
 }
 
@@ -34,11 +35,15 @@ impl Problems {
     /// Publishes the counts. Cost: O(members + series).
     pub(super) fn publish(&self, counts: &ProblemCounts) {
         let copies = counts.copies();
+        let evicting = counts.evicting();
         let members = counts.members();
         let snapshot = Snapshot {
             bindings: counts.bindings().collect(),
             copies: copies
                 .map(|(cluster, reason, count)| (cluster.clone(), reason, count))
+                .collect(),
+            evicting: evicting
+                .map(|(cluster, count)| (cluster.clone(), count))
                 .collect(),
             members: members
                 .map(|(name, problems)| (name.clone(), problems.clone()))
@@ -84,6 +89,13 @@ impl Collector for Problems {
             encoder.encode_descriptor("entourage_copies_not_applied", help, None, MetricType::Gauge)?;
         for (member, reason, count) in &snapshot.copies {
             let labels = [("member", &**member), ("reason", *reason)];
+            ConstGauge::new(gauge(*count)).encode(metric.encode_family(&labels)?)?;
+        }
+        let help = "Bindings that are being evicted from a member, by member";
+        let mut metric =
+            encoder.encode_descriptor("entourage_bindings_evicting", help, None, MetricType::Gauge)?;
+        for (member, count) in &snapshot.evicting {
+            let labels = [("member", &**member)];
             ConstGauge::new(gauge(*count)).encode(metric.encode_family(&labels)?)?;
         }
         Ok(())

@@ -64,6 +64,15 @@ fn the_exposition_tells_what_this_process_uses() {
             "{text}"
         );
         assert!(line(&text, "process_cpu_seconds_total ").is_some(), "{text}");
+        let started = line(&text, "process_start_time_seconds ").and_then(|line| line.split(' ').next_back());
+        let started: f64 = started.and_then(|value| value.parse().ok()).expect("a time");
+        let now = std::time::SystemTime::now();
+        let now = now
+            .duration_since(std::time::UNIX_EPOCH)
+            .expect("after 1970")
+            .as_secs_f64();
+        // This process started within the last day, and clocks of machine and process differ by seconds at most.
+        assert!((now - 86_400.0..now + 60.0).contains(&started), "{started} {now}");
     }
     assert!(text.ends_with("# EOF\n"));
 }

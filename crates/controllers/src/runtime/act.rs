@@ -269,6 +269,9 @@ impl<D: Decide> ControlLoop<D> {
         for change in self.options.decider.take_propagated() {
             metrics.propagated(&change);
         }
+        for (eviction, count) in self.options.decider.take_evictions() {
+            metrics.evicted(&eviction, count);
+        }
     }
 
     /// Starts nothing new and waits for running plans. Returns true if all of them ended.

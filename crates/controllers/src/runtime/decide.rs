@@ -1,11 +1,14 @@
 //! The interface of the control loop to the core. One implementation, the Engine; a scripted one in tests.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use entourage_api::cluster::Cluster;
 use entourage_core::{
     Engine, distribution,
-    fleet::{Fleet, ProblemCounts, Propagated, Stats},
+    fleet::{Eviction, Fleet, ProblemCounts, Propagated, Stats},
     interpreter::Interpreter,
     object::Time,
     observation::{Observation, Use, Watch},
@@ -64,6 +67,10 @@ pub trait Decide: Send + 'static {
     /// The changes that have reached all members since the last call.
     fn take_propagated(&mut self) -> Vec<Propagated> {
         Vec::new()
+    }
+    /// The evictions that began since the last call, with their number.
+    fn take_evictions(&mut self) -> BTreeMap<Eviction, u64> {
+        BTreeMap::new()
     }
     /// The Event for a user when the hub refuses a key's write, with the hub's message.
     fn refused(&self, key: &Key, words: &str) -> Option<Event> {
@@ -144,6 +151,10 @@ impl Decide for Engine {
 
     fn take_propagated(&mut self) -> Vec<Propagated> {
         Self::take_propagated(self)
+    }
+
+    fn take_evictions(&mut self) -> BTreeMap<Eviction, u64> {
+        Self::take_evictions(self)
     }
 
     fn refused(&self, key: &Key, words: &str) -> Option<Event> {

@@ -1,18 +1,19 @@
-//! The problems that stored conditions of bindings and Clusters report, counted as they change: for metrics, and decides nothing.
+//! The problems that stored conditions of bindings and Clusters report, and the evictions under way, counted as they change: for metrics,
+//! and decides nothing.
 //!
 //! Invariants:
 //! - At each moment the counts are those of a recount over all stored bindings and Clusters. A binding that is being deleted counts
 //!   for nothing: its status is not written any more.
 //! - The labels are bounded: the types in [`OF_BINDINGS`] and [`OF_CLUSTERS`], the reasons of [`reason::ALL`] or [`OTHER`], and the names of
 //!   clusters.
-//! - A binding without a problem takes no room.
+//! - A binding without a problem and without an eviction takes no room.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use entourage_api::{
     cluster::Cluster,
     keys::{condition, reason},
-    work::{NotAppliedReason, ResourceBinding},
+    work::{AggregatedStatusItem, NotAppliedReason, ResourceBinding},
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
@@ -44,6 +45,10 @@ const OF_CLUSTERS: &[(&str, &str)] = &[
 /// The reason of a condition whose own one is not in the table of reasons: another version wrote it.
 const OTHER: &str = "Other";
 
+/// The reason of a copy that is not applied and whose status has a message alone: an earlier version wrote it, or the definition on the
+/// hub lacks the field. `entourage get copies` shows the same word.
+const NOT_APPLIED: &str = "NotApplied";
+
 /// A condition that reports a problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ConditionProblem {
@@ -68,6 +73,8 @@ struct BindingProblems {
     conditions: Vec<ConditionProblem>,
     /// The clusters where its copy is not applied, with the reason.
     copies: Vec<(Str, &'static str)>,
+    /// The clusters that it is being evicted from, sorted, each once.
+    evicted_from: Vec<Str>,
 }
 
 /// The counts.
@@ -77,12 +84,13 @@ pub struct ProblemCounts {
     of_bindings: BTreeMap<ResourceId, BindingProblems>,
     bindings: BTreeMap<ConditionProblem, usize>,
     copies: BTreeMap<(Str, &'static str), usize>,
+    evicting: BTreeMap<Str, usize>,
     members: BTreeMap<Str, MemberProblems>,
 }
 
 impl ProblemCounts {
-    /// Counts a binding as it is stored now; `None` if it is gone. Cost: O(its conditions + its copies), and O(log) for each problem
-    /// that begins or ends.
+    /// Counts a binding as it is stored now; `None` if it is gone. Cost: O(its conditions + its copies + its evictions), and O(log) for
+    /// each problem that begins or ends.
     pub fn binding(&mut self, id: &ResourceId, stored: Option<&ResourceBinding>) {
         let stored = stored.filter(|stored| stored.metadata.deletion_timestamp.is_none());
         let problems = stored.map(BindingProblems::of).unwrap_or_default();
@@ -98,6 +106,9 @@ impl ProblemCounts {
         for each in &problems.copies {
             *self.copies.entry(each.clone()).or_default() += 1;
         }
+        for each in &problems.evicted_from {
+            *self.evicting.entry(each.clone()).or_default() += 1;
+        }
         let before = match is_empty {
             true => self.of_bindings.remove(id),
             false => self.of_bindings.insert(id.clone(), problems),
@@ -108,6 +119,9 @@ impl ProblemCounts {
         }
         for each in &before.copies {
             subtract(&mut self.copies, each);
+        }
+        for each in &before.evicted_from {
+            subtract(&mut self.evicting, each);
         }
     }
 
@@ -130,6 +144,11 @@ impl ProblemCounts {
         all.map(|((cluster, reason), count)| (cluster, *reason, *count))
     }
 
+    /// The number of bindings that are being evicted from each cluster; none is 0.
+    pub fn evicting(&self) -> impl Iterator<Item = (&Str, usize)> {
+        self.evicting.iter().map(|(cluster, count)| (cluster, *count))
+    }
+
     /// All Clusters.
     pub fn members(&self) -> impl Iterator<Item = (&Str, &MemberProblems)> {
         self.members.iter()
@@ -138,17 +157,32 @@ impl ProblemCounts {
 
 impl BindingProblems {
     fn of(stored: &ResourceBinding) -> Self {
+        let tasks = stored.spec.graceful_eviction_tasks.iter();
+        let evicted_from: BTreeSet<Str> = tasks.map(|task| task.from_cluster.as_str().into()).collect();
+        let evicted_from = evicted_from.into_iter().collect();
         let Some(status) = &stored.status else {
-            return Self::default();
+            return Self {
+                evicted_from,
+                ..Self::default()
+            };
         };
         let copies = status.aggregated_status.iter().filter_map(|item| {
-            let reason = item.applied_reason?;
-            Some((Str::from(item.cluster_name.as_str()), name(reason)))
+            let reason = not_applied(item)?;
+            Some((Str::from(item.cluster_name.as_str()), reason))
         });
         Self {
             conditions: problems(&status.conditions, OF_BINDINGS),
             copies: copies.collect(),
+            evicted_from,
         }
+    }
+}
+
+/// The reason why a copy is not applied; `None` if it is, or if nothing is said of it.
+fn not_applied(item: &AggregatedStatusItem) -> Option<&'static str> {
+    match item.applied_reason {
+        Some(reason) => Some(name(reason)),
+        None => (!item.applied && !item.applied_message.is_empty()).then_some(NOT_APPLIED),
     }
 }
 
@@ -177,7 +211,8 @@ fn problems(all: &[Condition], table: &[(&'static str, &str)]) -> Vec<ConditionP
     reported
 }
 
-fn known(text: &str) -> &'static str {
+/// The reason as the table of reasons has it, else `Other`.
+pub(super) fn known(text: &str) -> &'static str {
     let found = reason::ALL.iter().find(|(_, known)| *known == text);
     found.map_or(OTHER, |(_, known)| *known)
 }
@@ -208,6 +243,7 @@ fn subtract<K: Ord>(counts: &mut BTreeMap<K, usize>, key: &K) {
 
 #[cfg(test)]
 mod tests {
+    use entourage_api::work::GracefulEvictionTask;
     use serde_json::{Value, json};
 
     use super::*;
@@ -260,7 +296,9 @@ mod tests {
         let bindings = bindings.map(|(each, count)| format!("{} {} {count}", each.condition, each.reason));
         let copies = counts.copies();
         let copies = copies.map(|(cluster, reason, count)| format!("{cluster} {reason} {count}"));
-        bindings.chain(copies).collect()
+        let evicting = counts.evicting();
+        let evicting = evicting.map(|(cluster, count)| format!("evicting {cluster} {count}"));
+        bindings.chain(copies).chain(evicting).collect()
     }
 
     #[test]
@@ -344,6 +382,61 @@ mod tests {
         counts.binding(&id("web"), Some(&ends));
         ends.metadata.deletion_timestamp = Some(crate::object::Time(1).to_k8s());
         counts.binding(&id("web"), Some(&ends));
+        assert_eq!(counts, ProblemCounts::default());
+    }
+
+    #[test]
+    fn a_copy_without_a_reason_is_counted_if_it_is_not_applied_and_says_why() {
+        for (applied, message, wanted) in [
+            (
+                false,
+                "admission webhook denied the request",
+                &["m1 NotApplied 1"][..],
+            ),
+            (false, "", &[]),
+            (true, "", &[]),
+            (true, "of an earlier version", &[]),
+        ] {
+            let mut stored = binding(&[], &[("m1", "ReasonOfALaterVersion")]);
+            let items = &mut stored.status.as_mut().expect("a status").aggregated_status;
+            let item = items.first_mut().expect("a copy");
+            assert_eq!(item.applied_reason, None);
+            item.applied = applied;
+            item.applied_message = message.to_owned();
+            let mut counts = ProblemCounts::default();
+            counts.binding(&id("web"), Some(&stored));
+            assert_eq!(counted(&counts), wanted, "{applied} {message}");
+        }
+    }
+
+    #[test]
+    fn a_binding_is_counted_once_for_each_cluster_that_it_is_being_evicted_from() {
+        let evicted = |clusters: &[&str]| {
+            let mut stored = binding(&[], &[]);
+            let tasks = clusters.iter().map(|cluster| GracefulEvictionTask {
+                from_cluster: (*cluster).to_owned(),
+                ..GracefulEvictionTask::default()
+            });
+            stored.spec.graceful_eviction_tasks = tasks.collect();
+            stored
+        };
+        let mut counts = ProblemCounts::default();
+        let steps: [(&str, &[&str], &[&str]); 5] = [
+            ("web", &["m2", "m1", "m2"], &["evicting m1 1", "evicting m2 1"]),
+            ("api", &["m1"], &["evicting m1 2", "evicting m2 1"]),
+            ("web", &["m2"], &["evicting m1 1", "evicting m2 1"]),
+            ("api", &[], &["evicting m2 1"]),
+            ("web", &[], &[]),
+        ];
+        for (name, clusters, wanted) in steps {
+            counts.binding(&id(name), Some(&evicted(clusters)));
+            assert_eq!(counted(&counts), wanted, "{name} {clusters:?}");
+        }
+        let mut unreported = evicted(&["m1"]);
+        unreported.status = None;
+        counts.binding(&id("web"), Some(&unreported));
+        assert_eq!(counted(&counts), ["evicting m1 1"]);
+        counts.binding(&id("web"), None);
         assert_eq!(counts, ProblemCounts::default());
     }
 

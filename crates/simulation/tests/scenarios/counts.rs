@@ -4,7 +4,7 @@
 use serde_json::json;
 
 use crate::{
-    config_map, deployment, policy, settled,
+    config_map, deployment, failover, policy, settled,
     world::{Random, World, disorder::Ends},
 };
 
@@ -60,6 +60,38 @@ fn a_missing_dependency_and_a_template_without_a_cluster_are_counted_until_they_
 }
 
 #[test]
+fn an_eviction_is_counted_by_the_process_that_begins_it_and_until_it_ends() {
+    let mut world = failover::settled(&failover::policy());
+    world.stand_by();
+    let quiet = world.problems();
+    assert!(!has(&quiet, "member1 evicting"), "{quiet:?}");
+    assert!(world.process.engine.take_evictions().is_empty());
+    let taints = failover::no_execute(&world);
+    failover::taint(&mut world, "member1", &taints);
+    assert!(world.settle());
+    let evicting = world.problems();
+    assert!(has(&evicting, "member1 evicting 1"), "{evicting:?}");
+    let begun = world.process.engine.take_evictions().into_iter();
+    let begun: Vec<String> = begun
+        .map(|(each, count)| format!("{} {} {count}", each.from, each.reason))
+        .collect();
+    assert_eq!(begun, ["member1 TaintUntolerated 1"]);
+
+    // The process that stood by saw it begin, and did not begin it; one that is new finds it.
+    let ends: [fn(&mut World); 2] = [World::take_over, World::restart];
+    for end in ends {
+        end(&mut world);
+        assert!(world.settle());
+        assert!(has(&world.problems(), "member1 evicting 1"));
+        assert!(world.process.engine.take_evictions().is_empty());
+    }
+    failover::report(&mut world, "member2", 1);
+    assert!(world.settle());
+    assert!(!has(&world.problems(), "member1 evicting"));
+    assert!(world.process.engine.take_evictions().is_empty());
+}
+
+#[test]
 fn nothing_is_counted_of_what_is_deleted() {
     let mut world = settled();
     world.apply(deployment("myapp", &["my-config", "other"]));
@@ -69,8 +101,12 @@ fn nothing_is_counted_of_what_is_deleted() {
     assert!(world.settle_for(120_000));
     let counts = world.process.engine.problem_counts();
     assert_eq!(
-        (counts.bindings().count(), counts.copies().count()),
-        (0, 0),
+        (
+            counts.bindings().count(),
+            counts.copies().count(),
+            counts.evicting().count()
+        ),
+        (0, 0, 0),
         "{counts:?}"
     );
 }

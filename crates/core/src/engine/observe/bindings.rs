@@ -162,6 +162,9 @@ impl Fleet {
             self.memory.placed.stored(&id, before, &object.spec, now);
         }
         let held = before.as_ref().map(|held| held.object.as_ref());
+        if leading && let Some(held) = held {
+            self.memory.eviction_counts.stored(&held.spec, &object.spec);
+        }
         self.room_followed(&id, held, object, now);
         if let Some(other) = self
             .graph

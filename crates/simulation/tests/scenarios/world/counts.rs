@@ -34,11 +34,13 @@ impl World {
         let bindings = bindings.map(|(each, count)| format!("{} {} {count}", each.condition, each.reason));
         let copies = counts.copies();
         let copies = copies.map(|(cluster, reason, count)| format!("{cluster} {reason} {count}"));
+        let evicting = counts.evicting();
+        let evicting = evicting.map(|(cluster, count)| format!("{cluster} evicting {count}"));
         let members = counts.members().flat_map(|(name, member)| {
             let conditions = member.conditions.iter();
             conditions.map(move |each| format!("{name} {} {}", each.condition, each.reason))
         });
-        bindings.chain(copies).chain(members).collect()
+        bindings.chain(copies).chain(evicting).chain(members).collect()
     }
 }
 
