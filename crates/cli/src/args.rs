@@ -33,6 +33,26 @@ pub struct SelectArgs {
     #[arg(short = 'A', long, conflicts_with = "namespace")]
     pub all_namespaces: bool,
 
+    /// Those of them that are shown.
+    #[command(flatten)]
+    pub rows: RowArgs,
+}
+
+impl SelectArgs {
+    /// The namespace that is asked about, given that of the context; empty: all.
+    #[must_use]
+    pub fn namespace(&self, of_context: &str) -> String {
+        match (self.all_namespaces, &self.namespace) {
+            (true, _) => String::new(),
+            (false, Some(namespace)) => namespace.clone(),
+            (false, None) => of_context.to_owned(),
+        }
+    }
+}
+
+/// The rows of a list, as for kubectl.
+#[derive(Args, Clone, Debug, Default)]
+pub struct RowArgs {
     /// Only objects with these labels; of copies: of templates with these labels
     #[arg(short = 'l', long, value_name = "LABELS")]
     pub selector: Option<String>,
@@ -40,6 +60,36 @@ pub struct SelectArgs {
     /// Only rows with these fields of `-o json`: state!=Applied,cluster=member1
     #[arg(long, value_name = "FIELDS", value_parser = field_selector)]
     pub field_selector: Option<FieldSelector>,
+}
+
+/// The members of an answer.
+#[derive(Args, Clone, Debug, Default)]
+pub struct MemberArgs {
+    /// Only this member; may be given several times (default: all)
+    #[arg(short = 'C', long = "cluster", value_name = "NAME", value_parser = cluster_name)]
+    pub cluster: Vec<String>,
+}
+
+impl MemberArgs {
+    /// True if the member is among them; the hub itself is `None`.
+    #[must_use]
+    pub fn has(&self, cluster: Option<&str>) -> bool {
+        self.cluster.is_empty()
+            || cluster.is_some_and(|cluster| self.cluster.iter().any(|each| each == cluster))
+    }
+
+    /// Checks that the hub has each of them.
+    ///
+    /// # Errors
+    /// It lacks one.
+    pub fn check(&self, is_known: impl Fn(&str) -> bool) -> anyhow::Result<()> {
+        match self.cluster.iter().find(|cluster| !is_known(cluster)) {
+            Some(cluster) => {
+                anyhow::bail!("cluster {cluster:?} not found; `entourage get clusters` lists the members")
+            }
+            None => Ok(()),
+        }
+    }
 }
 
 /// Fields and the values that they must have, or must not.

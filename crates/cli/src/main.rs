@@ -1,6 +1,7 @@
 //! The `entourage` command. All code is in the library of the same name.
 
 use std::{
+    ffi::OsString,
     io::{ErrorKind, Write as _},
     process::ExitCode,
 };
@@ -12,9 +13,10 @@ const OUTPUT_CLOSED: u8 = 128 + 13;
 
 fn main() -> ExitCode {
     entourage::install_tls_provider();
-    let cli = match help::parse(std::env::args_os()) {
+    let line: Vec<OsString> = std::env::args_os().collect();
+    let cli = match help::parse(line.clone()) {
         Ok(cli) => cli,
-        Err(answer) => return answered(&answer),
+        Err(answer) => return answered(&answer, help::exit_code(&answer, &line)),
     };
     // One thread is a pool, too: a script that takes long leaves it to the other tasks.
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -36,12 +38,12 @@ fn main() -> ExitCode {
     }
 }
 
-/// Prints the help, the version, or an error of usage, whose exit code is 2.
-fn answered(answer: &clap::Error) -> ExitCode {
+/// Prints the help, the version, or an error of usage.
+fn answered(answer: &clap::Error, code: u8) -> ExitCode {
     let printed = answer.print().and_then(|()| std::io::stdout().flush());
     match printed {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => ExitCode::from(OUTPUT_CLOSED),
-        _ => ExitCode::from(u8::try_from(answer.exit_code()).unwrap_or(1)),
+        _ => ExitCode::from(code),
     }
 }
 

@@ -68,10 +68,11 @@ impl Style {
     #[must_use]
     pub fn state(self, word: &str, padded: &str) -> String {
         match word {
-            "True" | "Applied" | "Healthy" | "Ready" => self.good(padded),
+            "True" | "Applied" | "Healthy" | "Ready" | "present" => self.good(padded),
             "False" | "Conflict" | "Override" | "InterpretError" | "Refused" | "NotApplied" | "Unhealthy"
-            | "Contended" | "NotAllowed" | "DependencyMissing" => self.bad(padded),
-            "Unknown" | "Pending" | "Suspended" | "Leaving" | "Copied" | "Unaccounted" => self.warn(padded),
+            | "Contended" | "NotAllowed" | "DependencyMissing" | "kept away" => self.bad(padded),
+            "Unknown" | "Pending" | "Suspended" | "Leaving" | "Copied" | "Unaccounted" | "unknown"
+            | "pending" | "leaving" => self.warn(padded),
             _ => padded.to_owned(),
         }
     }

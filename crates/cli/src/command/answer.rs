@@ -33,17 +33,25 @@ pub enum Output {
 /// # Errors
 /// It cannot be written.
 pub fn data_of(format: Output, answer: &impl Serialize, remarks: &[String]) -> Result<String> {
+    formatted(format, &value(answer, remarks)?)
+}
+
+/// As [`data_of`], before it has a format.
+///
+/// # Errors
+/// It cannot be written.
+pub(super) fn value(answer: &impl Serialize, remarks: &[String]) -> Result<Value> {
     let mut value = serde_json::to_value(answer).context("cannot write the answer as JSON")?;
     value["schema"] = json!(SCHEMA);
     value["remarks"] = json!(remarks);
-    formatted(format, &value)
+    Ok(value)
 }
 
 /// A value as JSON or YAML.
 ///
 /// # Errors
 /// It cannot be written.
-pub(super) fn formatted(format: Output, value: &Value) -> Result<String> {
+pub(in crate::command) fn formatted(format: Output, value: &Value) -> Result<String> {
     match format {
         Output::Yaml => serde_saphyr::to_string(value).context("cannot write YAML"),
         Output::Text | Output::Json => Ok(serde_json::to_string_pretty(value)? + "\n"),

@@ -2,38 +2,53 @@
 //!
 //! Nothing is written, and no value is read: of Secrets the hub is asked for the metadata alone, and members are not connected to.
 
-use std::{collections::BTreeMap, io::Write, process::ExitCode};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io::Write,
+    process::ExitCode,
+};
 
-use anyhow::{Result, bail};
-use clap::{Args, Subcommand, ValueEnum};
+use anyhow::{Context as _, Result, bail};
+use clap::{Args, Subcommand};
 use entourage_core::{
+    distribution,
     inspection::{
         explanation::Presence,
         secrets::{SecretPlace, secrets},
     },
-    object::Str,
+    object::{Gvk, ResourceId},
 };
-use serde_json::json;
+use kube::{Client, api::ListParams};
+use serde_json::{Value, json};
 
 use super::{
-    answer::{self, Output},
+    answer,
     controllers::features::{self, FeatureGates},
     explained,
-    get::table::{Row, Shown, View},
+    get::{
+        select, selected_of,
+        table::{Row, Shown, View},
+    },
     plan::{FileArgs, objects},
 };
 use crate::{
-    args::{self, CLUSTER_NAMESPACE, HubArgs},
+    apply::label,
+    args::{self, CLUSTER_NAMESPACE, HubArgs, MemberArgs, SelectArgs},
     connect,
+    lists::PAGE,
+    output::{Output, OutputArgs, for_programs},
     simulate::{
         Simulated,
         live::{self, LiveOptions, MembersFrom},
         offline,
     },
+    style::Style,
 };
 
 #[cfg(test)]
 mod golden;
+#[cfg(test)]
+mod tests;
 
 /// Flags of `entourage audit`.
 #[derive(Args, Clone, Debug)]
@@ -48,7 +63,8 @@ pub struct AuditArgs {
 pub enum AuditSubject {
     /// Show which Secret went to which cluster and namespace, and because of what
     ///
-    /// Values of Secrets are never read. Exits with 0 if any Secret is on a cluster, or may be; with 1 if none is; with 2 after an error.
+    /// A table has those that are there, or may be; -o wide and every other format also those that are kept away. Values of Secrets are
+    /// never read. Exits with 0 if any Secret is on a cluster, or may be; with 1 if none is; with 2 after an error.
     Secrets(SecretsArgs),
 }
 
@@ -67,22 +83,13 @@ pub struct SecretsArgs {
     #[arg(long, value_name = "NAME,…", value_delimiter = ',', value_parser = args::cluster_name, requires = "FileArgs")]
     pub clusters: Vec<String>,
 
-    /// Namespace of the Secrets on the hub (default: that of the context, else default)
-    #[arg(
-        short = 'n',
-        long,
-        value_name = "NAMESPACE",
-        conflicts_with = "all_namespaces"
-    )]
-    pub namespace: Option<String>,
+    /// The Secrets, or the ResourceDistributions that contain them, on the hub.
+    #[command(flatten)]
+    pub select: SelectArgs,
 
-    /// The Secrets of all namespaces
-    #[arg(short = 'A', long)]
-    pub all_namespaces: bool,
-
-    /// Only these clusters
-    #[arg(short = 'C', long = "cluster", value_name = "NAME", value_parser = args::cluster_name)]
-    pub cluster: Vec<String>,
+    /// The members.
+    #[command(flatten)]
+    pub members: MemberArgs,
 
     /// The features that the hub's controllers run with: NAME=true,NAME=false
     #[arg(long, value_name = "NAME=BOOL,…", value_parser = features::parse, default_value = "",
@@ -93,23 +100,18 @@ pub struct SecretsArgs {
     #[arg(long, value_name = "NAMESPACE,…", value_delimiter = ',')]
     pub reserved_namespaces: Vec<String>,
 
-    /// Output format
-    #[arg(short = 'o', long, value_enum, default_value_t)]
-    pub output: AuditOutput,
+    /// The output.
+    #[command(flatten)]
+    pub output: OutputArgs,
 }
 
-/// The output format.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum AuditOutput {
-    /// The Secrets that are on a cluster, or may be
-    #[default]
-    Text,
-    /// Also those that are kept away, and the time and the recorded message
-    Wide,
-    /// All of it, as one JSON object
-    Json,
-    /// The same as YAML
-    Yaml,
+/// The places of Secrets, and the ones that are asked for.
+pub struct Audited {
+    simulated: Simulated,
+    /// The namespace on the hub; empty: all.
+    namespace: String,
+    /// With `-l`, the Secrets and the ResourceDistributions that have the labels.
+    labelled: Option<BTreeSet<ResourceId>>,
 }
 
 /// Runs the command; the table goes to `out`.
@@ -123,23 +125,19 @@ pub async fn run(
 ) -> Result<ExitCode> {
     let AuditSubject::Secrets(args) = args.subject;
     let done = match look(&args).await {
-        Ok((simulated, namespace)) => answered(&args, &simulated, &namespace, out, err),
+        Ok(audited) => answered(&args, &audited, Style::of_stdout(), out, err),
         Err(error) => Err(error),
     };
     answer::ended(done, err)
 }
 
-/// The state of the hub or of the files, and the namespace that is asked about; empty: all.
-async fn look(args: &SecretsArgs) -> Result<(Simulated, String)> {
+/// The state of the hub or of the files.
+async fn look(args: &SecretsArgs) -> Result<Audited> {
     if !args.files.is_empty() {
         return of_files(args);
     }
     let config = connect::config(args.hub.kubeconfig.as_deref(), args.hub.context.as_deref()).await?;
-    let namespace = match (args.all_namespaces, &args.namespace) {
-        (true, _) => String::new(),
-        (false, Some(namespace)) => namespace.clone(),
-        (false, None) => config.default_namespace.clone(),
-    };
+    let namespace = args.select.namespace(&config.default_namespace);
     let options = LiveOptions {
         members: MembersFrom::Recorded,
         namespace: namespace.clone(),
@@ -147,58 +145,104 @@ async fn look(args: &SecretsArgs) -> Result<(Simulated, String)> {
         assumed: explained::controllers(&args.feature_gates, &args.reserved_namespaces),
         adopted: BTreeMap::new(),
     };
-    let simulated = live::observe(&connect::client(config)?, &options).await?;
-    Ok((simulated, namespace))
+    let hub = connect::client(config)?;
+    let labelled = match &args.select.rows.selector {
+        Some(selector) => Some(labelled(&hub, &namespace, selector).await?),
+        None => None,
+    };
+    Ok(Audited {
+        simulated: live::observe(&hub, &options).await?,
+        namespace,
+        labelled,
+    })
+}
+
+/// The Secrets of a namespace, or of all if it is empty, and the ResourceDistributions that have the labels.
+async fn labelled(hub: &Client, namespace: &str, selector: &str) -> Result<BTreeSet<ResourceId>> {
+    let kinds = [Gvk::new("v1", "Secret"), distribution::gvk()];
+    let params = ListParams::default().labels(selector).limit(PAGE);
+    selected_of(hub, kinds.into(), namespace, &params).await
 }
 
 /// The state after the files were applied.
 ///
 /// # Errors
 /// A file cannot be read.
-pub fn of_files(args: &SecretsArgs) -> Result<(Simulated, String)> {
+pub fn of_files(args: &SecretsArgs) -> Result<Audited> {
+    if args.select.rows.selector.is_some() {
+        bail!("-l asks the hub: leave out -f, or choose by --field-selector");
+    }
     if args.hub.kubeconfig.is_some() || args.hub.context.is_some() {
         bail!("-f answers for files alone: leave out --kubeconfig and --context, or -f");
     }
     let manifests = args.files.read()?;
-    let namespace = args.namespace.as_deref().unwrap_or("default");
+    let namespace = args.select.namespace.as_deref().unwrap_or("default");
     let assumed = explained::controllers(&args.feature_gates, &args.reserved_namespaces);
     let simulated = offline::simulate(objects(&manifests)?, &args.clusters, namespace, &assumed)?;
-    let namespace = if args.all_namespaces { "" } else { namespace };
-    Ok((simulated, namespace.to_owned()))
+    Ok(Audited {
+        simulated,
+        namespace: args.select.namespace(namespace),
+        labelled: None,
+    })
 }
 
 /// Prints the places of the Secrets; true if any is there, or may be.
 ///
 /// # Errors
-/// The output cannot be written.
+/// There is no such cluster or field, or the output cannot be written.
 pub fn answered(
     args: &SecretsArgs,
-    simulated: &Simulated,
-    namespace: &str,
+    audited: &Audited,
+    style: Style,
     out: &mut (dyn Write + Send),
     err: &mut (dyn Write + Send),
 ) -> Result<bool> {
-    let simulation = &simulated.simulation;
-    let mut all = secrets(simulation.engine(), namespace, simulation.now());
-    let is_asked = |cluster: &Option<Str>| {
-        let mut wanted = args.cluster.iter();
-        args.cluster.is_empty() || wanted.any(|wanted| cluster.as_deref() == Some(wanted.as_str()))
+    let simulation = &audited.simulated.simulation;
+    args.members
+        .check(|cluster| simulation.engine().cluster(cluster).is_some())?;
+    let is_asked = |place: &SecretPlace| {
+        let labelled = audited.labelled.as_ref();
+        args.members.has(place.cluster.as_deref()) && labelled.is_none_or(|all| all.contains(&place.secret.0))
     };
-    all.retain(|each| is_asked(&each.cluster));
-    let may_be_there = all.iter().any(may_be_there);
-    let remarks = &simulated.remarks;
-    let (text, output) = match args.output {
-        AuditOutput::Text => (table(&all, false), Output::Text),
-        AuditOutput::Wide => (table(&all, true), Output::Text),
-        AuditOutput::Json => (data(Output::Json, &all, remarks)?, Output::Json),
-        AuditOutput::Yaml => (data(Output::Yaml, &all, remarks)?, Output::Yaml),
+    let mut all: Vec<(SecretPlace, Row)> = Vec::new();
+    for place in secrets(simulation.engine(), &audited.namespace, simulation.now()) {
+        if is_asked(&place) {
+            let row = row(&place)?;
+            all.push((place, row));
+        }
+    }
+    if let Some(fields) = &args.select.rows.field_selector {
+        select::by_fields(&mut all, |(_, row)| &row.item, fields)?;
+    }
+    let is_found = all.iter().any(|(place, _)| may_be_there(place));
+    let remarks = &audited.simulated.remarks;
+    let (text, format) = match &args.output.output {
+        format @ (None | Some(Output::Wide)) => {
+            all.retain(|(place, _)| format.is_some() || may_be_there(place));
+            let text = match all.is_empty() {
+                true => "No Secret is on a cluster.\n".to_owned(),
+                false => view(all).printed(&args.output, false, style)?,
+            };
+            (text, answer::Output::Text)
+        }
+        Some(format) => {
+            let items: Vec<&Value> = all.iter().map(|(_, row)| &row.item).collect();
+            let rows = all.iter().map(|(_, row)| (row.name.as_str(), &row.item));
+            let root = answer::value(&json!({ "secrets": items }), remarks)?;
+            let rows: Vec<(&str, &Value)> = rows.collect();
+            let text = for_programs(format, &root, &rows, !args.output.no_headers)?;
+            // The other formats have no place for the remarks.
+            let has_remarks = matches!(format, Output::Json | Output::Yaml);
+            let format = if has_remarks {
+                answer::Output::Json
+            } else {
+                answer::Output::Text
+            };
+            (text, format)
+        }
     };
-    answer::print(&text, (output, remarks), out, err)?;
-    Ok(may_be_there)
-}
-
-fn data(format: Output, all: &[SecretPlace], remarks: &[String]) -> Result<String> {
-    answer::data_of(format, &json!({ "secrets": all }), remarks)
+    answer::print(&text, (format, remarks), out, err)?;
+    Ok(is_found)
 }
 
 /// True if the copy is there, or what its cluster has is not known. One that is pending may have been written a moment ago.
@@ -206,13 +250,8 @@ const fn may_be_there(place: &SecretPlace) -> bool {
     !matches!(place.presence, Presence::KeptAway | Presence::Absent)
 }
 
-fn table(all: &[SecretPlace], is_wide: bool) -> String {
-    let shown = all.iter().filter(|place| is_wide || may_be_there(place));
-    let rows: Vec<Row> = shown.map(row).collect();
-    if rows.is_empty() {
-        return "No Secret is on a cluster.\n".into();
-    }
-    let view = View {
+fn view(rows: Vec<(SecretPlace, Row)>) -> View {
+    View {
         columns: vec![
             ("SECRET", Shown::Always),
             ("CLUSTER", Shown::Always),
@@ -222,13 +261,12 @@ fn table(all: &[SecretPlace], is_wide: bool) -> String {
             ("SINCE", Shown::Wide),
             ("MESSAGE", Shown::Wide),
         ],
-        rows,
+        rows: rows.into_iter().map(|(_, row)| row).collect(),
         more: Vec::new(),
-    };
-    view.table(is_wide, false)
+    }
 }
 
-fn row(place: &SecretPlace) -> Row {
+fn row(place: &SecretPlace) -> Result<Row> {
     let id = &place.secret.0;
     // That of a distribution has its own kind.
     let secret = match id.namespace.is_empty() {
@@ -252,9 +290,10 @@ fn row(place: &SecretPlace) -> Row {
         place.since.clone().unwrap_or_default(),
         place.message.clone(),
     ];
-    Row {
-        name: String::new(),
+    let kind = label(&id.gvk.api_version(), &id.gvk.kind);
+    Ok(Row {
+        name: format!("{}/{kind}/{}", place.cluster.as_deref().unwrap_or("hub"), id.name),
         cells,
-        item: serde_json::Value::Null,
-    }
+        item: serde_json::to_value(place).context("cannot write a row as JSON")?,
+    })
 }

@@ -17,8 +17,9 @@ use kube::Client;
 use tokio::time::sleep;
 
 use super::{
+    answer::{self, Output},
     failover::{self, FailoverArgs},
-    plan::{FileArgs, Output},
+    plan::FileArgs,
 };
 use crate::{
     args::{self, CLUSTER_NAMESPACE, HubArgs},
@@ -148,8 +149,9 @@ pub async fn drill(args: &DrillArgs, out: &mut (dyn Write + Send)) -> Result<()>
     let report = drill.play(args.cluster.as_deref(), &objects).await;
     let ended = drill.fleet.end().await;
     let report = report?;
-    if args.output == Output::Json {
-        writeln!(out, "{}", serde_json::to_string_pretty(&report)?)?;
+    if args.output != Output::Text {
+        let report = serde_json::to_value(&report)?;
+        out.write_all(answer::formatted(args.output, &report)?.as_bytes())?;
     }
     out.flush()?;
     ensure!(

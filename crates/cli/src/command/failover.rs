@@ -14,7 +14,7 @@ use kube::Client;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::plan::Output;
+use super::answer::{self, Output};
 use crate::{
     apply::{CLUSTER, Target},
     args::{self, CLUSTER_NAMESPACE, HubArgs},
@@ -109,10 +109,10 @@ pub async fn run(args: FailoverArgs, out: &mut (dyn Write + Send)) -> Result<()>
     let forecast = forecast(simulated.simulation.hub().map(|(_, object)| object), &args.name);
     let text = match args.output {
         Output::Text => text(&forecast, &simulated.remarks)?,
-        Output::Json => {
+        format => {
             let mut value = serde_json::to_value(&forecast)?;
             value["remarks"] = json!(simulated.remarks);
-            serde_json::to_string_pretty(&value)? + "\n"
+            answer::formatted(format, &value)?
         }
     };
     out.write_all(text.as_bytes())?;

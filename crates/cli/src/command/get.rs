@@ -37,7 +37,7 @@ pub(super) mod distributions;
 mod overrides;
 mod policies;
 mod pulled;
-mod select;
+pub(super) mod select;
 pub(super) mod table;
 mod watch;
 
@@ -107,14 +107,8 @@ pub struct GetArgs {
 /// An object that cannot be read and the remedy; or that the name is not found.
 pub async fn run(args: GetArgs, out: &mut (dyn Write + Send)) -> Result<()> {
     let config = connect::config(args.hub.kubeconfig.as_deref(), args.hub.context.as_deref()).await?;
-    let namespace = args.select.namespace.clone();
-    let namespace = namespace.unwrap_or(config.default_namespace.clone());
+    let namespace = &args.select.namespace(&config.default_namespace);
     let hub = connect::client(config)?;
-    let namespace = if args.select.all_namespaces {
-        ""
-    } else {
-        &namespace
-    };
     if args.watch {
         return watch::run(&args, &hub, namespace, out).await;
     }
@@ -181,7 +175,7 @@ async fn read(hub: &Client, args: &GetArgs, namespace: &str) -> Result<Seen> {
     }
     let all = ListParams::default().limit(PAGE);
     // What the rows are made of; the other lists explain them.
-    let selected = match &args.select.selector {
+    let selected = match &args.select.rows.selector {
         Some(selector) => all.clone().labels(selector),
         None => all.clone(),
     };
@@ -229,8 +223,9 @@ async fn read(hub: &Client, args: &GetArgs, namespace: &str) -> Result<Seen> {
             }
             seen.unread = unread;
             seen.works = pulled::read(hub, &seen.clusters, namespace).await;
-            if args.select.selector.is_some() {
-                seen.chosen = Some(templates(hub, &seen.bindings, namespace, &selected).await?);
+            if args.select.rows.selector.is_some() {
+                let templates = seen.bindings.iter().map(|binding| copies::object_of(binding).gvk);
+                seen.chosen = Some(selected_of(hub, templates.collect(), namespace, &selected).await?);
             }
         }
         Resource::Clusters => {
@@ -270,17 +265,16 @@ async fn read(hub: &Client, args: &GetArgs, namespace: &str) -> Result<Seen> {
     Ok(seen)
 }
 
-/// The templates of bindings that have the labels.
-async fn templates(
+/// The objects of these kinds in a namespace that are selected; in all namespaces when it is empty. Their metadata alone is read.
+///
+/// # Errors
+/// The hub cannot be read, or refuses the selector.
+pub(super) async fn selected_of(
     hub: &Client,
-    bindings: &[Value],
+    gvks: BTreeSet<Gvk>,
     namespace: &str,
     selected: &ListParams,
 ) -> Result<BTreeSet<ResourceId>> {
-    let gvks: BTreeSet<Gvk> = bindings
-        .iter()
-        .map(|binding| copies::object_of(binding).gvk)
-        .collect();
     let mut kinds = Kinds::default();
     kinds
         .learn(hub, gvks.clone())
@@ -391,14 +385,14 @@ fn view(args: &GetArgs, seen: &Seen, now: Time) -> Result<View> {
     let mut view = all(args.what, args.name.as_deref(), seen, now);
     if let Some(cluster) = &args.cluster {
         // With -l, Clusters are not all that there are.
-        if args.what != Resource::Clusters || args.select.selector.is_none() {
+        if args.what != Resource::Clusters || args.select.rows.selector.is_none() {
             select::check(cluster, seen)?;
         }
         view.rows
             .retain(|row| select::is_on(args.what, row, seen, cluster));
     }
-    if let Some(fields) = &args.select.field_selector {
-        select::by_fields(&mut view.rows, fields)?;
+    if let Some(fields) = &args.select.rows.field_selector {
+        select::by_fields(&mut view.rows, |row| &row.item, fields)?;
     }
     Ok(view)
 }

@@ -14,7 +14,10 @@ use entourage_core::{
 use entourage_simulation::Simulation;
 use kube::Client;
 
-use super::plan::{FileArgs, objects};
+use super::{
+    answer,
+    plan::{FileArgs, objects},
+};
 use crate::{
     args::{self, CLUSTER_NAMESPACE, HubArgs},
     connect,
@@ -45,6 +48,8 @@ pub enum Output {
     Dot,
     /// Nodes and edges
     Json,
+    /// The same as YAML
+    Yaml,
 }
 
 /// Flags of `entourage graph`.
@@ -193,6 +198,7 @@ pub fn rendered(args: &GraphArgs, drawing: Drawing) -> Result<String> {
         Output::Text => text::draw(&drawing),
         Output::Mermaid => mermaid::draw(&drawing),
         Output::Dot => dot::draw(&drawing),
-        Output::Json => serde_json::to_string_pretty(&drawing.json())? + "\n",
+        Output::Json => answer::formatted(answer::Output::Json, &drawing.json())?,
+        Output::Yaml => answer::formatted(answer::Output::Yaml, &drawing.json())?,
     })
 }

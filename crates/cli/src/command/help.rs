@@ -12,6 +12,9 @@ use super::Cli;
 use crate::suggest::nearest;
 
 mod examples;
+#[cfg(feature = "embedded")]
+#[cfg(test)]
+mod pages;
 #[cfg(feature = "commands")]
 #[cfg(test)]
 mod tests;
@@ -23,6 +26,9 @@ const SERVERS: [&str; 4] = ["agent", "controllers", "proxy", "webhook"];
 
 /// The flags about the caller.
 const CALLER: [&str; 4] = ["as", "as_group", "as_uid", "request_timeout"];
+
+/// Commands whose exit code 2 is an answer: a pipeline must not take a misspelt flag for it.
+const ANSWERS_BY_2: [&str; 2] = ["plan", "preflight"];
 
 /// Reads a command line.
 ///
@@ -44,6 +50,23 @@ pub fn parse(line: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Erro
         return Err(command.error(ErrorKind::ArgumentConflict, text));
     }
     Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+}
+
+/// The exit code of the help, the version, or an error of usage: 0 or 2, as clap has it, or 1 of the commands whose exit code 2 is an answer.
+#[must_use]
+pub fn exit_code(answer: &clap::Error, line: &[OsString]) -> u8 {
+    let code = u8::try_from(answer.exit_code()).unwrap_or(1);
+    let lenient = Cli::command().ignore_errors(true);
+    let found = lenient.try_get_matches_from(line).ok();
+    let named = found.as_ref().and_then(ArgMatches::subcommand_name);
+    let answers_by_2 = match named {
+        Some(name) => ANSWERS_BY_2.contains(&name),
+        // Something before the command is wrong.
+        None => line
+            .iter()
+            .any(|word| ANSWERS_BY_2.iter().any(|name| word == name)),
+    };
+    if code == 2 && answers_by_2 { 1 } else { code }
 }
 
 /// The error with the word that was meant. By itself, clap knows no aliases, suggests nothing for `wyh`, and `tree` for `gte`.

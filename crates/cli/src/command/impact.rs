@@ -10,7 +10,7 @@ use super::{
     answer::{self, Output},
     explained::{self, LookArgs, Looked},
 };
-use crate::plain::plain;
+use crate::{args::MemberArgs, plain::plain};
 
 /// Flags of `entourage impact`.
 #[derive(Args, Clone, Debug)]
@@ -18,6 +18,10 @@ pub struct ImpactArgs {
     /// The object.
     #[command(flatten)]
     pub look: LookArgs,
+
+    /// The members of the answer.
+    #[command(flatten)]
+    pub members: MemberArgs,
 }
 
 /// Runs the command; the answer goes to `out`. The exit code is 0 if the object touches anything, 1 if it touches nothing, 2 after an error.
@@ -39,26 +43,39 @@ pub async fn run(
 /// Prints what the object touches; true if it touches anything.
 ///
 /// # Errors
-/// The output cannot be written.
+/// There is no such cluster, or the output cannot be written.
 pub fn answered(
     args: &ImpactArgs,
     looked: &Looked,
     out: &mut (dyn Write + Send),
     err: &mut (dyn Write + Send),
 ) -> Result<bool> {
-    let impact = impact::impact(looked.engine(), &looked.id, looked.now());
+    args.members
+        .check(|cluster| looked.engine().cluster(cluster).is_some())?;
+    let mut impact = impact::impact(looked.engine(), &looked.id, looked.now());
+    impact
+        .touched
+        .retain(|each| args.members.has(each.cluster.as_deref()));
     let output = args.look.output;
     let text = match output {
-        Output::Text => text(&impact)?,
+        Output::Text => text(&impact, &args.members)?,
         format => answer::data_of(format, &impact, looked.remarks())?,
     };
     answer::print(&text, (output, looked.remarks()), out, err)?;
     Ok(!impact.touched.is_empty())
 }
 
-fn text(impact: &Impact) -> Result<String> {
+fn text(impact: &Impact, members: &MemberArgs) -> Result<String> {
     let mut text = String::new();
     let object = plain(&impact.object.to_string());
+    if impact.touched.is_empty() && !members.cluster.is_empty() {
+        writeln!(
+            text,
+            "{object} touches nothing on {}.",
+            members.cluster.join(", ")
+        )?;
+        return Ok(text);
+    }
     if impact.touched.is_empty() {
         writeln!(
             text,

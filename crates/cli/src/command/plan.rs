@@ -4,13 +4,16 @@
 use std::{collections::BTreeMap, ffi::OsStr, io::Write, path::PathBuf, process::ExitCode};
 
 use anyhow::{Result, bail};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use entourage_core::distribution;
 use entourage_simulation::{Fate, Place, Report};
 use kube::Client;
 use serde_json::Value;
 
-use super::controllers::features::{self, FeatureGates};
+use super::{
+    answer::Output,
+    controllers::features::{self, FeatureGates},
+};
 use crate::{
     args::{self, CLUSTER_NAMESPACE, HubArgs},
     connect,
@@ -24,16 +27,6 @@ use crate::{
 };
 
 pub mod print;
-
-/// The output format of a plan.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum Output {
-    /// Lines, grouped by cluster
-    #[default]
-    Text,
-    /// One JSON object
-    Json,
-}
 
 /// The flags for files.
 #[derive(Args, Clone, Debug, Default)]
@@ -120,7 +113,7 @@ pub struct PlanArgs {
     #[arg(long)]
     pub show_unchanged: bool,
 
-    /// Exit with code 2 if something would be written
+    /// Exit with code 2 if something would be written; 1 after an error, also one of usage
     #[arg(long)]
     pub exit_code: bool,
 
@@ -220,13 +213,13 @@ pub fn finish(args: &PlanArgs, simulated: &Simulated, out: &mut (dyn Write + Sen
     report.notes.sort();
     let text = match args.output {
         Output::Text => print::text(&report, &simulated.remarks, args.show_unchanged, args.diff)?,
-        Output::Json => {
+        format => {
             if !args.diff {
                 for outcome in &mut report.outcomes {
                     (outcome.before, outcome.after) = (None, None);
                 }
             }
-            print::json(&report, &simulated.remarks)?
+            print::data(format, &report, &simulated.remarks)?
         }
     };
     out.write_all(text.as_bytes())?;

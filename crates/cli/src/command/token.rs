@@ -3,15 +3,18 @@
 use std::{collections::BTreeMap, io::Write, path::PathBuf, time::Duration};
 
 use anyhow::{Context as _, Result};
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use secrecy::{ExposeSecret as _, SecretString};
-use serde_json::{Value, json};
 
-use super::get::table::{Row, Shown, View};
+use super::get::{
+    select,
+    table::{Row, Shown, View},
+};
 use crate::{
     apply::Target,
-    args::{self, HubArgs},
+    args::{self, HubArgs, RowArgs},
     connect::{self, Connection},
+    output::{Output, OutputArgs},
     registration::{
         bootstrap::{self, Known, Token, Wanted},
         cluster_info,
@@ -19,6 +22,7 @@ use crate::{
         hub::{self, Described},
         kubeconfig::{Hub, with_token, write_file},
     },
+    style::Style,
 };
 
 /// Flags of `entourage token`.
@@ -105,19 +109,13 @@ pub struct ListArgs {
     #[command(flatten)]
     pub hub: HubArgs,
 
-    /// Format of the output
-    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t)]
-    pub output: Output,
-}
+    /// The tokens to show; labels are those of their Secrets.
+    #[command(flatten)]
+    pub rows: RowArgs,
 
-/// A format of a list.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum Output {
-    /// For people.
-    #[default]
-    Table,
-    /// For programs.
-    Json,
+    /// The output.
+    #[command(flatten)]
+    pub output: OutputArgs,
 }
 
 /// Flags of `entourage token delete`.
@@ -149,15 +147,8 @@ pub async fn run(
         }
         Action::List(args) => {
             let hub = target(connection(&args.hub).await?, false, steps)?;
-            let known = bootstrap::list(&hub).await?;
-            let text = match args.output {
-                Output::Table if known.is_empty() => "No bootstrap tokens found\n".to_owned(),
-                Output::Table => view(&known).table(false, false),
-                Output::Json => {
-                    let items: Vec<Value> = known.iter().map(bootstrap::shown).collect();
-                    format!("{:#}\n", json!({ "items": items }))
-                }
-            };
+            let known = bootstrap::list(&hub, args.rows.selector.as_deref()).await?;
+            let text = shown(&args, &known, Style::of_stdout())?;
             out.write_all(text.as_bytes())
                 .context("cannot write to the terminal")
         }
@@ -276,9 +267,25 @@ fn register_command(cluster: Option<&str>, hub: &Hub, token: &Token, pins: &[Pin
     })
 }
 
+/// The list of tokens.
+///
+/// # Errors
+/// No token has a field that is asked for, or a template cannot be evaluated.
+fn shown(args: &ListArgs, known: &[Known], style: Style) -> Result<String> {
+    let mut view = view(known);
+    if let Some(fields) = &args.rows.field_selector {
+        select::by_fields(&mut view.rows, |row| &row.item, fields)?;
+    }
+    let is_table = matches!(args.output.output, None | Some(Output::Wide));
+    if view.rows.is_empty() && is_table {
+        return Ok("No bootstrap tokens found.\n".to_owned());
+    }
+    view.printed(&args.output, false, style)
+}
+
 fn view(known: &[Known]) -> View {
     let row = |token: &Known| Row {
-        name: format!("secret/{}", token.id),
+        name: format!("secret/{}", bootstrap::secret_name(&token.id)),
         cells: vec![
             token.id.clone(),
             token.cluster.clone(),

@@ -5,13 +5,12 @@ use std::io::Write;
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use futures::{StreamExt as _, stream};
-use http::Request;
-use kube::Client;
+use kube::{Client, api::ListParams};
 use serde_json::Value;
 
-use super::pods;
+use super::{get::select, pods};
 use crate::{
-    args::{self, HubArgs},
+    args::{HubArgs, MemberArgs, SelectArgs},
     connect::{self, explain, is_not_found, through, within},
     output::OutputArgs,
     style::Style,
@@ -58,17 +57,13 @@ pub struct TopArgs {
     #[command(flatten)]
     pub hub: HubArgs,
 
-    /// Only this member; may be given several times (default: all)
-    #[arg(short = 'C', long = "cluster", value_name = "NAME", value_parser = args::cluster_name)]
-    pub clusters: Vec<String>,
+    /// The members.
+    #[command(flatten)]
+    pub members: MemberArgs,
 
-    /// Namespace of the pods (default: that of the context, else default)
-    #[arg(short = 'n', long, value_name = "NAMESPACE")]
-    pub namespace: Option<String>,
-
-    /// Pods of all namespaces
-    #[arg(short = 'A', long, conflicts_with = "namespace")]
-    pub all_namespaces: bool,
+    /// The pods; labels are those of pods or nodes on the members.
+    #[command(flatten)]
+    pub select: SelectArgs,
 
     /// Order of the rows (default: clusters, namespaces and names)
     #[arg(long, value_enum, value_name = "RESOURCE")]
@@ -85,9 +80,8 @@ pub struct TopArgs {
 /// The cause and the remedy; also if a member has no metrics: the table has those of the others.
 pub async fn run(args: TopArgs, out: &mut (dyn Write + Send), err: &mut (dyn Write + Send)) -> Result<()> {
     let config = connect::config(args.hub.kubeconfig.as_deref(), args.hub.context.as_deref()).await?;
-    let namespace = args.namespace.clone().unwrap_or(config.default_namespace.clone());
-    let namespace = if args.all_namespaces { "" } else { &namespace };
-    top(&args, &connect::client(config)?, namespace, (out, err)).await
+    let namespace = args.select.namespace(&config.default_namespace);
+    top(&args, &connect::client(config)?, &namespace, (out, err)).await
 }
 
 /// `namespace` is empty for all.
@@ -97,21 +91,22 @@ async fn top(
     namespace: &str,
     (out, err): (&mut (dyn Write + Send), &mut (dyn Write + Send)),
 ) -> Result<()> {
-    let clusters = if args.clusters.is_empty() {
+    let clusters = if args.members.cluster.is_empty() {
         pods::all(hub).await?
     } else {
-        pods::distinct(&args.clusters)
+        pods::distinct(&args.members.cluster)
     };
     if clusters.is_empty() {
         bail!("the hub has no members: `entourage join` makes a cluster one");
     }
     let asked = clusters.len();
+    let selector = args.select.rows.selector.as_deref();
     let measured: Vec<(String, Result<Vec<Usage>, String>)> = stream::iter(clusters)
         .map(|cluster| async move {
             let client = through(hub, &cluster);
             let measured = match args.what {
-                Measured::Nodes => of_nodes(&client, &cluster).await,
-                Measured::Pods => of_pods(&client, &cluster, namespace).await,
+                Measured::Nodes => of_nodes(&client, &cluster, selector).await,
+                Measured::Pods => of_pods(&client, &cluster, namespace, selector).await,
             };
             (cluster, measured)
         })
@@ -130,9 +125,13 @@ async fn top(
         }
     }
     usage::sort(&mut rows, args.sort_by);
-    if !rows.is_empty() {
+    let mut view = view(&rows, args.what);
+    if let Some(fields) = &args.select.rows.field_selector {
+        select::by_fields(&mut view.rows, |row| &row.item, fields)?;
+    }
+    if !view.rows.is_empty() {
         let all_namespaces = args.what == Measured::Pods && namespace.is_empty();
-        let text = view(&rows, args.what).printed(&args.output, all_namespaces, Style::of_stdout())?;
+        let text = view.printed(&args.output, all_namespaces, Style::of_stdout())?;
         out.write_all(text.as_bytes())?;
         out.flush()?;
     } else if without < asked {
@@ -151,29 +150,38 @@ fn what(measured: Measured) -> &'static str {
     }
 }
 
-async fn of_nodes(client: &Client, cluster: &str) -> Result<Vec<Usage>, String> {
-    let metrics = read(client, &format!("{METRICS}/nodes"))
+async fn of_nodes(client: &Client, cluster: &str, selector: Option<&str>) -> Result<Vec<Usage>, String> {
+    let metrics = read(client, &format!("{METRICS}/nodes"), selector)
         .await
         .map_err(no_metrics)?;
-    let all = read(client, "/api/v1/nodes").await;
+    let all = read(client, "/api/v1/nodes", selector).await;
     let all = all.map_err(|error| format!("cannot list nodes: {}", explain(error)))?;
     Ok(nodes(cluster, &metrics, &all))
 }
 
-async fn of_pods(client: &Client, cluster: &str, namespace: &str) -> Result<Vec<Usage>, String> {
+async fn of_pods(
+    client: &Client,
+    cluster: &str,
+    namespace: &str,
+    selector: Option<&str>,
+) -> Result<Vec<Usage>, String> {
     let path = if namespace.is_empty() {
         format!("{METRICS}/pods")
     } else {
         format!("{METRICS}/namespaces/{namespace}/pods")
     };
-    let metrics = read(client, &path).await.map_err(no_metrics)?;
+    let metrics = read(client, &path, selector).await.map_err(no_metrics)?;
     Ok(pods_of(cluster, &metrics))
 }
 
-async fn read(client: &Client, path: &str) -> kube::Result<Value> {
-    let request = Request::get(path)
-        .body(Vec::new())
-        .map_err(kube::Error::HttpError)?;
+/// The list at a path; with a selector the server's choice by labels.
+async fn read(client: &Client, path: &str, selector: Option<&str>) -> kube::Result<Value> {
+    let params = ListParams {
+        label_selector: selector.map(str::to_owned),
+        ..ListParams::default()
+    };
+    let request = kube::core::Request::new(path);
+    let request = request.list(&params).map_err(kube::Error::BuildRequest)?;
     within(client.request(request)).await
 }
 

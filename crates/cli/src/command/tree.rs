@@ -10,7 +10,7 @@ use super::{
     answer::{self, Output},
     explained::{self, LookArgs, Looked},
 };
-use crate::plain::plain;
+use crate::{args::MemberArgs, plain::plain};
 
 /// Flags of `entourage tree`.
 #[derive(Args, Clone, Debug)]
@@ -18,6 +18,10 @@ pub struct TreeArgs {
     /// The object.
     #[command(flatten)]
     pub look: LookArgs,
+
+    /// The members of the answer.
+    #[command(flatten)]
+    pub members: MemberArgs,
 }
 
 /// Runs the command; the tree goes to `out`. The exit code is 0 if the object is on any cluster, 1 if it is on none, 2 after an error.
@@ -39,27 +43,42 @@ pub async fn run(
 /// Prints the tree; true if the object is on any cluster.
 ///
 /// # Errors
-/// The output cannot be written.
+/// There is no such cluster, or the output cannot be written.
 pub fn answered(
     args: &TreeArgs,
     looked: &Looked,
     out: &mut (dyn Write + Send),
     err: &mut (dyn Write + Send),
 ) -> Result<bool> {
-    let tree = tree::tree(looked.engine(), &looked.id, looked.exists, looked.now());
+    args.members
+        .check(|cluster| looked.engine().cluster(cluster).is_some())?;
+    let mut tree = tree::tree(looked.engine(), &looked.id, looked.exists, looked.now());
+    keep(&mut tree, &args.members);
     let output = args.look.output;
     let text = match output {
-        Output::Text => text(&tree),
+        Output::Text => text(&tree, &args.members),
         format => answer::data_of(format, &tree, looked.remarks())?,
     };
     answer::print(&text, (output, looked.remarks()), out, err)?;
     Ok(tree.is_there())
 }
 
+/// Keeps the clusters that are asked for.
+fn keep(node: &mut Node, members: &MemberArgs) {
+    node.clusters.retain(|each| members.has(Some(&*each.cluster)));
+    for dependency in &mut node.dependencies {
+        keep(dependency, members);
+    }
+}
+
 /// The tree as lines: objects, and behind each its clusters in a column.
-fn text(tree: &Node) -> String {
+fn text(tree: &Node, members: &MemberArgs) -> String {
+    let nowhere = match members.cluster.as_slice() {
+        [] => "on no cluster".to_owned(),
+        asked => format!("not on {}", asked.join(", ")),
+    };
     let mut lines = Vec::new();
-    draw(tree, "", "", &mut lines);
+    draw(tree, ("", ""), &nowhere, &mut lines);
     let width = lines.iter().map(|(title, _)| title.chars().count()).max();
     let width = width.unwrap_or_default();
     let line =
@@ -68,9 +87,10 @@ fn text(tree: &Node) -> String {
 }
 
 /// Adds the lines of an object: its title, and its state. `first` comes before its own line, `rest` before those of its dependencies.
-fn draw(node: &Node, first: &str, rest: &str, lines: &mut Vec<(String, String)>) {
+/// `nowhere` is the state of an object without clusters.
+fn draw(node: &Node, (first, rest): (&str, &str), nowhere: &str, lines: &mut Vec<(String, String)>) {
     let title = format!("{first}{}", plain(&node.object.to_string()));
-    lines.push((title, state(node)));
+    lines.push((title, state(node, nowhere)));
     let last = node.dependencies.len().saturating_sub(1);
     for (position, dependency) in node.dependencies.iter().enumerate() {
         let (branch, below) = if position == last {
@@ -78,16 +98,12 @@ fn draw(node: &Node, first: &str, rest: &str, lines: &mut Vec<(String, String)>)
         } else {
             ("├─ ", "│  ")
         };
-        draw(
-            dependency,
-            &format!("{rest}{branch}"),
-            &format!("{rest}{below}"),
-            lines,
-        );
+        let before = (format!("{rest}{branch}"), format!("{rest}{below}"));
+        draw(dependency, (&before.0, &before.1), nowhere, lines);
     }
 }
 
-fn state(node: &Node) -> String {
+fn state(node: &Node, nowhere: &str) -> String {
     let mut words = Vec::new();
     if node.optional {
         words.push("optional".to_owned());
@@ -98,7 +114,7 @@ fn state(node: &Node) -> String {
         None => words.push("not watched".to_owned()),
     }
     if node.clusters.is_empty() {
-        words.push("on no cluster".to_owned());
+        words.push(nowhere.to_owned());
     } else {
         let clusters: Vec<String> = node.clusters.iter().map(place).collect();
         words.push(clusters.join(", "));

@@ -8,7 +8,10 @@ use std::{
 use anyhow::{Context as _, Result, bail};
 use clap::{ArgAction, Args, ValueEnum};
 use entourage_admission::{SELECTORS_PER_POLICY, Settings, configuration::Address};
-use entourage_controllers::traces::{SpanCounts, Traces};
+use entourage_controllers::{
+    metrics::process_families,
+    traces::{SpanCounts, Traces},
+};
 use entourage_core::config::KINDS_PER_NAMESPACE;
 use entourage_lua::Lua;
 use entourage_webhook::{Observer, Options};
@@ -160,6 +163,7 @@ fn options(args: &WebhookArgs) -> Result<Options> {
             RemoveOnExit::False => false,
         },
         address,
+        process: Some(process_families),
         ..Options::default()
     })
 }
@@ -213,6 +217,8 @@ mod tests {
         assert_eq!(options.bind, SocketAddr::from(([127, 0, 0, 1], 8443)));
         assert_eq!((options.address, options.remove_on_exit), (None, true));
         assert!(!options.settings.allow_no_execute && options.authorize_distributions);
+        let families = options.process.map(|families| families()).unwrap_or_default();
+        assert!(families.contains("entourage_build_info{"), "{families}");
     }
 
     #[test]

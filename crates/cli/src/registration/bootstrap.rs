@@ -27,6 +27,12 @@ const GROUP: &str = "system:bootstrappers:entourage:";
 /// The group of the tokens of `karmadactl token create`, which are for every cluster.
 pub const KARMADAS: &str = "system:bootstrappers:karmada:default-cluster-token";
 
+/// The name of the Secret of a token.
+#[must_use]
+pub fn secret_name(id: &str) -> String {
+    format!("{PREFIX}{id}")
+}
+
 /// The group of who registers a cluster.
 #[must_use]
 pub fn group(cluster: &str) -> String {
@@ -94,7 +100,7 @@ pub async fn create(hub: &mut Target<'_>, wanted: &Wanted<'_>) -> Result<Token> 
         let end = Timestamp::from_second(end.as_second())?;
         data["expiration"] = base64(end.to_string().as_bytes())?;
     }
-    let name = format!("{PREFIX}{id}");
+    let name = secret_name(&id);
     let object = json!({
         "apiVersion": "v1", "kind": "Secret", "type": TYPE,
         "metadata": {"name": name, "namespace": NAMESPACE, "labels": made_by_us()}, "data": data,
@@ -112,12 +118,13 @@ pub async fn create(hub: &mut Target<'_>, wanted: &Wanted<'_>) -> Result<Token> 
     Ok(Token { id, value })
 }
 
-/// The tokens of the hub, by id.
+/// The tokens of the hub, by id; with a selector those whose Secrets have the labels.
 ///
 /// # Errors
 /// The Secrets cannot be listed.
-pub async fn list(hub: &Target<'_>) -> Result<Vec<Known>> {
-    let params = ListParams::default().fields(&format!("type={TYPE}"));
+pub async fn list(hub: &Target<'_>, selector: Option<&str>) -> Result<Vec<Known>> {
+    let mut params = ListParams::default().fields(&format!("type={TYPE}"));
+    params.label_selector = selector.map(str::to_owned);
     let all = pages(&hub.api(SECRET, NAMESPACE), &params)
         .await
         .map_err(without_values)
@@ -133,7 +140,7 @@ pub async fn list(hub: &Target<'_>) -> Result<Vec<Known>> {
 /// It is neither; there is no such token; the Secret cannot be deleted.
 pub async fn delete(hub: &mut Target<'_>, token: &str) -> Result<()> {
     let id = id_of(token)?;
-    let name = format!("{PREFIX}{id}");
+    let name = secret_name(id);
     if hub.get(SECRET, NAMESPACE, &name).await?.is_none() {
         bail!("the hub has no bootstrap token {id}; `entourage token list` shows those that it has");
     }

@@ -162,7 +162,7 @@ fn subject(kind: &str, name: &str) -> Value {
 /// # Errors
 /// As [`Target::delete`]. The next run continues.
 pub async fn remove(hub: &mut Target<'_>, cluster: &str) -> Result<()> {
-    for token in bootstrap::list(hub).await? {
+    for token in bootstrap::list(hub, None).await? {
         if token.cluster == cluster {
             bootstrap::delete(hub, &token.id).await?;
         }

@@ -5,6 +5,7 @@ use super::{AuditSubject, answered, of_files};
 use crate::{
     command::{Command, answer::ended},
     golden,
+    style::Style,
 };
 
 /// The values of the Secrets in the manifests, as base64 and as text.
@@ -20,9 +21,9 @@ fn every_command_line_comes_out_as_its_file_says_and_without_a_value() {
         for path in &mut args.files.filename {
             *path = golden::folder("audit").join(&*path);
         }
-        let (simulated, namespace) = of_files(&args).unwrap();
+        let audited = of_files(&args).unwrap();
         let (mut out, mut err) = (Vec::new(), Vec::new());
-        let done = answered(&args, &simulated, &namespace, &mut out, &mut err);
+        let done = answered(&args, &audited, Style::default(), &mut out, &mut err);
         let code = match &done {
             Ok(true) => 0,
             Ok(false) => 1,

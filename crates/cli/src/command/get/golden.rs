@@ -18,11 +18,7 @@ fn every_command_line_comes_out_as_its_file_says() {
 }
 
 fn printed(args: &GetArgs) -> String {
-    let namespace = match (args.select.all_namespaces, &args.select.namespace) {
-        (true, _) => "",
-        (false, Some(namespace)) => namespace,
-        (false, None) => "default",
-    };
+    let namespace = &args.select.namespace("default");
     match shown(
         args,
         namespace,

@@ -54,13 +54,17 @@ pub(super) fn is_on(what: Resource, row: &Row, seen: &Seen, cluster: &str) -> bo
 ///
 /// # Errors
 /// No row has a field; the error names those that there are.
-pub(super) fn by_fields(rows: &mut Vec<Row>, selector: &FieldSelector) -> Result<()> {
+pub(in crate::command) fn by_fields<T>(
+    rows: &mut Vec<T>,
+    item: impl Fn(&T) -> &Value,
+    selector: &FieldSelector,
+) -> Result<()> {
     for requirement in &selector.0 {
         let pointer = pointer(&requirement.field);
-        if !rows.is_empty() && !rows.iter().any(|row| row.item.pointer(&pointer).is_some()) {
+        if !rows.is_empty() && !rows.iter().any(|row| item(row).pointer(&pointer).is_some()) {
             let known: BTreeSet<&str> = rows
                 .iter()
-                .filter_map(|row| row.item.as_object())
+                .filter_map(|row| item(row).as_object())
                 .flat_map(|fields| fields.keys().map(String::as_str))
                 .collect();
             let near = hint(&requirement.field, known.iter().copied());
@@ -72,7 +76,7 @@ pub(super) fn by_fields(rows: &mut Vec<Row>, selector: &FieldSelector) -> Result
             );
         }
         rows.retain(|row| {
-            let value = row.item.pointer(&pointer).unwrap_or(&Value::Null);
+            let value = item(row).pointer(&pointer).unwrap_or(&Value::Null);
             is_value(value, &requirement.value) == requirement.is_equal
         });
     }
@@ -111,7 +115,8 @@ mod tests {
         };
         let left = |selector: &str| -> Result<String, String> {
             let mut rows = vec![row("a", "Applied", &["m1"]), row("b", "Conflict", &["m1", "m2"])];
-            by_fields(&mut rows, &field_selector(selector).unwrap()).map_err(|error| error.to_string())?;
+            let selector = field_selector(selector).unwrap();
+            by_fields(&mut rows, |row| &row.item, &selector).map_err(|error| error.to_string())?;
             Ok(rows
                 .iter()
                 .map(|row| row.name.as_str())

@@ -6,7 +6,11 @@ use anyhow::{Context as _, Result};
 use entourage_simulation::{Fate, Note, Outcome, Place, Report};
 use serde_json::{Value, json};
 
-use crate::{apply::label, diff::unified};
+use crate::{
+    apply::label,
+    command::answer::{self, Output},
+    diff::unified,
+};
 
 /// The plan as lines: by cluster, then what is worth telling, then counts.
 ///
@@ -62,11 +66,11 @@ pub fn text(report: &Report, remarks: &[String], show_unchanged: bool, diff: boo
     Ok(text)
 }
 
-/// The plan as one JSON object.
+/// The plan as one JSON object, or as YAML.
 ///
 /// # Errors
 /// It cannot be written.
-pub fn json(report: &Report, remarks: &[String]) -> Result<String> {
+pub fn data(format: Output, report: &Report, remarks: &[String]) -> Result<String> {
     let mut value = serde_json::to_value(report).context("cannot write the plan as JSON")?;
     let counts: BTreeMap<&str, usize> = report
         .counts()
@@ -75,7 +79,7 @@ pub fn json(report: &Report, remarks: &[String]) -> Result<String> {
         .collect();
     value["counts"] = json!(counts);
     value["remarks"] = json!(remarks);
-    Ok(serde_json::to_string_pretty(&value)? + "\n")
+    answer::formatted(format, &value)
 }
 
 fn print_note(text: &mut String, note: &Note) -> std::fmt::Result {

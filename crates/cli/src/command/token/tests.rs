@@ -1,6 +1,7 @@
 //! `entourage token` against an in-memory hub.
 
 use kube::config::Kubeconfig;
+use serde_json::json;
 
 use super::*;
 use crate::{
@@ -88,14 +89,14 @@ async fn a_token_comes_as_a_kubeconfig_and_the_hub_has_all_that_the_agent_needs(
 async fn a_token_that_never_ends_has_no_expiration() {
     let hub = Server::new("hub");
     created(&hub, "edge1 --ttl 0s --description spare").await.unwrap();
-    let known = bootstrap::list(&Target {
+    let mut quiet = std::io::sink();
+    let target = Target {
         client: hub.client(),
         place: "hub",
         dry_run: false,
-        out: &mut std::io::sink(),
-    })
-    .await
-    .unwrap();
+        out: &mut quiet,
+    };
+    let known = bootstrap::list(&target, None).await.unwrap();
     let token = &known[0];
     assert_eq!((token.cluster.as_str(), token.expires.as_str()), ("edge1", ""));
     let table = view(&known).table(false, false);
@@ -257,4 +258,42 @@ async fn the_name_of_karmadactls_user_is_no_name_of_a_cluster() {
     let error = created(&hub, "rbac-generator").await.unwrap_err().to_string();
     assert!(error.contains("reserved"), "{error}");
     assert!(hub.take_writes().is_empty());
+}
+
+#[test]
+fn tokens_are_listed_in_the_formats_of_every_list_and_selected_by_their_fields() {
+    let token = |id: &str, cluster: &str| Known {
+        id: id.to_owned(),
+        cluster: cluster.to_owned(),
+        expires: String::new(),
+        description: String::new(),
+    };
+    let known = [token("abc123", "edge1"), token("def456", "edge2")];
+    for (flags, wanted) in [
+        (
+            "--no-headers",
+            "abc123   edge1   never   -\ndef456   edge2   never   -\n",
+        ),
+        (
+            "-o name",
+            "secret/bootstrap-token-abc123\nsecret/bootstrap-token-def456\n",
+        ),
+        ("-o jsonpath={.items[*].cluster}", "edge1 edge2"),
+        (
+            "-o custom-columns=ID:.id --no-headers --field-selector cluster!=edge1",
+            "def456\n",
+        ),
+        ("--field-selector cluster=edge3", "No bootstrap tokens found.\n"),
+        ("-o name --field-selector cluster=edge3", ""),
+    ] {
+        let line = format!("entourage token list {flags}");
+        let cli = Cli::try_parse_from(line.split(' ')).unwrap();
+        let Command::Token(TokenArgs {
+            action: Action::List(args),
+        }) = cli.command
+        else {
+            panic!("{line}");
+        };
+        assert_eq!(shown(&args, &known, Style::default()).unwrap(), wanted, "{line}");
+    }
 }
