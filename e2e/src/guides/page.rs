@@ -6,6 +6,12 @@ use serde_json::Value;
 /// A line of its own that says that the page is run.
 const RUN: &str = "<!-- run -->";
 
+/// The languages of blocks of commands. The first one alone is run.
+const COMMANDS: &[&str] = &[RUNNABLE, "sh", "bash", "shell"];
+
+/// The language of blocks with `$ ` before each command, and what it prints below.
+const RUNNABLE: &str = "console";
+
 /// A page.
 #[derive(Clone, Debug, Default)]
 pub struct Page {
@@ -13,8 +19,17 @@ pub struct Page {
     pub name: String,
     pub(super) steps: Vec<Step>,
     is_run: bool,
-    /// The lines of the blocks of commands that say nothing about it.
-    commands: Vec<usize>,
+    /// No block of the page is run, and the page says why.
+    is_left_out: bool,
+    /// The blocks of commands that do not say that they are not run.
+    commands: Vec<Commands>,
+}
+
+/// A block of commands.
+#[derive(Clone, Copy, Debug)]
+struct Commands {
+    line: usize,
+    is_runnable: bool,
 }
 
 /// A step and the line that it is on.
@@ -36,6 +51,8 @@ pub(super) enum Action {
     Return(String),
     /// On this member the status of this object is written.
     Report(String, Value),
+    /// The controllers are started again, with these of the controllers that are off by default.
+    Controllers(Vec<String>),
 }
 
 /// A fenced block: the line of its fence, its language, and its lines.
@@ -56,13 +73,14 @@ impl Page {
             name: name.to_owned(),
             ..Self::default()
         };
-        let mut is_left_out = false;
+        // The line of a reason that is for the next block.
+        let mut reason: Option<usize> = None;
         let mut open: Option<Block<'_>> = None;
         for (at, line) in text.lines().enumerate() {
             let (number, trimmed) = (at + 1, line.trim());
             if let Some(mut block) = open.take() {
                 if trimmed == "```" {
-                    page.close(&block, std::mem::take(&mut is_left_out))?;
+                    page.close(&block, reason.take().is_some())?;
                 } else {
                     let indent = block.indent.min(line.len() - line.trim_start().len());
                     block.lines.push(&line[indent..]);
@@ -75,20 +93,25 @@ impl Page {
                     indent: line.len() - line.trim_start().len(),
                     lines: Vec::new(),
                 });
+            } else if let Some(line) = reason.filter(|_| !trimmed.is_empty()) {
+                bail!("line {line}: no block follows this reason");
             } else if trimmed == RUN {
                 page.is_run = true;
             } else if let Some(comment) = comment(trimmed) {
-                if comment.starts_with("not run: ") {
-                    is_left_out = true;
-                } else if let Some(directive) = comment.strip_prefix("run: ") {
-                    let action = directed(directive).with_context(|| format!("line {number}"))?;
-                    page.steps.push(Step { line: number, action });
-                }
+                page.note(comment, number, &mut reason)
+                    .with_context(|| format!("line {number}"))?;
             }
         }
         if let Some(block) = open {
             bail!("line {}: the block has no end", block.line);
         }
+        if let Some(line) = reason {
+            bail!("line {line}: no block follows this reason");
+        }
+        ensure!(
+            !(page.is_run && page.is_left_out),
+            "line 1: the page is run, and says that it is not"
+        );
         Ok(page)
     }
 
@@ -100,7 +123,24 @@ impl Page {
 
     /// The lines of the blocks of commands that nothing runs, and that do not say so.
     pub fn unaccounted(&self) -> impl Iterator<Item = usize> {
-        self.commands.iter().copied().filter(|_| !self.is_run)
+        let is_run = |block: &Commands| self.is_run && block.is_runnable;
+        let blocks = self.commands.iter().filter(move |block| !is_run(block));
+        blocks.filter(|_| !self.is_left_out).map(|block| block.line)
+    }
+
+    /// Reads a comment. A reason why the next block is not run is noted in `reason`.
+    fn note(&mut self, comment: &str, line: usize, reason: &mut Option<usize>) -> Result<()> {
+        if let Some(why) = comment.strip_prefix("not run:") {
+            ensure!(!why.trim().is_empty(), "no reason");
+            *reason = Some(line);
+        } else if let Some(why) = comment.strip_prefix("no block is run:") {
+            ensure!(!why.trim().is_empty(), "no reason");
+            self.is_left_out = true;
+        } else if let Some(directive) = comment.strip_prefix("run: ") {
+            let action = directed(directive)?;
+            self.steps.push(Step { line, action });
+        }
+        Ok(())
     }
 
     fn close(&mut self, block: &Block<'_>, is_left_out: bool) -> Result<()> {
@@ -108,9 +148,15 @@ impl Page {
             return Ok(());
         }
         match block.language {
-            "console" => {
-                self.commands.push(block.line);
-                self.steps.extend(commands(block)?);
+            language if COMMANDS.contains(&language) => {
+                let is_runnable = language == RUNNABLE;
+                self.commands.push(Commands {
+                    line: block.line,
+                    is_runnable,
+                });
+                if is_runnable {
+                    self.steps.extend(commands(block)?);
+                }
             }
             "yaml" => {
                 let name = block.lines.first().and_then(|line| line.strip_prefix("# "));
@@ -136,6 +182,9 @@ fn directed(directive: &str) -> Result<Action> {
             command: command.to_owned(),
             shown: Vec::new(),
         });
+    }
+    if let Some(names) = directive.strip_prefix("controllers ") {
+        return Ok(Action::Controllers(names.split(',').map(str::to_owned).collect()));
     }
     let (member, rest) = directive.split_once(' ').context("a member and what it does")?;
     let member = member.to_owned();
@@ -187,7 +236,7 @@ mod tests {
     use super::*;
 
     const TEXT: &str = "# A guide\n\n<!-- run -->\n\n1. Save:\n\n   ```yaml\n   # web.yaml\n   kind: X\n     a: b\n   ```\n\n\
-                        ```yaml\nkind: Y\n```\n\n<!-- run: member1 stops -->\n```console\n$ kubectl apply \\\n    -f web.yaml\n\
+                        ```yaml\nkind: Y\n```\n\n<!-- run: member1 stops -->\n<!-- run: controllers a,b -->\n```console\n$ kubectl apply \\\n    -f web.yaml\n\
                         x created\n$ kubectl get x\n```\n<!-- not run: later -->\n```console\n$ never\n```\n";
 
     #[test]
@@ -211,8 +260,9 @@ mod tests {
                     Action::File("web.yaml".into(), "# web.yaml\nkind: X\n  a: b\n".into())
                 ),
                 (17, Action::Stop("member1".into())),
-                (19, command("kubectl apply \\\n    -f web.yaml", &["x created"])),
-                (22, command("kubectl get x", &[])),
+                (18, Action::Controllers(vec!["a".into(), "b".into()])),
+                (20, command("kubectl apply \\\n    -f web.yaml", &["x created"])),
+                (23, command("kubectl get x", &[])),
             ]
         );
     }
@@ -225,7 +275,15 @@ mod tests {
             (format!("<!-- run -->\n{block}"), vec![]),
             (format!("<!-- not run: it needs a hub -->\n{block}"), vec![]),
             (format!("<!-- not run: once -->\n{block}{block}"), vec![5]),
-            ("```sh\nx\n```\n".to_owned(), vec![]),
+            (
+                format!("<!-- no block is run: it needs a hub -->\n{block}{block}"),
+                vec![],
+            ),
+            ("```sh\nx\n```\n".to_owned(), vec![1]),
+            ("<!-- run -->\n```sh\nx\n```\n".to_owned(), vec![2]),
+            ("```bash\nx\n```\n```shell\nx\n```\n".to_owned(), vec![1, 4]),
+            ("<!-- not run: x -->\n\n```sh\nx\n```\n".to_owned(), vec![]),
+            ("```yaml\nx\n```\n```text\nx\n```\n".to_owned(), vec![]),
         ] {
             let page = Page::parse("a", &text).unwrap();
             assert_eq!(page.unaccounted().collect::<Vec<_>>(), lines, "{text}");
@@ -239,6 +297,10 @@ mod tests {
             "```console\nx\n```\n",
             "```console\n```\n",
             "<!-- run: member1 sleeps -->\n",
+            "<!-- not run: x -->\ntext\n```sh\nx\n```\n",
+            "<!-- not run: x -->\n",
+            "<!-- not run: -->\n```sh\nx\n```\n",
+            "<!-- run -->\n<!-- no block is run: x -->\n",
             "<!-- run: member1 reports {] -->\n",
         ] {
             let error = Page::parse("a", text).unwrap_err();

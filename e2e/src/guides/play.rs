@@ -16,7 +16,10 @@ use kube::{
     core::{ApiResource, GroupVersionKind},
 };
 use serde_json::Value;
-use tokio::{process::Command, time::timeout};
+use tokio::{
+    process::{Child, Command},
+    time::timeout,
+};
 
 use super::{
     compare::is_shown,
@@ -35,16 +38,39 @@ const PAUSE: Duration = Duration::from_millis(200);
 
 /// Commands that only read, as `kubectl VERB` and `entourage VERB`.
 const READS: &[&str] = &[
-    "describe", "events", "explain", "failover", "get", "graph", "history", "impact", "logs", "plan", "top",
-    "tree", "version", "wait", "why",
+    "audit",
+    "describe",
+    "events",
+    "explain",
+    "failover",
+    "get",
+    "graph",
+    "history",
+    "impact",
+    "interpret",
+    "logs",
+    "plan",
+    "preflight",
+    "top",
+    "tree",
+    "version",
+    "wait",
+    "why",
 ];
+
+/// The folders of the checkout that commands find where they start.
+const FOLDERS: &[&str] = &["config", "crds", "hack"];
 
 /// The environment of the commands.
 struct Seat {
     bin: PathBuf,
-    /// The folder that commands start in: the files of the page, and `config` of the checkout.
+    /// The folder that commands start in: the files of the page, and [`FOLDERS`] of the checkout.
     folder: PathBuf,
     kubeconfig: PathBuf,
+    /// Commands that give variables their values, run before each further one.
+    variables: String,
+    /// Commands that run until the end of the page.
+    running: Vec<Child>,
 }
 
 /// The output of a command, errors included, and its exit code.
@@ -58,19 +84,37 @@ struct Printed {
 /// # Errors
 /// At the first command that does not do or print what the page shows, with its line.
 pub async fn play(page: &Page, client: &Client, root: &Path, dir: &Path) -> Result<()> {
-    let options = Options {
+    let place = Place::Temporary("entourage-guide-");
+    let mut fleet = Fleet::start(MEMBERS, &place, options(&[])?).await?;
+    let mut seat = Seat::furnish(client, root, dir, fleet.kubeconfig().context("its kubeconfig")?)?;
+    for step in &page.steps {
+        let done = seat.take(step, &mut fleet).await;
+        done.with_context(|| format!("{}.md:{}", page.name, step.line))?;
+    }
+    drop(seat);
+    fleet.end().await
+}
+
+/// The options of the controllers, with these of the controllers that are off by default.
+fn options(controllers: &[String]) -> Result<Options> {
+    let mut options = Options {
         // Members respond without a network here: what is down for three seconds is down.
         cluster_failure_threshold: Duration::from_secs(3),
         probe_interval: Duration::from_millis(500),
         ..entourage::fleet::options()
     };
-    let fleet = Fleet::start(MEMBERS, &Place::Temporary("entourage-guide-"), options).await?;
-    let seat = Seat::furnish(client, root, dir, fleet.kubeconfig().context("its kubeconfig")?)?;
-    for step in &page.steps {
-        let done = seat.take(step, &fleet).await;
-        done.with_context(|| format!("{}.md:{}", page.name, step.line))?;
+    for name in controllers {
+        match name.as_str() {
+            "agentcsrapproving" => options.approve_agents = true,
+            "bootstrapsigner" => options.sign_cluster_info = true,
+            "hpaScaleTargetMarker" => options.mark_scale_targets = true,
+            "deploymentReplicasSyncer" => options.sync_replicas = true,
+            // Three names of Karmada, one controller.
+            "serviceExport" | "endpointSlice" | "serviceImport" => options.share_services = true,
+            _ => bail!("{name:?} is no controller that is off by default"),
+        }
     }
-    fleet.end().await
+    Ok(options)
 }
 
 impl Seat {
@@ -79,7 +123,9 @@ impl Seat {
         std::fs::create_dir_all(&bin)?;
         std::fs::create_dir_all(&folder)?;
         symlink(&client.path, bin.join("kubectl"))?;
-        symlink(root.join("config"), folder.join("config"))?;
+        for each in FOLDERS {
+            symlink(root.join(each), folder.join(each))?;
+        }
         let entourage = bin.join("entourage");
         std::fs::write(&entourage, servers::command_script()?)?;
         std::fs::set_permissions(&entourage, std::fs::Permissions::from_mode(0o755))?;
@@ -87,26 +133,43 @@ impl Seat {
             bin,
             folder,
             kubeconfig,
+            variables: String::new(),
+            running: Vec::new(),
         })
     }
 
-    async fn take(&self, step: &Step, fleet: &Fleet) -> Result<()> {
+    async fn take(&mut self, step: &Step, fleet: &mut Fleet) -> Result<()> {
         match &step.action {
             Action::File(name, text) => Ok(std::fs::write(self.folder.join(name), text)?),
             Action::Stop(member) => fleet.disconnect(member),
             Action::Return(member) => fleet.reconnect(member),
             Action::Report(member, object) => report(&fleet.member(member)?.client(), object).await,
-            Action::Command { command, shown } => self.command(command, shown).await,
+            Action::Controllers(names) => {
+                fleet.stop_controllers().await?;
+                fleet.start_controllers(options(names)?);
+                Ok(())
+            }
+            Action::Command { command, shown } => match command.strip_suffix(" &") {
+                Some(command) => {
+                    self.running
+                        .push(self.shell(&format!("exec {command} >>running.log 2>&1"))?);
+                    Ok(())
+                }
+                None => self.command(command, shown).await,
+            },
         }
     }
 
-    async fn command(&self, command: &str, shown: &[String]) -> Result<()> {
+    async fn command(&mut self, command: &str, shown: &[String]) -> Result<()> {
         let fails = shown.iter().any(|line| line.to_lowercase().starts_with("error"));
         let ends = Instant::now() + LONGEST;
         loop {
             let printed = self.run(command).await?;
             let is_right = (printed.code == Some(0)) != fails;
             if is_right && (shown.is_empty() || is_shown(shown, &printed.text)) {
+                if is_assignment(command) {
+                    self.variables = format!("{}{command}\n", self.variables);
+                }
                 return Ok(());
             }
             if !only_reads(command) || ends < Instant::now() {
@@ -122,9 +185,21 @@ impl Seat {
     }
 
     async fn run(&self, command: &str) -> Result<Printed> {
+        let child = self.shell(command)?;
+        let output = timeout(LONGEST, child.wait_with_output()).await;
+        let output =
+            output.with_context(|| format!("$ {command}\nstill runs after {} s", LONGEST.as_secs()))??;
+        Ok(Printed {
+            text: String::from_utf8_lossy(&output.stdout).into_owned(),
+            code: output.status.code(),
+        })
+    }
+
+    /// Starts a shell with a command. Dropping it ends it.
+    fn shell(&self, command: &str) -> Result<Child> {
         let path = std::env::var("PATH").unwrap_or_default();
         let child = Command::new("sh")
-            .args(["-c", &format!("exec 2>&1\n{command}")])
+            .args(["-c", &format!("exec 2>&1\n{}{command}", self.variables)])
             .current_dir(&self.folder)
             .env_clear()
             .env("PATH", format!("{}:{path}", self.bin.display()))
@@ -137,16 +212,20 @@ impl Seat {
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .kill_on_drop(true)
-            .spawn()
-            .context("starting a shell")?;
-        let output = timeout(LONGEST, child.wait_with_output()).await;
-        let output =
-            output.with_context(|| format!("$ {command}\nstill runs after {} s", LONGEST.as_secs()))??;
-        Ok(Printed {
-            text: String::from_utf8_lossy(&output.stdout).into_owned(),
-            code: output.status.code(),
-        })
+            .spawn();
+        child.context("starting a shell")
     }
+}
+
+/// True for `NAME=VALUE` without a command behind it.
+fn is_assignment(command: &str) -> bool {
+    let Some((name, value)) = command.split_once('=') else {
+        return false;
+    };
+    let is_name = |c: char| c.is_ascii_uppercase() || c == '_';
+    let is_one_word = !value.contains(char::is_whitespace);
+    let is_substitution = value.starts_with("$(") && value.ends_with(')');
+    !name.is_empty() && name.chars().all(is_name) && (is_one_word || is_substitution)
 }
 
 /// True for a command that may be run any number of times. Flags before the verb have a value.
@@ -191,7 +270,20 @@ async fn report(client: &kube::Client, object: &Value) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::only_reads;
+    use super::{is_assignment, only_reads};
+
+    #[test]
+    fn a_variable_is_told_from_the_environment_of_a_command() {
+        for (command, is) in [
+            ("PROXY=/apis/x", true),
+            ("HUB=$(kubectl config view)", true),
+            ("SECRET=x hack/hub-kubeconfig.sh", false),
+            ("kubectl get x -l a=b", false),
+            ("=x", false),
+        ] {
+            assert_eq!(is_assignment(command), is, "{command}");
+        }
+    }
 
     #[test]
     fn commands_that_write_are_run_once() {
