@@ -148,6 +148,8 @@ mod reference;
 mod registration;
 #[path = "e2e/removal.rs"]
 mod removal;
+#[path = "e2e/restored.rs"]
+mod restored;
 #[path = "e2e/rights.rs"]
 mod rights;
 #[path = "e2e/rights_agent.rs"]
@@ -158,6 +160,8 @@ mod rights_denied;
 mod rights_kinds;
 #[path = "e2e/rights_life.rs"]
 mod rights_life;
+#[path = "e2e/rights_webhook.rs"]
+mod rights_webhook;
 #[path = "e2e/secret_lists.rs"]
 mod secret_lists;
 #[path = "e2e/secret_lists_pull.rs"]
@@ -248,9 +252,11 @@ fn main() -> ExitCode {
         services::tests(),
         gate::tests(),
         governor::tests(),
+        restored::tests(),
         plain(rights::tests()),
         plain(rights_agent::tests()),
         plain(rights_denied::tests()),
+        rights_webhook::tests(),
         secret_lists::tests(),
         secret_lists_pull::tests(),
         secrets::tests(),

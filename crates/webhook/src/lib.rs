@@ -46,7 +46,7 @@ pub use options::{Error, Observer, Options};
 use register::Registrar;
 use server::Server;
 
-/// The time after which a failed round is retried.
+/// The longest time after which a failed round is retried.
 const AGAIN: Duration = Duration::from_secs(5);
 
 /// The source of the present time.
@@ -84,7 +84,8 @@ pub async fn run(
         options.authorize_distributions,
     );
     let server = Server::new(client, options.settings, distributions, current, is_ready)
-        .observed(options.observer.clone());
+        .observed(options.observer.clone())
+        .measured(options.process);
     let end = CancellationToken::new();
     let served = AbortOnDropHandle::new(tokio::spawn(server.serve(listener, end.clone())));
     let mut ready = ready;
@@ -115,16 +116,22 @@ pub async fn run(
             }
             Err(error) => {
                 warn!(%error, "certificates or webhook configurations are not up to date; retrying");
-                AGAIN
+                options.round.min(AGAIN)
             }
         };
     }
     registered.send_replace(false);
     if options.remove_on_exit {
-        match registrar.remove().await {
-            Ok(()) => info!(name = NAME, "the webhook configurations are removed from the hub"),
-            Err(error) => {
-                warn!(%error, "cannot remove the webhook configurations from the hub: delete them, or start again")
+        for (kind, removed) in registrar.remove().await {
+            match removed {
+                Ok(()) => info!(
+                    kind,
+                    name = NAME,
+                    "the webhook configuration is removed from the hub"
+                ),
+                Err(error) => {
+                    warn!(%error, "a webhook configuration stays on the hub: delete it, or start again")
+                }
             }
         }
     }

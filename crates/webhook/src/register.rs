@@ -198,22 +198,27 @@ impl Registrar {
         Err(Error::Raced(format!("{kind} {NAME}")))
     }
 
-    /// Removes the configurations from the hub. The certificates are kept.
-    pub(crate) async fn remove(&self) -> Result<(), Error> {
-        self.removed::<MutatingWebhookConfiguration>().await?;
-        self.removed::<ValidatingWebhookConfiguration>().await
+    /// Removes the configurations from the hub, by kind: one that stays is no reason to leave the other. The certificates are kept.
+    pub(crate) async fn remove(&self) -> [(String, Result<(), Error>); 2] {
+        tokio::join!(
+            self.removed::<MutatingWebhookConfiguration>(),
+            self.removed::<ValidatingWebhookConfiguration>(),
+        )
+        .into()
     }
 
-    async fn removed<K>(&self) -> Result<(), Error>
+    async fn removed<K>(&self) -> (String, Result<(), Error>)
     where
         K: Resource<DynamicType = ()> + DeserializeOwned + Clone + std::fmt::Debug,
     {
         let api: Api<K> = Api::all(self.client.clone());
-        let what = || format!("cannot remove the {} {NAME}", K::kind(&()));
-        match called(what, api.delete(NAME, &DeleteParams::default())).await {
+        let kind = K::kind(&());
+        let what = || format!("cannot remove the {kind} {NAME}");
+        let removed = match called(what, api.delete(NAME, &DeleteParams::default())).await {
             Err(error) if code(&error) != Some(404) => Err(error),
             _ => Ok(()),
-        }
+        };
+        (kind.to_string(), removed)
     }
 }
 

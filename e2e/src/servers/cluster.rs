@@ -33,9 +33,19 @@ pub struct RealCluster {
     authority: Authority,
     token: String,
     config: Config,
-    apiserver: (PathBuf, Vec<String>),
+    programs: Programs,
     ports: Ports,
     running: Mutex<Running>,
+}
+
+/// A binary and its arguments.
+type Command = (PathBuf, Vec<String>);
+
+/// The commands of its servers.
+struct Programs {
+    etcd: Command,
+    apiserver: Command,
+    controller_manager: Command,
 }
 
 /// Process ids for accounting of CPU time and memory. Those of a server that is not running are missing.
@@ -186,6 +196,23 @@ impl RealCluster {
         self.until("the API server is ready again", start::READY).await
     }
 
+    /// Copies the data of etcd to a directory that does not exist, with all three processes ended meanwhile. Returns when they work
+    /// again.
+    pub async fn snapshot(&self, to: &Path) -> anyhow::Result<()> {
+        self.end();
+        copy(&self.data(), to).with_context(|| format!("a snapshot of {}", self.name))?;
+        self.run().await
+    }
+
+    /// Puts data of [`snapshot`](Self::snapshot) back, with all three processes ended meanwhile. Returns when they work again.
+    pub async fn restore(&self, from: &Path) -> anyhow::Result<()> {
+        self.end();
+        let data = self.data();
+        std::fs::remove_dir_all(&data).with_context(|| format!("clearing {}", data.display()))?;
+        copy(from, &data).with_context(|| format!("restoring {}", self.name))?;
+        self.run().await
+    }
+
     /// Ends all three processes and waits until they are gone. The directory stays.
     pub fn shutdown(self) {
         drop(self);
@@ -194,6 +221,15 @@ impl RealCluster {
     /// Sends SIGKILL to all three without waiting, so that many clusters end at the same time.
     pub(super) fn kill(&self) {
         self.running().servers().for_each(Server::kill);
+    }
+
+    fn end(&self) {
+        drop(std::mem::take(&mut *self.running()));
+    }
+
+    /// The directory of etcd.
+    fn data(&self) -> PathBuf {
+        self.dir.join("etcd")
     }
 
     fn signal(&self, signal: &str) -> anyhow::Result<()> {
@@ -224,6 +260,21 @@ impl fmt::Debug for RealCluster {
             .field("version", &self.version)
             .finish_non_exhaustive()
     }
+}
+
+/// Copies a directory with all that is in it.
+fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
+    std::fs::create_dir(to).with_context(|| format!("creating {}", to.display()))?;
+    for entry in std::fs::read_dir(from).with_context(|| format!("reading {}", from.display()))? {
+        let entry = entry?;
+        let to = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            copy(&entry.path(), &to)?;
+        } else {
+            std::fs::copy(entry.path(), &to).with_context(|| format!("copying to {}", to.display()))?;
+        }
+    }
+    Ok(())
 }
 
 fn endpoint(port: &Port) -> String {

@@ -12,7 +12,7 @@ use anyhow::{Context as _, Result, ensure};
 use entourage_controllers::{controllers::SYSTEM_NAMESPACE, lease::Timing};
 use entourage_e2e::{
     faults::{Answered, FaultPlan, Faults},
-    harness::{Scene, eventually_within, status_code},
+    harness::{Scene, eventually, eventually_within, status_code},
     tests,
 };
 use serde_json::{Value, json};
@@ -114,6 +114,17 @@ impl Right {
             rule["resourceNames"] = json!(self.names);
         }
         rule
+    }
+
+    /// The review of a request of this user that needs it.
+    fn review(&self, user: &str) -> Value {
+        let (resource, below) = self.plural.split_once('/').unwrap_or((&self.plural, ""));
+        let attributes = json!({
+            "verb": self.verb, "group": self.group, "resource": resource, "subresource": below,
+            "namespace": self.namespace, "name": self.names.first(),
+        });
+        json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
+            "spec": {"user": user, "resourceAttributes": attributes}})
     }
 
     /// True if these tests need it, as far as [`UNUSED`] says.
@@ -248,16 +259,12 @@ pub(super) async fn grant_to<'a>(
     mut places: Places,
     rights: impl IntoIterator<Item = &'a Right>,
 ) -> Result<()> {
-    const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
     for right in rights {
         let rules = places.entry(right.namespace.clone()).or_default();
         rules.push(right.rule());
     }
     for (namespace, rules) in places {
-        let (root, kind) = match namespace {
-            Some(namespace) => (format!("{RBAC}/namespaces/{namespace}"), "Role"),
-            None => (RBAC.to_owned(), "ClusterRole"),
-        };
+        let (root, kind) = root(namespace.as_deref());
         let plural = kind.to_lowercase();
         let path = format!("{root}/{plural}s");
         let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind, "metadata": {"name": user},
@@ -286,6 +293,63 @@ pub(super) async fn grant_to<'a>(
         }
     }
     Ok(())
+}
+
+/// Has an account the rights of a role but for some, and waits until the hub decides so: it may learn of roles a moment later.
+pub(super) async fn grant_but(
+    scene: &Scene,
+    user: &str,
+    all: &BTreeSet<Right>,
+    denied: &[(&str, &str)],
+) -> Result<()> {
+    let is_denied = |right: &Right| denied.contains(&(&*right.verb, &*right.resource));
+    let places = all.iter().map(|right| (right.namespace.clone(), Vec::new()));
+    let kept = all.iter().filter(|right| !is_denied(right));
+    grant_to(scene, user, places.collect(), kept).await?;
+    for right in all {
+        let review = right.review(user);
+        eventually(&format!("the hub decides about {}", right.words()), async || {
+            let path = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
+            let answer = scene.hub.call("POST", path, Some(&review)).await?;
+            ensure!(
+                answer["status"]["allowed"] == !is_denied(right),
+                "{}",
+                answer["status"]
+            );
+            Ok(())
+        })
+        .await?;
+    }
+    Ok(())
+}
+
+/// Takes all rights of an account away, and its roles.
+pub(super) async fn forget(scene: &Scene, user: &str, all: &BTreeSet<Right>) -> Result<()> {
+    let places: BTreeSet<Option<&str>> = all.iter().map(|right| right.namespace.as_deref()).collect();
+    for namespace in places {
+        let (root, kind) = root(namespace);
+        let plural = kind.to_lowercase();
+        for plural in [format!("{plural}bindings"), format!("{plural}s")] {
+            match scene
+                .hub
+                .call("DELETE", &format!("{root}/{plural}/{user}"), None)
+                .await
+            {
+                Err(error) if status_code(&error) == 404 => {}
+                gone => drop(gone?),
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The path of the roles for a namespace, or for all, and their kind.
+fn root(namespace: Option<&str>) -> (String, &'static str) {
+    const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
+    match namespace {
+        Some(namespace) => (format!("{RBAC}/namespaces/{namespace}"), "Role"),
+        None => (RBAC.to_owned(), "ClusterRole"),
+    }
 }
 
 /// Options with which every part of the controllers runs that one of the roles is for, and what they need on the hub.

@@ -1,6 +1,10 @@
 //! `entourage proxy` before a hub, with the rights of `config/proxy`: a user of the hub on a member, and the commands that go this way.
 
-use std::{path::Path, sync::Arc};
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use anyhow::{Context as _, Result, anyhow, ensure};
 use clap::Parser as _;
@@ -22,7 +26,12 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
-tests![a_user_of_the_hub_has_its_own_rights_on_a_member];
+use super::rights::{Right, forget, grant_but, of};
+
+tests![
+    a_user_of_the_hub_has_its_own_rights_on_a_member,
+    each_right_of_the_proxy_that_is_denied_is_named_to_the_user,
+];
 
 /// The objects that grant a user some rights in all namespaces.
 fn granted(name: &str, user: &str, rules: &Value) -> [Value; 2] {
@@ -49,7 +58,10 @@ async fn grant(server: &Server, [role, binding]: &[Value; 2]) -> Result<()> {
 
 async fn revoke(server: &Server, name: &str) -> Result<()> {
     for plural in [BINDINGS, ROLES] {
-        server.call("DELETE", &format!("{plural}/{name}"), None).await?;
+        match server.call("DELETE", &format!("{plural}/{name}"), None).await {
+            Err(error) if status_code(&error) == 404 => {}
+            gone => drop(gone?),
+        }
     }
     Ok(())
 }
@@ -92,7 +104,7 @@ async fn ran(kubeconfig: &Path, line: &[&str]) -> Result<Ran> {
 
 /// The commands for members, as the user of this kubeconfig. Members of this test have no nodes: a log is empty, and nothing runs.
 async fn commands(scene: &Scene, user: &str, kubeconfig: &Path) -> Result<()> {
-    let name = format!("{}-commands", scene.ns);
+    let name = scene.own("commands");
     let member = scene.member("member1")?.clone();
     for object in [
         manifests::deployment("web", &[]),
@@ -157,40 +169,37 @@ async fn commands(scene: &Scene, user: &str, kubeconfig: &Path) -> Result<()> {
         error == "no metrics of 1/1 clusters" && measured.err.contains("install metrics-server"),
         "{measured:?}"
     );
-    revoke(&scene.hub, &name).await?;
-    revoke(&member, &name).await
+    Ok(())
 }
 
-async fn a_user_of_the_hub_has_its_own_rights_on_a_member(scene: &mut Scene) -> Result<()> {
-    scene.start().await?;
-    let config = Path::new(env!("CARGO_MANIFEST_DIR")).join("../config");
-    let files = [
-        "namespaces/namespaces.yaml",
-        "proxy/service_account.yaml",
-        "proxy/role.yaml",
-        "proxy/role_binding.yaml",
-    ];
-    for manifest in &read(&files.map(|file| config.join(file)))? {
-        apply(&scene.hub.client, manifest).await?;
-    }
-    scene.bed.join("member1", &["--impersonate", "everyone"]).await?;
+/// `entourage proxy` before the hub, and a user of the hub who goes through it.
+struct Through {
+    front: Server,
+    kubeconfig: PathBuf,
+    _serving: AbortOnDropHandle<()>,
+}
 
+/// Runs the proxy as this account.
+async fn through(scene: &Scene, account: String) -> Result<Through> {
     let hub = scene.bed.fleet.hub.config();
-    let mut account = hub.clone();
-    account.auth_info.impersonate = Some("system:serviceaccount:karmada-system:entourage-proxy".to_owned());
+    let mut config = hub.clone();
+    config.auth_info.impersonate = Some(account);
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let address = listener.local_addr()?;
     let names = ["127.0.0.1".to_owned()];
     let (tls, _) = interpret::self_signed(&names, jiff::Timestamp::now()).map_err(|why| anyhow!(why))?;
     let stop = CancellationToken::new();
-    let server = Arc::new(front(&account.into(), "karmada-cluster", &stop)?);
-    let _serving = AbortOnDropHandle::new(tokio::spawn(serve(listener, tls, server, stop)));
+    let server = Arc::new(front(&config.into(), "karmada-cluster", &stop)?);
+    let serving = AbortOnDropHandle::new(tokio::spawn(serve(listener, tls, server, stop)));
 
-    let ns = scene.ns.clone();
+    let ns = &scene.ns;
     let robot =
         json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "robot", "namespace": ns}});
     let accounts = format!("/api/v1/namespaces/{ns}/serviceaccounts");
-    scene.hub.call("POST", &accounts, Some(&robot)).await?;
+    match scene.hub.call("POST", &accounts, Some(&robot)).await {
+        Err(error) if status_code(&error) == 409 => {}
+        made => drop(made?),
+    }
     let asked =
         json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"audiences": []}});
     let token = scene
@@ -217,32 +226,83 @@ async fn a_user_of_the_hub_has_its_own_rights_on_a_member(scene: &mut Scene) -> 
         name: "front".to_owned(),
         client: kube::Client::try_from(through)?,
     };
-    let user = format!("system:serviceaccount:{ns}:robot");
-    let namespaces = "/apis/cluster.karmada.io/v1alpha1/clusters/member1/proxy/api/v1/namespaces";
+    Ok(Through {
+        front,
+        kubeconfig,
+        _serving: serving,
+    })
+}
+
+/// The user of [`through`].
+fn robot(scene: &Scene) -> String {
+    format!("system:serviceaccount:{}:robot", scene.ns)
+}
+
+/// The right on the hub to reach members.
+fn reaching() -> Value {
+    json!([{"apiGroups": ["cluster.karmada.io"], "resources": ["clusters/proxy"], "verbs": ["get"]}])
+}
+
+/// The right on a member to list its namespaces.
+fn listing() -> Value {
+    json!([{"apiGroups": [""], "resources": ["namespaces"], "verbs": ["list"]}])
+}
+
+const NAMESPACES: &str = "/apis/cluster.karmada.io/v1alpha1/clusters/member1/proxy/api/v1/namespaces";
+
+async fn a_user_of_the_hub_has_its_own_rights_on_a_member(scene: &mut Scene) -> Result<()> {
+    scene.start().await?;
+    let config = Path::new(env!("CARGO_MANIFEST_DIR")).join("../config");
+    let files = [
+        "namespaces/namespaces.yaml",
+        "proxy/service_account.yaml",
+        "proxy/role.yaml",
+        "proxy/role_binding.yaml",
+    ];
+    for manifest in &read(&files.map(|file| config.join(file)))? {
+        apply(&scene.hub.client, manifest).await?;
+    }
+    let reached = reaches_a_member(scene).await;
+    leave(scene).await?;
+    reached
+}
+
+async fn reaches_a_member(scene: &Scene) -> Result<()> {
+    scene.bed.join("member1", &["--impersonate", "everyone"]).await?;
+    let account = "system:serviceaccount:karmada-system:entourage-proxy";
+    let Through {
+        front,
+        kubeconfig,
+        _serving,
+    } = through(scene, account.to_owned()).await?;
+    let (name, user) = (scene.own("robot"), robot(scene));
 
     // The hub decides first.
-    let (code, words) = refused(front.call("GET", namespaces, None).await)?;
+    let (code, words) = refused(front.call("GET", NAMESPACES, None).await)?;
     ensure!(code == 403 && words.contains("clusters/proxy"), "{words}");
-    let proxy =
-        json!([{"apiGroups": ["cluster.karmada.io"], "resources": ["clusters/proxy"], "verbs": ["get"]}]);
-    grant(&scene.hub, &granted(&ns, &user, &proxy)).await?;
+    grant(&scene.hub, &granted(&name, &user, &reaching())).await?;
     // Then the member.
-    let (code, words) = refused(front.call("GET", namespaces, None).await)?;
+    let (code, words) = refused(front.call("GET", NAMESPACES, None).await)?;
     let member_says = format!("User \"{user}\" cannot list resource \"namespaces\"");
     ensure!(code == 403 && words.contains(&member_says), "{words}");
     let member = scene.member("member1")?.clone();
-    let list = json!([{"apiGroups": [""], "resources": ["namespaces"], "verbs": ["list"]}]);
-    grant(&member, &granted(&ns, &user, &list)).await?;
-    let answer = front.call("GET", namespaces, None).await?;
+    grant(&member, &granted(&name, &user, &listing())).await?;
+    let answer = front.call("GET", NAMESPACES, None).await?;
     ensure!(answer["kind"] == "NamespaceList", "{answer}");
     // All else is the hub's answer to the robot itself.
     let (code, words) = refused(front.call("GET", "/api/v1/namespaces", None).await)?;
     ensure!(code == 403 && words.contains(&member_says), "{words}");
 
-    commands(scene, &user, &kubeconfig).await?;
+    commands(scene, &user, &kubeconfig).await
+}
 
-    revoke(&scene.hub, &ns).await?;
-    revoke(&member, &ns).await?;
+/// Takes the rights of the robot and the way to the member away: other tests share both servers.
+async fn leave(scene: &Scene) -> Result<()> {
+    for name in ["robot", "commands"] {
+        for server in [&scene.hub, scene.member("member1")?] {
+            revoke(server, &scene.own(name)).await?;
+        }
+    }
     scene.bed.join("member1", &["--impersonate", "nobody"]).await?;
     let cluster = scene
         .hub
@@ -254,5 +314,61 @@ async fn a_user_of_the_hub_has_its_own_rights_on_a_member(scene: &mut Scene) -> 
         "{}",
         cluster["spec"]
     );
+    Ok(())
+}
+
+/// The rights of `config/proxy`, each with the words of the answer to the user without it.
+const RIGHTS: [(&str, &str, &str); 4] = [
+    (
+        "create",
+        "tokenreviews.authentication.k8s.io",
+        "may not create tokenreviews on the hub; run `kubectl apply -k config/proxy`",
+    ),
+    (
+        "create",
+        "subjectaccessreviews.authorization.k8s.io",
+        "may not create subjectaccessreviews on the hub; run `kubectl apply -k config/proxy`",
+    ),
+    (
+        "get",
+        "clusters.cluster.karmada.io",
+        "cluster member1 cannot be read on the hub",
+    ),
+    ("get", "secrets", "no connection to cluster member1"),
+];
+
+async fn each_right_of_the_proxy_that_is_denied_is_named_to_the_user(scene: &mut Scene) -> Result<()> {
+    scene.start().await?;
+    let (all, account) = (
+        of(include_str!("../../../config/proxy/role.yaml"))?,
+        scene.own("proxy"),
+    );
+    let named = is_each_named(scene, &account, &all).await;
+    leave(scene).await?;
+    forget(scene, &account, &all).await?;
+    named
+}
+
+async fn is_each_named(scene: &Scene, account: &str, all: &BTreeSet<Right>) -> Result<()> {
+    scene.bed.join("member1", &["--impersonate", "everyone"]).await?;
+    let (name, user) = (scene.own("robot"), robot(scene));
+    grant(&scene.hub, &granted(&name, &user, &reaching())).await?;
+    grant(scene.member("member1")?, &granted(&name, &user, &listing())).await?;
+    let rows: BTreeSet<_> = RIGHTS
+        .iter()
+        .map(|(verb, resource, _)| (*verb, *resource))
+        .collect();
+    let rights: BTreeSet<_> = all.iter().map(|right| (&*right.verb, &*right.resource)).collect();
+    ensure!(rows == rights, "granted: {rights:?}, in the table: {rows:?}");
+    for (verb, resource, words) in RIGHTS {
+        grant_but(scene, account, all, &[(verb, resource)]).await?;
+        // A proxy that has reached the member keeps its connection.
+        let through = through(scene, account.to_owned()).await?;
+        let (code, text) = refused(through.front.call("GET", NAMESPACES, None).await)?;
+        ensure!(code == 503 && text.contains(words), "{code} {text}");
+        grant_but(scene, account, all, &[]).await?;
+        let answer = through.front.call("GET", NAMESPACES, None).await?;
+        ensure!(answer["kind"] == "NamespaceList", "{answer}");
+    }
     Ok(())
 }

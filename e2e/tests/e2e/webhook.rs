@@ -1,6 +1,11 @@
 //! The admission webhook of a hub: its defaults, its refusals, and the operation of the hub without it.
 
-use std::{net::TcpListener, path::Path, sync::Arc, time::Duration};
+use std::{
+    net::{SocketAddr, TcpListener},
+    path::Path,
+    sync::Arc,
+    time::Duration,
+};
 
 use anyhow::{Context, Result, bail, ensure};
 use entourage::manifests::{apply, read};
@@ -30,29 +35,40 @@ tests![
 
 const PROTECTED: &str = "resourcetemplate.karmada.io/deletion-protected";
 
-const CONFIGURATIONS: [&str; 2] = ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"];
+pub(super) const CONFIGURATIONS: [&str; 2] =
+    ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"];
 
-fn configuration(plural: &str) -> String {
+pub(super) fn configuration(plural: &str) -> String {
     format!("/apis/admissionregistration.k8s.io/v1/{plural}/entourage")
 }
 
 /// One `entourage webhook`, in a runtime of its own so that it can be killed as a process can.
-struct Webhook {
+pub(super) struct Webhook {
     runtime: Option<Runtime>,
     stop: CancellationToken,
+    reported: oneshot::Receiver<SocketAddr>,
+    is_registered: bool,
     ended: oneshot::Receiver<Result<(), entourage_webhook::Error>>,
 }
 
 impl Webhook {
     /// Starts it as the hub's admin and waits until it is registered.
     async fn start(scene: &Scene, options: Options) -> Result<Self> {
-        Self::start_as(scene.hub.client.clone(), options).await
+        Self::start_as(scene, scene.hub.client.clone(), options).await
     }
 
     /// The same, as the user of a client.
-    async fn start_as(client: kube::Client, options: Options) -> Result<Self> {
+    async fn start_as(scene: &Scene, client: kube::Client, options: Options) -> Result<Self> {
+        let mut webhook = Self::launch(scene, client, options)?;
+        webhook.until_registered().await?;
+        Ok(webhook)
+    }
+
+    /// Starts it as the user of a client.
+    pub(super) fn launch(scene: &Scene, client: kube::Client, options: Options) -> Result<Self> {
         let runtime = Builder::new_multi_thread()
             .worker_threads(1)
+            .thread_name(scene.bed.log.thread())
             .enable_all()
             .build()?;
         let options = Options {
@@ -67,19 +83,35 @@ impl Webhook {
         runtime.spawn(async move {
             let _ = end.send(entourage_webhook::run(options, client, clock, Some(tell), until).await);
         });
-        let reported = tokio::time::timeout(PATIENCE, reported).await;
-        reported
-            .context("it was not registered")?
-            .context("the webhook did not start")?;
         Ok(Self {
             runtime: Some(runtime),
             stop,
+            reported,
+            is_registered: false,
             ended,
         })
     }
 
+    /// Waits until the hub has its configurations.
+    pub(super) async fn until_registered(&mut self) -> Result<()> {
+        if !self.is_registered {
+            let reported = tokio::time::timeout(PATIENCE, &mut self.reported).await;
+            reported
+                .context("it was not registered")?
+                .context("the webhook did not start")?;
+            self.is_registered = true;
+        }
+        Ok(())
+    }
+
+    /// True if the hub has its configurations.
+    pub(super) fn is_registered(&mut self) -> bool {
+        self.is_registered |= self.reported.try_recv().is_ok();
+        self.is_registered
+    }
+
     /// Ends it in an orderly way.
-    async fn end(mut self) -> Result<()> {
+    pub(super) async fn end(mut self) -> Result<()> {
         self.stop.cancel();
         Ok((&mut self.ended).await??)
     }
@@ -95,7 +127,7 @@ impl Drop for Webhook {
 }
 
 /// Runs a test with a webhook, and removes its configurations from the hub in any case: other tests share it.
-async fn with_webhook(
+pub(super) async fn with_webhook(
     scene: &mut Scene,
     test: impl AsyncFnOnce(&mut Scene, Webhook) -> Result<()>,
 ) -> Result<()> {
@@ -127,7 +159,7 @@ fn misplaced() -> Value {
 }
 
 /// Waits until the hub's API server asks the webhook.
-async fn until_denied(scene: &Scene) -> Result<String> {
+pub(super) async fn until_denied(scene: &Scene) -> Result<String> {
     let refused = eventually("the webhook is called", async || {
         match scene.apply(misplaced()).await {
             Err(error) if status_code(&error) == 422 => Ok(format!("{error:#}")),
@@ -368,13 +400,13 @@ async fn the_rights_of_its_account_are_enough_and_no_more_than_it_needs(scene: &
                 address: Some(Address::Url(address.to_owned())),
                 ..Options::default()
             };
-            Webhook::start_as(account.clone(), options).await?.end().await?;
+            Webhook::start_as(scene, account.clone(), options).await?.end().await?;
         }
         let options = Options {
             remove_on_exit: true,
             ..Options::default()
         };
-        let webhook = Webhook::start_as(account.clone(), options).await?;
+        let webhook = Webhook::start_as(scene, account.clone(), options).await?;
         until_denied(scene).await?;
         let customization = |name: &str| {
             json!({"apiVersion": "config.karmada.io/v1alpha1", "kind": "ResourceInterpreterCustomization",
@@ -418,7 +450,7 @@ async fn the_rights_of_its_account_are_enough_and_no_more_than_it_needs(scene: &
 }
 
 /// A policy that names kinds that no server serves.
-fn naming(name: &str, kinds: &[&str]) -> Value {
+pub(super) fn naming(name: &str, kinds: &[&str]) -> Value {
     let mut policy = manifests::policy_for(name, "ConfigMap", "none", &["member1"]);
     let selectors = kinds
         .iter()
@@ -477,10 +509,10 @@ async fn the_policies_of_a_namespace_name_no_more_kinds_than_they_may(scene: &mu
     .await
 }
 
-const DISTRIBUTIONS: &str = "/apis/apps.kruise.io/v1alpha1/resourcedistributions";
+pub(super) const DISTRIBUTIONS: &str = "/apis/apps.kruise.io/v1alpha1/resourcedistributions";
 
 /// A Secret for one namespace.
-fn distribution(name: &str, namespace: &str) -> Value {
+pub(super) fn distribution(name: &str, namespace: &str) -> Value {
     json!({"apiVersion": "apps.kruise.io/v1alpha1", "kind": "ResourceDistribution", "metadata": {"name": name},
         "spec": {"targets": {"includedNamespaces": {"list": [{"name": namespace}]}},
             "resource": {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "registry"}, "data": {"token": "YQ=="}}}})

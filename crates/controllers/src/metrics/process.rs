@@ -18,7 +18,7 @@ const TICKS: f64 = 100.0;
 #[derive(Debug)]
 pub(super) struct Process;
 
-/// The families of [`Process`] as OpenMetrics text, without its end: for a program that has its own exposition.
+/// The version of this program and its process metrics as OpenMetrics text, without its end: for a program that has its own exposition.
 #[must_use]
 pub fn process_families() -> String {
     let mut registry = Registry::default();

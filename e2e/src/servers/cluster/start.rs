@@ -4,7 +4,7 @@ use std::{
     collections::BTreeMap,
     hash::{BuildHasher, Hasher, RandomState},
     net::Ipv4Addr,
-    path::{Path, PathBuf},
+    path::Path,
     sync::Mutex,
     time::{Duration, Instant},
 };
@@ -13,7 +13,7 @@ use anyhow::{Context, bail};
 use kube::{Client, Config};
 use tokio::{net::TcpStream, time};
 
-use super::{Ports, RealCluster};
+use super::{Command, Ports, Programs, RealCluster};
 use crate::servers::{
     HUB,
     assets::Assets,
@@ -86,14 +86,17 @@ impl RealCluster {
                 if name == HUB { HUB_CONTROLLERS } else { "" }.to_owned(),
             ),
         ]);
-        let command = |program: Program| -> anyhow::Result<(PathBuf, Vec<String>)> {
+        let command = |program: Program| -> anyhow::Result<Command> {
             Ok((
                 assets.binary(program.binary())?,
                 flags::arguments(program, version, &values),
             ))
         };
-        let (etcd, controllers) = (command(Program::Etcd)?, command(Program::ControllerManager)?);
-        let apiserver = command(Program::Apiserver)?;
+        let programs = Programs {
+            etcd: command(Program::Etcd)?,
+            apiserver: command(Program::Apiserver)?,
+            controller_manager: command(Program::ControllerManager)?,
+        };
         let running = Mutex::default();
         let cluster = Self {
             name: name.to_owned(),
@@ -102,45 +105,45 @@ impl RealCluster {
             authority,
             token,
             config,
-            apiserver,
+            programs,
             ports,
             running,
         };
         std::fs::write(cluster.kubeconfig_path(), cluster.kubeconfig_yaml())
             .context("writing the kubeconfig")?;
 
-        cluster.running().etcd = Some(cluster.spawn(Program::Etcd, &etcd)?);
+        cluster.run().await?;
+        Ok(cluster)
+    }
+
+    /// Starts the three servers one after the other, none of which runs. Returns when the controllers work.
+    pub(super) async fn run(&self) -> anyhow::Result<()> {
+        let etcd = self.spawn(Program::Etcd, &self.programs.etcd)?;
+        self.running().etcd = Some(etcd);
         // The API server looks for etcd once a second; a look at the port before spares that second.
-        cluster
-            .until("etcd listens", Probe::Port(cluster.ports.etcd.number))
+        self.until("etcd listens", Probe::Port(self.ports.etcd.number))
             .await?;
-        let apiserver = cluster.spawn_apiserver()?;
-        cluster.running().apiserver = Some(apiserver);
-        cluster.until("the API server is ready", READY).await?;
-        let controllers = cluster.spawn(Program::ControllerManager, &controllers)?;
-        cluster.running().controller_manager = Some(controllers);
-        cluster
-            .until(
-                "the namespace default exists",
-                Probe::Path("/api/v1/namespaces/default"),
-            )
-            .await?;
+        let apiserver = self.spawn_apiserver()?;
+        self.running().apiserver = Some(apiserver);
+        self.until("the API server is ready", READY).await?;
+        let controllers = self.spawn(Program::ControllerManager, &self.programs.controller_manager)?;
+        self.running().controller_manager = Some(controllers);
+        self.until(
+            "the namespace default exists",
+            Probe::Path("/api/v1/namespaces/default"),
+        )
+        .await?;
         // Most of what the controllers write when they begin is then behind us.
         let account = Probe::Path("/api/v1/namespaces/default/serviceaccounts/default");
-        cluster.until("the controllers work", account).await?;
-        Ok(cluster)
+        self.until("the controllers work", account).await
     }
 
     /// Starts the API server, for the first time or again.
     pub(super) fn spawn_apiserver(&self) -> anyhow::Result<Server> {
-        self.spawn(Program::Apiserver, &self.apiserver)
+        self.spawn(Program::Apiserver, &self.programs.apiserver)
     }
 
-    fn spawn(
-        &self,
-        program: Program,
-        (binary, arguments): &(PathBuf, Vec<String>),
-    ) -> anyhow::Result<Server> {
+    fn spawn(&self, program: Program, (binary, arguments): &Command) -> anyhow::Result<Server> {
         let name = program.binary();
         Server::spawn(name, binary, arguments, self.dir.join(format!("{name}.log")))
     }
