@@ -7,6 +7,7 @@
 //! starts a fleet per test: use `cargo test`.
 
 use std::{
+    hash::{DefaultHasher, Hash as _, Hasher as _},
     panic::AssertUnwindSafe,
     path::PathBuf,
     process::ExitCode,
@@ -30,9 +31,9 @@ use super::{
 };
 use crate::servers::{Assets, Fleet};
 
-/// The timeout of a test. A test that hangs fails with a message; a crash after every write takes a minute alone, and
-/// the other tests share two cores with it.
-const LONGEST: Duration = Duration::from_secs(600);
+/// The timeout of a test. A test that hangs fails with a message; a crash after every write takes a minute alone, and five
+/// where the other tests and a build share two cores with it.
+const LONGEST: Duration = Duration::from_secs(1_200);
 
 /// The number of concurrent tests on the embedded lane: they mostly wait until they can be sure that nothing happens.
 const AT_A_TIME: usize = 16;
@@ -201,7 +202,10 @@ fn lane(
                 None => trial,
             }
         });
-    let trials = chosen.chain(more).collect();
+    let mut trials: Vec<Trial> = chosen.chain(more).collect();
+    if let Some(seed) = number("ENTOURAGE_E2E_ORDER") {
+        trials.sort_by_cached_key(|trial| shuffled(seed, trial.name()));
+    }
     let conclusion = libtest_mimic::run(&arguments, trials);
     drop(std::mem::take(&mut *shared.idle()));
     shared.tell_slowest();
@@ -343,15 +347,10 @@ pub fn every_k() -> bool {
 /// When the variable is no number.
 #[must_use]
 pub fn seed() -> u64 {
-    match std::env::var("ENTOURAGE_E2E_SEED") {
-        Ok(text) => text
-            .parse()
-            .unwrap_or_else(|_| panic!("ENTOURAGE_E2E_SEED={text} is no number")),
-        Err(_) => {
-            let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-            since.map_or(1, |since| since.as_secs() / 86_400)
-        }
-    }
+    number("ENTOURAGE_E2E_SEED").unwrap_or_else(|| {
+        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        since.map_or(1, |since| since.as_secs() / 86_400)
+    })
 }
 
 /// The seeds of failovers under faults: that of `ENTOURAGE_E2E_SEED`, or `ENTOURAGE_E2E_FAILOVERS` of them, from that or the
@@ -361,13 +360,6 @@ pub fn seed() -> u64 {
 /// When one of the variables is no number.
 #[must_use]
 pub fn failovers() -> std::ops::Range<u64> {
-    let number = |name: &str| {
-        let text = std::env::var(name).ok()?;
-        Some(
-            text.parse::<u64>()
-                .unwrap_or_else(|_| panic!("{name}={text} is no number")),
-        )
-    };
     let seed = number("ENTOURAGE_E2E_SEED");
     let usual = if seed.is_some() { 1 } else { FAILOVERS as u64 };
     let (first, count) = (
@@ -375,6 +367,22 @@ pub fn failovers() -> std::ops::Range<u64> {
         number("ENTOURAGE_E2E_FAILOVERS").unwrap_or(usual),
     );
     first..first.saturating_add(count)
+}
+
+/// The number that an environment variable has, if it is set.
+fn number(name: &str) -> Option<u64> {
+    let text = std::env::var(name).ok()?;
+    Some(
+        text.parse()
+            .unwrap_or_else(|_| panic!("{name}={text} is no number")),
+    )
+}
+
+/// The place of a test in the order of a seed.
+fn shuffled(seed: u64, name: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (seed, name).hash(&mut hasher);
+    hasher.finish()
 }
 
 fn message(panic: &(dyn std::any::Any + Send)) -> &str {

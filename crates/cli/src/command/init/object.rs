@@ -11,7 +11,7 @@ use kube::{
 use serde_json::Value;
 
 use crate::{
-    apply::{CRD, FIELD_MANAGER, KINDS, Kind, Target},
+    apply::{CRD, FIELD_MANAGER, KINDS, Kind, NAMESPACE, Target},
     connect::{explain, within},
     crds::lost,
 };
@@ -27,7 +27,7 @@ const MAINTAINED: &[&str] = &["managedFields", "resourceVersion", "generation"];
 pub enum Step {
     /// The hub does not have it.
     Create,
-    /// The hub has it as it has to be.
+    /// The hub has it as it has to be, or it is a namespace that somebody else made.
     Keep,
     /// It differs, and is managed by entourage or taken over.
     Change {
@@ -112,6 +112,11 @@ pub async fn plan(hub: &Target<'_>, desired: Value, allowed: Allowed) -> Result<
         && let Some(why) = newer(&live, &planned.desired)
     {
         planned.step = Step::Newer(why);
+        return Ok(planned);
+    }
+    if kind == NAMESPACE && !allowed.take_over && !is_managed(&live) {
+        // It is shared with whoever made it: Karmada, a user, or controllers that needed a place for their Lease.
+        planned.step = Step::Keep;
         return Ok(planned);
     }
     let preview = send(hub, &planned, &params(true, true)).await;

@@ -128,6 +128,33 @@ async fn an_object_of_somebody_else_is_refused_before_anything_is_written() {
 }
 
 #[tokio::test]
+async fn a_namespace_of_somebody_else_is_used_as_it_is() {
+    const NAMESPACE: &str = "/api/v1/namespaces/karmada-system";
+    let server = hub();
+    let foreign = json!({"apiVersion": "v1", "kind": "Namespace",
+        "metadata": {"name": "karmada-system", "uid": "u", "labels": {"team": "platform"}}});
+    server.put(NAMESPACE, foreign.clone());
+    let printed = initialised(&server, &args()).await.unwrap();
+    assert!(
+        printed.contains("hub: namespace/karmada-system unchanged"),
+        "{printed}"
+    );
+    assert_eq!(server.object(NAMESPACE), Some(foreign));
+    let again = initialised(&server, &args()).await.unwrap();
+    assert!(again.ends_with("objects, no changes.\n"), "{again}");
+
+    let taken = InitArgs {
+        take_over: true,
+        ..args()
+    };
+    let printed = initialised(&server, &taken).await.unwrap();
+    assert!(
+        printed.contains("hub: namespace/karmada-system configured"),
+        "{printed}"
+    );
+}
+
+#[tokio::test]
 async fn a_field_that_somebody_else_set_on_an_object_of_ours_is_refused() {
     let server = hub();
     initialised(&server, &args()).await.unwrap();
