@@ -6,6 +6,7 @@
 #
 # CHROMIUM    the browser (default: chromium, chromium-browser or google-chrome on PATH)
 # ENTOURAGE   the binary (default target/debug/entourage); off: only the recorded rows
+# RECORDED    off: only the page that the binary serves
 set -Eeuo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -16,7 +17,7 @@ main() {
     [[ -n "$CHROMIUM" ]] || stop 3 "chromium is missing: install it, or name one with CHROMIUM"
     type -P python3 >/dev/null || stop 3 "python3 is missing"
     export CHROMIUM PYTHONDONTWRITEBYTECODE=1
-    python3 hack/ui/check.py recorded "$FOLDER"
+    [[ "${RECORDED:-}" == off ]] || python3 hack/ui/check.py recorded "$FOLDER"
     local entourage=${ENTOURAGE:-${CARGO_TARGET_DIR:-target}/debug/entourage}
     [[ "$entourage" != off ]] || return 0
     [[ -x "$entourage" ]] || stop 2 "$entourage is missing: cargo build -p entourage"
@@ -31,7 +32,7 @@ serve() {
     trap 'kill $UP 2>/dev/null || true; wait $UP 2>/dev/null || true; rm -f '"$output" EXIT
     local url="" tries=0
     until url=$(grep -o 'http://127.0.0.1:[0-9]*/#token=[0-9a-f]*' "$output"); do
-        kill -0 $UP 2>/dev/null && ((tries++ < 600)) || stop 1 "entourage up did not start: $(<"$output")"
+        kill -0 $UP 2>/dev/null && ((tries++ < 3000)) || stop 1 "entourage up did not start: $(<"$output")"
         sleep 0.1
     done
     python3 hack/ui/check.py live "$FOLDER" "$url" $UP

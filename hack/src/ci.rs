@@ -79,7 +79,7 @@ const STEPS: &[Step] = &[
     Step {
         name: "ui",
         about: "the page of `entourage ui` with 10,000 recorded objects, in headless Chromium",
-        run: ui,
+        run: ui_recorded,
     },
     Step {
         name: "pages",
@@ -110,6 +110,11 @@ const STEPS: &[Step] = &[
         name: "test",
         about: "the README's test command",
         run: test,
+    },
+    Step {
+        name: "ui-served",
+        about: "the page that the binary serves for embedded clusters, in headless Chromium",
+        run: ui_served,
     },
     Step {
         name: "e2e-real",
@@ -210,51 +215,47 @@ fn format() -> Result<Outcome> {
     cargo(&["fmt", "--all", "--check"])
 }
 
-/// The script that checks the chart.
-const CHART: &str = "hack/chart.sh";
-
 /// The exit code of a script whose tools cannot be had.
 const NO_TOOL: i32 = 3;
 
-fn chart() -> Result<Outcome> {
-    println!("$ bash {CHART}");
+/// Runs a script with a variable; `tools` are what it needs.
+fn script(path: &str, variable: Option<&str>, tools: &str) -> Result<Outcome> {
+    println!(
+        "$ {}bash {path}",
+        variable.map_or_else(String::new, |name| format!("{name}=off "))
+    );
     std::io::stdout().flush()?;
     let mut command = Command::new("bash");
     let status = command
-        .arg(CHART)
+        .arg(path)
+        .envs(variable.map(|name| (name, "off")))
         .current_dir(tree::root())
         .stdin(Stdio::null())
         .status()
         .context("cannot start bash")?;
     match status.code() {
-        Some(0) => Ok(Outcome::Done(CHART.to_owned())),
-        Some(NO_TOOL) => Ok(Outcome::Lacks(
-            "helm or promtool, and a registry to have it from (hack/tools.sh)".to_owned(),
-        )),
-        _ => bail!("bash {CHART}: {status}"),
+        Some(0) => Ok(Outcome::Done(path.to_owned())),
+        Some(NO_TOOL) => Ok(Outcome::Lacks(format!("{tools} ({path})"))),
+        _ => bail!("bash {path}: {status}"),
     }
 }
 
-/// The script that checks the page of `entourage ui`.
-const UI: &str = "hack/ui.sh";
+fn chart() -> Result<Outcome> {
+    script(
+        "hack/chart.sh",
+        None,
+        "helm or promtool, and a registry to have it from (hack/tools.sh)",
+    )
+}
 
-fn ui() -> Result<Outcome> {
-    println!("$ ENTOURAGE=off bash {UI}");
-    std::io::stdout().flush()?;
-    let mut command = Command::new("bash");
-    let status = command
-        .arg(UI)
-        // Without a page that the binary serves, which is not built yet.
-        .env("ENTOURAGE", "off")
-        .current_dir(tree::root())
-        .stdin(Stdio::null())
-        .status()
-        .context("cannot start bash")?;
-    match status.code() {
-        Some(0) => Ok(Outcome::Done(UI.to_owned())),
-        Some(NO_TOOL) => Ok(Outcome::Lacks("chromium, or python3 (hack/ui.sh)".to_owned())),
-        _ => bail!("bash {UI}: {status}"),
-    }
+/// The files of the page, with recorded rows: nothing needs to be built.
+fn ui_recorded() -> Result<Outcome> {
+    script("hack/ui.sh", Some("ENTOURAGE"), "chromium, or python3")
+}
+
+/// The page of the binary that the tests were run with.
+fn ui_served() -> Result<Outcome> {
+    script("hack/ui.sh", Some("RECORDED"), "chromium, or python3")
 }
 
 /// A part of the step `test` that takes seconds, so that a row that a page lacks is not found after a quarter of an hour.

@@ -103,7 +103,7 @@ class Browser:
             raise Failed(f"{expression}: {result['exceptionDetails']}")
         return result["result"].get("value")
 
-    def until(self, expression, seconds=30):
+    def until(self, expression, seconds=120):
         """Waits until an expression is true. Returns the seconds that it took."""
         begin = time.monotonic()
         while True:
@@ -133,7 +133,8 @@ class Browser:
         self.call("Input.insertText", text=text)
 
     def screenshot(self, file):
-        data = self.call("Page.captureScreenshot", format="png")["data"]
+        """What is in sight, as WebP: a quarter of the size of a PNG, and every browser shows it."""
+        data = self.call("Page.captureScreenshot", format="webp", quality=85)["data"]
         with open(file, "wb") as out:
             out.write(base64.b64decode(data))
 
