@@ -618,6 +618,34 @@ async fn a_node_that_is_cordoned_takes_no_pods_until_it_is_not() {
 }
 
 #[tokio::test]
+async fn who_asks_for_the_log_of_a_pod_reads_that_nothing_runs_here() {
+    let cluster = member();
+    workloads::start(&cluster, Stages::default());
+    let log = format!("{PODS}/p/log");
+    assert_eq!(get(&cluster, &log).await.0, 404, "no pod");
+    make(
+        &cluster,
+        PODS,
+        json!({"metadata": {"name": "p"}, "spec": template("p")["spec"]}),
+    )
+    .await;
+    until(&cluster, ADMIN, &format!("{PODS}/p"), |_, pod| {
+        pod["status"]["phase"] == "Running"
+    })
+    .await;
+    let (code, answer) = get(&cluster, &log).await;
+    let said = "nothing runs on node stand-in: the pod p has no containers, and so no output";
+    assert_eq!((code, answer["message"].as_str()), (500, Some(said)));
+    let elsewhere = json!({"metadata": {"name": "away"}, "spec": {"nodeName": "gone", "containers": [{"name": "c", "image": "i"}]}});
+    make(&cluster, PODS, elsewhere).await;
+    let (code, answer) = get(&cluster, &format!("{PODS}/away/log")).await;
+    assert_eq!(
+        (code, answer["message"].as_str()),
+        (404, Some("nodes \"gone\" not found"))
+    );
+}
+
+#[tokio::test]
 async fn a_service_leads_to_the_ready_pods_of_a_deployment() {
     let cluster = member();
     workloads::start(&cluster, Stages::default());

@@ -19,7 +19,7 @@ pub(crate) fn is_connection(call: &Call) -> bool {
         && CONNECTIONS.contains(&call.subresource.as_str())
 }
 
-/// Nothing for the log of a pod without a node; an error for everything else.
+/// Nothing for the log of a pod without a node; an error for everything else, with the reason if its node is here.
 pub(crate) fn answer(store: &Store, call: &Call) -> Result<Reply> {
     let entry = find(store, &call.resource, &call.namespace, &call.name)?;
     if call.resource.kind == "Service" {
@@ -34,6 +34,10 @@ pub(crate) fn answer(store: &Store, call: &Call) -> Result<Reply> {
         }),
         ("", _) => Err(Status::bad_request(format!(
             "pod {} does not have a host assigned",
+            call.name
+        ))),
+        (node, _) if store.get("nodes", node).is_some() => Err(Status::unforeseen(format!(
+            "nothing runs on node {node}: the pod {} has no containers, and so no output",
             call.name
         ))),
         (node, _) => Err(Status::not_found(About {
