@@ -10,6 +10,7 @@
 //! | `ENTOURAGE_KUBECTL` | the kubectl of the tests `kubectl::` and `guides::`; without it the one on `PATH`, else that of `KUBEBUILDER_ASSETS` |
 //! | `UPDATE_GOLDEN` | `1`: writes what kubectl printed, and the page about conformance, instead of only comparing |
 //! | `ENTOURAGE_E2E_SEED` | the seed of sampled crashes and random faults; printed by what uses it |
+//! | `ENTOURAGE_E2E_ORDER` | runs the tests in the order of this seed: finds a test that needs, or does not bear, what another one left behind |
 //! | `ENTOURAGE_E2E_FAILOVERS` | how many seeds of failovers under faults are run, from that seed or the first on |
 //! | `ENTOURAGE_E2E_EVERY_K` | `1`: a crash after every call of every scenario, not after a sample of them |
 //! | `RUST_LOG` | prints the controllers' log as well |
@@ -46,6 +47,8 @@ mod crash;
 mod crash_policies;
 #[path = "e2e/customizations.rs"]
 mod customizations;
+#[path = "e2e/definitions.rs"]
+mod definitions;
 #[path = "e2e/dependencies.rs"]
 mod dependencies;
 #[path = "e2e/disagreements.rs"]
@@ -218,6 +221,7 @@ fn main() -> ExitCode {
         distribution_faults::tests(),
         distribution_crash::tests(),
         typed,
+        definitions::tests(),
         dependencies::tests(),
         reference::tests(),
         removal::tests(),
