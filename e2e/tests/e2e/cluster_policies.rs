@@ -227,7 +227,8 @@ async fn a_kind_is_known_to_be_served_soon_after_its_definition_is_established(
     })
     .await?;
     let began = Instant::now();
-    eventually_within(Duration::from_secs(20), "the Cluster lists gadgets", async || {
+    // Without the watch of definitions it would be five minutes.
+    eventually_within(Duration::from_secs(60), "the Cluster lists gadgets", async || {
         ensure!(lists_it().await?.0, "not listed");
         Ok(())
     })
@@ -238,7 +239,7 @@ async fn a_kind_is_known_to_be_served_soon_after_its_definition_is_established(
     );
     member.delete("CustomResourceDefinition", "", name).await?;
     eventually_within(
-        Duration::from_secs(20),
+        Duration::from_secs(60),
         "the Cluster lists no gadgets",
         async || {
             ensure!(!lists_it().await?.0, "listed");

@@ -408,7 +408,7 @@ async fn each_right_that_is_granted_is_used_and_none_lacks(scene: &mut Scene) ->
     life.change(scene, 3).await?;
     let second = Life::begin(scene, 2).await?;
     rights_life::undefine(scene).await?;
-    let reads = eventually_within(Duration::from_secs(5), "conflicts are read", async || {
+    let reads = eventually_within(Duration::from_secs(60), "conflicts are read", async || {
         let mut seen = seen.clone();
         merge(&mut seen, answers(&scene.faults));
         let missing = rights
