@@ -31,6 +31,7 @@ mod aggregate;
 mod deliver;
 mod distribute;
 pub mod events;
+mod evidence;
 mod execution_namespace;
 mod hub;
 pub(crate) mod namespace;
@@ -125,17 +126,7 @@ impl Executor {
                     mode,
                 } => self.remove(id, cluster, preconditions, mode, member).await,
                 Change::Distribute(order) => self.distribute(*order, member).await,
-                Change::Withdraw {
-                    distribution,
-                    place,
-                    id,
-                    uid,
-                    preconditions,
-                    mode,
-                } => {
-                    self.withdraw((distribution, uid), place, id, preconditions, mode, member)
-                        .await
-                }
+                Change::Withdraw(order) => self.withdraw(*order, member).await,
                 Change::AssignQuota(order) => self.assign_quota(*order, member).await,
                 Change::UnassignQuota {
                     quota,

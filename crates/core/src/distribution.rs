@@ -7,7 +7,8 @@
 //! - A target status is evaluated again when one of its inputs changes, and then the key of the place is planned: a namespace
 //!   event costs the distributions that can match, never all of them.
 //! - A copy is deleted only if distributions, namespaces and the objects of its name are synced, its owner is the distribution
-//!   by uid, and it is not targeted. Targets that no longer match anything delete nothing by themselves.
+//!   by uid, and it is not targeted. Targets that no longer match anything delete nothing by themselves. The
+//!   objects that it was decided from are read once more right before: see [`crate::plan::Evidence`].
 //! - No content is stored: a distribution is identified by a hash of its content.
 //!
 //! Source: seeds 000 to 002, ResourceDistribution reference 3 and 6.
@@ -34,5 +35,5 @@ pub use crate::{
     distributed::{hash, observed, render, targets, template},
     kinds::{DISTRIBUTION as KIND, DISTRIBUTION_API as API_VERSION, distribution as gvk},
     places::{Place, Step, TargetStatus},
-    plan::Order,
+    plan::{Order, WithdrawalOrder},
 };

@@ -10,10 +10,12 @@ use serde::Serialize;
 use serde_json::Value;
 
 mod attempts;
+mod evidence;
 mod orders;
 mod uses;
 
-pub use orders::{ComponentSet, EstimateOrder, Order, QuotaOrder, WorkOrder};
+pub use evidence::{Evidence, EvidenceObject, EvidenceState};
+pub use orders::{ComponentSet, EstimateOrder, Order, QuotaOrder, WithdrawalOrder, WorkOrder};
 pub use uses::{EstimateUse, RoomUse};
 
 use crate::{
@@ -357,20 +359,7 @@ pub enum Change {
     /// Apply the copy of a distribution: get the source object, render it, and write it. See [`crate::distribution`].
     Distribute(Box<Order>),
     /// Remove a copy of a distribution.
-    Withdraw {
-        /// The distribution.
-        distribution: Str,
-        /// The server and namespace of the copy.
-        place: Place,
-        /// The copy.
-        id: ResourceId,
-        /// The distribution's uid.
-        uid: Str,
-        /// The uid and resourceVersion of exactly this object; no other object is changed.
-        preconditions: Preconditions,
-        /// Delete or release.
-        mode: RemovalMode,
-    },
+    Withdraw(Box<WithdrawalOrder>),
     /// Apply the ResourceQuota of a FederatedResourceQuota on a member. See [`crate::quotas`].
     AssignQuota(Box<QuotaOrder>),
     /// Delete the ResourceQuota of a FederatedResourceQuota on a member.

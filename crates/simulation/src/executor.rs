@@ -77,20 +77,7 @@ pub fn carry_out(servers: &mut impl Environment, change: Change) -> Outcome {
             mode,
         } => copies::remove(servers, &id, &cluster, &preconditions, mode),
         Change::Distribute(order) => Outcome::done(distributed::apply(servers, &order)),
-        Change::Withdraw {
-            distribution,
-            place,
-            id,
-            uid,
-            preconditions,
-            mode,
-        } => Outcome::done(distributed::withdraw(
-            servers,
-            (distribution, &uid),
-            place,
-            &id,
-            (&preconditions, mode),
-        )),
+        Change::Withdraw(order) => Outcome::done(distributed::withdraw(servers, *order)),
         Change::Namespace {
             cluster,
             name,

@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use entourage_core::{
-    distribution::{Order, Place, Step, apply_task},
+    distribution::{Order, Place, Step, WithdrawalOrder, apply_task},
     object::{ResourceId, Str},
     observation::{Observation, Wrote},
-    plan::{Preconditions, RemovalMode},
 };
 use tracing::debug;
 
@@ -31,24 +30,22 @@ impl Executor {
     }
 
     /// Executes one `Change::Withdraw`.
-    pub(super) async fn withdraw(
-        &self,
-        (distribution, uid): (Str, Str),
-        place: Place,
-        id: ResourceId,
-        preconditions: Preconditions,
-        mode: RemovalMode,
-        member: Option<&Arc<Member>>,
-    ) -> Outcome {
-        let render_spec = apply_task::withdrawal_spec(&distribution, &uid, &place, &self.hub_id);
-        let wrote = match self.api_of(&place, member) {
+    pub(super) async fn withdraw(&self, order: WithdrawalOrder, member: Option<&Arc<Member>>) -> Outcome {
+        let wrote = match self.api_of(&order.place, member) {
             None => unconnected(Step::Delete),
-            Some(api) => {
-                let task = apply_task::withdraw(&render_spec, &preconditions, mode);
-                self.run(task, &target(api, &place, &id)).await
-            }
+            Some(api) => match self.outdated(&order.evidence, api).await {
+                Some(wrote) => wrote,
+                None => self.remove_distributed(&order, api).await,
+            },
         };
-        self.report(distribution, place, wrote).await
+        self.report(order.distribution, order.place, wrote).await
+    }
+
+    async fn remove_distributed(&self, order: &WithdrawalOrder, api: &Api) -> Wrote {
+        let WithdrawalOrder { place, id, .. } = order;
+        let render_spec = apply_task::withdrawal_spec(&order.distribution, &order.uid, place, &self.hub_id);
+        let task = apply_task::withdraw(&render_spec, &order.preconditions, order.mode);
+        self.run(task, &target(api, place, id)).await
     }
 
     async fn apply_distributed(&self, order: &Order, api: &Api) -> Wrote {

@@ -174,7 +174,7 @@ impl Executor {
         }
         match seen {
             Some(subject) => self.tell(Observation::Seen(subject)).await,
-            None => warn!(watch = ?watch, "the hub answered with an object that cannot be read"),
+            None => warn!(watch = ?watch, "a server answered with an object that cannot be read"),
         }
     }
 

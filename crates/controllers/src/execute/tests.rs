@@ -18,6 +18,7 @@ use crate::{
 
 mod agent_lease;
 mod distribute;
+mod evidence;
 mod hooked;
 mod namespaces;
 mod recorder;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use entourage_api::keys::finalizer;
 use serde_json::{Value, json};
 
 use crate::{
@@ -12,7 +13,7 @@ use crate::{
     memory::distributions::TargetState,
     object::{Gvk, Str, Time},
     observation::{Observation, Watch, Wrote, project, which},
-    plan::{Change, Key, Plan},
+    plan::{Change, Evidence, EvidenceObject, EvidenceState, Key, Plan},
 };
 
 const NOW: Time = Time(1_700_000_000_000);
@@ -42,6 +43,22 @@ fn copy() -> Value {
     })
 }
 
+fn namespace(name: &str) -> Value {
+    json!({"metadata": {"name": name, "uid": name, "resourceVersion": "5"}})
+}
+
+fn distribution(targets: &Value) -> Value {
+    json!({
+        "apiVersion": API_VERSION, "kind": KIND,
+        "metadata": {"name": "settings", "uid": "u", "resourceVersion": "3", "generation": 1},
+        "spec": {
+            "resource": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}},
+            "targets": targets,
+            "writePolicy": "strict",
+        },
+    })
+}
+
 /// A strict distribution to all namespaces, which are a and b, with these existing objects.
 fn index(standing: &[Value]) -> Fleet {
     index_to(&json!({"allNamespaces": true}), standing)
@@ -51,21 +68,11 @@ fn index_to(targets: &Value, standing: &[Value]) -> Fleet {
     let mut config = Config::new("hub");
     config.distribute = true;
     let mut fleet = Fleet::new(config);
-    let namespace = |name: &str| json!({"metadata": {"name": name, "uid": name, "resourceVersion": "5"}});
-    let distribution = json!({
-        "apiVersion": API_VERSION, "kind": KIND,
-        "metadata": {"name": "settings", "uid": "u", "resourceVersion": "3", "generation": 1},
-        "spec": {
-            "resource": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}},
-            "targets": targets,
-            "writePolicy": "strict",
-        },
-    });
     list(&mut fleet, &Watch::Clusters, &[]);
     list(&mut fleet, &Watch::ClusterPolicies, &[]);
     list(&mut fleet, &Watch::Namespaces, &[namespace("a"), namespace("b")]);
     list(&mut fleet, &Watch::Templates(gvk()), &[]);
-    list(&mut fleet, &Watch::Distributions, &[distribution]);
+    list(&mut fleet, &Watch::Distributions, &[distribution(targets)]);
     let copies = Watch::Distributed(None, Gvk::new("v1", "ConfigMap"), "settings".into());
     list(&mut fleet, &copies, standing);
     fleet
@@ -103,7 +110,7 @@ fn plan(fleet: &Fleet) -> Plan {
 fn asks(plan: &Plan) -> bool {
     plan.changes
         .iter()
-        .any(|change| matches!(change, Change::Distribute(_) | Change::Withdraw { .. }))
+        .any(|change| matches!(change, Change::Distribute(_) | Change::Withdraw(_)))
 }
 
 fn target_state(fleet: &Fleet) -> &TargetState {
@@ -175,6 +182,41 @@ fn an_attempt_that_came_to_nothing_is_not_made_again_at_once() {
     // Not targeted in a.
     let in_b = json!({"includedNamespaces": {"list": [{"name": "b"}]}});
     is_not_made_again_at_once(index_to(&in_b, &[copy()]));
+}
+
+/// The objects that the removal of a copy in a was decided from, and whether they were absent.
+fn evidence(fleet: &Fleet) -> Vec<(EvidenceObject, bool)> {
+    let plan = plan(fleet);
+    let [Change::Withdraw(order)] = &plan.changes[..] else {
+        panic!("{plan:?}");
+    };
+    let of = |each: &Evidence| (each.object.clone(), each.state == EvidenceState::Absent);
+    order.evidence.iter().map(of).collect()
+}
+
+#[test]
+fn a_removal_names_what_it_was_decided_from_unless_that_cannot_be_undone() {
+    let elsewhere = json!({"allNamespaces": true, "excludedNamespaces": {"list": [{"name": "a"}]}});
+    let mut fleet = index_to(&elsewhere, &[copy()]);
+    let of = |is_absent| {
+        [
+            (EvidenceObject::Distribution(name()), false),
+            (EvidenceObject::Namespace(a()), is_absent),
+        ]
+    };
+    assert_eq!(evidence(&fleet), of(false));
+    list(&mut fleet, &Watch::Namespaces, &[namespace("b")]);
+    assert_eq!(
+        evidence(&fleet),
+        of(true),
+        "its watch may be behind that of the copies"
+    );
+    let mut ending = distribution(&elsewhere);
+    ending["metadata"]["resourceVersion"] = json!("4");
+    ending["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    ending["metadata"]["finalizers"] = json!([finalizer::DISTRIBUTION]);
+    list(&mut fleet, &Watch::Distributions, &[ending]);
+    assert_eq!(evidence(&fleet), []);
 }
 
 fn is_not_made_again_at_once(mut fleet: Fleet) {

@@ -20,7 +20,10 @@ use crate::{
     memory::distributions::{DistributionServer, DistributionState, workload_kinds},
     object::{ResourceId, Str, Time},
     observation::Watch,
-    plan::{Change, HubObject, Plan, Preconditions, RemovalMode, Verb},
+    plan::{
+        Change, Evidence, EvidenceObject, EvidenceState, HubObject, Plan, Preconditions, RemovalMode, Verb,
+        WithdrawalOrder,
+    },
 };
 
 /// The time, in milliseconds, after which a distribution is planned again if a policy that selects it may claim it: its claim is
@@ -119,7 +122,10 @@ fn write(
         .and_then(|target_state| target_state.not_before)
         .filter(|time| now < *time)
     {
-        return Plan::wait_until(time, "what was written is not what is known of the distribution");
+        return Plan::wait_until(
+            time,
+            "the last attempt came to nothing: what it was made from had changed",
+        );
     }
     let written = target_state.and_then(|target_state| target_state.written.as_ref());
     let is_as_written =
@@ -153,10 +159,7 @@ fn write(
             take_over: spec.write_policy == WritePolicy::Overwrite,
         },
         source: spec.source.clone(),
-        live: part.map(|part| Preconditions {
-            uid: part.uid.clone(),
-            resource_version: part.resource_version.clone(),
-        }),
+        live: part.map(|part| preconditions(&part.uid, &part.resource_version)),
         read_first: part.is_some_and(|part| part.foreign) || !is_as_written || drift_backoff.is_some(),
         may_recreate: held.object.may_recreate(),
         may_write: !is_shut(held, spec),
@@ -221,26 +224,67 @@ fn remove(
     {
         return held;
     }
-    let change = Change::Withdraw {
+    let order = WithdrawalOrder {
         distribution: name.clone(),
+        uid: held.object.meta.uid.clone(),
         place: place.clone(),
         id: ResourceId {
             gvk: spec.gvk.clone(),
             namespace: place.namespace.clone(),
             name: spec.name.clone(),
         },
-        uid: held.object.meta.uid.clone(),
-        preconditions: Preconditions {
-            uid: part.uid.clone(),
-            resource_version: part.resource_version.clone(),
-        },
+        preconditions: preconditions(&part.uid, &part.resource_version),
         mode: if released {
             RemovalMode::Release
         } else {
             RemovalMode::Delete
         },
+        evidence: if ending {
+            Vec::new()
+        } else {
+            evidence(fleet, name, held, place)
+        },
     };
-    Plan::one(change, "it is no longer targeted")
+    Plan::one(Change::Withdraw(Box::new(order)), "it is no longer targeted")
+}
+
+/// The objects that tell that a place is not targeted. Cost: O(log), and that of the metadata.
+fn evidence(fleet: &Fleet, name: &Str, held: &DistributionState, place: &Place) -> Vec<Evidence> {
+    let namespaces = &fleet.cache.namespaces;
+    let namespace = match &place.cluster {
+        None => (namespaces.hub.get(&place.namespace)).map(|meta| (&meta.uid, &meta.resource_version)),
+        Some(cluster) => {
+            let seen = namespaces.on(cluster, &place.namespace);
+            seen.map(|seen| (&seen.uid, &seen.resource_version))
+        }
+    };
+    let namespace = namespace.map_or(EvidenceState::Absent, |(uid, version)| {
+        EvidenceState::Exactly(preconditions(uid, version))
+    });
+    let mut evidence = vec![
+        Evidence {
+            object: EvidenceObject::Distribution(name.clone()),
+            state: EvidenceState::of_content(&held.object.meta),
+        },
+        Evidence {
+            object: EvidenceObject::Namespace(place.clone()),
+            state: namespace,
+        },
+    ];
+    let cluster = place.cluster.as_ref();
+    let member = cluster.and_then(|cluster| fleet.cache.members.get_key_value(cluster));
+    evidence.extend(member.map(|(cluster, member)| Evidence {
+        object: EvidenceObject::Cluster(cluster.clone()),
+        state: EvidenceState::of_content(&member.meta),
+    }));
+    evidence
+}
+
+fn preconditions(uid: &Str, resource_version: &Str) -> Preconditions {
+    Preconditions {
+        uid: uid.clone(),
+        resource_version: resource_version.clone(),
+    }
 }
 
 /// Plans the finalizer of the distribution. Cost: O(members + writes in flight), and O(1) without a finalizer.

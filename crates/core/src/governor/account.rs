@@ -106,11 +106,8 @@ pub(crate) fn account(fleet: &mut Fleet, key: &Key, plan: &Plan, now: Time) {
             Change::Remove {
                 mode: RemovalMode::Delete,
                 ..
-            } | Change::Withdraw {
-                mode: RemovalMode::Delete,
-                ..
             } | Change::EndNamespace { .. }
-        )
+        ) || matches!(change, Change::Withdraw(order) if order.mode == RemovalMode::Delete)
     });
     let waits = matches!(plan.awaits.as_deref(), Some(SyncRequirement::Removals(_)));
     if !deletes && !waits {

@@ -66,8 +66,9 @@ pub(crate) struct TargetState {
     pub(crate) target_status: Option<TargetStatus>,
     pub(crate) written: Option<Written>,
     pub(crate) failure: Option<Failure>,
-    /// The last write or read returned another version than the cached one: its event is on its way, or its server was
-    /// restored. No request before this time, so that none is repeated for a version that the server does not have.
+    /// The last attempt came to nothing, since the server had another version than the cached one, of the copy or of what a removal
+    /// was decided from: its event is on its way, or its server was restored. No request before this time, so that none is
+    /// repeated for a version that the server does not have.
     pub(crate) not_before: Option<Time>,
     /// The number of drift corrections in a row. Boxed: few have it.
     pub(crate) drift_backoff: Option<Box<DriftBackoff>>,

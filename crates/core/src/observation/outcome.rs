@@ -124,7 +124,8 @@ pub enum Wrote {
         /// The uid of the object that was there.
         uid: Str,
     },
-    /// Nothing was sent, or the object at the target is reported by a watch: the key is planned again.
+    /// Nothing was written: nothing was sent, the object at the target is reported by a watch, or the removal was decided from what
+    /// is over. The key is planned again.
     Abandoned,
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use entourage_api::work::{Component, ReplicaRequirements, Resources};
 use serde::Serialize;
 
-use super::Preconditions;
+use super::{Evidence, Preconditions, RemovalMode};
 use crate::{
     distributed::render,
     object::{NamespacedName, ResourceId, Str, Time},
@@ -34,6 +34,25 @@ pub struct Order {
     pub may_recreate: bool,
     /// True if it may be written; else it is only compared.
     pub may_write: bool,
+}
+
+/// The data that a copy of a distribution is removed with.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct WithdrawalOrder {
+    /// The distribution.
+    pub distribution: Str,
+    /// The distribution's uid.
+    pub uid: Str,
+    /// The server and namespace of the copy.
+    pub place: Place,
+    /// The copy's id.
+    pub id: ResourceId,
+    /// The uid and resourceVersion of exactly this object; no other object is changed.
+    pub preconditions: Preconditions,
+    /// Delete or release.
+    pub mode: RemovalMode,
+    /// The objects that the removal was decided from. Empty if the distribution is being deleted: that cannot be undone.
+    pub evidence: Vec<Evidence>,
 }
 
 /// The data that the ResourceQuota of a FederatedResourceQuota is applied with.

@@ -1,12 +1,13 @@
 //! Copies of distributions. The core decides the order of requests, as for the shell.
 
 use entourage_core::{
-    distribution::{Order, Place, Step, apply_task},
-    object::{ResourceId, Str},
-    observation::{Observation, Server, Wrote},
-    plan::{Preconditions, RemovalMode},
+    distribution::{Order, Step, WithdrawalOrder, apply_task},
+    interpreter::Interpretation,
+    observation::{Observation, Server, Wrote, project},
+    plan::Evidence,
     rendered::wipe,
 };
+use serde_json::Value;
 
 use super::task::{Sort, Target, run};
 use crate::environment::{Environment, Request};
@@ -51,24 +52,38 @@ fn applied(servers: &mut impl Environment, order: &Order, seen: &mut Vec<Observa
     wrote
 }
 
-/// Deletes or releases the copy of a distribution.
-pub(super) fn withdraw(
-    servers: &mut impl Environment,
-    (distribution, uid): (Str, &Str),
-    place: Place,
-    id: &ResourceId,
-    (preconditions, mode): (&Preconditions, RemovalMode),
-) -> Vec<Observation> {
+/// Deletes or releases the copy of a distribution, unless an object that this was decided from has changed.
+pub(super) fn withdraw(servers: &mut impl Environment, order: WithdrawalOrder) -> Vec<Observation> {
     let hub = servers.engine().config.hub.clone();
-    let render_spec = apply_task::withdrawal_spec(&distribution, uid, &place, &hub);
-    let fault = servers.fault(Request::Distribute(&place.server()));
-    let target = Target {
-        server: place.server(),
-        id,
-        sort: Sort::Distributed(&render_spec),
+    let render_spec = apply_task::withdrawal_spec(&order.distribution, &order.uid, &order.place, &hub);
+    let fault = servers.fault(Request::Distribute(&order.place.server()));
+    let outdated = order
+        .evidence
+        .iter()
+        .find(|each| !each.holds(live(servers, each)));
+    let (mut seen, wrote) = match outdated {
+        Some(evidence) if fault.is_none() => (changed(servers, evidence), Wrote::Abandoned),
+        _ => {
+            let target = Target {
+                server: order.place.server(),
+                id: &order.id,
+                sort: Sort::Distributed(&render_spec),
+            };
+            let task = apply_task::withdraw(&render_spec, &order.preconditions, order.mode);
+            run(servers, task, &target, fault)
+        }
     };
-    let task = apply_task::withdraw(&render_spec, preconditions, mode);
-    let (mut seen, wrote) = run(servers, task, &target, fault);
-    seen.push(Observation::Distributed(distribution, place, wrote));
+    seen.push(Observation::Distributed(order.distribution, order.place, wrote));
     seen
+}
+
+fn live<'a>(servers: &'a impl Environment, evidence: &Evidence) -> Option<&'a Value> {
+    servers.object(&evidence.server(), &evidence.id())
+}
+
+/// The current state of an object that has changed; none if it is gone: its watch tells.
+fn changed(servers: &impl Environment, evidence: &Evidence) -> Vec<Observation> {
+    let subject =
+        live(servers, evidence).and_then(|live| project(&evidence.watch(), &Interpretation::default(), live));
+    subject.map(Observation::Seen).into_iter().collect()
 }

@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 
 use entourage_core::{
+    interpreter::Interpretation,
     namespaces::{
         self,
         content::{Contents, Look},
     },
     object::{Gvk, ResourceId, Str, StrMap},
-    observation::{Observation, Server, Watch},
+    observation::{ObjectRef, Observation, Server, Watch, project},
     plan::{Event, Preconditions, RemovalMode},
 };
 use serde_json::Value;
@@ -154,5 +155,18 @@ pub(super) fn end(
             }
         }
     }
-    Outcome::done([Observation::NamespaceEnded(cluster.clone(), name.clone())])
+    // What the response, or a GET after a conflict, shows: the watch may be behind.
+    let shown = match servers.object(&server, &namespace(name)) {
+        None => Some(Observation::Gone {
+            which: ObjectRef::Namespace(Some(cluster.clone()), name.clone()),
+            uid: Some(preconditions.uid.clone()),
+            revision: None,
+        }),
+        Some(live) => {
+            let watch = Watch::MemberNamespaces(cluster.clone());
+            project(&watch, &Interpretation::default(), live).map(Observation::Seen)
+        }
+    };
+    let ended = Observation::NamespaceEnded(cluster.clone(), name.clone());
+    Outcome::done(shown.into_iter().chain([ended]).collect::<Vec<_>>())
 }

@@ -114,9 +114,9 @@ impl Run for Simulation {
             Change::Remove { id, cluster, .. } => {
                 self.whys.insert((cluster.clone(), id.clone()), why.join("; "));
             }
-            Change::Withdraw { id, place, .. } => {
-                let server = place.cluster.clone().unwrap_or_default();
-                self.whys.insert((server, id.clone()), why.join("; "));
+            Change::Withdraw(order) => {
+                let server = order.place.cluster.clone().unwrap_or_default();
+                self.whys.insert((server, order.id.clone()), why.join("; "));
             }
             _ => {}
         }

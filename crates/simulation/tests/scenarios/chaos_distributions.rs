@@ -1,12 +1,12 @@
 //! Random authors and owners of namespaces, random order, old news, lost watches, crashes and members that come and go:
 //! whatever happens, once the inputs stop changing the copies are those that the distributions ask for, what somebody else
-//! controls is as it was, and nothing was ever deleted that was not a distribution's by uid (asserted by the world at each
-//! removal).
+//! controls is as it was, and nothing was ever deleted that was not a distribution's by uid, or that its distribution targeted
+//! at that moment, however far watches were behind (asserted at each deletion).
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use entourage_api::keys::annotation;
-use entourage_core::object::ResourceId;
+use entourage_core::{distribution::render::DistributionRenderSpec, object::ResourceId, observation::Server};
 use serde_json::{Value, json};
 
 use crate::{
@@ -24,6 +24,8 @@ const MEMBERS: [&str; 2] = ["m1", "m2"];
 /// Distributions and what each distributes: the first two want the same name, the last one is for members.
 const DISTRIBUTIONS: [(&str, &str); 4] = [("d1", "red"), ("d2", "red"), ("d3", "blue"), ("far", "green")];
 const FAR: &str = "far";
+/// The kinds of which a watch may be behind the others.
+const BEHIND: [&str; 3] = ["Namespace", "ResourceDistribution", "Cluster"];
 
 fn key(namespace: &str, name: &str) -> ResourceId {
     id("ConfigMap", namespace, name)
@@ -52,6 +54,7 @@ fn run(seed: u64, ends: Ends) {
         }
     }
     world.disturb(Random::new(seed ^ 0xffff), 50);
+    world.withdrawal_check = Some(is_untargeted);
     let mut run = Run {
         world,
         random: Random::new(seed),
@@ -64,9 +67,15 @@ fn run(seed: u64, ends: Ends) {
     };
     for _ in 0..40 {
         run.world.begin_round(&mut run.random, rounds);
+        run.world.tell_all_late();
+        if run.random.below(2) == 0 {
+            run.world.hold_back(BEHIND[run.random.below(3)]);
+        }
+        run.step();
         run.step();
         run.world.end_round(&mut run.random, rounds);
     }
+    run.world.tell_all_late();
     run.world.calm();
     assert!(run.world.settle_for(1_200_000), "seed {seed}");
     run.check(seed);
@@ -216,42 +225,11 @@ impl Run {
             .is_some_and(|object| object["spec"]["writePolicy"] == "strict")
     }
 
-    /// The places that a distribution means, the slow way: "hub" or a member, and the namespace.
     fn meant(&self, name: &str) -> BTreeSet<(String, String)> {
-        let Some(object) = self.object(name) else {
-            return BTreeSet::new();
-        };
-        let targets = &object["spec"]["targets"];
-        let listed = |list: &Value, name: &str| {
-            let mut list = list["list"].as_array().into_iter().flatten();
-            list.any(|each| each["name"] == name)
-        };
-        let means = |name: &str, labels: &Value| {
-            let wanted = &targets["namespaceLabelSelector"]["matchLabels"]["team"];
-            !listed(&targets["excludedNamespaces"], name)
-                && !name.starts_with("karmada-es-")
-                && !["default", "kube-system", "kube-public"].contains(&name)
-                && (targets["allNamespaces"] == true
-                    || listed(&targets["includedNamespaces"], name)
-                    || (wanted.is_string() && labels["team"] == *wanted))
-        };
-        let mut servers = vec![("hub", &self.world.hub)];
-        if let Some(named) = targets["clusters"]["clusterNames"].as_array() {
-            servers = MEMBERS
-                .iter()
-                .filter(|member| named.contains(&json!(member)))
-                .map(|member| (*member, &self.world.members[*member]))
-                .collect();
-        }
-        let mut all = BTreeSet::new();
-        for (server, objects) in servers {
-            for (key, object) in objects.iter().filter(|(key, _)| &*key.gvk.kind == "Namespace") {
-                if means(&key.name, &object["metadata"]["labels"]) {
-                    all.insert((server.to_owned(), key.name.to_string()));
-                }
-            }
-        }
-        all
+        let object = self.object(name);
+        object
+            .map(|object| targeted(&self.world, object))
+            .unwrap_or_default()
     }
 
     fn check(&self, seed: u64) {
@@ -401,6 +379,63 @@ impl Run {
             );
         }
     }
+}
+
+/// The places that a distribution targets now, the slow way: "hub" or a member, and the namespace.
+fn targeted(world: &World, object: &Value) -> BTreeSet<(String, String)> {
+    let targets = &object["spec"]["targets"];
+    let listed = |list: &Value, name: &str| {
+        let mut list = list["list"].as_array().into_iter().flatten();
+        list.any(|each| each["name"] == name)
+    };
+    let means = |name: &str, labels: &Value| {
+        let wanted = &targets["namespaceLabelSelector"]["matchLabels"]["team"];
+        !listed(&targets["excludedNamespaces"], name)
+            && !name.starts_with("karmada-es-")
+            && !["default", "kube-system", "kube-public"].contains(&name)
+            && (targets["allNamespaces"] == true
+                || listed(&targets["includedNamespaces"], name)
+                || (wanted.is_string() && labels["team"] == *wanted))
+    };
+    let mut servers = vec![("hub", &world.hub)];
+    if let Some(named) = targets["clusters"]["clusterNames"].as_array() {
+        servers = MEMBERS
+            .iter()
+            .filter(|member| named.contains(&json!(member)))
+            .map(|member| (*member, &world.members[*member]))
+            .collect();
+    }
+    let mut all = BTreeSet::new();
+    for (server, objects) in servers {
+        for (key, object) in objects.iter().filter(|(key, _)| &*key.gvk.kind == "Namespace") {
+            if means(&key.name, &object["metadata"]["labels"]) {
+                all.insert((server.to_owned(), key.name.to_string()));
+            }
+        }
+    }
+    all
+}
+
+/// Panics if a distribution targets the place of a copy that is about to be deleted. A strict one may: all or nothing.
+fn is_untargeted(world: &World, server: &Server, render_spec: &DistributionRenderSpec) {
+    let Some(object) = world.hub_object("ResourceDistribution", &render_spec.distribution) else {
+        return;
+    };
+    let is_ending = object["metadata"]["deletionTimestamp"].is_string();
+    if object["metadata"]["uid"] != *render_spec.uid || is_ending || object["spec"]["writePolicy"] == "strict"
+    {
+        return;
+    }
+    let server = match server {
+        Server::Hub => "hub",
+        Server::Member(cluster) => cluster,
+    };
+    let place = (server.to_owned(), render_spec.namespace.to_string());
+    assert!(
+        !targeted(world, object).contains(&place),
+        "a copy of {} is deleted in {place:?}, which is targeted",
+        render_spec.distribution
+    );
 }
 
 /// Seeds of an earlier generator that found something once: copies on members from before the targets moved to the hub, in

@@ -24,6 +24,7 @@ use entourage_core::{
     cluster::identity,
     config::Config,
     delivery::RenderSpec,
+    distribution::render::DistributionRenderSpec,
     namespaces,
     object::{Gvk, NamespacedName, ResourceId, Str, Time},
     observation::{Observation, Probe, Server, Subject, Watch},
@@ -109,6 +110,8 @@ pub(crate) struct World {
     pub(crate) comes_after_a_look: Option<(ResourceId, Value)>,
     /// So often a namespace is changed by somebody right before it is ended.
     pub(crate) changed_before_it_ends: usize,
+    /// Checks each deletion of a copy of a distribution, before it is carried out.
+    pub(crate) withdrawal_check: Option<fn(&Self, &Server, &DistributionRenderSpec)>,
     /// The number of refusals to remove a copy of a distribution.
     pub(crate) asked_to_remove: usize,
     /// Watches that a server refuses to our account.
@@ -595,7 +598,8 @@ impl World {
         writes::store(self, &server, &id, Some(copy));
     }
 
-    /// From now on, the events of templates of a kind, of policies, bindings or Leases, come late: one with each [`Self::tell_late`], none after a restart.
+    /// From now on, the events of templates of a kind, of policies, bindings, Leases, Clusters, namespaces or distributions, come
+    /// late: one with each [`Self::tell_late`], none after a restart.
     pub(crate) fn hold_back(&mut self, kind: &'static str) {
         self.slow = Some(kind);
     }

@@ -2,7 +2,7 @@
 
 use entourage_core::{
     distribution::{
-        Order, Place, Step,
+        Order, Place, Step, WithdrawalOrder,
         render::{DistributionRenderSpec, Mark, render},
     },
     observation::Wrote,
@@ -142,15 +142,16 @@ async fn apply(bench: &mut Bench, order: Order) -> (Vec<Subject>, Wrote) {
 }
 
 async fn withdraw(bench: &mut Bench, mode: RemovalMode) -> (Vec<Subject>, Wrote) {
-    let change = Change::Withdraw {
+    let order = WithdrawalOrder {
         distribution: "d".into(),
+        uid: "rd".into(),
         place: order().place,
         id: id("Secret"),
-        uid: "rd".into(),
         preconditions: preconditions("7"),
         mode,
+        evidence: Vec::new(),
     };
-    reported(bench, change).await
+    reported(bench, Change::Withdraw(Box::new(order))).await
 }
 
 fn failed(wrote: &Wrote) -> (Step, &str) {

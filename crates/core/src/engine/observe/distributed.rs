@@ -221,8 +221,9 @@ impl Fleet {
                 self.part_gone(at.cluster.as_ref(), &id, &deletion, now, dirty);
             }
             Wrote::Abandoned => {
-                // The response may be older than the cached version, and is not recorded: otherwise the same request is sent at
-                // once, and again. The end of a deletion is waited for anyhow.
+                // Without a pause the same request may be sent at once, and again: a response may be older than the cached version,
+                // and is not recorded then, and what a removal was decided from may be gone. The end of a deletion is waited for
+                // anyhow.
                 let is_ending = self
                     .memory
                     .distributions

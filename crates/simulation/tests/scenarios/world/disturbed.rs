@@ -133,6 +133,9 @@ impl World {
             "{id} on {server:?} is not of {} and is deleted: {live}",
             render_spec.distribution
         );
+        if let Some(check) = self.withdrawal_check {
+            check(self, server, render_spec);
+        }
         if !self.refuses_removal {
             return None;
         }
@@ -375,6 +378,21 @@ impl Environment for World {
             Observation::Seen(Subject::Policy(_)) => Some("PropagationPolicy"),
             Observation::Seen(Subject::Binding(_)) => Some("ResourceBinding"),
             Observation::Seen(Subject::Lease(..)) => Some("Lease"),
+            Observation::Seen(Subject::Cluster(_))
+            | Observation::Gone {
+                which: ObjectRef::Cluster(_),
+                ..
+            } => Some("Cluster"),
+            Observation::Seen(Subject::Namespace(..) | Subject::MemberNamespace(..))
+            | Observation::Gone {
+                which: ObjectRef::Namespace(..),
+                ..
+            } => Some("Namespace"),
+            Observation::Seen(Subject::Distribution(..))
+            | Observation::Gone {
+                which: ObjectRef::Distribution(_),
+                ..
+            } => Some("ResourceDistribution"),
             _ => None,
         };
         let is_late = kind.is_some() && kind == self.slow;
