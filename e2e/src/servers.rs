@@ -30,7 +30,7 @@ mod kubeconfig;
 #[cfg(test)]
 mod live;
 mod machine;
-mod ports;
+pub(crate) mod ports;
 mod process;
 
 /// The name of the cluster that is the hub.

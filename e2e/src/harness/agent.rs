@@ -1,6 +1,9 @@
 //! One `entourage agent`, in a runtime of its own so that it can be killed as a process can.
 
-use std::{net::TcpListener, sync::Arc};
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    sync::Arc,
+};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use entourage_controllers::agent::{self, Options};
@@ -15,14 +18,19 @@ use super::{
     controllers::{self, STOP},
     eventually::eventually,
 };
-use crate::faults::{Faults, client_factory};
+use crate::{
+    faults::{Faults, client_factory},
+    servers::ports::{self, Port},
+};
 
 /// An agent that runs. Dropping it kills it.
 pub struct Agent {
     runtime: Option<Runtime>,
     stop: CancellationToken,
     ended: oneshot::Receiver<Result<(), entourage_controllers::Error>>,
-    address: std::net::SocketAddr,
+    address: SocketAddr,
+    /// Held as long as it may listen on it.
+    _port: Port,
     /// The record of its calls.
     pub faults: Faults,
 }
@@ -44,7 +52,8 @@ impl Agent {
             .enable_all()
             .build()
             .context("a runtime for the agent")?;
-        let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
+        let port = ports::take()?;
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port.number));
         options.health_addr = Some(address);
         let faults = Faults::none();
         let clients = Arc::new(client_factory(&faults));
@@ -61,6 +70,7 @@ impl Agent {
             stop,
             ended,
             address,
+            _port: port,
             faults,
         })
     }

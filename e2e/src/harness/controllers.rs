@@ -1,7 +1,7 @@
 //! One `entourage controllers`, in a runtime of its own so that it can be killed as a process can.
 
 use std::{
-    net::{SocketAddr, TcpListener},
+    net::{Ipv4Addr, SocketAddr},
     sync::Arc,
     time::Duration,
 };
@@ -18,7 +18,10 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::eventually::eventually;
-use crate::faults::{Faults, client_factory};
+use crate::{
+    faults::{Faults, client_factory},
+    servers::ports::{self, Port},
+};
 
 /// The longest time that an orderly stop may take: five seconds for what is in flight, and as much as a busy machine needs.
 pub(super) const STOP: Duration = Duration::from_secs(30);
@@ -30,6 +33,8 @@ pub struct Controllers {
     ended: oneshot::Receiver<Result<(), entourage_controllers::Error>>,
     faults: Faults,
     address: SocketAddr,
+    /// Held as long as they may listen on it.
+    _port: Port,
 }
 
 impl Controllers {
@@ -44,8 +49,8 @@ impl Controllers {
             .enable_all()
             .build()
             .context("a runtime for the controllers")?;
-        // Somebody may take the port before they do; then they say so and the test fails.
-        let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
+        let port = ports::take()?;
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port.number));
         options.health_addr = Some(address);
         let clients = Arc::new(client_factory(faults));
         let stop = CancellationToken::new();
@@ -62,6 +67,7 @@ impl Controllers {
             ended,
             faults: faults.clone(),
             address,
+            _port: port,
         })
     }
 

@@ -193,6 +193,23 @@ impl Space {
         .await
     }
 
+    /// Waits until the garbage collector has removed the object with this uid from a namespace of the hub.
+    ///
+    /// # Errors
+    /// When it is still there.
+    pub async fn until_collected(&self, kind: &str, namespace: &str, name: &str, uid: &Value) -> Result<()> {
+        let what = format!("the garbage collector takes {kind} {namespace}/{name}");
+        eventually_within(COLLECTED, &what, async || {
+            let live = self.hub.get(kind, namespace, name).await?;
+            ensure!(
+                live.is_none_or(|live| live["metadata"]["uid"] != *uid),
+                "it is there"
+            );
+            Ok(())
+        })
+        .await
+    }
+
     /// Waits until `check` accepts an object in a namespace of the hub.
     ///
     /// # Errors

@@ -19,9 +19,9 @@ use super::{
 use crate::faults::{FaultPlan, Faults};
 
 /// The time without any write after which the system counts as quiet: the longest delay that the controllers put on purpose
-/// between an observation and a write (two seconds until a policy reports that it selects nothing), and half a second more
-/// for the machine.
-const QUIET: Duration = Duration::from_millis(2_500);
+/// between an observation and a write (two seconds until a policy reports that it selects nothing), and as much again for
+/// the machine.
+const QUIET: Duration = Duration::from_secs(4);
 
 /// The same when the controllers say that nothing is pending: what the servers still have to tell them.
 const IDLE: Duration = Duration::from_millis(400);

@@ -10,8 +10,8 @@ use anyhow::Context;
 
 /// A port of 127.0.0.1 that no other harness process takes as long as this value lives. It is free when handed out.
 #[derive(Debug)]
-pub(super) struct Port {
-    pub(super) number: u16,
+pub(crate) struct Port {
+    pub(crate) number: u16,
     /// An advisory lock on a file named after the port; the kernel releases it with the process.
     _lock: File,
 }
@@ -21,7 +21,7 @@ const LOWEST: u32 = 20_000;
 
 /// Takes a free port. Ports lie below the range that the kernel picks from for outgoing connections: otherwise one of
 /// those could sit on the port of a member that is stopped for a while. Fails when none is left.
-pub(super) fn take() -> anyhow::Result<Port> {
+pub(crate) fn take() -> anyhow::Result<Port> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let directory = std::env::temp_dir().join("entourage-e2e-ports");
     std::fs::create_dir_all(&directory).with_context(|| format!("creating {}", directory.display()))?;

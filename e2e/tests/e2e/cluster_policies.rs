@@ -100,6 +100,7 @@ async fn a_cluster_scoped_template_has_a_cluster_binding_and_goes_with_it(scene:
         copy["metadata"]["annotations"]["clusterresourcebinding.karmada.io/name"],
         json!(binding)
     );
+    scene.quiet().await?;
     scene.restart().await?;
     assert_eq!(scene.quiet().await?, 0, "a restart writes nothing");
     scene.delete_on("member3", "PriorityClass", &name).await?;

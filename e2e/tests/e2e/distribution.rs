@@ -87,6 +87,7 @@ async fn copies_are_where_the_targets_say_and_follow_them_and_the_status_tells(
             "uid": uid, "controller": true, "blockOwnerDeletion": true,
         }])
     );
+    scene.quiet().await?;
     scene.restart().await?;
     assert_eq!(scene.quiet().await?, 0, "a restart writes nothing");
 

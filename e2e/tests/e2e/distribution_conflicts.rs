@@ -207,8 +207,12 @@ async fn of_two_distributions_the_first_wins_until_it_goes(scene: &mut Scene) ->
     scene.quiet().await?;
     scene.restart().await?;
     assert_eq!(scene.quiet().await?, 0, "who wins does not change");
-    assert_eq!(scene.get("ConfigMap", "shared").await?["data"]["key"], "first");
+    let first = scene.get("ConfigMap", "shared").await?;
+    assert_eq!(first["data"]["key"], "first");
     scene.end_distribution("first", "Background").await?;
+    scene
+        .until_collected("ConfigMap", &scene.ns, "shared", &first["metadata"]["uid"])
+        .await?;
     scene.until_counts("second", 1, 1, 0).await?;
     assert_eq!(scene.get("ConfigMap", "shared").await?["data"]["key"], "second");
     Ok(())

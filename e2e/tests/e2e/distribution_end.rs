@@ -86,9 +86,13 @@ async fn one_that_is_deleted_and_made_again_has_its_copies_anew(scene: &mut Scen
         .distribute("rd", &manifests::config_map("shared", "one"), &included(&[&ns]))
         .await?;
     scene.until_counts("rd", 1, 1, 0).await?;
+    let former = scene.get("ConfigMap", "shared").await?;
     scene.end_distribution("rd", "Background").await?;
     let again = scene
         .distribute("rd", &manifests::config_map("shared", "two"), &included(&[&ns]))
+        .await?;
+    scene
+        .until_collected("ConfigMap", &ns, "shared", &former["metadata"]["uid"])
         .await?;
     scene.until_counts("rd", 1, 1, 0).await?;
     let copy = scene

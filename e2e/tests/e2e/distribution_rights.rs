@@ -2,7 +2,7 @@
 
 use anyhow::{Context as _, Result, ensure};
 use entourage_e2e::{
-    harness::{Scene, included, manifests, status_code},
+    harness::{Scene, Server, eventually, included, manifests, status_code},
     tests,
 };
 use serde_json::{Value, json};
@@ -106,14 +106,49 @@ pub(super) async fn granted(
         }
         Ok(())
     };
-    grant(RBAC.to_owned(), "ClusterRole", json!(rules)).await?;
+    let everywhere = json!(rules);
+    let mut granted = vec![(String::new(), everywhere.clone())];
+    grant(RBAC.to_owned(), "ClusterRole", everywhere).await?;
     for (namespace, rules) in namespaced {
         if scene.hub.get("Namespace", "", &namespace).await?.is_some() {
-            grant(format!("{RBAC}/namespaces/{namespace}"), "Role", rules).await?;
+            grant(format!("{RBAC}/namespaces/{namespace}"), "Role", rules.clone()).await?;
+            granted.push((namespace, rules));
         }
+    }
+    for (namespace, rules) in &granted {
+        until_granted(&scene.hub, &user, namespace, rules).await?;
     }
     scene.user = Some(user);
     Ok(made)
+}
+
+/// Waits until a server lets a user do what a role says: a real one learns of roles and bindings by watches of its own.
+pub(super) async fn until_granted(server: &Server, user: &str, namespace: &str, rules: &Value) -> Result<()> {
+    let is_of_kind = |rule: &&Value| rule["resources"].is_array();
+    let Some(rule) = rules.as_array().into_iter().flatten().find(is_of_kind) else {
+        return Ok(());
+    };
+    let name = rule["resourceNames"][0].as_str().unwrap_or_default();
+    let resource = rule["resources"][0].as_str().unwrap_or_default();
+    let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
+    let review = json!({
+        "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
+        "spec": {"user": user, "resourceAttributes": {
+            "namespace": namespace, "verb": rule["verbs"][0], "group": rule["apiGroups"][0],
+            "resource": resource, "subresource": subresource, "name": name,
+        }},
+    });
+    eventually("the server grants the rights", async || {
+        let path = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
+        let reviewed = server.call("POST", path, Some(&review)).await?;
+        ensure!(
+            reviewed["status"]["allowed"] == true,
+            "{rule}: {}",
+            reviewed["status"]
+        );
+        Ok(())
+    })
+    .await
 }
 
 /// Gives the controllers everything again.

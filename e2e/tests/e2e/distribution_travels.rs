@@ -44,6 +44,9 @@ async fn a_copy_goes_along_when_its_workload_leaves_a_member_that_fails(scene: &
     scene
         .until_condition("myapp-deployment", "DependenciesReady", "True", "")
         .await?;
+    scene
+        .until_condition("myapp-deployment", "FullyApplied", "True", "")
+        .await?;
     let before: Vec<String> = scene
         .holders("Deployment", "myapp")
         .await?

@@ -107,6 +107,7 @@ async fn with_no_webhook_an_edit_that_cannot_be_carried_out_leaves_the_copies_as
             Ok(())
         })
         .await?;
+    scene.quiet().await?;
     scene.restart().await?;
     assert_eq!(scene.quiet().await?, 0, "a restart takes nothing away either");
     for (ns, before) in [&a, &b].into_iter().zip(&before) {

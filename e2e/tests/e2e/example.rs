@@ -227,7 +227,16 @@ async fn are_ready(scene: &Scene) -> Result<()> {
 
 /// Checks the events that `kubectl describe deployment` lists.
 async fn a_deployment_has_one_event_of_each_step_and_a_restart_adds_none(scene: &mut Scene) -> Result<()> {
-    scene.example().await?;
+    scene.start().await?;
+    // A member that is not ready yet, or a dependency that is not there yet, would be an event of its own.
+    for member in ["member1", "member2"] {
+        scene.until_cluster(member, "True", "").await?;
+    }
+    let [deployment, policy, config] = manifests::example();
+    for object in [config, policy, deployment] {
+        scene.apply(object).await?;
+    }
+    scene.until_settled(&["member1", "member2"]).await?;
     are_ready(scene).await?;
     let steps = [
         "ApplyPolicySucceed",

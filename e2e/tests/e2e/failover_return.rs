@@ -7,7 +7,7 @@ use entourage_e2e::{
 };
 use serde_json::{Value, json};
 
-use crate::failover::{report, taint, until_placed};
+use crate::failover::{are_ready, report, taint, until_placed};
 
 tests![
     a_workload_hands_its_state_on_waits_for_its_data_and_goes_home,
@@ -52,6 +52,7 @@ async fn until_ready_on(scene: &Scene, member: &str) -> Result<()> {
 
 async fn a_workload_hands_its_state_on_waits_for_its_data_and_goes_home(scene: &mut Scene) -> Result<()> {
     scene.start().await?;
+    are_ready(scene).await?;
     let volumes = json!([{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]);
     let claim = json!({
         "apiVersion": "v1", "kind": CLAIM, "metadata": {"name": "data"},

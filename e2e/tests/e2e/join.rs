@@ -89,6 +89,7 @@ async fn a_member_leaves_and_comes_back(scene: &mut Scene) -> Result<()> {
     scene.apply(policy).await?;
     scene.until_settled(&["member1", "member3"]).await?;
     // Joined again with the same flags, nothing changes.
+    scene.quiet().await?;
     let before = scene.hub.get("Cluster", "", "member3").await?;
     scene
         .bed

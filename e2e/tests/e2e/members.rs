@@ -22,7 +22,7 @@ tests![
 
 /// The time by which a delivery to a healthy member may take longer while others are in trouble than before: shorter than the
 /// deadline of whoever waits for those.
-const PROMPT: Duration = Duration::from_secs(4);
+const PROMPT: Duration = Duration::from_secs(8);
 
 /// The longest time until members are found ready again: a probe, and its deadline.
 const BACK: Duration = Duration::from_secs(40);

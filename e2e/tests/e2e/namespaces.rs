@@ -56,6 +56,7 @@ async fn a_namespace_is_on_every_member_with_its_labels_and_goes_with_that_of_th
     )
     .await?;
     ensure!(adopted["metadata"]["uid"] == uid);
+    scene.quiet().await?;
     scene.restart().await?;
     assert_eq!(scene.quiet().await?, 0, "a restart writes nothing");
     let relabel = |live: &mut Value| {

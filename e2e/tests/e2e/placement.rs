@@ -328,6 +328,17 @@ async fn a_replica_whose_pod_no_node_takes_moves_to_another_member(scene: &mut S
         node(scene, member, 8).await?;
     }
     scene.start().await?;
+    // What is placed stays: so the room of both is known before.
+    for member in ["member1", "member2"] {
+        scene.until_cluster(member, "True", "").await?;
+        eventually(&format!("the room of {member} is known"), async || {
+            let cluster = scene.hub.get("Cluster", "", member).await?.context("it")?;
+            let room = &cluster["status"]["resourceSummary"]["allocatable"]["cpu"];
+            ensure!(*room == "8", "{room}");
+            Ok(())
+        })
+        .await?;
+    }
     let mut workload = manifests::deployment("myapp", &[]);
     workload["spec"]["replicas"] = json!(4);
     workload["spec"]["template"]["spec"]["containers"][0]["resources"] = json!({"requests": {"cpu": "1"}});

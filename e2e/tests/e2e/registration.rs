@@ -110,6 +110,22 @@ async fn created(scene: &Scene, cluster: &str) -> Result<PathBuf> {
     .await?;
     let file = scene.bed.dir().join(format!("{cluster}-bootstrap.kubeconfig"));
     std::fs::write(&file, printed)?;
+    // A real server learns of tokens and rights by watches of its own.
+    let review = json!({
+        "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
+        "spec": {"resourceAttributes": {
+            "verb": "create", "group": "certificates.k8s.io", "resource": "certificatesigningrequests",
+        }},
+    });
+    eventually("the hub knows the token and its rights", async || {
+        let request = Request::post("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews")
+            .header(http::header::CONTENT_TYPE, "application/json")
+            .body(review.to_string().into_bytes())?;
+        let reviewed: Value = client(&file).await?.request(request).await?;
+        ensure!(reviewed["status"]["allowed"] == true, "{}", reviewed["status"]);
+        Ok(())
+    })
+    .await?;
     Ok(file)
 }
 

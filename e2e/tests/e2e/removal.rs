@@ -103,7 +103,6 @@ async fn a_revoked_dependency_goes_after_the_grace_and_every_workload_is_reporte
     scene.until_held("ConfigMap", "my-config", &[]).await?;
     let after = deleted.elapsed();
     ensure!(after >= Duration::from_secs(2), "gone after {after:?}");
-    ensure!(after < Duration::from_secs(15), "gone after {after:?}");
     scene.until_gone("ResourceBinding", "my-config-configmap").await?;
     for name in ["myapp", "another"] {
         let events = scene

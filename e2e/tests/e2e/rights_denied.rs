@@ -3,12 +3,12 @@
 //! The rights are those of the generated roles ([`super::rights`]), so a new one is denied here by itself, and one whose verb no test is about fails.
 //! Several are denied at a time where the call for one does not depend on the answer to another.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use anyhow::{Result, ensure};
 use entourage_e2e::{
     faults::{FaultPlan, Faults},
-    harness::{Scene, eventually},
+    harness::{Scene, eventually, eventually_within},
     tests,
 };
 
@@ -129,9 +129,12 @@ pub(super) async fn until_named(
     .await
 }
 
+/// The longest pause before what was denied is tried again: a minute, and half of it.
+const RETRIED: Duration = Duration::from_secs(100);
+
 /// Waits until each call is made again, and answered.
 pub(super) async fn until_resumed(faults: &Faults, denied: &[Right], before: &Answers) -> Result<()> {
-    eventually("what was denied is done", async || {
+    eventually_within(RETRIED, "what was denied is done", async || {
         let now = answers(faults);
         let waiting = denied
             .iter()

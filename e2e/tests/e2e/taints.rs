@@ -2,7 +2,7 @@
 
 use anyhow::{Context as _, Result, ensure};
 use entourage_e2e::{
-    harness::{Scene, manifests},
+    harness::{Scene, condition, eventually, manifests},
     tests,
 };
 use k8s_openapi::jiff::Timestamp;
@@ -103,6 +103,16 @@ async fn a_cordoned_cluster_keeps_what_it_has_and_gets_nothing_new(scene: &mut S
     );
     let reported = run(scene, "cordon member1").await?;
     ensure!(reported == "cluster/member1 already cordoned\n", "{reported}");
+    // What is placed before the taint is seen stays.
+    for member in ["member1", "member3"] {
+        eventually(&format!("the taint of {member} is seen"), async || {
+            let cluster = cluster(scene, member).await?;
+            let observed = condition(&cluster, "Ready")["observedGeneration"].clone();
+            ensure!(observed == cluster["metadata"]["generation"], "{observed}");
+            Ok(())
+        })
+        .await?;
+    }
     scene
         .apply(manifests::policy(&["member1", "member2", "member3"]))
         .await?;

@@ -6,8 +6,8 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use entourage_e2e::{
     harness::{
-        ENDS, Outline, PATIENCE, Pair, QUIET, SHORT_LEASE, Scene, condition, eventually, eventually_within,
-        manifests, same, versions,
+        ENDS, Outline, PATIENCE, Pair, QUIET, SHORT_LEASE, Scene, Space, condition, eventually,
+        eventually_within, manifests, same, versions,
     },
     servers::ControlProcess,
     tests,
@@ -120,6 +120,7 @@ async fn undisturbed(scene: &mut Scene) -> Result<Outline> {
         space.apply(deployment(app)).await?;
         space.apply(policy(app, 0)).await?;
     }
+    until_current(&space, "last").await?;
     scene.quiet().await?;
     let outline = space.outline().await?;
     scene.stop().await?;
@@ -152,7 +153,7 @@ fn policy(app: usize, round: usize) -> Value {
 }
 
 /// Waits until every copy is where its policy says and nowhere else, as it is on the hub, and the status says so.
-async fn until_current(scene: &Scene, data: &str) -> Result<()> {
+async fn until_current(scene: &Space, data: &str) -> Result<()> {
     let what = format!("every copy says {data:?}");
     eventually_within(PATIENCE * 2, &what, async || {
         for app in 0..APPS {

@@ -26,7 +26,10 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
-use super::rights::{Right, forget, grant_but, of};
+use super::{
+    distribution_rights::until_granted,
+    rights::{Right, forget, grant_but, of},
+};
 
 tests![
     a_user_of_the_hub_has_its_own_rights_on_a_member,
@@ -53,7 +56,9 @@ const BINDINGS: &str = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings";
 
 async fn grant(server: &Server, [role, binding]: &[Value; 2]) -> Result<()> {
     server.call("POST", ROLES, Some(role)).await?;
-    server.call("POST", BINDINGS, Some(binding)).await.map(drop)
+    server.call("POST", BINDINGS, Some(binding)).await?;
+    let user = binding["subjects"][0]["name"].as_str().context("a user")?;
+    until_granted(server, user, "", &role["rules"]).await
 }
 
 async fn revoke(server: &Server, name: &str) -> Result<()> {

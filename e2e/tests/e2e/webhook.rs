@@ -191,6 +191,18 @@ async fn a_policy_is_filled_in_or_refused_in_words(scene: &mut Scene) -> Result<
             .remove("namespace");
         policy["spec"]["placement"]["spreadConstraints"] = json!([{}]);
         policy["spec"]["placement"]["replicaScheduling"] = json!({"replicaSchedulingType": "Divided"});
+        // A server learns of the two configurations one after the other.
+        let trial = format!(
+            "/apis/policy.karmada.io/v1alpha1/namespaces/{}/propagationpolicies?dryRun=All",
+            scene.ns
+        );
+        eventually("policies are filled in", async || {
+            let made = scene.hub.call("POST", &trial, Some(&policy)).await?;
+            let selector = &made["spec"]["resourceSelectors"][0];
+            ensure!(selector["namespace"] == *scene.ns, "{selector}");
+            Ok(())
+        })
+        .await?;
         let made = scene.apply(policy).await?;
         let spec = &made["spec"];
         ensure!(spec["resourceSelectors"][0]["namespace"] == *scene.ns, "{spec}");
@@ -586,8 +598,13 @@ async fn a_distribution_reaches_no_further_than_its_author(scene: &mut Scene) ->
             .await?;
             let mut wider = jane.call("GET", &path, None).await?;
             wider["spec"]["targets"] = json!({"allNamespaces": true});
-            let result = jane.call("PUT", &path, Some(&wider)).await;
-            refused(403, "may not create secrets in all namespaces", result)?;
+            // A change is let through when the webhook takes more than a second: nothing is stored then, and it is tried again.
+            let trial = format!("{path}?dryRun=All");
+            eventually("the author may not write everywhere", async || {
+                let result = jane.call("PUT", &trial, Some(&wider)).await;
+                refused(403, "may not create secrets in all namespaces", result)
+            })
+            .await?;
             hub.call("PUT", &path, Some(&wider)).await?;
             // Writes of the control plane are not checked, whoever the author is.
             let mut held = jane.call("GET", &path, None).await?;
@@ -595,11 +612,17 @@ async fn a_distribution_reaches_no_further_than_its_author(scene: &mut Scene) ->
             let held = jane.call("PUT", &path, Some(&held)).await?;
             let mut renamed = held.clone();
             renamed["spec"]["resource"]["metadata"]["name"] = json!("other");
-            refused(422, "is immutable", hub.call("PUT", &path, Some(&renamed)).await)?;
+            eventually("the name is immutable", async || {
+                refused(422, "is immutable", hub.call("PUT", &trial, Some(&renamed)).await)
+            })
+            .await?;
             let mut emptied = held;
             emptied["spec"]["targets"] = json!({});
-            let result = hub.call("PUT", &path, Some(&emptied)).await;
-            refused(422, "every copy would be deleted", result)
+            eventually("the targets may not be emptied", async || {
+                let result = hub.call("PUT", &trial, Some(&emptied)).await;
+                refused(422, "every copy would be deleted", result)
+            })
+            .await
         }
         .await;
         for path in [

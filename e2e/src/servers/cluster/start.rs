@@ -24,7 +24,7 @@ use crate::servers::{
 };
 
 /// The timeout of each step; generous, because a laptop may start a dozen clusters at once.
-const START_DEADLINE: Duration = Duration::from_secs(90);
+const START_DEADLINE: Duration = Duration::from_secs(300);
 /// Between two looks at something that is starting.
 const POLL: Duration = Duration::from_millis(50);
 /// The timeout of one such probe.
